@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf, log
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from calibration.scaling.steps import CONSTANTS, Overlaps, Scaling, slowest_of
 from calibration.scaling.table import Table
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 SCATTER = 0.05  # standard deviation of the logarithm of a row, by which rows weigh beside what is known before
 FEW_ROWS = 3  # that scatter so much, besides those of the table
 SOFT_L1 = 2.0  # deviations from which on a row weighs less
 FITTED = tuple(CONSTANTS)[:-1]  # by means of rows; `uneven` by their scatter
 # NCCL reckons with 18 us for a message of a large ring between hosts, and 50 us for one of a tree (its src/graph/tuning.cc).
-LEAST_ROUND_S, ROUND_S, MOST_ROUND_S, ROUND_SPREAD_S = 18e-6, 35e-6, 50e-6, 8e-6
+# Of a ring's rounds it takes one for each host between hosts; the others within a host cost 6.5 us by NVLink and 11 us by PCIe.
+LEAST_ROUND_S, ROUND_S, MOST_ROUND_S, ROUND_SPREAD_S, INNER_ROUND_S = 18e-6, 35e-6, 50e-6, 8e-6, 8e-6
 BOTH_WAYS, BOTH_WAYS_SPREAD = (
     2**0.5,
     0.3,
@@ -30,6 +34,10 @@ UNEVEN_SPREAD = 0.15  # between fits of a table up to some number of hosts, and 
 FEW = 1e-9
 PASSES = 2  # of a fit; allreduces are counted before each
 WIDE = 2.0  # of a logarithm, where next to nothing is known
+# Seconds of a byte that published runs reach, and the spread of its logarithm (between hosts WIDE). The table's own steps do not tell
+# it: messages that computing hides would then take as long as computing.
+BETWEEN_S, WITHIN_S, WITHIN_SPREAD = 0.4e-9, 0.03e-9, 1.0
+MOST_TIMES = 1e4  # as long may a byte take
 LEAST = 1e-3  # the least deviation of links that is kept
 SMALL = 1e-2  # a small change of a link's time
 
@@ -57,22 +65,38 @@ class Before(NamedTuple):
         return (value * self.spread if self.logs else self.spread) or inf
 
 
-def fit(rows: Table, gradient_bytes: float, overlap: Overlaps | None = None, algorithm: str = "ring") -> Scaling:
+BETWEEN, WITHIN = (
+    Before(byte_s, FEW * byte_s, MOST_TIMES * byte_s, spread, True)
+    for byte_s, spread in ((BETWEEN_S, WIDE), (WITHIN_S, WITHIN_SPREAD))
+)
+
+
+ANY = WITHIN._replace(start=0.5e-9, spread=0.0)  # of a link of which nothing is known
+
+
+def fit(
+    rows: Table,
+    gradient_bytes: float,
+    overlap: Overlaps | None = None,
+    algorithm: str = "ring",
+    within: Before = WITHIN,
+) -> Scaling:
     """The constants with which steps are nearest to measured ones, in ratio, and to what is known before.
 
     Args:
         overlap: gradients that are summed beside back-propagation; None where all are summed together after it.
+        within: what is known of a byte within a host.
     """
-    alike = fitted(rows, Scaling(gradient_bytes, 0.0, 0.0, 0.0, overlap=overlap, algorithm=algorithm))
+    alike = fitted(rows, Scaling(gradient_bytes, 0.0, 0.0, 0.0, overlap=overlap, algorithm=algorithm), within)
     uneven = _uneven(rows, alike)
-    return fitted(rows, replace(alike, uneven=uneven)) if uneven else alike
+    return fitted(rows, replace(alike, uneven=uneven), within) if uneven else alike
 
 
-def fitted(rows: Table, like: Scaling) -> Scaling:
+def fitted(rows: Table, like: Scaling, within: Before = WITHIN) -> Scaling:
     """With the constants of FITTED; all else is as in `like`."""
     from scipy.optimize import least_squares
 
-    before = _before(rows, like.gradient_bytes)
+    before = _before(rows, within)
     free = [name for name in FITTED if before[name].high > before[name].low]
     weights = _weights(rows)
     scale = np.array([before[name].start or before[name].spread for name in free])
@@ -86,11 +110,17 @@ def fitted(rows: Table, like: Scaling) -> Scaling:
         known = [before[name].off(getattr(found, name)) for name in free]
         return np.concatenate([weights * np.log(found.step_s(rows, calls) / rows.step_s) / SCATTER, known])
 
-    low, high = (np.array([getattr(before[name], end) for name in free]) / scale for end in ("low", "high"))
-    at = np.array([before[name].start for name in free]) / scale
-    for _ in range(PASSES):
-        calls = made(at).calls(rows)
-        at = least_squares(off, at, bounds=(low, high), loss="soft_l1", f_scale=SOFT_L1, args=(calls,)).x
+    bounds = [np.array([getattr(before[name], end) for name in free]) / scale for end in ("low", "high")]
+
+    def nearest(at):
+        for _ in range(PASSES):
+            calls = made(at).calls(rows)
+            told = least_squares(off, at, bounds=bounds, loss="soft_l1", f_scale=SOFT_L1, args=(calls,))
+            at = told.x
+        return told
+
+    starts = [np.array([one[name] for name in free]) / scale for one in _starts(rows, like.gradient_bytes, before)]
+    at = min(map(nearest, starts), key=lambda told: told.cost).x
     found, freedom = made(at), rows.size - len(free)
     misses = np.square(np.log(found.step_s(rows) / rows.step_s)).sum()
     scatter = ((misses + FEW_ROWS * SCATTER**2) / (max(0, freedom) + FEW_ROWS)) ** 0.5
@@ -99,6 +129,17 @@ def fitted(rows: Table, like: Scaling) -> Scaling:
     return replace(
         found, residual=float(residual), fitted=tuple(free), covariance=_covariance(found, rows, scatter, known)
     )
+
+
+def _starts(rows: Table, gradient_bytes: float, before: dict[str, Before]) -> Iterator[dict[str, float]]:
+    """Where a fit begins: at what is known before, and with links as slow as the steps are.
+
+    While computing hides messages, no slope leads to slower links. Of both ends the likelier is kept.
+    """
+    known = {name: of.start for name, of in before.items()}
+    byte_s = float(np.median(rows.step_s)) / gradient_bytes / 2
+    yield known
+    yield known | {name: min(byte_s, before[name].high) for name in ("between_s", "within_s") if before[name].high}
 
 
 def _weights(rows: Table) -> np.ndarray:
@@ -152,19 +193,27 @@ def _uneven(rows: Table, found: Scaling) -> float:
     return float(np.exp(at[1])) if np.exp(at[1]) > LEAST else 0.0
 
 
-def _before(rows: Table, gradient_bytes: float) -> dict[str, Before]:
+def _before(rows: Table, within: Before) -> dict[str, Before]:
     """What is known of each constant; it is held where the rows say nothing of it."""
     apart, together = bool((rows.hosts > 1).any()), bool((rows.most > 1).any())
-    least_s = float(rows.step_s.min())
-    sample_s = least_s / float(rows.batch[np.argmin(rows.step_s)]) / 2
-    byte_s = float(np.median(rows.step_s)) / gradient_bytes / 2
+    each_s = rows.step_s / rows.minibatches
+    least_s = float(each_s.min())
+    sample_s = least_s / float(rows.minibatch[np.argmin(each_s)]) / 2
     nothing = Before(0.0, 0.0, 0.0)
     return {
-        "base_s": Before(least_s / 2, 0.0, float(rows.step_s.max())) if np.ptp(rows.batch) else nothing,
+        "base_s": Before(least_s / 2, 0.0, float(each_s.max())) if np.ptp(rows.minibatch) else nothing,
         "sample_s": Before(sample_s, FEW * sample_s, 100 * sample_s, WIDE, True),
-        "between_s": Before(byte_s, FEW * byte_s, 100 * byte_s, WIDE, True) if apart else nothing,
+        "between_s": BETWEEN if apart else nothing,
         "both_ways": Before(BOTH_WAYS, 1.0, 2.0, BOTH_WAYS_SPREAD, True) if apart else Before(1.0, 1.0, 1.0),
         "contention": Before(0.0, 0.0, 1.0, CONTENTION_SPREAD) if apart and together else nothing,
-        "within_s": Before(byte_s / 4, FEW * byte_s, 100 * byte_s, WIDE, True) if together else nothing,
-        "round_s": Before(ROUND_S, LEAST_ROUND_S, MOST_ROUND_S, ROUND_SPREAD_S) if apart else nothing,
+        "within_s": within if together else nothing,
+        "round_s": _round(float(rows.most.max())) if apart else nothing,
     }
+
+
+def _round(each: float) -> Before:
+    """The mean round of a ring over hosts of so many GPUs."""
+    start, low, high = (
+        (between_s + (each - 1) * INNER_ROUND_S) / each for between_s in (ROUND_S, LEAST_ROUND_S, MOST_ROUND_S)
+    )
+    return Before(start, low, high, ROUND_SPREAD_S / each)

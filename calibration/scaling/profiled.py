@@ -92,7 +92,7 @@ def _check(rows: table.Table, path: str) -> None:
     """
     if rows.size < FEWEST:
         raise WrongSetting(f"{path}: rows", rows.size, f"at least {FEWEST}: of several batches, GPUs or hosts")
-    if not np.ptp(rows.batch) and not np.ptp(rows.gpus):
+    if not np.ptp(rows.minibatch) and not np.ptp(rows.gpus):
         raise WrongSetting(f"{path}: rows", "one batch on one number of GPUs", "several batches, or numbers of GPUs")
 
 
@@ -115,6 +115,7 @@ def _of_fits(off: np.ndarray, found: dict[str, Scaling], best: str, rows: table.
     if off.size:
         said = f"{np.sqrt(np.mean(off**2)):.1%} (root mean square), at most {np.abs(off).max():.1%}"
         yield f"simulated with the profile, {off.size} of the rows are off by {said}"
+    yield from _of_minibatches(found[best], rows)
     constants = len(found[best].fitted)
     if rows.size <= constants:
         yield f"{rows.size} rows for {constants} constants leave no residual: what rows do not tell is in the interval"
@@ -122,6 +123,15 @@ def _of_fits(off: np.ndarray, found: dict[str, Scaling], best: str, rows: table.
         if other != best:
             ours, theirs = (found[one].misses(rows) for one in (best, other))
             yield f"{best} meets the table better than {other} ({ours:.1%} and {theirs:.1%}, root mean square)"
+
+
+def _of_minibatches(found: Scaling, rows: table.Table) -> Iterator[str]:
+    several = rows.minibatches > 1
+    if several.any():
+        most = rows.minibatches.max()
+        yield f"{several.sum()} of {rows.size} rows accumulate gradients of up to {most:.0f} minibatches: the last one alone hides messages"
+        each = f"{found.base_s:.3g} s and {found.sample_s:.3g} s a sample"
+        yield f"a simulated step has one minibatch, of --batch samples: add its computing for each further one, {each}"
 
 
 def _of_settings(found: Scaling, best: str, rows: table.Table, able: dict[str, Scaling]) -> Iterator[str]:
@@ -158,7 +168,7 @@ def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: L
     known = Provenance(
         made=made,
         models={model.name: Model.of(model)},
-        batches={model.name: (int(rows.batch.min()), int(rows.batch.max()))},
+        batches={model.name: (int(rows.minibatch.min()), int(rows.minibatch.max()))},
         workers=int(rows.gpus.max()),
         hosts=int(rows.hosts.max()),
         links_measured=apart,
@@ -191,7 +201,7 @@ def _local(found: Scaling, each: float) -> Link:
 def _spreads(found: Scaling, hosts: Sequence[int], each: float) -> list[float]:
     """Standard deviation of the logarithm of the messages of a step on so many hosts, each full."""
     number = np.array(hosts, float)
-    jobs = table.Table(number, number * each, np.full(len(number), each), np.ones(len(number)), np.ones(len(number)))
+    jobs = table.Table(number, number * each, np.full(len(number), each), *np.ones((3, len(number))))
     unknown = found.unknown(jobs, Scaling.messages_s)
     return np.minimum(unknown, MOST_SPREAD).round(4).tolist()
 

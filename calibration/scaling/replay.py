@@ -22,7 +22,10 @@ MOST_ROWS, MOST_RANKS = 24, 256  # that are simulated, which takes a few seconds
 
 
 def off(profile: Cluster, model: Workload, protocol: str, settings: Sequence[str], rows: Table) -> np.ndarray:
-    """Logarithms of simulated over measured seconds, of up to MOST_ROWS rows at even distances, without the profile's error."""
+    """Logarithms of simulated over measured seconds, of up to MOST_ROWS rows at even distances, without the profile's error.
+
+    Rows that accumulate gradients are left out: a simulated step has one minibatch.
+    """
     costs = profile.costs[model.name].model_copy(update={"error": 0.0})
     exact = profile.model_copy(update={"costs": {model.name: costs}})
     some = _some(rows)
@@ -32,7 +35,7 @@ def off(profile: Cluster, model: Workload, protocol: str, settings: Sequence[str
 
 
 def _some(rows: Table) -> Table:
-    small = rows.where(rows.gpus <= MOST_RANKS)
+    small = rows.where((rows.gpus <= MOST_RANKS) & (rows.minibatches == 1))
     order = np.lexsort((small.batch, small.gpus, small.hosts))
     return small.where(order[np.unique(np.linspace(0, small.size - 1, MOST_ROWS).astype(int))]) if small.size else small
 

@@ -4,6 +4,8 @@ A step computes (a line in the batch), and sums gradients round a ring of all ra
 (Patarasuk and Yuan, 2009). Between hosts a round takes the time of the slowest link: the port of a host. Back-propagation hides messages
 as in the protocol `horovod` (calibration.scaling.overlap); in `allreduce` nothing is hidden.
 
+Gradients of several minibatches are accumulated, and summed once: only the last minibatch's back-propagation hides messages.
+
 Other algorithms differ in their rounds, and in the bytes that pass the busiest port (calibration.algorithms).
 
 A ring over two hosts has both of its directions between one pair of hosts; over three or more hosts, a pair has one. If the flow
@@ -60,7 +62,7 @@ class Scaling:
 
     Args:
         gradient_bytes: that are summed in a step.
-        base_s, sample_s: computing of a GPU, seconds a step and a sample.
+        base_s, sample_s: computing of a GPU, seconds a minibatch and a sample.
         between_s: seconds of a byte between hosts, of three hosts or more with a GPU each.
         both_ways: times as long on two hosts, from 1 to 2.
         contention: share by which a byte between hosts takes longer for each further GPU of a host.
@@ -90,14 +92,14 @@ class Scaling:
     covariance: np.ndarray = field(default_factory=lambda: np.zeros((len(CONSTANTS),) * 2), compare=False)
 
     def computing_s(self, rows: Table) -> np.ndarray:
-        """Seconds that a GPU computes, shape (rows,)."""
-        return self.base_s + self.sample_s * rows.batch
+        """Seconds that a GPU computes in a step, shape (rows,)."""
+        return self.base_s * rows.minibatches + self.sample_s * rows.batch
 
     def calls(self, rows: Table) -> np.ndarray:
         """The allreduces of a step, shape (rows,)."""
         if self.overlap is None:
             return np.ones(rows.size)
-        return self.overlap.calls(self.computing_s(rows), *self._sum_s(rows))
+        return self.overlap.calls(self.computing_s(rows) / rows.minibatches, *self._sum_s(rows))
 
     def messages_s(self, rows: Table, calls: np.ndarray | None = None) -> np.ndarray:
         """Seconds that messages take, hidden or not, shape (rows,)."""
@@ -131,7 +133,10 @@ class Scaling:
             calls: the number of allreduces, if it is known.
         """
         computing_s, messages_s = self.computing_s(rows), self.messages_s(rows, calls)
-        return computing_s + messages_s if self.overlap is None else self.overlap.ends_s(computing_s, messages_s)
+        if self.overlap is None:
+            return computing_s + messages_s
+        last_s = computing_s / rows.minibatches
+        return computing_s - last_s + self.overlap.ends_s(last_s, messages_s)
 
     def misses(self, rows: Table) -> float:
         """Root mean square of the logarithm of these steps over measured ones."""

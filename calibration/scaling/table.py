@@ -1,4 +1,4 @@
-"""A table of step seconds by where the ranks sit: hosts, GPUs of each, batch, step_s."""
+"""A table of step seconds by where the ranks sit: hosts, GPUs of each, batch, step_s; and minibatches, where gradients are accumulated."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sim.base.errors import WrongSetting
 from sim.base.ranges import SHORTEST_S
 
 NEEDED = ("hosts", "gpus_per_host", "batch", "step_s")
+ACCUMULATED = ("minibatches", "accumulation")  # names of the column of minibatches, which may be missing
 UNITS_S = {"step_ms": 1e-3, "step_us": 1e-6}  # other names of step_s
 SOURCE = "--from scaling"
 MOST, MOST_ROWS = 1e6, 10**6  # of hosts, GPUs, samples and seconds; rows
@@ -27,6 +28,7 @@ class Table(NamedTuple):
         most: on the host that has most, shape (rows,).
         batch: samples of a GPU and step, shape (rows,).
         step_s: seconds, shape (rows,).
+        minibatches: of a GPU and step, whose gradients are accumulated and summed once; shape (rows,).
     """
 
     hosts: np.ndarray
@@ -34,10 +36,16 @@ class Table(NamedTuple):
     most: np.ndarray
     batch: np.ndarray
     step_s: np.ndarray
+    minibatches: np.ndarray
 
     def where(self, chosen: np.ndarray) -> Table:
         """Some of the rows, by a mask of shape (rows,)."""
         return Table(*(column[chosen] for column in self))
+
+    @property
+    def minibatch(self) -> np.ndarray:
+        """Samples of a GPU and minibatch, shape (rows,)."""
+        return self.batch / self.minibatches
 
     @property
     def size(self) -> int:
@@ -60,7 +68,9 @@ def read(path: str | Path) -> Table:
         raise WrongSetting(f"{path}: columns", shortened([str(name) for name in table.columns]), needed)
     if not 0 < len(table) <= MOST_ROWS:
         raise WrongSetting(f"{path}: rows", len(table), f"1 to {MOST_ROWS:,}")
-    return _checked(table[list(NEEDED)], path)
+    named = next((name for name in ACCUMULATED if name in table.columns), None)
+    minibatches = table[named] if named else 1
+    return _checked(table[list(NEEDED)].assign(minibatches=minibatches), path)
 
 
 def _checked(table, path: Path) -> Table:
@@ -70,15 +80,16 @@ def _checked(table, path: Path) -> Table:
         WrongSetting: a row with what is no number, or one that cannot be; fewer than two batches or arrangements.
     """
     numbers = table.apply(_numbers)
-    whole = numbers[["hosts", "gpus_per_host", "batch"]]
+    whole = numbers[["hosts", "gpus_per_host", "batch", "minibatches"]]
     wrong = (~numbers.apply(lambda column: column.between(0, MOST, inclusive="right"))).any(axis=1)
     wrong |= (whole % 1 != 0).any(axis=1) | (numbers["step_s"] < SHORTEST_S)
+    wrong |= numbers["minibatches"] > numbers["batch"]
     if wrong.any():
         row = int(np.argmax(wrong.to_numpy()))
-        allowed = f"numbers above 0 and up to {MOST:g}; hosts, gpus_per_host and batch whole; steps of {SHORTEST_S:g} s or more"
+        allowed = f"numbers above 0 and up to {MOST:g}; whole but for step_s; steps of {SHORTEST_S:g} s or more; minibatches up to batch"
         raise WrongSetting(f"{path}: row {row + 1}", ", ".join(map(str, table.iloc[row]))[:80], allowed)
-    hosts, each, batch, step_s = (numbers[name].to_numpy() for name in NEEDED)
-    return Table(hosts, hosts * each, each, batch, step_s)
+    hosts, each, batch, step_s, minibatches = (numbers[name].to_numpy() for name in numbers)
+    return Table(hosts, hosts * each, each, batch, step_s, minibatches)
 
 
 def _numbers(column):

@@ -64,7 +64,7 @@ class LastBucket:
 
 def page(hosts: int = HOSTS) -> Table:
     """One row of so many hosts of 4 GPUs."""
-    row = hosts, hosts * GPUS_A_HOST, GPUS_A_HOST, BATCH, 1.0
+    row = hosts, hosts * GPUS_A_HOST, GPUS_A_HOST, BATCH, 1.0, 1.0
     return Table(*(np.array([float(value)]) for value in row))
 
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from calibration.scaling.fitting import ANY
 from calibration.scaling.overlap import BUCKET_BYTES
 from experiments import figures
 from experiments.extrapolation import t4, tensorflow_page
@@ -180,7 +181,7 @@ def learned(found: Sequence[Asked]) -> Spread:
 
 def links() -> dict[str, float]:
     """Times as long as a byte takes over its time by the link's name: of hosts whose GPUs have PCIe, by the messages that do not hide."""
-    fits = [t4.fitted(name, t4.table(name)).within_s * PCIE_BYTES_PER_S for name in t4.MODELS]
+    fits = [t4.fitted(name, t4.table(name), ANY).within_s * PCIE_BYTES_PER_S for name in t4.MODELS]
     found = {"T4, PCIe (Pollux)": float(np.exp(np.log(fits).mean()))}
     for pair in ISSUES:
         if pair.link == PCIE:

@@ -3,9 +3,6 @@
 A table has several series: a model by a system at a precision. A series with three numbers of hosts is fitted on some of them from the
 smallest on, at least two, and predicted beyond. Likewise its rows of one host, by GPUs. What `sharded` training and servers move is not
 fitted by this mechanism; these rows wait in their tables, and so do series with fewer sizes.
-
-A step of several minibatches counts as one of their samples together: the mechanism has no accumulation of gradients, as a user's table has
-no column for it. It hides messages behind all of the step, where they can be hidden behind the last minibatch alone.
 """
 
 from __future__ import annotations
@@ -77,8 +74,9 @@ def workload(name: str, million_parameters: float) -> Workload:
 
 def series(rows: pd.DataFrame) -> Table:
     """Seconds of a step by hosts, GPUs and batch."""
-    hosts, gpus, batch, rate = (rows[column].to_numpy(float) for column in ("hosts", "gpus", "batch", "samples_per_s"))
-    return Table(hosts, gpus, gpus / hosts, batch, gpus * batch / rate)
+    columns = "hosts", "gpus", "batch", "samples_per_s", "minibatches"
+    hosts, gpus, batch, rate, minibatches = (rows[column].to_numpy(float) for column in columns)
+    return Table(hosts, gpus, gpus / hosts, batch, gpus * batch / rate, minibatches)
 
 
 def splits(rows: Table) -> Iterator[Split]:
@@ -103,7 +101,7 @@ def predicted(source: str, split: Split, found: Scaling) -> Iterator[Held]:
     out = split.out
     columns = found.step_s(out), found.computing_s(out), np.hypot(found.unknown(out), found.residual), split.doublings
     for index in range(out.size):
-        hosts, gpus, _, batch, step_s = (float(column[index]) for column in out)
+        hosts, gpus, _, batch, step_s, _ = (float(column[index]) for column in out)
         said_s, alone_s, off, beyond = (float(column[index]) for column in columns)
         row = f"{hosts:.0f} hosts, {gpus:.0f} GPUs, batch {batch:.0f}"
         unchanged_s = _unchanged_s(split.seen, out.where(np.arange(out.size) == index))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibration.scaling.fitting import fit
+from calibration.scaling.fitting import WITHIN, Before, fit
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
@@ -33,7 +33,8 @@ UP_TO = {
 def table(name: str) -> Table:
     """The table of one of MODELS."""
     found = figures.table(f"t4_{name}")
-    return Table(*(found[column].to_numpy(float) for column in found.columns))
+    columns = [found[column].to_numpy(float) for column in found.columns]
+    return Table(*[*columns, np.ones(len(found))])
 
 
 @cache
@@ -47,9 +48,9 @@ def model(name: str) -> Workload:
     return workload.NAMED[MODELS[name]]
 
 
-def fitted(name: str, rows: Table) -> Scaling:
+def fitted(name: str, rows: Table, within: Before = WITHIN) -> Scaling:
     """The constants of some rows of a table."""
-    return fit(rows, float(ITEM_BYTES * model(name).parameters), Overlap.of(model(name)))
+    return fit(rows, float(ITEM_BYTES * model(name).parameters), Overlap.of(model(name)), within=within)
 
 
 def byte_s(name: str, hosts: int) -> float:

@@ -110,7 +110,7 @@ def test_one_number_of_ranks_tells_nothing_and_each_candidate_has_its_link(tmp_p
 def table(tmp_path, hosts, algorithm="ring"):
     planted = Scaling(4.0 * RESNET.parameters, 0.05, 0.004, between_s=1.2e-9, round_s=3e-5, algorithm=algorithm)
     grid = np.array([(h, 1, b) for h in hosts for b in (16, 64)], float)
-    rows = Table(grid[:, 0], grid[:, 0], grid[:, 1], grid[:, 2], np.ones(len(grid)))
+    rows = Table(grid[:, 0], grid[:, 0], grid[:, 1], grid[:, 2], *np.ones((2, len(grid))))
     noisy = planted.step_s(rows) * np.exp(0.01 * np.random.default_rng(1).normal(size=len(grid)))
     lines = [f"{h:.0f},1,{b:.0f},{s!r}" for h, b, s in zip(rows.hosts, rows.batch, noisy.tolist(), strict=True)]
     path = tmp_path / "table.csv"

@@ -9,7 +9,7 @@ import pytest
 
 from calibration import fit as command
 from calibration.scaling import profiled, replay, table
-from calibration.scaling.fitting import BOTH_WAYS, LEAST_ROUND_S, MOST_ROUND_S, fit
+from calibration.scaling.fitting import BOTH_WAYS, MOST_ROUND_S, fit
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
@@ -36,13 +36,13 @@ def few_simulated(monkeypatch):
 
 def rows(hosts=(1, 2, 3, 4), gpus=(1, 2, 4), batches=(16, 64, 128), planted=PLANTED, noise=0.0, seed=0) -> Table:
     grid = np.array([(h, g, b) for h in hosts for g in gpus for b in batches], float)
-    made = Table(grid[:, 0], grid[:, 0] * grid[:, 1], grid[:, 1], grid[:, 2], np.ones(len(grid)))
+    made = Table(grid[:, 0], grid[:, 0] * grid[:, 1], grid[:, 1], grid[:, 2], *np.ones((2, len(grid))))
     factors = np.exp(noise * np.random.default_rng(seed).normal(size=len(grid)))
     return made._replace(step_s=planted.step_s(made) * factors)
 
 
 def written(tmp_path, of: Table, name="table.csv"):
-    lines = [f"{h:.0f},{m:.0f},{b:.0f},{s!r}" for h, _, m, b, s in zip(*(c.tolist() for c in of), strict=True)]
+    lines = [f"{h:.0f},{m:.0f},{b:.0f},{s!r}" for h, _, m, b, s, _ in zip(*(c.tolist() for c in of), strict=True)]
     path = tmp_path / name
     path.write_text("\n".join(["hosts,gpus_per_host,batch,step_s", *lines]))
     return path
@@ -64,11 +64,61 @@ def test_without_overlap_they_are_recovered_too_and_the_better_protocol_is_found
     assert "horovod meets the table better" in notes_of(written(tmp_path, rows()))
 
 
+FAST = Scaling(BYTES, 0.05, 0.004, 0.2e-9, within_s=0.01e-9, round_s=3e-5, overlap=OVERLAP)
+
+
+def test_a_link_that_computing_hides_is_not_as_slow_as_the_steps():
+    """Planted: no row shows a message, and 32 hosts of small batches do. If steps told the link it would come out ten times too slow."""
+    seen, asked = (
+        rows(hosts=h, gpus=(4,), batches=b, planted=FAST, noise=0.01) for h, b in (((1, 2), (128, 256)), ((32,), (8,)))
+    )
+    assert np.allclose(FAST.step_s(seen) / FAST.computing_s(seen), 1, atol=0.1)
+    assert FAST.step_s(asked) > 1.3 * FAST.computing_s(asked)
+    assert np.abs(np.log(fit(seen, BYTES, OVERLAP).step_s(asked) / FAST.step_s(asked))) < np.log(1.5)
+
+
+def test_a_slow_link_is_found_where_computing_hides_half_of_it():
+    """Ethernet of 1 Gbit/s, at half of its rate: forty times as slow as what is known before."""
+    slow = replace(FAST, between_s=16e-9, within_s=2e-9)
+    found = fit(rows(hosts=(1, 2, 4), gpus=(1, 2), batches=(512, 640), planted=slow, noise=0.01), BYTES, OVERLAP)
+    asked = rows(hosts=(16,), gpus=(2,), batches=(64,), planted=slow)
+    assert found.between_s == pytest.approx(slow.between_s, rel=0.1)
+    assert found.step_s(asked) == pytest.approx(asked.step_s, rel=0.1)
+
+
+def test_what_gpus_of_a_host_share_once_does_not_grow_with_them():
+    """RTX 6000 Ada, BERT base (Lambda Labs): two GPUs take 7 % longer than one, and eight no longer than two."""
+    samples_per_s, gpus = np.array([136.0, 255, 513, 1039]), np.array([1.0, 2, 4, 8])
+    host = Table(np.ones(4), gpus, gpus, np.full(4, 96.0), gpus * 96 / samples_per_s, np.ones(4))
+    model = workload.NAMED["bert_base"]
+    found = fit(host.where(gpus <= 2), 4.0 * model.parameters, Overlap.of(model))
+    more = host.where(gpus > 2)
+    assert found.step_s(more) == pytest.approx(more.step_s, rel=0.05)
+
+
+def test_accumulated_gradients_hide_messages_behind_the_last_minibatch(tmp_path):
+    """Planted: the link is found by rows of 8 minibatches; as one minibatch of all samples they hide it: the negative control."""
+    made = rows(hosts=(1, 2, 4), gpus=(1, 4), batches=(128, 512))
+    made = made._replace(minibatches=np.full(made.size, 8.0))
+    made = made._replace(step_s=PLANTED.step_s(made))
+    assert fit(made, BYTES, OVERLAP).between_s == pytest.approx(PLANTED.between_s, rel=0.15)
+    path = written(tmp_path, made)
+    lines = path.read_text().splitlines()
+    for name in ("minibatches", "accumulation"):
+        path.write_text("\n".join([f"{lines[0]},{name}", *(f"{line},8" for line in lines[1:])]))
+        assert (table.read(path).minibatches == 8).all()
+    said = notes_of(path)
+    assert "12 of 12 rows accumulate gradients of up to 8 minibatches" in said
+    assert "rows are off by" not in said
+    alone = fit(made._replace(minibatches=np.ones(made.size)), BYTES, OVERLAP)
+    assert alone.between_s > 2 * PLANTED.between_s
+
+
 def test_what_grows_with_gpus_of_a_host_is_no_cost_of_a_round():
     """Planted without hosts beyond 2; if a round may cost 10 ms it takes that up, and 16 hosts are too slow: the control."""
     seen, more = rows(hosts=(1, 2), noise=0.01), rows(hosts=(16,), gpus=(4,), batches=(16,))
     found = replace(fit(seen, BYTES, OVERLAP), both_ways=1.6, between_s=3e-9)
-    assert LEAST_ROUND_S <= found.round_s <= MOST_ROUND_S
+    assert 0 < found.round_s <= MOST_ROUND_S
     assert found.contention == pytest.approx(0.05, abs=0.02)
     assert found.step_s(more) == pytest.approx(more.step_s, rel=0.1)
     assert replace(found, contention=0.0, round_s=1e-3).step_s(more) > 1.5 * more.step_s
@@ -85,7 +135,7 @@ def test_rows_of_two_hosts_alone_or_of_none_do_not_tell_both_ways(seen, asked):
     for both_ways in (1.0, 2.0):
         planted = replace(PLANTED, both_ways=both_ways)
         found = fit(rows(hosts=seen, planted=planted, noise=0.01), BYTES, OVERLAP)
-        assert found.both_ways == pytest.approx(BOTH_WAYS, rel=0.02)
+        assert found.both_ways == pytest.approx(BOTH_WAYS, rel=0.08)  # links are known before, a little
         off = np.abs(np.log(found.step_s(other) / planted.step_s(other)))
         assert (off > 0.05).any()
         assert (off < 1.645 * found.unknown(other) + 0.03).all()
@@ -242,6 +292,8 @@ GOOD = ["hosts,gpus_per_host,batch,step_s", "1,1,16,0.1", "2,1,16,0.2", "2,2,32,
         (GOOD[:3], "rows: given 2"),
         ([GOOD[0], *["1,1,16,0.1"] * 3], "one batch on one number of GPUs"),
         (["step,rank,seconds", "0,0,1"], "columns: given"),
+        ([f"{GOOD[0]},minibatches", "1,1,16,0.1,1", "2,1,16,0.2,32"], "minibatches up to batch"),
+        ([f"{GOOD[0]},accumulation", "1,1,16,0.1,1.5"], "row 1: given '1.0, 1.0, 16.0, 0.1, 1.5'"),
     ],
 )
 def test_a_bad_table_is_refused_in_a_line(tmp_path, lines, said):
