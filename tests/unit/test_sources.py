@@ -88,7 +88,12 @@ def made(sizes_of: list[tuple[int, int]], summed_by: str = "allreduce", precisio
     rows = pd.DataFrame(sizes_of, columns=["hosts", "gpus"]).assign(model="resnet50", million_parameters=np.nan)
     step_s = 0.1 + 0.2 * np.log2(rows.hosts)
     return rows.assign(
-        system="made", precision=precision, summed_by=summed_by, batch=32, samples_per_s=32 * rows.gpus / step_s
+        system="made",
+        precision=precision,
+        summed_by=summed_by,
+        batch=32,
+        minibatches=1,
+        samples_per_s=32 * rows.gpus / step_s,
     )
 
 
