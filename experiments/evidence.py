@@ -10,7 +10,8 @@ tables another); the share in proportion, not squared; a least spread of steps; 
 A row is in several splits.
 
 That a byte may take up to twice as long on two hosts as on more, and longer with each GPU of a host (calibration.scaling.steps), was
-found on the T4 rows of BERT, ImageNet and CIFAR-10, and is no prediction for them. DeepSpeech2's rows were in no choice.
+found on the T4 rows of BERT, ImageNet and CIFAR-10, and is no prediction for them. DeepSpeech2's rows chose no form,
+but priors of links were changed later with their error in view.
 
 Further sources (experiments.extrapolation.sizes) are judged by the law of all these tables, and are no part of it. Those that
 figures/sources.toml holds out are predicted with `--held-out` alone, once all choices are made.
