@@ -11,19 +11,20 @@ import numpy as np
 from sim.engine.draws import draws_of, poll_shares, rows_of
 from sim.engine.kernel import layout, loop, ops
 from sim.engine.kernel.cores import TICK_S
-from sim.engine.kernel.layout import CONTENDED, DRAWS, FREE, GO, SHARED
+from sim.engine.kernel.layout import CONTENDED, DRAWS, FREE, GO, PIECES, SHARED
 from sim.engine.kernel.state import State
 from sim.event import plain
+from sim.event.machines.cores import THREADS_TURN_S
 from sim.event.ranks.amounts import Amounts
 from sim.laws import LogNormal
 from sim.model.sparse_rows import HEADER_BYTES
-from sim.randomness import Stream
+from sim.randomness import Stream, generator
 from sim.verbs import fusion
 
 if TYPE_CHECKING:
     from sim.engine.lowering.program import Code
     from sim.engine.tables import Listed
-    from sim.job.scenario import Scenario
+    from sim.job.scenario import Place, Scenario
 
 LEAST, EACH = 4096, 64  # messages that may be on their way: so many, and so many more for each rank
 SHARES = 60  # blocks of shares of sleeps between polls
@@ -72,6 +73,8 @@ class Job:
             self._draws(steps),
             self._layers(),
             self._flows(),
+            self._delays(steps),
+            self._threads(steps),
             tables.arrays(),
         )
         for part in parts:
@@ -90,9 +93,9 @@ class Job:
         integers = {
             "mode": self.mode, "variables": self.variables, "ranks": of.ranks, "first": of.servers, "polls": cluster.poll_s > 0,
             "cores_suffice": of.cores_suffice and not local.wakes, "in_library": of.protocol.in_library,
-            "sleeps": not of.protocol.in_library, "counts_updates": of.protocol.counts_updates, "gpu": bool(of.machines[0].gpus),
+            "sleeps": not of.protocol.in_library, "counts_updates": of.protocol.counts_updates,
             "stores": link.store_and_forward, "divides": self.contended or slow, "quick": not self.contended and not amounts.rests,
-            "nothing": of.summed_items + 1, "local_wakes": local.wakes, "fair": link.fair, "tcp": link.tcp is not None,
+            "nothing": of.summed_items + 1, "local_wakes": local.wakes, "threaded": of.threaded, "evaluate_every": of.evaluate_every if of.test_size else 0, "fair": link.fair, "tcp": link.tcp is not None,
             "rings": of.apart and self.mode == FREE and not (slow or of.servers or self.layered),
         }  # fmt: skip
         floats = {
@@ -100,7 +103,8 @@ class Job:
             "bandwidth": link.bandwidth_bytes_per_s, "credit": 1 / (link.sustained_bytes_per_s or math.inf),
             "local_latency_s": local.latency_s, "local_overhead_s": local.overhead_s, "local_gap_s": local.gap_s,
             "local_bandwidth": local.bandwidth_bytes_per_s, "oversleep_s": cluster.oversleep_s, "poll_s": cluster.poll_s,
-            "resume_s": of.costs.resume_s, "batch": of.batch, "input_s": amounts.input_s,
+            "background_s": costs.background(of.batch), "link_background_s": link.background_s, "local_background_s": local.background_s,
+            "evaluate_s": costs.evaluate(of.test_size) if of.test_size else 0.0, "resume_s": of.costs.resume_s, "batch": of.batch, "input_s": amounts.input_s,
             "to_device_s": amounts.to_device_s, "compute_s": amounts.compute_s, "pack_s": amounts.pack_s,
             "to_host_s": amounts.to_host_s, "loop_s": costs.loop_s, "agree_s": costs.agree_s,
             "negotiate_s": costs.negotiate_s * (of.workers > 1), "negotiated_bytes": 256.0,
@@ -118,7 +122,7 @@ class Job:
         ranks = self.scenario.ranks
         begun = {"scheduled": ranks, "sequence": ranks} if self.contended else {"todo": ranks}
         flows = self.most if self.scenario.network.fair else 1
-        return {"alive": ranks, "free_messages": self.most, "free_departures": self.most, "free_flows": flows, **begun}
+        return {"alive": ranks, "free_messages": self.most, "free_departures": self.most, "free_flows": flows, "delays_left": self._delayed, "backgrounds_left": self._backgrounds, **begun}
 
     def _lines(self) -> np.ndarray:
         each = [getattr(self.scenario.costs, name) for name in LINES]
@@ -161,7 +165,10 @@ class Job:
             np.arange(of.ranks),
             math.inf,
         )
-        ranks["updates"][0] = of.updates
+        ranks["updates"][0], ranks["delayed"] = of.updates, NOBODY
+        gpus = self._shared_gpus
+        ranks["shared_gpu"] = [gpus.get(place, NOBODY) for place in of.gpus]
+        ranks["gpu"] = [bool(of.machines[host].gpus) for host in of.hosts]
         ranks["group"] = hosts if self.contended and not of.cluster.shared_cores else 0
         ranks["speed"] = of.speeds
         for rank in range(min(of.ranks, of.servers + 1)):  # workers are alike
@@ -169,7 +176,7 @@ class Job:
         return ranks
 
     def _turns(self) -> np.ndarray:
-        turns = np.zeros(self.scenario.ranks, layout.TURN)
+        turns = np.zeros(self.scenario.ranks + 1, layout.TURN)  # the last one is that of other threads
         turns["core"] = NOBODY
         return turns
 
@@ -199,8 +206,9 @@ class Job:
     def _hosts(self) -> dict[str, np.ndarray]:
         """Ports and cores."""
         of, shared, found, at = self.scenario, self.scenario.cluster.shared_cores, [], 0
+        turn_s = THREADS_TURN_S if of.threaded else TICK_S
         for host in of.machines[:1] if shared else of.machines if self.contended else ():
-            found.append((0.0, host.speed, host.contention, TICK_S, shared or host.cores, 0, at))
+            found.append((0.0, host.speed, host.contention, turn_s, shared or host.cores, 0, at))
             at += shared or host.cores
         groups = np.array(found or [(0.0, 1.0, 0.0, TICK_S, 1, 0, 0)], layout.GROUP)
         cores = np.zeros(max(at, 1), layout.CORE)
@@ -210,8 +218,54 @@ class Job:
             "window": np.zeros(of.ranks**2 if of.network.tcp else 1, layout.WINDOW),
             "group": groups,
             "core": cores,
-            "task": np.zeros((len(cores), 2 * of.ranks + 4 if self.contended else 1), layout.TASK),
+            "task": np.zeros((len(cores), self._tasks if self.contended else 1), layout.TASK),
+            **self._gpus(),
         }
+
+    @property
+    def _tasks(self) -> int:
+        """Tasks of a core, at most."""
+        return 2 * self.scenario.ranks + 4 + self.room * (32 + 2 * PIECES * self.scenario.ranks) * self.scenario.threaded
+
+    def _gpus(self) -> dict[str, np.ndarray]:
+        """GPUs that ranks share."""
+        of = self.scenario
+        places = self._shared_gpus
+        gpus = np.zeros(max(1, len(places)), layout.GPU)
+        for at, place in enumerate(places):
+            gpus["speed"][at], gpus["switching"][at] = of.machines[place.host].speed, of.machines[place.host].switching
+        return {"gpu": gpus, "gpu_work": np.zeros((len(gpus), of.ranks if places else 1), layout.GPU_WORK)}
+
+    @property
+    def _shared_gpus(self) -> dict[Place, int]:
+        """The GPUs of a job whose ranks share some, by number."""
+        of = self.scenario
+        places = [place for place in of.gpus if place] if of.gpus_shared else []
+        return {place: at for at, place in enumerate(dict.fromkeys(places))}
+
+    @property
+    def _backgrounds(self) -> int:
+        """Steps whose background work is not done, at most."""
+        return 16 * self.room * self.scenario.ranks if self.scenario.threaded else 1
+
+    def _threads(self, columns: int) -> dict[str, np.ndarray]:
+        """What other threads do, and when."""
+        return {
+            "background": np.zeros(self._backgrounds, layout.BACKGROUND),
+            "free_background": np.arange(self._backgrounds),
+            "moment": self._moments(PIECES * columns),
+        }
+
+    def _moments(self, columns: int) -> np.ndarray:
+        """Shares of a step's time after which pieces of its background work begin, in order; shape (ranks, pieces of all steps)."""
+        of = self.scenario
+        if not of.threaded:
+            return np.zeros((of.ranks, 1))
+        drawn = [
+            generator(of.seed, self.replication, of.worker_number(rank), "background").random(columns)
+            for rank in range(of.ranks)
+        ]
+        return np.sort(np.array(drawn).reshape(of.ranks, -1, PIECES)).reshape(of.ranks, columns)
 
     def _draws(self, columns: int) -> dict[str, np.ndarray]:
         of = self.scenario
@@ -219,6 +273,27 @@ class Job:
         if self.contended and of.cluster.poll_s:
             polls = np.array([poll_shares(of, self.replication, rank, SHARES * self.room) for rank in range(of.ranks)])
         return {"poll": polls, **dict(zip(DRAWN, draws_of(of, self.replication, columns), strict=True))}
+
+    @property
+    def _delayed(self) -> int:
+        """Letters whose delay is not over, at most."""
+        return self.most if self.scenario.protocol.delay_std_s else 1
+
+    def _delays(self, columns: int) -> dict[str, np.ndarray]:
+        """Induced delays of the messages that a rank receives, and letters whose delay is not over."""
+        return {
+            "delay": self._delay_s(columns),
+            "delayed": np.zeros(self._delayed, layout.DELAYED),
+            "free_delayed": np.arange(self._delayed),
+            "letter": np.zeros((self._delayed, layout.LETTER)),
+        }
+
+    def _delay_s(self, columns: int) -> np.ndarray:
+        of = self.scenario
+        if not of.protocol.delay_std_s:
+            return np.zeros((of.ranks, 1))
+        each = range(of.ranks)
+        return rows_of(lambda rank: of.draws.delays(self.replication, of.worker_number(rank)), columns, each)
 
     def _sizes(self) -> np.ndarray:
         """SIZE of messages to and from each server."""
@@ -281,10 +356,16 @@ class Job:
         """Run to the end, with further draws where those that there are do not suffice; the status."""
         status, columns = loop.run(self.state.record), 0
         while status == DRAWS:
-            columns = 2 * max(columns, *(self.state.arrays[name].shape[1] for name in DRAWN[:3]))
             with MAKING:
-                for name, rows in zip(DRAWN, draws_of(self.scenario, self.replication, columns), strict=True):
-                    self.state.place(name, rows)
+                for name, used, draw in (("delay", "came", self._delay_s), ("moment", "begun", self._moments)):
+                    width, each = self.state.arrays[name].shape[1], PIECES if name == "moment" else 1
+                    if each * self.state.arrays["rank"][used].max() >= width > 1:
+                        self.state.place(name, draw(2 * width))
+                        break
+                else:
+                    columns = 2 * max(columns, *(self.state.arrays[name].shape[1] for name in DRAWN[:3]))
+                    for name, rows in zip(DRAWN, draws_of(self.scenario, self.replication, columns), strict=True):
+                        self.state.place(name, rows)
             status = loop.run(self.state.record)
         return status
 

@@ -33,13 +33,8 @@ def check(scenario: Scenario) -> None:
         "a text of one's own": not is_ours(protocol),
         "servers that hold variables one by one": protocol.layerwise,
         "rows of sparse variables": scenario.traffic.in_parts or bool(scenario.gathered_variables),
-        "GPUs that ranks share": scenario.gpus_shared,
-        "other threads": scenario.threaded,
-        "delays of messages": bool(protocol.delay_std_s),
-        "an evaluation": bool(scenario.test_size),
         "so many connections": bool(scenario.network.fair or scenario.network.tcp)
         and scenario.ranks**2 > MOST_CONNECTIONS,
-        "hosts with GPUs and hosts without": len({bool(host.gpus) for host in scenario.machines}) > 1,
     }
     reason = next((what for what, there in missing.items() if there), None)
     if reason:

@@ -23,6 +23,8 @@ from sim.engine import choose, install
 from sim.engine.threads import in_order
 from sim.job.scenario import Scenario
 from sim.model import workload
+from sim.model.costs import Line
+from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.base import Protocol
 from sim.vector import compiled
 
@@ -88,6 +90,61 @@ def test_every_kind_of_host_and_port_is_as_in_the_event_world(as_python, cluster
     assert_alike(as_python.Replications, one(cluster, said, workers=2))
 
 
+def of_hosts(*several, **about) -> Cluster:
+    """Hosts in turn of these kinds, of different speeds."""
+    return Cluster(
+        hosts=tuple(Host(name=f"h{i}", speed=1 - i / 37, **several[i % len(several)]) for i in range(9)), **about
+    )
+
+
+TWO, ONE, THREADS = {"slots": 2, "cores": 2}, {"slots": 2, "cores": 1, "gpus": 1}, Line(base_s=4e-3)
+PLACED = {
+    "GPUs of two ranks each": of_hosts({"slots": 4, "cores": 2, "gpus": 2}),
+    "GPUs that poll": of_hosts({"slots": 4, "cores": 2, "gpus": 2}, poll_s=4e-5, oversleep_s=6e-5),
+    "GPUs and none": of_hosts(TWO, ONE),
+    "threads of links": of_hosts(TWO, network=Link(background_s=1e-3), local=Link(background_s=5e-4)),
+}
+BESIDE = [(TWO, {}), ({"slots": 9, "cores": 2}, {"poll_s": 4e-5, "oversleep_s": 6e-5}), ({"cores": 1}, {})]
+ANY = [("fmb",), ("ps-async",), ("allreduce",)]
+
+
+@pytest.mark.parametrize("said", ANY, ids=" ".join)
+@pytest.mark.parametrize("place", PLACED)
+def test_what_ranks_of_a_host_share_is_as_in_the_event_world(as_python, place, said):
+    scenario = replace(one("one core each", said, workers=4), cluster=PLACED[place])
+    assert scenario.threaded == ("threads" in place)
+    assert_alike(as_python.Replications, scenario)
+
+
+@pytest.mark.parametrize("said", ANY, ids=" ".join)
+@pytest.mark.parametrize(("host", "about"), BESIDE)
+def test_other_threads_of_a_step_are_as_in_the_event_world(as_python, host, about, said):
+    """Also where more moments are drawn than steps were thought of."""
+    scenario = replace(one("one core each", said), cluster=of_hosts(host, **about), steps=3)
+    costs = scenario.workload.costs.model_copy(update={"background": THREADS})
+    job = replace(scenario, workload=scenario.workload.model_copy(update={"costs": costs}))
+    assert np.abs(event.run(job)[0].step_s - event.run(scenario)[0].step_s).max() > EXACT_S
+    assert_alike(as_python.Replications, job)
+
+
+@pytest.mark.parametrize("cluster", ["one core each", "four GPUs", "polls"])
+@pytest.mark.parametrize("said", [("fmb",), ("kbatch-async", "gradients=2")], ids=" ".join)
+def test_evaluations_are_as_in_the_event_world(as_python, cluster, said):
+    scenario = one(cluster, said, test_size=100, evaluate_every=2)
+    assert scenario.costs.evaluate(100) > 0
+    assert_alike(as_python.Replications, replace(scenario, steps=2 + scenario.warmup))
+
+
+@pytest.mark.parametrize("cluster", ["one core each", "two cores", "fair shares"])
+@pytest.mark.parametrize("said", ["amb-dg time_limit_s=0.02 delay_std_s=0.03", "kbatch-async delay_std_s=0.01"])
+def test_induced_delays_are_as_in_the_event_world(as_python, monkeypatch, cluster, said):
+    """Also where more are drawn than steps were thought of."""
+    jobs = sys.modules["sim.engine.job"]
+    drawn = jobs.Job._delays
+    monkeypatch.setattr(jobs.Job, "_delays", lambda job, columns: drawn(job, 2))
+    assert_alike(as_python.Replications, one(cluster, tuple(said.split())), 1)
+
+
 def test_further_numbers_are_drawn_where_they_do_not_suffice(as_python, monkeypatch):
     """Also room for messages and waits: the run is begun anew with more."""
     monkeypatch.setattr(sys.modules["sim.engine.job"], "LEAST", 8)
@@ -112,10 +169,6 @@ class Own(Protocol):
     ("scenario", "why"),
     [
         (lambda: one("one core each", ("ps-layers",)), "one by one"),
-        (
-            lambda: Scenario(protocols.make("fmb"), workload.read("mlp"), 2, test_size=10, evaluate_every=1),
-            "evaluation",
-        ),
         (lambda: Scenario(Own(), workload.read("mlp"), 2), "of one's own"),
         (lambda: Scenario(protocols.make("hybrid"), workload.read("bigram"), 2), "rows"),
     ],
@@ -325,7 +378,8 @@ def test_all_recorded_scenarios_are_as_in_the_event_world(by_numba):
     assert built == 468
 
 
-PLACES = [*CLUSTERS, "", "p3.16xlarge*4", "g5.12xlarge*6", "p2.xlarge*24"]
+KNOWN = {**CLUSTERS, **PLACED}
+PLACES = [*KNOWN, "", "p3.16xlarge*4", "g5.12xlarge*6", "p2.xlarge*24"]
 TEXTS = [
     *(
         "fmb",
@@ -333,6 +387,8 @@ TEXTS = [
         "amb --set time_limit_s=0.02",
         "amb-dg --set time_limit_s=0.03 --set window_s=0.04",
         "kbatch-async",
+        "kbatch-async --set delay_std_s=0.02",
+        "amb-dg --set time_limit_s=0.03 --set delay_std_s=0.01",
     ),
     *("ps-async", "ps-sync", "ps-sync --set barrier=true", "ps-backup", "ps-ssp", "ps-ssp --set staleness=0"),
     *("allreduce", "allreduce --set algorithm=ring", "allreduce --set fused=false", "allreduce --set algorithm=nccl"),
@@ -348,13 +404,17 @@ def drawn(rng: random.Random) -> Scenario | None:
     said = f"--protocol {text} --workers {rng.choice([2, 3, 5, 8, 13])} --steps {rng.choice([3, 8])} --warmup 1"
     said += f" --seed {rng.randrange(1000)} --batch {rng.choice([64, 256, 1000])} --stragglers '{sleeps}'"
     said += f" --workload {rng.choice(['toy_fc', 'mlp', 'lenet'])}" + f" --cluster {place}" * (
-        place not in (*CLUSTERS, "")
+        place not in (*KNOWN, "")
     )
+    said += " --test-size 100 --evaluate-every 2" * (rng.random() < 0.2)
     said += f" --servers {rng.choice([1, 2, 3])}" * text.startswith("ps")
     try:
         given = run.parser().parse_args(shlex.split(said))
         scenario = simulated_options.scenario(given, options.Readers(remember=True))
-        return replace(scenario, cluster=CLUSTERS[place]) if place in CLUSTERS else scenario
+        if rng.random() < 0.2:
+            costs = scenario.workload.costs.model_copy(update={"background": THREADS})
+            scenario = replace(scenario, workload=scenario.workload.model_copy(update={"costs": costs}))
+        return replace(scenario, cluster=KNOWN[place]) if place in KNOWN else scenario
     except WrongSetting:
         return None
 

@@ -12,6 +12,7 @@ from sim.engine.kernel.heap import schedule
 from sim.engine.kernel.layout import BALANCE, ROUND_OFF_S, TIMER
 
 TICK_S, MOST_TURNS = 4e-3, 20
+NOTHING = -1  # the kind of event after work that nobody waits for
 EPSILON = 2.3e-16  # of a double
 
 
@@ -88,6 +89,9 @@ def put(S, c, left_s, rank, strand, kind, since_s):
     group = state.group(S, g)
     advance(S, c, pace_now(group))
     count, at = core.tasks, core.tasks
+    if count == S.task_width:
+        S.short = 1
+        return
     if since_s >= 0.0:
         for k in range(count, 0, -1):
             copy(state.task(S, c, k), state.task(S, c, k - 1))
@@ -115,7 +119,7 @@ def least_busy(S, group, last):
 
 @compiled
 def work(S, g, seconds, rank, strand, kind):
-    """Work for some seconds of a core of speed 1; then an event of this kind happens to the strand."""
+    """Work for some seconds of a core of speed 1; then an event of this kind happens to the strand. Rank S.ranks is a runtime's threads."""
     group, turn = state.group(S, g), state.turn(S, rank)
     left_s = seconds / group.speed
     if turn.core >= 0 and turn.done_s >= S.now_s:
@@ -169,9 +173,11 @@ def end_turn(S, c, timer):
         place_task(S, c, core.tasks, left_s, rank, strand, kind)
         core.tasks += 1
     else:
-        turn = state.turn(S, rank)
-        turn.core, turn.done_s, turn.since_s = c, S.now_s, since_s
-        schedule(S, S.now_s, kind, strand, 0)
+        if rank != S.ranks:
+            turn = state.turn(S, rank)
+            turn.core, turn.done_s, turn.since_s = c, S.now_s, since_s
+        if kind != NOTHING:
+            schedule(S, S.now_s, kind, strand, 0)
         if core.tasks == 0:
             becomes_idle(S, c)
     wake(S, c)
@@ -179,15 +185,20 @@ def end_turn(S, c, timer):
 
 @compiled
 def becomes_idle(S, c):
-    """A core has come to the end of its tasks; it takes over a waiting one after a tick."""
+    """A core has come to the end of its tasks; it takes over waiting work of other threads, or a rank's after a tick."""
     g = state.core(S, c).group
     group = state.group(S, g)
     group.busy -= 1
     repace(S, g, group.busy + 1, group.polls, -1)
+    waiting = False
     for other in range(group.first, group.first + group.cores):
-        if state.core(S, other).tasks > 1:
-            schedule(S, S.now_s + TICK_S, BALANCE, c, 0)
-            return
+        for k in range(1, state.core(S, other).tasks):
+            waiting = True
+            if state.task(S, other, k).rank == S.ranks:
+                take_over(S, c, other, k)
+                return
+    if waiting:
+        schedule(S, S.now_s + TICK_S, BALANCE, c, 0)
 
 
 @compiled

@@ -6,12 +6,14 @@ from sim.engine.kernel import layout, state
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.cores import balance, end_turn, work
 from sim.engine.kernel.flows import begin_flow, look, stream
+from sim.engine.kernel.gpus import end_works
 from sim.engine.kernel.heap import schedule
 from sim.engine.kernel.layout import CONTENDED, DEPART, GO, HAS_ASKED, HAS_LANDED, HOP, LANDED, LANDS, LOCAL, STREAM
 from sim.engine.kernel.polling import late_s, next_stage, sleeps_between
 from sim.engine.kernel.ports import pass_in
 from sim.engine.kernel.post import NONE, go_on_later, keep, wanted
 from sim.engine.kernel.sending import next_weight
+from sim.engine.kernel.threads import begin_piece, end_piece
 
 NOBODY, NO_ROOM = -1, -2
 
@@ -43,6 +45,8 @@ def happen(S, kind, a, b):
         next_stage(S, a, b)
     elif kind == layout.GRADIENT_READY:
         wake_all(S, a)
+    elif kind >= layout.GPU_TIMER:
+        go_on_beside(S, kind, a, b)
     else:
         return flow_event(S, kind, a)
     return NOBODY
@@ -115,6 +119,17 @@ def poll(S, s):
         schedule(S, S.now_s, GO, s, 0)
     else:
         work(S, rank.group, S.poll_s, r, s, HOP)
+
+
+@compiled
+def go_on_beside(S, kind, a, b):
+    """What happens on a GPU that ranks share, or in other threads."""
+    if kind == layout.GPU_TIMER:
+        end_works(S, a, b)
+    elif kind == layout.PIECE:
+        begin_piece(S, a)
+    else:
+        end_piece(S, a)
 
 
 @compiled

@@ -21,11 +21,11 @@ LETTER = 9
 
 # What does not change during a run, and counters.
 CONSTANTS = (
-    "latency_s overhead_s gap_s byte_s bandwidth credit local_latency_s local_overhead_s local_gap_s local_bandwidth oversleep_s "
+    "latency_s overhead_s gap_s byte_s bandwidth credit local_latency_s local_overhead_s local_gap_s local_bandwidth oversleep_s evaluate_s background_s link_background_s local_background_s "
     "resume_s batch input_s to_device_s compute_s pack_s to_host_s loop_s agree_s negotiate_s poll_s forward negotiated_bytes "
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
-    "mode polls cores_suffice in_library counts_updates variables ranks first sleeps gpu local_wakes quick stores divides fair rings "
-    "nothing tcp",
+    "mode polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes quick stores divides fair rings "
+    "nothing tcp evaluate_every threaded",
 )
 FREE, SHARED, CONTENDED = range(
     3
@@ -33,7 +33,7 @@ FREE, SHARED, CONTENDED = range(
 COUNTERS = (
     "now_s flows_s",
     "scheduled sequence todo alive free_messages free_departures ends messages events waits short entered slots flows timer "
-    "free_flows callbacks",
+    "free_flows delays_left backgrounds_left callbacks",
 )
 # Records of the arrays.
 EVENT = record("time_s", "key kind a b")
@@ -44,8 +44,8 @@ STRAND = record(
     "polls waits_for version set_at list_at start stop parent left meets previous deadline woken number on_gpu",
 )
 RANK = record(
-    f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s",
-    "host group fetched reduced ready ready_before watch shares oldest told flowed",
+    f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s begun_s",
+    "host group gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest told flowed delayed came",
 )
 MESSAGE = record(
     "bytes reach_s begin_s end_s held_s asked_s",
@@ -72,6 +72,10 @@ CALLED = record("", "table start stop")
 GRADIENT = record("at_s", "ranks waiting")
 STEP_END = record("at_s samples", "")
 WAIT = record("from_s to_s", "rank")
+GPU = record("progress_s updated_s speed switching", "works timer")
+GPU_WORK = record("end_s", "strand")
+BACKGROUND = record("begun_s span_s", "rank piece first")  # the work of a step
+DELAYED = record("due_s", "next")  # a letter whose induced delay is not over
 FLOW = record(
     "left kept weight ramp rate age_s share", "out into message handed departure asked calls last_call source to open"
 )
@@ -106,7 +110,10 @@ COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL = range(7)
     HAS_ASKED,
     NOTICED,
     STREAM,
-) = range(23)
+    GPU_TIMER,
+    PIECE,
+    PIECE_DONE,
+) = range(26)
 # ---- statuses of a run. After DRAWS and GROW it goes on, with more draws or more room; after SPACE it is begun anew with more room.
 FINISHED, DEADLOCK, GROW, DRAWS, SPACE = range(5)
 # ---- what a strand does after an instruction. Seconds of a core: SPENDS, COMPUTES (on a GPU where there is one), TOGETHER (parts at
@@ -115,3 +122,4 @@ NEXT, STAYS, WAITS, AWAITS, SPENDS, COMPUTES, TOGETHER = range(100, 107)
 ENDS = 200
 
 ROUND_OFF_S, CLOCK_S = 1e-12, 1e-9
+PIECES = 8  # of a step's background work

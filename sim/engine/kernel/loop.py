@@ -15,6 +15,8 @@ from sim.engine.kernel.calls import (
 )
 from sim.engine.kernel.compiling import compiled, in_place, outermost
 from sim.engine.kernel.cores import work
+from sim.engine.kernel.delays import use_delays
+from sim.engine.kernel.gpus import compute_on
 from sim.engine.kernel.happenings import NO_ROOM, NOBODY, happen
 from sim.engine.kernel.heap import schedule, schedule_after_messages
 from sim.engine.kernel.layout import (
@@ -65,7 +67,7 @@ from sim.engine.kernel.post import NONE, go_on_later
 from sim.engine.kernel.receiving import ask, get, receive, spend_on, take
 from sim.engine.kernel.sending import call_port, choose_receiver, end_sending, send
 from sim.engine.kernel.ties import take_first
-from sim.engine.kernel.work import add, agree, compute, copy, sleep, take_up, update
+from sim.engine.kernel.work import add, agree, compute, copy, evaluate, sleep, take_up, update
 
 SPARE = 64  # events that may be scheduled at once, besides one a rank
 
@@ -181,8 +183,12 @@ def obey(S, strand, rank, s, r, line):
 
 @compiled
 def rest(S, strand, rank, s, r, line):
-    """An instruction of collectives, or of a thread beside the computation."""
+    """An instruction of collectives, of an evaluation, of delays, or of a thread beside the computation."""
     op = line.op
+    if op == ops.EVALUATE:
+        return evaluate(S, strand, rank, r)
+    if op <= ops.DELAYED:
+        return use_delays(S, strand, rank, s, r, line)
     if op == ops.COPYB:
         return copy(S, strand, rank, s, line)
     if op == ops.AGREE:
@@ -276,9 +282,12 @@ def spend(S, s, code):
     """Some seconds of a core, which others may need; then the strand goes on."""
     strand = state.strand(S, s)
     rank = state.rank(S, strand.rank)
-    alone = S.cores_suffice == 1 or (code == COMPUTES and S.gpu == 1)
-    if code != TOGETHER and alone:
+    on_gpu = code == COMPUTES and rank.gpu == 1
+    if on_gpu and rank.shared_gpu >= 0:
+        compute_on(S, rank.shared_gpu, strand.spend_s, s)
+    elif code != TOGETHER and (S.cores_suffice == 1 or on_gpu):
         schedule(S, S.now_s + strand.spend_s / rank.speed, GO, s, 0)
     else:
         kind = HOP if code == TOGETHER else GO
-        work(S, rank.group, strand.spend_s, strand.rank, s, kind)
+        who = S.ranks if code == TOGETHER and S.threaded else strand.rank
+        work(S, rank.group, strand.spend_s, who, s, kind)

@@ -36,6 +36,10 @@ WIDTH = 8
     TAKEUP,  # letter
     ADD,  # letter
     UPDATE,
+    EVALUATE,
+    DUE,  # register: when the first of delayed letters is due
+    DELAY,  # letter: it is delayed from now on
+    DELAYED,  # letter: the first of those that are delayed
     COPYB,  # register, register: bounds of what is copied into one buffer, or out of it
     AGREE,  # 0: seconds of the runtime, 1: of a core
     SEND,  # what, kind of peers, peers, stop, waits, register of the version or OWN, last
@@ -47,7 +51,7 @@ WIDTH = 8
     FUSE,  # first of 5 registers: next gradient, end, start and stop of a piece, whether it is copied
     FORK,  # to: where the other strand begins
     JOIN,  # 1 for the strand that computes
-) = range(39)
+) = range(43)
 
 PLUS, MINUS, TIMES, OVER, LESS, AT_MOST, EQUAL, OTHER, LEAST, MOST = range(10)  # operations of ALU
 GRADIENT, PARAMETERS, NOTE, REQUEST = range(4)  # what a message carries

@@ -27,6 +27,7 @@ from sim.engine.kernel.phases import ALL_SENT, CALLS_PORT, CHOOSES, DEPARTS, REC
 from sim.engine.kernel.ports import held_s, pass_out
 from sim.engine.kernel.post import NONE, end_departure, new_departure
 from sim.engine.kernel.records import note_wait
+from sim.engine.kernel.threads import carry
 
 SPARE = 8  # events that sending a message may schedule
 
@@ -99,6 +100,8 @@ def send(S, strand, rank, s, r, line):
         return ENDS + SPACE
     here = state.rank(S, strand.to).host == rank.host
     m = new_message(S, strand, r, line, here)
+    if S.threaded:
+        carry(S, rank, state.rank(S, strand.to), S.local_background_s if here else S.link_background_s)
     if here:
         hand_over(S, strand, rank, r, m)
     elif S.fair:

@@ -52,6 +52,11 @@ LISTS = {  # records by number
     "callback": layout.CALLBACK,
     "step_end": layout.STEP_END,
     "wait": layout.WAIT,
+    "gpu": layout.GPU,  # that ranks share
+    "background": layout.BACKGROUND,
+    "free_background": INTEGER,
+    "delayed": layout.DELAYED,
+    "free_delayed": INTEGER,
 }
 GRIDS = {  # records by two numbers
     "register": FLOAT,  # strand, register
@@ -71,9 +76,14 @@ GRIDS = {  # records by two numbers
     "stream": INTEGER,  # rank, rank: the flow between them
     "announced": INTEGER,  # rank, rank: the message
     "weight": FLOAT,  # rank, number
+    "delay": FLOAT,  # rank, number of the message
+    "gpu_work": layout.GPU_WORK,  # GPU, place
+    "moment": FLOAT,  # rank, number of the piece
+    "letter": FLOAT,  # number in `delayed`, register of a letter
 }
 # Bytes of rows that are the same in every run.
-ROW_BYTES = {"register": FLOAT.itemsize * layout.REGISTERS, "number": layout.RANK.itemsize}
+ROW_BYTES = {"register": FLOAT.itemsize * layout.REGISTERS, "number": layout.RANK.itemsize,
+             "letter": FLOAT.itemsize * layout.LETTER}
 _PLACES = (
     " ".join(f"{name}_at {name}_count" for name in (*LISTS, *GRIDS)) + " " + " ".join(f"{name}_width" for name in GRIDS)
 )
@@ -197,3 +207,12 @@ ready = _access("ready")
 stream = _access("stream")
 announced = _access("announced")
 weight = _access("weight")
+gpu = _access("gpu")
+background = _access("background")
+free_background = _access("free_background")
+delayed = _access("delayed")
+free_delayed = _access("free_delayed")
+delay = _access("delay")
+gpu_work = _access("gpu_work")
+moment = _access("moment")
+letter = _access("letter")

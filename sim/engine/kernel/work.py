@@ -16,6 +16,7 @@ from sim.engine.kernel.layout import (
     GO,
     GRADIENT_READY,
     NEXT,
+    PIECES,
     ROUND_OFF_S,
     SPENDS,
     TOGETHER,
@@ -23,6 +24,7 @@ from sim.engine.kernel.layout import (
 )
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.records import note_step, note_wait
+from sim.engine.kernel.threads import begin_background
 
 COLD_FROM_S, COLD_AFTER_S = 2e-3, 8e-3  # sim.model.costs
 # Phases of a gradient.
@@ -112,6 +114,8 @@ def compute(S, strand, rank, s, r, line):
         return ENDS + DRAWS
     if op == ops.COMPUTE and S.quick == 1:
         return gradient_at_once(S, strand, rank, r, step)
+    if lacks(S.moment_width, PIECES * rank.begun):
+        return ENDS + DRAWS
     phase = strand.phase
     if phase == INPUT:
         phase = begin_gradient(S, rank, s, r, line)
@@ -146,6 +150,8 @@ def advance_gradient(S, strand, rank, s, r, line, phase, step):
         if op != ops.FETCH and rank.fetched == 1:
             rank.fetched = 0
             return TO_DEVICE
+        if S.threaded and (op == ops.FETCH or op == ops.COMPUTE):
+            begin_background(S, rank, r)
         strand.spend_s = input_s(S, rank, r, step)
         rank.fetched = 1 if op == ops.FETCH else 0
         return DONE if op == ops.FETCH else TO_DEVICE
@@ -355,3 +361,11 @@ def update(S, strand, rank, r):
     rank.warm_s = strand.clock_s
     rank.samples, rank.minibatches = 0.0, 0.0
     return NEXT
+
+
+@compiled
+def evaluate(S, strand, rank, r):
+    """Loss and accuracy at the master, where they are due."""
+    if strand.phase or r != 0 or S.evaluate_every == 0 or (int(rank.step) + 1) % S.evaluate_every != 0:
+        return NEXT
+    return spend(S, strand, rank, S.evaluate_s, 1)
