@@ -411,6 +411,7 @@ def drawn(rng: random.Random) -> Scenario | None:
     try:
         given = run.parser().parse_args(shlex.split(said))
         scenario = simulated_options.scenario(given, options.Readers(remember=True))
+        scenario.check_evaluation()
         if rng.random() < 0.2:
             costs = scenario.workload.costs.model_copy(update={"background": THREADS})
             scenario = replace(scenario, workload=scenario.workload.model_copy(update={"costs": costs}))
