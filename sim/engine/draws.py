@@ -40,19 +40,21 @@ def rows_of_law(scenario: Scenario, law: Law, replication: int, purpose: str, co
     return np.ascontiguousarray(found.T)
 
 
-def draws_of(scenario: Scenario, replication: int, columns: int) -> tuple[np.ndarray, ...]:
-    """Sleeps, and factors on computing, on input and on updates, each as of `rows_of`."""
+def draws_of(scenario: Scenario, replication: int, columns: int, calls: int = 1) -> tuple[np.ndarray, ...]:
+    """Sleeps, of all ranks and again for each further call of a step, and factors on computing, on input and on updates, each as of `rows_of`."""
     inputs = rows_of_law(scenario, scenario.costs.input_noise, replication, "input", columns)
     updates = _updates(scenario, replication, columns)
-    return _sleeps(scenario, replication, columns), _computing(scenario, replication, columns), inputs, updates
+    sleeps = np.concatenate([_sleeps(scenario, replication, columns, call) for call in range(calls)])
+    return sleeps, _computing(scenario, replication, columns), inputs, updates
 
 
-def _sleeps(scenario: Scenario, replication: int, columns: int) -> np.ndarray:
+def _sleeps(scenario: Scenario, replication: int, columns: int, call: int) -> np.ndarray:
     law, of = scenario.stragglers, scenario.draws
-    if isinstance(law, Law) and type(law).__module__.startswith(OURS):
+    if call == 0 and isinstance(law, Law) and type(law).__module__.startswith(OURS):
         drawn = replication if scenario.sleeps_of is None else scenario.sleeps_of
         return rows_of_law(scenario, law, drawn, "sleep", columns)
-    return rows_of(lambda rank: of.sleeps(replication, scenario.worker_number(rank)), columns, range(scenario.ranks))
+    ranks = range(scenario.ranks)
+    return rows_of(lambda rank: of.sleeps(replication, scenario.worker_number(rank), call), columns, ranks)
 
 
 def _computing(scenario: Scenario, replication: int, columns: int) -> np.ndarray:

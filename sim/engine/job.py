@@ -18,6 +18,7 @@ from sim.event.machines.cores import THREADS_TURN_S
 from sim.event.ranks.amounts import Amounts
 from sim.laws import LogNormal
 from sim.model.sparse_rows import HEADER_BYTES
+from sim.protocols import is_ours
 from sim.randomness import Stream, generator
 from sim.verbs import fusion
 
@@ -65,6 +66,7 @@ class Job:
             "size": self._sizes(),
             "step_end": np.zeros(scenario.updates + 1, layout.STEP_END),
             "wait": np.zeros(waits, layout.WAIT),
+            **self._rounds(),
         }
         parts = (
             self._programs(),
@@ -81,6 +83,12 @@ class Job:
             arrays |= part
         self.state = State(arrays, self._constants() | self._counters())
 
+    def _rounds(self) -> dict[str, np.ndarray]:
+        """What all ranks do in each step, where it is over when the last one has ended it."""
+        of = self.scenario
+        ranks, rounds = (of.ranks, of.rounds) if of.by_all_ranks else (1, 1)
+        return {"round": np.zeros(rounds, layout.ROUND), "own_end": np.zeros((ranks, rounds))}
+
     def _constants(self) -> dict[str, float]:
         """Numbers that do not change: layout.CONSTANTS."""
         of, link, local, cluster = (
@@ -95,7 +103,7 @@ class Job:
             "cores_suffice": of.cores_suffice and not local.wakes, "in_library": of.protocol.in_library,
             "sleeps": not of.protocol.in_library, "counts_updates": of.protocol.counts_updates,
             "stores": link.store_and_forward, "divides": self.contended or slow, "quick": not self.contended and not amounts.rests,
-            "nothing": of.summed_items + 1, "local_wakes": local.wakes, "threaded": of.threaded, "evaluate_every": of.evaluate_every if of.test_size else 0, "fair": link.fair, "tcp": link.tcp is not None,
+            "nothing": of.summed_items + 1, "local_wakes": local.wakes, "threaded": of.threaded, "own": not is_ours(of.protocol), "all_ranks": of.by_all_ranks, "evaluate_every": of.evaluate_every if of.test_size else 0, "fair": link.fair, "tcp": link.tcp is not None,
             "rings": of.apart and self.mode == FREE and not (slow or of.servers or self.layered),
         }  # fmt: skip
         floats = {
@@ -165,7 +173,7 @@ class Job:
             np.arange(of.ranks),
             math.inf,
         )
-        ranks["updates"][0], ranks["delayed"] = of.updates, NOBODY
+        ranks["updates"][0], ranks["delayed"], ranks["slept"], ranks["updated_s"] = of.updates, NOBODY, NOBODY, -math.inf
         gpus = self._shared_gpus
         ranks["shared_gpu"] = [gpus.get(place, NOBODY) for place in of.gpus]
         ranks["gpu"] = [bool(of.machines[host].gpus) for host in of.hosts]
@@ -296,11 +304,11 @@ class Job:
         return rows_of(lambda rank: of.draws.delays(self.replication, of.worker_number(rank)), columns, each)
 
     def _sizes(self) -> np.ndarray:
-        """SIZE of messages to and from each server."""
-        of, found = self.scenario, np.zeros((4, max(1, self.scenario.servers)), layout.SIZE)
+        """SIZE of messages to and from each server, and last of those between workers."""
+        of, found = self.scenario, np.zeros((4, self.scenario.servers + 1), layout.SIZE)
         found["bytes"], found["count"] = HEADER_BYTES, 1
-        for server in range(of.servers):
-            loads = of.traffic.loads(server)
+        each = [of.traffic.loads(server) for server in range(of.servers)]
+        for server, loads in enumerate([*each, [load for loads in each for load in loads]]):
             for what, name in (
                 (ops.GRADIENT, "gradient_bytes"),
                 (ops.PARAMETERS, "answer_bytes"),
@@ -364,7 +372,8 @@ class Job:
                         break
                 else:
                     columns = 2 * max(columns, *(self.state.arrays[name].shape[1] for name in DRAWN[:3]))
-                    for name, rows in zip(DRAWN, draws_of(self.scenario, self.replication, columns), strict=True):
+                    calls = max(1, int(self.state.record["calls"][0]))
+                    for name, rows in zip(DRAWN, draws_of(self.scenario, self.replication, columns, calls), strict=True):
                         self.state.place(name, rows)
             status = loop.run(self.state.record)
         return status
@@ -390,6 +399,11 @@ class Job:
         each = self.scenario.updates_per_step
         steps = self.state.record["ends"][0] // each
         return self.state.arrays["step_end"]["samples"][: steps * each].reshape(steps, each).sum(axis=1)
+
+    def rank_step_s(self, warmup: int) -> np.ndarray:
+        """Seconds of each rank's own steps after the warm-up, shape (steps, ranks)."""
+        of = self.scenario
+        return np.diff(self.state.arrays["own_end"]["value"][:, : of.rounds], axis=1, prepend=0.0)[:, warmup:].T
 
     @property
     def ends_s(self) -> np.ndarray:

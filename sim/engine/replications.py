@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,6 @@ from sim.engine.job import MAKING, Job
 from sim.engine.kernel.layout import FINISHED, SPACE
 from sim.engine.lowering.statements import Statements
 from sim.engine.tables import Listed, NotBuilt
-from sim.protocols import is_ours
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -30,7 +30,6 @@ def check(scenario: Scenario) -> None:
     """
     protocol = scenario.protocol
     missing = {
-        "a text of one's own": not is_ours(protocol),
         "servers that hold variables one by one": protocol.layerwise,
         "rows of sparse variables": scenario.traffic.in_parts or bool(scenario.gathered_variables),
         "so many connections": bool(scenario.network.fair or scenario.network.tcp)
@@ -82,4 +81,5 @@ class Replications:
 def _outcome(job: Job, of: Scenario) -> Outcome:
     ends_s, warmup = job.ends_s, of.warmup
     step_s, samples = np.diff(ends_s, prepend=0.0)[warmup:], job.samples[warmup:].astype(int)
-    return Outcome(step_s[None], samples[None], job.idle_fraction(warmup)[None], job.ran_out, warmup)
+    found = Outcome(step_s[None], samples[None], job.idle_fraction(warmup)[None], job.ran_out, warmup)
+    return replace(found, rank_step_s=job.rank_step_s(warmup)[None]) if of.by_all_ranks else found

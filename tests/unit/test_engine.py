@@ -15,6 +15,7 @@ from itertools import count, islice
 
 import numpy as np
 import pytest
+from engines import as_python, assert_alike, by_numba, load  # noqa: F401  fixtures
 from scenarios import CLUSTERS, EXACT_S, SETTINGS, made, scenarios
 
 from sim import event, options, protocols, run, simulated_options, simulation, stragglers
@@ -32,38 +33,6 @@ NOT_BUILT = ("ps-layers", "hybrid")
 FUZZ = int(os.environ.get("TRAINSIM_FUZZ", "0"))
 NIAGARA = stragglers.read("niagara*0.01")
 DRAWN = 300 * max(1, FUZZ)
-
-
-def load(as_python: bool):
-    """The engine's modules, of which numba compiles none, or all."""
-    for name in [name for name in sys.modules if name.startswith("sim.engine.")]:
-        if name != "sim.engine.choose":
-            del sys.modules[name]
-    compiling = import_module("sim.engine.kernel.compiling")
-    compiling.IS_COMPILED = compiling.IS_COMPILED and not as_python
-    return import_module("sim.engine.replications")
-
-
-@pytest.fixture(scope="module")
-def as_python():
-    yield load(as_python=True)
-    load(as_python=False)
-
-
-@pytest.fixture(scope="module")
-def by_numba():
-    if not compiled.can_compile():
-        pytest.skip("numba does not compile here")
-    return load(as_python=False)
-
-
-def assert_alike(replications, scenario: Scenario, number: int = 0) -> None:
-    """Steps, samples and idle shares are those of the event world."""
-    found, expected = replications(scenario).outcome(number), event.run(scenario, number, want_trace=False)[0]
-    np.testing.assert_allclose(found.step_s, expected.step_s, rtol=0, atol=EXACT_S)
-    np.testing.assert_array_equal(found.samples, expected.samples)
-    np.testing.assert_allclose(found.idle_fraction, expected.idle_fraction, rtol=0, atol=EXACT_S)
-    assert (found.ran_out, found.warmup) == (expected.ran_out, expected.warmup)
 
 
 def one(cluster: str, said: tuple[str, ...], workers: int = 3, **about) -> Scenario:
@@ -169,7 +138,6 @@ class Own(Protocol):
     ("scenario", "why"),
     [
         (lambda: one("one core each", ("ps-layers",)), "one by one"),
-        (lambda: Scenario(Own(), workload.read("mlp"), 2), "of one's own"),
         (lambda: Scenario(protocols.make("hybrid"), workload.read("bigram"), 2), "rows"),
     ],
 )

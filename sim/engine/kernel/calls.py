@@ -62,6 +62,8 @@ def bound_of(operation, left, right):
 def begin_call(S, strand, rank, s, r, line):
     """Choose the table by the size of the vector, and enter the library."""
     op = line.op
+    if op == ops.SWAP:
+        return begin_swap(S, strand, s, r, line)
     strand.start, strand.stop = 0, 0
     if op == ops.CALL:
         strand.start, strand.stop = int(read(S, s, r, line.b)), int(read(S, s, r, line.c))
@@ -80,6 +82,18 @@ def begin_call(S, strand, rank, s, r, line):
         strand.clock_s += seconds / rank.speed
         return enter_ring(S, strand, k)
     return SPENDS if spend(S, strand, rank, seconds, CHOOSES) == SPENDS else CHOOSES
+
+
+@compiled
+def begin_swap(S, strand, s, r, line):
+    """One exchange of a text: with whom, how large, and whether what comes is added."""
+    strand.to, strand.what = int(read(S, s, r, line.a)), int(read(S, s, r, line.b))
+    strand.bytes, strand.count, strand.adds, strand.ahead = line.c, 1, line.d, 0
+    strand.version, strand.table, strand.row = int(state.rank(S, r).version), 0, 0
+    if strand.to >= 0:
+        return CALLS_PORT
+    strand.departure, strand.departed_s = NONE, -1.0
+    return RECEIVES
 
 
 @compiled
@@ -148,7 +162,7 @@ def take_exchange(S, strand, r, line):
     strand.t0_s = message.bytes
     if op == ops.NEGO:
         strand.least = min(strand.least, message.ready) if strand.adds else message.ready
-    elif op == ops.CALL and carries_samples(S, strand, r):
+    elif (op == ops.SWAP and line.e == 1) or (op == ops.CALL and carries_samples(S, strand, r)):
         rank = state.rank(S, r)
         rank.samples = message.samples + rank.samples * strand.adds
     return DEPARTS
@@ -180,7 +194,7 @@ def depart(S, strand, rank, s, line):
         else:
             end_departure(S, strand, d)
             strand.departure = NONE
-    if line.op == ops.CALL and strand.adds == 1:
+    if (line.op == ops.CALL or line.op == ops.SWAP) and strand.adds == 1:
         seconds = seconds_of(state.line(S, layout.REDUCE), strand.t0_s)
         return SPENDS if spend(S, strand, rank, seconds, ADDED) == SPENDS else ADDED
     return ADDED

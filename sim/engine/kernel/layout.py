@@ -16,7 +16,7 @@ STEP, VERSION, SAMPLES, MINIBATCHES, UPDATES, OVER, TOKEN, ROUNDS, NUMBER, RAN_O
 NUMBERS = "step version samples minibatches updates over token rounds number ran_out"
 REGISTERS = 256  # of a strand
 # ---- a letter in registers
-L_SENDER, L_VERSION, L_SAMPLES, L_MINIBATCHES, L_MESSAGES, L_NOTE, L_LAST, L_READY, L_BYTES = range(9)
+L_SENDER, L_VERSION, L_SAMPLES, L_MINIBATCHES, L_MESSAGES, L_NOTE, L_LAST, L_NUMBER, L_BYTES = range(9)
 LETTER = 9
 
 # What does not change during a run, and counters.
@@ -25,7 +25,7 @@ CONSTANTS = (
     "resume_s batch input_s to_device_s compute_s pack_s to_host_s loop_s agree_s negotiate_s poll_s forward negotiated_bytes "
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
     "mode polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes quick stores divides fair rings "
-    "nothing tcp evaluate_every threaded",
+    "nothing tcp evaluate_every threaded own all_ranks",
 )
 FREE, SHARED, CONTENDED = range(
     3
@@ -33,7 +33,7 @@ FREE, SHARED, CONTENDED = range(
 COUNTERS = (
     "now_s flows_s",
     "scheduled sequence todo alive free_messages free_departures ends messages events waits short entered slots flows timer "
-    "free_flows delays_left backgrounds_left callbacks",
+    "free_flows delays_left backgrounds_left calls callbacks",
 )
 # Records of the arrays.
 EVENT = record("time_s", "key kind a b")
@@ -44,8 +44,8 @@ STRAND = record(
     "polls waits_for version set_at list_at start stop parent left meets previous deadline woken number on_gpu",
 )
 RANK = record(
-    f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s begun_s",
-    "host group gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest told flowed delayed came",
+    f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s begun_s updated_s",
+    "host group gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest told flowed delayed came hand added received slept calls",
 )
 MESSAGE = record(
     "bytes reach_s begin_s end_s held_s asked_s",
@@ -71,6 +71,7 @@ BOUND = record("", "operation a b")
 CALLED = record("", "table start stop")
 GRADIENT = record("at_s", "ranks waiting")
 STEP_END = record("at_s samples", "")
+ROUND = record("at_s applied computed", "ended unmade")  # of all ranks, where a step is over when the last one has ended it
 WAIT = record("from_s to_s", "rank")
 GPU = record("progress_s updated_s speed switching", "works timer")
 GPU_WORK = record("end_s", "strand")
@@ -114,8 +115,8 @@ COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL = range(7)
     PIECE,
     PIECE_DONE,
 ) = range(26)
-# ---- statuses of a run. After DRAWS and GROW it goes on, with more draws or more room; after SPACE it is begun anew with more room.
-FINISHED, DEADLOCK, GROW, DRAWS, SPACE = range(5)
+# ---- statuses of a run. WRONG: the text makes a mistake, or does what the kernel cannot. After DRAWS and GROW it goes on, with more draws or more room; after SPACE it is begun anew with more room.
+FINISHED, DEADLOCK, GROW, DRAWS, SPACE, WRONG = range(6)
 # ---- what a strand does after an instruction. Seconds of a core: SPENDS, COMPUTES (on a GPU where there is one), TOGETHER (parts at
 # once). AWAITS: it waits for others, and polls where ranks poll. From ENDS on the run ends, with the status that is so much more.
 NEXT, STAYS, WAITS, AWAITS, SPENDS, COMPUTES, TOGETHER = range(100, 107)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sim.engine.kernel import ops, state
+from sim.engine.kernel.at_hand import begin_sum
 from sim.engine.kernel.background import cycle, fork, fuse, join
 from sim.engine.kernel.calls import (
     begin_call,
@@ -64,6 +65,7 @@ from sim.engine.kernel.polling import (
     sleeps_between,
 )
 from sim.engine.kernel.post import NONE, go_on_later
+from sim.engine.kernel.rounds import end_round
 from sim.engine.kernel.receiving import ask, get, receive, spend_on, take
 from sim.engine.kernel.sending import call_port, choose_receiver, end_sending, send
 from sim.engine.kernel.ties import take_first
@@ -166,7 +168,7 @@ def obey(S, strand, rank, s, r, line):
         return use_set(S, strand, s, r, line)
     if op <= ops.ACLEAR:
         return use_list(S, strand, s, r, line)
-    if op == ops.SEND or op == ops.RECV or op == ops.CALL or op == ops.NEGO or op == ops.MEET:
+    if op == ops.SEND or op == ops.RECV or op == ops.CALL or op == ops.SWAP or op == ops.NEGO or op == ops.MEET:
         return communicate(S, strand, rank, s, r, line)
     if op == ops.TAKEUP:
         return take_up(S, strand, rank, s, r, line)
@@ -187,6 +189,11 @@ def rest(S, strand, rank, s, r, line):
     op = line.op
     if op == ops.EVALUATE:
         return evaluate(S, strand, rank, r)
+    if op == ops.BEGINSUM:
+        return begin_sum(S, rank)
+    if op == ops.ROUND:
+        end_round(S, strand, rank, r)
+        return NEXT
     if op <= ops.DELAYED:
         return use_delays(S, strand, rank, s, r, line)
     if op == ops.COPYB:
@@ -244,6 +251,8 @@ def advance(S, strand, rank, s, r, line, phase):
     if phase == DEPARTS:
         return depart(S, strand, rank, s, line)
     if phase == ADDED:
+        if line.op == ops.SWAP:
+            return OVER
         strand.row += 1
         return CHOOSES
     if phase == ALL_AHEAD:

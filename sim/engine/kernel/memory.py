@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from sim.engine.kernel import ops, state
 from sim.engine.kernel.compiling import compiled, in_place
-from sim.engine.kernel.layout import ENDS, LETTER, NEXT, SPACE, STAYS
+from sim.engine.kernel.layout import ENDS, LETTER, NEXT, SPACE, STAYS, WRONG
 
 
 @in_place
@@ -37,7 +39,23 @@ def calculated(operation, x, y):
         return min(x, y)
     if operation == ops.MOST:
         return max(x, y)
+    if operation >= ops.FLOOR:
+        return of_integers(operation, x, y)
     return 1.0 if compares(operation, x, y) else 0.0
+
+
+@compiled
+def of_integers(operation, x, y):
+    """The result of an operator that is mostly for integers."""
+    if operation == ops.FLOOR:
+        return math.floor(x / y) + 0.0
+    if operation == ops.REST:
+        return x - y * math.floor(x / y)
+    if operation == ops.AND:
+        return (int(x) & int(y)) + 0.0
+    if operation == ops.OR:
+        return (int(x) | int(y)) + 0.0
+    return (int(x) ^ int(y)) + 0.0
 
 
 @in_place
@@ -55,6 +73,8 @@ def move(S, strand, s, r, line):
     """An instruction about registers alone, or a jump."""
     op, a, b = line.op, line.a, line.b
     if op == ops.ALU:
+        if (a == ops.OVER or a == ops.FLOOR or a == ops.REST) and read(S, s, r, line.d) == 0.0:
+            return ENDS + WRONG
         write(S, s, r, b, calculated(a, read(S, s, r, line.c), read(S, s, r, line.d)))
     elif op == ops.JMP:
         strand.pc = a
@@ -107,6 +127,9 @@ def use_set(S, strand, s, r, line):
     if op == ops.SETFILL:
         fill_set(S, strand, s, a, b, line.c)
     elif op == ops.SETADD or op == ops.SETDEL:
+        found = state.rank_set(S, a)
+        if not found.first <= read(S, s, r, b) < found.stop:
+            return ENDS + WRONG
         change_set(S, strand, s, a, int(read(S, s, r, b)), 1 if op == ops.SETADD else 0)
     elif op == ops.SETHAS:
         state.register(S, s, a).value = 1.0 if has(S, strand, b, int(read(S, s, r, line.c))) else 0.0
@@ -121,6 +144,10 @@ def use_list(S, strand, s, r, line):
     op, a, b = line.op, line.a, line.b
     if op == ops.AGET or op == ops.APOP or op == ops.ALEN:
         place = int(read(S, s, r, line.c)) if op == ops.AGET else 0
+        if S.own and op != ops.ALEN:
+            place += state.length(S, s, b).value if place < 0 else 0
+            if not 0 <= place < state.length(S, s, b).value:
+                return ENDS + WRONG
         state.register(S, s, a).value = taken(S, strand, s, op, b, place)
         return NEXT
     at = strand.list_at + state.number_list(S, a).at
@@ -134,6 +161,8 @@ def use_list(S, strand, s, r, line):
         state.length(S, s, a).value = 0
         return NEXT
     place = state.length(S, s, a).value if op == ops.APUSH else int(read(S, s, r, b))
+    if S.own and op == ops.APUT and not 0 <= place < state.length(S, s, a).value:
+        return ENDS + WRONG
     if place >= state.number_list(S, a).room:
         return ENDS + SPACE
     state.item(S, at + place).value = read(S, s, r, b if op == ops.APUSH else line.c)

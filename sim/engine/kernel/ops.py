@@ -37,6 +37,8 @@ WIDTH = 8
     ADD,  # letter
     UPDATE,
     EVALUATE,
+    BEGINSUM,  # the gradient at hand is about to be summed
+    ROUND,  # a round of `me.steps()` is over
     DUE,  # register: when the first of delayed letters is due
     DELAY,  # letter: it is delayed from now on
     DELAYED,  # letter: the first of those that are delayed
@@ -45,15 +47,16 @@ WIDTH = 8
     SEND,  # what, kind of peers, peers, stop, waits, register of the version or OWN, last
     RECV,  # letter, kind of peers, peers, stop, 1 + register of the deadline or 0
     CALL,  # first choice, register, register: a collective of the items between these bounds
+    SWAP,  # register to, register source, bytes, 1: adds, 2: brings samples
     NEGO,  # first choice, register: gradients agreed on before, and with the next register now
     MEET,  # first choice
     CYCLE,  # register: seconds
     FUSE,  # first of 5 registers: next gradient, end, start and stop of a piece, whether it is copied
     FORK,  # to: where the other strand begins
     JOIN,  # 1 for the strand that computes
-) = range(43)
+) = range(46)
 
-PLUS, MINUS, TIMES, OVER, LESS, AT_MOST, EQUAL, OTHER, LEAST, MOST = range(10)  # operations of ALU
+PLUS, MINUS, TIMES, OVER, LESS, AT_MOST, EQUAL, OTHER, LEAST, MOST, FLOOR, REST, AND, OR, XOR = range(15)  # operations of ALU
 GRADIENT, PARAMETERS, NOTE, REQUEST = range(4)  # what a message carries
 RANGE, ONE, SET, LIST = range(4)  # kinds of peers: between two ranks, in a register, in a set, in a list
 OWN = -999  # the version that the sender has

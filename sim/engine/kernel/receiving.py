@@ -166,5 +166,7 @@ def take(S, strand, s, line):
     state.register(S, s, line.a + layout.L_MESSAGES).value = message.count
     state.register(S, s, line.a + layout.L_NOTE).value = message.note
     state.register(S, s, line.a + layout.L_LAST).value = message.last
-    state.register(S, s, line.a + layout.L_READY).value = message.ready
+    rank = state.rank(S, strand.rank)
+    rank.received += 1
+    state.register(S, s, line.a + layout.L_NUMBER).value = rank.received
     state.register(S, s, line.a + layout.L_BYTES).value = message.bytes

@@ -21,6 +21,7 @@ from sim.engine.kernel.layout import (
     SPACE,
     SPENDS,
     WAITS,
+    WRONG,
 )
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import ALL_SENT, CALLS_PORT, CHOOSES, DEPARTS, RECEIVES, SENDS, SENT
@@ -53,7 +54,9 @@ def choose_receiver(S, strand, s, r, line):
         return ALL_SENT
     if what == ops.NOTE and line.g == 0 and r >= S.first and to < S.first:
         what = ops.REQUEST  # a note to a server asks for parameters
-    size = state.size(S, what, min(r, to))  # the server, if one of the two is
+    size = state.size(S, what, min(r, to, S.first))  # the server, if one of the two is
+    if size.count == 0:
+        return ENDS + WRONG
     strand.to, strand.bytes, strand.count = to, size.bytes, size.count
     own = line.f == ops.OWN
     strand.version = int(state.rank(S, r).version if own else read(S, s, r, line.f))
@@ -125,6 +128,8 @@ def new_message(S, strand, r, line, here):
     message.minibatches = int(state.rank(S, r).minibatches)
     message.count, message.bytes, message.ready = strand.count, strand.bytes, strand.least
     sends, after = line.op == ops.SEND, follows(S, line, r)
+    if sends and line.a == ops.GRADIENT:
+        state.rank(S, r).hand = 0
     message.note, message.last = sends and line.a == ops.NOTE, line.g if sends else 0
     message.departure, message.local, message.asks, message.waiter, message.call = NONE, here, 0, NONE, NONE
     message.asked_s, strand.departure, strand.departed_s = math.inf, NONE, -1.0

@@ -52,6 +52,7 @@ LISTS = {  # records by number
     "callback": layout.CALLBACK,
     "step_end": layout.STEP_END,
     "wait": layout.WAIT,
+    "round": layout.ROUND,
     "gpu": layout.GPU,  # that ranks share
     "background": layout.BACKGROUND,
     "free_background": INTEGER,
@@ -64,7 +65,8 @@ GRIDS = {  # records by two numbers
     "member": INTEGER,  # strand, set: how many ranks are in it
     "length": INTEGER,  # strand, list
     "task": layout.TASK,  # core, place
-    "sleep": FLOAT,  # rank, step
+    "sleep": FLOAT,  # rank, and again for each further sleep of a step; step
+    "own_end": FLOAT,  # rank, step: when it ended its own
     "computing": FLOAT,
     "input": FLOAT,
     "update": FLOAT,
@@ -190,6 +192,8 @@ bucket = _access("bucket")
 callback = _access("callback")
 step_end = _access("step_end")
 wait = _access("wait")
+round = _access("round")
+own_end = _access("own_end")
 register = _access("register")
 number = _access("number")
 member = _access("member")

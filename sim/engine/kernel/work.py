@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from sim.engine.kernel import layout, ops, state
+from sim.engine.kernel.at_hand import may_add, may_compute, may_update
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.heap import schedule, schedule_after_messages
 from sim.engine.kernel.layout import (
@@ -21,9 +22,11 @@ from sim.engine.kernel.layout import (
     SPENDS,
     TOGETHER,
     WAITS,
+    WRONG,
 )
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.records import note_step, note_wait
+from sim.engine.kernel.rounds import note_computed, note_updated
 from sim.engine.kernel.threads import begin_background
 
 COLD_FROM_S, COLD_AFTER_S = 2e-3, 8e-3  # sim.model.costs
@@ -31,6 +34,13 @@ COLD_FROM_S, COLD_AFTER_S = 2e-3, 8e-3  # sim.model.costs
 INPUT, TO_DEVICE, BEGIN, WHOLE, PACK, TO_HOST, AT_HOST, PART_DONE, PARTITIONS, BY_LAYER, LAYER, LAYER_DONE, DONE = (
     range(13)
 )
+
+
+@in_place
+def count_computed(S, rank, samples):
+    """Samples of a gradient, where a step has those of all ranks."""
+    if S.all_ranks:
+        note_computed(S, rank, samples)
 
 
 @in_place
@@ -73,7 +83,12 @@ def sleep(S, strand, rank, r):
         step = int(rank.step)
         if lacks(S.sleep_width, step):
             return ENDS + DRAWS
-        seconds = state.sleep(S, r, column(S.sleep_width, step)).value
+        rank.calls = rank.calls + 1 if step == rank.slept else 0
+        rank.slept = step
+        if S.ranks * (rank.calls + 1) > S.sleep_count:
+            rank.calls, S.calls = rank.calls - 1, rank.calls + 1
+            return ENDS + DRAWS
+        seconds = state.sleep(S, r + S.ranks * rank.calls, column(S.sleep_width, step)).value
         if seconds <= 0.0:
             return NEXT
         strand.t0_s, strand.phase = strand.clock_s, 1
@@ -103,6 +118,7 @@ def gradient_at_once(S, strand, rank, r, step):
         seconds += input_s(S, rank, r, step)
     strand.clock_s += seconds / rank.speed
     rank.samples, rank.minibatches, rank.oldest = S.batch, 1.0, int(rank.version)
+    count_computed(S, rank, S.batch)
     return NEXT
 
 
@@ -112,6 +128,8 @@ def compute(S, strand, rank, s, r, line):
     op, step = line.op, int(rank.step)
     if lacks(S.computing_width, step):
         return ENDS + DRAWS
+    if S.own and strand.phase == INPUT and op != ops.FETCH and not may_compute(S, rank, s, r, line):
+        return ENDS + WRONG
     if op == ops.COMPUTE and S.quick == 1:
         return gradient_at_once(S, strand, rank, r, step)
     if lacks(S.moment_width, PIECES * rank.begun):
@@ -158,6 +176,7 @@ def advance_gradient(S, strand, rank, s, r, line, phase, step):
     if phase == TO_DEVICE:
         if op == ops.PART:
             rank.samples += int(S.batch) // line.b
+            count_computed(S, rank, int(S.batch) // line.b)
         elif op != ops.LAYERS:
             strand.spend_s = S.to_device_s
         return BEGIN
@@ -177,6 +196,7 @@ def advance_gradient(S, strand, rank, s, r, line, phase, step):
         return DONE
     if phase == WHOLE:
         rank.samples, rank.minibatches = S.batch, 1.0
+        count_computed(S, rank, S.batch)
     if phase == WHOLE or phase == PART_DONE:
         rank.warm_s = strand.clock_s
         return PACK
@@ -190,6 +210,7 @@ def begin_computing(S, strand, rank, s, r, line, step):
     computing = state.line(S, layout.COMPUTE)
     if op == ops.LAYERS:
         rank.samples, rank.minibatches, rank.ready = S.batch, 1.0, 0
+        count_computed(S, rank, S.batch)
         beside_s = S.to_device_s + S.to_host_s
         strand.t1_s = noise * S.compute_s + cold_s(computing, idle_s) + beside_s
         return BY_LAYER
@@ -217,6 +238,7 @@ def partition(S, strand, rank, s, r, line):
     if strand.turn == partitions and left_s > CLOCK_S:
         rank.ran_out += 1.0
     rank.samples, rank.minibatches = strand.turn * (int(S.batch) // partitions), 1.0
+    count_computed(S, rank, rank.samples)
     rank.warm_s = strand.clock_s
     return PACK
 
@@ -334,6 +356,8 @@ def add(S, strand, rank, s, r, line):
     """The gradient of a letter."""
     if strand.phase:
         return NEXT
+    if S.own and not may_add(S, rank, s, r, line):
+        return ENDS + WRONG
     rank.samples += state.register(S, s, line.a + layout.L_SAMPLES).value
     rank.minibatches += state.register(S, s, line.a + layout.L_MINIBATCHES).value
     return at_once(
@@ -345,6 +369,8 @@ def add(S, strand, rank, s, r, line):
 def update(S, strand, rank, r):
     """New parameters of the sum; rank 0's update ends a step."""
     if strand.phase == 0:
+        if S.own and not may_update(S, rank, r):
+            return ENDS + WRONG
         if S.counts_updates == 1:
             rank.step = rank.version
         step = int(rank.step)
@@ -356,7 +382,9 @@ def update(S, strand, rank, r):
         result = at_once(S, strand, rank, seconds + cold_s(line, strand.clock_s - rank.warm_s))
         if result != NEXT:
             return result
-    if r == 0:
+    if S.all_ranks:
+        note_updated(S, rank, rank.samples, strand.clock_s)
+    elif r == 0:
         note_step(S, strand.clock_s, rank.samples)
     rank.warm_s = strand.clock_s
     rank.samples, rank.minibatches = 0.0, 0.0

@@ -27,6 +27,8 @@ class Assigning(Loops):
                 self.assign(one, value)
             return
         value = self.value(node.value)
+        if isinstance(node.value, ast.Name | ast.Attribute):  # what it is now, whatever becomes of the other name
+            value = self.kept(value)
         for one in node.targets:
             self.assign(one, value)
 
@@ -36,7 +38,7 @@ class Assigning(Loops):
             self._assign_name(target, value, loop)
         elif isinstance(target, ast.Attribute):
             place = self.value(loaded(target))
-            if place.kind != "reg":
+            if place.kind != "reg" or not self.frame.is_ours:
                 self.fail(target)
             self.code.emit(ops.MOV, place.at, self.scalar(value, target))
         elif isinstance(target, ast.Subscript):
@@ -59,7 +61,7 @@ class Assigning(Loops):
             self.code.emit(ops.MOV, place.at, self.scalar(value, target))
         elif place.kind == "letter":
             self.move_letter(place, value)
-        elif place.kind == "list":
+        elif place.kind == "list" and self.frame.is_ours:
             self.fill(place, value, target)
         else:
             self.fail(target, "assigned as several kinds of things")

@@ -11,7 +11,8 @@ from typing import Any
 from sim.engine.kernel import layout, ops
 from sim.engine.lowering.assigning import Assigning
 from sim.engine.lowering.program import y
-from sim.engine.lowering.values import BOOK, NOTHING, Value, loaded
+from sim.engine.lowering.values import BOOK, NOTHING, NotLowered, Value, loaded
+from sim.protocols.base import VERBS
 
 FIELDS = {
     "step": layout.STEP,
@@ -30,7 +31,17 @@ LETTER_FIELDS = {
     "note": layout.L_NOTE,
     "last": layout.L_LAST,
 }
-BINARY = {ast.Add: ops.PLUS, ast.Sub: ops.MINUS, ast.Mult: ops.TIMES, ast.Div: ops.OVER}
+BINARY = {
+    ast.Add: ops.PLUS,
+    ast.Sub: ops.MINUS,
+    ast.Mult: ops.TIMES,
+    ast.Div: ops.OVER,
+    ast.FloorDiv: ops.FLOOR,
+    ast.Mod: ops.REST,
+    ast.BitAnd: ops.AND,
+    ast.BitOr: ops.OR,
+    ast.BitXor: ops.XOR,
+}
 FOLDED = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -38,6 +49,12 @@ FOLDED = {
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
 }
 COMPARED = {  # the operation, and whether its sides change places
     ast.Lt: (ops.LESS, False),
@@ -92,6 +109,8 @@ class Expressions(Assigning):
 
     def _of_me(self, name: str) -> Value:
         of = self.scenario
+        if not self.frame.is_ours and name not in VERBS:
+            raise NotLowered(f"me.{name}")
         if name in FIELDS:
             return Value("reg", y(FIELDS[name]))
         if name == "now_s":
@@ -103,7 +122,7 @@ class Expressions(Assigning):
         if name == "delays" and not of.protocol.delay_std_s:
             return NOTHING
         servers, workers = range(of.servers), range(of.servers, of.ranks)
-        known = {"scenario": of, "summed": bool(of.summed), "workers": workers, "servers": servers, "master": 0}
+        known = {"scenario": of, "summed": bool(of.summed), "workers": workers, "servers": servers, "master": 0, "hosts": of.hosts}
         return Value("const", known[name]) if name in known else Value("verb", name)
 
     def _of_NamedExpr(self, node: ast.NamedExpr) -> Value:
@@ -130,6 +149,8 @@ class Expressions(Assigning):
         return Value("set", made)
 
     def _of_Dict(self, node: ast.Dict) -> Value:
+        if not self.frame.is_ours:
+            self.fail(node)
         made = self.code.list_of(self.scenario.updates + 4, self.ranks)
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None:
@@ -153,6 +174,21 @@ class Expressions(Assigning):
 
         self.over(self.value(part.iter), node, each)
         return Value("list", made)
+
+    def _of_GeneratorExp(self, node: ast.GeneratorExp) -> Value:
+        """Of what is known before the run."""
+        part, found = node.generators[0], []
+        many = self.value(part.iter)
+        if len(node.generators) > 1 or many.kind != "const":
+            self.fail(node)
+        for item in many.at:
+            self.assign(part.target, Value("const", item), loop=True)
+            tests = [self.known(self.value(test)) for test in part.ifs]
+            value = self.value(node.elt)
+            if None in tests or value.kind != "const":
+                self.fail(node)
+            found += [value.at] * all(tests)
+        return Value("const", tuple(found))
 
     def _of_IfExp(self, node: ast.IfExp) -> Value:
         test = self.value(node.test)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from sim.collectives.base import Exchange, hand, swap, take
 from sim.engine.kernel import ops
 from sim.engine.lowering.values import NOTHING, Frame, Value, tree_of
 from sim.engine.lowering.verbs import NO, Named, Values, Verbs
+from sim.protocols.own import SOURCES
 from sim.verbs.me import Note, Partition
+
+if TYPE_CHECKING:
+    from sim.protocols.base import Protocol
 
 
 class Functions(Verbs):
@@ -34,6 +40,8 @@ class Functions(Verbs):
 
     def _built(self, function: Any, given: Values, named: Named, node: ast.Call) -> Value | None:
         """What Python's own functions, and those of messages, make of values that differ from run to run."""
+        if function is super and not given:
+            return Value("const", super(_holder(self.scenario.protocol, self.frame.function), self.scenario.protocol))
         if function is isinstance:
             known = given[0].kind == "const" and isinstance(given[0].at, given[1].at)
             return Value("const", known or given[0].kind == "reg")
@@ -70,7 +78,12 @@ class Functions(Verbs):
     def _called(self, function: Any, given: Values, named: Named, node: ast.Call) -> Value:
         """A function that is known: folded, an instruction of ours, or inlined."""
         constant = all(one.kind == "const" for one in (*given, *named.values()))
-        if constant and (inspect.isbuiltin(function) or isinstance(function, type) or inspect.ismethod(function)):
+        if not (self.frame.is_ours or _is_known(function)):
+            self.fail(node)
+        if function in EXCHANGES and not constant:
+            return self.exchange(function, given, named, node)
+        folds = inspect.isbuiltin(function) or isinstance(function, type)
+        if constant and (folds or _is_ours(function)):
             return Value("const", function(*(one.at for one in given), **{name: one.at for name, one in named.items()}))
         macro = getattr(self, f"_macro_{getattr(function, '__name__', '')}", None)
         if macro and inspect.unwrap(function).__module__.startswith("sim.verbs."):
@@ -78,6 +91,21 @@ class Functions(Verbs):
         if inspect.ismethod(function):
             return self.inline(function.__func__, [Value("const", function.__self__), *given], named)
         return self.inline(function, given, named) if inspect.isfunction(function) else self.fail(node)
+
+    def exchange(self, function: Any, given: Values, named: Named, node: ast.Call) -> Value:
+        """An exchange whose peers are numbers of the run, and whose pieces are known."""
+        names = list(Exchange._fields) if function is Exchange else list(inspect.signature(function).parameters)
+        parts = dict(zip(names, given, strict=False)) | named
+        if function is swap:
+            parts = {"to": parts["peer"], "source": parts.pop("peer"), **parts}
+        elif function is hand:
+            parts["sent"] = parts.pop("piece")
+        elif function is take:
+            parts["taken"] = parts.pop("piece")
+        if any(value.kind != "const" for name, value in parts.items() if name not in ("to", "source")):
+            self.fail(node, "pieces that are known before the run are needed")
+        of = Exchange(**{name: value.at for name, value in parts.items() if name not in ("to", "source")})
+        return Value("exchange", (of, parts.get("to", NOTHING), parts.get("source", NOTHING)))
 
     def method(self, of: Value, name: str, given: Values, node: ast.Call) -> Value:
         """A method of a set or a list."""
@@ -138,6 +166,33 @@ class Functions(Verbs):
             self.fill(frame.result, value, node)
         elif frame.result.kind == "reg":
             self.code.emit(ops.MOV, frame.result.at, self.scalar(value, node))
+
+
+def _is_ours(function: Any) -> bool:
+    """Whether it is a method of ours that gives something at once."""
+    module = getattr(function, "__module__", None) or ""
+    return inspect.ismethod(function) and module.startswith("sim.") and not inspect.isgeneratorfunction(function)
+
+
+PLAIN = int | float | str | tuple | range | slice | bool
+PURE = {abs, bool, float, int, len, max, min, range, round, slice, str, sum, tuple}  # of what is known before the run
+MODULES = {"math", "operator"}
+EXCHANGES = {hand, take, swap, Exchange}
+
+
+def _holder(protocol: Protocol, function: Callable) -> type:
+    """The class whose text a function is."""
+    return next(one for one in type(protocol).__mro__ if inspect.unwrap(vars(one).get(function.__name__)) is function)
+
+
+def _is_known(function: Any) -> bool:
+    """Whether a user's text may call it: a function of ours or of its own module, or one that gives the same each time."""
+    module = getattr(function, "__module__", None) or ""
+    if inspect.isbuiltin(function) or isinstance(function, type):
+        owner = getattr(function, "__self__", None)
+        fixed = function in PURE or module in MODULES or module.startswith("sim.")
+        return fixed or isinstance(owner, PLAIN)
+    return module.startswith("sim.") or os.path.abspath(inspect.getsourcefile(function) or "") in SOURCES
 
 
 def _defaults(function: Callable) -> tuple:

@@ -15,19 +15,6 @@ UNROLLED = 2  # items of a range
 class Loops(Scope):
     """Scopes with loops."""
 
-    def looped(
-        self, body: Sequence[ast.stmt], begin: str, end: str, after: Callable[[], object] = lambda: None
-    ) -> None:
-        """The body of a loop, what comes after it each time, and the way back."""
-        self.breaks.append(end)
-        self.block(body)
-        after()
-        if self.frame.live:
-            self.code.emit(ops.JMP, begin)
-        self.frame.live = True
-        self.breaks.pop()
-        self.code.label(end)
-
     def counter(self, first: int, stop: Callable[[], Value], node: ast.AST) -> tuple[int, str, str]:
         """A register that counts up to what is found each time, and the labels of its loop, which has begun."""
         register, begin, end = self.fresh(), self.tag(), self.tag()
@@ -47,9 +34,20 @@ class Loops(Scope):
                 each(item if isinstance(item, Value) else Value("const", item))
             return
         register, begin, end = self.counter(*self._bounds(many, node), node)
-        each(self._item(many, register))
-        self.count_on(register)
+        self.around(begin, end, lambda: each(self._item(many, register)), lambda: self.count_on(register))
+
+    def around(self, begin: str, end: str, body: Callable[[], object], after: Callable[[], object]) -> None:
+        """A loop: its body, what comes after it each time, and the way back."""
+        again = self.tag()
+        self.breaks.append(end)
+        self.continues.append(again)
+        body()
+        self.frame.live = True
+        self.code.label(again)
+        after()
         self.code.emit(ops.JMP, begin)
+        self.breaks.pop()
+        self.continues.pop()
         self.code.label(end)
 
     def _bounds(self, many: Value, node: ast.AST) -> tuple[int, Callable[[], Value]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import math
+import os
 from typing import TYPE_CHECKING, NoReturn
 
 from sim.engine.kernel import layout, ops
@@ -32,6 +34,7 @@ class Scope:
         self.ranks: list[int] = []  # of the role
         self.book_sets: dict[str, int] = {}  # that verbs keep
         self.breaks: list[str] = []  # where `break` of the loops around leads
+        self.continues: list[str] = []
         self.frame: Frame
 
     def value(self, node: ast.expr) -> Value:
@@ -44,7 +47,16 @@ class Scope:
 
     def fail(self, node: ast.AST, why: str = "not in the subset") -> NoReturn:
         """Refuse an expression or a statement."""
-        raise NotLowered(f"{why}: {ast.unparse(node)[:SHOWN]}")
+        said = ast.unparse(node).splitlines()[0][:SHOWN]
+        raise NotLowered(f"{self.place(node)}{why}: {said}")
+
+    def place(self, node: ast.AST) -> str:
+        """File and line of a user's own text."""
+        if self.frame.is_ours or not hasattr(node, "lineno"):
+            return ""
+        _, first = inspect.getsourcelines(inspect.unwrap(self.frame.function))
+        file = os.path.basename(inspect.getsourcefile(self.frame.function) or "")
+        return f"{file}:{first + node.lineno - 1}: "
 
     def fresh(self, count: int = 1) -> int:
         """So many new registers; the first of them."""

@@ -10,6 +10,8 @@ from sim.engine.kernel import layout, ops
 from sim.engine.lowering.functions import Functions
 from sim.engine.lowering.program import y
 from sim.engine.lowering.values import ME, NOTHING, NotLowered, Value, loaded, tree_of
+from sim.protocols import is_ours, own
+from sim.protocols.base import Protocol
 from sim.worlds.texts import role_of
 
 if TYPE_CHECKING:
@@ -53,7 +55,15 @@ class Statements(Functions):
             self.code.emit(ops.JMP, self.frame.end)
 
     def _do_Break(self, node: ast.Break) -> None:
-        self.code.emit(ops.JMP, self.breaks[-1])
+        self._leaves(self.breaks, node)
+
+    def _do_Continue(self, node: ast.Continue) -> None:
+        self._leaves(self.continues, node)
+
+    def _leaves(self, labels: list[str], node: ast.AST) -> None:
+        """Go to where the loop around ends, or goes on."""
+        self.code.emit(ops.JMP, labels[-1]) if labels else self.fail(node)
+        self.frame.live = False
 
     def _do_If(self, node: ast.If) -> None:
         test = self.value(node.test)
@@ -82,12 +92,12 @@ class Statements(Functions):
             self.code.emit(ops.BRZ, self.truth(test, node), end)
         elif not self.known(test):
             return
-        self.looped(node.body, begin, end)
+        self.around(begin, end, lambda: self.block(node.body), lambda: None)
 
     def _do_For(self, node: ast.For) -> None:
         if node.orelse:
             self.fail(node)
-        if ast.unparse(node.iter) == "me.steps()":
+        if isinstance(node.iter, ast.Call) and not node.iter.args and ast.unparse(node.iter).endswith(".steps()"):
             self._rounds(node)
             return
 
@@ -102,7 +112,12 @@ class Statements(Functions):
         register, begin, end = self.counter(0, lambda: Value("const", self.scenario.rounds), node)
         self.code.emit(ops.MOV, y(layout.STEP), register)
         self.assign(node.target, Value("reg", register), loop=True)
-        self.looped(node.body, begin, end, lambda: self.count_on(register))
+        self.around(begin, end, lambda: self.block(node.body), lambda: self._end_round(register))
+
+    def _end_round(self, register: int) -> None:
+        if self.scenario.by_all_ranks:
+            self.code.emit(ops.ROUND)
+        self.count_on(register)
 
     def programs(self) -> Code:
         """The code of all ranks.
@@ -110,6 +125,9 @@ class Statements(Functions):
         Raises:
             NotLowered: a text does not fit.
         """
+        protocol = self.scenario.protocol
+        if not is_ours(protocol):
+            own.SOURCES.update(own.sources(type(protocol)))
         roles: dict[str, list[int]] = {}
         for rank in range(self.scenario.ranks):
             roles.setdefault(role_of(self.scenario, rank), []).append(rank)
@@ -120,6 +138,8 @@ class Statements(Functions):
         return self.code
 
     def _program(self, text: Callable) -> None:
+        if text in (Protocol.worker, Protocol.server, Protocol.master, Protocol.alone):
+            raise NotLowered(f"{text.__name__}: no text")
         try:
             self.inline(text, [Value("const", self.scenario.protocol), ME], {})
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # of what was folded

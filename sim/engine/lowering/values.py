@@ -11,7 +11,7 @@ from typing import Any
 
 
 class NotLowered(Exception):
-    """A text that does not fit the subset."""
+    """A text that does not fit the subset: where, and what it says there."""
 
 
 class Value:
@@ -42,6 +42,7 @@ class Frame:
 
     def __init__(self, function: Callable, names: dict[str, Value], several: set[str]):
         self.function, self.names, self.several = function, names, several
+        self.is_ours = function.__module__.startswith("sim.")
         self.end, self.live = "", True
         self.result: Value | None = None
         self.nones: list[int] = []  # instructions by which it returns nothing

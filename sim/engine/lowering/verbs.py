@@ -6,6 +6,7 @@ import ast
 import math
 
 from sim import collectives
+from sim.collectives.base import DENSE, Exchange
 from sim.engine.kernel import layout, ops
 from sim.engine.lowering.expressions import Expressions
 from sim.engine.lowering.program import y
@@ -59,6 +60,24 @@ class Verbs(Expressions):
     def _do_evaluate(self, node: ast.Call) -> None:
         if self.scenario.test_size:
             self.code.emit(ops.EVALUATE)
+
+    def _do_exchange(self, node: ast.Call, exchange: Value) -> None:
+        """One exchange with another rank."""
+        if exchange.kind == "const" and isinstance(exchange.at, Exchange):
+            peers = (Value("const", peer) for peer in (exchange.at.to, exchange.at.source))
+            exchange = Value("exchange", (exchange.at, *peers))
+        if exchange.kind != "exchange" or exchange.at[0].ahead or exchange.at[0].kind != DENSE:
+            self.fail(node)
+        of, *peers = exchange.at
+        to, source = (self.code.constant(-1) if one.at is None else self.scalar(one, node) for one in peers)
+        brings = of.taken.stop == self.scenario.summed_items + 1 and of.taken.start < of.taken.stop
+        self.code.emit(ops.SWAP, to, source, of.sent_bytes, int(of.adds), int(brings))
+
+    def _macro_reduce(self, algorithm: Value, piece: Value) -> Value:
+        """One call on some items of the gradient."""
+        code, of = self.code, piece.at
+        code.emit(ops.CALL, self.tables.algorithm(algorithm.at, of), code.constant(of.start), code.constant(of.stop))
+        return NOTHING
 
     def _do_run_out(self, node: ast.Call) -> None:
         register = y(layout.RAN_OUT)
@@ -145,6 +164,8 @@ class Verbs(Expressions):
     def _macro_allreduce(self, algorithm: Value = AUTO, fused: Value = YES) -> Value:
         of, code = self.scenario, self.code
         meets = of.protocol.in_library and of.cluster.poll_s
+        if of.summed:
+            code.emit(ops.BEGINSUM)
         for piece in collectives.pieces(of.summed, fused.at):
             code.emit(ops.AGREE, 0)
             if meets:

@@ -1,0 +1,323 @@
+"""Users' own texts in the engine: those of the subset give the event world's digits, others are refused with their line."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import random
+import re
+import sys
+from dataclasses import dataclass, replace
+from itertools import count
+
+import numpy as np
+import pytest
+from engines import as_python, assert_alike, by_numba  # noqa: F401  fixtures
+from scenarios import CLUSTERS
+from test_all_ranks import TEXTS, LastIdle, job
+
+from sim import event, stragglers
+from sim.base.errors import RunFailed
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.platform.cluster import Cluster, Host
+from sim.protocols.base import Protocol
+from sim.protocols.fmb import FixedMinibatch
+from sim.verbs import gather, let_go, pull, push, take, training
+from sim.verbs.me import GRADIENT, PARAMETERS, Partition
+
+FUZZ = int(os.environ.get("TRAINSIM_FUZZ", "0"))
+DRAWN = 150 * max(1, FUZZ)
+PLACES = {"apart": None, "two cores": Cluster(hosts=(Host(count=3, cores=2),)), "polls": CLUSTERS["polls"]}
+LAW = "lognormal(mean=20ms, cv=1.5)"
+
+
+@dataclass(frozen=True)
+class Rounds(Protocol):
+    """Several gradients a step, each after a sleep of its own."""
+
+    rounds: int = 2
+
+    def worker(self, me):
+        for _ in me.steps():
+            yield from me.take_up((yield from me.receive(me.master)))
+            for _ in range(self.rounds):
+                yield from me.sleep()
+                yield from me.compute()
+                yield from me.send(GRADIENT, me.master)
+
+    def master(self, me):
+        for _ in me.steps():
+            yield from me.send(PARAMETERS, me.workers)
+            for _ in range(self.rounds):
+                yield from gather(me, me.workers)
+            yield from me.update()
+            yield from me.evaluate()
+
+
+@dataclass(frozen=True)
+class Async(Protocol):
+    """A name keeps what it was given: the version before the pull."""
+
+    def worker(self, me):
+        while training(me):
+            before = me.version
+            yield from pull(me, me.servers)
+            yield from me.sleep()
+            if me.version > before:
+                yield from me.sleep()
+            yield from me.compute()
+            yield from push(me, me.servers)
+
+    def server(self, me):
+        while True:
+            letter = yield from take(me, me.workers)
+            if letter is None:
+                break
+            yield from me.add(letter)
+            yield from me.update()
+            yield from let_go(me, letter.sender)
+
+
+@dataclass(frozen=True)
+class Skips(FixedMinibatch):
+    """Ranks differ by step, and go on with the next one early."""
+
+    def worker(self, me):
+        for step in me.steps():
+            yield from me.take_up((yield from me.receive(me.master)))
+            if (step + me.rank) % 2:
+                yield from me.compute()
+                yield from me.send(GRADIENT, me.master)
+                continue
+            for index in range(4):
+                yield from me.compute(Partition(index, 4))
+            yield from me.send(GRADIENT, me.master)
+
+
+@dataclass(frozen=True)
+class Helpers(FixedMinibatch):
+    """Methods that give numbers, and that do something."""
+
+    growth: float = 1.5
+
+    def worker(self, me):
+        limit_s = 0.01
+        for step in me.steps():
+            yield from me.take_up((yield from me.receive(me.master)))
+            yield from self.part(me, self.longer_s(limit_s, step))
+            limit_s = min(limit_s * self.growth, 0.05)
+
+    def longer_s(self, limit_s, step):
+        if step > 1:
+            return limit_s * 2
+        return limit_s
+
+    def part(self, me, limit_s):
+        deadline_s = me.now_s + limit_s
+        yield from me.sleep()
+        yield from me.compute_until(deadline_s, 8)
+        yield from me.send(GRADIENT, me.master)
+
+
+@dataclass(frozen=True)
+class Lists(FixedMinibatch):
+    """The master remembers who came, and looks at the first and the last of them."""
+
+    def master(self, me):
+        for _ in me.steps():
+            odd, came = [worker for worker in me.workers if worker % 2], []
+            yield from me.send(PARAMETERS, me.workers)
+            for _ in me.workers:
+                letter = yield from me.receive(me.workers)
+                yield from me.add(letter)
+                came.append(letter.sender)
+            if came[0] in odd or came[-1] == me.workers[-1]:
+                yield from me.sleep()
+            yield from me.update()
+
+
+@dataclass(frozen=True)
+class Relay(Protocol):
+    """The first worker adds up what others hand in, and sends the sum on: it adds nothing to it afterwards."""
+
+    def worker(self, me):
+        for _ in me.steps():
+            yield from me.sleep()
+            yield from me.compute()
+            if me.rank == 1:
+                for _ in me.workers[1:]:
+                    yield from me.add((yield from me.receive(me.workers)))
+            yield from me.send(GRADIENT, me.master if me.rank == 1 else 1)
+
+    def master(self, me):
+        for _ in me.steps():
+            yield from gather(me, 1)
+            yield from me.update()
+
+
+OWN = [Rounds(), Async(), Skips(), Helpers(), Lists(), Relay()]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("text", [*TEXTS, LastIdle(), *OWN], ids=str)
+def test_own_texts_are_as_in_the_event_world(as_python, text, place):  # noqa: F811
+    scenario = job(text, 3, LAW, cluster=PLACES[place], steps=3, warmup=1, batch=64)
+    if scenario.servers == 1:
+        scenario = replace(scenario, test_size=20, evaluate_every=2)
+    assert_alike(as_python.Replications, scenario, 1)
+    found, expected = as_python.Replications(scenario).outcome(1), event.run(scenario, 1)[0]
+    assert (found.rank_step_s is None) == (expected.rank_step_s is None)
+    if expected.rank_step_s is not None:
+        np.testing.assert_allclose(found.rank_step_s, expected.rank_step_s, rtol=0, atol=1e-9)
+
+
+HEAD = """import math
+import random
+import time
+from dataclasses import dataclass, field
+from sim.collectives.base import hand, swap, take as taken
+from sim.protocols.base import Protocol
+from sim.verbs import allreduce, answer, gather, reduce, take, take_first
+from sim.verbs.me import GRADIENT, PARAMETERS, Note, Partition
+
+SEEN = []
+"""
+numbers = count()
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    """A protocol of the source of its class."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(body: str) -> Protocol:
+        name = f"drawn_text_{next(numbers)}"
+        (tmp_path / f"{name}.py").write_text(HEAD + body)
+        importlib.invalidate_caches()
+        return importlib.import_module(name).Own()
+
+    return write
+
+
+OUTSIDE = {
+    "random.random() < 2": ".py:15: not in the subset: random.random()",
+    "time.time() > 0": "time.time()",
+    "random.choice([1, 2])": "random.choice",
+    "not SEEN.append(1)": "SEEN.append",
+    "{step: 1}": "{step: 1}",
+    "(lambda: 1)()": "lambda",
+    "f'{step}'": "f'{step}'",
+    "print(step) is None": "print",
+    "len({worker for worker in me.workers})": "worker for worker",
+    "getattr(me, 'rank') + 1": "getattr",
+    "math.sqrt(me.now_s) >= 0": "math.sqrt",
+}
+
+
+@pytest.mark.parametrize("said", OUTSIDE)
+def test_what_is_outside_the_subset_is_refused_with_its_line(as_python, written, said):  # noqa: F811
+    """Nothing is taken for a constant that another call, or another rank, would find different."""
+    body = f"""
+@dataclass(frozen=True)
+class Own(Protocol):
+    def worker(self, me):
+        for step in me.steps():
+            if {said}:
+                yield from me.compute()
+            yield from me.update()
+"""
+    scenario = Scenario(written(body), workload.read("mlp"), 2, steps=2, warmup=0)
+    event.run(scenario)
+    with pytest.raises(sys.modules["sim.engine.lowering.values"].NotLowered, match=re.escape(OUTSIDE[said])):
+        as_python.Replications(scenario)
+
+
+WRONG = {
+    "a gradient is lost": ("me.compute()", "me.compute()"),
+    "a sum is made twice": ("me.compute()", "allreduce(me)", "allreduce(me)"),
+    "nothing to update": ("me.update()",),
+    "two updates a step": ("me.compute()", "me.update()", "me.compute()"),
+}
+
+
+@pytest.mark.parametrize("why", WRONG)
+def test_a_mistake_is_the_event_worlds_to_say(as_python, written, why):  # noqa: F811
+    said = "\n".join(f"            yield from {verb}" for verb in WRONG[why])
+    body = f"\n@dataclass(frozen=True)\nclass Own(Protocol):\n    def worker(self, me):\n        for _ in me.steps():\n{said}\n"
+    scenario = Scenario(written(body + "            yield from me.update()\n"), workload.read("mlp"), 2, steps=2)
+    with pytest.raises(RunFailed):
+        event.run(scenario)
+    assert as_python.Replications(scenario).outcome(0) is None
+
+
+PEERS = ["me.workers", "me.workers[:1]", "me.workers[-1]", "me.workers[:-1]", "[w for w in me.workers if w % 2]"]
+TESTS = ["step % 2 == 0", "me.rank % 2", "me.now_s > 0.03", "step % 3 and me.rank > 1", "not me.rank == 1"]
+
+
+def drawn_text(rng: random.Random) -> str:
+    """The source of a class: like those of amb and fmb, or of ranks without a master, with something changed, or spoilt."""
+    computes = ["me.compute()", "me.compute_until(me.now_s + 0.012, 4)", "self.parts(me)"]
+    extra = ["me.sleep()", "me.sleep()", "me.evaluate()"]
+    worker: list[str] = []
+    if rng.random() < 0.4:
+        whole = "slice(0, me.scenario.summed_items + 1)"
+        sums = ["allreduce(me)", "allreduce(me, 'ring')", f"reduce(me, 'tree', {whole})", "allreduce(me, fused=False)"]
+        sums += [f"me.exchange(swap(me.rank ^ 1, {whole}, {whole}, True)) if me.rank ^ 1 in me.workers else ()"]
+        worker = [rng.choice(extra), rng.choice(computes), rng.choice(sums), rng.choice(extra), "me.update()"]
+        return _class(_spoilt(rng, worker, computes), None, rng)
+    master = []
+    if rng.random() < 0.8:
+        worker, master = ["me.take_up((yield from me.receive(me.master)))"], ["me.send(PARAMETERS, me.workers)"]
+    for _ in range(rng.choice([1, 1, 2])):
+        worker += [rng.choice(extra), rng.choice(computes), "me.send(GRADIENT, me.master)"]
+        master += [f"gather(me, {rng.choice(PEERS if rng.random() < 0.2 else PEERS[:1])})"]
+    master += ["me.update()", rng.choice(extra)]
+    return _class(_spoilt(rng, worker, computes), _spoilt(rng, master, computes), rng)
+
+
+def _spoilt(rng: random.Random, said: list[str], computes: list[str]) -> list[str]:
+    if rng.random() < 0.08:
+        del said[rng.randrange(len(said))]
+    if rng.random() < 0.08:
+        said.insert(rng.randrange(len(said)), rng.choice([*computes, "me.update()", "me.sleep()"]))
+    return said
+
+
+def _class(worker: list[str], master: list[str] | None, rng: random.Random) -> str:
+    lines = ["@dataclass(frozen=True)", "class Own(Protocol):"]
+    for role, said in (("worker", worker), ("master", master)):
+        if said is None:
+            continue
+        lines += [f"    def {role}(self, me):", "        for step in me.steps():"]
+        for verb in said:
+            where = "            "
+            if "sleep" in verb and rng.random() < 0.5:
+                lines.append(f"{where}if {rng.choice(TESTS)}:")
+                where += "    "
+            lines.append(f"{where}yield from {verb}")
+    lines += ["    def parts(self, me):", "        for index in range(4):"]
+    return "\n".join([*lines, "            yield from me.compute(Partition(index, 4))", ""])
+
+
+@pytest.mark.slow
+def test_drawn_texts_are_as_in_the_event_world(by_numba, written):  # noqa: F811
+    """Where the event world names a mistake, or a deadlock, the engine has no answer. The same in each run, but for TRAINSIM_FUZZ."""
+    rng, ran = random.Random(random.randrange(10**9) if FUZZ else 1), 0
+    for _ in range(DRAWN):
+        body, place, number = drawn_text(rng), rng.choice([*CLUSTERS, "apart"]), rng.randrange(3)
+        law = rng.choice(["none", LAW, "niagara*0.01", "pareto(mean=5ms,shape=2.5)"])
+        about = {"steps": rng.choice([2, 5]), "warmup": rng.choice([0, 1]), "seed": rng.randrange(99)}
+        about |= {"cluster": CLUSTERS.get(place), "test_size": rng.choice([0, 50]), "evaluate_every": 2, "batch": 64}
+        scenario = Scenario(
+            written(body), workload.read("mlp"), rng.choice([1, 2, 3, 5]), stragglers=stragglers.read(law), **about
+        )
+        replications = by_numba.Replications(scenario)
+        try:
+            event.run(scenario, number, want_trace=False)
+        except RunFailed:
+            assert replications.outcome(number) is None, body
+            continue
+        assert_alike(lambda _, made=replications: made, scenario, number)
+        ran += 1
+    assert ran > DRAWN / 2
