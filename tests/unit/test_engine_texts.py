@@ -201,7 +201,7 @@ def written(tmp_path, monkeypatch):
 
 
 OUTSIDE = {
-    "random.random() < 2": ".py:15: not in the subset: random.random()",
+    "random.random() < 2": ".py:16: not in the subset: random.random()",
     "time.time() > 0": "time.time()",
     "random.choice([1, 2])": "random.choice",
     "not SEEN.append(1)": "SEEN.append",
