@@ -12,6 +12,7 @@ from sim.engine.kernel.layout import CONTENDED, DEPART, GO, HAS_ASKED, HAS_LANDE
 from sim.engine.kernel.polling import late_s, next_stage, sleeps_between
 from sim.engine.kernel.ports import pass_in
 from sim.engine.kernel.post import NONE, go_on_later, keep, wanted
+from sim.engine.kernel.receiving import leave_unread
 from sim.engine.kernel.sending import next_weight
 from sim.engine.kernel.threads import begin_piece, end_piece
 
@@ -64,6 +65,9 @@ def arrive(S, kind, m):
         message.end_s = end_s + message.held_s
     elif message.local == 1:
         message.begin_s = message.reach_s
+    if state.rank(S, r).ended == 1:
+        leave_unread(S, m, state.rank(S, r), r, message.reach_s)
+        return NOBODY
     s = inbox.waiter
     if s < 0 or not wanted(S, state.strand(S, s), inbox, message.sender):
         keep(S, inbox, m)

@@ -45,7 +45,7 @@ STRAND = record(
 )
 RANK = record(
     f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s begun_s updated_s",
-    "host group gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest told flowed delayed came hand added received slept calls",
+    "host group gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest told flowed delayed came hand added received slept calls ended",
 )
 MESSAGE = record(
     "bytes reach_s begin_s end_s held_s asked_s",

@@ -66,7 +66,7 @@ from sim.engine.kernel.polling import (
 )
 from sim.engine.kernel.post import NONE, go_on_later
 from sim.engine.kernel.rounds import end_round
-from sim.engine.kernel.receiving import ask, get, receive, spend_on, take
+from sim.engine.kernel.receiving import ask, end_inbox, get, receive, spend_on, take
 from sim.engine.kernel.sending import call_port, choose_receiver, end_sending, send
 from sim.engine.kernel.ties import take_first
 from sim.engine.kernel.work import add, agree, compute, copy, evaluate, sleep, take_up, update
@@ -149,6 +149,7 @@ def go_on(S, s):
         line = state.instruction(S, strand.pc)
         if line.op == ops.END:
             S.alive -= 1
+            end_inbox(S, rank, r, strand.clock_s)
             return WAITS
         code = obey(S, strand, rank, s, r, line)
         if code == NEXT:

@@ -129,15 +129,47 @@ def take_by_arithmetic(S, strand, rank, r, message):
 @compiled
 def ask(S, strand, rank, s, r):
     """Have an announced message's bytes leave, behind this rank's own if its receiver has asked before."""
-    m = strand.message
+    ask_for(S, strand.message, rank, r)
+    state.message(S, strand.message).waiter, strand.phase = s, TAKES
+    return AWAITS
+
+
+@compiled
+def ask_for(S, m, rank, r):
+    """Ask for an announced message."""
     message, own = state.message(S, m), state.announced(S, r, state.message(S, m).sender).value
     if own >= 0 and asked_before(S, state.message(S, own), message, rank, r):
         state.message(S, own).call = m
     else:
         peers, hosts = (r, message.sender), (rank.host, state.rank(S, message.sender).host)
         message.asked_s = control(S, peers, hosts, ASKED, m)
-    message.waiter, strand.phase = s, TAKES
-    return AWAITS
+
+
+@compiled
+def leave_unread(S, m, rank, r, at_s):
+    """A message that nobody takes leaves its sender all the same."""
+    message = state.message(S, m)
+    if message.asks == 1:
+        ask_for(S, m, rank, r)
+    elif message.local == 1 and message.departure >= 0 and S.mode == CONTENDED:
+        schedule(S, S.now_s, DEPART, message.departure, 0)
+    elif message.local == 1 and message.departure >= 0:
+        departure = state.departure(S, message.departure)
+        departure.over, departure.left_s = 1, at_s
+        if departure.waiter >= 0:
+            go_on_later(S, departure.waiter)
+
+
+@compiled
+def end_inbox(S, rank, r, at_s):
+    """The rank's text has ended: nobody takes what has come, and what comes."""
+    rank.ended, inbox = 1, state.inbox(S, r)
+    m = inbox.head
+    while m >= 0:
+        after = state.message(S, m).next
+        leave_unread(S, m, rank, r, at_s)
+        m = after
+    inbox.head = inbox.tail = NONE
 
 
 @compiled

@@ -29,7 +29,8 @@ class Loops(Scope):
 
     def over(self, many: Value, node: ast.AST, each: Callable[[Value], object]) -> None:
         """Do something for each of several items."""
-        if many.kind == "items" or (many.kind == "const" and isinstance(many.at, range) and len(many.at) <= UNROLLED):
+        known = many.kind == "const" and isinstance(many.at, range | tuple | list)
+        if many.kind == "items" or (known and (not isinstance(many.at, range) or len(many.at) <= UNROLLED)):
             for item in many.at:
                 each(item if isinstance(item, Value) else Value("const", item))
             return
