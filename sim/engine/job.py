@@ -17,7 +17,7 @@ from sim.event import plain
 from sim.event.machines.cores import THREADS_TURN_S
 from sim.event.ranks.amounts import Amounts
 from sim.laws import LogNormal
-from sim.model.sparse_rows import HEADER_BYTES
+from sim.model.sparse_rows import HEADER_BYTES, Load
 from sim.protocols import is_ours
 from sim.randomness import Stream, generator
 from sim.verbs import fusion
@@ -31,7 +31,7 @@ LEAST, EACH = 4096, 64  # messages that may be on their way: so many, and so man
 SHARES = 60  # blocks of shares of sleeps between polls
 WEIGHTS = 4096  # of a rank's flows
 TIES = 256  # events that come together
-LINES = ("compute", "partition", "take_up", "reduce", "update", "pack", "call")  # by layout's numbers
+LINES = ("compute", "partition", "take_up", "reduce", "update", "pack", "call", "reduce_rows")  # by layout's numbers
 DRAWN = ("sleep", "computing", "input", "update")
 NOBODY = -1
 MAKING = threading.Lock()  # one thread draws and makes arrays at a time: what is drawn is kept for all
@@ -67,6 +67,7 @@ class Job:
             "step_end": np.zeros(scenario.updates + 1, layout.STEP_END),
             "wait": np.zeros(waits, layout.WAIT),
             **self._rounds(),
+            **self._sides(),
         }
         parts = (
             self._programs(),
@@ -103,7 +104,7 @@ class Job:
             "cores_suffice": of.cores_suffice and not local.wakes, "in_library": of.protocol.in_library,
             "sleeps": not of.protocol.in_library, "counts_updates": of.protocol.counts_updates,
             "stores": link.store_and_forward, "divides": self.contended or slow, "quick": not self.contended and not amounts.rests,
-            "nothing": of.summed_items + 1, "local_wakes": local.wakes, "threaded": of.threaded, "own": not is_ours(of.protocol), "all_ranks": of.by_all_ranks, "evaluate_every": of.evaluate_every if of.test_size else 0, "fair": link.fair, "tcp": link.tcp is not None,
+            "nothing": of.summed_items + 1, "local_wakes": local.wakes, "threaded": of.threaded, "in_parts": of.traffic.in_parts, "most_minibatches": self._most_minibatches, "own": not is_ours(of.protocol), "all_ranks": of.by_all_ranks, "evaluate_every": of.evaluate_every if of.test_size else 0, "fair": link.fair, "tcp": link.tcp is not None,
             "rings": of.apart and self.mode == FREE and not (slow or of.servers or self.layered),
         }  # fmt: skip
         floats = {
@@ -133,7 +134,8 @@ class Job:
         return {"alive": ranks, "free_messages": self.most, "free_departures": self.most, "free_flows": flows, "delays_left": self._delayed, "backgrounds_left": self._backgrounds, **begun}
 
     def _lines(self) -> np.ndarray:
-        each = [getattr(self.scenario.costs, name) for name in LINES]
+        costs = self.scenario.costs
+        each = [getattr(costs, name) or costs.reduce for name in LINES]  # rows are added as all else, if nobody said more
         return np.array([(one.base_s, one.slope_s, one.cold_s, one.floor_s) for one in each], layout.LINE)
 
     def _programs(self) -> dict[str, np.ndarray]:
@@ -178,7 +180,7 @@ class Job:
         ranks["shared_gpu"] = [gpus.get(place, NOBODY) for place in of.gpus]
         ranks["gpu"] = [bool(of.machines[host].gpus) for host in of.hosts]
         ranks["group"] = hosts if self.contended and not of.cluster.shared_cores else 0
-        ranks["speed"] = of.speeds
+        ranks["speed"], ranks["cores"] = of.speeds, [of.machines[host].cores for host in of.hosts]
         for rank in range(min(of.ranks, of.servers + 1)):  # workers are alike
             ranks["update_bytes"][rank:] = of.traffic.updated_bytes(rank)[0] if rank < of.servers or of.summed else 0
         return ranks
@@ -305,17 +307,52 @@ class Job:
 
     def _sizes(self) -> np.ndarray:
         """SIZE of messages to and from each server, and last of those between workers."""
-        of, found = self.scenario, np.zeros((4, self.scenario.servers + 1), layout.SIZE)
+        of, most = self.scenario, self._most_minibatches
+        found = np.zeros((3 + most, of.servers + 1), layout.SIZE)
         found["bytes"], found["count"] = HEADER_BYTES, 1
-        each = [of.traffic.loads(server) for server in range(of.servers)]
-        for server, loads in enumerate([*each, [load for loads in each for load in loads]]):
-            for what, name in (
-                (ops.GRADIENT, "gradient_bytes"),
-                (ops.PARAMETERS, "answer_bytes"),
-                (ops.REQUEST, "request_bytes"),
-            ):
+        for server, loads in enumerate(self._loads(1)):
+            for what, name in ((ops.PARAMETERS, "answer_bytes"), (ops.REQUEST, "request_bytes")):
                 found[what, server] = sum(getattr(load, name) for load in loads), len(loads)
+        for minibatches in range(1, most + 1):
+            row = ops.GRADIENT if minibatches == 1 else ops.REQUEST + minibatches - 1
+            for server, loads in enumerate(self._loads(minibatches)):
+                found[row, server] = sum(load.gradient_bytes for load in loads), len(loads)
         return found
+
+    def _loads(self, minibatches: int) -> list[list[Load]]:
+        """What travels to and from each server, and last between workers: a message each."""
+        of = self.scenario
+        each = [of.traffic.loads(server, minibatches) for server in range(of.servers)]
+        return [*each, [load for loads in each for load in loads]]
+
+    @property
+    def _most_minibatches(self) -> int:
+        """Minibatches of one message, at most, where its size depends on them."""
+        of = self.scenario
+        groups = of.groups(of.hosts).of.values() if of.traffic.sends_rows else ()
+        return max([1, *(len(group) for group in groups)])
+
+    def _sides(self) -> dict[str, np.ndarray]:
+        """What is added or updated side by side, where rows travel."""
+        of = self.scenario
+        costs, seconds = of.costs, [0.0]
+        found = np.zeros((self._most_minibatches + 1, of.servers + 1), layout.ROWS)
+
+        def add(row: int, column: int, parts_s: list[float]) -> None:
+            found[row, column] = len(seconds), len(seconds) + len(parts_s)
+            seconds.extend(parts_s)
+
+        for minibatches in range(1, self._most_minibatches + 1) if of.traffic.in_parts else ():
+            for server, loads in enumerate(self._loads(minibatches)):
+                add(minibatches - 1, server, [self._sum_s(load) for load in loads])
+        for rank in range(of.servers + 1) if of.traffic.in_parts else ():
+            sizes = of.traffic.updated_bytes(rank) if rank < of.servers or of.summed or of.gathered_variables else []
+            add(self._most_minibatches, rank, [costs.update(size) for size in sizes])
+        return {"sides": found, "side_s": np.array(seconds)}
+
+    def _sum_s(self, load: Load) -> float:
+        costs = self.scenario.costs
+        return (costs.reduce_rows if load.rows and costs.reduce_rows else costs.reduce)(load.gradient_bytes)
 
     def _layers(self) -> dict[str, np.ndarray]:
         """Which gradients are ready when, where they are computed layer by layer."""
@@ -387,6 +424,11 @@ class Job:
     def waits(self) -> int:
         """The number of waits, with those for which there was no room."""
         return int(self.state.record["waits"][0])
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all updates were made that the steps need, and no more."""
+        return int(self.state.record["ends"][0]) == self.scenario.updates
 
     @property
     def ran_out(self) -> int:

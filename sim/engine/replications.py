@@ -31,7 +31,6 @@ def check(scenario: Scenario) -> None:
     protocol = scenario.protocol
     missing = {
         "servers that hold variables one by one": protocol.layerwise,
-        "rows of sparse variables": scenario.traffic.in_parts or bool(scenario.gathered_variables),
         "so many connections": bool(scenario.network.fair or scenario.network.tcp)
         and scenario.ranks**2 > MOST_CONNECTIONS,
     }
@@ -54,12 +53,14 @@ class Replications:
         self._room = self._wait_room = self.bytes = 1
 
     def outcome(self, number: int) -> Outcome | None:
-        """One replication; None if there is no room for all that is on its way or waited for, or ranks wait for ever."""
+        """One replication; None if there is no room for all that is on its way or waited for, or a text goes wrong."""
         of, room, wait_room = self._scenario, self._room, self._wait_room
         each = WAITS_OF_A_RANK * of.ranks * of.rounds
         while room <= MOST_ROOM and wait_room * each <= MOST_WAITS:
             job = self._job(number, room, wait_room * each)
             status = job.run()
+            if status == FINISHED and not job.is_complete:
+                return None
             if status == FINISHED and job.waits <= wait_room * each:
                 self._room, self._wait_room = max(room, self._room), max(wait_room, self._wait_room)
                 return _outcome(job, of)

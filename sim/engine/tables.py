@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SLOTS = 16  # calls whose bounds are known
 NOBODY = -1
+ROWS = "rows"  # which each rank adds up as they go round
 ROTATING = ("ring", "barrier")
 FIXED = ("nccl", "reduce-broadcast")  # whose number of exchanges depends on the size
 BY_NAME, CONTROL = "by name", "tree of control"  # negotiations
@@ -125,7 +126,11 @@ class Listed:
         """The rows of a rank."""
         ranks = range(len(self._hosts))
         found: Iterable[Exchange] = (
-            tree(rank, ranks, whole) if name == CONTROL else collectives.allreduce(name, rank, self._hosts, whole)
+            tree(rank, ranks, whole)
+            if name == CONTROL
+            else collectives.gather_rows(rank, ranks, whole)
+            if name == ROWS
+            else collectives.allreduce(name, rank, self._hosts, whole)
         )
         rows = []
         for one in found:

@@ -65,7 +65,7 @@ def begin_call(S, strand, rank, s, r, line):
     if op == ops.SWAP:
         return begin_swap(S, strand, s, r, line)
     strand.start, strand.stop = 0, 0
-    if op == ops.CALL:
+    if op == ops.CALL or op == ops.GATHER:
         strand.start, strand.stop = int(read(S, s, r, line.b)), int(read(S, s, r, line.c))
     size_bytes, choice = ITEM_BYTES * (strand.stop - strand.start), line.a
     while state.choice(S, choice).below_bytes <= size_bytes:
@@ -132,7 +132,7 @@ def choose_exchange(S, strand, r, line):
     strand.to, strand.what = to + S.first if to >= 0 else to, source + S.first if source >= 0 else source
     strand.count, strand.adds, strand.ahead = 1, row.adds, row.ahead
     strand.version = int(state.rank(S, r).version)
-    if op == ops.CALL:
+    if op == ops.CALL or op == ops.GATHER:
         slot = bounds_of(S, strand.table, strand.start, strand.stop)
         strand.bytes = ITEM_BYTES * (state.value(S, slot, end).value - state.value(S, slot, first).value)
     else:
@@ -194,8 +194,9 @@ def depart(S, strand, rank, s, line):
         else:
             end_departure(S, strand, d)
             strand.departure = NONE
-    if (line.op == ops.CALL or line.op == ops.SWAP) and strand.adds == 1:
-        seconds = seconds_of(state.line(S, layout.REDUCE), strand.t0_s)
+    if line.op != ops.NEGO and line.op != ops.MEET and strand.adds == 1:
+        kind = layout.REDUCE_ROWS if line.op == ops.GATHER else layout.REDUCE
+        seconds = seconds_of(state.line(S, kind), strand.t0_s)
         return SPENDS if spend(S, strand, rank, seconds, ADDED) == SPENDS else ADDED
     return ADDED
 

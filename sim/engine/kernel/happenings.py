@@ -33,7 +33,7 @@ def happen(S, kind, a, b):
     elif kind == layout.BALANCE:
         balance(S, a)
     elif kind == HOP:
-        schedule(S, S.now_s, GO, a, 0)
+        end_part(S, state.strand(S, a))
     elif kind == LANDED:
         schedule(S, S.now_s, GO, b, 0)
     elif kind == layout.GIVE_UP:
@@ -51,6 +51,15 @@ def happen(S, kind, a, b):
     else:
         return flow_event(S, kind, a)
     return NOBODY
+
+
+@compiled
+def end_part(S, strand):
+    """Some work is done; of parts side by side maybe not the last."""
+    strand.pending -= 1
+    if strand.pending <= 0:
+        strand.pending = 0
+        schedule(S, S.now_s, GO, strand.number, 0)
 
 
 @in_place

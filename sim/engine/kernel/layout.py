@@ -25,7 +25,7 @@ CONSTANTS = (
     "resume_s batch input_s to_device_s compute_s pack_s to_host_s loop_s agree_s negotiate_s poll_s forward negotiated_bytes "
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
     "mode polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes quick stores divides fair rings "
-    "nothing tcp evaluate_every threaded own all_ranks",
+    "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches",
 )
 FREE, SHARED, CONTENDED = range(
     3
@@ -45,7 +45,7 @@ STRAND = record(
 )
 RANK = record(
     f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s begun_s updated_s",
-    "host group gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest told flowed delayed came hand added received slept calls ended",
+    "host group cores gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest told flowed delayed came hand added received slept calls ended",
 )
 MESSAGE = record(
     "bytes reach_s begin_s end_s held_s asked_s",
@@ -85,7 +85,7 @@ CALLBACK = record("", "kind message next")
 FLOAT, INTEGER = record("value", ""), record("", "value")
 
 # ---- kinds of lines of costs
-COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL = range(7)
+COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS = range(8)
 # ---- kinds of events. LEAVE: a rank comes to a port that others use too. HANDED and later ones: messages that share ports as flows.
 (
     GO,

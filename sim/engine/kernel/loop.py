@@ -169,7 +169,7 @@ def obey(S, strand, rank, s, r, line):
         return use_set(S, strand, s, r, line)
     if op <= ops.ACLEAR:
         return use_list(S, strand, s, r, line)
-    if op == ops.SEND or op == ops.RECV or op == ops.CALL or op == ops.SWAP or op == ops.NEGO or op == ops.MEET:
+    if op == ops.SEND or op == ops.RECV or (ops.CALL <= op <= ops.MEET):
         return communicate(S, strand, rank, s, r, line)
     if op == ops.TAKEUP:
         return take_up(S, strand, rank, s, r, line)

@@ -48,13 +48,14 @@ WIDTH = 8
     RECV,  # letter, kind of peers, peers, stop, 1 + register of the deadline or 0
     CALL,  # first choice, register, register: a collective of the items between these bounds
     SWAP,  # register to, register source, bytes, 1: adds, 2: brings samples
+    GATHER,  # first choice, register, register: rows of as many items, which each rank adds up
     NEGO,  # first choice, register: gradients agreed on before, and with the next register now
     MEET,  # first choice
     CYCLE,  # register: seconds
     FUSE,  # first of 5 registers: next gradient, end, start and stop of a piece, whether it is copied
     FORK,  # to: where the other strand begins
     JOIN,  # 1 for the strand that computes
-) = range(46)
+) = range(47)
 
 PLUS, MINUS, TIMES, OVER, LESS, AT_MOST, EQUAL, OTHER, LEAST, MOST, FLOOR, REST, AND, OR, XOR = range(15)  # operations of ALU
 GRADIENT, PARAMETERS, NOTE, REQUEST = range(4)  # what a message carries

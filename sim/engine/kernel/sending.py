@@ -54,6 +54,8 @@ def choose_receiver(S, strand, s, r, line):
         return ALL_SENT
     if what == ops.NOTE and line.g == 0 and r >= S.first and to < S.first:
         what = ops.REQUEST  # a note to a server asks for parameters
+    if what == ops.GRADIENT and S.in_parts and state.rank(S, r).minibatches > 1:
+        what = ops.REQUEST + int(state.rank(S, r).minibatches) - 1
     size = state.size(S, what, min(r, to, S.first))  # the server, if one of the two is
     if size.count == 0:
         return ENDS + WRONG

@@ -53,6 +53,7 @@ LISTS = {  # records by number
     "step_end": layout.STEP_END,
     "wait": layout.WAIT,
     "round": layout.ROUND,
+    "side_s": FLOAT,  # seconds of what is added or updated side by side
     "gpu": layout.GPU,  # that ranks share
     "background": layout.BACKGROUND,
     "free_background": INTEGER,
@@ -71,7 +72,8 @@ GRIDS = {  # records by two numbers
     "input": FLOAT,
     "update": FLOAT,
     "poll": FLOAT,  # rank, number
-    "size": layout.SIZE,  # what travels, server
+    "size": layout.SIZE,  # what travels, and of gradients how many minibatches; server
+    "sides": layout.ROWS,  # of a gradient of so many minibatches, and last of an update; server
     "rows": layout.ROWS,  # table, rank
     "value": INTEGER,  # call, bound
     "ready": FLOAT,  # rank, variable
@@ -193,6 +195,8 @@ callback = _access("callback")
 step_end = _access("step_end")
 wait = _access("wait")
 round = _access("round")
+side_s = _access("side_s")
+sides = _access("sides")
 own_end = _access("own_end")
 register = _access("register")
 number = _access("number")

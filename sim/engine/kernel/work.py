@@ -27,6 +27,7 @@ from sim.engine.kernel.layout import (
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.records import note_step, note_wait
 from sim.engine.kernel.rounds import note_computed, note_updated
+from sim.engine.kernel.side_by_side import do_sides
 from sim.engine.kernel.threads import begin_background
 
 COLD_FROM_S, COLD_AFTER_S = 2e-3, 8e-3  # sim.model.costs
@@ -360,6 +361,9 @@ def add(S, strand, rank, s, r, line):
         return ENDS + WRONG
     rank.samples += state.register(S, s, line.a + layout.L_SAMPLES).value
     rank.minibatches += state.register(S, s, line.a + layout.L_MINIBATCHES).value
+    if S.in_parts:
+        minibatches = max(1, int(state.register(S, s, line.a + layout.L_MINIBATCHES).value))
+        return do_sides(S, strand, rank, r, minibatches - 1, 1.0, 0.0)
     return at_once(
         S, strand, rank, seconds_of(state.line(S, layout.REDUCE), state.register(S, s, line.a + layout.L_BYTES).value)
     )
@@ -378,8 +382,11 @@ def update(S, strand, rank, r):
             return ENDS + DRAWS
         rank.version += 1.0
         line = state.line(S, layout.UPDATE)
-        seconds = state.update(S, r, column(S.update_width, step)).value * seconds_of(line, rank.update_bytes)
-        result = at_once(S, strand, rank, seconds + cold_s(line, strand.clock_s - rank.warm_s))
+        noise, further_s = state.update(S, r, column(S.update_width, step)).value, cold_s(line, strand.clock_s - rank.warm_s)
+        if S.in_parts:
+            result = do_sides(S, strand, rank, r, S.most_minibatches, noise, further_s)
+        else:
+            result = at_once(S, strand, rank, noise * seconds_of(line, rank.update_bytes) + further_s)
         if result != NEXT:
             return result
     if S.all_ranks:

@@ -27,6 +27,10 @@ class Assigning(Loops):
                 self.assign(one, value)
             return
         value = self.value(node.value)
+        if isinstance(target, ast.Tuple) and value.kind == "items":
+            for one, item in zip(target.elts, value.at, strict=True):
+                self.assign(one, item)
+            return
         if isinstance(node.value, ast.Name | ast.Attribute):  # what it is now, whatever becomes of the other name
             value = self.kept(value)
         for one in node.targets:

@@ -111,6 +111,8 @@ class Expressions(Assigning):
         of = self.scenario
         if not self.frame.is_ours and name not in VERBS:
             raise NotLowered(f"me.{name}")
+        if name == "updates" and 0 not in self.ranks:
+            return Value("const", math.inf)
         if name in FIELDS:
             return Value("reg", y(FIELDS[name]))
         if name == "now_s":
@@ -122,7 +124,9 @@ class Expressions(Assigning):
         if name == "delays" and not of.protocol.delay_std_s:
             return NOTHING
         servers, workers = range(of.servers), range(of.servers, of.ranks)
-        known = {"scenario": of, "summed": bool(of.summed), "workers": workers, "servers": servers, "master": 0, "hosts": of.hosts}
+        if name in ("neighbours", "aggregators"):
+            return getattr(self, name)
+        known = {"scenario": of, "summed": bool(of.summed), "workers": workers, "servers": servers, "master": 0, "hosts": of.hosts, "senders": of.groups(of.hosts).senders}
         return Value("const", known[name]) if name in known else Value("verb", name)
 
     def _of_NamedExpr(self, node: ast.NamedExpr) -> Value:
@@ -285,6 +289,8 @@ class Expressions(Assigning):
             return Value("reg", inside) if op is ast.In else self.negated(inside)
         if op not in COMPARED:
             self.fail(node)
+        if right.kind == "const" and right.at == math.inf:  # which no number of a run is
+            return Value("const", op in (ast.Lt, ast.LtE, ast.NotEq))
         operation, swapped = COMPARED[op]
         sides = [self.scalar(left, node), self.scalar(right, node)]
         return self.alu(operation, *(sides[::-1] if swapped else sides))

@@ -54,6 +54,12 @@ class Code:
             self.registers[:, self.top] = value
         return self.constants[value]
 
+    def by_rank(self, values: dict[int, float]) -> int:
+        """A register with another number at each of some ranks."""
+        self.top -= 1
+        self.registers[list(values), self.top] = list(values.values())
+        return self.top
+
     def set_of(self, first: int, stop: int, ranks: list[int]) -> int:
         """A set of ranks between two, at each of `ranks`."""
         at = int(self.set_room[ranks[0]])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from sim.engine.kernel import layout, ops
 from sim.engine.lowering.program import Code
-from sim.engine.lowering.values import Frame, NotLowered, Value
+from sim.engine.lowering.values import NOTHING, Frame, NotLowered, Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +32,7 @@ class Scope:
         self.scenario, self.code, self.tables = scenario, Code(scenario.ranks), tables
         self.next = self.labels = 0
         self.ranks: list[int] = []  # of the role
+        self.neighbours = self.aggregators = NOTHING
         self.book_sets: dict[str, int] = {}  # that verbs keep
         self.breaks: list[str] = []  # where `break` of the loops around leads
         self.continues: list[str] = []
@@ -96,6 +97,8 @@ class Scope:
 
     def kept(self, value: Value) -> Value:
         """A value that a later assignment does not change."""
+        if value.kind == "items":
+            return Value("items", [self.kept(one) for one in value.at])
         if value.kind != "reg":
             return value
         register = self.fresh()

@@ -128,14 +128,34 @@ class Statements(Functions):
         protocol = self.scenario.protocol
         if not is_ours(protocol):
             own.SOURCES.update(own.sources(type(protocol)))
-        roles: dict[str, list[int]] = {}
+        roles: dict[tuple[str, bool], list[int]] = {}
+        leads = set(self.scenario.groups(self.scenario.hosts).senders)
         for rank in range(self.scenario.ranks):
-            roles.setdefault(role_of(self.scenario, rank), []).append(rank)
-        for role, self.ranks in roles.items():
+            roles.setdefault((role_of(self.scenario, rank), rank in leads), []).append(rank)
+        for (role, leads_others), self.ranks in roles.items():
             self.next, self.book_sets = 0, {}
             self.code.starts[self.ranks] = len(self.code.lines)
+            self._place(leads_others)
             self._program(getattr(type(self.scenario.protocol), role))
         return self.code
+
+    def _place(self, leads: bool) -> None:
+        """Whose gradients these ranks add up and send, and to whom: the others of their hosts, where these are added up there."""
+        of, code = self.scenario, self.code
+        groups = {rank: of.groups(of.hosts).of.get(rank, [rank]) for rank in self.ranks}
+        self.neighbours, self.aggregators = Value("items", []), Value("const", range(of.servers))
+        if not leads and self.ranks[0] >= of.servers:
+            self.aggregators = Value("reg", code.by_rank({rank: group[0] for rank, group in groups.items()}))
+        most = max(len(group) for group in groups.values()) if leads else 1
+        if most == 1:
+            return
+        self.neighbours = self.listed(Value("items", []), ast.Pass())
+        for place in range(1, most):
+            end = self.tag()
+            other = code.by_rank({rank: (*group, *[-1] * most)[place] for rank, group in groups.items()})
+            code.emit(ops.BRZ, self.alu(ops.AT_MOST, code.constant(0), other).at, end)
+            code.emit(ops.APUSH, self.neighbours.at, other)
+            code.label(end)
 
     def _program(self, text: Callable) -> None:
         if text in (Protocol.worker, Protocol.server, Protocol.master, Protocol.alone):

@@ -11,7 +11,7 @@ from sim.engine.kernel import layout, ops
 from sim.engine.lowering.expressions import Expressions
 from sim.engine.lowering.program import y
 from sim.engine.lowering.values import NOTHING, Value
-from sim.engine.tables import BY_NAME, CONTROL
+from sim.engine.tables import BY_NAME, CONTROL, ROWS
 from sim.verbs.book import CLOCK_S
 from sim.verbs.me import GRADIENT, PARAMETERS
 
@@ -159,7 +159,12 @@ class Verbs(Expressions):
         return NOTHING
 
     def _macro_allgather(self) -> Value:
-        return self.fail(ast.parse("allgather"), "rows") if self.scenario.gathered_variables else NOTHING
+        """Rows of each sparse variable, which all workers add up."""
+        code = self.code
+        for load in self.scenario.gathered_loads:
+            stop = code.constant(load.rows + load.numbers)
+            code.emit(ops.GATHER, self.tables.choice(ROWS), code.constant(0), stop)
+        return NOTHING
 
     def _macro_allreduce(self, algorithm: Value = AUTO, fused: Value = YES) -> Value:
         of, code = self.scenario, self.code

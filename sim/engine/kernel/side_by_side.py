@@ -1,0 +1,41 @@
+"""Several things that are added or updated at once, each on a core of its own as long as there are free ones: rows of sparse variables."""
+
+from __future__ import annotations
+
+from sim.engine.kernel import state
+from sim.engine.kernel.compiling import compiled
+from sim.engine.kernel.cores import work
+from sim.engine.kernel.heap import schedule
+from sim.engine.kernel.layout import CONTENDED, GO, HOP, NEXT, ROUND_OFF_S, WAITS
+
+
+@compiled
+def do_sides(S, strand, rank, r, amount, factor, further_s):
+    """Do all parts of a gradient of so many minibatches, or of an update: seconds times a factor, and some more for the first."""
+    parts = state.sides(S, amount, min(r, S.first))
+    if S.mode == CONTENDED:
+        return begin_sides(S, strand, rank, r, parts, factor, further_s)
+    all_s = longest_s = 0.0
+    for i in range(parts.first, parts.stop):
+        seconds = state.side_s(S, i).value * factor + (further_s if i == parts.first else 0.0)
+        all_s += seconds
+        longest_s = max(longest_s, seconds)
+    seconds = all_s if rank.cores == 1 else longest_s
+    if seconds > ROUND_OFF_S:
+        strand.clock_s += seconds / rank.speed
+    return NEXT
+
+
+@compiled
+def begin_sides(S, strand, rank, r, parts, factor, further_s):
+    """The same as events; the strand goes on when all are done."""
+    who = S.ranks if parts.stop - parts.first > 1 or S.threaded else r
+    strand.phase, strand.pending = 1, 0
+    for i in range(parts.first, parts.stop):
+        seconds = state.side_s(S, i).value * factor + (further_s if i == parts.first else 0.0)
+        if seconds > ROUND_OFF_S:
+            strand.pending += 1
+            work(S, rank.group, seconds, who, strand.number, HOP)
+    if strand.pending == 0:
+        schedule(S, S.now_s, GO, strand.number, 0)
+    return WAITS
