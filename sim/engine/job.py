@@ -68,6 +68,7 @@ class Job:
             "wait": np.zeros(waits, layout.WAIT),
             **self._rounds(),
             **self._sides(),
+            **self._one_by_one(),
         }
         parts = (
             self._programs(),
@@ -104,7 +105,7 @@ class Job:
             "cores_suffice": of.cores_suffice and not local.wakes, "in_library": of.protocol.in_library,
             "sleeps": not of.protocol.in_library, "counts_updates": of.protocol.counts_updates,
             "stores": link.store_and_forward, "divides": self.contended or slow, "quick": not self.contended and not amounts.rests,
-            "nothing": of.summed_items + 1, "local_wakes": local.wakes, "threaded": of.threaded, "in_parts": of.traffic.in_parts, "most_minibatches": self._most_minibatches, "own": not is_ours(of.protocol), "all_ranks": of.by_all_ranks, "evaluate_every": of.evaluate_every if of.test_size else 0, "fair": link.fair, "tcp": link.tcp is not None,
+            "nothing": of.summed_items + 1, "local_wakes": local.wakes, "threaded": of.threaded, "layerwise": of.protocol.layerwise, "rounds": of.rounds, "in_parts": of.traffic.in_parts, "most_minibatches": self._most_minibatches, "own": not is_ours(of.protocol), "all_ranks": of.by_all_ranks, "evaluate_every": of.evaluate_every if of.test_size else 0, "fair": link.fair, "tcp": link.tcp is not None,
             "rings": of.apart and self.mode == FREE and not (slow or of.servers or self.layered),
         }  # fmt: skip
         floats = {
@@ -176,6 +177,11 @@ class Job:
             math.inf,
         )
         ranks["updates"][0], ranks["delayed"], ranks["slept"], ranks["updated_s"] = of.updates, NOBODY, NOBODY, -math.inf
+        ranks["layers_s"], ranks["awaits"], ranks["neighbour"] = -1.0, NOBODY, NOBODY
+        for group in of.groups(of.hosts).of.values() if of.protocol.layerwise else ():
+            ranks["leader"][group], ranks["together"][group], ranks["neighbour"][group] = group[0], len(group), [*group[1:], NOBODY]
+        if of.protocol.layerwise:
+            ranks["held"][: of.servers] = [(Amounts(of).held_by(server) or [NOBODY])[0] for server in range(of.servers)]
         gpus = self._shared_gpus
         ranks["shared_gpu"] = [gpus.get(place, NOBODY) for place in of.gpus]
         ranks["gpu"] = [bool(of.machines[host].gpus) for host in of.hosts]
@@ -349,6 +355,17 @@ class Job:
             sizes = of.traffic.updated_bytes(rank) if rank < of.servers or of.summed or of.gathered_variables else []
             add(self._most_minibatches, rank, [costs.update(size) for size in sizes])
         return {"sides": found, "side_s": np.array(seconds)}
+
+    def _one_by_one(self) -> dict[str, np.ndarray]:
+        """Variables that travel one by one."""
+        of, amounts = self.scenario, Amounts(self.scenario)
+        ranks, variables = (of.ranks, len(amounts.variables)) if of.protocol.layerwise else (1, 1)
+        return {
+            "variable_bytes": np.array(amounts.variable_bytes if of.protocol.layerwise else [0.0], float),
+            "server_of": np.array(amounts.server_of if of.protocol.layerwise else [0], INTEGERS),
+            "at_hand": np.zeros((ranks, variables), INTEGERS),
+            "added": np.zeros((ranks, variables), INTEGERS),
+        }
 
     def _sum_s(self, load: Load) -> float:
         costs = self.scenario.costs

@@ -28,9 +28,7 @@ def check(scenario: Scenario) -> None:
     Raises:
         NotBuilt: it has something that the engine does not have.
     """
-    protocol = scenario.protocol
     missing = {
-        "servers that hold variables one by one": protocol.layerwise,
         "so many connections": bool(scenario.network.fair or scenario.network.tcp)
         and scenario.ranks**2 > MOST_CONNECTIONS,
     }

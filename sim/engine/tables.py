@@ -85,8 +85,15 @@ class Listed:
                 self._list_of_any_size(name)
         return self._numbers[name]
 
-    def _list_rotating(self, name: str) -> None:
-        ranks, start = len(self._hosts), len(self._rows)
+    def barrier_of(self, servers: int) -> int:
+        """A barrier of servers."""
+        if (name := f"{servers} servers") not in self._numbers:
+            self._numbers[name] = len(self._tables)
+            self._list_rotating("barrier", servers)
+        return self.choice(name)
+
+    def _list_rotating(self, name: str, among: int = 0) -> None:
+        ranks, start = among or len(self._hosts), len(self._rows)
         if name == "ring":
             for one in collectives.FLAT["ring"](0, range(ranks), slice(0, ranks)):
                 self._rows.append((one.to, one.source, one.sent.start, 0, one.taken.start, 0, one.adds, one.ahead))
@@ -151,9 +158,11 @@ class Listed:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Arrays of sim.engine.kernel.state: rows, tables, choices, formulas of bounds, and room for bounds of calls."""
-        ranks = max(1, len(self._hosts))
+        ranks = max([1, len(self._hosts), *(len(several) for several in self._ranges)])
         most = max([2, *(table[1] + 1 if table[0] else table[3] for table in self._tables)])
-        ranges = np.array(self._ranges or np.zeros((1, ranks, 2)), np.int64)
+        ranges = np.zeros((max(1, len(self._ranges)), ranks, 2), np.int64)
+        for number, several in enumerate(self._ranges):
+            ranges[number, : len(several)] = several
         return {
             "row": np.array(self._rows or [(0,) * 8], layout.ROW),
             "table": np.array(self._tables or [(0,) * 4], layout.TABLE),

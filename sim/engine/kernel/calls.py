@@ -58,6 +58,12 @@ def bound_of(operation, left, right):
     return left // right
 
 
+@in_place
+def first_of(S, line):
+    """The first of the ranks that call."""
+    return 0 if line.op == ops.BARRIER else S.first
+
+
 @compiled
 def begin_call(S, strand, rank, s, r, line):
     """Choose the table by the size of the vector, and enter the library."""
@@ -71,7 +77,7 @@ def begin_call(S, strand, rank, s, r, line):
     while state.choice(S, choice).below_bytes <= size_bytes:
         choice += 1
     k = state.choice(S, choice).table
-    rows = state.rows(S, k, r - S.first)
+    rows = state.rows(S, k, r - first_of(S, line))
     strand.table, strand.row, strand.row_end = k, rows.first, rows.stop
     if op == ops.NEGO:
         strand.least = rank.ready_before + ready_by(S, r, rank.ready, strand.clock_s)
@@ -126,10 +132,11 @@ def choose_exchange(S, strand, r, line):
     op, row, table = line.op, state.row(S, strand.row), state.table(S, strand.table)
     to, source, first, end = row.to, row.source, row.sent_from, row.sent_to
     if table.rotates == 1:  # rank q does what rank 0 does, q places further on
-        q, n = r - S.first, table.ranks
+        q, n = r - first_of(S, line), table.ranks
         to, source, first = (to + q) % n, (source + q) % n, (first + q) % n
         end = first + 1
-    strand.to, strand.what = to + S.first if to >= 0 else to, source + S.first if source >= 0 else source
+    begin = first_of(S, line)
+    strand.to, strand.what = to + begin if to >= 0 else to, source + begin if source >= 0 else source
     strand.count, strand.adds, strand.ahead = 1, row.adds, row.ahead
     strand.version = int(state.rank(S, r).version)
     if op == ops.CALL or op == ops.GATHER:

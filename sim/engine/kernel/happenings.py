@@ -8,6 +8,7 @@ from sim.engine.kernel.cores import balance, end_turn, work
 from sim.engine.kernel.flows import begin_flow, look, stream
 from sim.engine.kernel.gpus import end_works
 from sim.engine.kernel.heap import schedule
+from sim.engine.kernel.layerwise import ON_SHELF, layer_event, put_down, shelve
 from sim.engine.kernel.layout import CONTENDED, DEPART, GO, HAS_ASKED, HAS_LANDED, HOP, LANDED, LANDS, LOCAL, STREAM
 from sim.engine.kernel.polling import late_s, next_stage, sleeps_between
 from sim.engine.kernel.ports import pass_in
@@ -46,6 +47,8 @@ def happen(S, kind, a, b):
         next_stage(S, a, b)
     elif kind == layout.GRADIENT_READY:
         wake_all(S, a)
+    elif kind >= layout.SHELVED:
+        layer_event(S, kind, a, b)
     elif kind >= layout.GPU_TIMER:
         go_on_beside(S, kind, a, b)
     else:
@@ -74,6 +77,9 @@ def arrive(S, kind, m):
         message.end_s = end_s + message.held_s
     elif message.local == 1:
         message.begin_s = message.reach_s
+    if S.layerwise and r >= S.first:
+        shelve(S, m, r)
+        return NOBODY
     if state.rank(S, r).ended == 1:
         leave_unread(S, m, state.rank(S, r), r, message.reach_s)
         return NOBODY
@@ -258,6 +264,9 @@ def landed(S, m):
     if message.call >= 0:
         schedule(S, S.now_s, HAS_ASKED, message.call, 0)
     s = message.waiter
+    if s == ON_SHELF:
+        put_down(S, m)
+        return NOBODY
     if s < 0:
         message.waiter = -2
         return NOBODY

@@ -16,8 +16,8 @@ STEP, VERSION, SAMPLES, MINIBATCHES, UPDATES, OVER, TOKEN, ROUNDS, NUMBER, RAN_O
 NUMBERS = "step version samples minibatches updates over token rounds number ran_out"
 REGISTERS = 256  # of a strand
 # ---- a letter in registers
-L_SENDER, L_VERSION, L_SAMPLES, L_MINIBATCHES, L_MESSAGES, L_NOTE, L_LAST, L_NUMBER, L_BYTES = range(9)
-LETTER = 9
+L_SENDER, L_VERSION, L_SAMPLES, L_MINIBATCHES, L_MESSAGES, L_NOTE, L_LAST, L_NUMBER, L_BYTES, L_VARIABLE = range(10)
+LETTER = 10
 
 # What does not change during a run, and counters.
 CONSTANTS = (
@@ -25,7 +25,7 @@ CONSTANTS = (
     "resume_s batch input_s to_device_s compute_s pack_s to_host_s loop_s agree_s negotiate_s poll_s forward negotiated_bytes "
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
     "mode polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes quick stores divides fair rings "
-    "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches",
+    "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds",
 )
 FREE, SHARED, CONTENDED = range(
     3
@@ -44,16 +44,16 @@ STRAND = record(
     "polls waits_for version set_at list_at start stop parent left meets previous deadline woken number on_gpu",
 )
 RANK = record(
-    f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s begun_s updated_s",
-    "host group cores gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest told flowed delayed came hand added received slept calls ended",
+    f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s begun_s updated_s layers_s",
+    "host group cores gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest told flowed delayed came hand added received slept calls ended leader together neighbour awaits held",
 )
 MESSAGE = record(
     "bytes reach_s begin_s end_s held_s asked_s",
-    "sender receiver version samples minibatches count note last ready departure next local asks waiter call",
+    "sender receiver version samples minibatches count note last ready departure next local asks waiter call variable",
 )
 INBOX = record("", "head tail waiter kind first stop")
 DEPARTURE = record("left_s", "over waiter next")
-PORT = record("out_s in_s out_credit_s in_credit_s", "")
+PORT = record("out_s in_s out_credit_s in_credit_s memory_s", "")
 WINDOW = record("bytes free_s", "")
 GROUP = record("polls speed contention turn_s", "cores busy first")
 CORE = record("since_s updated_s", "tasks timer group")
@@ -114,7 +114,10 @@ COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS = range(8)
     GPU_TIMER,
     PIECE,
     PIECE_DONE,
-) = range(26)
+    SHELVED,
+    GRADIENT_COPIED,
+    PARAMETERS_COPIED,
+) = range(29)
 # ---- statuses of a run. WRONG: the text makes a mistake, or does what the kernel cannot. After DRAWS and GROW it goes on, with more draws or more room; after SPACE it is begun anew with more room.
 FINISHED, DEADLOCK, GROW, DRAWS, SPACE, WRONG = range(6)
 # ---- what a strand does after an instruction. Seconds of a core: SPENDS, COMPUTES (on a GPU where there is one), TOGETHER (parts at
@@ -122,5 +125,5 @@ FINISHED, DEADLOCK, GROW, DRAWS, SPACE, WRONG = range(6)
 NEXT, STAYS, WAITS, AWAITS, SPENDS, COMPUTES, TOGETHER = range(100, 107)
 ENDS = 200
 
-ROUND_OFF_S, CLOCK_S = 1e-12, 1e-9
+ROUND_OFF_S, CLOCK_S, NEVER_S = 1e-12, 1e-9, 1e300
 PIECES = 8  # of a step's background work

@@ -20,6 +20,7 @@ from sim.engine.kernel.delays import use_delays
 from sim.engine.kernel.gpus import compute_on
 from sim.engine.kernel.happenings import NO_ROOM, NOBODY, happen
 from sim.engine.kernel.heap import schedule, schedule_after_messages
+from sim.engine.kernel.layerwise import use_variables
 from sim.engine.kernel.layout import (
     AWAITS,
     CLOCK_S,
@@ -190,6 +191,8 @@ def rest(S, strand, rank, s, r, line):
     op = line.op
     if op == ops.EVALUATE:
         return evaluate(S, strand, rank, r)
+    if op < ops.BEGINSUM and op > ops.EVALUATE:
+        return use_variables(S, strand, rank, s, r, line)
     if op == ops.BEGINSUM:
         return begin_sum(S, rank)
     if op == ops.ROUND:

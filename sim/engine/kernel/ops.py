@@ -37,6 +37,10 @@ WIDTH = 8
     ADD,  # letter
     UPDATE,
     EVALUATE,
+    AWAITV,  # register of a variable: until its parameters have come
+    LAYER,  # register of a share of the gradient's time, register: last
+    SENDV,  # register of a variable
+    UPDATEV,  # register of a variable
     BEGINSUM,  # the gradient at hand is about to be summed
     ROUND,  # a round of `me.steps()` is over
     DUE,  # register: when the first of delayed letters is due
@@ -49,13 +53,14 @@ WIDTH = 8
     CALL,  # first choice, register, register: a collective of the items between these bounds
     SWAP,  # register to, register source, bytes, 1: adds, 2: brings samples
     GATHER,  # first choice, register, register: rows of as many items, which each rank adds up
+    BARRIER,  # first choice: of servers
     NEGO,  # first choice, register: gradients agreed on before, and with the next register now
     MEET,  # first choice
     CYCLE,  # register: seconds
     FUSE,  # first of 5 registers: next gradient, end, start and stop of a piece, whether it is copied
     FORK,  # to: where the other strand begins
     JOIN,  # 1 for the strand that computes
-) = range(47)
+) = range(52)
 
 PLUS, MINUS, TIMES, OVER, LESS, AT_MOST, EQUAL, OTHER, LEAST, MOST, FLOOR, REST, AND, OR, XOR = range(15)  # operations of ALU
 GRADIENT, PARAMETERS, NOTE, REQUEST = range(4)  # what a message carries

@@ -15,6 +15,7 @@ from sim.engine.kernel.layout import (
     DEPART,
     GIVE_UP,
     GO,
+    NEVER_S,
     ROUND_OFF_S,
     SPENDS,
 )
@@ -24,7 +25,6 @@ from sim.engine.kernel.post import NONE, find, free_message, go_on_later
 from sim.engine.kernel.records import note_wait
 
 DEADLINES = 0xFFFFF  # numbers of waits with a deadline, as events have them
-NEVER_S = 1e300
 
 
 @in_place
@@ -202,3 +202,4 @@ def take(S, strand, s, line):
     rank.received += 1
     state.register(S, s, line.a + layout.L_NUMBER).value = rank.received
     state.register(S, s, line.a + layout.L_BYTES).value = message.bytes
+    state.register(S, s, line.a + layout.L_VARIABLE).value = message.variable

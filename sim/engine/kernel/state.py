@@ -53,6 +53,8 @@ LISTS = {  # records by number
     "step_end": layout.STEP_END,
     "wait": layout.WAIT,
     "round": layout.ROUND,
+    "variable_bytes": FLOAT,  # where variables travel one by one
+    "server_of": INTEGER,  # variable
     "side_s": FLOAT,  # seconds of what is added or updated side by side
     "gpu": layout.GPU,  # that ranks share
     "background": layout.BACKGROUND,
@@ -67,6 +69,8 @@ GRIDS = {  # records by two numbers
     "length": INTEGER,  # strand, list
     "task": layout.TASK,  # core, place
     "sleep": FLOAT,  # rank, and again for each further sleep of a step; step
+    "at_hand": INTEGER,  # rank, variable: parameters that have come; versions that a server has let leave
+    "added": INTEGER,  # rank, variable: gradients of its host
     "own_end": FLOAT,  # rank, step: when it ended its own
     "computing": FLOAT,
     "input": FLOAT,
@@ -195,6 +199,10 @@ callback = _access("callback")
 step_end = _access("step_end")
 wait = _access("wait")
 round = _access("round")
+variable_bytes = _access("variable_bytes")
+server_of = _access("server_of")
+at_hand = _access("at_hand")
+added = _access("added")
 side_s = _access("side_s")
 sides = _access("sides")
 own_end = _access("own_end")

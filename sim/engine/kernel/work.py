@@ -173,6 +173,8 @@ def advance_gradient(S, strand, rank, s, r, line, phase, step):
             begin_background(S, rank, r)
         strand.spend_s = input_s(S, rank, r, step)
         rank.fetched = 1 if op == ops.FETCH else 0
+        if S.layerwise and op == ops.FETCH:
+            rank.version = rank.step
         return DONE if op == ops.FETCH else TO_DEVICE
     if phase == TO_DEVICE:
         if op == ops.PART:
@@ -359,7 +361,8 @@ def add(S, strand, rank, s, r, line):
         return NEXT
     if S.own and not may_add(S, rank, s, r, line):
         return ENDS + WRONG
-    rank.samples += state.register(S, s, line.a + layout.L_SAMPLES).value
+    if S.layerwise == 0 or state.register(S, s, line.a + layout.L_VARIABLE).value == rank.held:  # which counts for all
+        rank.samples += state.register(S, s, line.a + layout.L_SAMPLES).value
     rank.minibatches += state.register(S, s, line.a + layout.L_MINIBATCHES).value
     if S.in_parts:
         minibatches = max(1, int(state.register(S, s, line.a + layout.L_MINIBATCHES).value))
@@ -383,7 +386,9 @@ def update(S, strand, rank, r):
         rank.version += 1.0
         line = state.line(S, layout.UPDATE)
         noise, further_s = state.update(S, r, column(S.update_width, step)).value, cold_s(line, strand.clock_s - rank.warm_s)
-        if S.in_parts:
+        if S.layerwise:  # what each variable takes has been charged
+            result = at_once(S, strand, rank, line.base_s + further_s)
+        elif S.in_parts:
             result = do_sides(S, strand, rank, r, S.most_minibatches, noise, further_s)
         else:
             result = at_once(S, strand, rank, noise * seconds_of(line, rank.update_bytes) + further_s)

@@ -47,6 +47,7 @@ class Assigning(Loops):
             self.code.emit(ops.MOV, place.at, self.scalar(value, target))
         elif isinstance(target, ast.Subscript):
             many, at = self.value(target.value), self.scalar(self.value(target.slice), target)
+            many = many.at[0] if many.kind == "counter" else many
             if many.kind != "list":
                 self.fail(target)
             self.code.emit(ops.APUT, many.at, at, self.scalar(value, target))

@@ -9,6 +9,7 @@ import operator
 from typing import Any
 
 from sim.engine.kernel import layout, ops
+from sim.event.ranks.amounts import Amounts
 from sim.engine.lowering.assigning import Assigning
 from sim.engine.lowering.program import y
 from sim.engine.lowering.values import BOOK, NOTHING, NotLowered, Value, loaded
@@ -30,6 +31,7 @@ LETTER_FIELDS = {
     "minibatches": layout.L_MINIBATCHES,
     "note": layout.L_NOTE,
     "last": layout.L_LAST,
+    "variable": layout.L_VARIABLE,
 }
 BINARY = {
     ast.Add: ops.PLUS,
@@ -126,7 +128,12 @@ class Expressions(Assigning):
         servers, workers = range(of.servers), range(of.servers, of.ranks)
         if name in ("neighbours", "aggregators"):
             return getattr(self, name)
-        known = {"scenario": of, "summed": bool(of.summed), "workers": workers, "servers": servers, "master": 0, "hosts": of.hosts, "senders": of.groups(of.hosts).senders}
+        if name == "senders":
+            return self.senders
+        if of.protocol.layerwise and name in ("variables", "held"):
+            amounts = Amounts(of)
+            return Value("const", amounts.variables if name == "variables" else tuple(amounts.held_by(self.ranks[0])))
+        known = {"scenario": of, "summed": bool(of.summed), "workers": workers, "servers": servers, "master": 0, "hosts": of.hosts}
         return Value("const", known[name]) if name in known else Value("verb", name)
 
     def _of_NamedExpr(self, node: ast.NamedExpr) -> Value:
@@ -216,6 +223,8 @@ class Expressions(Assigning):
         many = self.value(node.value)
         if many.kind == "const":
             return Value("const", many.at[self._index(node.slice)])
+        if many.kind == "counter":
+            many = many.at[0]
         if many.kind != "list":
             self.fail(node)
         register = self.fresh()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from sim.engine.kernel import ops
 from sim.engine.lowering.values import NOTHING, Frame, Value, tree_of
 from sim.engine.lowering.verbs import NO, Named, Values, Verbs
 from sim.protocols.own import SOURCES
-from sim.verbs.me import Note, Partition
+from sim.verbs.me import Layer, Note, Partition, Variable
 
 if TYPE_CHECKING:
     from sim.protocols.base import Protocol
@@ -52,6 +52,16 @@ class Functions(Verbs):
         if function in (min, max) and len(given) == 2 and any(one.kind == "reg" for one in given):
             operation = ops.LEAST if function is min else ops.MOST
             return self.alu(operation, *(self.scalar(one, node) for one in given))
+        if function is len and given[0].kind == "counter":
+            return Value("reg", given[0].at[1])
+        if function is Counter and given and given[0].kind == "counter":
+            return given[0]
+        if function is reversed and given[0].kind == "const" and isinstance(given[0].at, range):
+            return Value("const", given[0].at[::-1])
+        if function is Layer:
+            return Value("layer", dict(zip(("variable", "share"), given, strict=False)) | named)
+        if function is Variable:
+            return Value("variable", given[0])
         if function is deque:
             return self.listed(given[0] if given else Value("items", []), node)
         if function is Partition:
@@ -76,10 +86,20 @@ class Functions(Verbs):
             return Value("set", made)
         if function == dict.fromkeys:
             whole, value = given[0].at, self.scalar(given[1], node)
+            if isinstance(whole, tuple):
+                return self._counts(whole, value)
             made = self.code.list_of(whole.stop, self.ranks)
             self.code.emit(ops.AFILL, made, whole.start, whole.stop, value)
             return Value("list", made)
         return None
+
+    def _counts(self, keys: tuple[int, ...], value: int) -> Value:
+        """A dict of small integers with the same count for each, for a Counter."""
+        made, left = self.code.list_of(max(keys, default=0) + 1, self.ranks), self.fresh()
+        for key in keys:
+            self.code.emit(ops.APUT, made, self.code.constant(key), value)
+        self.code.emit(ops.MOV, left, self.code.constant(len(keys)))
+        return Value("counter", (Value("list", made), left))
 
     def _called(self, function: Any, given: Values, named: Named, node: ast.Call) -> Value:
         """A function that is known: folded, an instruction of ours, or inlined."""

@@ -54,6 +54,8 @@ class Loops(Scope):
     def _bounds(self, many: Value, node: ast.AST) -> tuple[int, Callable[[], Value]]:
         if many.kind == "const" and isinstance(many.at, range) and many.at.step == 1:
             return many.at.start, lambda: Value("const", many.at.stop)
+        if many.kind == "const" and isinstance(many.at, range):
+            return 0, lambda: Value("const", len(many.at))
         if many.kind == "repeated":
             return 0, lambda: Value("const", many.at[1])
         if many.kind != "list":
@@ -69,6 +71,9 @@ class Loops(Scope):
     def _item(self, many: Value, register: int) -> Value:
         if many.kind == "repeated":
             return many.at[0]
+        if many.kind == "const" and many.at.step != 1:
+            start, step = self.code.constant(many.at.start), self.code.constant(many.at.step)
+            return self.alu(ops.PLUS, start, self.alu(ops.TIMES, step, register).at)
         if many.kind != "list":
             return Value("reg", register)
         item = Value("reg", self.fresh())

@@ -32,7 +32,7 @@ class Scope:
         self.scenario, self.code, self.tables = scenario, Code(scenario.ranks), tables
         self.next = self.labels = 0
         self.ranks: list[int] = []  # of the role
-        self.neighbours = self.aggregators = NOTHING
+        self.neighbours = self.aggregators = self.senders = NOTHING
         self.book_sets: dict[str, int] = {}  # that verbs keep
         self.breaks: list[str] = []  # where `break` of the loops around leads
         self.continues: list[str] = []
@@ -136,6 +136,8 @@ class Scope:
         """A register that is 0 if a value is false."""
         if value.kind == "letter":
             return self.alu(ops.AT_MOST, self.code.constant(0), value.at).at
+        if value.kind == "counter":
+            return value.at[1]
         if value.kind in ("set", "list"):
             register = self.fresh()
             self.code.emit(ops.SETLEN if value.kind == "set" else ops.ALEN, register, value.at)

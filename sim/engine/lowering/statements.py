@@ -65,6 +65,15 @@ class Statements(Functions):
         self.code.emit(ops.JMP, labels[-1]) if labels else self.fail(node)
         self.frame.live = False
 
+    def _do_Delete(self, node: ast.Delete) -> None:
+        """One count of several, which has come to nothing."""
+        for target in node.targets:
+            many = self.value(target.value) if isinstance(target, ast.Subscript) else NOTHING
+            if many.kind != "counter":
+                self.fail(node)
+            left = many.at[1]
+            self.code.emit(ops.ALU, ops.MINUS, left, left, self.code.constant(1))
+
     def _do_If(self, node: ast.If) -> None:
         test = self.value(node.test)
         known = self.known(test)
@@ -128,11 +137,12 @@ class Statements(Functions):
         protocol = self.scenario.protocol
         if not is_ours(protocol):
             own.SOURCES.update(own.sources(type(protocol)))
-        roles: dict[tuple[str, bool], list[int]] = {}
+        roles: dict[tuple, list[int]] = {}
         leads = set(self.scenario.groups(self.scenario.hosts).senders)
         for rank in range(self.scenario.ranks):
-            roles.setdefault((role_of(self.scenario, rank), rank in leads), []).append(rank)
-        for (role, leads_others), self.ranks in roles.items():
+            own_variables = rank if protocol.layerwise and rank < self.scenario.servers else -1
+            roles.setdefault((role_of(self.scenario, rank), rank in leads, own_variables), []).append(rank)
+        for (role, leads_others, _), self.ranks in roles.items():
             self.next, self.book_sets = 0, {}
             self.code.starts[self.ranks] = len(self.code.lines)
             self._place(leads_others)
@@ -146,6 +156,7 @@ class Statements(Functions):
         self.neighbours, self.aggregators = Value("items", []), Value("const", range(of.servers))
         if not leads and self.ranks[0] >= of.servers:
             self.aggregators = Value("reg", code.by_rank({rank: group[0] for rank, group in groups.items()}))
+        self._list_senders()
         most = max(len(group) for group in groups.values()) if leads else 1
         if most == 1:
             return
@@ -156,6 +167,15 @@ class Statements(Functions):
             code.emit(ops.BRZ, self.alu(ops.AT_MOST, code.constant(0), other).at, end)
             code.emit(ops.APUSH, self.neighbours.at, other)
             code.label(end)
+
+    def _list_senders(self) -> None:
+        """The workers that send to servers."""
+        of = self.scenario
+        found = of.groups(of.hosts).senders
+        if len(found) == of.workers:
+            self.senders = Value("const", range(of.servers, of.ranks))
+        elif self.ranks[0] < of.servers:
+            self.senders = self.listed(Value("items", [Value("const", rank) for rank in found]), ast.Pass())
 
     def _program(self, text: Callable) -> None:
         if text in (Protocol.worker, Protocol.server, Protocol.master, Protocol.alone):

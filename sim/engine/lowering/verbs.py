@@ -44,7 +44,15 @@ class Verbs(Expressions):
             self.fail(node)
         return found(node, *given, **named) or NOTHING
 
+    def _do_update(self, node: ast.Call, variables: Value) -> None:
+        for one in variables.at if variables.kind == "items" else self.fail(node):
+            self.code.emit(ops.UPDATEV, self.scalar(one, node))
+
     def _do_compute(self, node: ast.Call, part: Value) -> None:
+        if part.kind == "layer" and self.scenario.protocol.layerwise:
+            last = part.at.get("last", NO)
+            self.code.emit(ops.LAYER, self.scalar(part.at["share"], node), self.scalar(last, node))
+            return
         if part.kind != "partition" or part.at[1].kind != "const":
             self.fail(node)
         self.code.emit(ops.PART, self.scalar(part.at[0], node), part.at[1].at)
@@ -89,7 +97,12 @@ class Verbs(Expressions):
     def _do_take_up(self, node: ast.Call, letter: Value) -> None:
         self.code.emit(ops.TAKEUP, letter.at)
 
-    def _do_receive(self, node: ast.Call, peers: Value, until_s: Value | None = None) -> Value:
+    def _do_receive(
+        self, node: ast.Call, peers: Value, until_s: Value | None = None, variable: Value | None = None
+    ) -> Value:
+        if variable is not None:
+            self.code.emit(ops.AWAITV, self.scalar(variable, node))
+            return NOTHING
         letter, deadline = Value("letter", self.fresh(layout.LETTER)), 0
         if until_s is not None and until_s.at != math.inf:
             deadline = 1 + self.kept(Value("reg", self.scalar(until_s, node))).at
@@ -101,6 +114,9 @@ class Verbs(Expressions):
             version, last = what.at["version"], int(what.at["last"].at)
             register = ops.OWN if version.at is None else self.scalar(version, node)
             self.code.emit(ops.SEND, ops.NOTE, *self.peers(peers, node), 0, register, last)
+            return
+        if what.kind == "variable":
+            self.code.emit(ops.SENDV, self.scalar(what.at, node))
             return
         if what.at is not GRADIENT and what.at is not PARAMETERS:
             self.fail(node)
@@ -178,6 +194,14 @@ class Verbs(Expressions):
             code.emit(ops.AGREE, 1)
             first = self.tables.algorithm(algorithm.at, piece)
             code.emit(ops.CALL, first, code.constant(piece.start), code.constant(piece.stop))
+        return NOTHING
+
+    def _macro_barrier(self, group: Value) -> Value:
+        of = self.scenario
+        if len(group.at) > 1 and group.at == range(of.servers):
+            self.code.emit(ops.BARRIER, self.tables.barrier_of(of.servers))
+        elif len(group.at) > 1:
+            self.fail(ast.parse("barrier"), "a barrier of others than servers")
         return NOTHING
 
     def _macro_negotiate(self, by_name: Value = NO) -> Value:
