@@ -79,6 +79,8 @@ class Functions(Verbs):
             many = given[0] if given else Value("items", [])
             self.over(many, node, lambda one: self.code.emit(ops.SETADD, made, self.scalar(one, node)))
             return Value("set", made)
+        if function is set and not given[0].at:  # a loop while there are some is left out
+            return Value("items", [])
         if function is set:
             whole = given[0].at
             made = self.code.set_of(whole.start, whole.stop, self.ranks)
