@@ -73,14 +73,14 @@ class Functions(Verbs):
 
     def _made(self, function: Any, given: Values, node: ast.Call) -> Value | None:
         """A set of ranks, or a dict with one value for each."""
+        if function is set and given and self.known(given[0]) is False:  # a loop while there are some is left out
+            return Value("items", [])
         if function is set and not (given and given[0].kind == "const" and isinstance(given[0].at, range)):
             made = self.code.set_of(0, self.scenario.ranks, self.ranks)
             self.code.emit(ops.SETFILL, made, 0, 0)
             many = given[0] if given else Value("items", [])
             self.over(many, node, lambda one: self.code.emit(ops.SETADD, made, self.scalar(one, node)))
             return Value("set", made)
-        if function is set and not given[0].at:  # a loop while there are some is left out
-            return Value("items", [])
         if function is set:
             whole = given[0].at
             made = self.code.set_of(whole.start, whole.stop, self.ranks)
