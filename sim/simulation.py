@@ -242,6 +242,16 @@ def _further(scenario: Scenario, numbers: range, seconds: tuple[float, float], b
         yield event.run(scenario, number, want_trace=False)[0] if outcome is None else outcome
 
 
+def _first_by_engine(scenario: Scenario, asked: _Asked) -> Outcome | None:
+    """The first replication by the engine, where the event world would take much longer."""
+    from sim.engine.choose import engine
+
+    if asked.want_trace or asked.timeline:
+        return None
+    once_s, step_s = needs.once_and_step_s(scenario, "event", 1)
+    return engine.first(scenario, asked.first, once_s + scenario.rounds * step_s, asked.within_s)
+
+
 def _by_event(scenario: Scenario, asked_for: _Asked, by_engine: bool = False) -> _Ran:
     """All replications by the event world; or those after the first by the engine, where that saves much."""
     from sim import event
@@ -250,7 +260,8 @@ def _by_event(scenario: Scenario, asked_for: _Asked, by_engine: bool = False) ->
     replications, first, want_trace, timeline, within_s, done = asked_for
     asked, start_s = replications or REPLICATIONS["event"], time.monotonic()
     needs.check(scenario, "event", within_s, traced=want_trace)
-    outcome, trace = event.run(scenario, first, timeline, within_s, want_trace)
+    found = _first_by_engine(scenario, asked_for) if by_engine else None
+    outcome, trace = (found, None) if found else event.run(scenario, first, timeline, within_s, want_trace)
     outcomes = [outcome]
     done(1)
     took_s = time.monotonic() - start_s

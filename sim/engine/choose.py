@@ -1,11 +1,12 @@
-"""When the engine simulates: replications after the first, where it saves more than loading it, or compiling it, takes.
+"""When the engine simulates: where it saves more than loading it, or compiling it, takes.
 
-The first replication is always the event world's, which records what is asked for and ends when time is over. Compiling never stands
-before a first answer.
+Compiling never stands before a first answer. Traces are the event world's, and so is the first replication of a user's own text, whose
+mistakes it names, and of protocols by order of arrival, of which it counts how stale gradients are.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -77,6 +78,17 @@ class Engine:
             self._fails = True
             return None
 
+    def first(self, scenario: Scenario, number: int, takes_s: float, within_s: float) -> Outcome | None:
+        """The first replication, which would take the event world so many seconds; None if that is to do it."""
+        from sim.protocols import is_ours
+
+        protocol = scenario.protocol
+        if not is_ours(protocol) or (protocol.counts_updates and scenario.served) or not self.suits(takes_s, 0.0):
+            return None
+        start_s, replications = time.monotonic(), self.replications(scenario)
+        left_s = within_s - (time.monotonic() - start_s)
+        return None if replications is None else self.outcome(replications, number, left_s)
+
     @contextmanager
     def by_one_thread(self) -> Iterator[None]:
         """Within it, replications are computed one after another, as where other processes have the other cores."""
@@ -94,10 +106,10 @@ class Engine:
         threads = 1 if self._is_alone or self._fails or took_s < LEAST_OF_A_THREAD_S else _threads(replications)
         yield from in_order(partial(self.outcome, replications), numbers[1:], threads)
 
-    def outcome(self, replications: Replications, number: int) -> Outcome | None:
+    def outcome(self, replications: Replications, number: int, within_s: float = math.inf) -> Outcome | None:
         """One replication; None if it is the event world's to say what is wrong."""
         try:
-            return replications.outcome(number)
+            return replications.outcome(number, within_s)
         except Exception:
             self._fails = True
             return None

@@ -21,6 +21,7 @@ from sim.model.sparse_rows import HEADER_BYTES, Load
 from sim.protocols import is_ours
 from sim.randomness import Stream, generator
 from sim.verbs import fusion
+from sim.worlds.time_budget import Patience
 
 if TYPE_CHECKING:
     from sim.engine.lowering.program import Code
@@ -33,6 +34,7 @@ WEIGHTS = 4096  # of a rank's flows
 TIES = 256  # events that come together
 LINES = ("compute", "partition", "take_up", "reduce", "update", "pack", "call", "reduce_rows")  # by layout's numbers
 DRAWN = ("sleep", "computing", "input", "update")
+EVENTS = 2**18  # after which a run pauses: some tens of milliseconds
 NOBODY = -1
 MAKING = threading.Lock()  # one thread draws and makes arrays at a time: what is drawn is kept for all
 INTEGERS = np.int64
@@ -45,12 +47,11 @@ class Job:
         code: the programs of all ranks.
         tables: the collectives that they call.
         columns: steps for which random numbers are drawn at first.
-        waits: room for so many waits, from which idle shares follow.
-        room: factor on the room for messages on their way, and for draws that are used by number.
+        room: factor on the room for messages on their way, for waits, and for draws that are used by number.
     """
 
     def __init__(
-        self, scenario: Scenario, code: Code, tables: Listed, replication: int = 0, waits: int = 0, room: int = 1
+        self, scenario: Scenario, code: Code, tables: Listed, replication: int = 0, room: int = 1
     ):
         self.scenario, self.replication, self.code, self.tables = scenario, replication, code, tables
         self.room, self.most = room, room * (EACH * scenario.ranks + LEAST)
@@ -65,7 +66,7 @@ class Job:
             "line": self._lines(),
             "size": self._sizes(),
             "step_end": np.zeros(scenario.updates + 1, layout.STEP_END),
-            "wait": np.zeros(waits, layout.WAIT),
+            "wait": np.zeros(self.most, layout.WAIT),
             **self._rounds(),
             **self._sides(),
             **self._one_by_one(),
@@ -105,7 +106,8 @@ class Job:
             "cores_suffice": of.cores_suffice and not local.wakes, "in_library": of.protocol.in_library,
             "sleeps": not of.protocol.in_library, "counts_updates": of.protocol.counts_updates,
             "stores": link.store_and_forward, "divides": self.contended or slow, "quick": not self.contended and not amounts.rests,
-            "nothing": of.summed_items + 1, "local_wakes": local.wakes, "threaded": of.threaded, "layerwise": of.protocol.layerwise, "rounds": of.rounds, "in_parts": of.traffic.in_parts, "most_minibatches": self._most_minibatches, "own": not is_ours(of.protocol), "all_ranks": of.by_all_ranks, "evaluate_every": of.evaluate_every if of.test_size else 0, "fair": link.fair, "tcp": link.tcp is not None,
+            "nothing": of.summed_items + 1, "local_wakes": local.wakes, "threaded": of.threaded, "layerwise": of.protocol.layerwise, "rounds": of.rounds, "warm_ends": of.warmup * of.updates_per_step,
+            "least_ends": Patience(of).least_warmup * of.updates_per_step, "in_parts": of.traffic.in_parts, "most_minibatches": self._most_minibatches, "own": not is_ours(of.protocol), "all_ranks": of.by_all_ranks, "evaluate_every": of.evaluate_every if of.test_size else 0, "fair": link.fair, "tcp": link.tcp is not None,
             "rings": of.apart and self.mode == FREE and not (slow or of.servers or self.layered),
         }  # fmt: skip
         floats = {
@@ -132,7 +134,7 @@ class Job:
         ranks = self.scenario.ranks
         begun = {"scheduled": ranks, "sequence": ranks} if self.contended else {"todo": ranks}
         flows = self.most if self.scenario.network.fair else 1
-        return {"alive": ranks, "free_messages": self.most, "free_departures": self.most, "free_flows": flows, "delays_left": self._delayed, "backgrounds_left": self._backgrounds, **begun}
+        return {"alive": ranks, "free_messages": self.most, "free_departures": self.most, "free_flows": flows, "delays_left": self._delayed, "backgrounds_left": self._backgrounds, "pause": EVENTS, **begun}
 
     def _lines(self) -> np.ndarray:
         costs = self.scenario.costs
@@ -415,7 +417,8 @@ class Job:
         }
 
     def run(self) -> int:
-        """Run to the end, with further draws where those that there are do not suffice; the status."""
+        """Run to the end, or until it pauses, with further draws where those that there are do not suffice; the status."""
+        self.state.record["pause"] = self.state.record["events"] + EVENTS
         status, columns = loop.run(self.state.record), 0
         while status == DRAWS:
             with MAKING:
@@ -438,14 +441,9 @@ class Job:
         return sum(array.nbytes for array in self.state.arrays.values())
 
     @property
-    def waits(self) -> int:
-        """The number of waits, with those for which there was no room."""
-        return int(self.state.record["waits"][0])
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all updates were made that the steps need, and no more."""
-        return int(self.state.record["ends"][0]) == self.scenario.updates
+    def updates(self) -> int:
+        """How many rank 0, or all, have made."""
+        return int(self.state.record["ends"][0])
 
     @property
     def ran_out(self) -> int:
@@ -459,10 +457,9 @@ class Job:
         steps = self.state.record["ends"][0] // each
         return self.state.arrays["step_end"]["samples"][: steps * each].reshape(steps, each).sum(axis=1)
 
-    def rank_step_s(self, warmup: int) -> np.ndarray:
+    def rank_step_s(self, warmup: int, steps: int) -> np.ndarray:
         """Seconds of each rank's own steps after the warm-up, shape (steps, ranks)."""
-        of = self.scenario
-        return np.diff(self.state.arrays["own_end"]["value"][:, : of.rounds], axis=1, prepend=0.0)[:, warmup:].T
+        return np.diff(self.state.arrays["own_end"]["value"][:, :steps], axis=1, prepend=0.0)[:, warmup:].T
 
     @property
     def ends_s(self) -> np.ndarray:
@@ -472,9 +469,15 @@ class Job:
         return self.state.arrays["step_end"]["at_s"][each - 1 : count * each : each]
 
     def idle_fraction(self, warmup: int) -> np.ndarray:
-        """Each rank's waits between the end of the warm-up and the last update, as a share of that time."""
+        """Each rank's waits between the end of the warm-up and the last update, as a share of that time.
+
+        Args:
+            warmup: steps; the scenario's, or the least where a run ended among them.
+        """
         ends_s = self.ends_s
         start_s, end_s = (ends_s[warmup - 1] if warmup else 0.0), ends_s[-1]
-        waits = self.state.arrays["wait"][: self.waits]
+        waits = self.state.arrays["wait"][: int(self.state.record["waits"][0])]
         inside_s = np.clip(np.minimum(waits["to_s"], end_s) - np.maximum(waits["from_s"], start_s), 0, None)
-        return np.bincount(waits["rank"], inside_s, self.scenario.ranks) / (end_s - start_s)
+        inside_s = np.bincount(waits["rank"], inside_s, self.scenario.ranks).astype(float)
+        inside_s += self.state.arrays["rank"]["waited_s" if warmup == self.scenario.warmup else "early_s"]
+        return inside_s / (end_s - start_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,16 +10,15 @@ import numpy as np
 
 from sim.answers.outcome import Outcome
 from sim.engine.job import MAKING, Job
-from sim.engine.kernel.layout import FINISHED, SPACE
+from sim.engine.kernel.layout import FINISHED, PAUSE, SPACE
 from sim.engine.lowering.statements import Statements
 from sim.engine.tables import Listed, NotBuilt
+from sim.worlds.time_budget import Patience
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
 MOST_ROOM = 256  # times as much as a run is given at first
-WAITS_OF_A_RANK = 40  # in a step, at first
-MOST_WAITS = 2**26
 MOST_CONNECTIONS = 2**24  # of ranks, where each has a window or a flow of its own
 
 
@@ -48,37 +48,35 @@ class Replications:
         check(scenario)
         self._scenario, self._tables = scenario, Listed(scenario)
         self._code = Statements(scenario, self._tables).programs()
-        self._room = self._wait_room = self.bytes = 1
+        self._room = self.bytes = 1
 
-    def outcome(self, number: int) -> Outcome | None:
-        """One replication; None if there is no room for all that is on its way or waited for, or a text goes wrong."""
-        of, room, wait_room = self._scenario, self._room, self._wait_room
-        each = WAITS_OF_A_RANK * of.ranks * of.rounds
-        while room <= MOST_ROOM and wait_room * each <= MOST_WAITS:
-            job = self._job(number, room, wait_room * each)
-            status = job.run()
-            if status == FINISHED and not job.is_complete:
-                return None
-            if status == FINISHED and job.waits <= wait_room * each:
-                self._room, self._wait_room = max(room, self._room), max(wait_room, self._wait_room)
-                return _outcome(job, of)
-            if status == SPACE:
-                room *= 4
-            elif status == FINISHED:
-                wait_room = 1 + job.waits // each
-            else:
-                return None
+    def outcome(self, number: int, within_s: float = math.inf) -> Outcome | None:
+        """One replication; None if there is no room for all that is on its way, or a text goes wrong.
+
+        Args:
+            within_s: seconds after which it ends with the steps that it has made, and at least one after the warm-up's first.
+        """
+        patience = Patience(self._scenario, within_s)
+        while self._room <= MOST_ROOM:
+            job = self._job(number, self._room)
+            while (status := job.run()) == PAUSE:
+                if patience.ends_after(job.updates):
+                    return _outcome(job, self._scenario, patience.warmup)
+            if status != SPACE:
+                done = status == FINISHED and job.updates == self._scenario.updates
+                return _outcome(job, self._scenario, self._scenario.warmup) if done else None
+            self._room *= 4
         return None
 
-    def _job(self, number: int, room: int, waits: int) -> Job:
+    def _job(self, number: int, room: int) -> Job:
         with MAKING:
-            job = Job(self._scenario, self._code, self._tables, number, waits, room)
+            job = Job(self._scenario, self._code, self._tables, number, room)
             self.bytes = max(self.bytes, job.bytes)
         return job
 
 
-def _outcome(job: Job, of: Scenario) -> Outcome:
-    ends_s, warmup = job.ends_s, of.warmup
+def _outcome(job: Job, of: Scenario, warmup: int) -> Outcome:
+    ends_s = job.ends_s
     step_s, samples = np.diff(ends_s, prepend=0.0)[warmup:], job.samples[warmup:].astype(int)
     found = Outcome(step_s[None], samples[None], job.idle_fraction(warmup)[None], job.ran_out, warmup)
-    return replace(found, rank_step_s=job.rank_step_s(warmup)[None]) if of.by_all_ranks else found
+    return replace(found, rank_step_s=job.rank_step_s(warmup, len(ends_s))[None]) if of.by_all_ranks else found

@@ -49,6 +49,12 @@ class Patience:
             said = f"{due} updates are due in {self._scenario.rounds} steps, warm-up included"
             raise RunFailed(f"{name_of(self._scenario.protocol)}: {said}; rank 0 made {allowed}")
 
+    def ends_after(self, updates: int) -> bool:
+        """So many updates have been made; whether the run is over with them."""
+        self._updates = updates
+        self.over = self.over or (updates >= self._least and time.monotonic() > self._until_s)
+        return self.over
+
     def updated(self) -> bool:
         """Rank 0 has made an update; whether the run is over with it."""
         self._updates += 1

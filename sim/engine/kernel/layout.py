@@ -25,7 +25,7 @@ CONSTANTS = (
     "resume_s batch input_s to_device_s compute_s pack_s to_host_s loop_s agree_s negotiate_s poll_s forward negotiated_bytes "
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
     "mode polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes quick stores divides fair rings "
-    "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds",
+    "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends",
 )
 FREE, SHARED, CONTENDED = range(
     3
@@ -33,7 +33,7 @@ FREE, SHARED, CONTENDED = range(
 COUNTERS = (
     "now_s flows_s",
     "scheduled sequence todo alive free_messages free_departures ends messages events waits short entered slots flows timer "
-    "free_flows delays_left backgrounds_left calls callbacks",
+    "free_flows delays_left backgrounds_left calls callbacks pause",
 )
 # Records of the arrays.
 EVENT = record("time_s", "key kind a b")
@@ -44,7 +44,7 @@ STRAND = record(
     "polls waits_for version set_at list_at start stop parent left meets previous deadline woken number on_gpu",
 )
 RANK = record(
-    f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s begun_s updated_s layers_s",
+    f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s begun_s updated_s layers_s waited_s early_s",
     "host group cores gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest told flowed delayed came hand added received slept calls ended leader together neighbour awaits held",
 )
 MESSAGE = record(
@@ -118,8 +118,8 @@ COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS = range(8)
     GRADIENT_COPIED,
     PARAMETERS_COPIED,
 ) = range(29)
-# ---- statuses of a run. WRONG: the text makes a mistake, or does what the kernel cannot. After DRAWS and GROW it goes on, with more draws or more room; after SPACE it is begun anew with more room.
-FINISHED, DEADLOCK, GROW, DRAWS, SPACE, WRONG = range(6)
+# ---- statuses of a run. WRONG: the text makes a mistake, or does what the kernel cannot. PAUSE: so many events have happened. After DRAWS and GROW it goes on, with more draws or more room; after SPACE it is begun anew with more room.
+FINISHED, DEADLOCK, GROW, DRAWS, SPACE, WRONG, PAUSE = range(7)
 # ---- what a strand does after an instruction. Seconds of a core: SPENDS, COMPUTES (on a GPU where there is one), TOGETHER (parts at
 # once). AWAITS: it waits for others, and polls where ranks poll. From ENDS on the run ends, with the status that is so much more.
 NEXT, STAYS, WAITS, AWAITS, SPENDS, COMPUTES, TOGETHER = range(100, 107)

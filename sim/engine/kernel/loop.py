@@ -32,6 +32,7 @@ from sim.engine.kernel.layout import (
     GO,
     HOP,
     NEXT,
+    PAUSE,
     POLL,
     SPACE,
     SPENDS,
@@ -77,7 +78,7 @@ SPARE = 64  # events that may be scheduled at once, besides one a rank
 
 @outermost
 def run(states):
-    """Run until all programs have ended, or draws or room are used up; the status.
+    """Run until all programs have ended, draws or room are used up, or so many events have happened; the status.
 
     Args:
         states: one record of sim.engine.kernel.state.
@@ -103,6 +104,8 @@ def next_strand(S):
             return -1 - (FINISHED if S.alive == 0 else DEADLOCK)
         if S.scheduled + SPARE + S.ranks > S.event_count or S.short:
             return -1 - SPACE
+        if S.events >= S.pause:
+            return -1 - PAUSE
         S.events += 1
         take_first(S)
         event = state.tie(S, 0)

@@ -2,18 +2,49 @@
 
 from __future__ import annotations
 
+import math
+
 from sim.engine.kernel import state
 from sim.engine.kernel.compiling import compiled, in_place
 
 
 @in_place
 def note_wait(S, rank, from_s, to_s):
-    """Note a wait, where waits are kept. Those without room are counted."""
+    """Note a wait, where waits are kept."""
     if S.wait_count > 0 and to_s > from_s:
-        if S.waits < S.wait_count:
-            wait = state.wait(S, S.waits)
-            wait.rank, wait.from_s, wait.to_s = rank, from_s, to_s
+        if S.waits == S.wait_count:
+            add_up_waits(S)
+        wait = state.wait(S, S.waits)
+        wait.rank, wait.from_s, wait.to_s = rank, from_s, to_s
         S.waits += 1
+
+
+@compiled
+def add_up_waits(S):
+    """Waits that were over when the last step ended are added up, from the end of the warm-up on; others are kept."""
+    last_s, kept = state.step_end(S, S.ends - 1).at_s if S.ends > 0 else 0.0, 0
+    warm_s, early_s = warm_from_s(S, S.warm_ends), warm_from_s(S, S.least_ends)
+    for i in range(S.waits):
+        wait = state.wait(S, i)
+        if wait.to_s > last_s:
+            other = state.wait(S, kept)
+            other.rank, other.from_s, other.to_s = wait.rank, wait.from_s, wait.to_s
+            kept += 1
+        else:
+            rank = state.rank(S, wait.rank)
+            rank.waited_s += max(0.0, wait.to_s - max(wait.from_s, warm_s))
+            rank.early_s += max(0.0, wait.to_s - max(wait.from_s, early_s))
+    if kept == S.wait_count:
+        S.short, kept = 1, 0
+    S.waits = kept
+
+
+@compiled
+def warm_from_s(S, ends):
+    """When so many updates had been made."""
+    if ends > S.ends:
+        return math.inf
+    return state.step_end(S, ends - 1).at_s if ends > 0 else 0.0
 
 
 @compiled

@@ -327,4 +327,7 @@ class Expressions(Assigning):
         return register
 
     def _of_YieldFrom(self, node: ast.YieldFrom) -> Value:
-        return self.value(node.value)
+        self.runs = True
+        found = self.value(node.value)
+        self.runs = False
+        return found

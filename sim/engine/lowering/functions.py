@@ -24,7 +24,10 @@ class Functions(Verbs):
     """Calls, and what functions return."""
 
     def _of_Call(self, node: ast.Call) -> Value:
+        runs, self.runs = self.runs, False
         callee = self.value(node.func)
+        if callee.kind == "verb" and not (runs or self.frame.is_ours or callee.at == "run_out"):
+            self.fail(node, "without `yield from`")
         if callee.kind == "verb" and callee.at == "beside":
             return self.beside(*node.args)
         given: Values = []
@@ -36,7 +39,7 @@ class Functions(Verbs):
         if callee.kind == "method":
             of, name = callee.at
             return self.method(of, name, given, node)
-        return self._built(callee.at, given, named, node) or self._called(callee.at, given, named, node)
+        return self._built(callee.at, given, named, node) or self._called(callee.at, given, named, node, runs)
 
     def _built(self, function: Any, given: Values, named: Named, node: ast.Call) -> Value | None:
         """What Python's own functions, and those of messages, make of values that differ from run to run."""
@@ -103,13 +106,15 @@ class Functions(Verbs):
         self.code.emit(ops.MOV, left, self.code.constant(len(keys)))
         return Value("counter", (Value("list", made), left))
 
-    def _called(self, function: Any, given: Values, named: Named, node: ast.Call) -> Value:
+    def _called(self, function: Any, given: Values, named: Named, node: ast.Call, runs: bool) -> Value:
         """A function that is known: folded, an instruction of ours, or inlined."""
         constant = all(one.kind == "const" for one in (*given, *named.values()))
         if not (self.frame.is_ours or _is_known(function)):
             self.fail(node)
         if function in EXCHANGES and not constant:
             return self.exchange(function, given, named, node)
+        if not (runs or self.frame.is_ours) and inspect.isgeneratorfunction(inspect.unwrap(function)):
+            self.fail(node, "without `yield from`")
         folds = inspect.isbuiltin(function) or isinstance(function, type)
         if constant and (folds or _is_ours(function)):
             return Value("const", function(*(one.at for one in given), **{name: one.at for name, one in named.items()}))

@@ -36,6 +36,7 @@ class Scope:
         self.book_sets: dict[str, int] = {}  # that verbs keep
         self.breaks: list[str] = []  # where `break` of the loops around leads
         self.continues: list[str] = []
+        self.runs = False  # whether what is called is used with `yield from`
         self.frame: Frame
 
     def value(self, node: ast.expr) -> Value:

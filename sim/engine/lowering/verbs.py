@@ -127,10 +127,12 @@ class Verbs(Expressions):
         """Both texts, each inlined where a strand of its own begins."""
         thread, after = self.tag(), self.tag()
         self.code.emit(ops.FORK, thread)
+        self.runs = True
         self.value(computing)
         self.code.emit(ops.JOIN, 1)
         self.code.emit(ops.JMP, after)
         self.code.label(thread)
+        self.runs = True
         self.value(communicating)
         self.code.emit(ops.JOIN, 0)
         self.code.label(after)
