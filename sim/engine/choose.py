@@ -1,7 +1,7 @@
 """When the engine simulates: where it saves more than loading it, or compiling it, takes.
 
 Compiling never stands before a first answer. Traces are the event world's, and so is the first replication of a user's own text, whose
-mistakes it names, and of protocols by order of arrival, of which it counts how stale gradients are.
+mistakes it names.
 """
 
 from __future__ import annotations
@@ -82,8 +82,7 @@ class Engine:
         """The first replication, which would take the event world so many seconds; None if that is to do it."""
         from sim.protocols import is_ours
 
-        protocol = scenario.protocol
-        if not is_ours(protocol) or (protocol.counts_updates and scenario.served) or not self.suits(takes_s, 0.0):
+        if not is_ours(scenario.protocol) or not self.suits(takes_s, 0.0):
             return None
         start_s, replications = time.monotonic(), self.replications(scenario)
         left_s = within_s - (time.monotonic() - start_s)

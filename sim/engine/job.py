@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sim.answers.bottleneck import Arrivals
 from sim.engine.draws import draws_of, poll_shares, rows_of
 from sim.engine.kernel import layout, loop, ops
 from sim.engine.kernel.cores import TICK_S
@@ -35,6 +36,7 @@ TIES = 256  # events that come together
 LINES = ("compute", "partition", "take_up", "reduce", "update", "pack", "call", "reduce_rows")  # by layout's numbers
 DRAWN = ("sleep", "computing", "input", "update")
 EVENTS = 2**18  # after which a run pauses: some tens of milliseconds
+MOST_MISSED = 2**20  # updates that a gradient has missed
 NOBODY = -1
 MAKING = threading.Lock()  # one thread draws and makes arrays at a time: what is drawn is kept for all
 INTEGERS = np.int64
@@ -59,6 +61,7 @@ class Job:
         self.mode = CONTENDED if self.contended else FREE if scenario.apart else SHARED
         self.layered = "NEGO" in code.uses
         self.variables = max(1, len(scenario.summed)) if self.layered else 1
+        of, self.meters = scenario, bool(scenario.protocol.counts_updates and scenario.served)
         steps = scenario.rounds + 8 if not scenario.protocol.counts_updates else 3 * scenario.rounds + 60
         arrays = {
             "tie": np.zeros(TIES, layout.EVENT),
@@ -66,6 +69,7 @@ class Job:
             "line": self._lines(),
             "size": self._sizes(),
             "step_end": np.zeros(scenario.updates + 1, layout.STEP_END),
+            "missed": np.zeros(min(of.updates + 2, MOST_MISSED) if self.meters else 1, INTEGERS),
             "wait": np.zeros(self.most, layout.WAIT),
             **self._rounds(),
             **self._sides(),
@@ -107,7 +111,7 @@ class Job:
             "sleeps": not of.protocol.in_library, "counts_updates": of.protocol.counts_updates,
             "stores": link.store_and_forward, "divides": self.contended or slow, "quick": not self.contended and not amounts.rests,
             "nothing": of.summed_items + 1, "local_wakes": local.wakes, "threaded": of.threaded, "layerwise": of.protocol.layerwise, "rounds": of.rounds, "warm_ends": of.warmup * of.updates_per_step,
-            "least_ends": Patience(of).least_warmup * of.updates_per_step, "in_parts": of.traffic.in_parts, "most_minibatches": self._most_minibatches, "own": not is_ours(of.protocol), "all_ranks": of.by_all_ranks, "evaluate_every": of.evaluate_every if of.test_size else 0, "fair": link.fair, "tcp": link.tcp is not None,
+            "meters": self.meters, "least_ends": Patience(of).least_warmup * of.updates_per_step, "in_parts": of.traffic.in_parts, "most_minibatches": self._most_minibatches, "own": not is_ours(of.protocol), "all_ranks": of.by_all_ranks, "evaluate_every": of.evaluate_every if of.test_size else 0, "fair": link.fair, "tcp": link.tcp is not None,
             "rings": of.apart and self.mode == FREE and not (slow or of.servers or self.layered),
         }  # fmt: skip
         floats = {
@@ -439,6 +443,25 @@ class Job:
     def bytes(self) -> int:
         """Of all arrays."""
         return sum(array.nbytes for array in self.state.arrays.values())
+
+    @property
+    def arrivals(self) -> Arrivals:
+        """How stale gradients are, and how busy the parts of the job, after the warm-up."""
+        of, arrays, ends_s = self.scenario, self.state.arrays, self.state.arrays["step_end"]["at_s"]
+        warm, rank, port = of.warmup * of.updates_per_step, arrays["rank"], arrays["port"]
+        each_s = ends_s[self.updates - 1] - (ends_s[warm - 1] if warm else 0.0)
+        taken_s = np.max([port[name] for name in ("out_busy_s", "in_busy_s", "out_credit_s", "in_credit_s")], axis=0)
+        serving = np.isin(np.arange(len(port)), of.hosts[: of.servers])
+        moved_s, worker = taken_s - port["busy_before_s"], np.arange(of.ranks) >= of.servers
+        busy_s = {
+            "compute": (rank["computed_s"] - rank["computed_before_s"])[worker],
+            "worker port": moved_s[~serving],
+            "server port": moved_s[serving],
+            "server apply": (rank["applied_s"] - rank["applied_before_s"])[~worker],
+        }
+        busy = {name: min(1.0, float(seconds.max(initial=0.0) / each_s)) for name, seconds in busy_s.items()}
+        (missed,) = arrays["missed"]["value"].nonzero()
+        return Arrivals({int(one): int(arrays["missed"]["value"][one]) for one in missed}, busy)
 
     @property
     def updates(self) -> int:

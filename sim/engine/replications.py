@@ -79,4 +79,6 @@ def _outcome(job: Job, of: Scenario, warmup: int) -> Outcome:
     ends_s = job.ends_s
     step_s, samples = np.diff(ends_s, prepend=0.0)[warmup:], job.samples[warmup:].astype(int)
     found = Outcome(step_s[None], samples[None], job.idle_fraction(warmup)[None], job.ran_out, warmup)
+    if job.meters and warmup == of.warmup:
+        found = replace(found, arrivals=job.arrivals)
     return replace(found, rank_step_s=job.rank_step_s(warmup, len(ends_s))[None]) if of.by_all_ranks else found

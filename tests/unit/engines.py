@@ -43,4 +43,8 @@ def assert_alike(replications, scenario: Scenario, number: int = 0) -> None:
     np.testing.assert_allclose(found.step_s, expected.step_s, rtol=0, atol=EXACT_S)
     np.testing.assert_array_equal(found.samples, expected.samples)
     np.testing.assert_allclose(found.idle_fraction, expected.idle_fraction, rtol=0, atol=EXACT_S)
+    assert (found.arrivals is None) == (expected.arrivals is None)
+    if expected.arrivals:
+        assert found.arrivals.missed == expected.arrivals.missed
+        assert found.arrivals.busy == pytest.approx(expected.arrivals.busy, abs=1e-6)
     assert (found.ran_out, found.warmup) == (expected.ran_out, expected.warmup)

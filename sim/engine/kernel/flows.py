@@ -232,6 +232,8 @@ def stream(S, message, m, hosts, weight):
     flow = state.flow(S, f)
     message.begin_s = S.now_s + S.latency_s
     size = message.bytes + S.gap_s * S.bandwidth
+    state.port(S, hosts[0]).out_busy_s += size / S.bandwidth
+    state.port(S, hosts[1]).in_busy_s += size / S.bandwidth
     flow.out, flow.into, flow.message, flow.handed = 2 * hosts[0], 2 * hosts[1] + 1, m, 0
     flow.departure, flow.asked, flow.calls, flow.last_call = message.departure, message.asks, NONE, NONE
     flow.source, flow.to = message.sender, message.receiver

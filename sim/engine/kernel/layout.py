@@ -25,7 +25,7 @@ CONSTANTS = (
     "resume_s batch input_s to_device_s compute_s pack_s to_host_s loop_s agree_s negotiate_s poll_s forward negotiated_bytes "
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
     "mode polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes quick stores divides fair rings "
-    "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends",
+    "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends meters",
 )
 FREE, SHARED, CONTENDED = range(
     3
@@ -44,7 +44,7 @@ STRAND = record(
     "polls waits_for version set_at list_at start stop parent left meets previous deadline woken number on_gpu",
 )
 RANK = record(
-    f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s begun_s updated_s layers_s waited_s early_s",
+    f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s begun_s updated_s layers_s waited_s early_s computed_s applied_s computed_before_s applied_before_s",
     "host group cores gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest told flowed delayed came hand added received slept calls ended leader together neighbour awaits held",
 )
 MESSAGE = record(
@@ -53,7 +53,7 @@ MESSAGE = record(
 )
 INBOX = record("", "head tail waiter kind first stop")
 DEPARTURE = record("left_s", "over waiter next")
-PORT = record("out_s in_s out_credit_s in_credit_s memory_s", "")
+PORT = record("out_s in_s out_credit_s in_credit_s memory_s out_busy_s in_busy_s busy_before_s", "")
 WINDOW = record("bytes free_s", "")
 GROUP = record("polls speed contention turn_s", "cores busy first")
 CORE = record("since_s updated_s", "tasks timer group")

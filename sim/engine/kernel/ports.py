@@ -18,6 +18,7 @@ def occupancy_s(S, size_bytes):
 def pass_out(S, port, size_bytes, called_s):
     """A message passes the port out of a host: when its first byte leaves, and its last."""
     takes_s = occupancy_s(S, size_bytes)
+    port.out_busy_s += takes_s
     port.out_credit_s += size_bytes * S.credit
     begin_s = max(called_s, port.out_s, port.out_credit_s - takes_s)
     port.out_s = begin_s + takes_s
@@ -28,10 +29,17 @@ def pass_out(S, port, size_bytes, called_s):
 def pass_in(S, port, size_bytes, reach_s):
     """A message passes the port into a host: when its first byte comes, and its last."""
     takes_s = occupancy_s(S, size_bytes)
+    port.in_busy_s += takes_s
     port.in_credit_s += size_bytes * S.credit
     begin_s = max(reach_s, port.in_s, port.in_credit_s - takes_s)
     port.in_s = begin_s + takes_s
     return begin_s, port.in_s
+
+
+@in_place
+def taken_s(S, port):
+    """Seconds for which messages took the busier direction of a port, or in which it earned their credit."""
+    return max(port.out_busy_s, port.in_busy_s, port.out_credit_s, port.in_credit_s)
 
 
 @in_place

@@ -6,6 +6,7 @@ import math
 
 from sim.engine.kernel import state
 from sim.engine.kernel.compiling import compiled, in_place
+from sim.engine.kernel.ports import taken_s
 
 
 @in_place
@@ -54,3 +55,23 @@ def note_step(S, at_s, samples):
         step = state.step_end(S, S.ends)
         step.at_s, step.samples = at_s, samples
     S.ends += 1
+    if S.meters and S.ends == S.warm_ends:
+        begin_measuring(S)
+
+
+@compiled
+def begin_measuring(S):
+    """How busy parts have been until the end of the warm-up."""
+    for r in range(S.rank_count):
+        rank = state.rank(S, r)
+        rank.computed_before_s, rank.applied_before_s = rank.computed_s, rank.applied_s
+    for h in range(S.port_count):
+        port = state.port(S, h)
+        port.busy_before_s = taken_s(S, port)
+
+
+@in_place
+def note_missed(S, updates):
+    """Rank 0 adds a gradient that has missed so many updates."""
+    if S.meters and S.ends >= S.warm_ends:
+        state.missed(S, min(updates, S.missed_count - 1)).value += 1

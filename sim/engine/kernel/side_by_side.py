@@ -23,6 +23,7 @@ def do_sides(S, strand, rank, r, amount, factor, further_s):
     seconds = all_s if rank.cores == 1 else longest_s
     if seconds > ROUND_OFF_S:
         strand.clock_s += seconds / rank.speed
+        rank.applied_s += seconds
     return NEXT
 
 
@@ -30,7 +31,7 @@ def do_sides(S, strand, rank, r, amount, factor, further_s):
 def begin_sides(S, strand, rank, r, parts, factor, further_s):
     """The same as events; the strand goes on when all are done."""
     who = S.ranks if parts.stop - parts.first > 1 or S.threaded else r
-    strand.phase, strand.pending = 1, 0
+    strand.phase, strand.pending, strand.began_s = 1, 0, strand.clock_s
     for i in range(parts.first, parts.stop):
         seconds = state.side_s(S, i).value * factor + (further_s if i == parts.first else 0.0)
         if seconds > ROUND_OFF_S:

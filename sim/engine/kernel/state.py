@@ -52,6 +52,7 @@ LISTS = {  # records by number
     "callback": layout.CALLBACK,
     "step_end": layout.STEP_END,
     "wait": layout.WAIT,
+    "missed": INTEGER,  # gradients that rank 0 added, by the updates that they had missed
     "round": layout.ROUND,
     "variable_bytes": FLOAT,  # where variables travel one by one
     "server_of": INTEGER,  # variable
@@ -198,6 +199,7 @@ bucket = _access("bucket")
 callback = _access("callback")
 step_end = _access("step_end")
 wait = _access("wait")
+missed = _access("missed")
 round = _access("round")
 variable_bytes = _access("variable_bytes")
 server_of = _access("server_of")

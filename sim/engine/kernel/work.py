@@ -25,7 +25,7 @@ from sim.engine.kernel.layout import (
     WRONG,
 )
 from sim.engine.kernel.memory import read
-from sim.engine.kernel.records import note_step, note_wait
+from sim.engine.kernel.records import note_missed, note_step, note_wait
 from sim.engine.kernel.rounds import note_computed, note_updated
 from sim.engine.kernel.side_by_side import do_sides
 from sim.engine.kernel.threads import begin_background
@@ -98,6 +98,7 @@ def sleep(S, strand, rank, r):
             return WAITS
         strand.clock_s += seconds + S.oversleep_s
     rank.slept_s = strand.clock_s - strand.t0_s
+    rank.computed_s += rank.slept_s
     return NEXT
 
 
@@ -117,6 +118,7 @@ def gradient_at_once(S, strand, rank, r, step):
         rank.fetched = 0
     elif S.input_s != 0.0 or rank.slept_s != 0.0:
         seconds += input_s(S, rank, r, step)
+    rank.computed_s += seconds
     strand.clock_s += seconds / rank.speed
     rank.samples, rank.minibatches, rank.oldest = S.batch, 1.0, int(rank.version)
     count_computed(S, rank, S.batch)
@@ -137,6 +139,7 @@ def compute(S, strand, rank, s, r, line):
         return ENDS + DRAWS
     phase = strand.phase
     if phase == INPUT:
+        strand.t0_s = strand.clock_s
         phase = begin_gradient(S, rank, s, r, line)
     while phase != DONE:
         strand.spend_s, strand.on_gpu = 0.0, 0
@@ -146,6 +149,7 @@ def compute(S, strand, rank, s, r, line):
                 strand.phase = phase
                 return COMPUTES if strand.on_gpu else SPENDS
             strand.clock_s += strand.spend_s / rank.speed
+    rank.computed_s += (strand.clock_s - strand.t0_s) * (1.0 if S.mode == CONTENDED else rank.speed)
     return NEXT
 
 
@@ -346,8 +350,9 @@ def at_once(S, strand, rank, seconds):
     if S.mode != CONTENDED:
         if seconds > ROUND_OFF_S:
             strand.clock_s += seconds / rank.speed
+            rank.applied_s += seconds
         return NEXT
-    strand.phase, strand.spend_s = 1, seconds
+    strand.phase, strand.spend_s, strand.began_s = 1, seconds, strand.clock_s
     if seconds > ROUND_OFF_S:
         return TOGETHER
     schedule(S, S.now_s, GO, strand.number, 0)
@@ -358,9 +363,12 @@ def at_once(S, strand, rank, seconds):
 def add(S, strand, rank, s, r, line):
     """The gradient of a letter."""
     if strand.phase:
+        rank.applied_s += strand.clock_s - strand.began_s
         return NEXT
     if S.own and not may_add(S, rank, s, r, line):
         return ENDS + WRONG
+    if r == 0:
+        note_missed(S, int(rank.version - state.register(S, s, line.a + layout.L_VERSION).value))
     if S.layerwise == 0 or state.register(S, s, line.a + layout.L_VARIABLE).value == rank.held:  # which counts for all
         rank.samples += state.register(S, s, line.a + layout.L_SAMPLES).value
     rank.minibatches += state.register(S, s, line.a + layout.L_MINIBATCHES).value
@@ -394,6 +402,8 @@ def update(S, strand, rank, r):
             result = at_once(S, strand, rank, noise * seconds_of(line, rank.update_bytes) + further_s)
         if result != NEXT:
             return result
+    if strand.phase:
+        rank.applied_s += strand.clock_s - strand.began_s
     if S.all_ranks:
         note_updated(S, rank, rank.samples, strand.clock_s)
     elif r == 0:
@@ -406,6 +416,10 @@ def update(S, strand, rank, r):
 @compiled
 def evaluate(S, strand, rank, r):
     """Loss and accuracy at the master, where they are due."""
+    if strand.phase:
+        rank.applied_s += strand.clock_s - strand.began_s
     if strand.phase or r != 0 or S.evaluate_every == 0 or (int(rank.step) + 1) % S.evaluate_every != 0:
         return NEXT
+    strand.began_s = strand.clock_s
+    rank.applied_s += 0.0 if S.mode == CONTENDED else S.evaluate_s
     return spend(S, strand, rank, S.evaluate_s, 1)

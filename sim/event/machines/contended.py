@@ -66,7 +66,7 @@ class Contended:
     def work(self, activity: str, seconds: float, samples=0, size_bytes=0, peer=NOBODY, version=None):
         """Work for some seconds of a core."""
         start_s = self.rank.clock_s
-        yield from self.spend(seconds, activity == "compute")
+        yield from self._spend(seconds, activity == "compute")
         self.rank.applied_s += self.rank.clock_s - start_s
         self.rank.record(activity, start_s, samples, size_bytes, peer, version)
 
@@ -74,7 +74,7 @@ class Contended:
         """One after another: (activity, seconds, samples, bytes); seconds may be known only when it begins."""
         for activity, seconds, samples, size_bytes in works:
             start_s = self.rank.clock_s
-            yield from self.spend(seconds() if callable(seconds) else seconds, activity == "compute")
+            yield from self._spend(seconds() if callable(seconds) else seconds, activity == "compute")
             self.rank.computed_s += self.rank.clock_s - start_s
             self.rank.record(activity, start_s, samples, size_bytes)
             if activity in WARMING:
@@ -91,6 +91,11 @@ class Contended:
 
     def spend(self, seconds: float, computing: bool = False):
         """Work for some seconds of a core, or of the rank's GPU where it computes on one; nothing is recorded."""
+        start_s = self.rank.clock_s
+        yield from self._spend(seconds, computing)
+        self.rank.computed_s += self.rank.clock_s - start_s
+
+    def _spend(self, seconds: float, computing: bool = False):
         if seconds > ROUND_OFF_S:
             if computing and self.gpu:
                 yield self.gpu.work(seconds)
@@ -136,7 +141,7 @@ class Contended:
             return self.depart(to, message)
         if self.link.asks_for(message.size_bytes):
             departure = self.depart(to, message)
-        yield from self.spend(len(message.sizes_bytes) * self.link.overhead_s)
+        yield from self._spend(len(message.sizes_bytes) * self.link.overhead_s)
         if departure is None:
             departure = self.depart(to, message)
         return self.env.timeout(0) if departure.processed else departure
@@ -212,16 +217,16 @@ class Contended:
         moving_s = rank.clock_s if message.begin_s is None else max(start_s, message.begin_s)
         if message.asked is not None:
             moving_s = rank.clock_s
-            yield from self.spend(len(message.sizes_bytes) * self.link.overhead_s)
+            yield from self._spend(len(message.sizes_bytes) * self.link.overhead_s)
             self.ports.ask(message)
             yield from self.waits.until(message.landed)
         elif message.end_s is not None:
             if message.end_s > rank.clock_s:
                 yield from self.waits.until(self.env.timeout(message.end_s - rank.clock_s))
-            yield from self.spend(len(message.sizes_bytes) * self.link.overhead_s)
+            yield from self._spend(len(message.sizes_bytes) * self.link.overhead_s)
         else:
             local = self.local
-            yield from self.spend(len(message.sizes_bytes) * local.overhead_s + local.occupancy_s(message.size_bytes))
+            yield from self._spend(len(message.sizes_bytes) * local.overhead_s + local.occupancy_s(message.size_bytes))
             message.departure.succeed()
         rank.waited(min(moving_s, max(start_s, rank.idle_from_s)), moving_s, message.sender)
         rank.record("receive", moving_s, 0, message.size_bytes, message.sender)
