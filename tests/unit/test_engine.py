@@ -138,7 +138,6 @@ def test_further_numbers_are_drawn_where_they_do_not_suffice(as_python, monkeypa
     """Also room for messages and waits: the run is begun anew with more."""
     monkeypatch.setattr(sys.modules["sim.engine.job"], "LEAST", 8)
     monkeypatch.setattr(sys.modules["sim.engine.job"], "EACH", 0)
-    monkeypatch.setattr(as_python, "WAITS_OF_A_RANK", 1)
     assert_alike(as_python.Replications, one("one core each", ("kbatch-async", "gradients=2")))
 
 
