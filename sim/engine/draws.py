@@ -41,7 +41,7 @@ def rows_of_law(scenario: Scenario, law: Law, replication: int, purpose: str, co
 
 
 def draws_of(scenario: Scenario, replication: int, columns: int, calls: int = 1) -> tuple[np.ndarray, ...]:
-    """Sleeps, of all ranks and again for each further call of a step, and factors on computing, on input and on updates, each as of `rows_of`."""
+    """Sleeps, again for each further call of a step, and factors on computing, on input and on updates, each as of `rows_of`."""
     inputs = rows_of_law(scenario, scenario.costs.input_noise, replication, "input", columns)
     updates = _updates(scenario, replication, columns)
     sleeps = np.concatenate([_sleeps(scenario, replication, columns, call) for call in range(calls)])

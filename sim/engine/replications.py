@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from sim.answers.outcome import Outcome
-from sim.engine.job import MAKING, Job
+from sim.engine.job import MAKING, Job, Template
 from sim.engine.kernel.layout import FINISHED, PAUSE, SPACE
 from sim.engine.lowering.statements import Statements
 from sim.engine.tables import Listed, NotBuilt
 from sim.worlds.time_budget import Patience
 
 if TYPE_CHECKING:
+    from sim.answers.outcome import Outcome
     from sim.job.scenario import Scenario
 
 MOST_ROOM = 256  # times as much as a run is given at first
@@ -48,7 +45,7 @@ class Replications:
         check(scenario)
         self._scenario, self._tables = scenario, Listed(scenario)
         self._code = Statements(scenario, self._tables).programs()
-        self._room = self.bytes = 1
+        self._template, self.bytes = self._made(1), 1
 
     def outcome(self, number: int, within_s: float = math.inf) -> Outcome | None:
         """One replication; None if there is no room for all that is on its way, or a text goes wrong.
@@ -57,28 +54,23 @@ class Replications:
             within_s: seconds after which it ends with the steps that it has made, and at least one after the warm-up's first.
         """
         patience = Patience(self._scenario, within_s)
-        while self._room <= MOST_ROOM:
-            job = self._job(number, self._room)
+        while self._template.shape.room <= MOST_ROOM:
+            job = self._job(number)
             while (status := job.run()) == PAUSE:
                 if patience.ends_after(job.updates):
-                    return _outcome(job, self._scenario, patience.warmup)
+                    return job.results.outcome(patience.warmup)
             if status != SPACE:
                 done = status == FINISHED and job.updates == self._scenario.updates
-                return _outcome(job, self._scenario, self._scenario.warmup) if done else None
-            self._room *= 4
+                return job.results.outcome(self._scenario.warmup) if done else None
+            with MAKING:
+                self._template = self._made(4 * job.shape.room)
         return None
 
-    def _job(self, number: int, room: int) -> Job:
+    def _made(self, room: int) -> Template:
+        return Template(self._scenario, self._code, self._tables, room)
+
+    def _job(self, number: int) -> Job:
         with MAKING:
-            job = Job(self._scenario, self._code, self._tables, number, room)
+            job = Job(self._template, number)
             self.bytes = max(self.bytes, job.bytes)
         return job
-
-
-def _outcome(job: Job, of: Scenario, warmup: int) -> Outcome:
-    ends_s = job.ends_s
-    step_s, samples = np.diff(ends_s, prepend=0.0)[warmup:], job.samples[warmup:].astype(int)
-    found = Outcome(step_s[None], samples[None], job.idle_fraction(warmup)[None], job.ran_out, warmup)
-    if job.meters and warmup == of.warmup:
-        found = replace(found, arrivals=job.arrivals)
-    return replace(found, rank_step_s=job.rank_step_s(warmup, len(ends_s))[None]) if of.by_all_ranks else found

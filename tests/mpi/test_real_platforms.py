@@ -23,6 +23,8 @@ def test_synchronous_platforms_agree_and_are_laid_beside_the_simulator(tmp_path,
     agree = len(NAMES) - ("need not: " in shown)
     assert shown.count(" agrees") == agree
     assert sum(must == "True" for *_, must, _ in pairs) == agree * (agree - 1) // 2
-    assert agree == len(NAMES) or "TensorFlow servers, barrier" not in {name for name, must, _ in pairs if must == "True"}
+    assert agree == len(NAMES) or "TensorFlow servers, barrier" not in {
+        name for name, must, _ in pairs if must == "True"
+    }
     assert "is seen" in shown
     assert len((tmp_path / "platforms.csv").read_text().splitlines()) == 1 + 2 * len(NAMES)

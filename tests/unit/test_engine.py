@@ -15,7 +15,7 @@ from itertools import count, islice
 
 import numpy as np
 import pytest
-from engines import as_python, assert_alike, by_numba, load  # noqa: F401  fixtures
+from engines import assert_alike
 from scenarios import CLUSTERS, EXACT_S, SETTINGS, bare, made, scenarios
 
 from sim import event, options, protocols, run, simulated_options, simulation, stragglers
@@ -27,7 +27,6 @@ from sim.model import workload
 from sim.model.costs import Line
 from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.base import Protocol
-from sim.vector import compiled
 
 FUZZ = int(os.environ.get("TRAINSIM_FUZZ", "0"))
 NIAGARA = stragglers.read("niagara*0.01")
@@ -71,7 +70,8 @@ PLACED = {
     "GPUs and none": of_hosts(TWO, ONE),
     "threads of links": of_hosts(TWO, network=Link(background_s=1e-3), local=Link(background_s=5e-4)),
 }
-BESIDE = [(TWO, {}), ({"slots": 9, "cores": 2}, {"poll_s": 4e-5, "oversleep_s": 6e-5}), ({"cores": 1}, {})]
+POLLS = {"slots": 9, "cores": 2}, {"poll_s": 4e-5, "oversleep_s": 6e-5}
+BESIDE = [(TWO, {}), pytest.param(*POLLS, marks=pytest.mark.slow), ({"cores": 1}, {})]
 ANY = [("fmb",), ("ps-async",), ("allreduce",)]
 
 
@@ -106,38 +106,16 @@ def test_evaluations_are_as_in_the_event_world(as_python, cluster, said):
 @pytest.mark.parametrize("said", ["amb-dg time_limit_s=0.02 delay_std_s=0.03", "kbatch-async delay_std_s=0.01"])
 def test_induced_delays_are_as_in_the_event_world(as_python, monkeypatch, cluster, said):
     """Also where more are drawn than steps were thought of."""
-    jobs = sys.modules["sim.engine.job"]
-    drawn = jobs.Job._delays
-    monkeypatch.setattr(jobs.Job, "_delays", lambda job, columns: drawn(job, 2))
+    drawn = sys.modules["sim.engine.arrays.drawn"]
+    delays = drawn.delays
+    monkeypatch.setattr(drawn, "delays", lambda shape, number, columns: delays(shape, number, 2))
     assert_alike(as_python.Replications, one(cluster, tuple(said.split())), 1)
-
-
-ROWS = [("hybrid",), ("hybrid", "local_aggregation=false"), ("allreduce", "sparse_as_dense=false"), ("ps-async",)]
-
-
-@pytest.mark.parametrize("said", ROWS, ids=" ".join)
-@pytest.mark.parametrize("cluster", ["one core each", "four GPUs", "two cores", "polls"])
-def test_rows_of_sparse_variables_are_as_in_the_event_world(as_python, cluster, said):
-    """Several parts at each of two servers, which are added and updated side by side."""
-    protocol, size = protocols.make(said[0], list(said[1:])), {"servers": 2, "variable_partitions": 4}
-    of = bare("bigram", 1e-3)
-    scenario = Scenario(protocol, of, 4, cluster=CLUSTERS[cluster], steps=2, warmup=1, batch=64, **size)
-    assert scenario.traffic.in_parts
-    assert_alike(as_python.Replications, scenario)
-
-
-@pytest.mark.parametrize("said", ["", "local_aggregation=true", "barrier=true"])
-@pytest.mark.parametrize("cluster", ["one core each", "two cores", "fair shares", "polls"])
-def test_variables_one_by_one_are_as_in_the_event_world(as_python, cluster, said):
-    protocol, of = protocols.make("ps-layers", said.split()), bare("toy_fc", 0.0)
-    about = {"servers": 2, "steps": 2, "warmup": 1, "batch": 64}
-    assert_alike(as_python.Replications, Scenario(protocol, of, 4, cluster=CLUSTERS[cluster], **about))
 
 
 def test_further_numbers_are_drawn_where_they_do_not_suffice(as_python, monkeypatch):
     """Also room for messages and waits: the run is begun anew with more."""
-    monkeypatch.setattr(sys.modules["sim.engine.job"], "LEAST", 8)
-    monkeypatch.setattr(sys.modules["sim.engine.job"], "EACH", 0)
+    monkeypatch.setattr(sys.modules["sim.engine.arrays.shape"], "LEAST", 8)
+    monkeypatch.setattr(sys.modules["sim.engine.arrays.shape"], "EACH", 0)
     assert_alike(as_python.Replications, one("one core each", ("kbatch-async", "gradients=2")))
 
 
@@ -203,21 +181,22 @@ def test_it_is_used_where_it_saves_more_than_loading_it(monkeypatch):
     assert [many.suits(0.9, np.inf) for _ in range(4)] == [False, False, False, True]
 
 
-def test_replications_after_the_first_are_the_engines(as_python, monkeypatch):
-    """With the numbers of the event world, whatever was asked of the first one."""
+@pytest.mark.parametrize("first", [True, False])
+def test_replications_are_the_engines(as_python, monkeypatch, first):
+    """The first of them too, or not; with the numbers of the event world, and how stale gradients are."""
     scenario, asked = one("one core each", ("ps-async",)), []
 
     class Always(choose.Engine):
         def suits(self, left_s: float, within_s: float) -> bool:
             asked.append(left_s)
-            return True
+            return first or len(asked) > 1
 
     expected = simulation.simulate(scenario, "event", 3)
     monkeypatch.setattr(choose, "engine", Always())
     found = simulation.simulate(scenario, "auto", 3)
-    assert len(asked) == 1
+    assert len(asked) == 2
     np.testing.assert_allclose(found.step_s, expected.step_s, rtol=0, atol=EXACT_S)
-    assert found.outcome.arrivals is not None
+    assert found.outcome.arrivals.missed == expected.outcome.arrivals.missed
 
 
 def test_the_event_world_goes_on_where_the_engine_fails(monkeypatch):
@@ -350,6 +329,40 @@ def test_this_numba_compiles_without_counting_references(by_numba, monkeypatch):
         assert function(np.ones(2), np.zeros(2), 2) == 0.0
         counted.append("NRT_decref" in next(iter(function.inspect_llvm().values())))
     assert counted == [False, True]
+
+
+ROWS = [("hybrid",), ("hybrid", "local_aggregation=false"), ("allreduce", "sparse_as_dense=false"), ("ps-async",)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("said", ROWS, ids=" ".join)
+@pytest.mark.parametrize("cluster", ["one core each", "four GPUs", "two cores", "polls"])
+def test_rows_of_sparse_variables_are_as_in_the_event_world(by_numba, cluster, said):
+    """Several parts at each of two servers, which are added and updated side by side."""
+    protocol, size = protocols.make(said[0], list(said[1:])), {"servers": 2, "variable_partitions": 4}
+    of = bare("bigram", 1e-3)
+    scenario = Scenario(protocol, of, 4, cluster=CLUSTERS[cluster], steps=2, warmup=1, batch=64, **size)
+    assert scenario.traffic.in_parts
+    assert_alike(by_numba.Replications, scenario)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("said", ["", "local_aggregation=true", "barrier=true"])
+@pytest.mark.parametrize("cluster", ["one core each", "two cores", "fair shares", "polls"])
+def test_variables_one_by_one_are_as_in_the_event_world(by_numba, cluster, said):
+    protocol, of = protocols.make("ps-layers", said.split()), bare("toy_fc", 0.0)
+    about = {"servers": 2, "steps": 2, "warmup": 1, "batch": 64}
+    assert_alike(by_numba.Replications, Scenario(protocol, of, 4, cluster=CLUSTERS[cluster], **about))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cluster", ["one core each", "two cores", "credits", "fair shares"])
+@pytest.mark.parametrize("said", [("ps-async",), ("amb-dg", "time_limit_s=0.02"), ("ps-sync",)], ids=" ".join)
+def test_parts_are_as_busy_as_in_the_event_world(by_numba, cluster, said):
+    """But for work and messages on the way when the warm-up ends, which each world counts where it is in its own order."""
+    scenario = replace(one(cluster, said), steps=25)
+    found, expected = by_numba.Replications(scenario).outcome(0), event.run(scenario, 0, want_trace=False)[0]
+    assert found.arrivals.busy == pytest.approx(expected.arrivals.busy, abs=0.04)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from itertools import count
 
 import numpy as np
 import pytest
-from engines import as_python, assert_alike, by_numba  # noqa: F401  fixtures
+from engines import assert_alike
 from scenarios import CLUSTERS
 from test_all_ranks import TEXTS, LastIdle, job
 
@@ -159,9 +159,9 @@ class Relay(Protocol):
 OWN = [Rounds(), Async(), Skips(), Helpers(), Lists(), Relay()]
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", [pytest.param(one, marks=[pytest.mark.slow] * (one == "polls")) for one in PLACES])
 @pytest.mark.parametrize("text", [*TEXTS, LastIdle(), *OWN], ids=str)
-def test_own_texts_are_as_in_the_event_world(as_python, text, place):  # noqa: F811
+def test_own_texts_are_as_in_the_event_world(as_python, text, place):
     scenario = job(text, 3, LAW, cluster=PLACES[place], steps=3, warmup=1, batch=64)
     if scenario.servers == 1:
         scenario = replace(scenario, test_size=20, evaluate_every=2)
@@ -216,7 +216,7 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize("said", OUTSIDE)
-def test_what_is_outside_the_subset_is_refused_with_its_line(as_python, written, said):  # noqa: F811
+def test_what_is_outside_the_subset_is_refused_with_its_line(as_python, written, said):
     """Nothing is taken for a constant that another call, or another rank, would find different."""
     body = f"""
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("why", WRONG)
-def test_a_mistake_is_the_event_worlds_to_say(as_python, written, why):  # noqa: F811
+def test_a_mistake_is_the_event_worlds_to_say(as_python, written, why):
     said = "\n".join(f"            yield from {verb}" for verb in WRONG[why])
     body = f"\n@dataclass(frozen=True)\nclass Own(Protocol):\n    def worker(self, me):\n        for _ in me.steps():\n{said}\n"
     scenario = Scenario(written(body + "            yield from me.update()\n"), workload.read("mlp"), 2, steps=2)
@@ -301,7 +301,7 @@ def _class(worker: list[str], master: list[str] | None, rng: random.Random) -> s
 
 
 @pytest.mark.slow
-def test_drawn_texts_are_as_in_the_event_world(by_numba, written):  # noqa: F811
+def test_drawn_texts_are_as_in_the_event_world(by_numba, written):
     """Where the event world names a mistake, or a deadlock, the engine has no answer. The same in each run, but for TRAINSIM_FUZZ."""
     rng, ran = random.Random(random.randrange(10**9) if FUZZ else 1), 0
     for _ in range(DRAWN):

@@ -1,4 +1,4 @@
-"""Messages that are delayed on purpose where they are received (sim.verbs.delays): each rank has those whose delay is not over, in order."""
+"""Messages that are delayed on purpose where they are received (sim.verbs.delays): of each rank those that are not due, in order."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ LETTER = 10
 
 # What does not change during a run, and counters.
 CONSTANTS = (
-    "latency_s overhead_s gap_s byte_s bandwidth credit local_latency_s local_overhead_s local_gap_s local_bandwidth oversleep_s evaluate_s background_s link_background_s local_background_s "
+    "latency_s overhead_s gap_s byte_s bandwidth credit local_latency_s local_overhead_s local_gap_s local_bandwidth oversleep_s "
+    "evaluate_s background_s link_background_s local_background_s "
     "resume_s batch input_s to_device_s compute_s pack_s to_host_s loop_s agree_s negotiate_s poll_s forward negotiated_bytes "
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
     "mode polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes quick stores divides fair rings "
@@ -44,8 +45,10 @@ STRAND = record(
     "polls waits_for version set_at list_at start stop parent left meets previous deadline woken number on_gpu",
 )
 RANK = record(
-    f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s begun_s updated_s layers_s waited_s early_s computed_s applied_s computed_before_s applied_before_s",
-    "host group cores gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest told flowed delayed came hand added received slept calls ended leader together neighbour awaits held",
+    f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s begun_s updated_s layers_s "
+    "waited_s early_s computed_s applied_s computed_before_s applied_before_s",
+    "host group cores gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest told flowed delayed came "
+    "hand added received slept calls ended leader together neighbour awaits held",
 )
 MESSAGE = record(
     "bytes reach_s begin_s end_s held_s asked_s",
@@ -71,7 +74,9 @@ BOUND = record("", "operation a b")
 CALLED = record("", "table start stop")
 GRADIENT = record("at_s", "ranks waiting")
 STEP_END = record("at_s samples", "")
-ROUND = record("at_s applied computed", "ended unmade")  # of all ranks, where a step is over when the last one has ended it
+ROUND = record(
+    "at_s applied computed", "ended unmade"
+)  # of all ranks, where a step is over when the last one has ended it
 WAIT = record("from_s to_s", "rank")
 GPU = record("progress_s updated_s speed switching", "works timer")
 GPU_WORK = record("end_s", "strand")
@@ -118,7 +123,8 @@ COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS = range(8)
     GRADIENT_COPIED,
     PARAMETERS_COPIED,
 ) = range(29)
-# ---- statuses of a run. WRONG: the text makes a mistake, or does what the kernel cannot. PAUSE: so many events have happened. After DRAWS and GROW it goes on, with more draws or more room; after SPACE it is begun anew with more room.
+# ---- statuses of a run. WRONG: the text makes a mistake, or does what the kernel cannot. PAUSE: so many events have happened. After
+# PAUSE, DRAWS and GROW it goes on, with more draws or more room; after SPACE it is begun anew with more room.
 FINISHED, DEADLOCK, GROW, DRAWS, SPACE, WRONG, PAUSE = range(7)
 # ---- what a strand does after an instruction. Seconds of a core: SPENDS, COMPUTES (on a GPU where there is one), TOGETHER (parts at
 # once). AWAITS: it waits for others, and polls where ranks poll. From ENDS on the run ends, with the status that is so much more.

@@ -67,8 +67,8 @@ from sim.engine.kernel.polling import (
     sleeps_between,
 )
 from sim.engine.kernel.post import NONE, go_on_later
-from sim.engine.kernel.rounds import end_round
 from sim.engine.kernel.receiving import ask, end_inbox, get, receive, spend_on, take
+from sim.engine.kernel.rounds import end_round
 from sim.engine.kernel.sending import call_port, choose_receiver, end_sending, send
 from sim.engine.kernel.ties import take_first
 from sim.engine.kernel.work import add, agree, compute, copy, evaluate, sleep, take_up, update

@@ -62,7 +62,9 @@ WIDTH = 8
     JOIN,  # 1 for the strand that computes
 ) = range(52)
 
-PLUS, MINUS, TIMES, OVER, LESS, AT_MOST, EQUAL, OTHER, LEAST, MOST, FLOOR, REST, AND, OR, XOR = range(15)  # operations of ALU
+PLUS, MINUS, TIMES, OVER, LESS, AT_MOST, EQUAL, OTHER, LEAST, MOST, FLOOR, REST, AND, OR, XOR = range(
+    15
+)  # operations of ALU
 GRADIENT, PARAMETERS, NOTE, REQUEST = range(4)  # what a message carries
 RANGE, ONE, SET, LIST = range(4)  # kinds of peers: between two ranks, in a register, in a set, in a list
 OWN = -999  # the version that the sender has

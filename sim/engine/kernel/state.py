@@ -91,8 +91,11 @@ GRIDS = {  # records by two numbers
     "letter": FLOAT,  # number in `delayed`, register of a letter
 }
 # Bytes of rows that are the same in every run.
-ROW_BYTES = {"register": FLOAT.itemsize * layout.REGISTERS, "number": layout.RANK.itemsize,
-             "letter": FLOAT.itemsize * layout.LETTER}
+ROW_BYTES = {
+    "register": FLOAT.itemsize * layout.REGISTERS,
+    "number": layout.RANK.itemsize,
+    "letter": FLOAT.itemsize * layout.LETTER,
+}
 _PLACES = (
     " ".join(f"{name}_at {name}_count" for name in (*LISTS, *GRIDS)) + " " + " ".join(f"{name}_width" for name in GRIDS)
 )

@@ -393,7 +393,10 @@ def update(S, strand, rank, r):
             return ENDS + DRAWS
         rank.version += 1.0
         line = state.line(S, layout.UPDATE)
-        noise, further_s = state.update(S, r, column(S.update_width, step)).value, cold_s(line, strand.clock_s - rank.warm_s)
+        noise, further_s = (
+            state.update(S, r, column(S.update_width, step)).value,
+            cold_s(line, strand.clock_s - rank.warm_s),
+        )
         if S.layerwise:  # what each variable takes has been charged
             result = at_once(S, strand, rank, line.base_s + further_s)
         elif S.in_parts:

@@ -9,10 +9,10 @@ import operator
 from typing import Any
 
 from sim.engine.kernel import layout, ops
-from sim.event.ranks.amounts import Amounts
 from sim.engine.lowering.assigning import Assigning
 from sim.engine.lowering.program import y
 from sim.engine.lowering.values import BOOK, NOTHING, NotLowered, Value, loaded
+from sim.event.ranks.amounts import Amounts
 from sim.protocols.base import VERBS
 
 FIELDS = {
@@ -133,7 +133,14 @@ class Expressions(Assigning):
         if of.protocol.layerwise and name in ("variables", "held"):
             amounts = Amounts(of)
             return Value("const", amounts.variables if name == "variables" else tuple(amounts.held_by(self.ranks[0])))
-        known = {"scenario": of, "summed": bool(of.summed), "workers": workers, "servers": servers, "master": 0, "hosts": of.hosts}
+        known = {
+            "scenario": of,
+            "summed": bool(of.summed),
+            "workers": workers,
+            "servers": servers,
+            "master": 0,
+            "hosts": of.hosts,
+        }
         return Value("const", known[name]) if name in known else Value("verb", name)
 
     def _of_NamedExpr(self, node: ast.NamedExpr) -> Value:

@@ -43,8 +43,14 @@ class Functions(Verbs):
 
     def _built(self, function: Any, given: Values, named: Named, node: ast.Call) -> Value | None:
         """What Python's own functions, and those of messages, make of values that differ from run to run."""
-        if function is super and not given:
-            return Value("const", super(_holder(self.scenario.protocol, self.frame.function), self.scenario.protocol))
+        return (
+            self._counted(function, given, node)
+            or self._said(function, given, named)
+            or self._made(function, given, node)
+        )
+
+    def _counted(self, function: Any, given: Values, node: ast.Call) -> Value | None:
+        """What Python's own functions make."""
         if function is isinstance:
             known = given[0].kind == "const" and isinstance(given[0].at, given[1].at)
             return Value("const", known or given[0].kind == "reg")
@@ -55,27 +61,33 @@ class Functions(Verbs):
         if function in (min, max) and len(given) == 2 and any(one.kind == "reg" for one in given):
             operation = ops.LEAST if function is min else ops.MOST
             return self.alu(operation, *(self.scalar(one, node) for one in given))
+        if function is super and not given:
+            return Value("const", super(_holder(self.scenario.protocol, self.frame.function), self.scenario.protocol))
         if function is len and given[0].kind == "counter":
             return Value("reg", given[0].at[1])
         if function is Counter and given and given[0].kind == "counter":
             return given[0]
         if function is reversed and given[0].kind == "const" and isinstance(given[0].at, range):
             return Value("const", given[0].at[::-1])
+        return None
+
+    def _said(self, function: Any, given: Values, named: Named) -> Value | None:
+        """Parts of a gradient, and what messages carry."""
         if function is Layer:
             return Value("layer", dict(zip(("variable", "share"), given, strict=False)) | named)
         if function is Variable:
             return Value("variable", given[0])
-        if function is deque:
-            return self.listed(given[0] if given else Value("items", []), node)
         if function is Partition:
             return Value("partition", tuple(given))
         if function is Note:
             parts = dict(zip(("version", "last"), given, strict=False)) | named
             return Value("note", {"version": NOTHING, "last": NO} | parts)
-        return self._made(function, given, node)
+        return None
 
     def _made(self, function: Any, given: Values, node: ast.Call) -> Value | None:
-        """A set of ranks, or a dict with one value for each."""
+        """A set of ranks, a list, or a dict with one value for each."""
+        if function is deque:
+            return self.listed(given[0] if given else Value("items", []), node)
         if function is set and given and self.known(given[0]) is False:  # a loop while there are some is left out
             return Value("items", [])
         if function is set and not (given and given[0].kind == "const" and isinstance(given[0].at, range)):

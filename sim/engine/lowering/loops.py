@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from sim.engine.kernel import ops
 from sim.engine.lowering.scope import Scope

@@ -1,0 +1,1 @@
+"""The arrays of a run: what the kernel reads and writes, made of a scenario."""
