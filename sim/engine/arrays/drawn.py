@@ -44,8 +44,13 @@ def delay_s(job: Shape, replication: int, columns: int) -> np.ndarray:
     of = job.scenario
     if not of.protocol.delay_std_s:
         return np.zeros((of.ranks, 1))
-    each = range(of.ranks)
-    return rows_of(lambda rank: of.draws.delays(replication, of.worker_number(rank)), columns, each)
+
+    def draw(rank: int) -> Stream:
+        found = of.draws.delays(replication, of.worker_number(rank))
+        assert found is not None
+        return found
+
+    return rows_of(draw, columns, range(of.ranks))
 
 
 def threads(job: Shape, replication: int, columns: int) -> dict[str, np.ndarray]:

@@ -227,7 +227,8 @@ EXCHANGES = {hand, take, swap, Exchange}
 
 def _holder(protocol: Protocol, function: Callable) -> type:
     """The class whose text a function is."""
-    return next(one for one in type(protocol).__mro__ if inspect.unwrap(vars(one).get(function.__name__)) is function)
+    texts = ((one, vars(one).get(function.__name__)) for one in type(protocol).__mro__)
+    return next(one for one, text in texts if text is not None and inspect.unwrap(text) is function)
 
 
 def _is_known(function: Any) -> bool:

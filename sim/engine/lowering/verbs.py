@@ -98,7 +98,7 @@ class Verbs(Expressions):
         self.code.emit(ops.TAKEUP, letter.at)
 
     def _do_receive(
-        self, node: ast.Call, peers: Value, until_s: Value | None = None, variable: Value | None = None
+        self, node: ast.AST, peers: Value, until_s: Value | None = None, variable: Value | None = None
     ) -> Value:
         if variable is not None:
             self.code.emit(ops.AWAITV, self.scalar(variable, node))
