@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sim.answers.ends import Ends
     from sim.answers.outcome import Outcome
     from sim.answers.result import Result
+    from sim.engine.replications import Replications
     from sim.job.scenario import Scenario
     from sim.recording.horovod_timeline import Timeline
     from sim.recording.traces import Trace
@@ -229,38 +230,56 @@ def _by_vector(scenario: Scenario, asked_for: _Asked) -> _Ran:
     return _Ran("vector", asked, join(outcomes), trace)
 
 
-def _further(scenario: Scenario, numbers: range, seconds: tuple[float, float], by_engine: bool) -> Iterator[Outcome]:
-    """Replications that take the event world so many seconds each, and for which there are so many."""
+def _further(scenario: Scenario, numbers: range, replications: Replications | None) -> Iterator[Outcome]:
+    """Further replications, by the engine if it has the scenario."""
     from sim import event
     from sim.engine.choose import engine
 
-    each_s, within_s = seconds
-    suits = by_engine and engine.suits(each_s * len(numbers), within_s)
-    replications = engine.replications(scenario) if suits else None
     outcomes = engine.outcomes(replications, numbers) if replications and numbers else repeat(None)
     for number, outcome in zip(numbers, outcomes, strict=False):
         yield event.run(scenario, number, want_trace=False)[0] if outcome is None else outcome
 
 
-def _first_by_engine(scenario: Scenario, asked: _Asked) -> Outcome | None:
-    """The first replication by the engine, where the event world would take much longer."""
-    from sim.engine.choose import engine
+def _for_the_first(scenario: Scenario, asked: _Asked) -> Replications | None:
+    """The engine's replications, where the event world would take much longer for the first of them.
 
-    if asked.want_trace or asked.timeline:
+    Traces are the event world's, and it names the mistakes of a user's own text.
+    """
+    from sim.engine.choose import engine
+    from sim.protocols import is_ours
+
+    if asked.want_trace or asked.timeline or not is_ours(scenario.protocol):
         return None
     once_s, step_s = needs.once_and_step_s(scenario, "event", 1)
-    return engine.first(scenario, asked.first, once_s + scenario.rounds * step_s, asked.within_s)
+    return engine.replications(scenario) if engine.suits(once_s + scenario.rounds * step_s, 0.0) else None
+
+
+def _by_engine(replications: Replications | None, number: int, within_s: float = math.inf) -> Outcome | None:
+    from sim.engine.choose import engine
+
+    return None if replications is None else engine.outcome(replications, number, within_s)
+
+
+def _run(job: Scenario, number: int, by_engine: bool) -> Outcome:
+    """One run of a job that differs from the one asked for."""
+    from sim import event
+    from sim.engine.choose import engine
+
+    found = _by_engine(engine.replications(job), number) if by_engine else None
+    return event.run(job, number, want_trace=False)[0] if found is None else found
 
 
 def _by_event(scenario: Scenario, asked_for: _Asked, by_engine: bool = False) -> _Ran:
-    """All replications by the event world; or those after the first by the engine, where that saves much."""
+    """All replications by the event world, or by the engine where that saves much."""
     from sim import event
     from sim.answers.outcome import join
+    from sim.engine.choose import engine
 
     replications, first, want_trace, timeline, within_s, done = asked_for
     asked, start_s = replications or REPLICATIONS["event"], time.monotonic()
     needs.check(scenario, "event", within_s, traced=want_trace)
-    found = _first_by_engine(scenario, asked_for) if by_engine else None
+    fast = _for_the_first(scenario, asked_for) if by_engine else None
+    found = _by_engine(fast, first, within_s)
     outcome, trace = (found, None) if found else event.run(scenario, first, timeline, within_s, want_trace)
     outcomes = [outcome]
     done(1)
@@ -268,10 +287,13 @@ def _by_event(scenario: Scenario, asked_for: _Asked, by_engine: bool = False) ->
     whole = len(outcome.step_s[0]) == scenario.steps and outcome.warmup == scenario.warmup
     ends = _of_ends(scenario, asked)
     if whole and ends and (1 + 2 * len(ends)) * took_s < within_s:
-        runs = {cause: [event.run(job, first, want_trace=False)[0] for job in jobs] for cause, jobs in ends.items()}
+        runs = {cause: [_run(job, first, fast is not None) for job in jobs] for cause, jobs in ends.items()}
         outcomes = [_with_ends(outcome, runs)]
-    further = _further(scenario, range(first + 1, first + asked), (took_s, within_s - took_s), by_engine and whole)
+    suits = by_engine and whole and engine.suits(took_s * (asked - 1), within_s - took_s)
+    fast = fast or (engine.replications(scenario) if suits else None)
+    further = _further(scenario, range(first + 1, first + asked), fast)
     while whole and len(outcomes) < asked and time.monotonic() - start_s + took_s < within_s:
         outcomes.append(next(further))
         done(1)
-    return _Ran("event", asked, join(outcomes), trace)
+    slow = engine.refused if suits and fast is None else ""
+    return _Ran("event", asked, replace(join(outcomes), slow=slow), trace)

@@ -10,6 +10,7 @@ from sim.job.header import measured
 from sim.job.scenario import Scenario
 from sim.plans import bounds
 from sim.platform import gpu_memory
+from sim.protocols import is_ours
 from sim.recording.traces import Trace
 
 BOUND = 0.02  # a step's seconds are those of its busiest port's bytes within this share
@@ -26,6 +27,10 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
     found = _of_arrivals(arrivals) if arrivals else []
     if outcome.rank_step_s is not None:
         found += _of_ranks(outcome.rank_step_s)
+    if outcome.slow and not is_ours(scenario.protocol):
+        found.append(
+            f"simulated event by event, which takes longer: {outcome.slow}; docs/protocol.md says what the engine runs"
+        )
     if outcome.ran_out:
         worker_steps = len(outcome.step_s) * scenario.rounds * max(1, scenario.workers)
         often = f"{outcome.ran_out} times" if by_arrival else f"in {outcome.ran_out / worker_steps:.0%} of their steps"

@@ -33,6 +33,7 @@ class Outcome:
             step is that of the slowest rank; None elsewhere.
         ends: by cause, the logarithms by which a step takes longer and shorter where a cost is at the ends of what it may be
             (sim.answers.ends); empty where that was not simulated.
+        slow: what the job has that the engine has not, where the event world took long for it.
     """
 
     step_s: np.ndarray
@@ -43,6 +44,7 @@ class Outcome:
     arrivals: Arrivals | None = None
     rank_step_s: np.ndarray | None = None
     ends: dict[str, tuple[float, float]] = field(default_factory=dict)
+    slow: str = ""
 
     def throughput(self) -> np.ndarray:
         """Samples per second of each replication, shape (replications,)."""

@@ -34,6 +34,7 @@ class Engine:
 
     def __init__(self) -> None:
         self._spent_s, self._is_loaded, self._fails, self._is_alone = 0.0, False, False, False
+        self.refused = ""  # what the last scenario has that the engine does not have
 
     def suits(self, left_s: float, within_s: float) -> bool:
         """Whether it is to do what would take the event world so many seconds, if the answer may take some others.
@@ -62,6 +63,7 @@ class Engine:
         """
         from sim.event.alike import suits
 
+        self.refused = ""
         return None if suits(scenario) else self._built(scenario)
 
     def _built(self, scenario: Scenario) -> Replications | None:
@@ -72,21 +74,12 @@ class Engine:
             from sim.engine.replications import Replications
 
             return Replications(scenario)
-        except (NotBuilt, NotLowered):
+        except (NotBuilt, NotLowered) as error:
+            self.refused = str(error)
             return None
         except Exception:
             self._fails = True
             return None
-
-    def first(self, scenario: Scenario, number: int, takes_s: float, within_s: float) -> Outcome | None:
-        """The first replication, which would take the event world so many seconds; None if that is to do it."""
-        from sim.protocols import is_ours
-
-        if not is_ours(scenario.protocol) or not self.suits(takes_s, 0.0):
-            return None
-        start_s, replications = time.monotonic(), self.replications(scenario)
-        left_s = within_s - (time.monotonic() - start_s)
-        return None if replications is None else self.outcome(replications, number, left_s)
 
     @contextmanager
     def by_one_thread(self) -> Iterator[None]:

@@ -233,6 +233,53 @@ class Own(Protocol):
         as_python.Replications(scenario)
 
 
+INSIDE = [
+    *(
+        "step % 3 == 1",
+        "me.rank // 2 > 0",
+        "(me.rank ^ 1) & 1",
+        "step | 2 != 2",
+        "not step",
+        "step and me.rank",
+        "step or me.now_s",
+    ),
+    *("me.rank in me.workers[1:]", "step not in [1, 2]", "len(me.workers) > 1", "max(step, 1) > min(me.rank, 2)"),
+    *("sum(v.size for v in me.scenario.workload.variables) > 9", "math.sqrt(4) > LIMIT", "(1 if step else 2) > 1"),
+    *(
+        "[w + 1 for w in range(4)][-1] > step",
+        "self.helper(step) > 1",
+        "me.rank is not None",
+        "-step < 0",
+        "step / 2 > 0.5",
+    ),
+]
+
+
+@pytest.mark.parametrize("said", INSIDE)
+def test_what_is_in_the_subset_is_as_in_the_event_world(as_python, written, said):
+    """A rank sleeps if it is so."""
+    body = f"""
+LIMIT = 1.5
+
+@dataclass(frozen=True)
+class Own(Protocol):
+    def worker(self, me):
+        for step in me.steps():
+            if {said}:
+                yield from me.sleep()
+            yield from me.compute()
+            yield from me.update()
+
+    def helper(self, step):
+        found = step
+        while found < 2:
+            found += 1
+        return found
+"""
+    about = {"stragglers": stragglers.read(LAW), "steps": 3, "warmup": 0}
+    assert_alike(as_python.Replications, Scenario(written(body), workload.read("mlp"), 2, **about))
+
+
 WRONG = {
     "a gradient is lost": ("me.compute()", "me.compute()"),
     "a sum is made twice": ("me.compute()", "allreduce(me)", "allreduce(me)"),
