@@ -37,16 +37,28 @@ class Template:
     def __init__(self, scenario: Scenario, code: Code, tables: Listed, room: int = 1):
         self.shape = shape = Shape(scenario, code, room)
         self.numbers = numbers.constants(shape) | numbers.counters(shape)
-        self.kept = loads.loads(shape) | loads.layers(shape) | loads.one_by_one(shape) | tables.arrays()
-        self.fresh = (
-            ranks.programs(shape) | ranks.steps(shape) | hosts.post(shape) | hosts.hosts(shape) | hosts.flows(shape)
+        kinds = (
+            loads.loads,
+            loads.layers,
+            loads.one_by_one,
+            ranks.programs,
+            ranks.steps,
+            hosts.post,
+            hosts.hosts,
+            hosts.flows,
         )
+        made = {name: array for kind in kinds for name, array in kind(shape).items()} | tables.arrays()
+        self._begun = {name: array for name, array in made.items() if array.view(np.uint8).any()}
+        self._empty = {name: (array.shape, array.dtype) for name, array in made.items() if name not in self._begun}
 
     def arrays(self, replication: int) -> dict[str, np.ndarray]:
         """The arrays of a run."""
         of, shape = self.shape.scenario, self.shape
         columns = of.rounds + 8 if not of.protocol.counts_updates else 3 * of.rounds + 60
-        found = {name: array.copy() for name, array in (self.kept | self.fresh).items()}
+        found = {
+            name: np.zeros(*of_zeros) for name, of_zeros in self._empty.items()
+        }  # of which the system gives pages as they are used
+        found |= {name: array.copy() for name, array in self._begun.items()}
         found |= drawn.draws(shape, replication, columns) | drawn.weights(shape, replication)
         return found | drawn.delays(shape, replication, columns) | drawn.threads(shape, replication, columns)
 

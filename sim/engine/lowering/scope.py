@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sim.engine.tables import Listed
-    from sim.job.scenario import Scenario
+    from sim.job.scenario import Groups, Scenario
 
 SHOWN = 90  # characters of what is not in the subset
 
@@ -32,6 +32,7 @@ class Scope:
         self.scenario, self.code, self.tables = scenario, Code(scenario.ranks), tables
         self.next = self.labels = 0
         self.ranks: list[int] = []  # of the role
+        self.groups: Groups  # workers that send together
         self.neighbours = self.aggregators = self.senders = NOTHING
         self.book_sets: dict[str, int] = {}  # that verbs keep
         self.breaks: list[str] = []  # where `break` of the loops around leads

@@ -138,7 +138,8 @@ class Statements(Functions):
         if not is_ours(protocol):
             own.SOURCES.update(own.sources(type(protocol)))
         roles: dict[tuple, list[int]] = {}
-        leads = set(self.scenario.groups(self.scenario.hosts).senders)
+        self.groups = self.scenario.groups(self.scenario.hosts)
+        leads = set(self.groups.senders)
         for rank in range(self.scenario.ranks):
             own_variables = rank if protocol.layerwise and rank < self.scenario.servers else -1
             roles.setdefault((role_of(self.scenario, rank), rank in leads, own_variables), []).append(rank)
@@ -152,7 +153,7 @@ class Statements(Functions):
     def _place(self, leads: bool) -> None:
         """Whose gradients these ranks add up and send, and to whom: the others of their hosts, where these are added up there."""
         of, code = self.scenario, self.code
-        groups = {rank: of.groups(of.hosts).of.get(rank, [rank]) for rank in self.ranks}
+        groups = {rank: self.groups.of.get(rank, [rank]) for rank in self.ranks}
         self.neighbours, self.aggregators = Value("items", []), Value("const", range(of.servers))
         if not leads and self.ranks[0] >= of.servers:
             self.aggregators = Value("reg", code.by_rank({rank: group[0] for rank, group in groups.items()}))
@@ -171,7 +172,7 @@ class Statements(Functions):
     def _list_senders(self) -> None:
         """The workers that send to servers."""
         of = self.scenario
-        found = of.groups(of.hosts).senders
+        found = self.groups.senders
         if len(found) == of.workers:
             self.senders = Value("const", range(of.servers, of.ranks))
         elif self.ranks[0] < of.servers:
