@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.engine.arrays import drawn, hosts, loads, numbers, ranks
+from sim.engine.arrays import constants, drawn, hosts, loads, ranks
 from sim.engine.arrays.drawn import DRAWN
 from sim.engine.arrays.shape import Shape
 from sim.engine.draws import draws_of
@@ -36,7 +36,7 @@ class Template:
 
     def __init__(self, scenario: Scenario, code: Code, tables: Listed, room: int = 1):
         self.shape = shape = Shape(scenario, code, room)
-        self.numbers = numbers.constants(shape) | numbers.counters(shape)
+        self.numbers = constants.constants(shape) | constants.counters(shape)
         kinds = (
             loads.loads,
             loads.layers,
