@@ -106,8 +106,7 @@ def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Qu
             timeline.write(given.horovod_timeline)
         for said, other in others.items():
             if time.monotonic() - began_s < within_s:
-                world = "event" if found.world == "event" else "auto"
-                free[said] = simulate(other, world, found.done.runs, within_s=shares.next_s(), done=advance)
+                free[said] = simulate(other, given.world, found.done.runs, within_s=shares.next_s(), done=advance)
         answers = asked.answers(
             found, lambda job: simulate(job, given.world, found.done.runs, within_s=shares.next_s(), done=advance)
         )

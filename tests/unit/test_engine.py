@@ -199,6 +199,25 @@ def test_replications_are_the_engines(as_python, monkeypatch, first):
     assert found.outcome.arrivals.missed == expected.outcome.arrivals.missed
 
 
+def test_the_engine_makes_the_jobs_that_are_compared_too(as_python, monkeypatch, capsys):
+    """`sim.run` says what stragglers cost, from a second job that may take as long."""
+    made = []
+
+    class Always(choose.Engine):
+        def suits(self, left_s: float, within_s: float) -> bool:
+            return True
+
+        def outcome(self, replications, number: int, within_s: float = np.inf):
+            made.append(number)
+            return super().outcome(replications, number, within_s)
+
+    monkeypatch.setattr(choose, "engine", Always())
+    said = "--protocol ps-async --workers 2 --workload toy_fc --steps 2 --warmup 0 --replications 1"
+    run.main([*said.split(), "--stragglers", "niagara*0.01"])
+    assert made == [0, 0]
+    assert "stragglers cost" in capsys.readouterr().out
+
+
 def test_the_event_world_goes_on_where_the_engine_fails(monkeypatch):
     """Whatever the reason."""
     scenario = one("one core each", ("ps-async",))
