@@ -82,6 +82,14 @@ FURTHER = {
     "ps-async-runs": Further(
         "ps-async, engine, on all cores", "protocols:ps_async_engine", 1_000, 20, runs=8, beside="ps-async"
     ),
+    "kbatch": Further("kbatch-async, event world", "protocols:kbatch", 100, 20),
+    "kbatch-engine": Further("kbatch-async, engine", "protocols:kbatch_engine", 100, 20, beside="kbatch"),
+    "hybrid": Further("hybrid, LM, event world", "protocols:hybrid", 16, 10),
+    "hybrid-engine": Further("hybrid, LM, engine", "protocols:hybrid_engine", 16, 10, beside="hybrid"),
+    "layers": Further("ps-layers, ResNet-50, event world", "protocols:layers", 16, 5),
+    "layers-engine": Further("ps-layers, ResNet-50, engine", "protocols:layers_engine", 16, 5, beside="layers"),
+    "gossip": Further("a text of one's own, event world", "protocols:gossip", 256, 10),
+    "gossip-engine": Further("a text of one's own, engine", "protocols:gossip_engine", 256, 10, beside="gossip"),
     "amb": Further("amb with sleeps, vector world", "protocols:amb", 1_000, 100, runs=20),
     "amb-100000": Further("amb with sleeps, vector world", "protocols:amb", 100_000, 1_000),
 }

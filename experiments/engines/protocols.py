@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from experiments.engines.job import Job
 from experiments.engines.ours import by_engine
 from sim import protocols, stragglers
+from sim.collectives.base import swap
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform import cluster
+from sim.protocols.base import Protocol
 from sim.simulation import simulate
 
 SLEEPS, V100 = "niagara*0.01", "p3.16xlarge*8"
@@ -64,6 +68,62 @@ def v100_engine(job: Job) -> list[float]:
     return _simulated(job, "allreduce", [], "resnet50", ENGINE, job.runs, on=V100)
 
 
+def kbatch(job: Job) -> list[float]:
+    """Seconds of each step of a master that updates with the next few gradients, while nobody waits."""
+    return _simulated(job, "kbatch-async", [], "mnist", "event", sleeps=SLEEPS)
+
+
+def kbatch_engine(job: Job) -> list[float]:
+    """The job of `kbatch`, by the engine."""
+    return _simulated(job, "kbatch-async", [], "mnist", ENGINE, job.runs, SLEEPS)
+
+
+def hybrid(job: Job) -> list[float]:
+    """Seconds of each step of servers of sparse variables beside an allreduce of dense ones."""
+    return _simulated(job, "hybrid", [], "lm1b", "event")
+
+
+def hybrid_engine(job: Job) -> list[float]:
+    """The job of `hybrid`, by the engine."""
+    return _simulated(job, "hybrid", [], "lm1b", ENGINE, job.runs)
+
+
+def layers(job: Job) -> list[float]:
+    """Seconds of each step of servers whose variables travel one by one."""
+    return _simulated(job, "ps-layers", [], "resnet50", "event")
+
+
+def layers_engine(job: Job) -> list[float]:
+    """The job of `layers`, by the engine."""
+    return _simulated(job, "ps-layers", [], "resnet50", ENGINE, job.runs)
+
+
+@dataclass(frozen=True)
+class Gossip(Protocol):
+    """D-PSGD on a ring (Lian et al., 2017): each worker swaps its gradient with its two neighbours. A text of one's own."""
+
+    def worker(self, me):
+        """What each of them does."""
+        whole, count = slice(0, me.scenario.summed_items), len(me.workers)
+        for _ in me.steps():
+            yield from me.sleep()
+            yield from me.compute()
+            right, left = (me.rank + 1) % count, (me.rank - 1) % count
+            yield from me.exchange(swap(left if me.rank % 2 else right, whole, whole, True))
+            yield from me.exchange(swap(right if me.rank % 2 else left, whole, whole, True))
+            yield from me.update()
+
+
+def gossip(job: Job) -> list[float]:
+    """Seconds of each step of a text of one's own."""
+    return _simulated(job, Gossip(), [], "mnist", "event", sleeps=SLEEPS)
+
+
+def gossip_engine(job: Job) -> list[float]:
+    """The job of `gossip`, by the engine."""
+    return _simulated(job, Gossip(), [], "mnist", ENGINE, job.runs, SLEEPS)
+
+
 def amb(job: Job) -> list[float]:
     """Seconds of each step of anytime minibatch whose workers sleep at random, in the vector world."""
     return _simulated(job, "amb", [], "mnist", "vector", job.runs, SLEEPS)
@@ -71,7 +131,7 @@ def amb(job: Job) -> list[float]:
 
 def _simulated(
     job: Job,
-    protocol: str,
+    protocol: str | Protocol,
     settings: list[str],
     model: str,
     world: str,
@@ -82,7 +142,8 @@ def _simulated(
     about: dict = {"workers": job.workers, "steps": job.steps, "warmup": 0, "seed": job.seed}
     about |= {"stragglers": stragglers.read(sleeps), "stragglers_name": sleeps}
     about |= {"cluster": cluster.read(on)} if on else {}
-    scenario = Scenario(protocols.make(protocol, settings), workload.read(model), **about)
+    made = protocols.make(protocol, settings) if isinstance(protocol, str) else protocol
+    scenario = Scenario(made, workload.read(model), **about)
     if world == ENGINE:
         return by_engine(scenario, replications)
     return simulate(scenario, world, replications).outcome.step_s.ravel().tolist()

@@ -11,8 +11,8 @@ from sim.engine.kernel.ports import taken_s
 
 @in_place
 def note_wait(S, rank, from_s, to_s):
-    """Note a wait, where waits are kept."""
-    if S.wait_count > 0 and to_s > from_s:
+    """Note a wait: it is added up if it lies before what is to come, and else kept until it does."""
+    if S.wait_count > 0 and to_s > from_s and not add_up(S, rank, from_s, to_s):
         if S.waits == S.wait_count:
             add_up_waits(S)
         wait = state.wait(S, S.waits)
@@ -21,20 +21,32 @@ def note_wait(S, rank, from_s, to_s):
 
 
 @compiled
+def add_up(S, r, from_s, to_s):
+    """Add a wait to what its rank waited between the end of the warm-up and the last update, if it is known to lie before that or in it.
+
+    An update that is to come ends no sooner than now, and than rank 0 has come.
+    """
+    last_s, is_over = math.inf, S.ends + 1 >= S.step_end_count
+    if is_over:
+        last_s = state.step_end(S, S.ends - 1).at_s
+    elif to_s > max(S.now_s, state.strand(S, 0).clock_s):
+        return False
+    rank = state.rank(S, r)
+    rank.waited_s += max(0.0, min(to_s, last_s) - max(from_s, warm_from_s(S, S.warm_ends)))
+    rank.early_s += max(0.0, min(to_s, last_s) - max(from_s, warm_from_s(S, S.least_ends)))
+    return True
+
+
+@compiled
 def add_up_waits(S):
-    """Waits that were over when the last step ended are added up, from the end of the warm-up on; others are kept."""
-    last_s, kept = state.step_end(S, S.ends - 1).at_s if S.ends > 0 else 0.0, 0
-    warm_s, early_s = warm_from_s(S, S.warm_ends), warm_from_s(S, S.least_ends)
+    """The same for waits that were kept."""
+    kept = 0
     for i in range(S.waits):
         wait = state.wait(S, i)
-        if wait.to_s > last_s:
+        if not add_up(S, wait.rank, wait.from_s, wait.to_s):
             other = state.wait(S, kept)
             other.rank, other.from_s, other.to_s = wait.rank, wait.from_s, wait.to_s
             kept += 1
-        else:
-            rank = state.rank(S, wait.rank)
-            rank.waited_s += max(0.0, wait.to_s - max(wait.from_s, warm_s))
-            rank.early_s += max(0.0, wait.to_s - max(wait.from_s, early_s))
     if kept == S.wait_count:
         S.short, kept = 1, 0
     S.waits = kept
