@@ -241,17 +241,22 @@ def _further(scenario: Scenario, numbers: range, replications: Replications | No
 
 
 def _for_the_first(scenario: Scenario, asked: _Asked) -> Replications | None:
-    """The engine's replications, where the event world would take much longer for the first of them.
+    """The engine's replications, where the event world would take much longer for the first of them. Traces are the event world's.
 
-    Traces are the event world's, and it names the mistakes of a user's own text.
+    Raises:
+        RunFailed: a user's own text makes a mistake in its first steps, which the event world names.
     """
+    from sim import event
     from sim.engine.choose import engine
     from sim.protocols import is_ours
 
-    if asked.want_trace or asked.timeline or not is_ours(scenario.protocol):
+    if asked.want_trace or asked.timeline:
         return None
     once_s, step_s = needs.once_and_step_s(scenario, "event", 1)
-    return engine.replications(scenario) if engine.suits(once_s + scenario.rounds * step_s, 0.0) else None
+    found = engine.replications(scenario) if engine.suits(once_s + scenario.rounds * step_s, 0.0) else None
+    if found is not None and not is_ours(scenario.protocol):
+        event.run(scenario, asked.first, within_s=0.0, want_trace=False)
+    return found
 
 
 def _by_engine(replications: Replications | None, number: int, within_s: float = math.inf) -> Outcome | None:

@@ -1,6 +1,6 @@
 """When the engine simulates: where it saves more than loading it, or compiling it, takes.
 
-Compiling never stands before a first answer. Traces are the event world's, and so is the first replication of a user's own text, whose
+Compiling never stands before a first answer. Traces are the event world's, and so are the first steps of a user's own text, whose
 mistakes it names.
 """
 

@@ -281,6 +281,9 @@ class Own(Protocol):
 
 
 WRONG = {
+    "no rank": ("me.exchange(swap(me.rank + 7, slice(0, 9), slice(0, 9)))",),
+    "itself": ("me.exchange(swap(me.rank - 1, slice(0, 9), slice(0, 9)))",),
+    "no part": ("me.compute(Partition(me.rank + 4, 4))",),
     "a gradient is lost": ("me.compute()", "me.compute()"),
     "a sum is made twice": ("me.compute()", "allreduce(me)", "allreduce(me)"),
     "nothing to update": ("me.update()",),

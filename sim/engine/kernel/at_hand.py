@@ -13,6 +13,8 @@ NOTHING, GRADIENT, SUM = range(3)
 @compiled
 def may_compute(S, rank, s, r, line):
     """A gradient, or a part of one, is about to be computed: whether none is lost."""
+    if line.op == ops.PART and not 0 <= read(S, s, r, line.a) < line.b:
+        return False
     goes_on = line.op == ops.PART and read(S, s, r, line.a) > 0.0
     if rank.hand != (GRADIENT if goes_on else NOTHING):
         return False

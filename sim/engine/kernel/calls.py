@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from sim.engine.kernel import layout, ops, state
 from sim.engine.kernel.compiling import compiled, in_place
-from sim.engine.kernel.layout import AWAITS, CONTENDED, NEXT, SPENDS, WAITS
+from sim.engine.kernel.layout import AWAITS, CONTENDED, ENDS, NEXT, SPENDS, WAITS, WRONG
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import ADDED, ALL_AHEAD, ALL_LEFT, CALLS_PORT, CHOOSES, DEPARTS, OVER, RECEIVES
 from sim.engine.kernel.post import NONE, end_departure, go_on_later
 from sim.engine.kernel.ring import play_ring
 from sim.engine.kernel.work import seconds_of, spend
 
-ITEM_BYTES = 4.0
+ITEM_BYTES, NOBODY = 4.0, -2  # of an exchange of a text
 
 
 @compiled
@@ -90,15 +90,23 @@ def begin_call(S, strand, rank, s, r, line):
     return SPENDS if spend(S, strand, rank, seconds, CHOOSES) == SPENDS else CHOOSES
 
 
+@in_place
+def is_peer(S, other, r):
+    """Whether that is another rank, or none."""
+    return other == NOBODY or (0 <= other < S.ranks and other != r)
+
+
 @compiled
 def begin_swap(S, strand, s, r, line):
     """One exchange of a text: with whom, how large, and whether what comes is added."""
     strand.to, strand.what = int(read(S, s, r, line.a)), int(read(S, s, r, line.b))
+    if not (is_peer(S, strand.to, r) and is_peer(S, strand.what, r)):
+        return ENDS + WRONG
     strand.bytes, strand.count, strand.adds, strand.ahead = line.c, 1, line.d, 0
     strand.version, strand.table, strand.row = int(state.rank(S, r).version), 0, 0
     if strand.to >= 0:
         return CALLS_PORT
-    strand.departure, strand.departed_s = NONE, -1.0
+    strand.to, strand.departure, strand.departed_s = NONE, NONE, -1.0
     return RECEIVES
 
 

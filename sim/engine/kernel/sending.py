@@ -50,8 +50,10 @@ def receiver(S, strand, s, r, line):
 def choose_receiver(S, strand, s, r, line):
     """The next message of SEND: to whom, how large, and of which version."""
     to, what = receiver(S, strand, s, r, line), line.a
-    if to < 0:
+    if to == NONE and not (line.b == ops.ONE and strand.turn == 0):
         return ALL_SENT
+    if S.own and not (0 <= to < S.ranks and to != r):
+        return ENDS + WRONG
     if what == ops.NOTE and line.g == 0 and r >= S.first and to < S.first:
         what = ops.REQUEST  # a note to a server asks for parameters
     if what == ops.GRADIENT and S.in_parts and state.rank(S, r).minibatches > 1:

@@ -8,6 +8,7 @@ import math
 from sim import collectives
 from sim.collectives.base import DENSE, Exchange
 from sim.engine.kernel import layout, ops
+from sim.engine.kernel.calls import NOBODY
 from sim.engine.lowering.expressions import Expressions
 from sim.engine.lowering.program import y
 from sim.engine.lowering.values import NOTHING, Value
@@ -77,7 +78,7 @@ class Verbs(Expressions):
         if exchange.kind != "exchange" or exchange.at[0].ahead or exchange.at[0].kind != DENSE:
             self.fail(node)
         of, *peers = exchange.at
-        to, source = (self.code.constant(-1) if one.at is None else self.scalar(one, node) for one in peers)
+        to, source = (self.code.constant(NOBODY) if one.at is None else self.scalar(one, node) for one in peers)
         brings = of.taken.stop == self.scenario.summed_items + 1 and of.taken.start < of.taken.stop
         self.code.emit(ops.SWAP, to, source, of.sent_bytes, int(of.adds), int(brings))
 
