@@ -233,6 +233,27 @@ class Own(Protocol):
         as_python.Replications(scenario)
 
 
+def test_a_name_of_a_function_around_the_text_is_outside(as_python, written):
+    """Though the module has one of that name, which is another."""
+    body = """
+K = 1
+
+def made(K):
+    @dataclass(frozen=True)
+    class Own(Protocol):
+        def worker(self, me):
+            for _ in me.steps():
+                for _ in range(K):
+                    yield from me.compute()
+                    yield from me.update()
+    return Own
+
+Own = made(1)
+"""
+    with pytest.raises(sys.modules["sim.engine.lowering.values"].NotLowered, match="around the text: K"):
+        as_python.Replications(Scenario(written(body), workload.read("mlp"), 2, steps=2, warmup=0))
+
+
 INSIDE = [
     *(
         "step % 3 == 1",

@@ -94,6 +94,8 @@ class Expressions(Assigning):
     def _of_Name(self, node: ast.Name) -> Value:
         if node.id in self.frame.names:
             return self.frame.names[node.id]
+        if node.id in self.frame.function.__code__.co_freevars:
+            self.fail(node, "a name of a function around the text")
         scope = self.frame.function.__globals__
         return Value("const", scope[node.id] if node.id in scope else getattr(builtins, node.id))
 
