@@ -92,7 +92,9 @@ def test_the_link_within_a_host(as_python, name):
     assert_it_matters(as_python, without, replace(without, cluster=without.cluster.model_copy(update={"local": link})))
 
 
-@pytest.mark.parametrize("name", CHANGED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[pytest.mark.slow] * (one in ("oversleep_s", "poll_s"))) for one in CHANGED]
+)
 def test_the_cluster(as_python, name):
     said, on, update = CHANGED[name]
     without = replace(job(said), workers=5, cluster=CLUSTERS[on] if isinstance(on, str) else Cluster(hosts=on))
