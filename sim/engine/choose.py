@@ -1,7 +1,6 @@
 """When the engine simulates: where it saves more than loading it, or compiling it, takes.
 
-Compiling never stands before a first answer. Traces are the event world's, and so are the first steps of a user's own text, whose
-mistakes it names.
+Compiling never stands before a first answer. Traces and users' own texts are the event world's.
 """
 
 from __future__ import annotations
@@ -59,12 +58,14 @@ class Engine:
     def replications(self, scenario: Scenario) -> Replications | None:
         """Replications of a scenario; None if it has something that the engine does not have.
 
-        None too if workers are alike, of whom the event world makes arrays: it takes a fifth of the time for 10,000 of them.
+        None too if workers are alike, of whom the event world makes arrays: it takes a fifth of the time for 10,000 of them. And of users' own
+        texts: some constructs of Python are lowered to something else (docs/limits.md).
         """
         from sim.event.alike import suits
+        from sim.protocols import is_ours
 
         self.refused = ""
-        return None if suits(scenario) else self._built(scenario)
+        return self._built(scenario) if is_ours(scenario.protocol) and not suits(scenario) else None
 
     def _built(self, scenario: Scenario) -> Replications | None:
         from sim.engine.lowering.values import NotLowered

@@ -18,6 +18,7 @@ from test_all_ranks import TEXTS, LastIdle, job
 
 from sim import event, stragglers
 from sim.base.errors import RunFailed
+from sim.engine import choose
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform.cluster import Cluster, Host
@@ -198,6 +199,11 @@ def written(tmp_path, monkeypatch):
         return importlib.import_module(name).Own()
 
     return write
+
+
+def test_nothing_simulates_a_users_text_by_the_engine_yet():
+    """Its lowering takes some Python for something else."""
+    assert choose.Engine().replications(job(Rounds(), 3, LAW)) is None
 
 
 OUTSIDE = {
