@@ -112,6 +112,23 @@ def test_induced_delays_are_as_in_the_event_world(as_python, monkeypatch, cluste
     assert_alike(as_python.Replications, one(cluster, tuple(said.split())), 1)
 
 
+@pytest.mark.parametrize("said", [("ps-async",), ("allreduce", "algorithm=tree")], ids=" ".join)
+def test_a_run_that_pauses_goes_on_where_it_was(as_python, monkeypatch, said):
+    monkeypatch.setattr(sys.modules["sim.engine.job"], "EVENTS", 3)
+    assert_alike(as_python.Replications, one("two cores", said))
+
+
+def test_a_run_ends_when_time_is_over(as_python, monkeypatch):
+    """With the first steps of the whole run."""
+    scenario = replace(one("two cores", ("allreduce",)), steps=6)
+    whole = as_python.Replications(scenario).outcome(0)
+    monkeypatch.setattr(sys.modules["sim.engine.job"], "EVENTS", 3)
+    cut = choose.Engine().outcome(as_python.Replications(scenario), 0, 0.0)
+    steps = cut.step_s.shape[1]
+    assert 0 < steps < 6
+    np.testing.assert_array_equal(cut.step_s, whole.step_s[:, :steps])
+
+
 def test_further_numbers_are_drawn_where_they_do_not_suffice(as_python, monkeypatch):
     """Also room for messages and waits: the run is begun anew with more."""
     monkeypatch.setattr(sys.modules["sim.engine.arrays.shape"], "LEAST", 8)
