@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.engine.arrays import constants, drawn, hosts, loads, ranks
+from sim.engine.arrays import constants, drawn, hosts, hub, loads, ranks
 from sim.engine.arrays.drawn import DRAWN
-from sim.engine.arrays.shape import Shape
+from sim.engine.arrays.shape import Empty, Shape
 from sim.engine.draws import draws_of
 from sim.engine.kernel import loop
 from sim.engine.kernel.layout import DRAWS, PIECES
@@ -36,6 +36,7 @@ class Template:
 
     def __init__(self, scenario: Scenario, code: Code, tables: Listed, room: int = 1):
         self.shape = shape = Shape(scenario, code, room)
+        shape.hub = hub.is_hub(shape)
         self.numbers = constants.constants(shape) | constants.counters(shape)
         kinds = (
             loads.loads,
@@ -46,18 +47,19 @@ class Template:
             hosts.post,
             hosts.hosts,
             hosts.flows,
+            hub.times,
         )
-        made = {name: array for kind in kinds for name, array in kind(shape).items()} | tables.arrays()
-        self._begun = {name: array for name, array in made.items() if array.view(np.uint8).any()}
-        self._empty = {name: (array.shape, array.dtype) for name, array in made.items() if name not in self._begun}
+        made: dict[str, np.ndarray | Empty] = {**tables.arrays()}
+        for kind in kinds:
+            made |= kind(shape)
+        self._empty = {name: array for name, array in made.items() if isinstance(array, Empty)}
+        self._begun = {name: array for name, array in made.items() if not isinstance(array, Empty)}
 
     def arrays(self, replication: int) -> dict[str, np.ndarray]:
         """The arrays of a run."""
         of, shape = self.shape.scenario, self.shape
         columns = of.rounds + 8 if not of.protocol.counts_updates else 3 * of.rounds + 60
-        found = {
-            name: np.zeros(*of_zeros) for name, of_zeros in self._empty.items()
-        }  # of which the system gives pages as they are used
+        found = {name: np.zeros(*empty) for name, empty in self._empty.items()}
         found |= {name: array.copy() for name, array in self._begun.items()}
         found |= drawn.draws(shape, replication, columns) | drawn.weights(shape, replication)
         return found | drawn.delays(shape, replication, columns) | drawn.threads(shape, replication, columns)

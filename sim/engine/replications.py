@@ -6,13 +6,15 @@ import math
 from typing import TYPE_CHECKING
 
 from sim.engine.job import MAKING, Job, Template
-from sim.engine.kernel.layout import FINISHED, PAUSE, SPACE
+from sim.engine.kernel.layout import FINISHED, PAUSE, REGISTERS, SPACE
 from sim.engine.lowering.statements import Statements
+from sim.engine.lowering.values import NotLowered, TooFewRegisters
 from sim.engine.tables import Listed, NotBuilt
 from sim.worlds.time_budget import Patience
 
 if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
+    from sim.engine.lowering.program import Code
     from sim.job.scenario import Scenario
 
 MOST_ROOM = 256  # times as much as a run is given at first
@@ -34,6 +36,21 @@ def check(scenario: Scenario) -> None:
         raise NotBuilt(reason)
 
 
+def lowered(scenario: Scenario) -> tuple[Code, Listed]:
+    """The programs of a scenario's ranks, which have as few registers as suffice, and the collectives that they call.
+
+    Raises:
+        NotLowered: a text has something that the engine does not have.
+    """
+    for registers in REGISTERS:
+        try:
+            tables = Listed(scenario)
+            return Statements(scenario, tables, registers).programs(), tables
+        except TooFewRegisters:
+            continue
+    raise NotLowered("too many registers")
+
+
 class Replications:
     """The programs of a scenario, and what they come to in each replication.
 
@@ -43,8 +60,8 @@ class Replications:
 
     def __init__(self, scenario: Scenario):
         check(scenario)
-        self._scenario, self._tables = scenario, Listed(scenario)
-        self._code = Statements(scenario, self._tables).programs()
+        self._scenario = scenario
+        self._code, self._tables = lowered(scenario)
         self._template, self.bytes = self._made(1), 1
 
     def outcome(self, number: int, within_s: float = math.inf) -> Outcome | None:

@@ -283,15 +283,15 @@ class Scenario:
         """
         if self.threaded or self.cluster.shared_cores or self.cluster.poll_s or self.gpus_shared:
             return False
-        ranks, parts = Counter(self.hosts), Counter[int]()
+        ranks, parts, overlaps = Counter(self.hosts), Counter[int](), self.protocol.overlaps
         if self.traffic.in_parts:
-            if self.protocol.overlaps and not self.apart:
+            if overlaps and not self.apart:
                 return False
             for rank, index in enumerate(self.hosts):
                 parts[index] += self.traffic.parts(rank)
         for index, several in ranks.items():
             host = self.machines[index]
-            threads = several * (2 if self.protocol.overlaps and not host.gpus else 1)
+            threads = several * (2 if overlaps and not host.gpus else 1)
             if several > 1 or host.cores > 1:
                 threads = max(threads, parts[index])
             if threads > host.cores or (threads > 1 and (host.contention or host.contention_error)):

@@ -176,7 +176,7 @@ def test_a_text_outside_the_subset_is_refused_with_what_it_says(as_python):
     scenario = Scenario(Own(), workload.read("mlp"), 2)
     object.__setattr__(scenario, "protocol", Tries())
     with pytest.raises(values.NotLowered, match="not in the subset: try"):
-        lowering.Statements(scenario, tables.Listed(scenario)).programs()
+        lowering.Statements(scenario, tables.Listed(scenario), 256).programs()
 
 
 def test_it_is_used_where_it_saves_more_than_loading_it(monkeypatch):

@@ -21,7 +21,7 @@ def constants(job: Shape) -> dict[str, float]:
     link, local, cluster = of.network, of.local, of.cluster
     amounts, costs, slow = Amounts(of), of.costs, not plain.queues(of)
     integers = {
-        "mode": job.mode, "variables": job.variables, "ranks": of.ranks, "first": of.servers, "polls": cluster.poll_s > 0,
+        "hub": job.hub, "mode": job.mode, "variables": job.variables, "ranks": of.ranks, "first": of.servers, "polls": cluster.poll_s > 0,
         "cores_suffice": of.cores_suffice and not local.wakes, "in_library": of.protocol.in_library,
         "sleeps": not of.protocol.in_library, "counts_updates": of.protocol.counts_updates,
         "stores": link.store_and_forward, "divides": job.contended or slow, "quick": not job.contended and not amounts.rests,
@@ -60,8 +60,6 @@ def counters(job: Shape) -> dict[str, float]:
     flows = job.most if job.scenario.network.fair else 1
     return {
         "alive": ranks,
-        "free_messages": job.most,
-        "free_departures": job.most,
         "free_flows": flows,
         "delays_left": job.delayed,
         "backgrounds_left": job.backgrounds,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.engine.arrays.shape import INTEGERS, NOBODY
+from sim.engine.arrays.shape import INTEGERS, NOBODY, Empty
 from sim.engine.kernel import layout
 from sim.engine.kernel.cores import TICK_S
 from sim.engine.kernel.layout import GO
@@ -17,23 +17,24 @@ if TYPE_CHECKING:
 TIES = 256  # events that come together
 
 
-def post(job: Shape) -> dict[str, np.ndarray]:
+def post(job: Shape) -> dict[str, np.ndarray | Empty]:
     """Messages, and events of ranks that begin."""
     most, ranks = job.most, job.scenario.ranks
-    events = np.zeros(2 * most, layout.EVENT)
+    events: np.ndarray | Empty = Empty(2 * most, layout.EVENT)
     if job.contended:
+        events = np.zeros(2 * most, layout.EVENT)
         events["kind"], events["a"][:ranks], events["key"][:ranks] = GO, np.arange(ranks), np.arange(1, ranks + 1)
     return {
         "event": events,
-        "tie": np.zeros(TIES, layout.EVENT),
-        "message": np.zeros(most, layout.MESSAGE),
-        "free_message": np.arange(most),
-        "departure": np.zeros(most, layout.DEPARTURE),
-        "free_departure": np.arange(most),
+        "tie": Empty(TIES, layout.EVENT),
+        "message": Empty(most, layout.MESSAGE),
+        "free_message": Empty(most, INTEGERS),
+        "departure": Empty(most, layout.DEPARTURE),
+        "free_departure": Empty(most, INTEGERS),
     }
 
 
-def hosts(job: Shape) -> dict[str, np.ndarray]:
+def hosts(job: Shape) -> dict[str, np.ndarray | Empty]:
     """Ports and cores."""
     of, shared, found, at = job.scenario, job.scenario.cluster.shared_cores, [], 0
     turn_s = THREADS_TURN_S if of.threaded else TICK_S
@@ -44,38 +45,38 @@ def hosts(job: Shape) -> dict[str, np.ndarray]:
     cores = np.zeros(max(at, 1), layout.CORE)
     cores["group"] = np.repeat(np.arange(len(groups)), groups["cores"])
     return {
-        "port": np.zeros(max(of.hosts) + 1, layout.PORT),
-        "window": np.zeros(of.ranks**2 if of.network.tcp else 1, layout.WINDOW),
+        "port": Empty(max(of.hosts) + 1, layout.PORT),
+        "window": Empty(of.ranks**2 if of.network.tcp else 1, layout.WINDOW),
         "group": groups,
         "core": cores,
-        "task": np.zeros((len(cores), job.tasks if job.contended else 1), layout.TASK),
+        "task": Empty((len(cores), job.tasks if job.contended else 1), layout.TASK),
         **gpus(job),
     }
 
 
-def gpus(job: Shape) -> dict[str, np.ndarray]:
+def gpus(job: Shape) -> dict[str, np.ndarray | Empty]:
     """GPUs that ranks share."""
     of = job.scenario
     places = job.shared_gpus
     gpus = np.zeros(max(1, len(places)), layout.GPU)
     for at, place in enumerate(places):
         gpus["speed"][at], gpus["switching"][at] = of.machines[place.host].speed, of.machines[place.host].switching
-    return {"gpu": gpus, "gpu_work": np.zeros((len(gpus), of.ranks if places else 1), layout.GPU_WORK)}
+    return {"gpu": gpus, "gpu_work": Empty((len(gpus), of.ranks if places else 1), layout.GPU_WORK)}
 
 
-def flows(job: Shape) -> dict[str, np.ndarray]:
+def flows(job: Shape) -> dict[str, np.ndarray | Empty]:
     """What messages need that share ports."""
     of, link, ranks = job.scenario, job.scenario.network, job.scenario.ranks
-    buckets = np.zeros(2 * (max(of.hosts) + 1), layout.BUCKET)
+    buckets = np.zeros(2 * (max(of.hosts) + 1) if link.fair else 1, layout.BUCKET)
     buckets["rate"], buckets["queue"] = link.bandwidth_bytes_per_s, link.queue_bytes
     buckets["depth"] = buckets["level"] = link.burst_bytes
     most, peers = (job.most, (ranks, ranks)) if link.fair else (1, (1, 1))
     return {
-        "flow": np.zeros(most, layout.FLOW),
+        "flow": Empty(most, layout.FLOW),
         "free_flow": np.arange(most),
-        "active": np.zeros(most, INTEGERS),
+        "active": Empty(most, INTEGERS),
         "bucket": buckets,
-        "callback": np.zeros(2 * most, layout.CALLBACK),
+        "callback": Empty(2 * most, layout.CALLBACK),
         "stream": np.full(peers, NOBODY, INTEGERS),
         "announced": np.full(peers, NOBODY, INTEGERS),
     }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.engine.arrays.shape import INTEGERS
+from sim.engine.arrays.shape import INTEGERS, Empty
 from sim.engine.kernel import layout, ops
 from sim.event.ranks.amounts import Amounts
 from sim.model.sparse_rows import HEADER_BYTES
@@ -60,15 +60,15 @@ def sides(job: Shape) -> dict[str, np.ndarray]:
     return {"sides": found, "side_s": np.array(seconds)}
 
 
-def one_by_one(job: Shape) -> dict[str, np.ndarray]:
+def one_by_one(job: Shape) -> dict[str, np.ndarray | Empty]:
     """Variables that travel one by one."""
     of, amounts = job.scenario, Amounts(job.scenario)
     ranks, variables = (of.ranks, len(amounts.variables)) if of.protocol.layerwise else (1, 1)
     return {
         "variable_bytes": np.array(amounts.variable_bytes if of.protocol.layerwise else [0.0], float),
         "server_of": np.array(amounts.server_of if of.protocol.layerwise else [0], INTEGERS),
-        "at_hand": np.zeros((ranks, variables), INTEGERS),
-        "added": np.zeros((ranks, variables), INTEGERS),
+        "at_hand": Empty((ranks, variables), INTEGERS),
+        "added": Empty((ranks, variables), INTEGERS),
     }
 
 
@@ -78,7 +78,7 @@ def sum_s(job: Shape, load: Load) -> float:
     return (costs.reduce_rows if load.rows and costs.reduce_rows else costs.reduce)(load.gradient_bytes)
 
 
-def layers(job: Shape) -> dict[str, np.ndarray]:
+def layers(job: Shape) -> dict[str, np.ndarray | Empty]:
     """Which gradients are ready when, where they are computed layer by layer."""
     of, count = job.scenario, job.variables
     bounds = np.cumsum([0, *(variable.size for variable in of.summed)], dtype=INTEGERS)
@@ -92,8 +92,8 @@ def layers(job: Shape) -> dict[str, np.ndarray]:
         "variable_bound": bounds,
         "backward": backward,
         "part": parts,
-        "ready": np.zeros((of.ranks, count)),
-        "gradient": np.zeros(count * (of.rounds + 2), layout.GRADIENT),
+        "ready": Empty((of.ranks, count), float),
+        "gradient": Empty(count * (of.rounds + 2), layout.GRADIENT),
     }
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.engine.arrays.shape import INTEGERS, NOBODY
+from sim.engine.arrays.shape import INTEGERS, NOBODY, Empty
 from sim.engine.kernel import layout
 from sim.event.ranks.amounts import Amounts
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 MOST_MISSED = 2**20  # updates that a gradient has missed
 
 
-def programs(job: Shape) -> dict[str, np.ndarray]:
+def programs(job: Shape) -> dict[str, np.ndarray | Empty]:
     """What runs the programs."""
-    of, code, strands = job.scenario, job.code, 2 * job.scenario.ranks
+    of, code, strands = job.scenario, job.code, job.strands
     sets, lists = code.sets or [(0, 0, 0)], code.lists or [(0, 0)]
     return {
         "instruction": code.program(),
         "strand": _strands(job),
         "rank": _ranks(job),
         "todo": _todo(job),
-        "register": np.concatenate([code.registers] * 2).astype(float),
+        "register": code.registers(strands),
         "rank_set": np.array(sets, layout.RANK_SET),
-        "bit": np.zeros(max(1, int(code.set_room.sum())), INTEGERS),
-        "member": np.zeros((strands, len(sets)), INTEGERS),
+        "bit": Empty(max(1, int(code.set_room.sum())), INTEGERS),
+        "member": Empty((strands, len(sets)), INTEGERS),
         "number_list": np.array(lists, layout.NUMBER_LIST),
-        "item": np.zeros(max(1, int(code.list_room.sum()))),
-        "length": np.zeros((strands, len(lists)), INTEGERS),
+        "item": Empty(max(1, int(code.list_room.sum())), float),
+        "length": Empty((strands, len(lists)), INTEGERS),
         "turn": _turns(job),
         "inbox": np.full(6 * of.ranks, NOBODY, INTEGERS).view(layout.INBOX),
     }
@@ -40,8 +40,9 @@ def programs(job: Shape) -> dict[str, np.ndarray]:
 
 def _strands(job: Shape) -> np.ndarray:
     ranks, code = job.scenario.ranks, job.code
-    found = np.zeros(2 * ranks, layout.STRAND)
-    found["rank"], found["number"] = np.tile(np.arange(ranks), 2), np.arange(2 * ranks)
+    found = np.zeros(job.strands, layout.STRAND)
+    found["number"] = np.arange(job.strands)
+    found["rank"] = found["number"] % ranks
     found["cycle_s"], found["previous"], found["waits_for"] = -math.inf, NOBODY, NOBODY
     found["pc"][:ranks] = code.starts
     found["set_at"][:ranks], found["list_at"][:ranks] = code.set_starts, code.list_starts
@@ -96,14 +97,14 @@ def _todo(job: Shape) -> np.ndarray:
     return found
 
 
-def steps(job: Shape) -> dict[str, np.ndarray]:
+def steps(job: Shape) -> dict[str, np.ndarray | Empty]:
     """What is noted of steps and waits."""
     of = job.scenario
     ranks, rounds = (of.ranks, of.rounds) if of.by_all_ranks else (1, 1)
     return {
-        "step_end": np.zeros(of.updates + 1, layout.STEP_END),
-        "missed": np.zeros(min(of.updates + 2, MOST_MISSED) if job.meters else 1, INTEGERS),
-        "wait": np.zeros(job.most, layout.WAIT),
-        "round": np.zeros(rounds, layout.ROUND),
-        "own_end": np.zeros((ranks, rounds)),
+        "step_end": Empty(of.updates + 1, layout.STEP_END),
+        "missed": Empty(min(of.updates + 2, MOST_MISSED) if job.meters else 1, INTEGERS),
+        "wait": Empty(job.most, layout.WAIT),
+        "round": Empty(rounds, layout.ROUND),
+        "own_end": Empty((ranks, rounds), float),
     }

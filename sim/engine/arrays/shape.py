@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,13 @@ NOBODY = -1
 INTEGERS = np.int64
 
 
+class Empty(NamedTuple):
+    """An array of zeros, of which the system gives pages as they are used."""
+
+    shape: int | tuple[int, ...]
+    dtype: Any
+
+
 class Shape:
     """What of a scenario, and of its programs, says how large arrays are.
 
@@ -32,8 +39,10 @@ class Shape:
         self.room, self.most = room, room * (EACH * scenario.ranks + LEAST)
         self.contended = not plain.by_arithmetic(scenario)
         self.mode = CONTENDED if self.contended else FREE if scenario.apart else SHARED
+        self.strands = (2 if "FORK" in code.uses else 1) * scenario.ranks
         self.layered = "NEGO" in code.uses
         self.variables = max(1, len(scenario.summed)) if self.layered else 1
+        self.hub = False  # sim.engine.arrays.hub
         self.meters = bool(scenario.protocol.counts_updates and scenario.served)
 
     @property

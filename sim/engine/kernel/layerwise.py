@@ -8,7 +8,7 @@ from sim.engine.kernel.flows import control, stream
 from sim.engine.kernel.heap import schedule
 from sim.engine.kernel.layout import COMPUTES, GO, LOCAL, NEXT, ROUND_OFF_S, SHELVED, WAITS
 from sim.engine.kernel.memory import read
-from sim.engine.kernel.post import NONE, free_message
+from sim.engine.kernel.post import NONE, free_message, has_room, new_number
 from sim.engine.kernel.receiving import ask_for, local_s
 from sim.engine.kernel.records import note_wait
 from sim.engine.kernel.sending import hand_over, leave_by_event, next_weight
@@ -115,12 +115,11 @@ def add_gradient(S, r, v):
 @compiled
 def ship(S, strand, rank, r, to, v, version, samples):
     """Other threads send one variable; nobody waits for it to leave."""
-    if S.free_messages == 0:
+    if not has_room(S):
         S.short = 1
         return
-    S.free_messages -= 1
     S.messages += 1
-    m = state.free_message(S, S.free_messages).value
+    m = new_number(S)
     message, here = state.message(S, m), state.rank(S, to).host == rank.host
     message.sender, message.receiver, message.version, message.samples = r, to, version, samples
     message.minibatches, message.count, message.bytes, message.ready = 1, 1, state.variable_bytes(S, v).value, 0

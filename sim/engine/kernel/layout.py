@@ -14,7 +14,7 @@ def record(floats: str, integers: str) -> np.dtype:
 # ---- numbers of a rank that its program reads as registers -1 - field: the first fields of RANK
 STEP, VERSION, SAMPLES, MINIBATCHES, UPDATES, OVER, TOKEN, ROUNDS, NUMBER, RAN_OUT = range(10)
 NUMBERS = "step version samples minibatches updates over token rounds number ran_out"
-REGISTERS = 256  # of a strand
+REGISTERS = 32, 64, 128, 256  # of a strand: the first number that suffices
 # ---- a letter in registers
 L_SENDER, L_VERSION, L_SAMPLES, L_MINIBATCHES, L_MESSAGES, L_NOTE, L_LAST, L_NUMBER, L_BYTES, L_VARIABLE = range(10)
 LETTER = 10
@@ -26,15 +26,15 @@ CONSTANTS = (
     "resume_s batch input_s to_device_s compute_s pack_s to_host_s loop_s agree_s negotiate_s poll_s forward negotiated_bytes "
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
     "mode polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes quick stores divides fair rings "
-    "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends meters",
+    "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends meters hub",
 )
 FREE, SHARED, CONTENDED = range(
     3
 )  # modes: own ports by arithmetic; shared ports by arithmetic; shared cores, polls or flows
 COUNTERS = (
-    "now_s flows_s",
-    "scheduled sequence todo alive free_messages free_departures ends messages events waits short entered slots flows timer "
-    "free_flows delays_left backgrounds_left calls callbacks pause",
+    "now_s flows_s come_samples come_minibatches",
+    "scheduled sequence todo alive free_messages free_departures used_messages used_departures ends messages events waits "
+    "short entered slots flows timer free_flows delays_left backgrounds_left calls callbacks pause listening reached come collects",
 )
 # Records of the arrays.
 EVENT = record("time_s", "key kind a b")

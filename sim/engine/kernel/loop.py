@@ -20,6 +20,7 @@ from sim.engine.kernel.delays import use_delays
 from sim.engine.kernel.gpus import compute_on
 from sim.engine.kernel.happenings import NO_ROOM, NOBODY, happen
 from sim.engine.kernel.heap import schedule, schedule_after_messages
+from sim.engine.kernel.hub import collect, exchange, reach_next
 from sim.engine.kernel.layerwise import use_variables
 from sim.engine.kernel.layout import (
     AWAITS,
@@ -100,7 +101,10 @@ def run(states):
 def next_strand(S):
     """The next strand that goes on; -1 less a status if there is none."""
     while S.todo == 0:
-        if S.scheduled == 0:
+        if S.reached > 0 and S.events < S.pause:
+            S.events += 1
+            return reach_next(S)
+        if S.scheduled == 0 and S.reached == 0:
             return -1 - (FINISHED if S.alive == 0 else DEADLOCK)
         if S.scheduled + SPARE + S.ranks > S.event_count or S.short:
             return -1 - SPACE
@@ -192,6 +196,8 @@ def obey(S, strand, rank, s, r, line):
 def rest(S, strand, rank, s, r, line):
     """An instruction of collectives, of an evaluation, of delays, or of a thread beside the computation."""
     op = line.op
+    if op == ops.COLLECT:
+        return collect(S, strand, rank, line)
     if op == ops.EVALUATE:
         return evaluate(S, strand, rank, r)
     if op < ops.BEGINSUM and op > ops.EVALUATE:
@@ -219,6 +225,8 @@ def rest(S, strand, rank, s, r, line):
 @in_place
 def communicate(S, strand, rank, s, r, line):
     """Send, receive or call, phase by phase."""
+    if S.hub == 1:
+        return exchange(S, strand, rank, r, line)
     phase = strand.phase
     while phase < OVER:
         phase = advance(S, strand, rank, s, r, line, phase)

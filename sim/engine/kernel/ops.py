@@ -60,7 +60,8 @@ WIDTH = 8
     FUSE,  # first of 5 registers: next gradient, end, start and stop of a piece, whether it is copied
     FORK,  # to: where the other strand begins
     JOIN,  # 1 for the strand that computes
-) = range(52)
+    COLLECT,  # to: the gradients of all are received and added, if rank 0 is a hub, and this is what follows
+) = range(53)
 
 PLUS, MINUS, TIMES, OVER, LESS, AT_MOST, EQUAL, OTHER, LEAST, MOST, FLOOR, REST, AND, OR, XOR = range(
     15

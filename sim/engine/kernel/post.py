@@ -55,6 +55,23 @@ def find(S, strand, inbox):
 
 
 @in_place
+def has_room(S):
+    """Whether there is room for one more message, and for its departure."""
+    messages = S.free_messages > 0 or S.used_messages < S.message_count
+    return messages and (S.free_departures > 0 or S.used_departures < S.departure_count)
+
+
+@in_place
+def new_number(S):
+    """The number of a message: one that is free again, or the first that was never used."""
+    if S.free_messages > 0:
+        S.free_messages -= 1
+        return state.free_message(S, S.free_messages).value
+    S.used_messages += 1
+    return S.used_messages - 1
+
+
+@in_place
 def free_message(S, m):
     """A message has been taken."""
     state.free_message(S, S.free_messages).value = m
@@ -64,8 +81,12 @@ def free_message(S, m):
 @in_place
 def new_departure(S):
     """Something to wait for until a message has left."""
-    S.free_departures -= 1
-    d = state.free_departure(S, S.free_departures).value
+    if S.free_departures > 0:
+        S.free_departures -= 1
+        d = state.free_departure(S, S.free_departures).value
+    else:
+        d = S.used_departures
+        S.used_departures += 1
     departure = state.departure(S, d)
     departure.over, departure.waiter, departure.next = 0, NONE, NONE
     return d

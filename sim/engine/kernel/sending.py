@@ -26,7 +26,7 @@ from sim.engine.kernel.layout import (
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import ALL_SENT, CALLS_PORT, CHOOSES, DEPARTS, RECEIVES, SENDS, SENT
 from sim.engine.kernel.ports import held_s, pass_out
-from sim.engine.kernel.post import NONE, end_departure, new_departure
+from sim.engine.kernel.post import NONE, end_departure, has_room, new_departure, new_number
 from sim.engine.kernel.records import note_wait
 from sim.engine.kernel.threads import carry
 
@@ -103,7 +103,7 @@ def call_port(S, strand, rank, s, r, line):
 @in_place
 def send(S, strand, rank, s, r, line):
     """Send the message, by the port or within the host."""
-    if S.free_messages == 0 or S.free_departures == 0 or S.scheduled + SPARE > S.event_count:
+    if not has_room(S) or S.scheduled + SPARE > S.event_count:
         return ENDS + SPACE
     here = state.rank(S, strand.to).host == rank.host
     m = new_message(S, strand, r, line, here)
@@ -123,9 +123,8 @@ def send(S, strand, rank, s, r, line):
 @in_place
 def new_message(S, strand, r, line, here):
     """The message, and what is waited for until it has left, if it is."""
-    S.free_messages -= 1
     S.messages += 1
-    m = state.free_message(S, S.free_messages).value
+    m = new_number(S)
     message = state.message(S, m)
     message.sender, message.receiver, message.version = r, strand.to, strand.version
     message.samples = int(state.rank(S, r).samples)

@@ -62,6 +62,9 @@ LISTS = {  # records by number
     "free_background": INTEGER,
     "delayed": layout.DELAYED,
     "free_delayed": INTEGER,
+    "reach": FLOAT,  # when messages come, of a hub
+    "spare": FLOAT,  # to sort them
+    "place": INTEGER,  # by digit
 }
 GRIDS = {  # records by two numbers
     "register": FLOAT,  # strand, register
@@ -92,7 +95,6 @@ GRIDS = {  # records by two numbers
 }
 # Bytes of rows that are the same in every run.
 ROW_BYTES = {
-    "register": FLOAT.itemsize * layout.REGISTERS,
     "number": layout.RANK.itemsize,
     "letter": FLOAT.itemsize * layout.LETTER,
 }
@@ -234,6 +236,9 @@ free_background = _access("free_background")
 delayed = _access("delayed")
 free_delayed = _access("free_delayed")
 delay = _access("delay")
+reach = _access("reach")
+spare = _access("spare")
+place = _access("place")
 gpu_work = _access("gpu_work")
 moment = _access("moment")
 letter = _access("letter")

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from sim.collectives.base import Exchange, hand, swap, take
 from sim.engine.kernel import ops
-from sim.engine.lowering.values import NOTHING, Frame, Value, tree_of
+from sim.engine.lowering.values import ME, NOTHING, Frame, Value, tree_of
 from sim.engine.lowering.verbs import NO, Named, Values, Verbs
 from sim.protocols.own import SOURCES
+from sim.verbs import gather
 from sim.verbs.me import Layer, Note, Partition, Variable
 
 if TYPE_CHECKING:
@@ -136,6 +137,15 @@ class Functions(Verbs):
         if inspect.ismethod(function):
             return self.inline(function.__func__, [Value("const", function.__self__), *given], named)
         return self.inline(function, given, named) if inspect.isfunction(function) else self.fail(node)
+
+    def _macro_gather(self, peers: Value) -> Value:
+        """The loop of the verb, and what stands for it where rank 0 is a hub."""
+        end, of = self.tag(), self.scenario
+        if peers.at == range(1, of.ranks):
+            self.code.emit(ops.COLLECT, end)
+        self.inline(gather, [ME, peers], {})
+        self.code.label(end)
+        return NOTHING
 
     def exchange(self, function: Any, given: Values, named: Named, node: ast.Call) -> Value:
         """An exchange whose peers are numbers of the run, and whose pieces are known."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from sim.engine.kernel import ops
-from sim.engine.kernel.layout import REGISTERS
 
 NAMES = {value: name for name, value in vars(ops).items() if name.isupper() and isinstance(value, int)}
 
@@ -15,9 +14,10 @@ class Code:
 
     Args:
         ranks: the number of them.
+        width: registers of a strand.
     """
 
-    def __init__(self, ranks: int):
+    def __init__(self, ranks: int, width: int):
         self.ranks = ranks
         self.lines: list[list[int]] = []
         self.labels: dict[str, int] = {}
@@ -27,7 +27,8 @@ class Code:
         self.lists: list[tuple[int, int]] = []
         self.set_room, self.list_room = np.zeros(ranks, np.int64), np.zeros(ranks, np.int64)
         self.uses: set[str] = set()
-        self.registers, self.top = np.zeros((ranks, REGISTERS)), REGISTERS
+        self.width = self.top = width
+        self._of_ranks: dict[int, dict[int, float]] = {}  # numbers in registers, by rank
         self.constants: dict[float, int] = {}
 
     def emit(self, op: int, *operands: int | str) -> None:
@@ -51,14 +52,23 @@ class Code:
         if value not in self.constants:
             self.top -= 1
             self.constants[value] = self.top
-            self.registers[:, self.top] = value
         return self.constants[value]
 
     def by_rank(self, values: dict[int, float]) -> int:
         """A register with another number at each of some ranks."""
         self.top -= 1
-        self.registers[list(values), self.top] = list(values.values())
+        self._of_ranks[self.top] = values
         return self.top
+
+    def registers(self, strands: int) -> np.ndarray:
+        """What is in the registers of strands at first."""
+        first = np.zeros(self.width)
+        first[list(self.constants.values())] = list(self.constants)
+        found = np.tile(first, (strands, 1))
+        for register, values in self._of_ranks.items():
+            for begin in range(0, strands, self.ranks):
+                found[begin + np.array(list(values)), register] = list(values.values())
+        return found
 
     def set_of(self, first: int, stop: int, ranks: list[int]) -> int:
         """A set of ranks between two, at each of `ranks`."""

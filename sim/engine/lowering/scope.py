@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from sim.engine.kernel import layout, ops
 from sim.engine.lowering.program import Code
-from sim.engine.lowering.values import NOTHING, Frame, NotLowered, Value
+from sim.engine.lowering.values import NOTHING, Frame, NotLowered, TooFewRegisters, Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,11 +26,12 @@ class Scope:
 
     Args:
         tables: the collectives that they call, which are listed as they are found.
+        registers: of a strand.
     """
 
-    def __init__(self, scenario: Scenario, tables: Listed):
-        self.scenario, self.code, self.tables = scenario, Code(scenario.ranks), tables
-        self.next = self.labels = 0
+    def __init__(self, scenario: Scenario, tables: Listed, registers: int):
+        self.scenario, self.code, self.tables = scenario, Code(scenario.ranks, registers), tables
+        self.next = self.most = self.labels = 0
         self.ranks: list[int] = []  # of the role
         self.groups: Groups  # workers that send together
         self.neighbours = self.aggregators = self.senders = NOTHING
@@ -64,8 +65,9 @@ class Scope:
     def fresh(self, count: int = 1) -> int:
         """So many new registers; the first of them."""
         self.next += count
+        self.most = max(self.most, self.next)
         if self.next > self.code.top:
-            raise NotLowered("too many registers")
+            raise TooFewRegisters
         return self.next - count
 
     def tag(self) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sim.engine.kernel import layout, ops
 from sim.engine.lowering.functions import Functions
 from sim.engine.lowering.program import y
-from sim.engine.lowering.values import ME, NOTHING, NotLowered, Value, loaded, tree_of
+from sim.engine.lowering.values import ME, NOTHING, NotLowered, TooFewRegisters, Value, loaded, tree_of
 from sim.protocols import is_ours, own
 from sim.protocols.base import Protocol
 from sim.worlds.texts import role_of
@@ -133,6 +133,7 @@ class Statements(Functions):
 
         Raises:
             NotLowered: a text does not fit.
+            TooFewRegisters: it needs more of them.
         """
         protocol = self.scenario.protocol
         if not is_ours(protocol):
@@ -148,6 +149,8 @@ class Statements(Functions):
             self.code.starts[self.ranks] = len(self.code.lines)
             self._place(leads_others)
             self._program(getattr(type(self.scenario.protocol), role))
+        if self.most > self.code.top:
+            raise TooFewRegisters
         return self.code
 
     def _place(self, leads: bool) -> None:

@@ -10,6 +10,10 @@ from functools import cache
 from typing import Any
 
 
+class TooFewRegisters(Exception):
+    """A text needs more of them."""
+
+
 class NotLowered(Exception):
     """A text that does not fit the subset: where, and what it says there."""
 

@@ -1,0 +1,103 @@
+"""Exchanges of rank 0 with all others without events: the event world's digits, where they hold and just outside."""
+
+from __future__ import annotations
+
+import random
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from engines import assert_alike
+
+from sim import protocols, stragglers
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.model.costs import Line
+from sim.platform.cluster import Cluster, Host, Link
+from sim.platform.tcp import Tcp
+
+OWN_PORTS = Link(latency_s=2e-4, overhead_s=3e-5, gap_s=1e-5, bandwidth_bytes_per_s=1e8)
+
+
+def job(name: str = "fmb", network: Link = OWN_PORTS, slots: int = 1, workers: int = 5, **about) -> Scenario:
+    """Workers that sleep at random, and hosts of different speeds."""
+    hosts = tuple(Host(name=f"h{i}", speed=1 - i / 37, slots=slots, cores=4) for i in range(9 if workers < 9 else 1))
+    hosts = hosts if workers < 9 else (hosts[0].model_copy(update={"count": workers + 1}),)
+    law = stragglers.read("niagara*0.01")
+    said: dict = {"steps": 3, "warmup": 1, "stragglers": law, "cluster": Cluster(hosts=hosts, network=network)}
+    return Scenario(protocols.make(name), workload.read("mlp"), workers, **(said | about))
+
+
+def is_hub(replications, scenario: Scenario) -> bool:
+    """Whether the engine takes rank 0 for a hub."""
+    return replications(scenario)._template.shape.hub
+
+
+@pytest.mark.parametrize("name", ["fmb", "amb"])
+@pytest.mark.parametrize("about", [{}, {"workers": 1}, {"test_size": 100, "evaluate_every": 2}], ids=str)
+def test_a_hub_is_as_in_the_event_world(as_python, name, about):
+    scenario = job(name, **about)
+    assert is_hub(as_python.Replications, scenario)
+    assert_alike(as_python.Replications, scenario)
+
+
+def test_messages_that_come_together_are_as_in_the_event_world(as_python):
+    """Nobody is slower than others, and ports take no time."""
+    link = Link(latency_s=1e-4, overhead_s=0.0, gap_s=0.0, bandwidth_bytes_per_s=float("inf"))
+    scenario = job(network=link, workers=70, steps=2, stragglers=stragglers.read("none"))
+    assert is_hub(as_python.Replications, scenario)
+    assert_alike(as_python.Replications, scenario)
+
+
+def test_many_messages_are_sorted(as_python):
+    scenario = job(workers=80, steps=2)
+    assert is_hub(as_python.Replications, scenario)
+    assert_alike(as_python.Replications, scenario)
+
+
+def test_a_hub_goes_on_after_a_pause(as_python, monkeypatch):
+    monkeypatch.setattr(sys.modules["sim.engine.job"], "EVENTS", 3)
+    assert_alike(as_python.Replications, job())
+
+
+OUTSIDE = {
+    "ranks share a port": job(slots=2),
+    "whole messages alone go on": job(network=OWN_PORTS.model_copy(update={"store_and_forward": True})),
+    "ports have a credit": job(network=OWN_PORTS.model_copy(update={"sustained_bytes_per_s": 5e7})),
+    "windows": job(network=OWN_PORTS.model_copy(update={"tcp": Tcp()})),
+    "some in order of arrival": job("kbatch-async"),
+    "others besides": job("ps-sync"),
+}
+
+
+@pytest.mark.parametrize("scenario", OUTSIDE.values(), ids=OUTSIDE)
+def test_what_is_none_goes_by_events(as_python, scenario):
+    assert not is_hub(as_python.Replications, scenario)
+    assert_alike(as_python.Replications, scenario)
+
+
+@pytest.mark.parametrize("spread", ["even", "one late", "equal", "two heaps"])
+def test_times_are_sorted(as_python, spread):
+    sorting, state = sys.modules["sim.engine.kernel.sorting"], sys.modules["sim.engine.kernel.state"]
+    rng = random.Random(spread)
+    times = [1 + rng.random() for _ in range(200)]
+    times = {
+        "even": times,
+        "one late": [*times, 1e9],
+        "equal": [1.0] * 200,
+        "two heaps": [*times, *(1e6 + x * 1e-9 for x in times)],
+    }[spread]
+    arrays = {"reach": np.array(times), "spare": np.zeros(len(times)), "place": np.zeros(sorting.DIGITS, np.int64)}
+    held = state.State(arrays, {})
+    sorting.sort(held.record[0], len(times))
+    assert held.arrays["reach"]["value"].tolist() == sorted(times)
+
+
+def test_a_gradient_of_several_costs_as_much(as_python):
+    """Adding, handing over and updating take time at rank 0."""
+    scenario = job()
+    costs = scenario.workload.costs.model_copy(update={"reduce": Line(base_s=1e-3, slope_s=1e-9)})
+    assert_alike(
+        as_python.Replications, replace(scenario, workload=scenario.workload.model_copy(update={"costs": costs}))
+    )
