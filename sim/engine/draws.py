@@ -17,61 +17,73 @@ if TYPE_CHECKING:
     from sim.laws.steps import Steps
 
 
-def rows_of(draw: Callable[[int], Stream | Steps], columns: int, ranks: Iterable[int]) -> np.ndarray:
-    """Draws of ranks by step, shape (ranks, columns), or (ranks, 1) if all are alike."""
+def rows_of(draw: Callable[[int], Stream | Steps], columns: int, ranks: Iterable[int], first: int = 0) -> np.ndarray:
+    """Draws of ranks from a step on, shape (ranks, columns), or (ranks, 1) if all are alike."""
     streams = [draw(rank) for rank in ranks]
     if all(one.sole is not None for one in streams):
         return np.array([[one.sole] for one in streams])
     return np.array(
-        [np.asarray(one.first(columns)) if one.sole is None else np.full(columns, one.sole) for one in streams]
+        [
+            np.asarray(one.first(first + columns))[first:] if one.sole is None else np.full(columns, one.sole)
+            for one in streams
+        ]
     )
 
 
-def rows_of_law(scenario: Scenario, law: Law, replication: int, purpose: str, columns: int) -> np.ndarray:
-    """The same of one law, for all ranks at once."""
-    ranks, first = scenario.ranks, scenario.servers
+def rows_of_law(
+    scenario: Scenario, law: Law, replication: int, purpose: str, columns: int, first: int = 0
+) -> np.ndarray:
+    """The same of one law, for all ranks at once; from the first step of a block on."""
+    ranks, servers = scenario.ranks, scenario.servers
     if law.sole is not None:
         return np.full((ranks, 1), float(law.sole))
-    found, draws = np.empty((columns, ranks)), Draws(law, scenario.seed, replication, purpose)
-    for block, at in enumerate(range(0, columns, BLOCK)):
-        part = found[at : at + BLOCK]
-        draws.fill(part[:, first:], range(1, ranks - first + 1), block)
-        draws.fill(part[:, :first], range(first), block)
-    return np.ascontiguousarray(found.T)
+    found, draws = np.empty((ranks, columns)), Draws(law, scenario.seed, replication, purpose)
+    for block, at in enumerate(range(0, columns, BLOCK), first // BLOCK):
+        part = found[:, at : at + BLOCK].T
+        draws.fill(part[:, servers:], range(1, ranks - servers + 1), block)
+        draws.fill(part[:, :servers], range(servers), block)
+    return found
 
 
-def draws_of(scenario: Scenario, replication: int, columns: int, calls: int = 1) -> tuple[np.ndarray, ...]:
-    """Sleeps, again for each further call of a step, and factors on computing, on input and on updates, each as of `rows_of`."""
-    inputs = rows_of_law(scenario, scenario.costs.input_noise, replication, "input", columns)
-    updates = _updates(scenario, replication, columns)
-    sleeps = np.concatenate([_sleeps(scenario, replication, columns, call) for call in range(calls)])
-    return sleeps, _computing(scenario, replication, columns), inputs, updates
+def sleeps(scenario: Scenario, replication: int, columns: int, first: int = 0, calls: int = 1) -> np.ndarray:
+    """Sleeps, again for each further call of a step."""
+    return np.concatenate([_sleeps(scenario, replication, columns, first, call) for call in range(calls)])
 
 
-def _sleeps(scenario: Scenario, replication: int, columns: int, call: int) -> np.ndarray:
+def _sleeps(scenario: Scenario, replication: int, columns: int, first: int, call: int) -> np.ndarray:
     law, of = scenario.stragglers, scenario.draws
     if call == 0 and isinstance(law, Law) and type(law).__module__.startswith(OURS):
         drawn = replication if scenario.sleeps_of is None else scenario.sleeps_of
-        return rows_of_law(scenario, law, drawn, "sleep", columns)
+        return rows_of_law(scenario, law, drawn, "sleep", columns, first)
     ranks = range(scenario.ranks)
-    return rows_of(lambda rank: of.sleeps(replication, scenario.worker_number(rank), call), columns, ranks)
+    return rows_of(lambda rank: of.sleeps(replication, scenario.worker_number(rank), call), columns, ranks, first)
 
 
-def _computing(scenario: Scenario, replication: int, columns: int) -> np.ndarray:
+def computing(scenario: Scenario, replication: int, columns: int, first: int = 0) -> np.ndarray:
+    """Factors on computing."""
     of, ranks = scenario.draws, range(scenario.ranks)
     if scenario.stragglers.slows_computing:
-        noise = rows_of(lambda rank: of.noise(replication, scenario.worker_number(rank)), columns, ranks)
+        noise = rows_of(lambda rank: of.noise(replication, scenario.worker_number(rank)), columns, ranks, first)
     else:
-        noise = rows_of_law(scenario, scenario.costs.noise, replication, "noise", columns)
+        noise = rows_of_law(scenario, scenario.costs.noise, replication, "noise", columns, first)
+    if scenario.costs.run.sole is not None:
+        noise *= scenario.costs.run.sole
+        return noise
     factors = {host: of.run_factor(replication, host) for host in set(scenario.hosts)}
-    return noise * np.array([factors[host] for host in scenario.hosts])[:, None]
+    noise *= np.array([factors[host] for host in scenario.hosts])[:, None]
+    return noise
 
 
-def _updates(scenario: Scenario, replication: int, columns: int) -> np.ndarray:
-    """Of servers alone, and many, where updates number the steps."""
+def inputs(scenario: Scenario, replication: int, columns: int, first: int = 0) -> np.ndarray:
+    """Factors on the seconds of an input."""
+    return rows_of_law(scenario, scenario.costs.input_noise, replication, "input", columns, first)
+
+
+def updates(scenario: Scenario, replication: int, columns: int, first: int = 0) -> np.ndarray:
+    """Factors on updates; of servers alone, and many, where updates number the steps."""
     law = scenario.costs.update_noise
     if not scenario.protocol.counts_updates:
-        return rows_of_law(scenario, law, replication, "update", columns)
+        return rows_of_law(scenario, law, replication, "update", columns, first)
 
     def draw(rank: int) -> Stream:
         return Stream(law, scenario.seed, replication, scenario.worker_number(rank), "update")

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.engine.arrays import constants, drawn, hosts, hub, loads, ranks
-from sim.engine.arrays.drawn import DRAWN
 from sim.engine.arrays.shape import Empty, Shape
-from sim.engine.draws import draws_of
 from sim.engine.kernel import loop
 from sim.engine.kernel.layout import DRAWS, PIECES
 from sim.engine.kernel.state import State
@@ -36,7 +34,8 @@ class Template:
 
     def __init__(self, scenario: Scenario, code: Code, tables: Listed, room: int = 1):
         self.shape = shape = Shape(scenario, code, room)
-        shape.hub = hub.is_hub(shape)
+        shape.star = hub.is_star(shape)
+        shape.hub = shape.star and hub.is_hub(shape)
         self.numbers = constants.constants(shape) | constants.counters(shape)
         kinds = (
             loads.loads,
@@ -93,9 +92,7 @@ class Job:
             if each * arrays["rank"][used].max() >= width > 1:
                 self.state.place(name, draw(shape, self.replication, 2 * width))
                 return
-        columns = 2 * max(arrays[name].shape[1] for name in DRAWN[:3])
-        calls = max(1, int(self.state.record["calls"][0]))
-        for name, rows in zip(DRAWN, draws_of(shape.scenario, self.replication, columns, calls), strict=True):
+        for name, rows in drawn.further(shape, self.replication, self.state):
             self.state.place(name, rows)
 
     @property

@@ -345,8 +345,8 @@ class Scenario:
             hosts: of each rank, shape (ranks,); real ones need not be where the cluster has them.
         """
         together: dict[int, list[int]] = {}
+        shared = self.protocol.local_aggregation and self.served
         for worker in range(self.servers, self.ranks):
-            shared = self.protocol.local_aggregation and self.served
             together.setdefault(hosts[worker] if shared else worker, []).append(worker)
         groups = list(together.values())
         return Groups([group[0] for group in groups], {worker: group for group in groups for worker in group})

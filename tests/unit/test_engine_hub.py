@@ -16,6 +16,7 @@ from sim.model import workload
 from sim.model.costs import Line
 from sim.platform.cluster import Cluster, Host, Link
 from sim.platform.tcp import Tcp
+from sim.randomness import BLOCK
 
 OWN_PORTS = Link(latency_s=2e-4, overhead_s=3e-5, gap_s=1e-5, bandwidth_bytes_per_s=1e8)
 
@@ -26,7 +27,8 @@ def job(name: str = "fmb", network: Link = OWN_PORTS, slots: int = 1, workers: i
     hosts = hosts if workers < 9 else (hosts[0].model_copy(update={"count": workers + 1}),)
     law = stragglers.read("niagara*0.01")
     said: dict = {"steps": 3, "warmup": 1, "stragglers": law, "cluster": Cluster(hosts=hosts, network=network)}
-    return Scenario(protocols.make(name), workload.read("mlp"), workers, **(said | about))
+    protocol, *settings = name.split()
+    return Scenario(protocols.make(protocol, settings), workload.read("mlp"), workers, **(said | about))
 
 
 def is_hub(replications, scenario: Scenario) -> bool:
@@ -75,6 +77,46 @@ OUTSIDE = {
 def test_what_is_none_goes_by_events(as_python, scenario):
     assert not is_hub(as_python.Replications, scenario)
     assert_alike(as_python.Replications, scenario)
+
+
+STARS = ["kbatch-async", "ps-async", "ps-sync", "ps-ssp", "kbatch-async delay_std_s=0.01"]
+LONG = pytest.param("amb-dg time_limit_s=0.01", marks=pytest.mark.slow)
+
+
+def is_star(replications, scenario: Scenario) -> bool:
+    """Whether messages of rank 0 go without events."""
+    return replications(scenario)._template.shape.star
+
+
+@pytest.mark.parametrize("name", [*STARS, LONG])
+@pytest.mark.parametrize("latency_s", [2e-4, 2e-2], ids=str)
+def test_messages_of_one_sender_are_as_in_the_event_world(as_python, name, latency_s):
+    """Also those that come after a deadline, or after their receiver has ended."""
+    scenario = job(name, OWN_PORTS.model_copy(update={"latency_s": latency_s}), steps=2, warmup=0)
+    assert is_star(as_python.Replications, scenario)
+    assert_alike(as_python.Replications, scenario)
+
+
+BESIDES = {
+    "another server": job("ps-async", servers=2, steps=1),
+    "a port of several ranks": job("ps-async", slots=2, steps=1),
+    "a credit": job("ps-async", OWN_PORTS.model_copy(update={"sustained_bytes_per_s": 5e7}), steps=1),
+    "a sum among workers": job("allreduce", steps=2),
+}
+
+
+@pytest.mark.parametrize("scenario", BESIDES.values(), ids=BESIDES)
+def test_where_others_send_too_messages_go_by_events(as_python, scenario):
+    assert not is_star(as_python.Replications, scenario)
+    assert_alike(as_python.Replications, scenario)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fmb", "allreduce"])
+def test_numbers_are_drawn_a_block_after_another(as_python, monkeypatch, name):
+    """Where ranks are many; also where the steps of ranks differ."""
+    monkeypatch.setattr(sys.modules["sim.engine.arrays.drawn"], "MOST_DRAWN", 1)
+    assert_alike(as_python.Replications, job(name, workers=2, steps=BLOCK + 2))
 
 
 @pytest.mark.parametrize("spread", ["even", "one late", "equal", "two heaps"])

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.engine.draws import draws_of, poll_shares, rows_of
+from sim.engine.draws import computing, inputs, poll_shares, rows_of, sleeps, updates
 from sim.engine.kernel import layout
 from sim.engine.kernel.layout import PIECES
 from sim.laws import LogNormal
-from sim.randomness import Stream, generator
+from sim.randomness import BLOCK, Stream, generator
 
 if TYPE_CHECKING:
     from sim.engine.arrays.shape import Shape
+    from sim.engine.kernel.state import State
 
-DRAWN = ("sleep", "computing", "input", "update")
+DRAWN = {"sleep": sleeps, "computing": computing, "input": inputs, "update": updates}  # by step
+MOST_DRAWN = 2**22  # numbers that are drawn at once, of one kind, if those of one block are fewer
 SHARES = 60  # blocks of shares of sleeps between polls
 WEIGHTS = 4096  # of a rank's flows
 
@@ -26,7 +29,27 @@ def draws(job: Shape, replication: int, columns: int) -> dict[str, np.ndarray]:
     polls = np.zeros((of.ranks, 1))
     if job.contended and of.cluster.poll_s:
         polls = np.array([poll_shares(of, replication, rank, SHARES * job.room) for rank in range(of.ranks)])
-    return {"poll": polls, **dict(zip(DRAWN, draws_of(of, replication, columns), strict=True))}
+    columns = min(columns, most_columns(job))
+    return {"poll": polls, **{name: draw(of, replication, columns) for name, draw in DRAWN.items()}}
+
+
+def most_columns(job: Shape) -> int:
+    """Steps of which numbers are drawn at once: all, unless ranks are many."""
+    of = job.scenario
+    return 2**62 if of.protocol.counts_updates else BLOCK * max(1, MOST_DRAWN // (BLOCK * of.ranks))
+
+
+def further(job: Shape, replication: int, state: State) -> Iterator[tuple[str, np.ndarray]]:
+    """Numbers of each kind from the first step on that a rank may still ask for, where those that there are do not suffice."""
+    rank, calls = state.arrays["rank"], max(1, int(state.record["calls"][0]))
+    columns, first = 2 * max(state.arrays[name].shape[1] for name in list(DRAWN)[:3]), 0
+    if columns > (most := most_columns(job)):
+        first = int(rank["step"][rank["ended"] == 0].min()) // BLOCK * BLOCK
+        columns = max(most, -(-int(rank["step"].max() + 1 - first) // BLOCK) * BLOCK)
+    state.record["drawn_from"] = first
+    for name, draw in DRAWN.items():
+        said = {"calls": calls} if draw is sleeps else {}
+        yield name, draw(job.scenario, replication, columns, first, **said)
 
 
 def delays(job: Shape, replication: int, columns: int) -> dict[str, np.ndarray]:

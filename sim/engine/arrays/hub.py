@@ -1,4 +1,4 @@
-"""When rank 0 is a hub, whose exchanges with all others are played without events (sim.engine.kernel.hub)."""
+"""When rank 0's messages to others go without events (sim.engine.kernel.star), and all its exchanges with them (sim.engine.kernel.hub)."""
 
 from __future__ import annotations
 
@@ -16,45 +16,43 @@ if TYPE_CHECKING:
     from sim.engine.arrays.shape import Shape
     from sim.engine.lowering.program import Code
 
-MEANWHILE = {  # instructions in which no rank waits for another
-    *range(ops.END, ops.SEND),
-    *(ops.SEND, ops.RECV, ops.COLLECT),
-} - {ops.LAYERS, ops.ROUND, ops.BEGINSUM, *range(ops.AWAITV, ops.UPDATEV + 1), ops.DUE, ops.DELAY, ops.DELAYED}
+TO_HUB = [ops.RANGE, 0, 1]
+DELAYS = {ops.DUE, ops.DELAY, ops.DELAYED}
+ALONE = {*range(ops.END, ops.EVALUATE + 1)} - {ops.LAYERS}  # instructions that concern one rank
+
+
+def is_star(job: Shape) -> bool:
+    """Whether ranks have plain ports of their own, and all others send to rank 0 alone."""
+    of = job.scenario
+    plainly = job.mode == FREE and plain.queues(of) and is_ours(of.protocol) and of.servers == 1 and of.workers > 0
+    if not plainly or (job.code.starts[1:] != job.code.starts[1]).any():
+        return False
+    sent = [operands[1:4] for op, *operands in _messages(job.code, 1) if op != ops.RECV]
+    return all(peers == TO_HUB for peers in sent)
 
 
 def is_hub(job: Shape) -> bool:
-    """Whether ranks have ports of their own, which take the same time for each message, and exchange them with rank 0 alone, in rounds.
-
-    Rank 0's text sends the parameters to all others, and gathers the gradients of all; theirs receives, and sends its gradient.
-    """
-    of = job.scenario
-    plainly = job.mode == FREE and plain.queues(of) and not (of.traffic.in_parts or of.protocol.counts_updates)
-    return plainly and is_ours(of.protocol) and of.servers == 1 and of.workers > 0 and _in_rounds(job.code)
-
-
-def _in_rounds(code: Code) -> bool:
-    starts, lines = code.starts, code.program().tolist()
-    if (starts[1:] != starts[1]).any():
+    """Whether a star's exchanges are rounds: rank 0 sends the parameters to all, and gathers the gradients of all."""
+    of, everybody = job.scenario, [ops.RANGE, 1, job.code.ranks]
+    if of.traffic.in_parts or of.protocol.counts_updates:
         return False
-    everybody = [ops.RANGE, 1, code.ranks]
-    hub, others = (list(_messages(lines, int(start))) for start in starts[:2])
+    hub, others = (list(_messages(job.code, rank)) for rank in range(2))
     return hub == [[ops.SEND, ops.PARAMETERS, *everybody, 1, ops.OWN], [ops.COLLECT]] and others == [
-        [ops.RECV, ops.RANGE, 0, 1, 0],
-        [ops.SEND, ops.GRADIENT, ops.RANGE, 0, 1, 1, ops.OWN],
+        [ops.RECV, *TO_HUB, 0],
+        [ops.SEND, ops.GRADIENT, *TO_HUB, 1, ops.OWN],
     ]
 
 
-def _messages(lines: list[list[int]], at: int) -> Iterator[list[int]]:
-    """What of a program sends and receives, besides the loop that COLLECT stands for; and what it may not do."""
+def _messages(code: Code, rank: int) -> Iterator[list[int]]:
+    """What of a rank's program sends and receives, besides the loop that COLLECT stands for; and whatever else concerns several."""
+    lines, at = code.program().tolist(), int(code.starts[rank])
     while lines[at][0] != ops.END:
         op, operands = lines[at][0], lines[at][1:]
-        if op not in MEANWHILE:
-            yield [op]
         if op == ops.SEND:
             yield [op, *operands[:6]]
         elif op == ops.RECV:
             yield [op, *operands[1:5]]
-        elif op == ops.COLLECT:
+        elif op not in ALONE | DELAYS:
             yield [op]
         at = operands[0] if op == ops.COLLECT else at + 1
 

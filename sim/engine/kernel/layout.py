@@ -26,7 +26,7 @@ CONSTANTS = (
     "resume_s batch input_s to_device_s compute_s pack_s to_host_s loop_s agree_s negotiate_s poll_s forward negotiated_bytes "
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
     "mode polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes quick stores divides fair rings "
-    "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends meters hub",
+    "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends meters hub star",
 )
 FREE, SHARED, CONTENDED = range(
     3
@@ -34,7 +34,8 @@ FREE, SHARED, CONTENDED = range(
 COUNTERS = (
     "now_s flows_s come_samples come_minibatches",
     "scheduled sequence todo alive free_messages free_departures used_messages used_departures ends messages events waits "
-    "short entered slots flows timer free_flows delays_left backgrounds_left calls callbacks pause listening reached come collects",
+    "short entered slots flows timer free_flows delays_left backgrounds_left calls callbacks pause "
+    "listening reached come collects drawn_from",
 )
 # Records of the arrays.
 EVENT = record("time_s", "key kind a b")

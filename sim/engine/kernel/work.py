@@ -60,21 +60,21 @@ def cold_s(line, idle_s):
 
 
 @in_place
-def column(width, step):
+def column(S, width, step):
     """Where the draw of a step is; in the only column if all steps are alike."""
-    return step if width > 1 else 0
+    return step - S.drawn_from if width > 1 else 0
 
 
 @in_place
-def lacks(width, step):
+def lacks(S, width, step):
     """Whether nothing has been drawn yet for a step."""
-    return step >= width > 1
+    return step - S.drawn_from >= width > 1
 
 
 @in_place
 def factor(S, r, step):
     """On the computing of a rank in a step."""
-    return state.computing(S, r, column(S.computing_width, step)).value
+    return state.computing(S, r, column(S, S.computing_width, step)).value
 
 
 @in_place
@@ -82,14 +82,14 @@ def sleep(S, strand, rank, r):
     """The induced straggler; one that sleeps at all oversleeps a little."""
     if strand.phase == 0:
         step = int(rank.step)
-        if lacks(S.sleep_width, step):
+        if lacks(S, S.sleep_width, step):
             return ENDS + DRAWS
         rank.calls = rank.calls + 1 if step == rank.slept else 0
         rank.slept = step
         if S.ranks * (rank.calls + 1) > S.sleep_count:
             rank.calls, S.calls = rank.calls - 1, rank.calls + 1
             return ENDS + DRAWS
-        seconds = state.sleep(S, r + S.ranks * rank.calls, column(S.sleep_width, step)).value
+        seconds = state.sleep(S, r + S.ranks * rank.calls, column(S, S.sleep_width, step)).value
         if seconds <= 0.0:
             return NEXT
         strand.t0_s, strand.phase = strand.clock_s, 1
@@ -107,7 +107,7 @@ def input_s(S, rank, r, step):
     """Seconds of the next minibatch: the first work after a sleep."""
     resume_s = S.resume_s if rank.slept_s != 0.0 else 0.0
     rank.slept_s = 0.0
-    return max(0.0, state.input(S, r, column(S.input_width, step)).value * S.input_s + resume_s)
+    return max(0.0, state.input(S, r, column(S, S.input_width, step)).value * S.input_s + resume_s)
 
 
 @in_place
@@ -129,13 +129,13 @@ def gradient_at_once(S, strand, rank, r, step):
 def compute(S, strand, rank, s, r, line):
     """A minibatch and its gradient, whole, in partitions until a deadline, by layer, or a part of it; or the minibatch alone."""
     op, step = line.op, int(rank.step)
-    if lacks(S.computing_width, step):
+    if lacks(S, S.computing_width, step):
         return ENDS + DRAWS
     if S.own and strand.phase == INPUT and op != ops.FETCH and not may_compute(S, rank, s, r, line):
         return ENDS + WRONG
     if op == ops.COMPUTE and S.quick == 1:
         return gradient_at_once(S, strand, rank, r, step)
-    if lacks(S.moment_width, PIECES * rank.begun):
+    if PIECES * rank.begun >= S.moment_width > 1:
         return ENDS + DRAWS
     phase = strand.phase
     if phase == INPUT:
@@ -389,12 +389,12 @@ def update(S, strand, rank, r):
         if S.counts_updates == 1:
             rank.step = rank.version
         step = int(rank.step)
-        if lacks(S.update_width, step):
+        if lacks(S, S.update_width, step):
             return ENDS + DRAWS
         rank.version += 1.0
         line = state.line(S, layout.UPDATE)
         noise, further_s = (
-            state.update(S, r, column(S.update_width, step)).value,
+            state.update(S, r, column(S, S.update_width, step)).value,
             cold_s(line, strand.clock_s - rank.warm_s),
         )
         if S.layerwise:  # what each variable takes has been charged

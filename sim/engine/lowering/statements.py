@@ -141,8 +141,9 @@ class Statements(Functions):
         roles: dict[tuple, list[int]] = {}
         self.groups = self.scenario.groups(self.scenario.hosts)
         leads = set(self.groups.senders)
+        by_server = self.scenario.servers if protocol.layerwise else 0
         for rank in range(self.scenario.ranks):
-            own_variables = rank if protocol.layerwise and rank < self.scenario.servers else -1
+            own_variables = rank if rank < by_server else -1
             roles.setdefault((role_of(self.scenario, rank), rank in leads, own_variables), []).append(rank)
         for (role, leads_others, _), self.ranks in roles.items():
             self.next, self.book_sets = 0, {}
