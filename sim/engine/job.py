@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sim.engine import noted
 from sim.engine.arrays import constants, drawn, hosts, hub, loads, ranks
 from sim.engine.arrays.shape import Empty, Shape
 from sim.engine.kernel import loop
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
 EVENTS = 2**18  # after which a run pauses: some tens of milliseconds
+NO_TREE = -1  # ranks negotiate by events
 MAKING = threading.Lock()  # one thread draws and makes arrays at a time: what is drawn is kept for all
 
 
@@ -37,6 +39,7 @@ class Template:
         shape.star = hub.is_star(shape)
         shape.hub = shape.star and hub.is_hub(shape)
         self.numbers = constants.constants(shape) | constants.counters(shape)
+        self.numbers["tree"] = tables.tree if shape.decides else NO_TREE
         kinds = (
             loads.loads,
             loads.layers,
@@ -67,9 +70,15 @@ class Template:
 class Job:
     """One run of a replication."""
 
-    def __init__(self, template: Template, replication: int):
+    def __init__(self, template: Template, replication: int, by_events: bool = False):
         self.shape, self.replication = template.shape, replication
-        self.state = State(template.arrays(replication), template.numbers)
+        numbers = template.numbers | ({"tree": NO_TREE} if by_events else {})
+        known = noted.take(self.shape)
+        self.state = State(template.arrays(replication) | known.arrays, numbers | known.counts)
+
+    def end(self) -> None:
+        """What it has noted is for others."""
+        noted.give_back(self.shape, self.state)
 
     def run(self) -> int:
         """Run to the end, or until it pauses, with further draws where those that there are do not suffice; the status."""

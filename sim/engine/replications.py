@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from sim.engine.job import MAKING, Job, Template
-from sim.engine.kernel.layout import FINISHED, PAUSE, REGISTERS, SPACE
+from sim.engine.kernel.layout import CLASH, FINISHED, PAUSE, REGISTERS, SPACE
 from sim.engine.lowering.statements import Statements
 from sim.engine.lowering.values import NotLowered, TooFewRegisters
 from sim.engine.tables import Listed, NotBuilt
@@ -70,12 +70,18 @@ class Replications:
         Args:
             within_s: seconds after which it ends with the steps that it has made, and at least one after the warm-up's first.
         """
-        patience = Patience(self._scenario, within_s)
+        patience, by_events = Patience(self._scenario, within_s), False
         while self._template.shape.room <= MOST_ROOM:
-            job = self._job(number)
-            while (status := job.run()) == PAUSE:
-                if patience.ends_after(job.updates):
-                    return job.results.outcome(patience.warmup)
+            job = self._job(number, by_events)
+            try:
+                status = self._run(job, patience)
+            finally:
+                job.end()
+            if status == PAUSE:
+                return job.results.outcome(patience.warmup)
+            if status == CLASH:
+                by_events = True
+                continue
             if status != SPACE:
                 done = status == FINISHED and job.updates == self._scenario.updates
                 return job.results.outcome(self._scenario.warmup) if done else None
@@ -83,11 +89,17 @@ class Replications:
                 self._template = self._made(4 * job.shape.room)
         return None
 
+    def _run(self, job: Job, patience: Patience) -> int:
+        """Run to the end, or until there is no time left; the status."""
+        while (status := job.run()) == PAUSE and not patience.ends_after(job.updates):
+            pass
+        return status
+
     def _made(self, room: int) -> Template:
         return Template(self._scenario, self._code, self._tables, room)
 
-    def _job(self, number: int) -> Job:
+    def _job(self, number: int, by_events: bool = False) -> Job:
         with MAKING:
-            job = Job(self._template, number)
+            job = Job(self._template, number, by_events)
             self.bytes = max(self.bytes, job.bytes)
         return job

@@ -85,6 +85,11 @@ class Listed:
                 self._list_of_any_size(name)
         return self._numbers[name]
 
+    @property
+    def tree(self) -> int:
+        """The table by which ranks negotiate, if there is one, and it is the tree; else -1."""
+        return -1 if BY_NAME in self._numbers else self._numbers.get(CONTROL, -1)
+
     def barrier_of(self, servers: int) -> int:
         """A barrier of servers."""
         if (name := f"{servers} servers") not in self._numbers:

@@ -31,7 +31,7 @@ def constants(job: Shape) -> dict[str, float]:
         "meters": job.meters, "least_ends": Patience(of).least_warmup * of.updates_per_step, "in_parts": of.traffic.in_parts,
         "most_minibatches": job.most_minibatches, "own": not is_ours(of.protocol), "all_ranks": of.by_all_ranks,
         "evaluate_every": of.evaluate_every if of.test_size else 0, "fair": link.fair, "tcp": link.tcp is not None,
-        "rings": of.apart and job.mode == FREE and not (slow or of.servers or job.layered),
+        "rings": of.apart and job.mode == FREE and not (slow or of.servers or job.layered), "decides": job.decides,
     }  # fmt: skip
     floats = {
         "latency_s": link.latency_s, "overhead_s": link.overhead_s, "gap_s": link.gap_s, "byte_s": 1 / link.bandwidth_bytes_per_s,

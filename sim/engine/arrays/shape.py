@@ -8,6 +8,7 @@ import numpy as np
 
 from sim.engine.kernel.layout import CONTENDED, FREE, PIECES, SHARED
 from sim.event import plain
+from sim.protocols import is_ours
 
 if TYPE_CHECKING:
     from sim.engine.lowering.program import Code
@@ -44,6 +45,13 @@ class Shape:
         self.variables = max(1, len(scenario.summed)) if self.layered else 1
         self.hub = self.star = False  # sim.engine.arrays.hub
         self.meters = bool(scenario.protocol.counts_updates and scenario.served)
+
+    @property
+    def decides(self) -> bool:
+        """Whether what ranks do is the same whenever they are to sum the same gradients (kernel/decided.py)."""
+        of = self.scenario
+        apart = of.apart and self.mode == FREE and plain.queues(of) and not of.servers
+        return bool(self.layered and apart and of.ranks > 1 and is_ours(of.protocol))
 
     @property
     def most_minibatches(self) -> int:

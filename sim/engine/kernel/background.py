@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 from sim.engine.kernel import state
 from sim.engine.kernel.compiling import compiled
+from sim.engine.kernel.cycles import begin_in_turn, enter_cycle
+from sim.engine.kernel.decided import end_sums
 from sim.engine.kernel.heap import schedule, schedule_after_messages
 from sim.engine.kernel.layout import CONTENDED, GO, GRADIENT_READY, NEXT, WAITS
 from sim.engine.kernel.records import note_wait
@@ -27,6 +27,10 @@ def later(S, time_s, kind, a):
 @compiled
 def cycle(S, strand, rank, s, r, line):
     """Wait for the next cycle in which the rank has a gradient that all ranks have."""
+    if strand.phase == 0:
+        end_sums(S, strand, r)
+    if S.tree >= 0:
+        return enter_cycle(S, strand, line)
     n, cycle_s = rank.reduced, state.register(S, s, line.a).value
     ready = state.gradient(S, n)
     if strand.phase == 0:
@@ -34,14 +38,12 @@ def cycle(S, strand, rank, s, r, line):
         if ready.ranks < S.ranks or ready.at_s > S.now_s:
             return await_gradient(S, strand, n)
     if strand.phase != 2:
-        begin_s, ready_s = strand.t0_s, max(strand.clock_s, ready.at_s)
-        if ready_s > begin_s:
-            begin_s = begin_s + math.ceil((ready_s - begin_s) / cycle_s) * cycle_s if cycle_s > 0.0 else ready_s
+        begin_s = begin_in_turn(strand.t0_s, max(strand.clock_s, ready.at_s), cycle_s)
         if S.mode == CONTENDED:
-            schedule(S, S.now_s + max(0.0, max(ready_s, begin_s) - S.now_s), GO, s, 0)
+            schedule(S, S.now_s + max(0.0, begin_s - S.now_s), GO, s, 0)
             strand.phase = 2
             return WAITS
-        strand.clock_s = max(strand.clock_s, max(ready_s, begin_s))
+        strand.clock_s = max(strand.clock_s, begin_s)
     strand.cycle_s = strand.clock_s
     note_wait(S, r, max(strand.began_s, rank.idle_s), strand.clock_s)
     return NEXT
@@ -101,6 +103,7 @@ def fork(S, strand, rank, s, r, line):
 def join(S, strand, rank, s, line):
     """A strand is done; when both are, the one that computes goes on."""
     computes = line.a == 1
+    end_sums(S, strand, strand.rank)
     first = s if computes else strand.parent
     if strand.phase == 0:
         if computes:

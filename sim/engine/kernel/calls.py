@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from sim.engine.kernel import layout, ops, state
 from sim.engine.kernel.compiling import compiled, in_place
+from sim.engine.kernel.cycles import ready_by
+from sim.engine.kernel.decided import all_wait, are_told, decide, pass_over
 from sim.engine.kernel.layout import AWAITS, CONTENDED, ENDS, NEXT, SPENDS, WAITS, WRONG
 from sim.engine.kernel.memory import read
-from sim.engine.kernel.phases import ADDED, ALL_AHEAD, ALL_LEFT, CALLS_PORT, CHOOSES, DEPARTS, OVER, RECEIVES
+from sim.engine.kernel.phases import (
+    ADDED,
+    ALL_AHEAD,
+    ALL_LEFT,
+    CALLS_PORT,
+    CHOOSES,
+    DEPARTS,
+    NOTES,
+    OVER,
+    PASSES,
+    RECEIVES,
+)
 from sim.engine.kernel.post import NONE, end_departure, go_on_later
 from sim.engine.kernel.ring import play_ring
 from sim.engine.kernel.work import seconds_of, spend
@@ -70,6 +83,9 @@ def begin_call(S, strand, rank, s, r, line):
     op = line.op
     if op == ops.SWAP:
         return begin_swap(S, strand, s, r, line)
+    if strand.asked:  # in a cycle of all ranks (cycles.py)
+        strand.asked, strand.turn = 0, 1
+        return OVER if strand.notes == PASSES else CHOOSES
     strand.start, strand.stop = 0, 0
     if op == ops.CALL or op == ops.GATHER:
         strand.start, strand.stop = int(read(S, s, r, line.b)), int(read(S, s, r, line.c))
@@ -80,9 +96,11 @@ def begin_call(S, strand, rank, s, r, line):
     rows = state.rows(S, k, r - first_of(S, line))
     strand.table, strand.row, strand.row_end = k, rows.first, rows.stop
     if op == ops.NEGO:
-        strand.least = rank.ready_before + ready_by(S, r, rank.ready, strand.clock_s)
+        strand.least = rank.ready_before + ready_by(S, rank, r, strand.clock_s)
     if op != ops.CALL:
         return CHOOSES
+    if strand.notes == NOTES and strand.stop == S.nothing:
+        state.decision(S, S.decided).sums = 1
     seconds = seconds_of(state.line(S, layout.CALL), size_bytes)
     if S.rings == 1 and state.table(S, k).rotates == 1:
         strand.clock_s += seconds / rank.speed
@@ -108,15 +126,6 @@ def begin_swap(S, strand, s, r, line):
         return CALLS_PORT
     strand.to, strand.departure, strand.departed_s = NONE, NONE, -1.0
     return RECEIVES
-
-
-@compiled
-def ready_by(S, r, count, time_s):
-    """How many of a rank's gradients are ready by then."""
-    k = 0
-    while k < count and state.ready(S, r, k).value <= time_s:
-        k += 1
-    return k
 
 
 @compiled
@@ -155,6 +164,12 @@ def choose_exchange(S, strand, r, line):
     if op == ops.NEGO and row.sent_from != 0:
         name_gradients(strand, state.rank(S, r), row.sent_from)
     if strand.to >= 0:
+        if S.decides and op == ops.NEGO and r == 0 and strand.turn == 0:
+            strand.turn, n = 1, decide(S, strand, state.rank(S, r))
+            if n >= 0 and all_wait(S):
+                pass_over(S, strand, n)
+                are_told(S)
+                return OVER
         return CALLS_PORT
     strand.departure, strand.departed_s = NONE, -1.0
     return RECEIVES

@@ -75,9 +75,14 @@ def schedule_after_messages(S, time_s, kind, a, b):
     push(S, time_s, AFTER_MESSAGES + S.sequence, kind, a, b)
 
 
+@in_place
+def in_turn_s(time_s):
+    """A time of which others within a picosecond are mostly equal."""
+    return math.floor(time_s * QUANTA + 0.5) / QUANTA if time_s < EXACT_BELOW_S else time_s
+
+
 @compiled
 def schedule_in_turn(S, time_s, sender, kind, a):
     """An event at a port: those that come together go in the order of their senders."""
     S.sequence += 1
-    at_s = math.floor(time_s * QUANTA + 0.5) / QUANTA if time_s < EXACT_BELOW_S else time_s
-    push(S, at_s, (sender << SENDERS) + S.sequence, kind, a, 0)
+    push(S, in_turn_s(time_s), (sender << SENDERS) + S.sequence, kind, a, 0)

@@ -26,34 +26,36 @@ CONSTANTS = (
     "resume_s batch input_s to_device_s compute_s pack_s to_host_s loop_s agree_s negotiate_s poll_s forward negotiated_bytes "
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
     "mode polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes quick stores divides fair rings "
-    "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends meters hub star",
+    "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends meters hub star "
+    "decides tree",
 )
 FREE, SHARED, CONTENDED = range(
     3
 )  # modes: own ports by arithmetic; shared ports by arithmetic; shared cores, polls or flows
 COUNTERS = (
-    "now_s flows_s come_samples come_minibatches",
+    "now_s flows_s decided_s come_samples come_minibatches",
     "scheduled sequence todo alive free_messages free_departures used_messages used_departures ends messages events waits "
     "short entered slots flows timer free_flows delays_left backgrounds_left calls callbacks pause "
-    "listening reached come collects drawn_from",
+    "listening reached come collects drawn_from "
+    "decisions decided noting known_waits clash",
 )
 # Records of the arrays.
 EVENT = record("time_s", "key kind a b")
 INSTRUCTION = record("", "op a b c d e f g")
 STRAND = record(
-    "clock_s departed_s last_s ahead_s posted_s cycle_s bytes t0_s t1_s leave_s began_s spend_s",
+    "clock_s departed_s last_s ahead_s posted_s cycle_s bytes t0_s t1_s leave_s began_s spend_s ends_s",
     "pc phase rank turn to count what message departure first_departure last_departure table row row_end adds ahead least pending "
-    "polls waits_for version set_at list_at start stop parent left meets previous deadline woken number on_gpu",
+    "polls waits_for version set_at list_at start stop parent left meets previous deadline woken number on_gpu notes asked",
 )
 RANK = record(
     f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s begun_s updated_s layers_s "
-    "waited_s early_s computed_s applied_s computed_before_s applied_before_s",
+    "waited_s early_s reach_s met_s known_s computed_s applied_s computed_before_s applied_before_s",
     "host group cores gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest told flowed delayed came "
-    "hand added received slept calls ended leader together neighbour awaits held",
+    "hand added received slept calls ended leader together neighbour awaits held known",
 )
 MESSAGE = record(
     "bytes reach_s begin_s end_s held_s asked_s",
-    "sender receiver version samples minibatches count note last ready departure next local asks waiter call variable",
+    "sender receiver version samples minibatches count note last ready departure next local asks waiter call variable notes",
 )
 INBOX = record("", "head tail waiter kind first stop")
 DEPARTURE = record("left_s", "over waiter next")
@@ -74,6 +76,12 @@ CHOICE = record("below_bytes", "table")
 BOUND = record("", "operation a b")
 CALLED = record("", "table start stop")
 GRADIENT = record("at_s", "ranks waiting")
+DECISION = record("", "first count status sums table")  # what ranks do once it is known which gradients all have
+ENDING = record("end_s out_s in_s reach_s told_s waited_s from_s", "wait late arrivals")  # where a rank is then
+ON_RING = record("clock_s leave_s out_s in_s idle_s waited_s overhead_s", "")  # a rank in a call of all
+ON_PORT = record("takes_s adds_s", "")  # a part of what is summed: at a port, and added
+KNOWN_ARRIVAL = record("reach_s end_s", "")
+KNOWN_WAIT = record("from_s to_s", "before")
 STEP_END = record("at_s samples", "")
 ROUND = record(
     "at_s applied computed", "ended unmade"
@@ -125,8 +133,9 @@ COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS = range(8)
     PARAMETERS_COPIED,
 ) = range(29)
 # ---- statuses of a run. WRONG: the text makes a mistake, or does what the kernel cannot. PAUSE: so many events have happened. After
-# PAUSE, DRAWS and GROW it goes on, with more draws or more room; after SPACE it is begun anew with more room.
-FINISHED, DEADLOCK, GROW, DRAWS, SPACE, WRONG, PAUSE = range(7)
+# PAUSE, DRAWS and GROW it goes on, with more draws or more room; after SPACE it is begun anew with more room, and after CLASH (decided.py)
+# with what it has noted.
+FINISHED, DEADLOCK, GROW, DRAWS, SPACE, WRONG, PAUSE, CLASH = range(8)
 # ---- what a strand does after an instruction. Seconds of a core: SPENDS, COMPUTES (on a GPU where there is one), TOGETHER (parts at
 # once). AWAITS: it waits for others, and polls where ranks poll. From ENDS on the run ends, with the status that is so much more.
 NEXT, STAYS, WAITS, AWAITS, SPENDS, COMPUTES, TOGETHER = range(100, 107)

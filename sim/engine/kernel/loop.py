@@ -24,6 +24,7 @@ from sim.engine.kernel.hub import collect, exchange, reach_next
 from sim.engine.kernel.layerwise import use_variables
 from sim.engine.kernel.layout import (
     AWAITS,
+    CLASH,
     CLOCK_S,
     COMPUTES,
     CONTENDED,
@@ -53,6 +54,7 @@ from sim.engine.kernel.phases import (
     GOT,
     LANDS,
     OVER,
+    PASSES,
     RECEIVES,
     SENDS,
     SENT,
@@ -100,6 +102,8 @@ def run(states):
 @in_place
 def next_strand(S):
     """The next strand that goes on; -1 less a status if there is none."""
+    if S.events >= S.pause:
+        return -1 - PAUSE
     while S.todo == 0:
         if S.reached > 0 and S.events < S.pause:
             S.events += 1
@@ -108,6 +112,8 @@ def next_strand(S):
             return -1 - (FINISHED if S.alive == 0 else DEADLOCK)
         if S.scheduled + SPARE + S.ranks > S.event_count or S.short:
             return -1 - SPACE
+        if S.clash:
+            return -1 - CLASH
         if S.events >= S.pause:
             return -1 - PAUSE
         S.events += 1
@@ -215,11 +221,22 @@ def rest(S, strand, rank, s, r, line):
         return agree(S, strand, rank, r, line)
     if op == ops.CYCLE:
         return cycle(S, strand, rank, s, r, line)
+    if op == ops.PASS:
+        return pass_to(strand, line.a)
     if op == ops.FUSE:
         return fuse(S, s, line)
     if op == ops.FORK:
         return fork(S, strand, rank, s, r, line)
     return join(S, strand, rank, s, line)
+
+
+@in_place
+def pass_to(strand, pc):
+    """Go on where what has been decided is summed already, if the rank passes over it."""
+    if strand.notes != PASSES:
+        return NEXT
+    strand.pc = pc
+    return STAYS
 
 
 @in_place

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sim.engine.kernel import layout, ops, state
 from sim.engine.kernel.compiling import compiled, in_place
+from sim.engine.kernel.decided import note_known_wait
 from sim.engine.kernel.flows import control
 from sim.engine.kernel.heap import schedule, schedule_after_messages
 from sim.engine.kernel.layout import (
@@ -155,6 +156,7 @@ def take_by_arithmetic(S, strand, rank, r, message):
             if departure.waiter >= 0:
                 go_on_later(S, departure.waiter)
     note_wait(S, r, max(start_s, rank.idle_s), message.begin_s)
+    note_known_wait(S, strand, r, start_s, message.begin_s)
 
 
 @compiled

@@ -136,6 +136,7 @@ def new_message(S, strand, r, line, here):
         state.rank(S, r).hand = 0
     message.note, message.last = sends and line.a == ops.NOTE, line.g if sends else 0
     message.departure, message.local, message.asks, message.waiter, message.call = NONE, here, 0, NONE, NONE
+    message.notes = strand.notes
     message.asked_s, strand.departure, strand.departed_s = math.inf, NONE, -1.0
     if (not sends or line.e == 1 or after) and (here or S.mode == CONTENDED):
         strand.departure = new_departure(S)

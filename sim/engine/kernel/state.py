@@ -45,6 +45,10 @@ LISTS = {  # records by number
     "backward": FLOAT,  # shares of the computing after which gradients are ready
     "part": FLOAT,  # and that each takes
     "gradient": layout.GRADIENT,  # of the run, at all ranks
+    "decision": layout.DECISION,
+    "known_wait": layout.KNOWN_WAIT,  # waits after decisions
+    "on_ring": layout.ON_RING,
+    "on_port": layout.ON_PORT,
     "flow": layout.FLOW,
     "free_flow": INTEGER,
     "active": INTEGER,  # flows whose bytes pass
@@ -85,6 +89,8 @@ GRIDS = {  # records by two numbers
     "rows": layout.ROWS,  # table, rank
     "value": INTEGER,  # call, bound
     "ready": FLOAT,  # rank, variable
+    "ending": layout.ENDING,  # decision, rank
+    "known_arrival": layout.KNOWN_ARRIVAL,  # decision, rank and number
     "stream": INTEGER,  # rank, rank: the flow between them
     "announced": INTEGER,  # rank, rank: the message
     "weight": FLOAT,  # rank, number
@@ -227,6 +233,12 @@ size = _access("size")
 rows = _access("rows")
 value = _access("value")
 ready = _access("ready")
+decision = _access("decision")
+ending = _access("ending")
+known_wait = _access("known_wait")
+on_ring = _access("on_ring")
+on_port = _access("on_port")
+known_arrival = _access("known_arrival")
 stream = _access("stream")
 announced = _access("announced")
 weight = _access("weight")

@@ -25,6 +25,7 @@ from sim.engine.kernel.layout import (
     WRONG,
 )
 from sim.engine.kernel.memory import read
+from sim.engine.kernel.phases import PASSES
 from sim.engine.kernel.records import note_missed, note_step, note_wait
 from sim.engine.kernel.rounds import note_computed, note_updated
 from sim.engine.kernel.side_by_side import do_sides
@@ -332,7 +333,7 @@ def copy(S, strand, rank, s, line):
 def agree(S, strand, rank, r, line):
     """What a runtime does before a call: seconds in which a rank waits (0), or works (1)."""
     if line.a == 1:
-        return NEXT if strand.phase else spend(S, strand, rank, S.negotiate_s, 1)
+        return NEXT if strand.phase or strand.notes == PASSES else spend(S, strand, rank, S.negotiate_s, 1)
     if strand.phase == 0:
         strand.began_s = strand.clock_s
         if S.agree_s > 0.0 and S.mode == CONTENDED:

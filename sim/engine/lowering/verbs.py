@@ -217,6 +217,7 @@ class Verbs(Expressions):
         """Pieces of gradients that are summed together, which are copied into one buffer and out of it."""
         code, at, first = self.code, self.fresh(5), self.tables.algorithm(algorithm.at)
         begin, alone, end = self.tag(), self.tag(), self.tag()
+        code.emit(ops.PASS, end)
         for k in range(2):
             code.emit(ops.MOV, at + k, ready.at + k)
         code.label(begin)
