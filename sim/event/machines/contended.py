@@ -151,26 +151,29 @@ class Contended(Mechanics):
         self.waits.polled_s = start_s
         if message is None and until_s > start_s:
             message = yield from self.waits.until(self._awaited(peers, until_s))
-        if message is None:
-            if rank.clock_s > start_s:
-                rank.waited(start_s, rank.clock_s)
-            return None
-        moving_s = rank.clock_s if message.begin_s is None else max(start_s, message.begin_s)
+        if message is not None:
+            moves = message.asked is None and message.begin_s is not None
+            moving_s = max(start_s, message.begin_s) if moves else rank.clock_s
+            yield from self._take(message)
+            self.received(message, start_s, moving_s)
+        elif rank.clock_s > start_s:
+            rank.waited(start_s, rank.clock_s)
+        return message
+
+    def _take(self, message: Message):
+        """The bytes of a message move, once they are asked for, and a core takes them; within a host the core copies them."""
+        local, overhead_s = self.local, len(message.sizes_bytes) * self.link.overhead_s
         if message.asked is not None:
-            moving_s = rank.clock_s
-            yield from self._spend(len(message.sizes_bytes) * self.link.overhead_s)
+            yield from self._spend(overhead_s)
             self.ports.ask(message)
             yield from self.waits.until(message.landed)
         elif message.end_s is not None:
-            if message.end_s > rank.clock_s:
-                yield from self.waits.until(self.env.timeout(message.end_s - rank.clock_s))
-            yield from self._spend(len(message.sizes_bytes) * self.link.overhead_s)
+            if message.end_s > self.rank.clock_s:
+                yield from self.waits.until(self.env.timeout(message.end_s - self.rank.clock_s))
+            yield from self._spend(overhead_s)
         else:
-            local = self.local
             yield from self._spend(len(message.sizes_bytes) * local.overhead_s + local.occupancy_s(message.size_bytes))
             message.departure.succeed()
-        self.received(message, start_s, moving_s)
-        return message
 
     def _awaited(self, peers, until_s: float) -> simpy.Event:
         """An event whose value is the next message from one of `peers`, when its last byte is here; or None, at `until_s`."""
