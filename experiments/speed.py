@@ -1,11 +1,10 @@
 """How fast the simulator simulates, beside a plain SimPy model, SimGrid and Cimba, on one job (experiments/engines/job.py).
 
-A worker-step is one step of one worker: it receives parameters, computes, and sends a gradient. Each measurement is a process of its
-own, which simulates a small job before, so that imports and compilation do not count. Its seconds are those of a core. Set-up counts:
-scenarios, streams of random numbers, actors, platforms. The event world records no trace. It has two rows: as it is, where workers that
-do the same run one text (sim/event/cohort.py), and without short cuts, where every worker runs a text and every message is an event.
-The engine simulates one replication alone, which it does after the event world's first; on all cores it has eight of them. Its other
-jobs have the ratio to the event world's speed on the same job.
+A worker-step is one step of one worker: it receives parameters, computes, and sends a gradient. Each measurement is a process of its own,
+which simulates a small job before, so that imports and compilation do not count. Its seconds are those of a core. Set-up counts:
+scenarios, streams of random numbers, actors, platforms. The event world records no trace. The engine simulates one replication alone,
+which it does after the event world's first; on all cores it has eight of them. Its other jobs have the ratio to the event world's speed
+on the same job.
 
 Engines alternate in each round. They draw different random numbers and may have different numbers of steps: as many as take about half a
 second, but at least two. Their mean steps must agree, or else they do not simulate the same job (experiments/engines/same_job.py).

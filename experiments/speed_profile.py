@@ -15,7 +15,7 @@ from experiments.engines import ENGINES, FURTHER, ours, protocols
 from experiments.engines.job import Job
 from experiments.kit import pages
 
-SIZES, EACH = (10, 100, 1_000, 10_000), 1_000  # workers, and with how many they are simulated rank by rank too
+SIZES = (10, 100, 1_000, 10_000)  # workers
 PARTS = {  # the first that a file's path contains decides; what calls a built-in function has its time
     "draw random numbers": ("sim/randomness", "sim/laws/", "event/ranks/random_streams", "event/ranks/drawn", "numpy/"),
     "make ranks, hosts, scenario": (
@@ -27,18 +27,11 @@ PARTS = {  # the first that a file's path contains decides; what calls a built-i
         "event/world",
         "pydantic",
     ),
-    "workers as one": ("event/cohort", "event/alike", "machines/leading"),
     "SimPy's queue": ("simpy/", "event/clock"),
-    "messages reach ports in order": (
-        "event/arrivals",
-        "event/machines/port",
-        "event/machines/in_turn",
-        "event/machines/ahead",
-    ),
+    "messages reach ports in order": ("event/machines/port", "event/machines/queues", "event/machines/in_turn"),
     "messages leave, pass ports, are taken": ("event/machines/", "event/ranks/message", "event/ranks/letters"),
     "compute, add, take up, update, pull, push": (
         "event/ranks/computing",
-        "event/ranks/poster",
         "event/ranks/summing",
         "event/ranks/layers",
     ),
@@ -105,12 +98,10 @@ def column(run: Callable[[Job], object], job: Job) -> list[str]:
 def columns(seed: int) -> dict[str, Callable[[], list[str]]]:
     """The columns of the table, by heading."""
 
-    def fmb(workers: int, engine: str = "event") -> list[str]:
-        run = ours.event if engine == "event" else ours.event_each
-        return column(run, Job(workers, ENGINES[engine].steps(workers), seed))
+    def fmb(workers: int) -> list[str]:
+        return column(ours.event, Job(workers, ENGINES["event"].steps(workers), seed))
 
     found: dict[str, Callable[[], list[str]]] = {f"{workers:,}": partial(fmb, workers) for workers in SIZES}
-    found[f"{EACH:,}, rank by rank"] = partial(fmb, EACH, "event-each")
     asked = FURTHER["ps-async"]
     job = Job(asked.workers, asked.steps, seed)
     return found | {f"{job.workers:,}, ps-async": partial(column, protocols.ps_async, job)}

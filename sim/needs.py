@@ -28,16 +28,11 @@ PLACING_S = 0.1e-6  # for each server and variable
 EVENT_RANK_BYTES, EVENT_RANK_S = 25e3, 40e-6
 CORE_BYTES = 800  # of a host
 EVENT_STEP_S, UPDATE_BYTES = 30e-6, 100
-MESSAGE_S, SHARED_MESSAGE_S, EVENTS_MESSAGE_S, ROWS_MESSAGE_S = 3.2e-6, 5.2e-6, 10e-6, 38e-6
+MESSAGE_S, SHARED_MESSAGE_S, EVENTS_MESSAGE_S, ROWS_MESSAGE_S = 6e-6, 8e-6, 10e-6, 38e-6
 MESSAGE_BYTES = 700  # of those of a call, or of a step
-CYCLE_OF_A_RANK_S = 17e-6  # in which gradients are summed while ranks compute
+CYCLE_OF_A_RANK_S = 60e-6  # in which gradients are summed while ranks compute
 OWN_TEXT_S = 80e-6  # of a worker where the text is a user's own, whose verbs are watched
-ALIKE_S, PARTITION_S = 0.8e-6, 0.3e-6  # of a worker where one text stands for all, and of a partition
-RING_TURN_S, RING_TURN_OF_A_RANK_S, RING_BYTES = (
-    6e-6,
-    0.026e-6,
-    64,
-)  # of a ring that is played at once; bytes of a turn and rank
+PARTITION_S = 0.6e-6  # of a partition
 ACTIVITY_BYTES, ACTIVITIES_OF_A_MESSAGE = 700, 4  # of a trace; a ring has 3.5 activities a message, a master 5.8
 
 # The vector world: once for each rank; arrays of a step, and their numbers for each rank and run. Steps that are made at once
@@ -182,8 +177,6 @@ def _call_s(scenario: Scenario, call: sums.Call, runs: int) -> float:
 
 
 def _of_event(found: Needs, scenario: Scenario, least: int, within_s: float, runs: int, traced: bool) -> None:
-    from sim.event.plain import rings_at_once
-
     found.add("--cluster", size_bytes=CORE_BYTES * _cores(scenario))
     all_sums = sums.of(scenario)
     step_s = runs * _event_step_s(scenario, all_sums)
@@ -191,11 +184,8 @@ def _of_event(found: Needs, scenario: Scenario, least: int, within_s: float, run
     found.add("--set gradients", step_s * min(2, least) * (1 - 1 / _rounds(scenario)))
     found.add("--warmup", step_s * (least - min(2, least)))
     rounds = max(0.0, min(scenario.rounds, least + within_s / step_s) - least)
-    at_once = [call for call in all_sums.calls if call.algorithm == "ring" and rings_at_once(scenario)]
-    one_by_one = [call.messages for call in all_sums.calls if call not in at_once]
-    largest = max([messages(scenario) * _ahead(scenario), *one_by_one])
-    at_once_bytes = max([call.turns for call in at_once], default=0) * scenario.ranks * RING_BYTES
-    found.add("--workers", size_bytes=EVENT_RANK_BYTES * scenario.ranks + MESSAGE_BYTES * largest + at_once_bytes)
+    largest = max([messages(scenario) * _ahead(scenario), *(call.messages for call in all_sums.calls)])
+    found.add("--workers", size_bytes=EVENT_RANK_BYTES * scenario.ranks + MESSAGE_BYTES * largest)
     step_bytes = UPDATE_BYTES * float(scenario.updates_per_step)
     if traced:
         sent = messages(scenario) + sum(count * call.messages for call, count in all_sums.calls.items())
@@ -209,21 +199,13 @@ def _of_event(found: Needs, scenario: Scenario, least: int, within_s: float, run
 
 def _event_step_s(scenario: Scenario, all_sums: sums.Sums) -> float:
     """Seconds of a step, without a trace."""
-    from sim.event.alike import suits
-    from sim.event.plain import by_arithmetic, rings_at_once
+    from sim.event.plain import by_arithmetic
     from sim.protocols import is_ours
 
-    ranks, workers, protocol = scenario.ranks, scenario.workers, scenario.protocol
-    if suits(scenario):
-        return EVENT_STEP_S + ALIKE_S * ranks
+    workers, protocol = scenario.workers, scenario.protocol
     sent, found_s = messages(scenario), EVENT_STEP_S + CYCLE_OF_A_RANK_S * all_sums.cycles * workers
     found_s += OWN_TEXT_S * workers * (not is_ours(protocol))
-    at_once = rings_at_once(scenario)
-    for call, count in all_sums.calls.items():
-        if at_once and call.algorithm == "ring":
-            found_s += count * call.turns * (RING_TURN_S + RING_TURN_OF_A_RANK_S * ranks)
-        else:
-            sent += count * call.messages
+    sent += sum(count * call.messages for call, count in all_sums.calls.items())
     message_s = MESSAGE_S if scenario.apart else SHARED_MESSAGE_S
     if protocol.delay_std_s or not by_arithmetic(scenario):
         message_s = EVENTS_MESSAGE_S

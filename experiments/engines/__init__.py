@@ -32,8 +32,7 @@ FLOOR = (
 )
 ENGINES = {
     REFERENCE: Engine("SimPy, as documented", "plain_simpy:run", 50_000),
-    "event": Engine("event world", "ours:event", 100_000),
-    "event-each": Engine("event world, rank by rank", "ours:event_each", 50_000),
+    "event": Engine("event world", "ours:event", 50_000),
     "engine": Engine("engine", "ours:engine", 500_000),
     "vector": Engine("vector world", "ours:vector", 500_000),
     "vector-20": Engine("vector world, 20 runs", "ours:vector_runs", 1_000_000, runs=20),

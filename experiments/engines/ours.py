@@ -8,7 +8,6 @@ from experiments.engines import ENGINES
 from experiments.engines.job import COMPUTE_S, CV, UPDATE_S, Job
 from sim import protocols
 from sim.base.errors import RunFailed
-from sim.event.world import EventWorld, garbage_left_lying
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model.costs import Costs, Line
@@ -33,14 +32,6 @@ def scenario(job: Job) -> Scenario:
 def event(job: Job) -> list[float]:
     """Seconds of each step, in the event world."""
     return _simulated(job, "event", 1)
-
-
-def event_each(job: Job) -> list[float]:
-    """The same without short cuts: every worker runs a text of its own, and every message is an event."""
-    with garbage_left_lying():
-        world = EventWorld(scenario(job), want_trace=False, short_cuts=False)
-        world.run()
-        return world.outcome.step_s.ravel().tolist()
 
 
 def engine(job: Job) -> list[float]:

@@ -58,14 +58,12 @@ class Engine:
     def replications(self, scenario: Scenario) -> Replications | None:
         """Replications of a scenario; None if it has something that the engine does not have.
 
-        None too if workers are alike, of whom the event world makes arrays: it takes a fifth of the time for 10,000 of them. And of users'
-        own texts: some constructs of Python are lowered to something else (docs/limits.md).
+        None too of users' own texts: some constructs of Python are lowered to something else (docs/limits.md).
         """
-        from sim.event.alike import suits
         from sim.protocols import is_ours
 
         self.refused = ""
-        return self._built(scenario) if is_ours(scenario.protocol) and not suits(scenario) else None
+        return self._built(scenario) if is_ours(scenario.protocol) else None
 
     def _built(self, scenario: Scenario) -> Replications | None:
         from sim.engine.lowering.values import NotLowered

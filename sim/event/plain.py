@@ -1,4 +1,4 @@
-"""What of a scenario lets ranks of the event world take time by arithmetic, without an event for each thing that they do."""
+"""What of a scenario lets ranks take time by arithmetic, without an event for each thing that they do."""
 
 from __future__ import annotations
 
@@ -16,13 +16,3 @@ def queues(scenario: Scenario) -> bool:
     """Whether a port passes one message after another, each in the time that its size takes."""
     link = scenario.network
     return not (link.fair or link.sustained_bytes_per_s or link.tcp or link.store_and_forward)
-
-
-def own_ports(scenario: Scenario) -> bool:
-    """Whether each rank has cores and a port of its own, and both are plain."""
-    return scenario.apart and by_arithmetic(scenario) and queues(scenario)
-
-
-def rings_at_once(scenario: Scenario) -> bool:
-    """Whether the calls of a ring are played at once (sim.event.together)."""
-    return bool(scenario.summed) and not scenario.served and scenario.ranks > 1 and own_ports(scenario)

@@ -30,19 +30,6 @@ class Readiness:
         if self._announced[count] == self._ranks:
             self._at(self._last_s[count], partial(self._go_on, count))
 
-    def announce_all(self, count: int, at_s: list[float]) -> None:
-        """One rank's gradients from the count-th are ready then, one after another."""
-        missing = count + len(at_s) - len(self._announced)
-        if missing > 0:
-            self._announced += [0] * missing
-            self._last_s += [0.0] * missing
-        announced, last_s, ranks = self._announced, self._last_s, self._ranks
-        for number, ready_s in enumerate(at_s, count):
-            announced[number] += 1
-            last_s[number] = max(last_s[number], ready_s)
-            if announced[number] == ranks:
-                self._at(last_s[number], partial(self._go_on, number))
-
     def everywhere_s(self, count: int) -> float | None:
         """When all ranks have the count-th; None if that is not known yet."""
         known = count < len(self._announced) and self._announced[count] == self._ranks

@@ -30,20 +30,14 @@ class Recorder:
         self.ran_out = 0
         self.waits: list[float] = []  # rank, from, to, rank, from, to, ...; ranks add to it
         self._idle_s = {steps: np.zeros(scenario.ranks) for steps in warmups}
-        self._more_waits: list[np.ndarray] = []  # the same, of many ranks at once, shape (waits, 3)
-        self._held, self.room = 0, MOST_NUMBERS
+        self.room = MOST_NUMBERS
 
     def updated(self, end_s: float, samples: int) -> None:
         """Rank 0 has made an update."""
         self.ends_s.append(end_s)
         self.samples.append(samples)
-        if len(self.waits) + self._held > self.room:
+        if len(self.waits) > self.room:
             self._fold()
-
-    def waited(self, waits: np.ndarray) -> None:
-        """Waits of many ranks: rank, from and to, shape (waits, 3)."""
-        self._more_waits.append(waits)
-        self._held += waits.size
 
     def row(self, start_s, end_s, rank, step, activity, samples=0, size_bytes=0, peer=NOBODY, version=0) -> None:
         """An activity; called where rows are kept."""
@@ -79,10 +73,8 @@ class Recorder:
 
     def _taken(self) -> np.ndarray:
         """All waits, shape (waits, 3), which are then kept no more."""
-        found = np.concatenate([np.array(self.waits).reshape(-1, 3), *self._more_waits])
+        found = np.array(self.waits).reshape(-1, 3)
         self.waits.clear()
-        self._more_waits.clear()
-        self._held = 0
         return found
 
     def _between(self, waits: np.ndarray, start_s: float, end_s: float) -> np.ndarray:

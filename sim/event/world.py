@@ -8,13 +8,12 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, cached_property, lru_cache, partial
-from typing import Any
 
 from sim import collectives
 from sim.answers.outcome import Outcome
 from sim.base.errors import RunFailed
 from sim.collectives import Exchange
-from sim.event import alike, assembly, plain
+from sim.event import assembly
 from sim.event.all_ranks import AllRanks
 from sim.event.clock import Clock
 from sim.event.machines.flows import Flows
@@ -25,18 +24,14 @@ from sim.event.ranks.rank import Rank
 from sim.event.ranks.thread import Thread
 from sim.event.readiness import Readiness
 from sim.event.recorder import Recorder
-from sim.event.shortcut import ShortCutFailed
-from sim.event.together import Together
 from sim.job.scenario import Scenario
 from sim.protocols import name_of
 from sim.recording.horovod_timeline import Timeline
 from sim.recording.traces import Trace
-from sim.verbs import fusion
 from sim.worlds.texts import role_of, text_of
 from sim.worlds.time_budget import Patience
 
 MOST_KEPT = 400_000  # exchanges of collective calls
-MOST_BUFFERS = 1000
 DONE = ()
 
 
@@ -58,18 +53,12 @@ def run(
         RunFailed: the protocol's texts wait for one another for ever, or do what no world can run.
     """
     with garbage_left_lying():
+        world = EventWorld(scenario, replication, timeline, within_s, want_trace)
         try:
-            return _run(EventWorld(scenario, replication, timeline, within_s, want_trace))
-        except ShortCutFailed:
-            return _run(EventWorld(scenario, replication, timeline, within_s, want_trace, short_cuts=False))
-
-
-def _run(world: EventWorld) -> tuple[Outcome, Trace | None]:
-    try:
-        world.run()
-        return world.outcome, None if world.recorder.rows is None else world.trace
-    finally:
-        world.fall_apart()
+            world.run()
+            return world.outcome, None if world.recorder.rows is None else world.trace
+        finally:
+            world.fall_apart()
 
 
 def trace(scenario: Scenario, replication: int = 0, **given) -> Trace:
@@ -91,13 +80,7 @@ def garbage_left_lying():
 
 
 class EventWorld:
-    """The ranks of one scenario on their machines.
-
-    Args:
-        short_cuts: messages may be handed over before they reach a rank that waits for them (sim.event.machines.free),
-        and calls of all ranks
-            played at once (sim.event.together), where nothing known contradicts it.
-    """
+    """The ranks of one scenario on their machines."""
 
     def __init__(
         self,
@@ -106,7 +89,6 @@ class EventWorld:
         timeline: Timeline | None = None,
         within_s: float = math.inf,
         want_trace: bool = True,
-        short_cuts: bool = True,
     ):
         scenario.check_evaluation()
         self.scenario, self.replication, self.timeline = scenario, replication, timeline
@@ -118,22 +100,10 @@ class EventWorld:
         self.recorder = Recorder(scenario, {self.patience.least_warmup, scenario.warmup}, want_trace)
         self.all_ranks = AllRanks(self) if scenario.by_all_ranks else None
         self.flows, self.readiness = Flows(self.env), Readiness(scenario.ranks, self.at)
-        self.senders, self.alone = list(self.workers), True  # whether rank 0 alone sends to workers
-        self.cohort: Any = None  # of all workers, if they are alike; `ranks` are then the others
-        if short_cuts and not want_trace and timeline is None and alike.suits(scenario):
-            self.speeds = assembly.speeds(self)
-            self.machines = [assembly.master_host(self)]
-            self.ranks, self.cohort = assembly.led(self)
-        else:
-            self.machines = assembly.machines(self)
-            self.ranks = assembly.ranks(self, short_cuts and not want_trace)
-        self.together = self._together() if short_cuts and not want_trace else None
+        self.machines = assembly.machines(self)
+        self.ranks = assembly.ranks(self)
         each = scenario.updates_per_step
         self.meter = Meter(self.ranks, self.machines, {0, each * scenario.warmup, each * self.patience.least_warmup})
-
-    def _together(self) -> Together | None:
-        """Calls of all ranks are played at once where these have ports of their own, that are plain queues, and all are workers."""
-        return Together(self) if self.cohort is None and plain.rings_at_once(self.scenario) else None
 
     # ---- the run
 
@@ -147,26 +117,19 @@ class EventWorld:
             Thread(rank, text_of(self.scenario, role_of(self.scenario, rank.rank), rank), partial(self._ended, rank))
             for rank in self.ranks
         ]
-        if self.cohort is not None:
-            threads.append(Thread(self.cohort, text_of(self.scenario, "worker", self.cohort), self._ended))
         self._at_work = len(threads)
         for thread in threads:
             thread.rank.thread = thread
-        begin = range(len(threads))
-        for number in (*begin[len(self.servers) :], *begin[: len(self.servers)]) if self.alone else begin:
-            self.env.call(0.0, threads[number].go)
+            self.env.call(0.0, thread.go)
         if not self.env.run_until(self._over):
-            if self.together is not None or self.cohort is not None:
-                raise ShortCutFailed  # some of them may have been waited for by mistake
             waiting = ", ".join(str(number) for number, thread in enumerate(threads) if thread.alive)
             raise RunFailed(f"deadlock in {name_of(self.scenario.protocol)}: ranks {waiting} wait for ever")
         if not self.patience.over:
             self.patience.check_complete()
 
-    def _ended(self, rank: Rank | None = None) -> None:
-        """Count a text that has ended; of a rank, what is sent to it leaves unread."""
-        if rank is not None:
-            rank.mechanics.end()
+    def _ended(self, rank: Rank) -> None:
+        """Count a text that has ended; what is sent to its rank leaves unread."""
+        rank.mechanics.end()
         self._at_work -= 1
         if not self._at_work and not self._over.triggered:
             self._over.succeed()
@@ -204,7 +167,7 @@ class EventWorld:
 
     def fall_apart(self) -> None:
         """Cut references that form circles, so that memory is free at once, without the garbage collector."""
-        for rank in self.ranks if self.cohort is None else (*self.ranks, self.cohort):
+        for rank in self.ranks:
             rank.fall_apart()
         self.ranks.clear()
         self.machines.clear()
@@ -239,32 +202,6 @@ class EventWorld:
     @cached_property
     def _pieces(self) -> Callable[[bool], list[slice]]:
         return cache(lambda fused: collectives.pieces(self.scenario.summed, fused))
-
-    def buffers(self, ready: tuple[int, ...], fusion_bytes: int) -> list[tuple[slice, bool]]:
-        """The buffers in which `ready` variables are summed, one call each: items, and whether they are copied together before."""
-        return self._buffers(ready, fusion_bytes)
-
-    @cached_property
-    def _buffers(self):
-        def made(ready: tuple[int, ...], fusion_bytes: int) -> list[tuple[slice, bool]]:
-            pieces = self.pieces(fused=False)
-            buffers = fusion.fuse([pieces[variable] for variable in ready], fusion_bytes)
-            return [(slice(buffer[-1].start, buffer[0].stop), len(buffer) > 1) for buffer in buffers]
-
-        return lru_cache(MOST_BUFFERS)(made)
-
-    def agreed(self, before: int, reduced: int) -> list[int]:
-        """The variables whose gradients are the `before`-th to the last of those that all ranks have, `reduced` since the start."""
-        variables = len(self.scenario.workload.variables)
-        return [variables - 1 - number % variables for number in range(before, reduced)]
-
-    def named(self, algorithm: str, piece: slice) -> str:
-        """The algorithm that is run."""
-        return self._named(algorithm, piece.stop - piece.start)
-
-    @cached_property
-    def _named(self) -> Callable[[str, int], str]:
-        return cache(lambda algorithm, items: collectives.named(algorithm, self.scenario.hosts, slice(0, items)))
 
     def exchanges(self, algorithm: str, worker: int, piece: slice) -> list[Exchange]:
         """The exchanges of one worker, counted from 0, in one collective call."""

@@ -37,14 +37,3 @@ class OldStream:
 
     def __getitem__(self, index: int) -> float:
         return float(self.first(index + 1)[index])
-
-
-class OldRounds:
-    """In place of sim.vector.draws.Rounds, for one replication."""
-
-    def __init__(self, law: Law, seed: int, replications, ranks, purpose: str, rounds: int, factor=1.0):
-        streams = (OldStream(law, seed, replications[0], rank, purpose) for rank in ranks)
-        self._drawn = np.array([stream.first(rounds) for stream in streams]) * np.reshape(factor, (-1, 1))
-
-    def __getitem__(self, step: int) -> np.ndarray:
-        return self._drawn[None, :, step]

@@ -127,13 +127,3 @@ def assert_alike_or_refused(scenario: Scenario, replications: int = 2) -> None:
         assert_alike(scenario, replications)
     except vector.Refused:
         reject()
-
-
-def assert_same_without_trace(scenario: Scenario, replication: int = 1) -> None:
-    """The event world's short cuts, which a run with a trace does not take, change nothing."""
-    short, _ = event.run(scenario, replication, want_trace=False)
-    long, _ = event.run(scenario, replication)
-    assert np.abs(short.step_s - long.step_s).max() < EXACT_S
-    assert np.abs(short.idle_fraction - long.idle_fraction).max() < EXACT_S
-    assert (short.samples == long.samples).all()
-    assert short.ran_out == long.ran_out

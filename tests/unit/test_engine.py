@@ -193,7 +193,6 @@ def test_it_is_used_where_it_saves_more_than_loading_it(monkeypatch):
     assert kept
     assert choose.Engine().suits(10.0, 5.0)
     assert not choose.Engine().suits(1.0, np.inf)
-    assert choose.Engine().replications(Scenario(protocols.make("fmb"), workload.read("mlp"), 16)) is None
     many = choose.Engine()
     assert [many.suits(0.9, np.inf) for _ in range(4)] == [False, False, False, True]
 

@@ -54,7 +54,7 @@ def calls(run) -> int:
 EVENT = {
     "fmb": job("fmb", (), 8),
     "amb": job("amb", ("time_limit_s=0.3",), 12, 4),
-    "ring at once": job("allreduce", ("algorithm=ring",), 12),
+    "ring, a host each": job("allreduce", ("algorithm=ring",), 12),
     "ring": job("allreduce", ("algorithm=ring",), 12, 4),
     "halving-doubling": job("allreduce", ("algorithm=halving-doubling",), 16, 4),
     "tree": job("allreduce", ("algorithm=tree",), 20),
@@ -168,7 +168,7 @@ def test_a_text_of_ones_own_needs_what_its_verbs_do():
     )
     assert halving.bytes < 0.1e9
     assert halving.seconds < 5
-    assert 0.1e9 < ring.bytes < 0.3e9  # 0.18 GB were measured: it is played at once, and none of its messages is kept
+    assert 0.3e9 < ring.bytes < 2e9  # 0.34 GB were measured
 
 
 def test_a_ring_whose_ranks_share_hosts_is_played_message_by_message():

@@ -15,13 +15,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from old_streams import BLOCK, OldRounds, OldStream
+from old_streams import BLOCK, OldStream
 from scenarios import CLUSTERS, scenarios
 
 import sim
 from sim import event, randomness
-from sim.event import alike, cohort
-from sim.event.machines import contended, own_core
+from sim.event.machines import mechanics
 
 COMPILED = "sim.vector.compiled."
 """Its modules load numba, which takes a second, and draw nothing."""
@@ -43,8 +42,8 @@ def old_streams(monkeypatch):
                 monkeypatch.setattr(module, name, old)
 
 
-def outcome(scenario, want_trace: bool) -> dict[str, float]:
-    of, _ = event.run(scenario, 0, want_trace=want_trace)
+def outcome(scenario) -> dict[str, float]:
+    of, _ = event.run(scenario, 0, want_trace=False)
     step_s = of.step_s[0]
     return {"mean_step_s": step_s.mean(), "longest_step_s": step_s.max(), "idle_fraction": of.idle_fraction.mean()}
 
@@ -54,15 +53,10 @@ def test_every_scenario_was_recorded():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("want_trace", [True, False])
 @pytest.mark.parametrize("cluster", CLUSTERS)
-def test_the_event_world_says_what_was_recorded(cluster, want_trace, monkeypatch):
-    """Without a trace it takes short cuts; with one, every third is asked."""
-    monkeypatch.setattr(alike, "LEAST_WORKERS", 1)
-    monkeypatch.setattr(cohort, "Rounds", OldRounds)
-    for mechanics in (cohort, contended, own_core):
-        monkeypatch.setattr(mechanics, "WARMING", ("compute",))
-    names = [name for name in SCENARIOS if name.startswith(f"{cluster}: ")][:: 3 if want_trace else 1]
-    said = pd.DataFrame({name: outcome(SCENARIOS[name], want_trace) for name in names}).T
+def test_the_event_world_says_what_was_recorded(cluster, monkeypatch):
+    monkeypatch.setattr(mechanics, "WARMING", ("compute",))
+    names = [name for name in SCENARIOS if name.startswith(f"{cluster}: ")]
+    said = pd.DataFrame({name: outcome(SCENARIOS[name]) for name in names}).T
     apart = (said - RECORDED.loc[names]).abs().max(axis=1)
     assert apart[apart > EXACT_S].to_dict() == {}

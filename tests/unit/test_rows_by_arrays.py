@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scenarios import EXACT_S, assert_alike_or_refused, assert_same_without_trace
+from scenarios import EXACT_S, assert_alike_or_refused
 
 from sim import collectives, event, protocols, stragglers, vector
 from sim.answers.outcome import of_trace
@@ -134,7 +134,6 @@ def test_the_samples_of_all_workers_count_where_all_variables_are_gathered(fused
 def test_parts_side_by_side_take_as_long_as_on_cores_that_are_events(monkeypatch, cores, slots, name, said):
     """A part has a core of its own, or all take turns on one; of an update that is quick, too."""
     scenario = job(name, *said, cores=cores, slots=slots, cold_s=0.0, servers=3, variable_partitions=3)
-    assert_same_without_trace(scenario)
     found = of_trace(event.trace(scenario))
     monkeypatch.setattr(assembly, "mechanics_of", lambda *_: Contended)
     by_events = of_trace(event.trace(scenario))

@@ -23,16 +23,6 @@ class InTurn:
         heappush(self._coming, (time_s, next(self._clock._eid), rank, call, argument))
         self._clock.call(time_s, self._come)
 
-    def to(self, reaches):
-        """A function that adds a message: when it comes, and itself; `reaches` is called with both."""
-        coming, clock, come = self._coming, self._clock, self._come
-
-        def add(reach_s: float, message) -> None:
-            heappush(coming, (reach_s, next(clock._eid), message.sender, reaches, message))
-            clock.call(reach_s, come)
-
-        return add
-
     def _come(self, _) -> None:
         coming = self._coming
         first = heappop(coming)

@@ -26,7 +26,7 @@ class Machine:
         self, env: Clock, index: int, host: Host, speed: float, contention: float, link: Link, turn_s: float,
         shared: Cores | None = None,
     ):  # fmt: skip
-        self.index, self.gpus, self.speed, self.ranks = index, host.gpus, speed, 0
+        self.index, self.gpus, self.speed, self.count, self.ranks = index, host.gpus, speed, host.cores, 0
         self._gpu = env, speed, host.switching
         self._shared_gpus: dict[int, SharedGpu] = {}
         self._own, self._clock = (env, host.cores, speed, contention, turn_s), env

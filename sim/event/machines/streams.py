@@ -9,7 +9,6 @@ import simpy
 from sim.event.machines.cores import ROUND_OFF_S
 from sim.event.machines.flows import Flow
 from sim.event.ranks.message import Message
-from sim.platform.tcp import Connection
 
 
 class Ports:
@@ -21,34 +20,17 @@ class Ports:
 
     def __init__(self, mechanics):
         self._mechanics, self._env, self._link = mechanics, mechanics.env, mechanics.link
-        self._connections: dict[int, Connection] = {}
 
     def depart(self, to, message: Message) -> simpy.Event:
         """Give one message to the link; the event of its departure."""
-        link, size_bytes, now_s = self._link, message.size_bytes, self._env.now
-        occupancy_s, credit_s = link.occupancy_s(size_bytes), link.credit_s(size_bytes)
-        begin_s, leave_s = self._mechanics.machine.egress.take(now_s, occupancy_s, credit_s)
-        self._mechanics.machine.egress.busy_s += occupancy_s
-        if link.tcp:
-            message.held_s = max(0.0, self._connection(to.rank.rank).send(begin_s, size_bytes) - leave_s)
-            leave_s += message.held_s
-        at_s = leave_s if link.store_and_forward else begin_s
-        self._mechanics.after(at_s - now_s + link.latency_s, lambda: to.ports.reached(message))
+        now_s = self._env.now
+        out_s, leave_s = self._mechanics.queues.leave(now_s, to.rank.rank, message)
+        self._mechanics.after(out_s - now_s + self._link.latency_s, lambda: to.ports.reached(message))
         return self._env.timeout(leave_s - now_s)
-
-    def _connection(self, peer: int) -> Connection:
-        link = self._link
-        if peer not in self._connections:
-            self._connections[peer] = Connection(link.tcp, link.latency_s, link.bandwidth_bytes_per_s)
-        return self._connections[peer]
 
     def reached(self, message: Message) -> None:
         """A message from another host begins to pass this machine's port."""
-        link, size_bytes, port = self._link, message.size_bytes, self._mechanics.machine.ingress
-        occupancy_s, credit_s = link.occupancy_s(size_bytes), link.credit_s(size_bytes)
-        message.begin_s, end_s = port.take(self._env.now, occupancy_s, credit_s)
-        port.busy_s += occupancy_s
-        message.end_s = end_s + message.held_s
+        self._mechanics.queues.reach(self._env.now, message)
         self._mechanics.inbox.put(message)
 
 
@@ -112,7 +94,7 @@ class Streams:
         if mine and not mine.landed.triggered and self._goes_first(mine, message):
             mine.landed.callbacks.append(lambda _: message.asked.succeed())
         else:
-            message.asked_s = self._control(self._mechanics._to[message.sender], message.asked.succeed)
+            message.asked_s = self._control(self._mechanics.everyone[message.sender], message.asked.succeed)
 
     def _goes_first(self, mine: Message, message: Message) -> bool:
         """Whether the sender of a message asked for one of this rank before that rank asks for its.

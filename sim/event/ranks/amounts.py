@@ -22,18 +22,13 @@ class Amounts:
         self.costs, self.batch = costs, batch
         self.input_s, self.compute_s, self.pack_s = costs.input(batch), costs.compute(batch), costs.pack(packed)
         self.to_device_s, self.to_host_s = copies_s(scenario)
-        self.beside_s = self.to_device_s + self.pack_s + self.to_host_s  # of a gradient, whatever its noise
         self.packed = (
             ("pack", self.pack_s, 0, packed),
             *self._copied(TO_HOST, self.to_host_s, scenario.traffic.to_host_bytes),
         )
         self.staged = self._copied(TO_DEVICE, self.to_device_s, scenario.traffic.to_device_bytes(batch))
         self.rests = bool(costs.compute.cold_s or costs.partition.cold_s or costs.update.cold_s)
-        self.reduce_s, self.take_up_s, self.update_s = Priced(costs.reduce), Priced(costs.take_up), Priced(costs.update)
-        self.overhead_s, self.byte_s = (
-            Overheads(scenario.network.overhead_s),
-            1 / scenario.network.bandwidth_bytes_per_s,
-        )
+        self.reduce_s, self.take_up_s = Priced(costs.reduce), Priced(costs.take_up)
         self.sizes: dict[Any, Sizes] = {}  # of messages with a gradient or parameters, see sim.event.ranks.letters
         self.requests: dict[int, Sizes] = {}  # of requests, by server
         self.evaluates = scenario.test_size > 0
@@ -78,18 +73,6 @@ class Amounts:
     def held_by(self, rank: int) -> list[int]:
         """The variables that a server holds, by their numbers."""
         return [number for number in self.variables if self.server_of[number] == rank]
-
-
-class Overheads(dict):
-    """Seconds of a core at each end of a message, by its speed: one number for all ranks whose cores are alike."""
-
-    def __init__(self, overhead_s: float):
-        super().__init__()
-        self._overhead_s = overhead_s
-
-    def __missing__(self, speed: float) -> float:
-        seconds = self[speed] = self._overhead_s / speed
-        return seconds
 
 
 class Priced(dict):

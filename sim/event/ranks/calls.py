@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 
 from sim.collectives.base import DENSE, ROWS, Exchange
-from sim.collectives.tree import tree
 from sim.event.ranks.message import Message
 from sim.model.sizes import ITEM_BYTES
 from sim.recording.traces import NOBODY
 from sim.verbs import fusion
-
-REQUEST_BYTES = ITEM_BYTES * (fusion.REQUEST.stop - fusion.REQUEST.start)
 
 
 class Calls:
@@ -24,7 +21,6 @@ class Calls:
     def __init__(self, rank):
         self._rank, self._costs, self._world = rank, rank.costs, rank.world
         self._cycle_from_s = -math.inf
-        self._tree = None  # the ranks to which and from which control messages pass, and whether they come from below in the tree
 
     def cycle(self, cycle_s: float):
         """Sleep until the first cycle that finds a gradient ready everywhere; empty cycles before it are taken to cost nothing."""
@@ -81,58 +77,21 @@ class Calls:
         start_s, call_s = rank.clock_s, self._costs.call(size_bytes)
         if call_s:
             yield from rank.work("pack", call_s, 0, size_bytes)
-        together = self._world.together
-        if together is not None and self._world.named(algorithm, piece) == "ring":
-            rank.clock_s, samples = yield from together.enter(rank, piece, rank.samples)
-            if piece.stop == rank.scenario.summed_items + 1:
-                rank.samples = samples
-        else:
-            first = rank.workers[0]
-            for exchange in self._world.exchanges(algorithm, rank.rank - first, piece):
-                yield from self.exchange(exchange)
-            yield from rank.mechanics.departed()
+        for exchange in self._world.exchanges(algorithm, rank.rank - rank.workers[0], piece):
+            yield from self.exchange(exchange)
+        yield from rank.mechanics.departed()
         if rank.timeline:
             rank.timeline.moved(piece, start_s, rank.clock_s)
-
-    def reduce_fused(self, algorithm: str, ready: list[int], fusion_bytes: int):
-        """As the verb."""
-        for piece, copied in self._world.buffers(tuple(ready), fusion_bytes):
-            if copied:
-                yield from self.copy(piece)
-            yield from self.reduce(algorithm, piece)
-            if copied:
-                yield from self.copy(piece)
 
     def negotiate(self, by_name: bool = False):
         """As the verb, and what it costs."""
         rank = self._rank
         before = rank.book.reduced
-        if by_name:
-            agreed = yield from fusion.negotiate.__wrapped__(rank, by_name)
-        else:
-            rank.book.reduced = yield from self._agree_by_bits()
-            agreed = self._world.agreed(before, rank.book.reduced)
+        agreed = yield from fusion.negotiate.__wrapped__(rank, by_name)
         yield from self._negotiated()
         if rank.timeline:
             rank.timeline.agreed(range(before, rank.book.reduced), rank.clock_s)
         return agreed
-
-    def _agree_by_bits(self):
-        """As the verb: how many gradients are ready at all ranks."""
-        rank, swap = self._rank, self._rank.mechanics.swap
-        if self._tree is None:
-            exchanges = tree(rank.rank - rank.workers[0], range(len(rank.workers)), fusion.REQUEST)
-            self._tree = [(one.to, one.source, one.adds) for one in exchanges]
-        least, version, samples = rank.ready, rank.version, rank.samples
-        for to, source, adds in self._tree:
-            message = None
-            if to is not None:
-                message = Message(rank.rank, version, samples, (REQUEST_BYTES,), REQUEST_BYTES)
-                message.ready = least
-            letter = yield from swap(message, to, source, False)
-            if letter is not None:
-                least = min(least, letter.ready) if adds else letter.ready
-        return least
 
     def exchange(self, exchange: Exchange, ready: int = 0, messages: int = 1):
         """Send a piece while receiving another one; then add it up."""

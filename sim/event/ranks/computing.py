@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sim.event.ranks.layers import Layers
-from sim.verbs import fusion
 from sim.verbs.at_hand import GRADIENT
 from sim.verbs.book import CLOCK_S
 from sim.verbs.me import Partition
@@ -27,20 +26,16 @@ class Computing:
         "_sleeps",
         "_slept_s",
         "_warm_s",
-        "known",
         "layers",
         "rank",
-        "sleepless",
     )
 
     def __init__(self, rank, random, number: int, run_factor: float):
         costs = rank.costs
         self.rank, self._amounts = rank, rank.amounts
         self._sleeps = random.sleeps(number)
-        self.sleepless = self._sleeps.sole == 0
         self._factors, self._resume_s = random.factors(number, run_factor), random.resume_s
         self._input_noise = random.of(costs.input_noise, number, "input")
-        self.known = self._factors.known
         self._fetched, self._slept_s = False, 0.0
         self._warm_s = 0.0  # when its last gradient or update ended
         self.layers = Layers(rank, self) if rank.layerwise else None
@@ -49,9 +44,7 @@ class Computing:
 
     def sleep(self):
         """Sleep as an induced straggler; a rank that sleeps at all oversleeps a little."""
-        if self.sleepless:
-            return DONE
-        seconds = self._sleeps.next(self.rank.step)
+        seconds = 0.0 if self._sleeps.sole == 0 else self._sleeps.next(self.rank.step)
         if seconds <= 0:
             return DONE
         return self._sleep(seconds + self.rank.scenario.cluster.oversleep_s)
@@ -97,34 +90,11 @@ class Computing:
         rank.oldest, rank.samples, rank.minibatches = rank.version, amounts.batch, 1
         if rank.all_ranks is not None:
             rank.all_ranks.computed(rank, amounts.batch)
-        if rank.quick:  # all in one go: no other rank can come between
-            try:
-                seconds = amounts.compute_s * self.known[rank.step] + amounts.beside_s
-            except IndexError:
-                seconds = self.first_s(rank.step)
-            seconds += self.unfetched_s()
-            rank.computed_s += seconds
-            rank.clock_s += seconds / rank.speed
-            return DONE
         gradient = ("compute", self._gradient_s(amounts.compute_s, amounts.costs.compute), amounts.batch, 0)
-        if self._fetched:
-            self._fetched = False
+        if self.fetched():
             return rank.works((*amounts.staged, gradient, *amounts.packed))
         rank.mechanics.begin_step(self._slept_s)
         return rank.works((self.input(), *amounts.staged, gradient, *amounts.packed))
-
-    def first_s(self, step: int) -> float:
-        """Seconds of computing and packing where the draw is not known yet, or all are alike."""
-        factor = self._factors[step]
-        self.known = self._factors.known
-        return self._amounts.compute_s * factor + self._amounts.beside_s
-
-    def unfetched_s(self) -> float:
-        """Seconds of fetching the minibatch, if that has not been done."""
-        if self._fetched:
-            self._fetched = False
-            return 0.0
-        return self.input()[1] if self._amounts.input_s or self._slept_s else 0.0
 
     def _partition(self, part: Partition):
         """Compute one partition, added to those before."""
@@ -161,19 +131,10 @@ class Computing:
         self.warm()
         yield from rank.works(self._amounts.packed)
 
-    def compute_by_layer(self, order: str):
-        """As the verb."""
-        if self.rank.layerwise or not self.rank.mechanics.quick:
-            return fusion.compute_by_layer.__wrapped__(self.rank, order)
-        return self._begun_layers().compute_all(order)
-
     def _layer(self, part):
-        return self._begun_layers().compute(part)
-
-    def _begun_layers(self) -> Layers:
         if self.layers is None:
             self.layers = Layers(self.rank, self)
-        return self.layers
+        return self.layers.compute(part)
 
     # ---- how long it takes
 

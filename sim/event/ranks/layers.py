@@ -31,28 +31,6 @@ class Layers:
             self._computed(rank.scenario.batch)
             self._since_s = None
 
-    def compute_all(self, order: str):
-        """Pass all layers one after another, where nothing that ranks share makes them longer.
-
-        Args:
-            order: see sim.verbs.fusion.compute_by_layer.
-        """
-        rank = self._rank
-        forward, backward = rank.amounts.layer_shares(order)
-        yield from self._begin()
-        start_s, scale_s = rank.clock_s, self._all_s / rank.speed
-        ready_s = (start_s + scale_s * (forward + backward)).tolist()
-        rank.clock_s = ready_s[-1]
-        rank.computed_s += self._all_s
-        count = len(rank.ready_s)
-        rank.ready_s += ready_s
-        rank.world.readiness.announce_all(count, ready_s)
-        if rank.world.timeline:
-            for number, at_s in enumerate(ready_s, count + 1):
-                rank.world.timeline.ready(rank.rank, number, at_s)
-        self._computed(rank.scenario.batch)
-        self._since_s = None
-
     def _begin(self):
         rank, computing = self._rank, self._computing
         if not computing.fetched():

@@ -23,24 +23,14 @@ class Letters:
         rank: sim.event.ranks.rank.Rank.
     """
 
-    __slots__ = ("_post", "layers", "rank")
+    __slots__ = ("layers", "rank")
 
     def __init__(self, rank):
         self.rank = rank
-        self._post: Any = None  # posts one message, where no other rank shares the port
         self.layers: Any = Layerwise(rank) if rank.layerwise else None
-
-    def begin(self, mechanics) -> None:
-        """Take note of the rank's mechanics."""
-        self._post = mechanics.post if self.rank.quick and mechanics.own_port else None
 
     def send(self, what, to, wait: bool = True):
         """Send a message to each of `to`."""
-        if self._post is not None:
-            if type(to) is range and len(to) == 1:
-                to = to[0]
-            if type(to) is int and self._posted(what, to, wait):
-                return DONE
         rank = self.rank
         peers = (to,) if isinstance(to, int) else to
         if what is PARAMETERS or what is GRADIENT:
@@ -54,20 +44,6 @@ class Letters:
             return rank.mechanics.post_all(peers, partial(self._note, what))
         self.layers.send(what.number, peers)
         return DONE
-
-    def _posted(self, what, peer: int, wait: bool) -> bool:
-        """Post one message at once, where no other rank needs the port and the rank waits for nothing else; whether it was."""
-        rank = self.rank
-        if what is GRADIENT and wait and not rank.serves:
-            rank.at_hand.what = ""
-            rank.clock_s = self._post(peer, self.message(rank.version, peer))
-        elif type(what) is Note:
-            self._post(peer, self._note(what, peer))
-        elif rank.serves and not wait:
-            self._post(peer, self.message(rank.version, peer))
-        else:
-            return False
-        return True
 
     def _note(self, note: Note, peer: int) -> Message:
         rank = self.rank

@@ -16,7 +16,6 @@ class Message:
         size_bytes: of all of them.
         minibatches: how many a gradient sums.
         begin_s, end_s: when its bytes move into the receiver's port; None within a host, where the receiver copies.
-        occupancy_s, credit_s: for which it takes a port, and in which a port earns its credit.
         held_s: delay of its last byte by TCP's window, beyond the time at which its port could have sent it.
         departure: of a message within a host, fires when its receiver has copied it.
         asked, landed: of a message that leaves when its receiver asks for it; fire when the control message has come, and when all
@@ -25,8 +24,8 @@ class Message:
     """
 
     # A message stores only values that differ from these.
-    begin_s = end_s = departure = asked = landed = receiver = None  # type: Any
-    occupancy_s = held_s = credit_s = 0.0
+    begin_s = end_s = departure = asked = landed = None  # type: Any
+    held_s = 0.0
     asked_s = math.inf
     note = last = False
     variable = ready = 0

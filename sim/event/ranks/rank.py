@@ -37,7 +37,7 @@ class Rank:
         "_calls", "_waits", "add", "aggregators", "all_ranks", "amounts", "applied_s", "at_hand", "book", "clock_s", "compute",
         "compute_until", "computed_s", "computing", "costs", "counts_updates", "delays", "env", "evaluate", "fetch",
         "held", "hosts", "idle_from_s", "layerwise", "letters", "machine", "master", "mechanics", "minibatches",
-        "neighbours", "oldest", "quick", "random_key", "rank", "ready_s", "receive", "recorder", "rows", "samples", "scenario", "send",
+        "neighbours", "oldest", "random_key", "rank", "ready_s", "receive", "recorder", "rows", "samples", "scenario", "send",
         "senders", "servers", "serves", "sleep", "speed", "step", "summed", "summing", "take_up", "thread", "update",
         "updates",
         "variables", "version", "work", "workers", "works", "world",
@@ -79,19 +79,8 @@ class Rank:
         self.compute_until, self.evaluate = computing.compute_until, summing.evaluate
         self.mechanics = mechanics = mechanics(self)
         self.work, self.works, self.receive = mechanics.work, mechanics.works, mechanics.receive
-        self.quick = mechanics.quick and not (self.rows or self.amounts.rests or self.scenario.traffic.in_parts)
-        letters.begin(mechanics)
-        self._bind()
-
-    def _bind(self) -> None:
-        """Take the verbs of its parts as its own."""
-        computing, summing = self.computing, self.summing
-        self.sleep, self.fetch, self.compute, self.send = (
-            computing.sleep,
-            computing.fetch,
-            computing.compute,
-            self.letters.send,
-        )
+        self.sleep, self.fetch, self.compute = computing.sleep, computing.fetch, computing.compute
+        self.send = letters.send
         self.add, self.take_up, self.update = summing.add, summing.take_up, summing.update
 
     def fall_apart(self) -> None:
@@ -152,10 +141,6 @@ class Rank:
         """Wait until all messages that were sent ahead have left."""
         return self.mechanics.departed()
 
-    def gather(self, peers):
-        """Receive a gradient from each of `peers`, in order of arrival, and add them up."""
-        return self.mechanics.gather({peers} if isinstance(peers, int) else set(peers))
-
     def allreduce(self, algorithm: str = "auto", fused: bool = True):
         """The sum of all workers' gradients, after a library's agreement to begin."""
         return self.calls.allreduce(algorithm, fused)
@@ -164,17 +149,9 @@ class Rank:
         """One call of an allreduce."""
         return self.calls.reduce(algorithm, piece)
 
-    def reduce_fused(self, algorithm: str, ready: list[int], fusion_bytes: int):
-        """Sum the gradients of `ready` variables, buffer by buffer."""
-        return self.calls.reduce_fused(algorithm, ready, fusion_bytes)
-
     def negotiate(self, by_name: bool = False):
         """As the verb, and what it costs."""
         return self.calls.negotiate(by_name)
-
-    def compute_by_layer(self, order: str):
-        """The gradient of the minibatch; those of the variables are ready one by one."""
-        return self.computing.compute_by_layer(order)
 
     # ---- two texts
 

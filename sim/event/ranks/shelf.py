@@ -43,7 +43,7 @@ class Shelf:
             times_s = (message.begin_s, self._mechanics.env.now)
             rank.recorder.rows.append(Activity(*times_s, rank.rank, message.version, "receive", 0, *about))
         for neighbour in rank.neighbours:  # ranks for which this one receives too
-            shelf, key = self._mechanics._to[neighbour].inbox, (message.version, message.variable)
+            shelf, key = self._mechanics.everyone[neighbour].inbox, (message.version, message.variable)
             self._mechanics.through_memory(message.variable, lambda shelf=shelf, key=key: shelf.add(key))
         self.add((message.version, message.variable))
 

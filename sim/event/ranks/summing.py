@@ -30,7 +30,6 @@ class Summing:
         "_scenario",
         "_take_up_s",
         "_update_noise",
-        "_update_s",
         "_updated",
         "rank",
     )
@@ -38,7 +37,6 @@ class Summing:
     def __init__(self, rank, random, number: int, loads):
         self.rank, self._amounts, self._scenario, self._loads = rank, rank.amounts, rank.scenario, loads
         self._reduce_s, self._take_up_s = rank.amounts.reduce_s, rank.amounts.take_up_s
-        self._update_s = rank.amounts.update_s
         self._update_noise = random.of(rank.costs.update_noise, number, "update")
         self._updated: Any = None  # sizes of what it updates, bytes, once known
 
@@ -57,11 +55,6 @@ class Summing:
         rank.minibatches += letter.minibatches
         if rank.counts_updates and rank.rank == 0:
             rank.world.meter.missed.append(rank.version - letter.version)
-        if rank.quick:
-            seconds = self._reduce_s[letter.size_bytes]
-            rank.applied_s += seconds
-            rank.clock_s += seconds / rank.speed
-            return DONE
         about = (letter.samples, letter.size_bytes, letter.sender, letter.version)
         if len(letter.sizes_bytes) == 1 and not self._scenario.traffic.sends_rows:
             return rank.mechanics.work_on([self._reduce_s[letter.size_bytes]], "reduce", *about)
@@ -79,11 +72,7 @@ class Summing:
             raise WrongText(NO_PARAMETERS_COME)
         if letter.sender == 0:
             rank.version = letter.version
-        seconds = self._take_up_s[letter.size_bytes]
-        if rank.quick:
-            rank.clock_s += seconds / rank.speed
-            return DONE
-        return rank.work("update", seconds, 0, letter.size_bytes)
+        return rank.work("update", self._take_up_s[letter.size_bytes], 0, letter.size_bytes)
 
     def update(self, variables=None):
         """Make new parameters of the sum."""
@@ -97,17 +86,7 @@ class Summing:
         rank.at_hand.begin_update(rank.samples, rank.step, None if rank.counts_updates or rank.rank else rank.version)
         if rank.counts_updates:
             rank.step = rank.version
-        return self._update_now() if rank.quick else self._update()
-
-    def _update_now(self):
-        """Do all parts in one go: no other rank can come between."""
-        rank = self.rank
-        samples, seconds = rank.samples, self._update_noise[rank.step] * self._update_s[self._updated[0]]
-        rank.version += 1
-        rank.applied_s += seconds
-        rank.clock_s += seconds / rank.speed
-        rank.samples, rank.minibatches = 0, 0
-        return rank.world.updated(rank, samples) if rank.rank == 0 or rank.all_ranks else DONE
+        return self._update()
 
     def _update(self):
         rank, update = self.rank, self._amounts.costs.update
