@@ -79,8 +79,7 @@ def test_what_is_none_goes_by_events(as_python, scenario):
     assert_alike(as_python.Replications, scenario)
 
 
-STARS = ["kbatch-async", "ps-async", "ps-sync", "ps-ssp", "kbatch-async delay_std_s=0.01"]
-LONG = pytest.param("amb-dg time_limit_s=0.01", marks=pytest.mark.slow)
+STARS = ["ps-async", "ps-sync", "ps-ssp"]
 
 
 def is_star(replications, scenario: Scenario) -> bool:
@@ -88,10 +87,9 @@ def is_star(replications, scenario: Scenario) -> bool:
     return replications(scenario)._template.shape.star
 
 
-@pytest.mark.parametrize("name", [*STARS, LONG])
+@pytest.mark.parametrize("name", STARS)
 @pytest.mark.parametrize("latency_s", [2e-4, 2e-2], ids=str)
 def test_messages_of_one_sender_are_as_in_the_event_world(as_python, name, latency_s):
-    """Also those that come after a deadline, or after their receiver has ended."""
     scenario = job(name, OWN_PORTS.model_copy(update={"latency_s": latency_s}), steps=2, warmup=0)
     assert is_star(as_python.Replications, scenario)
     assert_alike(as_python.Replications, scenario)
@@ -101,6 +99,7 @@ BESIDES = {
     "another server": job("ps-async", servers=2, steps=1),
     "a port of several ranks": job("ps-async", slots=2, steps=1),
     "a credit": job("ps-async", OWN_PORTS.model_copy(update={"sustained_bytes_per_s": 5e7}), steps=1),
+    "deadlines": job("kbatch-async", steps=2),
     "a sum among workers": job("allreduce", steps=2),
 }
 
