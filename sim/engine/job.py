@@ -36,8 +36,7 @@ class Template:
 
     def __init__(self, scenario: Scenario, code: Code, tables: Listed, room: int = 1):
         self.shape = shape = Shape(scenario, code, room)
-        shape.star = hub.is_star(shape)
-        shape.hub = shape.star and hub.is_hub(shape)
+        shape.hub = hub.is_hub(shape)
         self.numbers = constants.constants(shape) | constants.counters(shape)
         self.numbers["tree"] = tables.tree if shape.decides else NO_TREE
         kinds = (

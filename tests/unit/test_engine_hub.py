@@ -79,37 +79,6 @@ def test_what_is_none_goes_by_events(as_python, scenario):
     assert_alike(as_python.Replications, scenario)
 
 
-STARS = ["ps-async", "ps-sync", "ps-ssp"]
-
-
-def is_star(replications, scenario: Scenario) -> bool:
-    """Whether messages of rank 0 go without events."""
-    return replications(scenario)._template.shape.star
-
-
-@pytest.mark.parametrize("name", STARS)
-@pytest.mark.parametrize("latency_s", [2e-4, 2e-2], ids=str)
-def test_messages_of_one_sender_are_as_in_the_event_world(as_python, name, latency_s):
-    scenario = job(name, OWN_PORTS.model_copy(update={"latency_s": latency_s}), steps=2, warmup=0)
-    assert is_star(as_python.Replications, scenario)
-    assert_alike(as_python.Replications, scenario)
-
-
-BESIDES = {
-    "another server": job("ps-async", servers=2, steps=1),
-    "a port of several ranks": job("ps-async", slots=2, steps=1),
-    "a credit": job("ps-async", OWN_PORTS.model_copy(update={"sustained_bytes_per_s": 5e7}), steps=1),
-    "deadlines": job("kbatch-async", steps=2),
-    "a sum among workers": job("allreduce", steps=2),
-}
-
-
-@pytest.mark.parametrize("scenario", BESIDES.values(), ids=BESIDES)
-def test_where_others_send_too_messages_go_by_events(as_python, scenario):
-    assert not is_star(as_python.Replications, scenario)
-    assert_alike(as_python.Replications, scenario)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["fmb", "allreduce"])
 def test_numbers_are_drawn_a_block_after_another(as_python, monkeypatch, name):

@@ -1,4 +1,4 @@
-"""When rank 0's messages to others go without events (sim.engine.kernel.star), and all its exchanges with them (sim.engine.kernel.hub)."""
+"""When all exchanges of rank 0 with others go without events (sim.engine.kernel.hub)."""
 
 from __future__ import annotations
 
@@ -17,30 +17,19 @@ if TYPE_CHECKING:
     from sim.engine.lowering.program import Code
 
 TO_HUB = [ops.RANGE, 0, 1]
-DELAYS = {ops.DUE, ops.DELAY, ops.DELAYED}
 ALONE = {*range(ops.END, ops.EVALUATE + 1)} - {ops.LAYERS}  # instructions that concern one rank
 
 
-def is_star(job: Shape) -> bool:
-    """Whether ranks have plain ports of their own, and all others send to rank 0 alone, and wait for its messages without a deadline.
-
-    With deadlines it would hold as well; looking at what comes later takes kbatch-async longer than the events that it saves.
-    """
-    of = job.scenario
-    plainly = job.mode == FREE and plain.queues(of) and is_ours(of.protocol) and of.servers == 1 and of.workers > 0
-    if not plainly or (job.code.starts[1:] != job.code.starts[1]).any():
-        return False
-    messages = list(_messages(job.code, 1))
-    sent = [operands[1:4] for op, *operands in messages if op != ops.RECV]
-    return all(peers == TO_HUB for peers in sent) and all(
-        operands[3] == 0 for op, *operands in messages if op == ops.RECV
-    )
-
-
 def is_hub(job: Shape) -> bool:
-    """Whether a star's exchanges are rounds: rank 0 sends the parameters to all, and gathers the gradients of all."""
+    """Whether rank 0 sends the parameters to all and gathers their gradients, round by round, and each rank has a plain port of its own."""
     of, everybody = job.scenario, [ops.RANGE, 1, job.code.ranks]
-    if of.traffic.in_parts or of.protocol.counts_updates:
+    plainly = job.mode == FREE and plain.queues(of) and is_ours(of.protocol) and of.servers == 1 and of.workers > 0
+    if (
+        not plainly
+        or of.traffic.in_parts
+        or of.protocol.counts_updates
+        or (job.code.starts[1:] != job.code.starts[1]).any()
+    ):
         return False
     hub, others = (list(_messages(job.code, rank)) for rank in range(2))
     return hub == [[ops.SEND, ops.PARAMETERS, *everybody, 1, ops.OWN], [ops.COLLECT]] and others == [
@@ -58,7 +47,7 @@ def _messages(code: Code, rank: int) -> Iterator[list[int]]:
             yield [op, *operands[:6]]
         elif op == ops.RECV:
             yield [op, *operands[1:5]]
-        elif op not in ALONE | DELAYS:
+        elif op not in ALONE:
             yield [op]
         at = operands[0] if op == ops.COLLECT else at + 1
 

@@ -43,7 +43,7 @@ class Shape:
         self.strands = (2 if "FORK" in code.uses else 1) * scenario.ranks
         self.layered = "NEGO" in code.uses
         self.variables = max(1, len(scenario.summed)) if self.layered else 1
-        self.hub = self.star = False  # sim.engine.arrays.hub
+        self.hub = False  # sim.engine.arrays.hub
         self.meters = bool(scenario.protocol.counts_updates and scenario.served)
 
     @property

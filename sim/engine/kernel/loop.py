@@ -70,7 +70,7 @@ from sim.engine.kernel.polling import (
     sleeps_between,
 )
 from sim.engine.kernel.post import NONE, go_on_later
-from sim.engine.kernel.receiving import ask, end_inbox, get, is_there, receive, spend_on, take
+from sim.engine.kernel.receiving import ask, end_inbox, get, receive, spend_on, take
 from sim.engine.kernel.rounds import end_round
 from sim.engine.kernel.sending import call_port, choose_receiver, end_sending, send
 from sim.engine.kernel.ties import take_first
@@ -304,8 +304,7 @@ def begin(S, strand, rank, s, r, line):
     if op != ops.RECV:
         return begin_call(S, strand, rank, s, r, line)
     ahead_s = strand.clock_s - CLOCK_S - S.now_s
-    waits = line.e > 0 and S.mode != CONTENDED and ahead_s > 0.0  # for messages that come by then
-    if waits and not is_there(S, strand, s, r, line):
+    if line.e > 0 and S.mode != CONTENDED and ahead_s > 0.0:  # messages that have come by then matter
         schedule_after_messages(S, S.now_s + ahead_s, GO, s, 0)
         strand.phase = RECEIVES
         return WAITS

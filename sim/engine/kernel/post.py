@@ -55,15 +55,6 @@ def find(S, strand, inbox):
 
 
 @in_place
-def put_back(S, inbox, m):
-    """A message becomes the first of the inbox again."""
-    state.message(S, m).next = inbox.head
-    inbox.head = m
-    if inbox.tail < 0:
-        inbox.tail = m
-
-
-@in_place
 def has_room(S):
     """Whether there is room for one more message, and for its departure."""
     messages = S.free_messages > 0 or S.used_messages < S.message_count

@@ -22,43 +22,22 @@ from sim.engine.kernel.layout import (
 )
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import ASKS, GOT, LANDS, OVER, TAKES
-from sim.engine.kernel.post import NONE, find, free_message, go_on_later, put_back, wanted
+from sim.engine.kernel.post import NONE, find, free_message, go_on_later
 from sim.engine.kernel.records import note_wait
-from sim.engine.kernel.star import limit_s
 
 DEADLINES = 0xFFFFF  # numbers of waits with a deadline, as events have them
 
 
 @in_place
-def want(S, strand, s, r, line):
-    """The rank's inbox, which knows from now on of whom a message is wanted."""
+def receive(S, strand, rank, s, r, line):
+    """Take a message from the inbox, or wait for one."""
     inbox, sends = state.inbox(S, r), line.op != ops.RECV
     inbox.kind = ops.ONE if sends else line.b
     inbox.first, inbox.stop = strand.what if sends else line.c, line.d
     if not sends and line.b == ops.ONE:
         inbox.first = int(read(S, s, r, line.c))
-    return inbox
-
-
-@compiled
-def is_there(S, strand, s, r, line):
-    """Whether a message is there already that is wanted, and taken: those that come later are behind it."""
-    inbox = want(S, strand, s, r, line)
-    m = inbox.head
-    while m >= 0 and not wanted(S, strand, inbox, state.message(S, m).sender):
-        m = state.message(S, m).next
-    return m >= 0 and not (S.star == 1 and r > 0 and state.message(S, m).reach_s > limit_s(S, strand, s, line))
-
-
-@in_place
-def receive(S, strand, rank, s, r, line):
-    """Take a message from the inbox, or wait for one."""
-    inbox, sends = want(S, strand, s, r, line), line.op != ops.RECV
     rank.polled_s = strand.began_s = strand.clock_s
     m = find(S, strand, inbox)
-    if m >= 0 and S.star == 1 and r > 0 and state.message(S, m).reach_s > limit_s(S, strand, s, line):
-        put_back(S, inbox, m)
-        return give_up_at_once(S, strand, s, r, line)
     strand.deadline = (strand.deadline + 1) & DEADLINES  # so that no earlier deadline ends this wait
     if m >= 0:
         inbox.waiter, strand.message = NONE, m
@@ -68,16 +47,6 @@ def receive(S, strand, rank, s, r, line):
         return nothing_came(S, s, line)
     inbox.waiter, strand.phase = s, GOT
     return AWAITS
-
-
-@compiled
-def give_up_at_once(S, strand, s, r, line):
-    """The next message comes after the deadline: nothing comes by then."""
-    state.inbox(S, r).waiter = NONE
-    until_s = state.register(S, s, line.e - 1).value
-    strand.clock_s = max(strand.clock_s, until_s)
-    note_wait(S, r, strand.began_s, strand.clock_s)
-    return nothing_came(S, s, line)
 
 
 @compiled

@@ -28,7 +28,6 @@ from sim.engine.kernel.phases import ALL_SENT, CALLS_PORT, CHOOSES, DEPARTS, REC
 from sim.engine.kernel.ports import held_s, pass_out
 from sim.engine.kernel.post import NONE, end_departure, has_room, new_departure, new_number
 from sim.engine.kernel.records import note_wait
-from sim.engine.kernel.star import deliver
 from sim.engine.kernel.threads import carry
 
 SPARE = 8  # events that sending a message may schedule
@@ -220,10 +219,7 @@ def leave_by_arithmetic(S, strand, rank, r, m, after):
     message.reach_s = (leave_s if S.stores else begin_s) + S.latency_s
     message.held_s = held_s(S, pair, begin_s, strand.bytes, leave_s)
     leave_s += message.held_s
-    if S.star == 1 and r == 0:
-        deliver(S, m)
-    else:
-        schedule_in_turn(S, message.reach_s, r, ARRIVE, m)
+    schedule_in_turn(S, message.reach_s, r, ARRIVE, m)
     strand.departed_s, strand.last_s = leave_s, max(strand.last_s, leave_s)
     if strand.ahead == 1:
         strand.ahead_s = max(strand.ahead_s, leave_s)
