@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
 MOST_ROOM = 256  # times as much as a run is given at first
+MOST_CLASHES = 16  # for which a run is begun anew (kernel/decided.py)
 MOST_CONNECTIONS = 2**24  # of ranks, where each has a window or a flow of its own
 
 
@@ -70,9 +71,9 @@ class Replications:
         Args:
             within_s: seconds after which it ends with the steps that it has made, and at least one after the warm-up's first.
         """
-        patience, by_events = Patience(self._scenario, within_s), False
-        while self._template.shape.room <= MOST_ROOM:
-            job = self._job(number, by_events)
+        patience, clashes = Patience(self._scenario, within_s), 0
+        while self._template.shape.room <= MOST_ROOM and clashes <= MOST_CLASHES:
+            job = self._job(number, clashes > 0)
             try:
                 status = self._run(job, patience)
             finally:
@@ -80,7 +81,7 @@ class Replications:
             if status == PAUSE:
                 return job.results.outcome(patience.warmup)
             if status == CLASH:
-                by_events = True
+                clashes += 1
                 continue
             if status != SPACE:
                 done = status == FINISHED and job.updates == self._scenario.updates
