@@ -3,7 +3,7 @@
 A worker-step is one step of one worker: it receives parameters, computes, and sends a gradient. Each measurement is a process of its own,
 which simulates a small job before, so that imports and compilation do not count. Its seconds are those of a core. Set-up counts:
 scenarios, streams of random numbers, actors, platforms. The event world records no trace. The engine simulates one replication alone,
-which it does after the event world's first; on all cores it has eight of them. Its other jobs have the ratio to the event world's speed
+which it does after the event world's first; on all cores it has eight of them. Its other jobs have the ratio to the speed of another world
 on the same job.
 
 Engines alternate in each round. They draw different random numbers and may have different numbers of steps: as many as take about half a

@@ -53,7 +53,7 @@ class Further(NamedTuple):
         steps: of each run.
         runs: replications that are simulated at once.
         once: measured in the first round alone, because it takes a minute.
-        beside: the same job in the event world, with which its speed is compared.
+        beside: the same job in another world, with which its speed is compared.
     """
 
     title: str
@@ -69,8 +69,17 @@ FURTHER = {
     "horovod": Further("Horovod, ResNet-50, event world", "protocols:horovod", 64, 2),
     "horovod-engine": Further("Horovod, ResNet-50, engine", "protocols:horovod_engine", 64, 2, beside="horovod"),
     "horovod-vector": Further("Horovod, ResNet-50, vector world", "protocols:horovod_vector", 64, 100, runs=20),
+    "horovod-runs": Further(
+        "Horovod, ResNet-50, engine", "protocols:horovod_tuned", 64, 100, runs=20, beside="horovod-vector"
+    ),
     "horovod-512": Further("Horovod, ResNet-50, vector world", "protocols:horovod_vector", 512, 100),
+    "horovod-512-engine": Further(
+        "Horovod, ResNet-50, engine", "protocols:horovod_tuned", 512, 100, beside="horovod-512"
+    ),
     "horovod-10000": Further("Horovod, ResNet-50, vector world", "protocols:horovod_vector", 10_000, 10, once=True),
+    "horovod-10000-engine": Further(
+        "Horovod, ResNet-50, engine", "protocols:horovod_tuned", 10_000, 10, once=True, beside="horovod-10000"
+    ),
     "ring": Further("ring allreduce, event world", "protocols:ring", 64, 100),
     "ring-engine": Further("ring allreduce, engine", "protocols:ring_engine", 64, 100, beside="ring"),
     "ring-vector": Further("ring allreduce, vector world", "protocols:ring_vector", 64, 100),
@@ -90,7 +99,11 @@ FURTHER = {
     "gossip": Further("a text of one's own, event world", "protocols:gossip", 256, 10),
     "gossip-engine": Further("a text of one's own, engine", "protocols:gossip_engine", 256, 10, beside="gossip"),
     "amb": Further("amb with sleeps, vector world", "protocols:amb", 1_000, 100, runs=20),
+    "amb-engine": Further("amb with sleeps, engine", "protocols:amb_engine", 1_000, 100, runs=20, beside="amb"),
     "amb-100000": Further("amb with sleeps, vector world", "protocols:amb", 100_000, 1_000),
+    "amb-100000-engine": Further(
+        "amb with sleeps, engine", "protocols:amb_engine", 100_000, 1_000, beside="amb-100000"
+    ),
 }
 
 

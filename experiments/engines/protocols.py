@@ -28,6 +28,11 @@ def horovod_vector(job: Job) -> list[float]:
     return _simulated(job, "horovod", [], "resnet50", "vector", job.runs)
 
 
+def horovod_tuned(job: Job) -> list[float]:
+    """The job of `horovod_vector`, by the engine."""
+    return _simulated(job, "horovod", [], "resnet50", ENGINE, job.runs)
+
+
 def horovod_engine(job: Job) -> list[float]:
     """The job of `horovod`, by the engine."""
     return _simulated(job, "horovod", ["algorithm=ring"], "resnet50", ENGINE, job.runs)
@@ -127,6 +132,11 @@ def gossip_engine(job: Job) -> list[float]:
 def amb(job: Job) -> list[float]:
     """Seconds of each step of anytime minibatch whose workers sleep at random, in the vector world."""
     return _simulated(job, "amb", [], "mnist", "vector", job.runs, SLEEPS)
+
+
+def amb_engine(job: Job) -> list[float]:
+    """The job of `amb`, by the engine."""
+    return _simulated(job, "amb", [], "mnist", ENGINE, job.runs, SLEEPS)
 
 
 def _simulated(

@@ -132,7 +132,7 @@ def _others(found: Results):
         "worker-steps/s",
         "seconds of a core",
         "seconds",
-        "times the event world",
+        "times the other world",
         "peak, MB",
     )
     table = pages.table("Other jobs", *headings)
