@@ -1,6 +1,7 @@
 """When the engine simulates: where it saves more than loading it, or compiling it, takes.
 
-Compiling never stands before a first answer. Traces and users' own texts are the event world's.
+Compiling never stands before a first answer. Traces are the event world's, and so are the first steps of a user's own text, whose
+mistakes it names.
 """
 
 from __future__ import annotations
@@ -56,14 +57,9 @@ class Engine:
             self._fails = True
 
     def replications(self, scenario: Scenario) -> Replications | None:
-        """Replications of a scenario; None if it has something that the engine does not have.
-
-        None too of users' own texts: some constructs of Python are lowered to something else (docs/limits.md).
-        """
-        from sim.protocols import is_ours
-
+        """Replications of a scenario; None if it has something that the engine does not have."""
         self.refused = ""
-        return self._built(scenario) if is_ours(scenario.protocol) else None
+        return self._built(scenario)
 
     def _built(self, scenario: Scenario) -> Replications | None:
         from sim.engine.lowering.values import NotLowered

@@ -76,6 +76,7 @@ from sim.engine.kernel.sending import call_port, choose_receiver, end_sending, s
 from sim.engine.kernel.ties import take_first
 from sim.engine.kernel.work import add, agree, compute, copy, evaluate, sleep, take_up, update
 
+MOST_JUMPS = 2**22  # after which a run pauses: some tens of milliseconds
 SPARE = 64  # events that may be scheduled at once, besides one a rank
 
 
@@ -159,6 +160,7 @@ def go_on(S, s):
     strand = state.strand(S, s)
     r = strand.rank
     rank = state.rank(S, r)
+    jumps = 0
     while True:
         line = state.instruction(S, strand.pc)
         if line.op == ops.END:
@@ -171,6 +173,10 @@ def go_on(S, s):
             strand.phase = 0
         elif code != STAYS:
             return code
+        elif S.own:
+            jumps += 1
+            if jumps > MOST_JUMPS:  # a user's text may never wait
+                return ENDS + PAUSE
 
 
 @in_place

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 from sim.engine.kernel import ops, state
 from sim.engine.kernel.compiling import compiled, in_place
-from sim.engine.kernel.layout import ENDS, LETTER, NEXT, SPACE, STAYS, WRONG
+from sim.engine.kernel.layout import ENDS, LETTER, NEXT, STAYS, WRONG
+
+MOST = 2.0**53  # integers up to here are exact
 
 
 @in_place
@@ -48,9 +48,9 @@ def calculated(operation, x, y):
 def of_integers(operation, x, y):
     """The result of an operator that is mostly for integers."""
     if operation == ops.FLOOR:
-        return math.floor(x / y) + 0.0
+        return x // y
     if operation == ops.REST:
-        return x - y * math.floor(x / y)
+        return x % y
     if operation == ops.AND:
         return (int(x) & int(y)) + 0.0
     if operation == ops.OR:
@@ -68,10 +68,26 @@ def compares(operation, x, y):
     return (x == y) == (operation == ops.EQUAL)
 
 
+@compiled
+def calculate_exactly(S, s, r, line):
+    """ALU on integers of a user's text: those that a register cannot hold end the run."""
+    x, y = read(S, s, r, line.c), read(S, s, r, line.d)
+    operation = line.a - ops.EXACT
+    if operation >= ops.FLOOR and y == 0.0:
+        return ENDS + WRONG
+    value = calculated(operation, x, y)
+    if not -MOST < value < MOST:
+        return ENDS + WRONG
+    write(S, s, r, line.b, value)
+    return NEXT
+
+
 @in_place
 def move(S, strand, s, r, line):
     """An instruction about registers alone, or a jump."""
     op, a, b = line.op, line.a, line.b
+    if op == ops.ALU and a >= ops.EXACT:
+        return calculate_exactly(S, s, r, line)
     if op == ops.ALU:
         if (a == ops.OVER or a == ops.FLOOR or a == ops.REST) and read(S, s, r, line.d) == 0.0:
             return ENDS + WRONG
@@ -83,6 +99,9 @@ def move(S, strand, s, r, line):
         if read(S, s, r, a) == 0.0:
             strand.pc = b
             return STAYS
+    elif op == ops.NEEDS:
+        if read(S, s, r, a) == 0.0:
+            return ENDS + WRONG
     elif op == ops.MOV:
         write(S, s, r, a, read(S, s, r, b))
     elif op == ops.NOW:
@@ -161,10 +180,12 @@ def use_list(S, strand, s, r, line):
         state.length(S, s, a).value = 0
         return NEXT
     place = state.length(S, s, a).value if op == ops.APUSH else int(read(S, s, r, b))
-    if S.own and op == ops.APUT and not 0 <= place < state.length(S, s, a).value:
-        return ENDS + WRONG
+    if S.own and op == ops.APUT:
+        place += state.length(S, s, a).value if place < 0 else 0
+        if not 0 <= place < state.length(S, s, a).value:
+            return ENDS + WRONG
     if place >= state.number_list(S, a).room:
-        return ENDS + SPACE
+        return ENDS + WRONG
     state.item(S, at + place).value = read(S, s, r, b if op == ops.APUSH else line.c)
     state.length(S, s, a).value += op == ops.APUSH
     return NEXT

@@ -11,6 +11,7 @@ WIDTH = 8
     END,
     JMP,  # to
     BRZ,  # register, to: where it is 0
+    NEEDS,  # register: the run ends where it is 0
     MOV,  # register, register
     ALU,  # operation, register, register, register
     NOW,  # register
@@ -62,11 +63,12 @@ WIDTH = 8
     FORK,  # to: where the other strand begins
     JOIN,  # 1 for the strand that computes
     COLLECT,  # to: the gradients of all are received and added, if rank 0 is a hub, and this is what follows
-) = range(54)
+) = range(55)
 
 PLUS, MINUS, TIMES, OVER, LESS, AT_MOST, EQUAL, OTHER, LEAST, MOST, FLOOR, REST, AND, OR, XOR = range(
     15
 )  # operations of ALU
+EXACT = 16  # added to an operation on integers, whose result a register can hold
 GRADIENT, PARAMETERS, NOTE, REQUEST = range(4)  # what a message carries
 RANGE, ONE, SET, LIST = range(4)  # kinds of peers: between two ranks, in a register, in a set, in a list
 OWN = -999  # the version that the sender has

@@ -14,11 +14,13 @@ from sim.engine.kernel.layout import (
     AWAITS,
     CONTENDED,
     DEPART,
+    ENDS,
     GIVE_UP,
     GO,
     NEVER_S,
     ROUND_OFF_S,
     SPENDS,
+    WRONG,
 )
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import ASKS, GOT, LANDS, OVER, TAKES
@@ -36,6 +38,8 @@ def receive(S, strand, rank, s, r, line):
     inbox.first, inbox.stop = strand.what if sends else line.c, line.d
     if not sends and line.b == ops.ONE:
         inbox.first = int(read(S, s, r, line.c))
+    if S.own and not sends and not are_ranks(S, strand, inbox):
+        return ENDS + WRONG
     rank.polled_s = strand.began_s = strand.clock_s
     m = find(S, strand, inbox)
     strand.deadline = (strand.deadline + 1) & DEADLINES  # so that no earlier deadline ends this wait
@@ -47,6 +51,20 @@ def receive(S, strand, rank, s, r, line):
         return nothing_came(S, s, line)
     inbox.waiter, strand.phase = s, GOT
     return AWAITS
+
+
+@compiled
+def are_ranks(S, strand, inbox):
+    """Whether those from whom a message is awaited are ranks."""
+    if inbox.kind == ops.ONE:
+        return 0 <= inbox.first < S.ranks
+    if inbox.kind != ops.LIST:
+        return True
+    at = strand.list_at + state.number_list(S, inbox.first).at
+    for i in range(state.length(S, strand.number, inbox.first).value):
+        if not 0 <= state.item(S, at + i).value < S.ranks:
+            return False
+    return True
 
 
 @compiled

@@ -5,22 +5,27 @@ from __future__ import annotations
 import ast
 
 from sim.engine.kernel import ops
-from sim.engine.lowering.loops import Loops
+from sim.engine.lowering.binding import Binding
 from sim.engine.lowering.values import Value, loaded
 
+OWN_ROOM = 64  # items of a user's list, besides four a rank
 
-class Assigning(Loops):
+
+class Assigning(Binding):
     """Scopes in which names, fields and items are assigned."""
 
     def fill(self, made: Value, many: Value, node: ast.AST) -> None:
         """Make a list hold what another one does."""
         if many.at != made.at or many.kind != "list":
             self.code.emit(ops.ACLEAR, made.at)
-            self.over(many, node, lambda item: self.code.emit(ops.APUSH, made.at, self.scalar(item, node)))
+            self.over(many, node, lambda item: self.push(made, item, node))
 
     def assign_all(self, node: ast.Assign) -> None:
         """An assignment to one target or several, or of several values to as many."""
         target = node.targets[0]
+        if not self.frame.is_ours:
+            self._assign_own(node.targets, node.value)
+            return
         if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
             values = [self.kept(self.value(one)) for one in node.value.elts]
             for one, value in zip(target.elts, values, strict=True):
@@ -36,9 +41,31 @@ class Assigning(Loops):
         for one in node.targets:
             self.assign(one, value)
 
+    def _assign_own(self, targets: list[ast.expr], expression: ast.expr) -> None:
+        """An assignment in a user's text: the whole value is there before the first target changes."""
+        value = self.value(expression)
+        if isinstance(expression, ast.List) and value.kind == "items":
+            value = self.listed(value, expression)
+        for target in targets:
+            if not isinstance(target, ast.Tuple):
+                self.assign(target, value)
+                continue
+            if value.kind != "items" or len(value.at) != len(target.elts):
+                self.fail(target, "as many values are needed")
+            for one, item in zip(target.elts, value.at, strict=True):
+                self.assign(one, item)
+
+    def listed(self, many: Value, node: ast.AST) -> Value:
+        """A new list of some items."""
+        made = self.new_list(4 * self.scenario.ranks + (8 if self.frame.is_ours else OWN_ROOM))
+        self.fill(made, many, node)
+        return made
+
     def assign(self, target: ast.expr, value: Value, loop: bool = False) -> None:
         """One target; of a loop it is another one each time."""
-        if isinstance(target, ast.Name):
+        if isinstance(target, ast.Name) and not self.frame.is_ours:
+            self.bind(target, value)
+        elif isinstance(target, ast.Name):
             self._assign_name(target, value, loop)
         elif isinstance(target, ast.Attribute):
             place = self.value(loaded(target))
@@ -46,11 +73,11 @@ class Assigning(Loops):
                 self.fail(target)
             self.code.emit(ops.MOV, place.at, self.scalar(value, target))
         elif isinstance(target, ast.Subscript):
-            many, at = self.value(target.value), self.scalar(self.value(target.slice), target)
+            many, at = self.value(target.value), self.value(target.slice)
             many = many.at[0] if many.kind == "counter" else many
             if many.kind != "list":
                 self.fail(target)
-            self.code.emit(ops.APUT, many.at, at, self.scalar(value, target))
+            self.put(many, at, value, target)
         else:
             self.fail(target)
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import ast
 import inspect
-import os
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 from sim.collectives.base import Exchange, hand, swap, take
 from sim.engine.kernel import ops
+from sim.engine.lowering.known import is_known, is_of_jobs
 from sim.engine.lowering.values import ME, NOTHING, Frame, Value, tree_of
 from sim.engine.lowering.verbs import NO, Named, Values, Verbs
-from sim.protocols.own import SOURCES
 from sim.verbs import gather
 from sim.verbs.me import Layer, Note, Partition, Variable
 
@@ -27,8 +26,8 @@ class Functions(Verbs):
     def _of_Call(self, node: ast.Call) -> Value:
         runs, self.runs = self.runs, False
         callee = self.value(node.func)
-        if callee.kind == "verb" and not (runs or self.frame.is_ours or callee.at == "run_out"):
-            self.fail(node, "without `yield from`")
+        if not self.frame.is_ours:
+            return self.own_call(callee, node, runs)
         if callee.kind == "verb" and callee.at == "beside":
             return self.beside(*node.args)
         given: Values = []
@@ -41,6 +40,18 @@ class Functions(Verbs):
             of, name = callee.at
             return self.method(of, name, given, node)
         return self._built(callee.at, given, named, node) or self._called(callee.at, given, named, node, runs)
+
+    def own_call(self, callee: Value, node: ast.Call, runs: bool) -> Value:
+        """A call in a user's text."""
+        raise NotImplementedError
+
+    def bind_arguments(self, frame: Frame, tree: ast.FunctionDef, given: Values, named: Named) -> None:
+        """The arguments of a user's function."""
+        raise NotImplementedError
+
+    def returned_own(self, value: Value, node: ast.AST) -> None:
+        """One `return` of a user's function."""
+        raise NotImplementedError
 
     def _built(self, function: Any, given: Values, named: Named, node: ast.Call) -> Value | None:
         """What Python's own functions, and those of messages, make of values that differ from run to run."""
@@ -55,13 +66,19 @@ class Functions(Verbs):
         if function is isinstance:
             known = given[0].kind == "const" and isinstance(given[0].at, given[1].at)
             return Value("const", known or given[0].kind == "reg")
+        if function is range and any(one.kind == "reg" for one in given):
+            return self._span(given, node)
+        if function is len and given[0].kind == "items":
+            return Value("const", len(given[0].at))
         if function is len and given[0].kind in ("set", "list"):
             return Value("reg", self.truth(given[0], node))
         if function is len and given[0].kind == "ready":
             return self.alu(ops.MINUS, given[0].at + 1, given[0].at)
         if function in (min, max) and len(given) == 2 and any(one.kind == "reg" for one in given):
             operation = ops.LEAST if function is min else ops.MOST
-            return self.alu(operation, *(self.scalar(one, node) for one in given))
+            first, second = given
+            whole = first.is_whole and second.is_whole
+            return self.alu(operation, self.scalar(first, node), self.scalar(second, node), whole)
         if function is super and not given:
             return Value("const", super(_holder(self.scenario.protocol, self.frame.function), self.scenario.protocol))
         if function is len and given[0].kind == "counter":
@@ -72,6 +89,15 @@ class Functions(Verbs):
             return Value("const", given[0].at[::-1])
         return None
 
+    def _span(self, given: Values, node: ast.Call) -> Value:
+        """A range between numbers of the run, one after another."""
+        if len(given) > len(("start", "stop")):
+            self.fail(node)
+        first, stop = (Value("const", 0), *given)[-2:]
+        for one in (first, stop):
+            self.integer(one, node)
+        return Value("span", (first, self.bound(stop)))
+
     def _said(self, function: Any, given: Values, named: Named) -> Value | None:
         """Parts of a gradient, and what messages carry."""
         if function is Layer:
@@ -79,9 +105,10 @@ class Functions(Verbs):
         if function is Variable:
             return Value("variable", given[0])
         if function is Partition:
-            return Value("partition", tuple(given))
+            index, of = inspect.signature(Partition).bind(*given, **named).arguments.values()
+            return Value("partition", (index, of))
         if function is Note:
-            parts = dict(zip(("version", "last"), given, strict=False)) | named
+            parts = inspect.signature(Note).bind(*given, **named).arguments
             return Value("note", {"version": NOTHING, "last": NO} | parts)
         return None
 
@@ -95,7 +122,7 @@ class Functions(Verbs):
             made = self.code.set_of(0, self.scenario.ranks, self.ranks)
             self.code.emit(ops.SETFILL, made, 0, 0)
             many = given[0] if given else Value("items", [])
-            self.over(many, node, lambda one: self.code.emit(ops.SETADD, made, self.scalar(one, node)))
+            self.over(many, node, lambda one: self.code.emit(ops.SETADD, made, self.integer(one, node)))
             return Value("set", made)
         if function is set:
             whole = given[0].at
@@ -122,28 +149,36 @@ class Functions(Verbs):
     def _called(self, function: Any, given: Values, named: Named, node: ast.Call, runs: bool) -> Value:
         """A function that is known: folded, an instruction of ours, or inlined."""
         constant = all(one.kind == "const" for one in (*given, *named.values()))
-        if not (self.frame.is_ours or _is_known(function)):
+        if not (self.frame.is_ours or is_known(function)):
             self.fail(node)
-        if function in EXCHANGES and not constant:
+        if constant and not self.may_call(function, given, named):
+            self.fail(node)
+        if isinstance(function, Hashable) and function in EXCHANGES and not (constant and self.frame.is_ours):
             return self.exchange(function, given, named, node)
-        if not (runs or self.frame.is_ours) and inspect.isgeneratorfunction(inspect.unwrap(function)):
-            self.fail(node, "without `yield from`")
         folds = inspect.isbuiltin(function) or isinstance(function, type)
         if constant and (folds or _is_ours(function)):
             return Value("const", function(*(one.at for one in given), **{name: one.at for name, one in named.items()}))
         macro = getattr(self, f"_macro_{getattr(function, '__name__', '')}", None)
         if macro and inspect.unwrap(function).__module__.startswith("sim.verbs."):
+            known = all(one.kind == "const" for one in (*given[1:], *named.values()))
+            if not (self.frame.is_ours or known or macro == self._macro_gather):
+                self.fail(node, "what is known before the run is needed")
             return macro(*given[1:], **named)
         if inspect.ismethod(function):
-            return self.inline(function.__func__, [Value("const", function.__self__), *given], named)
-        return self.inline(function, given, named) if inspect.isfunction(function) else self.fail(node)
+            return self.inline(function.__func__, [Value("const", function.__self__), *given], named, node)
+        return self.inline(function, given, named, node) if inspect.isfunction(function) else self.fail(node)
+
+    def may_call(self, function: Any, given: Values, named: Named) -> bool:
+        """Whether a user's text may have Python call a function before the run, if that is how it is called."""
+        builtin = inspect.isbuiltin(function) or isinstance(function, type)
+        return self.frame.is_ours or not builtin or is_of_jobs(function) or self.may_fold(*given, *named.values())
 
     def _macro_gather(self, peers: Value) -> Value:
         """The loop of the verb, and what stands for it where rank 0 is a hub."""
         end, of = self.tag(), self.scenario
         if peers.at == range(1, of.ranks):
             self.code.emit(ops.COLLECT, end)
-        self.inline(gather, [ME, peers], {})
+        self.inline(gather, [ME, peers], {}, ast.Pass())
         self.code.label(end)
         return NOTHING
 
@@ -165,14 +200,20 @@ class Functions(Verbs):
     def method(self, of: Value, name: str, given: Values, node: ast.Call) -> Value:
         """A method of a set or a list."""
         emit = self.code.emit
+        if not (self.frame.is_ours or (of.kind, name) in METHODS):
+            self.fail(node)
+        if of.kind == "set" and not self.frame.is_ours:
+            self.integer(given[0], node)
+        if of.kind == "set" and name == "remove" and not self.frame.is_ours:
+            self.needs(self.inside(self.scalar(given[0], node), of, node))
         if of.kind == "set" and name in ("add", "remove", "discard"):
             emit(ops.SETADD if name == "add" else ops.SETDEL, of.at, self.scalar(given[0], node))
         elif of.kind == "set" and name == "difference_update":
             self.over(given[0], node, lambda one: emit(ops.SETDEL, of.at, self.scalar(one, node)))
         elif of.kind == "list" and name == "extend":
-            self.over(given[0], node, lambda one: emit(ops.APUSH, of.at, self.scalar(one, node)))
+            self.over(given[0], node, lambda one: self.push(of, one, node))
         elif of.kind == "list" and name == "append":
-            emit(ops.APUSH, of.at, self.scalar(given[0], node))
+            self.push(of, given[0], node)
         elif of.kind == "list" and (name == "popleft" or (name == "get" and given[1].at == 0)):
             register = self.fresh()
             pops = name == "popleft"
@@ -182,35 +223,51 @@ class Functions(Verbs):
             self.fail(node)
         return NOTHING
 
-    def inline(self, function: Callable, given: Values, named: Named) -> Value:
+    def inline(self, function: Callable, given: Values, named: Named, node: ast.AST | None = None) -> Value:
         """The body of a function in place of its call; what it returns."""
-        function = inspect.unwrap(function)
+        function = inspect.unwrap(function) if function.__module__.startswith("sim.") else function
         tree, several = tree_of(function)
-        parameters = [one.arg for one in tree.args.args]
-        defaults = {name: Value("const", one) for name, one in zip(parameters[::-1], _defaults(function), strict=False)}
-        frame = Frame(function, defaults | dict(zip(parameters, given, strict=False)) | named, several)
+        frame = Frame(function, {}, several)
         frame.end = self.tag()
-        for name in several & set(parameters):
-            frame.names[name] = self.variable(frame.names[name], tree)
-        outer, self.frame = getattr(self, "frame", frame), frame
+        if node is not None:  # it is no role's text itself
+            frame.called_by, frame.called_at = self.frame, node
+        if frame.is_ours:
+            self._name_arguments(frame, tree, given, named)
+        else:
+            self.bind_arguments(frame, tree, given, named)
+        self.frame = frame
         self.block(tree.body)
         if frame.live and frame.result is not None:
             self.returned(NOTHING, tree)
         self.code.label(frame.end)
         result = frame.result or NOTHING
+        if frame.nones and not frame.is_ours and not (result.is_none or result.kind == "letter"):
+            self.fail(tree, "returns None, or something else")
         for (
             line
         ) in frame.nones:  # an absent letter has sender -1; where a function gives nothing, the line does nothing
             absent = [result.at, self.code.constant(-1)] if result.kind == "letter" else [0, 0]
             self.code.lines[line][1:3] = absent
-        self.frame = outer
+        self.frame = frame.called_by or frame
         return result
+
+    def _name_arguments(self, frame: Frame, tree: ast.FunctionDef, given: Values, named: Named) -> None:
+        """The arguments of a function of ours."""
+        parameters = [one.arg for one in tree.args.args]
+        defaults = {
+            name: Value("const", one) for name, one in zip(parameters[::-1], _defaults(frame.function), strict=False)
+        }
+        frame.names = defaults | dict(zip(parameters, given, strict=False)) | named
+        for name in frame.several & set(parameters):
+            frame.names[name] = self.variable(frame.names[name], tree)
 
     def returned(self, value: Value, node: ast.AST) -> None:
         """One `return`: the first that gives something says where the result is."""
         frame = self.frame
         frame.live = False
-        if value.kind == "const" and value.at is None:
+        if not frame.is_ours:
+            self.returned_own(value, node)
+        elif value.kind == "const" and value.at is None:
             frame.nones.append(len(self.code.lines))
             self.code.emit(ops.MOV, 0, self.code.constant(-1))
         elif frame.result is None:
@@ -229,26 +286,14 @@ def _is_ours(function: Any) -> bool:
     return inspect.ismethod(function) and module.startswith("sim.") and not inspect.isgeneratorfunction(function)
 
 
-PLAIN = int | float | str | tuple | range | slice | bool
-PURE = {abs, bool, float, int, len, max, min, range, round, slice, str, sum, tuple}  # of what is known before the run
-MODULES = {"math", "operator"}
 EXCHANGES = {hand, take, swap, Exchange}
+METHODS = {("set", "add"), ("set", "remove"), ("set", "discard"), ("list", "append"), ("list", "extend")}
 
 
 def _holder(protocol: Protocol, function: Callable) -> type:
     """The class whose text a function is."""
     texts = ((one, vars(one).get(function.__name__)) for one in type(protocol).__mro__)
     return next(one for one, text in texts if text is not None and inspect.unwrap(text) is function)
-
-
-def _is_known(function: Any) -> bool:
-    """Whether a user's text may call it: a function of ours or of its own module, or one that gives the same each time."""
-    module = getattr(function, "__module__", None) or ""
-    if inspect.isbuiltin(function) or isinstance(function, type):
-        owner = getattr(function, "__self__", None)
-        fixed = function in PURE or module in MODULES or module.startswith("sim.")
-        return fixed or isinstance(owner, PLAIN)
-    return module.startswith("sim.") or os.path.abspath(inspect.getsourcefile(function) or "") in SOURCES
 
 
 def _defaults(function: Callable) -> tuple:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import partial
 
 from sim.engine.kernel import ops
 from sim.engine.lowering.scope import Scope
@@ -15,10 +16,10 @@ UNROLLED = 2  # items of a range
 class Loops(Scope):
     """Scopes with loops."""
 
-    def counter(self, first: int, stop: Callable[[], Value], node: ast.AST) -> tuple[int, str, str]:
+    def counter(self, first: Value, stop: Callable[[], Value], node: ast.AST) -> tuple[int, str, str]:
         """A register that counts up to what is found each time, and the labels of its loop, which has begun."""
         register, begin, end = self.fresh(), self.tag(), self.tag()
-        self.code.emit(ops.MOV, register, self.code.constant(first))
+        self.code.emit(ops.MOV, register, self.scalar(first, node))
         self.code.label(begin)
         self.code.emit(ops.BRZ, self.alu(ops.LESS, register, self.scalar(stop(), node)).at, end)
         return register, begin, end
@@ -31,36 +32,55 @@ class Loops(Scope):
         """Do something for each of several items."""
         known = many.kind == "const" and isinstance(many.at, range | tuple | list)
         if many.kind == "items" or (known and (not isinstance(many.at, range) or len(many.at) <= UNROLLED)):
-            for item in many.at:
-                each(item if isinstance(item, Value) else Value("const", item))
+            self._one_by_one([item if isinstance(item, Value) else Value("const", item) for item in many.at], each)
             return
         register, begin, end = self.counter(*self._bounds(many, node), node)
         self.around(begin, end, lambda: each(self._item(many, register)), lambda: self.count_on(register))
 
-    def around(self, begin: str, end: str, body: Callable[[], object], after: Callable[[], object]) -> None:
-        """A loop: its body, what comes after it each time, and the way back."""
-        again = self.tag()
+    def _one_by_one(self, items: list[Value], each: Callable[[Value], object]) -> None:
+        """Do it for known items, one after another, up to one after which nothing is reached."""
+        end = self.tag()
+        for item in items:
+            again = self.tag()
+            self.within(again, end, partial(each, item))
+            self.code.label(again)
+            if not self.frame.live and again not in self.left:
+                break
+            self.frame.live = True
+        self.code.label(end)
+        self.frame.live = self.frame.live or end in self.left
+
+    def within(self, again: str, end: str, body: Callable[[], object]) -> None:
+        """The body of a loop, for which `continue` and `break` lead to these labels."""
         self.breaks.append(end)
         self.continues.append(again)
         body()
+        self.breaks.pop()
+        self.continues.pop()
+
+    def around(self, begin: str, end: str, body: Callable[[], object], after: Callable[[], object]) -> None:
+        """A loop: its body, what comes after it each time, and the way back."""
+        again = self.tag()
+        self.within(again, end, body)
         self.frame.live = True
         self.code.label(again)
         after()
         self.code.emit(ops.JMP, begin)
-        self.breaks.pop()
-        self.continues.pop()
         self.code.label(end)
 
-    def _bounds(self, many: Value, node: ast.AST) -> tuple[int, Callable[[], Value]]:
+    def _bounds(self, many: Value, node: ast.AST) -> tuple[Value, Callable[[], Value]]:
+        none = Value("const", 0)
+        if many.kind == "span":
+            return many.at[0], lambda: many.at[1]
         if many.kind == "const" and isinstance(many.at, range) and many.at.step == 1:
-            return many.at.start, lambda: Value("const", many.at.stop)
+            return Value("const", many.at.start), lambda: Value("const", many.at.stop)
         if many.kind == "const" and isinstance(many.at, range):
-            return 0, lambda: Value("const", len(many.at))
+            return none, lambda: Value("const", len(many.at))
         if many.kind == "repeated":
-            return 0, lambda: Value("const", many.at[1])
+            return none, lambda: Value("const", many.at[1])
         if many.kind != "list":
             self.fail(node, "a loop over a range or a list is needed")
-        return 0, lambda: self.length(many)
+        return none, lambda: self.length(many)
 
     def length(self, many: Value) -> Value:
         """How many items a list has now."""
@@ -76,6 +96,6 @@ class Loops(Scope):
             return self.alu(ops.PLUS, start, self.alu(ops.TIMES, step, register).at)
         if many.kind != "list":
             return Value("reg", register)
-        item = Value("reg", self.fresh())
+        item = Value("reg", self.fresh(), many.whole)
         self.code.emit(ops.AGET, item.at, many.at, register)
         return item

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from sim.engine.kernel import layout, ops
-from sim.engine.lowering.functions import Functions
+from sim.engine.lowering.own_calls import OwnCalls
 from sim.engine.lowering.program import y
-from sim.engine.lowering.values import ME, NOTHING, NotLowered, TooFewRegisters, Value, loaded, tree_of
+from sim.engine.lowering.values import ME, NOTHING, Again, Frame, NotLowered, TooFewRegisters, Value, loaded, tree_of
 from sim.protocols import is_ours, own
 from sim.protocols.base import Protocol
 from sim.worlds.texts import role_of
@@ -18,7 +18,18 @@ if TYPE_CHECKING:
     from sim.engine.lowering.program import Code
 
 
-class Statements(Functions):
+FOLDING = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    OSError,
+    TypeError,
+    ValueError,
+)  # what is folded may raise these
+
+
+class Statements(OwnCalls):
     """A method for each kind of statement."""
 
     def block(self, body: Sequence[ast.stmt]) -> None:
@@ -29,7 +40,10 @@ class Statements(Functions):
             found = getattr(self, f"_do_{type(node).__name__}", None)
             if found is None:
                 self.fail(node)
-            found(node)
+            try:
+                found(node)
+            except FOLDING as error:
+                self.fail(node, f"{type(error).__name__}: {error}")
 
     def _do_Expr(self, node: ast.Expr) -> None:
         self.value(node.value)
@@ -41,12 +55,25 @@ class Statements(Functions):
         self.assign_all(node)
 
     def _do_AnnAssign(self, node: ast.AnnAssign) -> None:
-        if node.value is not None:
+        if node.value is not None and self.frame.is_ours:
             self.assign(node.target, self.value(node.value))
+        elif node.value is not None:
+            self._assign_own([node.target], node.value)
 
     def _do_AugAssign(self, node: ast.AugAssign) -> None:
-        left = self.value(ast.copy_location(loaded(node.target), node))
+        if isinstance(node.target, ast.Subscript) and not self.frame.is_ours:
+            self._change_item(node.target, node)
+            return
+        left = self.value(loaded(node.target))
         self.assign(node.target, self.binary(type(node.op), left, self.value(node.value), node))
+
+    def _change_item(self, target: ast.Subscript, node: ast.AugAssign) -> None:
+        """An item of a list becomes what an operator makes of it; its place is looked at once."""
+        many, at = self.value(target.value), self.bound(self.value(target.slice))
+        if many.kind != "list":
+            self.fail(node)
+        left = self.item(many, at, node)
+        self.put(many, at, self.binary(type(node.op), left, self.value(node.value), node), node)
 
     def _do_Return(self, node: ast.Return) -> None:
         value = NOTHING if node.value is None else self.value(node.value)
@@ -63,6 +90,7 @@ class Statements(Functions):
     def _leaves(self, labels: list[str], node: ast.AST) -> None:
         """Go to where the loop around ends, or goes on."""
         self.code.emit(ops.JMP, labels[-1]) if labels else self.fail(node)
+        self.left.add(labels[-1])
         self.frame.live = False
 
     def _do_Delete(self, node: ast.Delete) -> None:
@@ -75,53 +103,66 @@ class Statements(Functions):
             self.code.emit(ops.ALU, ops.MINUS, left, left, self.code.constant(1))
 
     def _do_If(self, node: ast.If) -> None:
-        test = self.value(node.test)
+        test, frame = self.test(node.test), self.frame
         known = self.known(test)
         if known is not None:
             self.block(node.body if known else node.orelse)
             return
-        other, end = self.tag(), self.tag()
+        other, end, before = self.tag(), self.tag(), set(frame.assigned)
         self.code.emit(ops.BRZ, self.truth(test, node), other)
         self.block(node.body)
-        live, self.frame.live = self.frame.live, True
+        live, frame.live, then, frame.assigned = frame.live, True, frame.assigned, before
         if node.orelse:
             self.code.emit(ops.JMP, end)
         self.code.label(other)
         self.block(node.orelse)
-        self.frame.live = self.frame.live or live
+        if live:
+            frame.assigned = frame.assigned & then if frame.live else then
+        frame.live = frame.live or live
         self.code.label(end)
 
     def _do_While(self, node: ast.While) -> None:
         if node.orelse:
             self.fail(node)
-        begin, end = self.tag(), self.tag()
+        begin, end, before = self.tag(), self.tag(), set(self.frame.assigned)
         self.code.label(begin)
-        test = self.value(node.test)
-        if self.known(test) is None:
+        test = self.test(node.test)
+        if (known := self.known(test)) is None:
             self.code.emit(ops.BRZ, self.truth(test, node), end)
-        elif not self.known(test):
+        elif not known:
             return
         self.around(begin, end, lambda: self.block(node.body), lambda: None)
+        self.frame.assigned = before
+        self.frame.live = not known or end in self.left
 
     def _do_For(self, node: ast.For) -> None:
         if node.orelse:
             self.fail(node)
-        if isinstance(node.iter, ast.Call) and not node.iter.args and ast.unparse(node.iter).endswith(".steps()"):
-            self._rounds(node)
-            return
+        before = set(self.frame.assigned)
 
         def each(item: Value) -> None:
+            self.frame.assigned = set(before)
             self.assign(node.target, item, loop=True)
             self.block(node.body)
 
-        self.over(self.value(node.iter), node, each)
+        if self._is_steps(node.iter):
+            self._rounds(node, each)
+        else:
+            self.over(self.value(node.iter), node, each)
+        self.frame.assigned = before
 
-    def _rounds(self, node: ast.For) -> None:
+    def _is_steps(self, node: ast.expr) -> bool:
+        """Whether a loop is over the rounds."""
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "steps"):
+            return False
+        return self.value(node.func.value).kind == "me" and not (node.args or node.keywords)
+
+    def _rounds(self, node: ast.For, each: Callable[[Value], None]) -> None:
         """All rounds; each sets the rank's step."""
-        register, begin, end = self.counter(0, lambda: Value("const", self.scenario.rounds), node)
+        stop = Value("const", self.scenario.rounds)
+        register, begin, end = self.counter(Value("const", 0), lambda: stop, node)
         self.code.emit(ops.MOV, y(layout.STEP), register)
-        self.assign(node.target, Value("reg", register), loop=True)
-        self.around(begin, end, lambda: self.block(node.body), lambda: self._end_round(register))
+        self.around(begin, end, lambda: each(Value("reg", register)), lambda: self._end_round(register))
 
     def _end_round(self, register: int) -> None:
         if self.scenario.by_all_ranks:
@@ -138,6 +179,14 @@ class Statements(Functions):
         protocol = self.scenario.protocol
         if not is_ours(protocol):
             own.SOURCES.update(own.sources(type(protocol)))
+        while True:
+            try:
+                return self._lowered(protocol)
+            except Again:
+                self._begin(self.scenario, self.tables, self.registers)
+
+    def _lowered(self, protocol: Protocol) -> Code:
+        """The code of all ranks, as far as what is known of names holds."""
         roles: dict[tuple, list[int]] = {}
         self.groups = self.scenario.groups(self.scenario.hosts)
         leads = set(self.groups.senders)
@@ -147,6 +196,7 @@ class Statements(Functions):
             roles.setdefault((role_of(self.scenario, rank), rank in leads, own_variables), []).append(rank)
         for (role, leads_others, _), self.ranks in roles.items():
             self.next, self.book_sets = 0, {}
+            self.frame = Frame(Protocol.worker, {}, set())  # what comes before the text is ours
             self.code.starts[self.ranks] = len(self.code.lines)
             self._place(leads_others)
             self._program(getattr(type(self.scenario.protocol), role))
@@ -187,6 +237,6 @@ class Statements(Functions):
             raise NotLowered(f"{text.__name__}: no text")
         try:
             self.inline(text, [Value("const", self.scenario.protocol), ME], {})
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # of what was folded
+        except FOLDING as error:
             raise NotLowered(f"{type(error).__name__}: {error}") from error
         self.code.emit(ops.END)

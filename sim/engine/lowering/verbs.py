@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from typing import Any
 
 from sim import collectives
 from sim.collectives.base import DENSE, Exchange
@@ -30,13 +31,40 @@ class Verbs(Expressions):
         """Ranks, as an instruction has them."""
         if value.kind == "const":
             many = value.at if isinstance(value.at, range) else range(value.at, value.at + 1)
+            if not (many.step == 1 and (not many or (many.start >= 0 and many.stop <= self.scenario.ranks))):
+                self.fail(node, "there are no such ranks")
             return ops.RANGE, many.start, many.stop
+        if value.kind == "reg":
+            self.integer(value, node)
         if value.kind == "items" and len(value.at) == 1:
             return self.peers(value.at[0], node)
+        if value.kind == "items":
+            return self.peers(self.listed(value, node), node)
         return (PEERS[value.kind], value.at, 0) if value.kind in PEERS else self.fail(node)
+
+    def _holds(self) -> bool:
+        """Whether these ranks hold parameters, which an update makes anew."""
+        some = self.ranks if self.serves else self.ranks[:1]  # workers are alike
+        return all(self.scenario.traffic.updated_bytes(rank) for rank in some)
+
+    @property
+    def serves(self) -> bool:
+        """Whether these ranks are servers, or the master."""
+        return self.ranks[0] < self.scenario.servers
+
+    def setting(self, value: Value, node: ast.AST) -> Any:
+        """An argument that is known before the run."""
+        return value.at if value.kind == "const" else self.fail(node, "what is known before the run is needed")
+
+    def whole_setting(self, value: Value, node: ast.AST) -> int:
+        """An integer that is known before the run, from 1 to the batch."""
+        found = self.setting(value, node)
+        return found if isinstance(found, int) and 1 <= found <= self.scenario.batch else self.fail(node)
 
     def primitive(self, name: str, given: Values, named: Named, node: ast.Call) -> Value:
         """A primitive of `me`."""
+        if name == "update" and not (self.frame.is_ours or self._holds()):
+            return self.mistake()
         if name in PLAIN and not (given or named):
             self.code.emit(PLAIN[name])
             return NOTHING
@@ -56,12 +84,10 @@ class Verbs(Expressions):
             return
         if part.kind != "partition" or part.at[1].kind != "const":
             self.fail(node)
-        self.code.emit(ops.PART, self.scalar(part.at[0], node), part.at[1].at)
+        self.code.emit(ops.PART, self.integer(part.at[0], node), self.whole_setting(part.at[1], node))
 
     def _do_compute_until(self, node: ast.Call, deadline_s: Value, partitions: Value) -> None:
-        if partitions.kind != "const":
-            self.fail(node)
-        self.code.emit(ops.UNTIL, self.scalar(deadline_s, node), partitions.at)
+        self.code.emit(ops.UNTIL, self.scalar(deadline_s, node), self.whole_setting(partitions, node))
 
     def _do_cycle(self, node: ast.Call, seconds: Value) -> None:
         self.code.emit(ops.CYCLE, self.scalar(seconds, node))
@@ -70,7 +96,11 @@ class Verbs(Expressions):
         if self.scenario.test_size:
             self.code.emit(ops.EVALUATE)
 
-    def _do_exchange(self, node: ast.Call, exchange: Value) -> None:
+    def is_wrong(self, name: str, given: Values, named: Named) -> bool:
+        """Whether the event world refuses arguments that are known before the run."""
+        raise NotImplementedError
+
+    def _do_exchange(self, node: ast.Call, exchange: Value) -> Value:
         """One exchange with another rank."""
         if exchange.kind == "const" and isinstance(exchange.at, Exchange):
             peers = (Value("const", peer) for peer in (exchange.at.to, exchange.at.source))
@@ -78,9 +108,12 @@ class Verbs(Expressions):
         if exchange.kind != "exchange" or exchange.at[0].ahead or exchange.at[0].kind != DENSE:
             self.fail(node)
         of, *peers = exchange.at
-        to, source = (self.code.constant(NOBODY) if one.at is None else self.scalar(one, node) for one in peers)
+        if self.is_wrong("exchange", [Value("const", of)], {}):
+            return self.mistake()
+        to, source = (self.code.constant(NOBODY) if one.is_none else self.integer(one, node) for one in peers)
         brings = of.taken.stop == self.scenario.summed_items + 1 and of.taken.start < of.taken.stop
         self.code.emit(ops.SWAP, to, source, of.sent_bytes, int(of.adds), int(brings))
+        return NOTHING
 
     def _macro_reduce(self, algorithm: Value, piece: Value) -> Value:
         """One call on some items of the gradient."""
@@ -93,10 +126,10 @@ class Verbs(Expressions):
         self.code.emit(ops.ALU, ops.PLUS, register, register, self.code.constant(1))
 
     def _do_add(self, node: ast.Call, letter: Value) -> None:
-        self.code.emit(ops.ADD, letter.at)
+        self.code.emit(ops.ADD, self.there(letter, node).at)
 
     def _do_take_up(self, node: ast.Call, letter: Value) -> None:
-        self.code.emit(ops.TAKEUP, letter.at)
+        self.code.emit(ops.TAKEUP, self.there(letter, node).at)
 
     def _do_receive(
         self, node: ast.AST, peers: Value, until_s: Value | None = None, variable: Value | None = None
@@ -104,25 +137,31 @@ class Verbs(Expressions):
         if variable is not None:
             self.code.emit(ops.AWAITV, self.scalar(variable, node))
             return NOTHING
-        letter, deadline = Value("letter", self.fresh(layout.LETTER)), 0
-        if until_s is not None and until_s.at != math.inf:
+        letter, deadline = Value("letter", self.fresh(layout.LETTER), sure=until_s is None), 0
+        if until_s is not None and not (until_s.kind == "const" and until_s.at == math.inf):
             deadline = 1 + self.kept(Value("reg", self.scalar(until_s, node))).at
         self.code.emit(ops.RECV, letter.at, *self.peers(peers, node), deadline)
         return letter
 
     def _do_send(self, node: ast.Call, what: Value, peers: Value, wait: Value = YES) -> None:
         if what.kind == "note":  # which is never waited for
-            version, last = what.at["version"], int(what.at["last"].at)
-            register = ops.OWN if version.at is None else self.scalar(version, node)
+            version, last = what.at["version"], int(self.setting(what.at["last"], node))
+            register = ops.OWN if version.is_none else self.integer(version, node)
             self.code.emit(ops.SEND, ops.NOTE, *self.peers(peers, node), 0, register, last)
             return
         if what.kind == "variable":
             self.code.emit(ops.SENDV, self.scalar(what.at, node))
             return
+        if peers.kind == "set" and not self.frame.is_ours:
+            self.fail(node, "a set has no order")
+        if what.kind != "const":
+            self.fail(node)
         if what.at is not GRADIENT and what.at is not PARAMETERS:
             self.fail(node)
+        if self.serves is not (what.at is PARAMETERS):
+            self.mistake()
         kind = ops.GRADIENT if what.at is GRADIENT else ops.PARAMETERS
-        self.code.emit(ops.SEND, kind, *self.peers(peers, node), int(wait.at), ops.OWN, 0)
+        self.code.emit(ops.SEND, kind, *self.peers(peers, node), int(self.setting(wait, node)), ops.OWN, 0)
 
     def beside(self, computing: ast.expr, communicating: ast.expr) -> Value:
         """Both texts, each inlined where a strand of its own begins."""

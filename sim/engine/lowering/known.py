@@ -1,0 +1,50 @@
+"""Functions that a user's text may call, and those whose result Python may say before the run."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from typing import Any
+
+from sim.engine.lowering.values import Value
+from sim.protocols.own import SOURCES
+
+PLAIN = int | float | str | tuple | range | slice | bool
+PURE = {abs, bool, float, int, len, max, min, range, round, slice, str, sum, tuple}  # of what is known before the run
+MODULES = {"math", "operator"}
+# Whose functions a user's text may call, and whose methods.
+OF_TEXTS = (
+    "sim.verbs.servers",
+    "sim.verbs.collectives",
+    "sim.verbs.asynchronous",
+    "sim.protocols.",
+    "sim.collectives.",
+)
+OF_JOBS = ("sim.job.", "sim.model.", "sim.platform.", "sim.verbs.me", "sim.collectives.")
+
+
+def is_generator(callee: Value) -> bool:
+    """Whether a call makes a text, which does nothing without `yield from`."""
+    return callee.kind == "const" and inspect.isgeneratorfunction(inspect.unwrap(callee.at))
+
+
+def is_verb(function: Any) -> bool:
+    """Whether it is one of ours over `me`."""
+    return (getattr(function, "__module__", None) or "").startswith("sim.verbs.")
+
+
+def is_of_jobs(function: Any) -> bool:
+    """Whether it makes, or tells, something of a job from what is known."""
+    return (getattr(function, "__module__", None) or "").startswith(OF_JOBS)
+
+
+def is_known(function: Any) -> bool:
+    """Whether a user's text may call it: a function of ours or of its own module, or one that gives the same each time."""
+    module = getattr(function, "__module__", None) or ""
+    if inspect.isbuiltin(function) or isinstance(function, type):
+        owner = getattr(function, "__self__", None)
+        fixed = function in PURE or module in MODULES or module.startswith(OF_JOBS)
+        return fixed or isinstance(owner, PLAIN)
+    if inspect.ismethod(function) and module.startswith(OF_JOBS):
+        return True
+    return module.startswith(OF_TEXTS) or os.path.abspath(inspect.getsourcefile(function) or "") in SOURCES
