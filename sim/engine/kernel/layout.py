@@ -23,6 +23,7 @@ LETTER = 10
 CONSTANTS = (
     "latency_s overhead_s gap_s byte_s bandwidth credit local_latency_s local_overhead_s local_gap_s local_bandwidth oversleep_s "
     "evaluate_s background_s link_background_s local_background_s "
+    "model_bytes sample_bytes "
     "resume_s batch input_s to_device_s compute_s pack_s to_host_s loop_s agree_s negotiate_s poll_s forward negotiated_bytes "
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
     "mode polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes quick stores divides fair rings "
@@ -99,7 +100,7 @@ CALLBACK = record("", "kind message next")
 FLOAT, INTEGER = record("value", ""), record("", "value")
 
 # ---- kinds of lines of costs
-COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS = range(8)
+COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS, TO_DEVICE = range(9)
 # ---- kinds of events. LEAVE: a rank comes to a port that others use too. HANDED and later ones: messages that share ports as flows.
 (
     GO,

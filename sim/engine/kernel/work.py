@@ -185,8 +185,9 @@ def advance_gradient(S, strand, rank, s, r, line, phase, step):
         if op == ops.PART:
             rank.samples += int(S.batch) // line.b
             count_computed(S, rank, int(S.batch) // line.b)
+            copy_to_device(S, strand, S.batch // line.b)
         elif op != ops.LAYERS:
-            strand.spend_s = S.to_device_s
+            copy_to_device(S, strand, S.batch)
         return BEGIN
     if phase == BEGIN:
         return begin_computing(S, strand, rank, s, r, line, step)
@@ -209,6 +210,14 @@ def advance_gradient(S, strand, rank, s, r, line, phase, step):
         rank.warm_s = strand.clock_s
         return PACK
     return by_layer(S, strand, rank, s, r, phase)
+
+
+@compiled
+def copy_to_device(S, strand, samples):
+    """Parameters and samples are copied to the rank's device, if it has one."""
+    size_bytes = S.model_bytes + samples * S.sample_bytes
+    if size_bytes > 0.0:
+        strand.spend_s = seconds_of(state.line(S, layout.TO_DEVICE), size_bytes)
 
 
 @compiled
