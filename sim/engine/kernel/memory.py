@@ -6,7 +6,7 @@ import math
 
 from sim.engine.kernel import ops, state
 from sim.engine.kernel.compiling import compiled, in_place
-from sim.engine.kernel.layout import ENDS, LETTER, NEXT, SPACE, STAYS, WRONG
+from sim.engine.kernel.layout import ENDS, FULL, LETTER, NEXT, ROWS_FULL, SPACE, STAYS, WRONG
 
 
 @in_place
@@ -78,7 +78,7 @@ def move(S, strand, s, r, line):
         write(S, s, r, b, calculated(a, read(S, s, r, line.c), read(S, s, r, line.d)))
     elif op == ops.JMP:
         strand.pc = a
-        return STAYS
+        return ENDS + ROWS_FULL if S.short == FULL else STAYS
     elif op == ops.BRZ:
         if read(S, s, r, a) == 0.0:
             strand.pc = b
