@@ -1,7 +1,6 @@
 """When the engine simulates: where it saves more than loading it, or compiling it, takes.
 
-Compiling never stands before a first answer. Traces are the event world's, and so are the first steps of a user's own text, whose
-mistakes it names.
+Compiling never stands before a first answer. The first steps of a user's own text are the event world's, whose mistakes it names.
 """
 
 from __future__ import annotations
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
     from sim.engine.replications import Replications
     from sim.job.scenario import Scenario
+    from sim.recording.horovod_timeline import Timeline
+    from sim.recording.traces import Trace
 
 LOADING_S, COMPILING_S = 1.0, 60.0  # of a core: until it runs, where it is kept and where it is not
 LEAST_S = 0.05  # of the event world, which building arrays takes too
@@ -94,9 +95,21 @@ class Engine:
         yield from in_order(partial(self.outcome, replications), numbers[1:], threads)
 
     def outcome(self, replications: Replications, number: int, within_s: float = math.inf) -> Outcome | None:
-        """One replication; None if it is the event world's to say what is wrong."""
+        """The outcome of a replication; None if it is the event world's to say what is wrong."""
+        found = self.run(replications, number, within_s=within_s)
+        return None if found is None else found[0]
+
+    def run(
+        self,
+        replications: Replications,
+        number: int,
+        timeline: Timeline | None = None,
+        within_s: float = math.inf,
+        want_trace: bool = False,
+    ) -> tuple[Outcome, Trace | None] | None:
+        """One replication, and its trace if one is asked for, as sim.event.run gives them; None as `outcome` does."""
         try:
-            return replications.outcome(number, within_s)
+            return replications.run(number, timeline, within_s, want_trace)
         except Exception:
             self._fails = True
             return None

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sim.engine import noted
-from sim.engine.arrays import constants, drawn, hosts, hub, loads, ranks
-from sim.engine.arrays.shape import Empty, Shape
+from sim.engine.arrays import constants, drawn, hosts, hub, loads, ranks, rows
+from sim.engine.arrays.shape import NO_TREE, Empty, Shape
 from sim.engine.kernel import loop
-from sim.engine.kernel.layout import DRAWS, PIECES
+from sim.engine.kernel.layout import DRAWS, PIECES, ROWS_FULL
 from sim.engine.kernel.state import State
+from sim.engine.recording import NOTHING, Asked, Rows, fill, table
 from sim.engine.results import Results
+from sim.recording.traces import Trace
 
 if TYPE_CHECKING:
     from sim.engine.lowering.program import Code
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
 EVENTS = 2**18  # after which a run pauses: some tens of milliseconds
-NO_TREE = -1  # ranks negotiate by events
+
 MAKING = threading.Lock()  # one thread draws and makes arrays at a time: what is drawn is kept for all
 
 
@@ -49,6 +52,7 @@ class Template:
             hosts.hosts,
             hosts.flows,
             hub.times,
+            rows.nothing,
         )
         made: dict[str, np.ndarray | Empty] = {**tables.arrays()}
         for kind in kinds:
@@ -67,27 +71,42 @@ class Template:
 
 
 class Job:
-    """One run of a replication."""
+    """One run of a replication.
 
-    def __init__(self, template: Template, replication: int, by_events: bool = False):
-        self.shape, self.replication = template.shape, replication
+    Args:
+        by_events: whether it takes no short cuts that another event may contradict.
+        asked: what it records besides its results.
+    """
+
+    def __init__(self, template: Template, replication: int, by_events: bool = False, asked: Asked = NOTHING):
+        self.shape, self.replication, self._asked = template.shape, replication, asked
         numbers = template.numbers | ({"tree": NO_TREE} if by_events else {})
         known = noted.take(self.shape)
         self.state = State(template.arrays(replication) | known.arrays, numbers | known.counts)
+        self.rows = Rows(self.shape, self.state, asked) if asked.anything else None
 
     def end(self) -> None:
         """What it has noted is for others."""
         noted.give_back(self.shape, self.state)
 
     def run(self) -> int:
-        """Run to the end, or until it pauses, with further draws where those that there are do not suffice; the status."""
+        """Run to the end, or until it pauses; the status.
+
+        With further draws where those that there are do not suffice, and with room for further rows.
+        """
         self.state.record["pause"] = self.state.record["events"] + EVENTS
         status = loop.run(self.state.record)
-        while status == DRAWS:
+        while status in (DRAWS, ROWS_FULL):
             with MAKING:
-                self._draw_more()
+                self._make_room(status)
             status = loop.run(self.state.record)
         return status
+
+    def _make_room(self, status: int) -> None:
+        if status == DRAWS:
+            self._draw_more()
+        elif self.rows is not None:
+            self.rows.take()
 
     def _draw_more(self) -> None:
         """Twice as many of the numbers that did not suffice; those there were stay the same."""
@@ -100,8 +119,8 @@ class Job:
             if each * arrays["rank"][used].max() >= width > 1:
                 self.state.place(name, draw(shape, self.replication, 2 * width))
                 return
-        for name, rows in drawn.further(shape, self.replication, self.state):
-            self.state.place(name, rows)
+        for name, found in drawn.further(shape, self.replication, self.state):
+            self.state.place(name, found)
 
     @property
     def updates(self) -> int:
@@ -112,6 +131,22 @@ class Job:
     def results(self) -> Results:
         """What the run has come to."""
         return Results(self.shape, self.state)
+
+    def recorded(self, warmup: int) -> Trace | None:
+        """What it has recorded: its trace, if one is asked for; the timeline is told the rest.
+
+        Args:
+            warmup: steps of it.
+        """
+        if self.rows is None:
+            return None
+        found, of = self.rows.joined(), self.shape.scenario
+        if self._asked.timeline is not None:
+            fill(self._asked.timeline, found)
+        if not self._asked.trace:
+            return None
+        header = of.header("event", self.replication, ran_out=self.results.ran_out)
+        return Trace.ordered(replace(header, warmup=warmup), table(found))
 
     @property
     def bytes(self) -> int:

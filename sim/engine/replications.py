@@ -9,6 +9,7 @@ from sim.engine.job import MAKING, Job, Template
 from sim.engine.kernel.layout import CLASH, FINISHED, PAUSE, REGISTERS, SPACE
 from sim.engine.lowering.statements import Statements
 from sim.engine.lowering.values import NotLowered, TooFewRegisters
+from sim.engine.recording import Asked
 from sim.engine.tables import Listed, NotBuilt
 from sim.worlds.time_budget import Patience
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
     from sim.engine.lowering.program import Code
     from sim.job.scenario import Scenario
+    from sim.recording.horovod_timeline import Timeline
+    from sim.recording.traces import Trace
 
 MOST_ROOM = 256  # times as much as a run is given at first
 MOST_CLASHES = 16  # for which a run is begun anew (kernel/decided.py)
@@ -66,26 +69,45 @@ class Replications:
         self._template, self.bytes = self._made(1), 1
 
     def outcome(self, number: int, within_s: float = math.inf) -> Outcome | None:
-        """One replication; None if there is no room for all that is on its way, or a text goes wrong.
+        """The outcome of a replication; see `run`."""
+        found = self.run(number, within_s=within_s)
+        return None if found is None else found[0]
+
+    def run(
+        self, number: int, timeline: Timeline | None = None, within_s: float = math.inf, want_trace: bool = False
+    ) -> tuple[Outcome, Trace | None] | None:
+        """One replication: its outcome, and its trace if one is asked for.
 
         Args:
+            timeline: records what Horovod's own timeline would hold.
             within_s: seconds after which it ends with the steps that it has made, and at least one after the warm-up's first.
+
+        Returns:
+            None if there is no room for all that is on its way, or a text goes wrong.
         """
+        ended = self._ended(number, within_s, Asked(want_trace, timeline))
+        if ended is None:
+            return None
+        job, warmup = ended
+        return job.results.outcome(warmup), job.recorded(warmup)
+
+    def _ended(self, number: int, within_s: float, asked: Asked) -> tuple[Job, int] | None:
+        """A run that is over, and its steps of warm-up."""
         patience, clashes = Patience(self._scenario, within_s), 0
         while self._template.shape.room <= MOST_ROOM and clashes <= MOST_CLASHES:
-            job = self._job(number, clashes > 0)
+            job = self._job(number, clashes > 0, asked)
             try:
                 status = self._run(job, patience)
             finally:
                 job.end()
             if status == PAUSE:
-                return job.results.outcome(patience.warmup)
+                return job, patience.warmup
             if status == CLASH:
                 clashes += 1
                 continue
             if status != SPACE:
                 done = status == FINISHED and job.updates == self._scenario.updates
-                return job.results.outcome(self._scenario.warmup) if done else None
+                return (job, self._scenario.warmup) if done else None
             with MAKING:
                 self._template = self._made(4 * job.shape.room)
         return None
@@ -99,8 +121,8 @@ class Replications:
     def _made(self, room: int) -> Template:
         return Template(self._scenario, self._code, self._tables, room)
 
-    def _job(self, number: int, by_events: bool = False) -> Job:
+    def _job(self, number: int, by_events: bool, asked: Asked) -> Job:
         with MAKING:
-            job = Job(self._template, number, by_events)
+            job = Job(self._template, number, by_events, asked)
             self.bytes = max(self.bytes, job.bytes)
         return job

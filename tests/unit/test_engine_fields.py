@@ -22,6 +22,8 @@ COSTS = {
     **dict.fromkeys(("input", "compute", "pack", "take_up", "update", "background"), ("fmb", SLOW)),
     "reduce": ("ps-async", Line(base_s=1e-3, floor_s=5e-3)),
     "call": ("horovod", SLOW),
+    "to_device": ("amb-dg time_limit_s=0.02", SLOW),
+    "to_host": ("fmb", SLOW),
     "partition": ("amb time_limit_s=0.02", SLOW),
     "loop_s": ("amb time_limit_s=0.02", 1e-3),
     "resume_s": ("fmb", 1e-2),

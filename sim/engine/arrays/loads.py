@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from sim.engine.arrays.shape import Shape
     from sim.model.sparse_rows import Load
 
-LINES = ("compute", "partition", "take_up", "reduce", "update", "pack", "call", "reduce_rows")  # by layout's numbers
+# By layout's numbers.
+LINES = ("compute", "partition", "take_up", "reduce", "update", "pack", "call", "reduce_rows", "to_device")
 
 
 def lines(job: Shape) -> np.ndarray:

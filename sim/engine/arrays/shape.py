@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LEAST, EACH = 4096, 64  # messages that may be on their way: so many, and so many more for each rank
 NOBODY = -1
+NO_TREE = -1  # ranks negotiate by events
 INTEGERS = np.int64
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sim.engine.kernel import state
+from sim.engine.kernel import activities, state
+from sim.engine.kernel.activities import record_piece, record_wait
 from sim.engine.kernel.compiling import compiled
 from sim.engine.kernel.cycles import begin_in_turn, enter_cycle
 from sim.engine.kernel.decided import end_sums
@@ -46,7 +47,17 @@ def cycle(S, strand, rank, s, r, line):
         strand.clock_s = max(strand.clock_s, begin_s)
     strand.cycle_s = strand.clock_s
     note_wait(S, r, max(strand.began_s, rank.idle_s), strand.clock_s)
+    if S.traced:
+        record_cycle(S, strand, rank, r)
     return NEXT
+
+
+@compiled
+def record_cycle(S, strand, rank, r):
+    """A cycle begins that has something to sum, after a wait."""
+    if S.timed and r == 0:
+        record_piece(S, activities.CYCLE, strand.clock_s, strand.clock_s, 0.0, 0.0)
+    record_wait(S, rank, r, min(strand.clock_s, max(strand.began_s, rank.idle_s)), strand.clock_s, NOBODY)
 
 
 @compiled

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from sim.engine.kernel import layout, ops, state
+from sim.engine.kernel import activities, layout, ops, state
+from sim.engine.kernel.activities import begin_activity, begin_for, record_sent
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.cycles import ready_by
 from sim.engine.kernel.decided import all_wait, are_told, decide, pass_over
-from sim.engine.kernel.layout import AWAITS, CONTENDED, ENDS, NEXT, SPENDS, WAITS, WRONG
+from sim.engine.kernel.layout import AWAITS, CONTENDED, ENDS, FULL, NEXT, ROWS_FULL, SPENDS, WAITS, WRONG
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import (
     ADDED,
@@ -102,10 +103,20 @@ def begin_call(S, strand, rank, s, r, line):
     if strand.notes == NOTES and strand.stop == S.nothing:
         state.decision(S, S.decided).sums = 1
     seconds = seconds_of(state.line(S, layout.CALL), size_bytes)
+    if S.traced:
+        begin_calling(S, strand, rank, seconds, size_bytes)
     if S.rings == 1 and state.table(S, k).rotates == 1:
         strand.clock_s += seconds / rank.speed
         return enter_ring(S, strand, k)
     return SPENDS if spend(S, strand, rank, seconds, CHOOSES) == SPENDS else CHOOSES
+
+
+@compiled
+def begin_calling(S, strand, rank, seconds, size_bytes):
+    """What the rows of a call say."""
+    if seconds != 0.0:
+        begin_activity(S, strand, rank, activities.PACK, 0.0, size_bytes)
+    state.doing(S, strand.number).called_s = strand.clock_s
 
 
 @in_place
@@ -144,6 +155,9 @@ def enter_ring(S, strand, k):
 @in_place
 def choose_exchange(S, strand, r, line):
     """The next exchange: to whom, from whom, and how large."""
+    if S.short == FULL:
+        strand.phase = CHOOSES
+        return ENDS + ROWS_FULL
     if strand.row == strand.row_end:
         return ALL_AHEAD
     op, row, table = line.op, state.row(S, strand.row), state.table(S, strand.table)
@@ -227,6 +241,9 @@ def depart(S, strand, rank, s, line):
     if line.op != ops.NEGO and line.op != ops.MEET and strand.adds == 1:
         kind = layout.REDUCE_ROWS if line.op == ops.GATHER else layout.REDUCE
         seconds = seconds_of(state.line(S, kind), strand.t0_s)
+        if S.traced:
+            peer = NONE if line.op == ops.GATHER else strand.what
+            begin_for(S, strand, activities.REDUCE, 0.0, strand.t0_s, peer, rank.version)
         return SPENDS if spend(S, strand, rank, seconds, ADDED) == SPENDS else ADDED
     return ADDED
 
@@ -262,6 +279,8 @@ def leave_all(S, strand, s, line, phase):
             departure.waiter, strand.phase = s, phase
             return AWAITS
         end_departure(S, strand, d)
+        if S.traced and line.op == ops.SEND:
+            record_sent(S, strand, d)
         d = departure.next
         strand.first_departure = d
     return OVER
@@ -272,5 +291,6 @@ def end_negotiation(S, strand, rank, s, line):
     """Into two registers: gradients agreed on before, and now."""
     register = line.b
     state.register(S, s, register).value, state.register(S, s, register + 1).value = rank.reduced, strand.least
+    strand.start, strand.stop = rank.reduced, strand.least
     rank.reduced = strand.least
     return NEXT

@@ -23,11 +23,12 @@ LETTER = 10
 CONSTANTS = (
     "latency_s overhead_s gap_s byte_s bandwidth credit local_latency_s local_overhead_s local_gap_s local_bandwidth oversleep_s "
     "evaluate_s background_s link_background_s local_background_s "
+    "test_size model_bytes sample_bytes packed_bytes to_host_bytes "
     "resume_s batch input_s to_device_s compute_s pack_s to_host_s loop_s agree_s negotiate_s poll_s forward negotiated_bytes "
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
     "mode polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes quick stores divides fair rings "
     "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends meters hub "
-    "decides tree",
+    "decides tree traced timed activity_room",
 )
 FREE, SHARED, CONTENDED = range(
     3
@@ -35,7 +36,7 @@ FREE, SHARED, CONTENDED = range(
 COUNTERS = (
     "now_s flows_s decided_s come_samples come_minibatches",
     "scheduled sequence todo alive free_messages free_departures used_messages used_departures ends messages events waits "
-    "short entered slots flows timer free_flows delays_left backgrounds_left calls callbacks pause "
+    "short entered slots flows timer free_flows delays_left backgrounds_left calls callbacks pause activities "
     "listening reached come collects drawn_from "
     "decisions decided noting known_waits clash",
 )
@@ -83,6 +84,11 @@ ON_PORT = record("takes_s adds_s", "")  # a part of what is summed: at a port, a
 KNOWN_ARRIVAL = record("reach_s end_s", "")
 KNOWN_WAIT = record("from_s to_s", "before")
 STEP_END = record("at_s samples", "")
+ACTIVITY = record("start_s end_s step samples bytes version", "kind rank peer")
+DOING = record(  # of a strand: what its next rows say
+    "since_s called_s moving_s layered_s samples bytes version", "kind peer"
+)
+LEAVING = record("since_s step bytes", "row rank peer version")  # of a departure
 ROUND = record(
     "at_s applied computed", "ended unmade"
 )  # of all ranks, where a step is over when the last one has ended it
@@ -99,7 +105,7 @@ CALLBACK = record("", "kind message next")
 FLOAT, INTEGER = record("value", ""), record("", "value")
 
 # ---- kinds of lines of costs
-COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS = range(8)
+COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS, TO_DEVICE = range(9)
 # ---- kinds of events. LEAVE: a rank comes to a port that others use too. HANDED and later ones: messages that share ports as flows.
 (
     GO,
@@ -131,11 +137,13 @@ COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS = range(8)
     SHELVED,
     GRADIENT_COPIED,
     PARAMETERS_COPIED,
-) = range(29)
+    ALL_ENDED,
+) = range(30)
 # ---- statuses of a run. WRONG: the text makes a mistake, or does what the kernel cannot. PAUSE: so many events have happened. After
-# PAUSE, DRAWS and GROW it goes on, with more draws or more room; after SPACE it is begun anew with more room, and after CLASH (decided.py)
-# with what it has noted.
-FINISHED, DEADLOCK, GROW, DRAWS, SPACE, WRONG, PAUSE, CLASH = range(8)
+# PAUSE, DRAWS and ROWS_FULL it goes on, with more draws or room for rows; after SPACE it is begun anew with more room, and after CLASH
+# (decided.py) with what it has noted.
+FINISHED, DEADLOCK, ROWS_FULL, DRAWS, SPACE, WRONG, PAUSE, CLASH = range(8)
+FULL = 2  # short of room for rows; 1 is short of any other
 # ---- what a strand does after an instruction. Seconds of a core: SPENDS, COMPUTES (on a GPU where there is one), TOGETHER (parts at
 # once). AWAITS: it waits for others, and polls where ranks poll. From ENDS on the run ends, with the status that is so much more.
 NEXT, STAYS, WAITS, AWAITS, SPENDS, COMPUTES, TOGETHER = range(100, 107)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sim.engine.kernel import layout, ops, state
+from sim.engine.kernel import activities, layout, ops, state
+from sim.engine.kernel.activities import NOBODY, record, record_left, record_wait
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.decided import note_known_wait
 from sim.engine.kernel.flows import control
@@ -93,6 +94,8 @@ def get(S, strand, rank, s, r, line):
     if m < 0:
         strand.clock_s = max(strand.clock_s, S.now_s)
         note_wait(S, r, strand.began_s, strand.clock_s)
+        if S.traced and (S.mode != CONTENDED or strand.clock_s > strand.began_s):
+            record_wait(S, rank, r, strand.began_s, strand.clock_s, NOBODY)
         return nothing_came(S, s, line)
     message = state.message(S, m)
     if S.mode != CONTENDED:
@@ -102,6 +105,8 @@ def get(S, strand, rank, s, r, line):
     if message.asks == 0 and message.local == 0:
         begin_s = max(strand.began_s, message.begin_s)
     note_wait(S, r, max(strand.began_s, rank.idle_s), begin_s)
+    if S.traced:
+        state.doing(S, s).moving_s = begin_s
     if message.asks == 1:
         return spend_on(strand, message.count * S.overhead_s, ASKS)
     if message.local == 1:
@@ -140,10 +145,14 @@ def take_by_arithmetic(S, strand, rank, r, message):
         if message.departure >= 0:
             departure = state.departure(S, message.departure)
             departure.over, departure.left_s = 1, strand.clock_s
+            if S.traced:
+                record_left(S, message.departure, strand.clock_s)
             if departure.waiter >= 0:
                 go_on_later(S, departure.waiter)
     note_wait(S, r, max(start_s, rank.idle_s), message.begin_s)
     note_known_wait(S, strand, r, start_s, message.begin_s)
+    if S.traced:
+        state.doing(S, strand.number).moving_s = max(start_s, message.begin_s)
 
 
 @compiled
@@ -176,6 +185,8 @@ def leave_unread(S, m, rank, r, at_s):
     elif message.local == 1 and message.departure >= 0:
         departure = state.departure(S, message.departure)
         departure.over, departure.left_s = 1, at_s
+        if S.traced:
+            record_left(S, message.departure, at_s)
         if departure.waiter >= 0:
             go_on_later(S, departure.waiter)
 
@@ -201,11 +212,22 @@ def asked_before(S, own, message, rank, r):
     return own_s < other_s or (own_s == other_s and r < message.sender)
 
 
+@compiled
+def record_taken(S, strand, message):
+    """Rows of the wait for a message, and of its bytes moving."""
+    r, at_s = strand.rank, state.doing(S, strand.number).moving_s
+    rank, peer = state.rank(S, r), message.sender
+    record_wait(S, rank, r, min(at_s, max(strand.began_s, rank.idle_s)), at_s, peer)
+    record(S, activities.RECEIVE, r, rank.step, at_s, strand.clock_s, 0.0, message.bytes, peer, rank.version)
+
+
 @in_place
 def take(S, strand, s, line):
     """The message has been taken; a RECV has its letter, and is over."""
     m = strand.message
     message = state.message(S, m)
+    if S.traced:
+        record_taken(S, strand, message)
     if S.mode == CONTENDED and message.local == 1 and message.departure >= 0:
         schedule(S, S.now_s, DEPART, message.departure, 0)
     free_message(S, m)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sim.engine.kernel import state
+from sim.engine.kernel.activities import end_activity
 from sim.engine.kernel.compiling import compiled
 from sim.engine.kernel.cores import work
 from sim.engine.kernel.heap import schedule
@@ -24,6 +25,8 @@ def do_sides(S, strand, rank, r, amount, factor, further_s):
     if seconds > ROUND_OFF_S:
         strand.clock_s += seconds / rank.speed
         rank.applied_s += seconds
+    if S.traced:
+        end_activity(S, strand)
     return NEXT
 
 
