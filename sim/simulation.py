@@ -69,8 +69,8 @@ def simulate(
             whole answer where the vector world refuses or fails.
         replications: runs, each with random numbers of its own; as many as are usual in the world if None (20 or 10).
         first: the number of the first replication. Equal numbers have equal random numbers.
-        want_trace: record all activities of the first replication, in the event world.
-        timeline: records the first replication as Horovod's timeline would, in the event world.
+        want_trace: record all activities of the first replication, as the event world does.
+        timeline: records the first replication as Horovod's timeline would, as the event world does.
         within_s: seconds after which no replication begins and the first ends early.
         done: called with the number of replications that have just ended.
 
@@ -241,7 +241,7 @@ def _further(scenario: Scenario, numbers: range, replications: Replications | No
 
 
 def _for_the_first(scenario: Scenario, asked: _Asked) -> Replications | None:
-    """The engine's replications, where the event world would take much longer for the first of them. Traces are the event world's.
+    """The engine's replications, where the event world would take much longer for the first of them.
 
     Raises:
         RunFailed: a user's own text makes a mistake in its first steps, which the event world names.
@@ -250,8 +250,6 @@ def _for_the_first(scenario: Scenario, asked: _Asked) -> Replications | None:
     from sim.engine.choose import engine
     from sim.protocols import is_ours
 
-    if asked.want_trace or asked.timeline:
-        return None
     once_s, step_s = needs.once_and_step_s(scenario, "event", 1)
     found = engine.replications(scenario) if engine.suits(once_s + scenario.rounds * step_s, 0.0) else None
     if found is not None and not is_ours(scenario.protocol):
@@ -259,18 +257,13 @@ def _for_the_first(scenario: Scenario, asked: _Asked) -> Replications | None:
     return found
 
 
-def _by_engine(replications: Replications | None, number: int, within_s: float = math.inf) -> Outcome | None:
-    from sim.engine.choose import engine
-
-    return None if replications is None else engine.outcome(replications, number, within_s)
-
-
 def _run(job: Scenario, number: int, by_engine: bool) -> Outcome:
     """One run of a job that differs from the one asked for."""
     from sim import event
     from sim.engine.choose import engine
 
-    found = _by_engine(engine.replications(job), number) if by_engine else None
+    replications = engine.replications(job) if by_engine else None
+    found = engine.outcome(replications, number) if replications else None
     return event.run(job, number, want_trace=False)[0] if found is None else found
 
 
@@ -284,8 +277,8 @@ def _by_event(scenario: Scenario, asked_for: _Asked, by_engine: bool = False) ->
     asked, start_s = replications or REPLICATIONS["event"], time.monotonic()
     needs.check(scenario, "event", within_s, traced=want_trace)
     fast = _for_the_first(scenario, asked_for) if by_engine else None
-    found = _by_engine(fast, first, within_s)
-    outcome, trace = (found, None) if found else event.run(scenario, first, timeline, within_s, want_trace)
+    found = engine.run(fast, first, timeline, within_s, want_trace) if fast else None
+    outcome, trace = found or event.run(scenario, first, timeline, within_s, want_trace)
     outcomes = [outcome]
     done(1)
     took_s = time.monotonic() - start_s

@@ -25,7 +25,7 @@ FAST = Link(latency_s=2e-5, overhead_s=5e-6, bandwidth_bytes_per_s=1.25e9)
 
 @pytest.fixture(autouse=True)
 def nothing_noted(as_python):
-    sys.modules["sim.engine.noted"]._kept.clear()
+    sys.modules["sim.engine.job"].noted._kept.clear()
 
 
 def job(settings: str, workers: int = 5, network: Link = FAST, slots: int = 1, **about) -> Scenario:
