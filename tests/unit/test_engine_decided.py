@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import replace
 
@@ -42,9 +43,7 @@ def job(settings: str, workers: int = 5, network: Link = FAST, slots: int = 1, *
 
 def ran(replications, scenario: Scenario, number: int = 0):
     """A replication's state after its run."""
-    done = replications(scenario)._job(number)
-    assert done.run() == 0
-    done.end()
+    done, _ = replications(scenario)._ended(number, math.inf, sys.modules["sim.engine.job"].NOTHING)
     return done.state
 
 
@@ -112,9 +111,12 @@ def test_a_run_in_which_messages_clash_is_begun_anew(as_python, monkeypatch):
     monkeypatch.setattr(sys.modules["sim.engine.kernel.decided"], "ARRIVALS", 1)
     replications, found = as_python.Replications(SMALL), between(monkeypatch)
     made, begun = replications._job, []
-    monkeypatch.setattr(
-        replications, "_job", lambda number, by_events: begun.append(by_events) or made(number, by_events)
-    )
+
+    def begin(number, by_events, asked):
+        begun.append(by_events)
+        return made(number, by_events, asked)
+
+    monkeypatch.setattr(replications, "_job", begin)
     assert_alike(lambda _: replications, SMALL)
     assert found
     assert begun[:2] == [False, True]
