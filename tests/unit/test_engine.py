@@ -223,9 +223,9 @@ def test_the_engine_makes_the_jobs_that_are_compared_too(as_python, monkeypatch,
         def suits(self, left_s: float, within_s: float) -> bool:
             return True
 
-        def outcome(self, replications, number: int, within_s: float = np.inf):
+        def run(self, replications, number: int, *asked, **named):
             made.append(number)
-            return super().outcome(replications, number, within_s)
+            return super().run(replications, number, *asked, **named)
 
     monkeypatch.setattr(choose, "engine", Always())
     said = "--protocol ps-async --workers 2 --workload toy_fc --steps 2 --warmup 0 --replications 1"
