@@ -15,7 +15,7 @@ SOURCES = Path(__file__).parent / "kernel"
 
 def keep() -> bool:
     """Compile the kernel, unless it is kept or another process does; whether it can be used now."""
-    return kept.keep(SOURCES, compile_all, "the engine (about a minute)")
+    return kept.keep(SOURCES, compile_all, "the engine (one to three minutes)")
 
 
 def compile_all() -> None:
