@@ -68,6 +68,7 @@ def test_another_network_is_noted_anew(as_python):
     assert ran(as_python.Replications, slower).record["messages"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "scenario",
     [
