@@ -182,8 +182,10 @@ class Rows(Protocol):
 
     def server(self, me):
         for _ in me.steps():
-            for _ in me.workers:
-                note = yield from me.receive(me.workers)
+            left = set(me.workers)
+            while left:  # the gradient of one may come before another one asks
+                note = yield from me.receive(left)
+                left.discard(note.sender)
                 yield from answer(me, [note.sender])
             yield from gather(me, me.workers[:1] if self.by_rack else me.workers)
             yield from me.update()

@@ -327,7 +327,7 @@ def test_steps_are_decided_by_counts_and_not_by_the_clock(took_s, monkeypatch):
     simulating = Simulating(room, pools.of_size(1), 1.0, math.inf)
     for effort in range(1, WHOLE + 1):
         simulating.simulate(found, effort)
-    assert looks == [[(3, 1)], [(14, 3)], [(4, 9)]]
+    assert looks == [[(3, 1)], [(8, 3)], [(12, 3)]]
     assert not simulating.cut
 
 
