@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -267,7 +268,12 @@ def test_what_is_simulated_runs(module, campaign, tmp_path):
             "Rows",
         ):  # whose gradient is first, and how many rows a minibatch reads, no world tells another
             continue
-        assert record(real) == record(event.trace(scenario)), cell
+        found, expected = record(real), record(event.trace(scenario))
+        if name == "Servers":  # whether a worker's last gradient has left before its next one is the machine's to say
+            found, expected = (
+                Counter({row: count for row, count in of.items() if row[2] != "wait"}) for of in (found, expected)
+            )
+        assert found == expected, cell
         if name == "InParts":
             _sleeps_are_those_that_were_drawn(real, scenario)
     kept = {cell: np.load(tmp_path / f"{cell}.npz") for cell in CELLS}
