@@ -77,9 +77,6 @@ FURTHER = {
         "Horovod, ResNet-50, engine", "protocols:horovod_tuned", 512, 100, beside="horovod-512"
     ),
     "horovod-10000": Further("Horovod, ResNet-50, vector world", "protocols:horovod_vector", 10_000, 10, once=True),
-    "horovod-10000-engine": Further(
-        "Horovod, ResNet-50, engine", "protocols:horovod_tuned", 10_000, 10, once=True, beside="horovod-10000"
-    ),
     "ring": Further("ring allreduce, event world", "protocols:ring", 64, 100),
     "ring-engine": Further("ring allreduce, engine", "protocols:ring_engine", 64, 100, beside="ring"),
     "ring-vector": Further("ring allreduce, vector world", "protocols:ring_vector", 64, 100),
@@ -100,9 +97,9 @@ FURTHER = {
     "gossip-engine": Further("a text of one's own, engine", "protocols:gossip_engine", 256, 10, beside="gossip"),
     "amb": Further("amb with sleeps, vector world", "protocols:amb", 1_000, 100, runs=20),
     "amb-engine": Further("amb with sleeps, engine", "protocols:amb_engine", 1_000, 100, runs=20, beside="amb"),
-    "amb-100000": Further("amb with sleeps, vector world", "protocols:amb", 100_000, 1_000),
+    "amb-100000": Further("amb with sleeps, vector world", "protocols:amb", 100_000, 1_000, once=True),
     "amb-100000-engine": Further(
-        "amb with sleeps, engine", "protocols:amb_engine", 100_000, 1_000, beside="amb-100000"
+        "amb with sleeps, engine", "protocols:amb_engine", 100_000, 1_000, once=True, beside="amb-100000"
     ),
 }
 

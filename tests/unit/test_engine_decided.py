@@ -122,3 +122,18 @@ def test_a_run_in_which_messages_clash_is_begun_anew(as_python, monkeypatch):
     assert found
     assert begun[:2] == [False, True]
     assert all(begun[2:])
+
+
+@pytest.mark.parametrize(
+    ("settings", "latency_s", "bandwidth"), [("algorithm=ring", 1e-6, 1e6), ("algorithm=halving-doubling", 1e-4, 1e8)]
+)
+def test_sums_for_which_there_is_no_room_are_as_in_the_event_world(
+    as_python, monkeypatch, settings, latency_s, bandwidth
+):
+    """They are played each time, and what a rank asks next may come before their last message."""
+    monkeypatch.setattr(sys.modules["sim.engine.job"].noted, "DECISIONS", 0)
+    link = Link(latency_s=latency_s, overhead_s=0.0, gap_s=0.0, bandwidth_bytes_per_s=bandwidth)
+    for seed in range(6):
+        assert_alike(
+            as_python.Replications, job(f"{settings} cycle_s=0 order=uniform", 5, link, batch=4, steps=3, seed=seed)
+        )

@@ -6,7 +6,7 @@ from sim.engine.kernel import activities, layout, ops, state
 from sim.engine.kernel.activities import begin_activity, begin_for, record_sent
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.cycles import ready_by
-from sim.engine.kernel.decided import all_wait, are_told, decide, pass_over
+from sim.engine.kernel.decided import all_wait, are_told, decide, forget, pass_over
 from sim.engine.kernel.layout import AWAITS, CONTENDED, ENDS, FULL, NEXT, ROWS_FULL, SPENDS, WAITS, WRONG
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import (
@@ -184,6 +184,8 @@ def choose_exchange(S, strand, r, line):
                 pass_over(S, strand, n)
                 are_told(S)
                 return OVER
+            if n >= 0:
+                forget(S, strand.clock_s)
         return CALLS_PORT
     strand.departure, strand.departed_s = NONE, -1.0
     return RECEIVES

@@ -74,6 +74,8 @@ def note_arrival(S, message, rank, r, reach_s):
     """A message has come to a port: one of what was decided, or another one, which must not make one of those later."""
     if message.notes != NOTES:
         rank.met_s = message.end_s
+        if rank.known < 0:
+            rank.reach_s = reach_s
         return
     rank.reach_s = reach_s
     if S.noting == 0:
