@@ -160,7 +160,8 @@ class State:
         assert kind.itemsize in (array.itemsize, array.itemsize * array.shape[-1]), name
         array = np.ascontiguousarray(array)
         if array.dtype is not kind:
-            array = array.view(kind).reshape(len(array), *[-1] * (name in GRIDS))
+            columns = array.shape[-1] * array.itemsize // kind.itemsize
+            array = array.view(kind).reshape(len(array), *[columns] * (name in GRIDS))
         address = array.ctypes.data
         self.arrays[name] = array
         numbers[places[0]], numbers[places[1]] = address, len(array)
