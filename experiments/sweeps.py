@@ -1,14 +1,14 @@
 """How long a sweep of ten thousand scenarios takes, and a plan over more than twenty thousand configurations.
 
-Some scenarios of each kind of experiments/grids/ten_thousand.toml are simulated one after another in this process, twice: by arrays,
-and by loops that numba compiles (sim/vector/compiled). Their milliseconds are those of a core. Loading and compiling the loops does not
-count. Random numbers that the first have drawn are kept for the second, as a sweep keeps them from one scenario to the next. Then the
-whole grid is swept by the two commands that its file names, on the cores of this machine and by the ranks of mpirun, and the plan is
-made, in the seconds of a clock. Other work on the machine makes all of that longer: the load average says how much there was.
+Some scenarios of each kind of experiments/grids/ten_thousand.toml are simulated one after another in this process by the engine, and one
+run of each by the event world. Their milliseconds are those of a core. Loading and compiling the engine does not count. Then the whole
+grid is swept by the two commands that its file names, on the cores of this machine and by the ranks of mpirun, and the plan is made, in
+the seconds of a clock. Other work on the machine makes all of that longer: the load average says how much there was.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import subprocess
@@ -27,11 +27,11 @@ from real.launching import mpirun
 from sim import options
 from sim.base.errors import RunFailed
 from sim.base.progress import each
+from sim.engine import install
 from sim.plans import plan, question
-from sim.simulation import simulate
+from sim.simulation import REPLICATIONS, simulate
 from sim.sweep import swept
 from sim.sweeps import grid, jobs, pools
-from sim.vector import compiled
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -58,10 +58,16 @@ PLAN_S = 60.0
 
 
 class Spent(NamedTuple):
-    """Milliseconds of a core for a scenario of one kind: mean, by arrays and by compiled loops; and the largest difference between both."""
+    """Milliseconds of a core for a scenario of one kind, in the mean.
 
-    arrays: float
-    compiled: float | None
+    Args:
+        event: one run by events.
+        engine: all runs by the engine; None where it is not compiled.
+        apart: the largest difference between both first runs, in seconds and shares of idle time.
+    """
+
+    event: float
+    engine: float | None
     apart: float
 
 
@@ -77,8 +83,8 @@ def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
     wanted = {kind: [jobs.of_options(one, read) for one in some] for kind, (some, _) in kinds.items()}
     spent = {kind: of_kind(some) for kind, some in each(wanted.items(), "simulating", lambda item: item[0])}
     pages.show(table({kind: (count, spent[kind]) for kind, (_, count) in kinds.items()}))
-    if not compiled.use():
-        pages.show("numba does not compile here: nothing was compiled")
+    if not install.keep():
+        pages.show("numba does not compile here: the event world simulates all")
     begun_s, some = time.process_time(), asked[:: len(asked) // (DEMO_SWEPT if demo else SWEPT)]
     whole = [jobs.of_options(one, read) for one in some]
     pages.show(f"Building {len(whole):,} scenarios: {1e3 * (time.process_time() - begun_s) / len(whole):.2f} ms each")
@@ -99,37 +105,38 @@ def by_kind(asked: list[Namespace], seed: int, count: int) -> dict[str, tuple[li
 
 
 def of_kind(some: list[Job]) -> Spent:
-    """What scenarios of a kind take."""
-    compiled.use(False)
-    arrays_ms, before = _timed(some)
-    if not compiled.use():
-        return Spent(arrays_ms, None, 0.0)
-    _timed(some[:1])  # compiled, and loaded
-    compiled_ms, after = _timed(some)
-    compiled.use(False)
-    return Spent(arrays_ms, compiled_ms, max(float(np.abs(a - b).max()) for a, b in zip(before, after, strict=True)))
+    """The cost of scenarios of a kind."""
+    event_ms, before = _timed(some, "event", 1)
+    if not install.keep():
+        return Spent(event_ms, None, 0.0)
+    _timed(some[:1], "engine", 1)  # compiled, and loaded
+    engine_ms, after = _timed(some, "engine", None)
+    return Spent(event_ms, engine_ms, max(float(np.abs(a - b[:1]).max()) for a, b in zip(before, after, strict=True)))
 
 
-def _timed(some: list[Job]) -> tuple[float, list[np.ndarray]]:
+def _timed(some: list[Job], world: str, replications: int | None) -> tuple[float, list[np.ndarray]]:
     begun_s, found = time.process_time(), []
     for job in some:
         assert job.scenario
-        outcome = simulate(job.scenario, job.how.world, job.how.replications).outcome
+        outcome = simulate(job.scenario, world, replications).outcome
         found.append(np.concatenate([outcome.step_s, outcome.idle_fraction], axis=1))
     return 1e3 * (time.process_time() - begun_s) / len(some), found
 
 
 def table(found: dict[str, tuple[int, Spent]]) -> Table:
     """A row for each kind, and their mean as they are in the grid."""
-    shown = pages.table("Milliseconds of a core for a scenario", "scenario", "how many", "arrays", "compiled", "apart")
+    runs = f"engine, {REPLICATIONS} runs"
+    shown = pages.table(
+        "Milliseconds of a core for a scenario", "scenario", "how many", "events, one run", runs, "apart"
+    )
     shown.columns[0].justify = "left"
     for kind, (count, spent) in found.items():
-        how = "-" if spent.compiled is None else f"{spent.compiled:.1f}"
-        shown.add_row(kind, f"{count:,}", f"{spent.arrays:.1f}", how, f"{spent.apart:.0e}")
+        how = "-" if spent.engine is None else f"{spent.engine:.1f}"
+        shown.add_row(kind, f"{count:,}", f"{spent.event:.1f}", how, f"{spent.apart:.0e}")
     counts = np.array([count for count, _ in found.values()])
     means = [
-        np.average([getattr(spent, name) or spent.arrays for _, spent in found.values()], weights=counts)
-        for name in ("arrays", "compiled")
+        np.average([getattr(spent, name) or math.nan for _, spent in found.values()], weights=counts)
+        for name in ("event", "engine")
     ]
     shown.add_row("all", f"{counts.sum():,}", *(f"{mean:.1f}" for mean in means), "")
     shown.add_row("seconds of a core for all", "", *(f"{counts.sum() * mean / 1e3:.0f}" for mean in means), "")

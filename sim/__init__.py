@@ -6,7 +6,7 @@ From Python:
 >>> job = Scenario(protocols.make("amb", ["time_limit_s=0.1"]), read_workload("mnist"), workers=4, steps=50)
 >>> found = simulate(job, replications=5)
 >>> found.world, found.step_s.shape, found.idle_fraction.shape
-('vector', (5, 50), (5, 5))
+('event', (5, 50), (5, 5))
 >>> list(found.to_frame().columns)
 ['replication', 'step', 'step_s', 'samples']
 

@@ -111,13 +111,10 @@ def mixed(
     kept = _in_proportion({name: len(result.step_s) for name, result in found.items()}, asked, shares)
     steps = min(found[name].step_s.shape[1] for name in kept)
     outcome = join([_shortened(found[name].outcome, kept[name], steps) for name in kept])
-    world = "event" if any(result.world == "event" for result in found.values()) else "vector"
     speeds = {name: result.samples_per_s for name, result in found.items()}
     wall_s = sum(result.wall_s for result in found.values())
     first = next(iter(found.values()))
-    return replace(
-        first, scenario=scenario, world=world, runs=sum(asked.values()), outcome=outcome, wall_s=wall_s, speeds=speeds
-    )
+    return replace(first, scenario=scenario, runs=sum(asked.values()), outcome=outcome, wall_s=wall_s, speeds=speeds)
 
 
 def _in_proportion(done: dict[str, int], asked: dict[str, int], shares: dict[str, float]) -> dict[str, int]:

@@ -13,47 +13,31 @@ from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
 from sim.job import sums
-from sim.randomness import BLOCK
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
 # Measured on a core of 2024: bytes as the maximum resident set of jobs of 3 to 100,000 ranks, seconds as the processor time of some 90
 # jobs of all protocols with 4 to 512 workers (`python tests/needs.py` measures some).
-RUN_S = 1e-3  # of a run of either world
+RUN_S = 1e-3  # of a run
 ROW_BYTES, ROW_S = 40, 1e-6  # of a sparse variable: how often it is drawn
 PLACING_S = 0.1e-6  # for each server and variable
+UPDATE_BYTES = 100
+ACTIVITY_BYTES, ACTIVITIES_OF_A_MESSAGE = 700, 4  # of a trace; a ring has 3.5 activities a message, a master 5.8
 
 # The event world: once for each rank; a step; each of its messages, by how ranks take time (sim.event.plain); and further:
 EVENT_RANK_BYTES, EVENT_RANK_S = 25e3, 40e-6
 CORE_BYTES = 800  # of a host
-EVENT_STEP_S, UPDATE_BYTES = 30e-6, 100
+EVENT_STEP_S = 30e-6
 MESSAGE_S, SHARED_MESSAGE_S, EVENTS_MESSAGE_S, ROWS_MESSAGE_S = 6e-6, 8e-6, 10e-6, 38e-6
 MESSAGE_BYTES = 700  # of those of a call, or of a step
 CYCLE_OF_A_RANK_S = 60e-6  # in which gradients are summed while ranks compute
 OWN_TEXT_S = 80e-6  # of a worker where the text is a user's own, whose verbs are watched
 PARTITION_S = 0.6e-6  # of a partition
-ACTIVITY_BYTES, ACTIVITIES_OF_A_MESSAGE = 700, 4  # of a trace; a ring has 3.5 activities a message, a master 5.8
 
-# The vector world: once for each rank; arrays of a step, and their numbers for each rank and run. Steps that are made at once
-# (sim.vector.at_once) are reckoned some times, and share the rest.
-VECTOR_RANK_BYTES, VECTOR_RANK_S = 1.5e3, 8e-6
-DRAW_BYTES, DRAW_S = 32, 0.1e-6  # for each rank and round: four draws; of one block of rounds they are kept
-ROUND_BYTES, ROUND_S, ROUND_OF_A_RANK_S, SHARED_ROUND_OF_A_RANK_S = 500, 150e-6, 0.1e-6, 0.45e-6
-RECKONED = 2.5
-# Of a turn of a call: a ring's; one that is laid out in levels, once for each message too; and where ranks share hosts.
-TURN_BYTES, TURN_S, TURN_OF_A_RANK_S = 6e3, 10e-6, 0.01e-6
-EXCHANGE_BYTES, EXCHANGE_S, LEVEL_S, OVERTAKING_S = 600, 4e-6, 60e-6, 19e-9
-SHARED_EXCHANGE_S, SHARED_LEVEL_S, MEETING_MESSAGE_S, MEETING_MESSAGE_OF_A_RUN_S = 15e-6, 85e-6, 20e-6, 1.2e-6
-# While ranks compute: a cycle, for each rank; and the share of a step's calls that were not worked out in the steps before.
-CYCLE_S, CYCLE_BYTES, NEW = 200e-6, 500, 0.08
-ROOTED = (
-    "tree",
-    "reduce-broadcast",
-)  # of which steps are made at once: how ranks end follows from when the first has all
-MEETING = ("halving-doubling", "recursive-doubling", "alltoall-allgather")  # ranks of a host send to others at once
-BARRIER_S, BARRIER_OF_TWO_S = 1e-3, 3e-6  # of workers and servers behind a barrier, and for each worker and server
-MEET_ON = 16  # workers on shared hosts, beyond which events take less than such an algorithm in arrays
+# The engine: once for each rank; a step of it; and each message, in a ring and elsewhere.
+ENGINE_RANK_BYTES, ENGINE_RANK_S = 10e3, 10e-6
+ENGINE_STEP_OF_A_RANK_S, ENGINE_MESSAGE_S, RING_MESSAGE_S = 0.2e-6, 0.5e-6, 0.03e-6
 
 SHARE = 0.5  # of the machine's memory that may be taken
 LEAST_PATIENCE_S, PATIENCE_S, TIMES = 30.0, 120.0, 10  # that a user is assumed to wait, by times of what was said
@@ -83,12 +67,12 @@ class Needs:
         return sum(self.of_bytes.values())
 
 
-def of(scenario: Scenario, world: str, within_s: float = math.inf, runs: int = 1, *, traced: bool = False) -> Needs:
-    """The needs in a world: memory for all that is done in the time, and seconds until the least answer is there.
+def of(scenario: Scenario, world: str, within_s: float = math.inf, *, traced: bool = False) -> Needs:
+    """The needs of a run: memory for all that is done in the time, and seconds until the least answer is there.
 
     Args:
-        runs: that are simulated, one after another in the event world, as the same arrays in the vector world.
-        traced: whether all activities are kept, which the event world alone does.
+        world: event or engine.
+        traced: whether all activities are kept.
     """
     found = Needs()
     least = 1 + (scenario.warmup if scenario.updates_per_step > 1 else min(1, scenario.warmup))
@@ -96,96 +80,17 @@ def of(scenario: Scenario, world: str, within_s: float = math.inf, runs: int = 1
     found.add("--workload", ROW_S * by_rows, ROW_BYTES * by_rows)
     if scenario.protocol.has_servers:
         found.add("--servers", PLACING_S * scenario.servers * len(scenario.traffic.placed))
-    if world == "vector":
-        _of_vector(found, scenario, least, within_s, runs)
-    else:
-        _of_event(found, scenario, least, within_s, runs, traced)
-    return found
-
-
-def once_and_step_s(scenario: Scenario, world: str, runs: int) -> tuple[float, float]:
-    """Seconds of so many runs before any step, and of each one: by counts, so that they do not depend on how busy the machine is."""
-    one, two = (of(replace(scenario, warmup=warmup), world, runs=runs).seconds for warmup in (0, 1))
-    return 2 * one - two, two - one
-
-
-def faster_by_events(scenario: Scenario) -> bool:
-    """Whether the event world takes less than the vector world would, though that would be exact.
-
-    Where many ranks of a host send to others at once, arrays are settled anew again and again: an allreduce of 64 ranks on 8 hosts by
-    halving and doubling takes 170 ms a run, and 60 to 90 by events.
-    """
-    if scenario.apart or scenario.workers <= MEET_ON:
-        return False
-    found = sums.of(scenario)
-    return not found.cycles and any(call.algorithm in MEETING for call in found.calls)
-
-
-def _of_vector(found: Needs, scenario: Scenario, least: int, within_s: float, runs: int) -> None:
-    ranks, block, all_sums = scenario.ranks, min(BLOCK, scenario.rounds), sums.of(scenario)
-    shared, calls, cycles = not scenario.apart, all_sums.calls, all_sums.cycles
-    once_s, once_bytes = RUN_S + VECTOR_RANK_S * ranks, VECTOR_RANK_BYTES * ranks + cycles * CYCLE_BYTES * ranks
-    for call, count in calls.items():
-        laid_out = call.messages * (shared or call.algorithm != "ring")
-        once_s += (SHARED_EXCHANGE_S if shared else EXCHANGE_S) * laid_out
-        once_bytes += EXCHANGE_BYTES * laid_out + count * call.turns * TURN_BYTES
-    gathers = len(scenario.gathered_variables) * (ranks - 1)  # rows go round all ranks
-    between = ranks * (ranks - 1) * (gathers > 0)
-    once_s += (SHARED_EXCHANGE_S if shared else EXCHANGE_S) * between
-    once_bytes += EXCHANGE_BYTES * between + gathers * TURN_BYTES
-    share = 1.0 if any(call.algorithm not in ROOTED for call in calls) and not cycles else _share(scenario, runs)
-    if cycles:
-        decided_s = sum(count * _call_s(scenario, call, 1) for call, count in calls.items())
-        once_s += decided_s
-        sums_s = cycles * CYCLE_S * share + decided_s * runs * NEW * _varies(scenario)
-    else:
-        sums_s = share * sum(count * _call_s(scenario, call, runs) for call, count in calls.items())
-    sums_s += gathers * (TURN_S + TURN_OF_A_RANK_S * ranks * runs)
-    step_s = ROUND_S * share + runs * ranks * (SHARED_ROUND_OF_A_RANK_S if shared else ROUND_OF_A_RANK_S) + sums_s
-    if scenario.served and scenario.protocol.has_servers:
-        step_s += BARRIER_S + BARRIER_OF_TWO_S * scenario.workers * scenario.servers
-    found.add("--workers", once_s + least * step_s, once_bytes)
-    rounds = min(scenario.rounds, least + within_s / step_s)
-    found.add("--steps", DRAW_S * block * ranks, DRAW_BYTES * block * ranks + ROUND_BYTES * rounds)
-
-
-def _share(scenario: Scenario, runs: int) -> float:
-    """What a step costs of one by itself, where many are made at once."""
-    from sim.protocols import is_ours
-    from sim.vector.at_once import FEWEST, MOST_RANKS
-
-    steps = min(scenario.rounds - 1, BLOCK, MOST_RANKS // (runs * scenario.ranks))
-    alone = steps < FEWEST or scenario.protocol.has_servers or not is_ours(scenario.protocol)
-    return 1.0 if alone else min(1.0, RECKONED / steps)
-
-
-def _varies(scenario: Scenario) -> bool:
-    """Whether ranks compute for other times in each step."""
-    costs = scenario.costs
-    return scenario.slowed or costs.noise.sole is None or costs.input_noise.sole is None
-
-
-def _call_s(scenario: Scenario, call: sums.Call, runs: int) -> float:
-    """Seconds of a call in the vector world, of ranks that sum when they have computed."""
-    ranks, hosts = scenario.workers, len(set(scenario.hosts[scenario.servers :]))
-    if not scenario.apart:
-        meeting = call.messages * (call.algorithm in MEETING and hosts > 1)
-        return SHARED_LEVEL_S * call.turns + meeting * (MEETING_MESSAGE_S + MEETING_MESSAGE_OF_A_RUN_S * runs)
-    if call.algorithm == "ring":
-        return call.turns * (TURN_S + TURN_OF_A_RANK_S * ranks * runs)
-    return LEVEL_S * call.turns + OVERTAKING_S * call.turns * call.messages * runs
-
-
-def _of_event(found: Needs, scenario: Scenario, least: int, within_s: float, runs: int, traced: bool) -> None:
-    found.add("--cluster", size_bytes=CORE_BYTES * _cores(scenario))
-    all_sums = sums.of(scenario)
-    step_s = runs * _event_step_s(scenario, all_sums)
-    found.add("--workers", runs * (RUN_S + EVENT_RANK_S * scenario.ranks) + step_s * min(2, least) / _rounds(scenario))
+    all_sums, is_engine = sums.of(scenario), world == "engine"
+    step_s = (_engine_step_s if is_engine else _event_step_s)(scenario, all_sums)
+    rank_s, rank_bytes = (ENGINE_RANK_S, ENGINE_RANK_BYTES) if is_engine else (EVENT_RANK_S, EVENT_RANK_BYTES)
+    found.add("--workers", RUN_S + rank_s * scenario.ranks + step_s * min(2, least) / _rounds(scenario))
     found.add("--set gradients", step_s * min(2, least) * (1 - 1 / _rounds(scenario)))
     found.add("--warmup", step_s * (least - min(2, least)))
-    rounds = max(0.0, min(scenario.rounds, least + within_s / step_s) - least)
-    largest = max([messages(scenario) * _ahead(scenario), *(call.messages for call in all_sums.calls)])
-    found.add("--workers", size_bytes=EVENT_RANK_BYTES * scenario.ranks + MESSAGE_BYTES * largest)
+    found.add("--workers", size_bytes=rank_bytes * scenario.ranks)
+    found.add("--cluster", size_bytes=CORE_BYTES * _cores(scenario))
+    if not is_engine:
+        largest = max([messages(scenario) * _ahead(scenario), *(call.messages for call in all_sums.calls)])
+        found.add("--workers", size_bytes=MESSAGE_BYTES * largest)
     step_bytes = UPDATE_BYTES * float(scenario.updates_per_step)
     if traced:
         sent = messages(scenario) + sum(count * call.messages for call, count in all_sums.calls.items())
@@ -193,12 +98,30 @@ def _of_event(found: Needs, scenario: Scenario, least: int, within_s: float, run
         step_bytes += (
             ACTIVITY_BYTES * (ACTIVITIES_OF_A_MESSAGE * sent + partitions) * max(_ahead(scenario), _rounds(scenario))
         )
+    rounds = max(0.0, min(scenario.rounds, least + within_s / step_s) - least)
     found.add("--workers", size_bytes=step_bytes * least)
     found.add("--steps", size_bytes=step_bytes * rounds)
+    return found
+
+
+def once_and_step_s(scenario: Scenario, world: str) -> tuple[float, float]:
+    """Seconds of a run before any step, and of each one: by counts, so that they do not depend on how busy the machine is."""
+    one, two = (of(replace(scenario, warmup=warmup), world).seconds for warmup in (0, 1))
+    return 2 * one - two, two - one
+
+
+def _engine_step_s(scenario: Scenario, all_sums: sums.Sums) -> float:
+    """Seconds of a step in the engine."""
+    rounds = max(_ahead(scenario), _rounds(scenario))
+    summing_s = sum(
+        count * call.messages * (RING_MESSAGE_S if call.algorithm == "ring" else ENGINE_MESSAGE_S)
+        for call, count in all_sums.calls.items()
+    )
+    return ENGINE_STEP_OF_A_RANK_S * scenario.ranks + (ENGINE_MESSAGE_S * messages(scenario) + summing_s) * rounds
 
 
 def _event_step_s(scenario: Scenario, all_sums: sums.Sums) -> float:
-    """Seconds of a step, without a trace."""
+    """Seconds of a step in the event world, without a trace."""
     from sim.event.plain import by_arithmetic
     from sim.protocols import is_ours
 
@@ -307,10 +230,11 @@ def check(scenario: Scenario, world: str, within_s: float = math.inf, *, traced:
         "--warmup": scenario.warmup,
         "--set gradients": scenario.protocol.gradients_per_update(scenario.workers),
     }
+    said = "the engine" if world == "engine" else "the event world"
     takes = f"about {_said_s(found.seconds)} for the least of an answer; --within SECONDS waits for it"
     if found.bytes > most:
         takes = f"about {found.bytes / 1e9:,.1f} GB of memory, and {most / 1e9:,.1f} GB are the most here"
-    raise WrongSetting(option, given[option], f"a smaller job: the {world} world would take {takes}")
+    raise WrongSetting(option, given[option], f"a smaller job: {said} would take {takes}")
 
 
 def _blamed(needs: dict[str, float], most: float) -> str:

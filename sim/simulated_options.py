@@ -29,7 +29,7 @@ def simulation_options() -> Parser:
         "--world",
         default="auto",
         choices=WORLDS,
-        help="the simulator; auto: the vector world where it is exact, else the event world",
+        help="the simulator; event: the reference; engine: compiled, with the same answers; auto: whichever is faster",
     )
     group.add_argument(
         "--servers-on",

@@ -12,39 +12,31 @@ class Engine(NamedTuple):
         title: its name in tables.
         entry: module:function of this package that takes a job and returns the seconds of its steps; empty: a program of its own.
         worker_steps: of one measurement, which then takes about half a second.
-        runs: replications that it simulates at once.
     """
 
     title: str
     entry: str
     worker_steps: int
-    runs: int = 1
 
     def steps(self, workers: int) -> int:
         """How many steps are measured with so many workers."""
-        return max(LEAST_STEPS, min(MOST_STEPS, self.worker_steps // (workers * self.runs)))
+        return max(LEAST_STEPS, min(MOST_STEPS, self.worker_steps // workers))
 
 
 LEAST_STEPS, MOST_STEPS = 2, 10_000
 REFERENCE = "simpy"  # with which all others are compared
-FLOOR = (
-    "draws"  # simulates nothing, in as many steps as the vector world: with these random numbers that cannot be faster
-)
 ENGINES = {
     REFERENCE: Engine("SimPy, as documented", "plain_simpy:run", 50_000),
     "event": Engine("event world", "ours:event", 50_000),
     "engine": Engine("engine", "ours:engine", 500_000),
-    "vector": Engine("vector world", "ours:vector", 500_000),
-    "vector-20": Engine("vector world, 20 runs", "ours:vector_runs", 1_000_000, runs=20),
     "simgrid": Engine("SimGrid, C++", "", 100_000),
     "simgrid-semaphores": Engine("SimGrid, C++, no network", "", 200_000),
     "cimba": Engine("Cimba", "cimba_model:run", 500_000),
-    FLOOR: Engine("our random numbers alone", "ours:draws", 500_000),
 }
 
 
 class Further(NamedTuple):
-    """Another job, of one of our worlds alone.
+    """Another job, by the event world or the engine alone.
 
     Args:
         title: its name in tables.
@@ -53,7 +45,7 @@ class Further(NamedTuple):
         steps: of each run.
         runs: replications that are simulated at once.
         once: measured in the first round alone, because it takes a minute.
-        beside: the same job in another world, with which its speed is compared.
+        beside: the same job by the event world, with which its speed is compared.
     """
 
     title: str
@@ -68,18 +60,11 @@ class Further(NamedTuple):
 FURTHER = {
     "horovod": Further("Horovod, ResNet-50, event world", "protocols:horovod", 64, 2),
     "horovod-engine": Further("Horovod, ResNet-50, engine", "protocols:horovod_engine", 64, 2, beside="horovod"),
-    "horovod-vector": Further("Horovod, ResNet-50, vector world", "protocols:horovod_vector", 64, 100, runs=20),
-    "horovod-runs": Further(
-        "Horovod, ResNet-50, engine", "protocols:horovod_tuned", 64, 100, runs=20, beside="horovod-vector"
-    ),
-    "horovod-512": Further("Horovod, ResNet-50, vector world", "protocols:horovod_vector", 512, 100),
-    "horovod-512-engine": Further(
-        "Horovod, ResNet-50, engine", "protocols:horovod_tuned", 512, 100, beside="horovod-512"
-    ),
-    "horovod-10000": Further("Horovod, ResNet-50, vector world", "protocols:horovod_vector", 10_000, 10, once=True),
+    "horovod-runs": Further("Horovod, ResNet-50, engine", "protocols:horovod_tuned", 64, 100, runs=20),
+    "horovod-512": Further("Horovod, ResNet-50, engine", "protocols:horovod_tuned", 512, 100),
+    "horovod-10000": Further("Horovod, ResNet-50, engine", "protocols:horovod_tuned", 10_000, 10, once=True),
     "ring": Further("ring allreduce, event world", "protocols:ring", 64, 100),
     "ring-engine": Further("ring allreduce, engine", "protocols:ring_engine", 64, 100, beside="ring"),
-    "ring-vector": Further("ring allreduce, vector world", "protocols:ring_vector", 64, 100),
     "v100": Further("allreduce, V100 8 a host, event world", "protocols:v100", 64, 10),
     "v100-engine": Further("allreduce, V100 8 a host, engine", "protocols:v100_engine", 64, 10, beside="v100"),
     "ps-async": Further("ps-async, event world", "protocols:ps_async", 1_000, 20),
@@ -95,12 +80,8 @@ FURTHER = {
     "layers-engine": Further("ps-layers, ResNet-50, engine", "protocols:layers_engine", 16, 5, beside="layers"),
     "gossip": Further("a text of one's own, event world", "protocols:gossip", 256, 10),
     "gossip-engine": Further("a text of one's own, engine", "protocols:gossip_engine", 256, 10, beside="gossip"),
-    "amb": Further("amb with sleeps, vector world", "protocols:amb", 1_000, 100, runs=20),
-    "amb-engine": Further("amb with sleeps, engine", "protocols:amb_engine", 1_000, 100, runs=20, beside="amb"),
-    "amb-100000": Further("amb with sleeps, vector world", "protocols:amb", 100_000, 1_000, once=True),
-    "amb-100000-engine": Further(
-        "amb with sleeps, engine", "protocols:amb_engine", 100_000, 1_000, once=True, beside="amb-100000"
-    ),
+    "amb": Further("amb with sleeps, engine", "protocols:amb_engine", 1_000, 100, runs=20),
+    "amb-100000": Further("amb with sleeps, engine", "protocols:amb_engine", 100_000, 1_000, once=True),
 }
 
 

@@ -1,10 +1,9 @@
-"""The job in our own worlds, asked as `sim.run` asks them; and the time of drawing their random numbers alone."""
+"""The job in our own worlds, asked as `sim.run` asks them."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from experiments.engines import ENGINES
 from experiments.engines.job import COMPUTE_S, CV, UPDATE_S, Job
 from sim import protocols
 from sim.base.errors import RunFailed
@@ -14,7 +13,6 @@ from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
 from sim.simulation import simulate
-from sim.vector.draws import Rounds
 
 NOISE = LogNormal(cv=CV)
 
@@ -31,7 +29,7 @@ def scenario(job: Job) -> Scenario:
 
 def event(job: Job) -> list[float]:
     """Seconds of each step, in the event world."""
-    return _simulated(job, "event", 1)
+    return simulate(scenario(job), "event", 1).outcome.step_s.ravel().tolist()
 
 
 def engine(job: Job) -> list[float]:
@@ -54,25 +52,3 @@ def by_engine(scenario: Scenario, replications: int) -> list[float]:
     if None in found:
         raise RunFailed("the engine leaves the job to the event world")
     return np.concatenate([one.step_s.ravel() for one in found if one]).tolist()
-
-
-def vector(job: Job) -> list[float]:
-    """Seconds of each step, in the vector world."""
-    return _simulated(job, "vector", 1)
-
-
-def vector_runs(job: Job) -> list[float]:
-    """Seconds of each step of several runs at once, in the vector world."""
-    return _simulated(job, "vector", ENGINES["vector-20"].runs)
-
-
-def _simulated(job: Job, world: str, replications: int) -> list[float]:
-    return simulate(scenario(job), world, replications).outcome.step_s.ravel().tolist()
-
-
-def draws(job: Job) -> list[float]:
-    """Draw what the vector world draws; there are no steps."""
-    rounds = Rounds(NOISE, job.seed, [0], range(1, job.workers + 1), "noise", job.steps)
-    for step in range(job.steps):
-        _ = rounds[step]
-    return []

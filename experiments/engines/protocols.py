@@ -15,7 +15,7 @@ from sim.protocols.base import Protocol
 from sim.simulation import simulate
 
 SLEEPS, V100 = "niagara*0.01", "p3.16xlarge*8"
-ENGINE = "engine"  # which is no world of its own
+ENGINE = "engine"
 
 
 def horovod(job: Job) -> list[float]:
@@ -23,13 +23,8 @@ def horovod(job: Job) -> list[float]:
     return _simulated(job, "horovod", ["algorithm=ring"], "resnet50", "event")
 
 
-def horovod_vector(job: Job) -> list[float]:
-    """The same in the vector world, with Open MPI's algorithms."""
-    return _simulated(job, "horovod", [], "resnet50", "vector", job.runs)
-
-
 def horovod_tuned(job: Job) -> list[float]:
-    """The job of `horovod_vector`, by the engine."""
+    """The same with Open MPI's algorithms, by the engine."""
     return _simulated(job, "horovod", [], "resnet50", ENGINE, job.runs)
 
 
@@ -46,11 +41,6 @@ def ring(job: Job) -> list[float]:
 def ring_engine(job: Job) -> list[float]:
     """The job of `ring`, by the engine."""
     return _simulated(job, "allreduce", ["algorithm=ring"], "resnet50", ENGINE, job.runs)
-
-
-def ring_vector(job: Job) -> list[float]:
-    """Seconds of each step of a ring allreduce in the vector world."""
-    return _simulated(job, "allreduce", ["algorithm=ring"], "resnet50", "vector")
 
 
 def ps_async(job: Job) -> list[float]:
@@ -129,13 +119,8 @@ def gossip_engine(job: Job) -> list[float]:
     return _simulated(job, Gossip(), [], "mnist", ENGINE, job.runs, SLEEPS)
 
 
-def amb(job: Job) -> list[float]:
-    """Seconds of each step of anytime minibatch whose workers sleep at random, in the vector world."""
-    return _simulated(job, "amb", [], "mnist", "vector", job.runs, SLEEPS)
-
-
 def amb_engine(job: Job) -> list[float]:
-    """The job of `amb`, by the engine."""
+    """Seconds of each step of anytime minibatch whose workers sleep at random, by the engine."""
     return _simulated(job, "amb", [], "mnist", ENGINE, job.runs, SLEEPS)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from experiments.engines import ENGINES, FLOOR, FURTHER, REFERENCE
+from experiments.engines import ENGINES, FURTHER, REFERENCE
 from experiments.kit import pages
 from sim.base.files import write_whole
 
@@ -174,8 +174,7 @@ def figure(found: Results, path: Path) -> None:
         if sizes:
             middle = np.array([np.median(each) for each in values])
             ends = np.array([(each.min(), each.max()) for each in values]).T
-            style = "o--" if name == FLOOR else "o-"
-            axes.errorbar(sizes, middle, yerr=np.abs(ends - middle), fmt=style, ms=4, capsize=2, label=engine.title)
+            axes.errorbar(sizes, middle, yerr=np.abs(ends - middle), fmt="o-", ms=4, capsize=2, label=engine.title)
     axes.set(xscale="log", yscale="log", xlabel="workers", ylabel="worker-steps per second of a core")
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     pages.save(drawing, path)

@@ -41,12 +41,12 @@ class Result:
 
     Args:
         scenario: that was simulated.
-        world: that simulated it, event or vector.
-        runs: replications that were asked for, or that are usual in that world.
+        world: that simulated it: event, or engine if that was asked for.
+        runs: replications that were asked for, or that are usual.
         outcome: of those replications that there was time for.
         wall_s: seconds that it took.
         first: the number of the first replication.
-        trace: of the first replication; of the vector world only if it was asked for.
+        trace: of the first replication.
         search: what a search for the number of variable partitions found, if there was one.
         speeds: where nobody said which algorithm sums, samples a second with each candidate.
     """

@@ -36,7 +36,7 @@ def as_json(
     """The question and its answer as JSON. Units are in the keys, unknown values are None, and nothing is NaN or infinite.
 
     Args:
-        world: the one that ran it: event, vector, mpi, horovod or tensorflow.
+        world: the one that ran it: event, engine, mpi, horovod or tensorflow.
         wall_s: seconds that simulating or running took.
         found: by a search for the number of variable partitions, if there was one.
         runs: that were asked for; as many as there are if None.

@@ -12,11 +12,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sim.engine import install
-from sim.engine.install import SOURCES
+from sim.base.errors import WrongSetting
+from sim.engine import install, kept
 from sim.engine.threads import in_order
-from sim.vector import compiled
-from sim.vector.compiled import kept
 
 if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
@@ -52,30 +50,47 @@ class Engine:
 
     def _load(self, may_compile: bool) -> None:
         try:
-            is_kept = compiled.can_compile() and kept.are_kept(SOURCES)
-            self._is_loaded = is_kept or (may_compile and install.keep())
+            self._is_loaded = kept.is_kept() or (may_compile and install.keep())
+            if self._is_loaded:
+                install.compile_all()  # which loads it, so that no run's time has that in it
         except Exception:  # the event world does as well
             self._fails = True
 
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether it need only be loaded."""
+        return not self._fails and (self._is_loaded or kept.is_kept())
+
+    def demanded(self, scenario: Scenario) -> Replications:
+        """Replications of a scenario that nothing else is to simulate.
+
+        Raises:
+            WrongSetting: it has something that the engine does not have, or nothing is compiled here.
+        """
+        if not self.is_at_hand:
+            raise WrongSetting("--world", "engine", "auto or event, until python -m sim.engine.install has compiled it")
+        if not self._is_loaded:
+            self._load(may_compile=False)
+        found = self.replications(scenario)
+        if found is None:
+            raise WrongSetting("--world", "engine", f"auto or event: {self.refused}")
+        return found
+
     def replications(self, scenario: Scenario) -> Replications | None:
         """Replications of a scenario; None if it has something that the engine does not have."""
-        self.refused = ""
-        return self._built(scenario)
-
-    def _built(self, scenario: Scenario) -> Replications | None:
         from sim.engine.lowering.values import NotLowered
         from sim.engine.tables import NotBuilt
 
+        self.refused = ""
         try:
             from sim.engine.replications import Replications
 
             return Replications(scenario)
         except (NotBuilt, NotLowered) as error:
             self.refused = str(error)
-            return None
-        except Exception:
-            self._fails = True
-            return None
+        except Exception as error:
+            self._fails, self.refused = True, f"the engine fails: {type(error).__name__}"
+        return None
 
     @contextmanager
     def by_one_thread(self) -> Iterator[None]:

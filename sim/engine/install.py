@@ -6,16 +6,13 @@ Without it the first job for which it pays does so (choose.py).
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
-from sim.vector.compiled import kept
-
-SOURCES = Path(__file__).parent / "kernel"
+from sim.engine import kept
 
 
 def keep() -> bool:
     """Compile the kernel, unless it is kept or another process does; whether it can be used now."""
-    return kept.keep(SOURCES, compile_all, "the engine (one to three minutes)")
+    return kept.keep(compile_all)
 
 
 def compile_all() -> None:

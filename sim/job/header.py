@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SCHEMA = "trace/2"  # in trace/1, where variables were placed and how a run trained were not said
 WRITTEN = "a trace written by sim.run or real.run"
 LONGEST_RUN_S = 1e12  # of a run
-SIMULATED, IMPORTED = ("event", "vector"), "imported"  # worlds whose times no run of ours took
+SIMULATED, IMPORTED = ("event", "engine"), "imported"  # worlds whose times no run of ours took
 OWN_TEXT = "mpi"  # the world in which ranks follow a protocol's text for real; any other name is another runtime's
 
 
@@ -51,7 +51,7 @@ class Header:
 
     Args:
         protocol: its name, or module:Class of a user's own; `settings` are its.
-        world: that ran it: event, vector, or a runtime by its name; imported is somebody else's log.
+        world: that ran it: event, engine, or a runtime by its name; imported is somebody else's log.
         workload: its name; `model` describes it whole, unless it comes with the simulator; `digest` is of its description.
         batch: samples per worker and step.
         warmup: steps at the start that measurements leave out.

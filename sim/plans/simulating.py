@@ -12,6 +12,7 @@ from sim import needs
 from sim.answers import extrapolation
 from sim.base.errors import WrongSetting
 from sim.base.progress import advance
+from sim.engine.choose import engine
 from sim.plans.candidates import EFFORTS, WHOLE, Candidate, Figures
 from sim.studies import failures
 
@@ -56,7 +57,7 @@ class Simulating:
         waiting = {}
         for one in candidates:
             asked = self.room.scenario(one.configuration)
-            much = self._affordable(asked, one.figures.world if one.figures else "event", effort)
+            much = self._affordable(asked, effort)
             scenario = replace(asked, steps=much.steps, warmup=much.warmup)
             job = self._job(scenario, much)
             waiting[job.digest] = one, job
@@ -88,14 +89,15 @@ class Simulating:
         within_s = self.within_s if much.runs == 1 else math.inf  # as many runs as were asked for, or none
         return jobs.of_scenario(scenario, jobs.How("auto", much.runs, within_s))
 
-    def _affordable(self, scenario: Scenario, world: str, effort: int) -> Effort:
+    def _affordable(self, scenario: Scenario, effort: int) -> Effort:
         """By counts, and not by the clock: the same plan comes of them whatever else the machine does."""
         much = EFFORTS[effort]
-        refused = scenario.protocol.overlaps and not scenario.apart  # by the vector world, maybe, once they are begun
         further = ENDS if scenario.costs.error else 0
+        once_s, step_s = needs.once_and_step_s(scenario, "engine" if engine.is_at_hand else "event")
 
         def needed(runs: int) -> tuple[float, float]:
-            return needs.once_and_step_s(scenario, "event" if refused else world, runs + further * (runs > 1))
+            several = runs + further * (runs > 1)
+            return several * once_s, several * step_s
 
         found = much.affordable(needed, much.share * self.within_s)
         if scenario.protocol.by_arrival and scenario.network.sustained_bytes_per_s:

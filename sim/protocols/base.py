@@ -25,8 +25,8 @@ class Protocol:
     `yield from`: `yield from me.compute()`, `yield from pull(me, me.servers)`.
 
     The texts determine the roles: ranks 0, 1, ... are parameter servers if there is a text for a `server`, and rank 0 is a `master`
-    if there is one for that. Otherwise every rank is a worker that updates its own parameters. The verbs determine the worlds that
-    can run it: the event world and MPI run all verbs, and the vector world those that it can do for all ranks at once.
+    if there is one for that. Otherwise every rank is a worker that updates its own parameters. The event world and MPI run
+    all texts; the engine runs those that its subset of Python can say (docs/protocol.md).
     """
 
     name: ClassVar[str]

@@ -84,8 +84,7 @@ class Dealing:
                 [{"digest": chunk[0].digest, "error": f"not to be sent to another process: {said(error)}"}]
             )
         else:
-            left = max(0, len(self._left) - len(chunk)) / self.pool.processes
-            future = self.pool.submit(work, [job.digest for job in chunk], packed, left)
+            future = self.pool.submit(work, [job.digest for job in chunk], packed)
         self._pending[future] = chunk
         for _ in chunk:
             jobs.popleft()

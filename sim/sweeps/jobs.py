@@ -23,8 +23,8 @@ class How:
     """The manner of simulating a scenario.
 
     Args:
-        world: auto, event or vector.
-        replications: their number; the world's usual number if None.
+        world: auto, event or engine.
+        replications: their number; the usual number if None.
         within_s: seconds after which it is answered from the runs so far.
     """
 

@@ -20,7 +20,7 @@ from weakref import WeakSet
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.ranges import MOST_CORES, check_integer
 
-PRELOADED = ["sim.sweeps.work", "sim.vector.world", "sim.event", "pandas"]
+PRELOADED = ["sim.sweeps.work", "sim.event.world", "pandas"]
 UNGUARDED = (
     "the processes of a sweep import the script that calls it, which has to do so below `if __name__ == '__main__':`"
 )

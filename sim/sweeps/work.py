@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,15 +16,11 @@ from sim.engine.choose import engine
 from sim.platform import gpu_memory
 from sim.protocols import own
 from sim.simulation import simulate
-from sim.vector import at_once, compiled
-from sim.vector.compiled import kept
 
 if TYPE_CHECKING:
     from sim.answers.result import Result
     from sim.job.scenario import Scenario
     from sim.sweeps.jobs import How
-
-LOADING_S, COMPILING_S = 1.0, 20.0  # that compiled loops take to be loaded where they are kept, and to be compiled
 
 
 class Task(NamedTuple):
@@ -37,60 +31,19 @@ class Task(NamedTuple):
     how: How
 
 
-class Loops:
-    """Whether this process simulates by compiled loops: once what is left takes longer than loading or compiling them.
-
-    Where nobody knows what is left, as in a plan, it is taken to be as much as there was.
-    """
-
-    def __init__(self) -> None:
-        self._are_used = self._fail = False
-        self._spent_s = 0.0
-
-    @contextmanager
-    def used(self) -> Iterator[None]:
-        """Within it, they are used if it is time; what the program around has chosen comes back."""
-        before = compiled.in_use()
-        asked = compiled.use(before or self._are_used)
-        try:
-            yield
-        finally:
-            self._fail |= asked and not compiled.in_use()
-            self._are_used &= not self._fail
-            compiled.use(before)
-
-    def consider(self, took_s: float, left_s: float) -> None:
-        """So many seconds of work that loops can do have been spent, and so many are to come."""
-        self._spent_s += took_s
-        saved_s = max(self._spent_s, left_s)
-        if self._are_used or self._fail or saved_s <= LOADING_S:
-            return
-        try:
-            self._are_used = (saved_s > COMPILING_S or kept.are_kept()) and kept.keep()
-        except Exception:  # arrays do as well
-            self._fail = True
-
-
-_loops = Loops()
-
-
-def work(digests: list[str], chunk: bytes | list[Task], left: float = 0.0) -> list[dict]:
+def work(digests: list[str], chunk: bytes | list[Task]) -> list[dict]:
     """The rows of a chunk: columns of sim.sweeps.columns.ANSWERED, and the digest.
 
     Args:
         digests: of its scenarios.
         chunk: its tasks; in another process pickled, so that what cannot be unpickled is their error and not the process's end.
-        left: how many more there are for this process, as far as that is known.
     """
     try:
         tasks = pickle.loads(chunk) if isinstance(chunk, bytes) else chunk
     except Exception as error:
         return [{"digest": digest, "error": f"not to be had by another process: {said(error)}"} for digest in digests]
-    with _loops.used(), engine.by_one_thread():
-        rows = [row(task) for task in tasks]
-    could_s = [found["wall_s"] * at_once.repeats(task.scenario) for task, found in zip(tasks, rows, strict=True)]
-    _loops.consider(sum(could_s), left * float(np.mean(could_s)))
-    return rows
+    with engine.by_one_thread():
+        return [row(task) for task in tasks]
 
 
 def row(task: Task) -> dict:
@@ -98,10 +51,6 @@ def row(task: Task) -> dict:
     start_s = time.monotonic()
     own.SOURCES.update(own.sources(type(task.scenario.protocol)))  # so that mistakes there are said with their place
     found = _tried(task)
-    if "error" in found and compiled.in_use():  # which a loop may have caused that does not compile
-        compiled.use(False)
-        found = _tried(task)
-        compiled.use("error" in found)
     return {"digest": task.digest, **found, "wall_s": time.monotonic() - start_s}
 
 

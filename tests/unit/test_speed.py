@@ -15,7 +15,7 @@ from experiments.reports import speed_report
 from sim.base.errors import RunFailed
 
 WORKERS, STEPS = 10, 2000
-FASTER = {"event": 0.5, "vector": 10.0, "draws": 40.0}  # than the reference, as planted
+FASTER = {"event": 0.5, "engine": 10.0}  # than the reference, as planted
 LATER_ROUNDS = (1.0, 0.8, 1.1)  # of the reference's speed
 
 
@@ -34,17 +34,15 @@ def results() -> speed.Results:
     found = {}
     for workers, slower in ((10, 1), (100, 2)):
         for name, faster in {REFERENCE: 1.0, **FASTER}.items():
-            steps = ENGINES[name].steps(workers) if name == "draws" else 4
-            taken_s = [workers * steps * slower / (1000 * faster * round_) for round_ in LATER_ROUNDS]
-            step_s = [] if name == "draws" else [2.0] * steps
-            found[name, workers] = [Measured(step_s, cpu_s, cpu_s, 10**7, workers * 10**7) for cpu_s in taken_s]
+            taken_s = [workers * 4 * slower / (1000 * faster * round_) for round_ in LATER_ROUNDS]
+            found[name, workers] = [Measured([2.0] * 4, cpu_s, cpu_s, 10**7, workers * 10**7) for cpu_s in taken_s]
     return found
 
 
 @pytest.fixture(scope="module")
 def steps_s() -> dict[str, np.ndarray]:
     job = Job(WORKERS, STEPS, seed=3)
-    found = {REFERENCE: plain_simpy.run(job), "event": ours.event(job), "vector": ours.vector(job)}
+    found = {REFERENCE: plain_simpy.run(job), "event": ours.event(job)}
     return {name: np.array(values) for name, values in found.items()}
 
 
@@ -52,7 +50,6 @@ def test_the_engines_agree_on_the_mean_step(steps_s):
     line = same_job.check(steps_s, WORKERS)
     assert line.startswith(f"{WORKERS} workers: mean step")
     assert max(one.allowed for one in same_job.differences(steps_s)) < 0.01
-    np.testing.assert_allclose(steps_s["event"], steps_s["vector"])
 
 
 def test_a_step_without_the_port_is_another_job(steps_s, monkeypatch):
@@ -67,16 +64,12 @@ simpy_resource = plain_simpy.simpy.Resource
 
 
 def test_one_worker_s_step_is_what_it_takes():
-    """Two messages and an update besides computing, whose draws are the same in both worlds."""
+    """Two messages and an update besides computing, whose draws are those of the reference."""
     job = Job(1, 200, seed=1)
     compute_s = [step_s - 2 * job.port_s - UPDATE_S for step_s in ours.event(job)]
     assert job.port_s == PASSING_S
     assert min(compute_s) > 0
     assert np.mean(compute_s) == pytest.approx(1, abs=0.15)
-
-
-def test_several_runs_at_once_are_as_many_steps():
-    assert len(ours.vector_runs(Job(3, 5))) == 5 * ENGINES["vector-20"].runs
 
 
 @pytest.mark.slow
@@ -167,8 +160,6 @@ def test_engines_take_turns_at_being_first():
 def test_steps_are_fewer_with_more_workers_and_never_none():
     steps = [ENGINES["event"].steps(workers) for workers in (1, 10, 1_000, 1_000_000)]
     assert steps == [10_000, 5_000, 50, 2]
-    several, one = ENGINES["vector-20"], ENGINES["vector-20"]._replace(runs=1)
-    assert several.steps(1_000) * 20 == one.steps(1_000)
 
 
 def test_what_would_take_too_long_is_left_out(monkeypatch):

@@ -6,22 +6,12 @@ Counting references to arrays with every call took 70 % of the time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from sim.engine import kept
+
 Function = TypeVar("Function", bound=Callable)
-SOURCES = Path(__file__).parent
-
-
-def _compiles() -> bool:
-    try:
-        from numba import config
-    except ImportError:  # the kernel is plain Python then, which is much slower than the event world
-        return False
-    return not getattr(config, "DISABLE_JIT", False)
-
-
-IS_COMPILED = _compiles()
+IS_COMPILED = kept.can_compile()  # or else it is plain Python, which is much slower than the event world
 
 
 def compiled(function: Function, **options: Any) -> Function:
@@ -30,10 +20,8 @@ def compiled(function: Function, **options: Any) -> Function:
         return function
     import numba
 
-    from sim.vector.compiled import kept
-
     njit: Any = numba.njit  # which declares no types of what it takes besides
-    with kept.in_folder(SOURCES) as is_kept:
+    with kept.in_folder() as is_kept:
         return cast("Function", njit(cache=is_kept, error_model="numpy", _nrt=False, **options)(function))
 
 

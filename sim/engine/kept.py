@@ -1,7 +1,7 @@
-"""Where compiled loops are kept, so that one process of a machine compiles them and all others load them.
+"""Where the compiled kernel is kept, so that one process of a machine compiles it and all others load it.
 
-A folder is named by all that loops are made of: their sources, numbers of other modules, numba, Python and the processor. So none is
-ever loaded that is older than its sources; numba asks for the file of a loop alone, and not for those that it calls.
+A folder is named by all that it is made of: its sources, numba, Python and the processor. So no function is ever loaded that is older
+than those that it calls; numba asks for its own file alone.
 """
 
 from __future__ import annotations
@@ -17,40 +17,45 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sim.vector.compiled import can_compile
+SOURCES = Path(__file__).parent / "kernel"
+ALL = "all"  # a file that is there once every function is, with the stamps of their sources
 
-SOURCES = Path(__file__).parent
-ALL = "all"  # a file that is there once every loop is, with the stamps of their sources
+
+def can_compile() -> bool:
+    """Whether numba fits the other libraries, and is not told to leave functions as they are (NUMBA_DISABLE_JIT)."""
+    try:
+        from numba import config
+    except ImportError:  # where it is of another version than NumPy needs
+        return False
+    return not getattr(config, "DISABLE_JIT", False)
 
 
 @cache
-def folder(of: Path | None = None) -> Path | None:
-    """The folder of this process's loops, which are in these sources; None where the system takes none."""
+def folder() -> Path | None:
+    """The folder for this process; None where the system takes none."""
     import llvmlite.binding
     import numba
 
-    numbers = "" if of else _numbers()
-    of = of or SOURCES
-    sources = [path.read_bytes() for path in sorted(of.glob("*.py"))]
+    sources = [path.read_bytes() for path in sorted(SOURCES.glob("*.py"))]
     if not sources:  # in an archive
         return None
     cpu = llvmlite.binding.get_host_cpu_name(), llvmlite.binding.get_host_cpu_features().flatten()
-    name = f"loops-{_digest(*sources, numbers)}-{_digest(numba.__version__, sys.version, *cpu)}"
-    places = [base / name for base in _bases(of)]
+    name = f"loops-{_digest(*sources)}-{_digest(numba.__version__, sys.version, *cpu)}"
+    places = [base / name for base in _bases()]
     found = next((place for place in places if _takes_files(place)), None)
-    if found is not None and not _is_whole(found, of):
-        _take_over([place for place in places if place != found and _is_whole(place, of)], found)
+    if found is not None and not _is_whole(found):
+        _take_over([place for place in places if place != found and _is_whole(place)], found)
     return found
 
 
-def _stamps(of: Path) -> str:
+def _stamps() -> str:
     """By which numba knows sources: one that has been copied it compiles anew, in the middle of a job, whatever is in it."""
-    return repr([(path.name, path.stat().st_mtime, path.stat().st_size) for path in sorted(of.glob("*.py"))])
+    return repr([(path.name, path.stat().st_mtime, path.stat().st_size) for path in sorted(SOURCES.glob("*.py"))])
 
 
-def _is_whole(place: Path, of: Path) -> bool:
+def _is_whole(place: Path) -> bool:
     try:
-        return (place / ALL).read_text() == _stamps(of)
+        return (place / ALL).read_text() == _stamps()
     except OSError:
         return False
 
@@ -67,12 +72,12 @@ def _take_over(places: list[Path], found: Path) -> None:
         shutil.rmtree(copied, ignore_errors=True)
 
 
-def _bases(of: Path) -> Iterator[Path]:
+def _bases() -> Iterator[Path]:
     """Folders for it, the best first."""
-    where = _digest(str(of))  # of several installations
+    where = _digest(str(SOURCES))  # of several installations
     if given := _config().CACHE_DIR:
         yield Path(given) / where
-    yield of / "__pycache__"
+    yield SOURCES / "__pycache__"
     yield Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "trainsim" / where
 
 
@@ -85,12 +90,6 @@ def _takes_files(place: Path) -> bool:
     return True
 
 
-def _numbers() -> str:
-    from sim.vector.compiled import constants
-
-    return repr({name: getattr(constants, name) for name in constants.__all__})
-
-
 def _digest(*parts: bytes | str) -> str:
     found = hashlib.sha256()
     for part in parts:
@@ -100,9 +99,9 @@ def _digest(*parts: bytes | str) -> str:
 
 
 @contextmanager
-def in_folder(of: Path | None = None) -> Iterator[bool]:
-    """Loops that are defined within it are kept in the folder; whether there is one."""
-    config, place = _config(), folder(of)
+def in_folder() -> Iterator[bool]:
+    """Functions that are defined within it are kept in the folder; whether there is one."""
+    config, place = _config(), folder()
     before = config.CACHE_DIR
     config.CACHE_DIR = before if place is None else str(place)
     try:
@@ -118,35 +117,31 @@ def _config() -> Any:
     return numba.config
 
 
-def are_kept(of: Path | None = None) -> bool:
-    """Whether they need only be loaded."""
-    place = folder(of) if can_compile() else None
-    return place is not None and _is_whole(place, of or SOURCES)
+def is_kept() -> bool:
+    """Whether it need only be loaded."""
+    place = folder() if can_compile() else None
+    return place is not None and _is_whole(place)
 
 
-def keep(of: Path | None = None, play_all: Callable[[], object] | None = None, what: str = "loops") -> bool:
-    """Compile all loops, unless they are kept or another process of this machine compiles them; whether they can be used now.
+def keep(compile_all: Callable[[], object]) -> bool:
+    """Compile the kernel, unless it is kept or another process of this machine does; whether it can be used now.
 
     Args:
-        of: their sources, by default the vector world's.
-        play_all: uses each of them; by default those of the vector world.
-        what: they are, for the line of progress.
+        compile_all: uses each function of it.
     """
     if not can_compile():
         return False
-    place = folder(of)
-    if place is None or are_kept(of):
+    place = folder()
+    if place is None or is_kept():
         return True
-    from sim.vector.compiled import every
-
     with (place / "lock").open("w") as lock:
         if not _locked(lock):
             return False
-        if not are_kept(of):
-            print(f"compiling {what}, once on this machine", file=sys.stderr, flush=True)
+        if not is_kept():
+            print("compiling the engine (one to three minutes), once on this machine", file=sys.stderr, flush=True)
             _forget_others(place)
-            (play_all or every.play_all)()
-            (place / ALL).write_text(_stamps(of or SOURCES))
+            compile_all()
+            (place / ALL).write_text(_stamps())
     return True
 
 

@@ -1,1 +1,0 @@
-"""Horovod's background thread, ranks as arrays: requests reach rank 0, and all do what it decided, which takes the same each time."""

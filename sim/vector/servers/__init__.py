@@ -1,1 +1,0 @@
-"""Rounds of parameter servers, ranks as arrays: gradients come to ports in an order, servers sum and answer."""
