@@ -180,6 +180,7 @@ def _engines(scenario: Scenario, world: str, asked: _Asked) -> Replications | No
     """
     from sim import event
     from sim.engine.choose import engine
+    from sim.event import world as _  # noqa: F401  # so that the first run's time has no loading in it
     from sim.protocols import is_ours
 
     found, traced = None, asked.want_trace
@@ -228,12 +229,12 @@ def _ran(scenario: Scenario, world: str, asked_for: _Asked) -> _Ran:
 
     begun_s = time.monotonic()
     asked, fast = asked_for.replications or REPLICATIONS, _engines(scenario, world, asked_for)
-    start_s = time.monotonic()
+    start_s, spent_s = time.monotonic(), time.process_time()
     first, within_s, done = asked_for.first, max(0.0, asked_for.within_s - (start_s - begun_s)), asked_for.done
     outcome, trace = _one(scenario, first, fast, asked_for._replace(within_s=within_s))
     outcomes = [outcome]
     done(1)
-    took_s = time.monotonic() - start_s
+    took_s, core_s = time.monotonic() - start_s, time.process_time() - spent_s
     whole = len(outcome.step_s[0]) == scenario.steps and outcome.warmup == scenario.warmup
     ends = _of_ends(scenario, asked)
     if whole and ends and (1 + 2 * len(ends)) * took_s < within_s:
@@ -242,11 +243,13 @@ def _ran(scenario: Scenario, world: str, asked_for: _Asked) -> _Ran:
             for cause, jobs in ends.items()
         }
         outcomes = [_with_ends(outcome, runs)]
-    suits = world == "auto" and not fast and whole and engine.suits(took_s * (asked - 1), within_s - took_s)
+    suits = world == "auto" and not fast and whole and engine.suits(core_s * (asked - 1), within_s - took_s)
     fast = fast or (engine.replications(scenario) if suits else None)
     further = _further(scenario, range(first + 1, first + asked), fast)
     while whole and len(outcomes) < asked and time.monotonic() - start_s + took_s < within_s:
         outcomes.append(next(further))
         done(1)
+    if fast is None:
+        engine.spent(time.process_time() - spent_s)
     slow = engine.refused if suits and fast is None else ""
     return _Ran(asked, replace(join(outcomes), slow=slow), trace)

@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "unit"))
-from test_needs import EVENT, VECTOR, job
+from test_needs import EVENT, job
 
-from sim import event, needs, vector
-from sim.vector.cycles import decided
+from sim import event, needs
+from sim.engine.replications import Replications
 
 LARGER = {
     f"{name}, {workers} workers, {slots} a host": job(name, settings, workers, slots, model)
@@ -29,8 +29,7 @@ LEAST_S, MOST_MORE = 0.2, 64  # of a measurement, and further steps in it
 
 
 def took_s(run) -> float:
-    """Processor seconds of a run that nothing is known of before."""
-    decided._kept.clear()
+    """Processor seconds of a run."""
     begun_s = time.process_time()
     run()
     return time.process_time() - begun_s
@@ -39,18 +38,18 @@ def took_s(run) -> float:
 def main() -> None:
     """A line for each job and world."""
     print("world   first: said, took (s)      step: said, took (s)       job")
-    worlds = ("event", EVENT | LARGER, partial(event.run, want_trace=False)), ("vector", VECTOR | LARGER, vector.run)
-    for world, jobs, run in worlds:
-        for name, one in jobs.items():
-            if world == "vector" and vector.refusal(one):
-                continue
+    for world, run in (
+        ("event", partial(event.run, want_trace=False)),
+        ("engine", lambda one: Replications(one).outcome(0)),
+    ):
+        for name, one in (EVENT | LARGER).items():
             run(replace(one, workers=2) if one.workers > 2 else one)  # loads all
             first_s, more, took = took_s(partial(run, one)), 2, 0.0
             while took < LEAST_S and more < MOST_MORE:
                 more *= 2
                 took = took_s(partial(run, replace(one, steps=1 + more))) - first_s
             asked = replace(one, steps=1 + more)
-            said_s, step_s = needs.of(one, world).seconds, needs.once_and_step_s(asked, world, 1)[1]
+            said_s, step_s = needs.of(one, world).seconds, needs.once_and_step_s(asked, world)[1]
             print(f"{world:6} {said_s:10.4f} {first_s:10.4f}   {step_s:12.6f} {took / more:12.6f}   {name}", flush=True)
 
 

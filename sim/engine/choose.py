@@ -45,8 +45,11 @@ class Engine:
         worth_s = max(left_s, self._spent_s)
         if not self._is_loaded and worth_s > LOADING_S:
             self._load(min(worth_s, within_s) > COMPILING_S)
-        self._spent_s += 0.0 if self._is_loaded else left_s
         return self._is_loaded
+
+    def spent(self, seconds: float) -> None:
+        """So much was done by the event world that the engine could have done."""
+        self._spent_s += seconds
 
     def _load(self, may_compile: bool) -> None:
         try:

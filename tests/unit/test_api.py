@@ -99,7 +99,7 @@ def test_a_result_is_the_answer_of_the_command(protocol, capsys):
     assert found.answer() | {"wall_s": 0.0} == json.loads(json.dumps(found.answer())) | {"wall_s": 0.0}
 
 
-@pytest.mark.parametrize("world", ["event", "vector"])
+@pytest.mark.parametrize("world", ["event", "engine"])
 def test_arrays_have_the_shapes_that_they_say(world):
     found = simulate(job(), world, 3)
     assert found.world == world
@@ -119,7 +119,7 @@ def test_a_result_is_one_line_in_a_notebook():
     assert said.startswith("<Result: amb (time_limit_s=0.06, partitions=16), mlp, 2 workers, batch 100: ")
     assert "90% of runs" in said
     assert "mean step" in said
-    assert said.endswith("; vector, 3 runs of 30 steps>")
+    assert said.endswith("; event, 3 runs of 30 steps>")
     assert "\n" not in said
 
 
@@ -253,7 +253,7 @@ def test_a_frame_has_a_row_for_each_step():
     assert picked["samples"].item() == found.samples[1, 7]
 
 
-@pytest.mark.parametrize("world", ["event", "vector"])
+@pytest.mark.parametrize("world", ["event", "engine"])
 def test_replications_are_the_same_whichever_is_the_first(world):
     np.testing.assert_array_equal(simulate(job(), world, 3).step_s[1:], simulate(job(), world, 2, first=1).step_s)
 

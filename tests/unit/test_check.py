@@ -12,7 +12,8 @@ import time
 import pytest
 from test_own_protocols import WORKER
 
-from sim import command, protocols, vector
+from sim import command, protocols
+from sim.engine.choose import engine
 from sim.protocols import check, time_limit
 from sim.recording import conformance
 
@@ -45,6 +46,7 @@ GATHERS = f"""{WORKER}
             yield from gather(me, me.workers)
             yield from me.update()
 """
+REFUSED = GATHERS.replace("me.steps():", "me.steps():\n            assert len({rank: 0 for rank in me.workers})")
 names = (f"checked_{number}" for number in itertools.count())
 
 
@@ -83,14 +85,16 @@ def test_a_text_for_all_worlds_is_answered_alike(checked):
     code, said, _ = checked(GATHERS)
     assert code == 0
     assert re.search(r"^simulated +24 jobs of 1 to 4 workers; none deadlocks", said, re.MULTILINE)
-    assert re.search(r"^vector world +answers 24 of the jobs, as the event world does$", said, re.MULTILINE)
+    assert re.search(r"^engine +answers 24 of the jobs, as the event world does$", said, re.MULTILINE)
     assert re.search(r"^real run +not asked for$", said, re.MULTILINE)
 
 
-def test_a_text_that_takes_is_the_event_worlds(checked):
-    code, said, _ = checked(TAKES)
+def test_a_text_that_the_subset_of_the_engine_cannot_say_is_the_event_worlds(checked):
+    code, said, _ = checked(REFUSED)
     assert code == 0
-    assert re.search(r"^vector world +answers none of the jobs; refused: ", said, re.MULTILINE)
+    assert re.search(
+        r"^engine +answers none of the jobs; refused: \w+\.py:\d+: not in the subset: ", said, re.MULTILINE
+    )
 
 
 DROPS = f"""
@@ -167,16 +171,16 @@ def test_a_mistake_is_one_line(checked, mistake):
 
 
 def test_worlds_that_differ_are_told(checked, monkeypatch):
-    run = vector.run
+    run = engine.run
 
-    def late(scenario, *given, **named):
-        outcome = run(scenario, *given, **named)
-        return dataclasses.replace(outcome, step_s=outcome.step_s + 1e-6)
+    def late(*given):
+        outcome, trace = run(*given)
+        return dataclasses.replace(outcome, step_s=outcome.step_s + 1e-6), trace
 
-    monkeypatch.setattr(vector, "run", late)
+    monkeypatch.setattr(engine, "run", late)
     code, _, complaint = checked(GATHERS)
     assert code == 1
-    assert "the vector and the event world differ (1 workers" in complaint
+    assert "the engine and the event world differ (1 workers" in complaint
 
 
 @pytest.mark.slow

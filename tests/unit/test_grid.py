@@ -96,7 +96,7 @@ WRONG = {
     "type in a list": (HEAD, "[options]\nworkers = [1, 2.5]\n", ["options: workers", "2.5", "an integer"]),
     "list in a list": (HEAD, "[options]\nworkers = [[1]]\n", ["options: workers", "[1]", "a list"]),
     "nothing": (HEAD, "[options]\nworkers = []\n", ["options: workers", "one or more"]),
-    "choice": (HEAD, '[options]\nworld = ["event", "mars"]\n', ["options: world", "mars", "vector"]),
+    "choice": (HEAD, '[options]\nworld = ["event", "mars"]\n', ["options: world", "mars", "engine"]),
     "search": (HEAD, '[options]\nvariable_partitions = "search"\n', ["variable_partitions", "numbers"]),
     "protocol": (HEAD, '[options]\nprotocol = ["amb", "fbm"]\n', ["--protocol", "fbm", "did you mean fmb?"]),
     "workload": (HEAD, '[options]\nworkload = "resnet"\n', ["--workload", "resnet"]),
@@ -122,7 +122,7 @@ def test_what_is_wrong_with_a_file_is_one_line(what, read):
     [
         (["--workers", "4,x"], "--workers: given 'x'; allowed: an integer"),
         (["--workers", "4,"], "--workers: given ''"),
-        (["--world", "event,mars"], "--world: given 'mars'; allowed: auto, event, vector"),
+        (["--world", "event,mars"], "--world: given 'mars'; allowed: auto, event, engine"),
         (["--variable-partitions", "search"], "--variable-partitions: given 'search'; allowed: numbers"),
         (["--within", "soon"], "--within: given 'soon'; allowed: a number"),
     ],

@@ -39,7 +39,7 @@ MEANT = {
     "setting": (["--set", "limit=3"], "time_limit_s"),
     "option": (["--protcol", "amb"], "--protocol"),
     "option with its value": (["--replicatons=2"], "--replications"),
-    "choice": (["--world", "vectr"], "vector"),
+    "choice": (["--world", "engin"], "engine"),
 }
 
 

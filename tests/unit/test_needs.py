@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from sim import event, needs, protocols, vector
+from sim import event, needs, protocols
 from sim.base.errors import WrongSetting
 from sim.collectives.base import swap
 from sim.job.scenario import Scenario
@@ -16,11 +16,9 @@ from sim.model.sparse_rows import Rows
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.base import Protocol
-from sim.vector.cycles import decided
 from sim.verbs import allreduce
 
-# Seconds of a core for each counted call, in the middle. In the vector world most calls are of arrays, and operators are not counted.
-EVENT_CALL_S, VECTOR_CALL_S = 0.125e-6, 0.56e-6
+EVENT_CALL_S = 0.125e-6  # seconds of a core for each counted call, in the middle
 NET = Link(latency_s=2e-5, overhead_s=5e-6, bandwidth_bytes_per_s=1e10 / 8)
 
 
@@ -35,7 +33,6 @@ def job(name: str, settings: tuple[str, ...], workers: int, slots: int = 1, mode
 
 def calls(run) -> int:
     """Calls of functions while something is run."""
-    decided._kept.clear()
     count = 0
 
     def counted(_frame, kind: str, _argument) -> None:
@@ -79,37 +76,16 @@ def test_the_event_world_calls_as_many_functions_as_is_said(name):
     one = EVENT[name]
     event.run(one, want_trace=False)  # loads all
     few, more = (calls(partial(event.run, replace(one, steps=steps), want_trace=False)) for steps in (1, 3))
-    said_s = needs.once_and_step_s(one, "event", 1)[1]
+    said_s = needs.once_and_step_s(one, "event")[1]
     assert 1 / 3 < said_s / (EVENT_CALL_S * (more - few) / 2) < 3
 
 
-VECTOR = {
-    "fmb": job("fmb", (), 32),
-    "ring": job("allreduce", ("algorithm=ring",), 16),
-    "halving-doubling": job("allreduce", ("algorithm=halving-doubling",), 16),
-    "shared ring": job("allreduce", ("algorithm=ring",), 16, 4),
-    "shared halving-doubling": job("allreduce", ("algorithm=halving-doubling",), 16, 4),
-    "horovod": job("horovod", ("algorithm=halving-doubling",), 16, 1, "resnet50"),
-    "horovod, ring": job("horovod", ("algorithm=ring",), 16, 1, "resnet50"),
-    "shared horovod": job("horovod", ("algorithm=halving-doubling",), 8, 4, "resnet50"),
-    "ps-sync": job("ps-sync", ("barrier=true",), 12, servers=3),
-}
-
-
-@pytest.mark.parametrize("name", named(VECTOR))
-def test_the_vector_world_calls_as_many_functions_as_is_said(name):
-    one = VECTOR[name]
-    vector.run(one)
-    said_s = needs.of(one, "vector").seconds
-    assert 1 / 4 < said_s / (VECTOR_CALL_S * calls(partial(vector.run, one))) < 4
-
-
-def test_runs_share_what_arrays_cost_and_events_do_not():
-    one = VECTOR["shared halving-doubling"]
-    (_, one_s), (_, many_s) = (needs.once_and_step_s(one, "vector", runs) for runs in (1, 9))
-    assert one_s < many_s < 2 * one_s
-    (_, one_s), (_, many_s) = (needs.once_and_step_s(one, "event", runs) for runs in (1, 9))
-    assert many_s == pytest.approx(9 * one_s)
+@pytest.mark.parametrize("name", EVENT)
+def test_the_engine_needs_less(name):
+    one = EVENT[name]
+    by_events, by_engine = (needs.of(one, world) for world in ("event", "engine"))
+    assert by_engine.seconds < by_events.seconds
+    assert by_engine.bytes < by_events.bytes
 
 
 def test_a_trace_takes_memory_that_no_other_run_does():
@@ -181,5 +157,5 @@ def test_the_event_world_calls_as_many_functions_for_a_text_of_ones_own():
     one = replace(own(Gossip(), 64), warmup=1, steps=1)
     event.run(one, want_trace=False)  # loads all
     few, more = (calls(partial(event.run, replace(one, steps=steps), want_trace=False)) for steps in (1, 3))
-    said_s = needs.once_and_step_s(one, "event", 1)[1]
+    said_s = needs.once_and_step_s(one, "event")[1]
     assert 1 / 3 < said_s / (EVENT_CALL_S * (more - few) / 2) < 3

@@ -35,7 +35,6 @@ from sim.plans.candidates import WHOLE, Figures
 from sim.plans.configurations import Room
 from sim.plans.simulating import Simulating
 from sim.sweeps import pools
-from sim.vector import at_once
 from sim.worlds import time_budget
 
 pytestmark = pytest.mark.slow
@@ -53,9 +52,9 @@ def asked(**further) -> question.Question:
 @contextmanager
 def own_clock() -> Iterator[None]:
     """Whenever the clock is read a microsecond has passed, so that a busy machine simulates as much as an idle one."""
-    clock = SimpleNamespace(monotonic=count(step=1e-6).__next__)
+    clock = SimpleNamespace(monotonic=count(step=1e-6).__next__, process_time=count(step=1e-6).__next__)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (plan, search, simulating, simulation, at_once, time_budget):
+        for module in (plan, search, simulating, simulation, time_budget):
             patch.setattr(module, "time", clock)
         yield
 
@@ -304,7 +303,10 @@ def test_the_command_answers_and_says_so_by_its_exit(tmp_path):
 
 
 @pytest.mark.parametrize("took_s", [1e-6, 1e3])
-def test_steps_are_decided_by_counts_and_not_by_the_clock(took_s, monkeypatch):
+@pytest.mark.parametrize(
+    ("by_engine", "expected"), [(False, [(3, 1), (8, 3), (12, 3)]), (True, [(3, 1), (20, 3), (50, 9)])]
+)
+def test_steps_are_decided_by_counts_and_not_by_the_clock(took_s, by_engine, expected, monkeypatch):
     """Whatever a first look took, the second one has as many steps: fewer than all where little time is left."""
     looks = []
 
@@ -322,13 +324,14 @@ def test_steps_are_decided_by_counts_and_not_by_the_clock(took_s, monkeypatch):
             yield {"digest": job.digest, "world": "event", "wall_s": took_s} | said | did
 
     monkeypatch.setattr(Simulating, "_rows", rows)
+    monkeypatch.setattr(type(simulating.engine), "is_at_hand", by_engine)
     room = Room(asked(samples_per_s=1, protocols=["allreduce"], hosts=["g5.12xlarge"], counts=[3], batches=[256]))
     found, _ = search.screened(room)
-    simulating = Simulating(room, pools.of_size(1), 1.0, math.inf)
+    looking = Simulating(room, pools.of_size(1), 1.0, math.inf)
     for effort in range(1, WHOLE + 1):
-        simulating.simulate(found, effort)
-    assert looks == [[(3, 1)], [(8, 3)], [(12, 3)]]
-    assert not simulating.cut
+        looking.simulate(found, effort)
+    assert looks == [[one] for one in expected]
+    assert not looking.cut
 
 
 def test_what_ports_have_saved_is_no_speed_that_lasts():

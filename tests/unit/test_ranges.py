@@ -263,7 +263,7 @@ def test_a_module_of_ones_own_that_does_not_import_is_refused(text, tmp_path, mo
 FREE = HOSTS + "[network]\nlatency_s = 0\noverhead_s = 0\nbandwidth_bytes_per_s = inf\n"
 
 
-@pytest.mark.parametrize("world", ["vector", "event"])
+@pytest.mark.parametrize("world", ["engine", "event"])
 def test_steps_that_take_no_time_are_refused(world, tmp_path):
     """Only partitions cost anything, and fmb computes none."""
     text = FREE + "[costs.toy_fc.partition]\nslope_s = 1\n"
@@ -274,7 +274,7 @@ def test_steps_that_take_no_time_are_refused(world, tmp_path):
 TOO_LARGE = [
     (["--workers", 1_000_000, "--protocol", "ps-async"], "--workers", "GB of memory"),
     (["--workers", 300_000, "--protocol", "allreduce", "--world", "event"], "--workers", "GB of memory"),
-    (["--steps", 10**9, "--world", "vector"], "--steps", "GB of memory"),
+    (["--steps", 10**9, "--world", "engine"], "--steps", "GB of memory"),
     (["--steps", 10**9, "--protocol", "ps-async"], "--steps", "GB of memory"),
     (["--warmup", 10**9, "--protocol", "ps-async", "--within", 2], "--w", "GB of memory"),
     (["--workers", 1_000_000, "--protocol", "ps-ssp", "--trace", "t.parquet"], "--workers", "GB of memory"),
@@ -317,13 +317,12 @@ NOT_TOO_LARGE = [("amb", 10_000), ("fmb", 10_000), ("allreduce", 10_000), ("amb"
 def test_jobs_that_are_promised_are_taken(name, workers, monkeypatch):
     monkeypatch.setattr(needs, "most_bytes", lambda: 8e9)
     ring = ["algorithm=ring"] if name == "allreduce" else []
-    needs.check(Scenario(protocols.make(name, ring), MNIST, workers=workers), "vector", 10)
+    needs.check(Scenario(protocols.make(name, ring), MNIST, workers=workers), "engine", 10)
 
 
 def test_many_steps_are_cut_short_where_time_is():
-    """A thousand million steps: the vector world draws, and keeps, no more than there is time for."""
+    """A thousand million steps: no more is drawn, and kept, than there is time for."""
     done = json_of("--protocol", "fmb", "--steps", 10**9, "--within", 0.2)
-    assert done["world"] == "vector"
     assert 0 < done["done"]["steps"] < 10**6
 
 

@@ -58,12 +58,12 @@ def test_figures_have_the_numbers_of_the_json(answered):
 
 
 def test_the_steps_are_those_of_the_answer(answered):
-    """They are simulated once more, fewer of them, in the event world; the answer comes from the vector world."""
+    """They are simulated once more, fewer of them."""
     from sim import Scenario, protocols, read_workload, simulate
 
     job = Scenario(protocols.make("amb"), read_workload("toy_fc"), workers=2, steps=8, warmup=2)
     ends = [shape["x0"] for shape in drawn(answered)["steps"]["layout"]["shapes"]]
-    assert ends == pytest.approx(np.cumsum(simulate(job, "vector", 1).step_s[0, : steps.STEPS]) * 1e3)
+    assert ends == pytest.approx(np.cumsum(simulate(job, "event", 1).step_s[0, : steps.STEPS]) * 1e3)
 
 
 def test_a_trace_with_warm_up_is_cut_to_its_steps(trace):

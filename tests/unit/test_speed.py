@@ -135,7 +135,7 @@ def test_the_report_shows_what_was_measured(results, tmp_path, capsys):
     assert any("ring allreduce, event world" in line and " 12,800 " in line for line in shown)
     assert not any("…" in line for line in shown)
     lines = (tmp_path / "speed.csv").read_text().splitlines()
-    assert len(lines) == 1 + 3 * 7 + 1
+    assert len(lines) == 1 + 3 * 5 + 1
     assert lines[1].startswith("simpy,10,0,40,0.04,0.04,1000.0,2.0,")
     assert (tmp_path / "speed.png").stat().st_size > 1000
 

@@ -96,7 +96,7 @@ def test_the_scenario_is_all_that_was_asked():
 @pytest.mark.parametrize(("replications", "steps"), [(1, 1), (1, 50), (3, 1)])
 def test_json_has_no_nan(replications, steps):
     free = Cluster(hosts=[Host(count=3)], network=Link(bandwidth_bytes_per_s=float("inf")))
-    made = as_json(scenario(cluster=free), "vector", outcome(replications, steps), 0)
+    made = as_json(scenario(cluster=free), "engine", outcome(replications, steps), 0)
     answer = json.loads(json.dumps(made, allow_nan=False))
     assert answer["done"]["steps"] == steps
     assert answer["scenario"]["cluster"]["network"]["bandwidth_bytes_per_s"] == "inf"
