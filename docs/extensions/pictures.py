@@ -165,18 +165,18 @@ def errors() -> Figure:
 
 
 def worlds() -> Figure:
-    """One text in two simulated worlds: the same step times."""
+    """One text by the event world and by the engine: the same step times."""
     from sim import Scenario, protocols, read_workload, simulate
 
     drawing = _figure(3.0)
     left, right = drawing.subplots(1, 2)
     job = Scenario(protocols.make("amb"), read_workload("mnist"), workers=8, steps=60)
-    steps = {world: simulate(job, world=world, replications=1).step_s[0] for world in ("event", "vector")}
+    steps = {world: simulate(job, world=world, replications=1).step_s[0] for world in ("event", "engine")}
     left.plot(steps["event"] * 1e3, color="C0", lw=3, alpha=0.5, label="event")
-    left.plot(steps["vector"] * 1e3, color="black", lw=0.8, label="vector")
+    left.plot(steps["engine"] * 1e3, color="black", lw=0.8, label="engine")
     left.set(xlabel="step", ylabel="ms")
     left.legend(frameon=False)
-    right.plot((steps["event"] - steps["vector"]) * 1e9, ".", color="black")
+    right.plot((steps["event"] - steps["engine"]) * 1e9, ".", color="black")
     right.axhspan(-1, 1, color="C0", alpha=0.15, lw=0)
     right.set(xlabel="step", ylabel="difference, ns", ylim=(-2, 2))
     return drawing
