@@ -171,8 +171,8 @@ def _with_ends(outcome: Outcome, runs: dict[str, list[Outcome]]) -> Outcome:
     return replace(outcome, ends=found)
 
 
-def _engines(scenario: Scenario, world: str, asked: _Asked) -> Replications | None:
-    """The engine's replications, if it simulates all of them; None where the event world is to begin.
+def _engines(scenario: Scenario, world: str, asked: _Asked) -> tuple[Replications | None, str]:
+    """The engine's replications, if it simulates all of them; or None where the event world is to begin, and what the engine lacks.
 
     Raises:
         WrongSetting: the engine is asked for and cannot; or the job needs too much memory or time.
@@ -183,7 +183,7 @@ def _engines(scenario: Scenario, world: str, asked: _Asked) -> Replications | No
     from sim.event import world as _  # noqa: F401  # so that the first run's time has no loading in it
     from sim.protocols import is_ours
 
-    found, traced = None, asked.want_trace
+    found, refused, traced = None, "", asked.want_trace
     if world == "engine":
         needs.check(scenario, "engine", asked.within_s, traced=traced)
         found = engine.demanded(scenario)
@@ -192,11 +192,12 @@ def _engines(scenario: Scenario, world: str, asked: _Asked) -> Replications | No
         if engine.suits((once_s + scenario.rounds * step_s) * (asked.replications or REPLICATIONS), 0.0):
             needs.check(scenario, "engine", asked.within_s, traced=traced)
             found = engine.replications(scenario)
+            refused = engine.refused
     if found is None:
         needs.check(scenario, "event", asked.within_s, traced=traced)
     elif not is_ours(scenario.protocol):
         event.run(scenario, asked.first, within_s=0.0, want_trace=False)
-    return found
+    return found, refused
 
 
 def _one(
@@ -228,7 +229,8 @@ def _ran(scenario: Scenario, world: str, asked_for: _Asked) -> _Ran:
     from sim.engine.choose import engine
 
     begun_s = time.monotonic()
-    asked, fast = asked_for.replications or REPLICATIONS, _engines(scenario, world, asked_for)
+    asked = asked_for.replications or REPLICATIONS
+    fast, refused = _engines(scenario, world, asked_for)
     start_s, spent_s = time.monotonic(), time.process_time()
     first, within_s, done = asked_for.first, max(0.0, asked_for.within_s - (start_s - begun_s)), asked_for.done
     outcome, trace = _one(scenario, first, fast, asked_for._replace(within_s=within_s))
@@ -243,13 +245,14 @@ def _ran(scenario: Scenario, world: str, asked_for: _Asked) -> _Ran:
             for cause, jobs in ends.items()
         }
         outcomes = [_with_ends(outcome, runs)]
-    suits = world == "auto" and not fast and whole and engine.suits(core_s * (asked - 1), within_s - took_s)
-    fast = fast or (engine.replications(scenario) if suits else None)
+    undecided = world == "auto" and whole and not (fast or refused)
+    if undecided and engine.suits(core_s * (asked - 1), within_s - took_s):
+        fast = engine.replications(scenario)
+        refused = engine.refused
     further = _further(scenario, range(first + 1, first + asked), fast)
     while whole and len(outcomes) < asked and time.monotonic() - start_s + took_s < within_s:
         outcomes.append(next(further))
         done(1)
     if fast is None:
         engine.spent(time.process_time() - spent_s)
-    slow = engine.refused if suits and fast is None else ""
-    return _Ran(asked, replace(join(outcomes), slow=slow), trace)
+    return _Ran(asked, replace(join(outcomes), slow=refused), trace)
