@@ -96,11 +96,11 @@ def test_the_words_load_without_what_is_heavy():
 
 def test_the_worlds_are_run_by_one_function():
     """Commands, experiments and calibration simulate by `sim.simulate`."""
-    worlds = {"sim.event", "sim.vector.world"}
+    worlds = {"sim.event", "sim.engine.replications"}
     running = {
         str(p.relative_to(ROOT))
         for p in SOURCES
-        if worlds & modules(p.read_text()) and not {"event", "vector", "engine"}.intersection(p.parts)
+        if worlds & modules(p.read_text()) and not {"event", "engine"}.intersection(p.parts)
     }
     assert running == {"sim/simulation.py"}
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import engines
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim import event, protocols, stragglers, vector
+from sim import event, protocols, stragglers
 from sim.answers import bottleneck
 from sim.answers.notes import notes
 from sim.answers.outcome import of_trace
@@ -129,13 +130,12 @@ def test_partitions_that_follow_one_another_are_warm():
 
 
 @pytest.mark.parametrize("pack_s", [0.0, PACK_S])
-@pytest.mark.parametrize("world", [event, vector])
-def test_a_rank_that_packs_stays_warm(world, pack_s):
+def test_a_rank_that_packs_stays_warm(pack_s):
     """A worker idles while the master updates, 4 ms, in which it gets half cold; packing does not count."""
     costs = Costs(compute=Line(slope_s=1e-3, cold_s=COLD_S), update=Line(base_s=0.004), pack=Line(base_s=pack_s))
-    step_s = world.run(job("fmb", costs=costs, workers=1), 1 if world is vector else 0)
-    step_s = (step_s[0] if world is event else step_s).step_s
-    np.testing.assert_allclose(step_s, 0.01 + pack_s + 0.004 + COLD_S / 2, atol=1e-9)
+    scenario = job("fmb", costs=costs, workers=1)
+    for found in (event.run(scenario)[0], engines.run(scenario)):
+        np.testing.assert_allclose(found.step_s, 0.01 + pack_s + 0.004 + COLD_S / 2, atol=1e-9)
 
 
 def test_new_parameters_are_taken_up_between_partitions_and_the_gradient_is_of_the_oldest():

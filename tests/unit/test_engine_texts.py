@@ -28,7 +28,7 @@ from sim.model import workload
 from sim.platform.cluster import Cluster, Host
 from sim.protocols.base import Protocol
 from sim.protocols.fmb import FixedMinibatch
-from sim.verbs import gather, let_go, pull, push, take, training
+from sim.verbs import allreduce, gather, let_go, pull, push, take, training
 from sim.verbs.me import GRADIENT, PARAMETERS, Partition
 
 FUZZ = int(os.environ.get("TRAINSIM_FUZZ", "0"))
@@ -161,7 +161,29 @@ class Relay(Protocol):
             yield from me.update()
 
 
-OWN = [Rounds(), Async(), Skips(), Helpers(), Lists(), Relay()]
+@dataclass(frozen=True)
+class LastServed(Async):
+    """The last variable alone is trained."""
+
+    def served(self, workload):
+        return workload.variables[-1:]
+
+
+@dataclass(frozen=True)
+class LastSummed(Protocol):
+    """The same without servers."""
+
+    def worker(self, me):
+        for _ in me.steps():
+            yield from me.compute()
+            yield from allreduce(me, "ring")
+            yield from me.update()
+
+    def summed(self, workload):
+        return workload.variables[-1:]
+
+
+OWN = [Rounds(), Async(), Skips(), Helpers(), Lists(), Relay(), LastServed(), LastSummed()]
 
 
 @pytest.mark.parametrize("place", [pytest.param(one, marks=[pytest.mark.slow] * (one == "polls")) for one in PLACES])

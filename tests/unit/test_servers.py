@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim import event, protocols, simulate, stragglers, vector
+from sim import event, protocols, simulate, stragglers
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
@@ -257,11 +257,6 @@ def gradients_of_update(scenario) -> range:
     return range(1 if protocol.way == "asynchronous" else protocol.gradients_per_update(scenario.workers))
 
 
-def test_the_vector_world_refuses_arrival_order():
-    with pytest.raises(WrongSetting, match="overtake"):
-        vector.run(job("ps-async"))
-
-
 @pytest.mark.parametrize(
     ("make", "said"),
     [
@@ -296,7 +291,5 @@ def test_no_server_of_several_evaluates():
     with pytest.raises(WrongSetting, match="none holds all parameters"):
         event.trace(job("ps-async", servers=2, test_size=5))
     event.trace(job("ps-async", servers=1, test_size=5))
-    barrier = job("ps-sync", "barrier=true", servers=2, test_size=5)
-    for world in ("vector", "auto"):
-        with pytest.raises(WrongSetting, match="none holds all parameters"):
-            simulate(barrier, world, 1)
+    with pytest.raises(WrongSetting, match="none holds all parameters"):
+        simulate(job("ps-sync", "barrier=true", servers=2, test_size=5), replications=1)

@@ -10,7 +10,7 @@ import simpy
 
 from calibration.estimators import lines
 from calibration.profiles import Source, make
-from sim import event, protocols, vector
+from sim import event, protocols
 from sim.answers.outcome import of_trace
 from sim.event.machines.shared_gpu import SharedGpu
 from sim.job.scenario import Scenario
@@ -67,11 +67,6 @@ def test_who_begins_later_slows_the_other_from_then_on():
         env.process(rank(number, begins_s))
     env.run()
     assert ended == pytest.approx({0: 1.5, 1: 2.0})
-
-
-def test_the_vector_world_refuses_them():
-    assert "share" in vector.refusal(job(2))
-    assert vector.refusal(replace(job(1), cluster=Cluster(hosts=[Host(count=2, gpus=1)]))) is None
 
 
 PLANTED = Costs(
