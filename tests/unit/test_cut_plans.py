@@ -42,7 +42,7 @@ def some(*known, job=None):
             first,
             configuration=replace(first.configuration, usd_per_hour=price),
             effort=effort,
-            figures=Figures(speed / 1.1, speed, 1.1 * speed, world="engine", steps=3, runs=1),
+            figures=Figures(speed / 1.1, speed, 1.1 * speed, world="vector", steps=3, runs=1),
         )
         for price, speed, effort in known
     ]

@@ -183,9 +183,9 @@ def test_it_is_used_where_it_saves_more_than_loading_it(monkeypatch):
     """And compiled where it saves more than that, and an answer is not awaited before."""
     kept = []
     monkeypatch.setattr(choose, "LOADING_S", 2.0)
-    monkeypatch.setattr(choose.kept, "are_kept", lambda _of: bool(kept))
+    monkeypatch.setattr(choose.kept, "is_kept", lambda: bool(kept))
     monkeypatch.setattr(choose.kept, "keep", lambda *_: not kept.append(1))
-    monkeypatch.setattr(choose.compiled, "can_compile", lambda: True)
+    monkeypatch.setattr(choose.install, "compile_all", lambda: None)
     engine = choose.Engine()
     assert not engine.suits(10.0, np.inf)
     assert not engine.suits(100.0, 30.0)
@@ -261,15 +261,14 @@ def test_the_event_world_goes_on_where_numba_does_not_know_a_private_option(monk
     monkeypatch.setattr(choose, "engine", engine)
     monkeypatch.setattr(choose, "LEAST_S", 0.0)
     monkeypatch.setattr(choose, "LOADING_S", -1.0)
-    monkeypatch.setattr(choose.compiled, "can_compile", lambda: True)
-    monkeypatch.setattr(choose.kept, "are_kept", lambda _of: True)
+    monkeypatch.setattr(choose.kept, "is_kept", lambda: True)
     monkeypatch.setattr(numba, "njit", refuses)
     for name in [name for name in sys.modules if name.startswith("sim.engine.") and name != "sim.engine.choose"]:
         monkeypatch.delitem(sys.modules, name)
     found = simulation.simulate(scenario, "auto", 3)
     assert engine._fails
     np.testing.assert_array_equal(found.step_s, simulation.simulate(scenario, "event", 3).step_s)
-    monkeypatch.setattr(choose.kept, "keep", lambda _of, play, _what: play())
+    monkeypatch.setattr(choose.kept, "keep", lambda compile_all: compile_all())
     import_module("sim.engine.install").main()
     assert "the engine is not compiled, and answers take longer: KeyError" in capsys.readouterr().err
 
@@ -288,7 +287,7 @@ def test_the_kernel_is_made_of_nothing_that_its_folder_is_not_named_by(path):
     found = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
     modules = {node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in found}
     ours = {module for module in modules if module and module.startswith("sim")}
-    compiles = {"sim.vector.compiled"} if path.stem == "compiling" else set()
+    compiles = {"sim.engine"} if path.stem == "compiling" else set()  # of which it takes `kept`
     assert {module for module in ours if not module.startswith("sim.engine.kernel")} == compiles
 
 
@@ -355,10 +354,10 @@ def test_this_numba_compiles_without_counting_references(by_numba, monkeypatch):
     """The private option holds, as a control without it shows."""
     import numba
 
+    from sim.engine import kept
     from sim.engine.kernel import compiling
-    from sim.vector.compiled import kept
 
-    monkeypatch.setattr(kept, "in_folder", lambda _of: nullcontext(False))  # what is loaded has no text
+    monkeypatch.setattr(kept, "in_folder", lambda: nullcontext(False))  # what is loaded has no text
     counted = []
     for function in (compiling.compiled(chosen), numba.njit(chosen)):
         assert function(np.ones(2), np.zeros(2), 2) == 0.0

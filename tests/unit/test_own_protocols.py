@@ -12,7 +12,7 @@ import pytest
 
 from sim import command, event, protocols, simulation
 from sim import run as sim_run
-from sim.base.errors import RunFailed
+from sim.base.errors import RunFailed, WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.protocols.base import VERBS, Protocol
@@ -101,7 +101,7 @@ def told(capsys):
     return run
 
 
-@pytest.mark.parametrize("world", ["event", "engine"])
+@pytest.mark.parametrize("world", ["event", "vector"])
 def test_one_of_ones_own_runs_in_both_worlds(module, capsys, world):
     own = f"{module(ROUNDS)}:Own"
     words = ["--protocol", own, "--set", "rounds=3", "--world", world, "--json", "--replications", "1"]
@@ -516,6 +516,7 @@ def test_gathers_add_up_until_the_update(module, capsys):
     sim_run.main([*JOB, "--protocol", f"{module(text)}:Own", "--json"])
     answer = json.loads(capsys.readouterr().out)
     assert answer["samples_per_step"]["mean"] == 3 * workload.read("toy_fc").batch
+    assert answer["world"] == "event"
 
 
 def test_a_text_that_gathers_from_some_gets_their_samples_only(module, capsys):
@@ -523,7 +524,9 @@ def test_a_text_that_gathers_from_some_gets_their_samples_only(module, capsys):
     name = f"{module(text)}:Own"
     sim_run.main([*JOB, "--protocol", name, "--json"])
     answer = json.loads(capsys.readouterr().out)
-    assert answer["samples_per_step"]["mean"] == 2 * workload.read("toy_fc").batch
+    assert (answer["samples_per_step"]["mean"], answer["world"]) == (2 * workload.read("toy_fc").batch, "event")
+    with pytest.raises(WrongSetting, match=r"gather\(me\) of \[1, 2\]"):
+        sim_run.main([*JOB, "--protocol", name, "--world", "vector"])
 
 
 def test_a_text_is_tried_before_it_is_run_for_real(module):
