@@ -35,21 +35,26 @@ def loaded_anew() -> Iterator[None]:
         setattr(sys.modules[package], child, module)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def as_python():
-    """The engine's modules, of which numba compiles none."""
+    """The engine's modules, of which numba compiles none, so that numbers of the kernel can be changed."""
     with loaded_anew():
         import_module("sim.engine.kernel.compiling").IS_COMPILED = False
         yield import_module("sim.engine.replications")
 
 
 @pytest.fixture(scope="module")
-def by_numba():
-    """The engine's modules as they are: loading what is compiled takes a second of each process."""
-    found = import_module("sim.engine.replications")
+def compiled():
+    """The engine's modules as they are, compiled where numba compiles: loading that takes a second of each process."""
+    return import_module("sim.engine.replications")
+
+
+@pytest.fixture(scope="module")
+def by_numba(compiled):
+    """The same, for what takes too long where it does not."""
     if not sys.modules["sim.engine.kernel.compiling"].IS_COMPILED:
         pytest.skip("numba does not compile here")
-    return found
+    return compiled
 
 
 def run(scenario: Scenario, replications: int = 1, first: int = 0, within_s: float = math.inf) -> Outcome:

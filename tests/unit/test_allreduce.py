@@ -53,7 +53,7 @@ def message_s(size_bytes: float) -> float:
     return LINK.latency_s + 2 * LINK.overhead_s + LINK.occupancy_s(size_bytes)
 
 
-@pytest.mark.parametrize("n", range(2, 17))
+@pytest.mark.parametrize("n", [2, 3, 5, 8, 15, 16])
 def test_ring_takes_its_closed_form(n):
     """2 (n - 1) (L + 2 o + g + m / (n B)), and n - 1 sums of m / n bytes."""
     expected_s = 2 * (n - 1) * message_s(BYTES / n) + (n - 1) * COSTS.reduce(BYTES / n)
@@ -89,7 +89,7 @@ def test_reduce_broadcast_pays_a_chain_s_latencies_twice(n, chunks, latency_s):
 
 
 @pytest.mark.parametrize("latency_s", [0.0, 0.05])
-@pytest.mark.parametrize("n", range(2, 17))
+@pytest.mark.parametrize("n", [2, 3, 5, 8, 15, 16])
 def test_alltoall_allgather_pays_two_latencies_however_many_ranks(n, latency_s):
     """2 (L + (n - 1) (g + m / (n B)))."""
     link = LINK.model_copy(update={"latency_s": latency_s, "overhead_s": 0.0})
@@ -142,7 +142,7 @@ def test_ranks_beyond_a_power_of_two_cost_a_message_before_and_one_after(algorit
     assert longest_s - LINK.latency_s - LINK.overhead_s - 1e-9 <= more_s <= longest_s + LINK.occupancy_s(BYTES / 2)
 
 
-@pytest.mark.parametrize("n", range(2, 17))
+@pytest.mark.parametrize("n", [2, 3, 5, 8, 15, 16])
 def test_a_port_carries_least_bytes_under_a_ring(n):
     rows = event.trace(job("ring", n)).rows
     for way in ("send", "receive"):
@@ -188,7 +188,7 @@ def _hosts(speeds: list[float]) -> list[Host]:
 
 
 @pytest.mark.parametrize("algorithm", collectives.NAMES)
-@pytest.mark.parametrize("workers", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("workers", [1, 2, 5])
 @pytest.mark.parametrize("fused", [True, False])
 def test_every_rank_updates_with_the_samples_of_all(algorithm, workers, fused):
     mlp, evaluated = workload.read("mlp"), {"test_size": 5, "evaluate_every": 2}

@@ -206,14 +206,14 @@ def test_messages_come_in_the_order_in_which_their_delays_expire():
 
 @pytest.mark.parametrize("name", BOTH)
 def test_delays_make_gradients_stale_and_the_note_says_so(name):
-    traces = [event.trace(job(name, f"delay_std_s={std_s}", steps=100)) for std_s in (0, 0.05)]
+    traces = [event.trace(job(name, f"delay_std_s={std_s}", steps=50)) for std_s in (0, 0.05)]
     prompt, late = (bottleneck.staleness(trace).mean() for trace in traces)
     assert late > prompt + 0.3
     said = notes(job(name), of_trace(traces[1]), "event", traces[1])
     assert any(f"staleness of gradients, in updates: mean {late:.2f}" in note for note in said)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.sampled_from(BOTH),
     st.integers(1, 5),

@@ -15,7 +15,7 @@ from itertools import count, islice
 
 import numpy as np
 import pytest
-from engines import assert_alike
+from engines import assert_alike, loaded_anew
 from scenarios import CLUSTERS, EXACT_S, SETTINGS, bare, made, scenarios
 
 from sim import event, options, protocols, run, simulated_options, simulation, stragglers
@@ -40,20 +40,25 @@ def one(cluster: str, said: tuple[str, ...], workers: int = 3, **about) -> Scena
 
 
 def named() -> list:
-    """Settings; some take half a second as plain Python."""
-    slow = "horovod", "amb-dg"
-    return [pytest.param(said, id=" ".join(said), marks=[pytest.mark.slow] * (said[0] in slow)) for said in SETTINGS]
+    """Settings."""
+    return [pytest.param(said, id=" ".join(said)) for said in SETTINGS]
 
 
 @pytest.mark.parametrize("said", named())
-def test_every_protocol_is_as_in_the_event_world(as_python, said):
-    assert_alike(as_python.Replications, one("one core each", said))
+def test_every_protocol_is_as_in_the_event_world(compiled, said):
+    assert_alike(compiled.Replications, one("one core each", said))
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
 @pytest.mark.parametrize("said", [("ps-sync",), ("allreduce", "algorithm=tree")], ids=" ".join)
-def test_every_kind_of_host_and_port_is_as_in_the_event_world(as_python, cluster, said):
-    assert_alike(as_python.Replications, one(cluster, said, workers=2))
+def test_every_kind_of_host_and_port_is_as_in_the_event_world(compiled, cluster, said):
+    assert_alike(compiled.Replications, one(cluster, said, workers=2))
+
+
+@pytest.mark.parametrize("said", [("fmb",), ("ps-sync",), ("allreduce", "algorithm=tree")], ids=" ".join)
+def test_plain_python_is_as_the_event_world_too(as_python, said):
+    """Where numba does not compile. All else is compared as it is compiled."""
+    assert_alike(as_python.Replications, one("two cores", said, workers=2))
 
 
 def of_hosts(*several, **about) -> Cluster:
@@ -77,63 +82,63 @@ ANY = [("fmb",), ("ps-async",), ("allreduce",)]
 
 @pytest.mark.parametrize("said", ANY, ids=" ".join)
 @pytest.mark.parametrize("place", PLACED)
-def test_what_ranks_of_a_host_share_is_as_in_the_event_world(as_python, place, said):
+def test_what_ranks_of_a_host_share_is_as_in_the_event_world(compiled, place, said):
     scenario = replace(one("one core each", said, workers=4), cluster=PLACED[place])
     assert scenario.threaded == ("threads" in place)
-    assert_alike(as_python.Replications, scenario)
+    assert_alike(compiled.Replications, scenario)
 
 
 @pytest.mark.parametrize("said", ANY, ids=" ".join)
 @pytest.mark.parametrize(("host", "about"), BESIDE)
-def test_other_threads_of_a_step_are_as_in_the_event_world(as_python, host, about, said):
+def test_other_threads_of_a_step_are_as_in_the_event_world(compiled, host, about, said):
     """Also where more moments are drawn than steps were thought of."""
     scenario = replace(one("one core each", said), cluster=of_hosts(host, **about), steps=3)
     costs = scenario.workload.costs.model_copy(update={"background": THREADS})
     job = replace(scenario, workload=scenario.workload.model_copy(update={"costs": costs}))
     assert np.abs(event.run(job)[0].step_s - event.run(scenario)[0].step_s).max() > EXACT_S
-    assert_alike(as_python.Replications, job)
+    assert_alike(compiled.Replications, job)
 
 
 @pytest.mark.parametrize("cluster", ["one core each", "four GPUs", "polls"])
 @pytest.mark.parametrize("said", [("fmb",), ("kbatch-async", "gradients=2")], ids=" ".join)
-def test_evaluations_are_as_in_the_event_world(as_python, cluster, said):
+def test_evaluations_are_as_in_the_event_world(compiled, cluster, said):
     scenario = one(cluster, said, test_size=100, evaluate_every=2)
     assert scenario.costs.evaluate(100) > 0
-    assert_alike(as_python.Replications, replace(scenario, steps=2 + scenario.warmup))
+    assert_alike(compiled.Replications, replace(scenario, steps=2 + scenario.warmup))
 
 
 @pytest.mark.parametrize("cluster", ["one core each", "two cores", "fair shares"])
 @pytest.mark.parametrize("said", ["amb-dg time_limit_s=0.02 delay_std_s=0.03", "kbatch-async delay_std_s=0.01"])
-def test_induced_delays_are_as_in_the_event_world(as_python, monkeypatch, cluster, said):
+def test_induced_delays_are_as_in_the_event_world(compiled, monkeypatch, cluster, said):
     """Also where more are drawn than steps were thought of."""
     drawn = sys.modules["sim.engine.arrays.drawn"]
     delays = drawn.delays
     monkeypatch.setattr(drawn, "delays", lambda shape, number, columns: delays(shape, number, 2))
-    assert_alike(as_python.Replications, one(cluster, tuple(said.split())), 1)
+    assert_alike(compiled.Replications, one(cluster, tuple(said.split())), 1)
 
 
 @pytest.mark.parametrize("said", [("ps-async",), ("allreduce", "algorithm=tree")], ids=" ".join)
-def test_a_run_that_pauses_goes_on_where_it_was(as_python, monkeypatch, said):
+def test_a_run_that_pauses_goes_on_where_it_was(compiled, monkeypatch, said):
     monkeypatch.setattr(sys.modules["sim.engine.job"], "EVENTS", 3)
-    assert_alike(as_python.Replications, one("two cores", said))
+    assert_alike(compiled.Replications, one("two cores", said))
 
 
-def test_a_run_ends_when_time_is_over(as_python, monkeypatch):
+def test_a_run_ends_when_time_is_over(compiled, monkeypatch):
     """With the first steps of the whole run."""
     scenario = replace(one("two cores", ("allreduce",)), steps=6)
-    whole = as_python.Replications(scenario).outcome(0)
+    whole = compiled.Replications(scenario).outcome(0)
     monkeypatch.setattr(sys.modules["sim.engine.job"], "EVENTS", 3)
-    cut = choose.Engine().outcome(as_python.Replications(scenario), 0, 0.0)
+    cut = choose.Engine().outcome(compiled.Replications(scenario), 0, 0.0)
     steps = cut.step_s.shape[1]
     assert 0 < steps < 6
     np.testing.assert_array_equal(cut.step_s, whole.step_s[:, :steps])
 
 
-def test_further_numbers_are_drawn_where_they_do_not_suffice(as_python, monkeypatch):
+def test_further_numbers_are_drawn_where_they_do_not_suffice(compiled, monkeypatch):
     """Also room for messages and waits: the run is begun anew with more."""
     monkeypatch.setattr(sys.modules["sim.engine.arrays.shape"], "LEAST", 8)
     monkeypatch.setattr(sys.modules["sim.engine.arrays.shape"], "EACH", 0)
-    assert_alike(as_python.Replications, one("one core each", ("kbatch-async", "gradients=2")))
+    assert_alike(compiled.Replications, one("one core each", ("kbatch-async", "gradients=2")))
 
 
 @dataclass(frozen=True)
@@ -155,14 +160,14 @@ class Own(Protocol):
         (lambda: one("one core each", ("horovod", "algorithm=nccl")), "of any size"),
     ],
 )
-def test_what_it_cannot_build_is_said(as_python, monkeypatch, scenario, why):
-    monkeypatch.setattr(as_python, "MOST_CONNECTIONS", 20)
-    with pytest.raises(as_python.NotBuilt, match=why):
-        as_python.Replications(scenario())
+def test_what_it_cannot_build_is_said(compiled, monkeypatch, scenario, why):
+    monkeypatch.setattr(compiled, "MOST_CONNECTIONS", 20)
+    with pytest.raises(compiled.NotBuilt, match=why):
+        compiled.Replications(scenario())
     assert choose.Engine().replications(scenario()) is None
 
 
-def test_a_text_outside_the_subset_is_refused_with_what_it_says(as_python):
+def test_a_text_outside_the_subset_is_refused_with_what_it_says(compiled):
     lowering = sys.modules["sim.engine.lowering.statements"]
     values, tables = sys.modules["sim.engine.lowering.values"], sys.modules["sim.engine.tables"]
 
@@ -198,7 +203,7 @@ def test_it_is_used_where_it_saves_more_than_loading_it(monkeypatch):
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_replications_are_the_engines(as_python, monkeypatch, first):
+def test_replications_are_the_engines(compiled, monkeypatch, first):
     """The first of them too, or not; with the numbers of the event world, and how stale gradients are."""
     scenario, asked = one("one core each", ("ps-async",)), []
 
@@ -215,7 +220,7 @@ def test_replications_are_the_engines(as_python, monkeypatch, first):
     assert found.outcome.arrivals.missed == expected.outcome.arrivals.missed
 
 
-def test_the_engine_makes_the_jobs_that_are_compared_too(as_python, monkeypatch, capsys):
+def test_the_engine_makes_the_jobs_that_are_compared_too(compiled, monkeypatch, capsys):
     """`sim.run` says what stragglers cost, from a second job that may take as long."""
     made = []
 
@@ -263,13 +268,12 @@ def test_the_event_world_goes_on_where_numba_does_not_know_a_private_option(monk
     monkeypatch.setattr(choose, "LOADING_S", -1.0)
     monkeypatch.setattr(choose.kept, "is_kept", lambda: True)
     monkeypatch.setattr(numba, "njit", refuses)
-    for name in [name for name in sys.modules if name.startswith("sim.engine.") and name != "sim.engine.choose"]:
-        monkeypatch.delitem(sys.modules, name)
-    found = simulation.simulate(scenario, "auto", 3)
+    monkeypatch.setattr(choose.kept, "keep", lambda compile_all: compile_all())
+    with loaded_anew():
+        found = simulation.simulate(scenario, "auto", 3)
+        import_module("sim.engine.install").main()
     assert engine._fails
     np.testing.assert_array_equal(found.step_s, simulation.simulate(scenario, "event", 3).step_s)
-    monkeypatch.setattr(choose.kept, "keep", lambda compile_all: compile_all())
-    import_module("sim.engine.install").main()
     assert "the engine is not compiled, and answers take longer: KeyError" in capsys.readouterr().err
 
 
@@ -310,10 +314,10 @@ def test_threads_give_results_in_order_and_begin_nothing_that_is_not_asked_for()
 
 
 @pytest.mark.parametrize("alone", [False, True])
-def test_replications_are_the_same_on_threads(as_python, monkeypatch, alone):
+def test_replications_are_the_same_on_threads(compiled, monkeypatch, alone):
     """But where other processes have the other cores."""
     scenario, engine, asked = one("one core each", ("ps-async",), stragglers=NIAGARA), choose.Engine(), []
-    replications = as_python.Replications(scenario)
+    replications = compiled.Replications(scenario)
 
     def noted(function, items, threads):
         asked.append(threads)
@@ -332,8 +336,8 @@ def test_replications_are_the_same_on_threads(as_python, monkeypatch, alone):
     assert len({one.step_s.tobytes() for one in found}) == 3
 
 
-def test_as_many_threads_as_there_is_memory_for(as_python, monkeypatch):
-    replications = as_python.Replications(one("one core each", ("ps-async",)))
+def test_as_many_threads_as_there_is_memory_for(compiled, monkeypatch):
+    replications = compiled.Replications(one("one core each", ("ps-async",)))
     replications.outcome(0)
     monkeypatch.setattr("sim.sweeps.pools.cores", lambda: 8)
     for times, threads in ((0.5, 1), (2.5, 2), (100, 8)):

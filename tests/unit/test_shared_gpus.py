@@ -81,6 +81,7 @@ def measured(workers: int, seed: int) -> Source:
     return Source(f"{workers}-{seed}", Trace(replace(trace.header, hosts=hosts, gpus=1), trace.rows))
 
 
+@pytest.mark.slow
 def test_what_was_planted_is_recovered():
     """From 1, 2 and 4 ranks on one GPU; a profile that took each for alone would be three times too slow."""
     made = make([measured(workers, seed) for workers in (1, 2, 4) for seed in range(2)], "gpu")
