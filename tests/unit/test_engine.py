@@ -20,7 +20,7 @@ from scenarios import CLUSTERS, EXACT_S, SETTINGS, bare, made, scenarios
 
 from sim import event, options, protocols, run, simulated_options, simulation, stragglers
 from sim.base.errors import WrongSetting
-from sim.engine import choose, install
+from sim.engine import choose, kept
 from sim.engine.threads import in_order
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -186,16 +186,16 @@ def test_a_text_outside_the_subset_is_refused_with_what_it_says(compiled):
 
 def test_it_is_used_where_it_saves_more_than_loading_it(monkeypatch):
     """And compiled where it saves more than that, and an answer is not awaited before."""
-    kept = []
+    made = []
     monkeypatch.setattr(choose, "LOADING_S", 2.0)
-    monkeypatch.setattr(choose.kept, "is_kept", lambda: bool(kept))
-    monkeypatch.setattr(choose.kept, "keep", lambda *_: not kept.append(1))
+    monkeypatch.setattr(choose.kept, "is_kept", lambda: bool(made))
+    monkeypatch.setattr(choose.kept, "keep", lambda *_: not made.append(1))
     monkeypatch.setattr(choose.install, "compile_all", lambda: None)
     engine = choose.Engine()
     assert not engine.suits(10.0, np.inf)
     assert not engine.suits(100.0, 30.0)
     assert engine.suits(100.0, np.inf)
-    assert kept
+    assert made
     assert choose.Engine().suits(10.0, 5.0)
     assert not choose.Engine().suits(1.0, np.inf)
     many = choose.Engine()
@@ -279,13 +279,13 @@ def test_the_event_world_goes_on_where_numba_does_not_know_a_private_option(monk
 
 def chosen(first, second, times):
     """Arrays change places, so that references to them are counted unless numba is told not to."""
-    kept = first
+    found = first
     for time in range(times):
-        kept = second if time % 2 else first
-    return kept[0]
+        found = second if time % 2 else first
+    return found[0]
 
 
-@pytest.mark.parametrize("path", sorted(install.SOURCES.glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(kept.SOURCES.glob("*.py")), ids=lambda path: path.stem)
 def test_the_kernel_is_made_of_nothing_that_its_folder_is_not_named_by(path):
     """A change elsewhere would leave a compiled kernel that is older."""
     found = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
@@ -358,7 +358,6 @@ def test_this_numba_compiles_without_counting_references(by_numba, monkeypatch):
     """The private option holds, as a control without it shows."""
     import numba
 
-    from sim.engine import kept
     from sim.engine.kernel import compiling
 
     monkeypatch.setattr(kept, "in_folder", lambda: nullcontext(False))  # what is loaded has no text

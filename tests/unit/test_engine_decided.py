@@ -97,7 +97,7 @@ def between(monkeypatch) -> list[float]:
     return found
 
 
-SMALL = job("algorithm=ring cycle_s=0 order=uniform", 5, batch=4, steps=3)
+SMALL = job("algorithm=ring cycle_s=0 order=uniform", 7, batch=4)
 
 
 def test_a_message_that_comes_between_is_as_in_the_event_world(as_python, monkeypatch):
