@@ -199,7 +199,11 @@ def test_it_is_used_where_it_saves_more_than_loading_it(monkeypatch):
     assert choose.Engine().suits(10.0, 5.0)
     assert not choose.Engine().suits(1.0, np.inf)
     many = choose.Engine()
-    assert [many.suits(0.9, np.inf) for _ in range(4)] == [False, False, False, True]
+    found = []
+    for _ in range(4):
+        found.append(many.suits(0.9, np.inf))
+        many.spent(0.9)
+    assert found == [False, False, False, True]
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -215,7 +219,7 @@ def test_replications_are_the_engines(compiled, monkeypatch, first):
     expected = simulation.simulate(scenario, "event", 3)
     monkeypatch.setattr(choose, "engine", Always())
     found = simulation.simulate(scenario, "auto", 3)
-    assert len(asked) == 2
+    assert len(asked) == 2 - first
     np.testing.assert_allclose(found.step_s, expected.step_s, rtol=0, atol=EXACT_S)
     assert found.outcome.arrivals.missed == expected.outcome.arrivals.missed
 
