@@ -74,7 +74,10 @@ def agree(scenario: Scenario, replications: int = 1) -> None:
 
 def assert_alike(replications, scenario: Scenario, number: int = 0) -> None:
     """Steps, samples and idle shares are those of the event world."""
-    found, expected = replications(scenario).outcome(number), event.run(scenario, number, want_trace=False)[0]
+    assert_same_outcome(replications(scenario).outcome(number), event.run(scenario, number, want_trace=False)[0])
+
+
+def assert_same_outcome(found: Outcome, expected: Outcome) -> None:
     np.testing.assert_allclose(found.step_s, expected.step_s, rtol=0, atol=EXACT_S)
     np.testing.assert_array_equal(found.samples, expected.samples)
     np.testing.assert_allclose(found.idle_fraction, expected.idle_fraction, rtol=0, atol=EXACT_S)

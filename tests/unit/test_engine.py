@@ -16,9 +16,9 @@ from itertools import count, islice
 import numpy as np
 import pytest
 from engines import assert_alike, loaded_anew
-from scenarios import CLUSTERS, EXACT_S, SETTINGS, bare, made, scenarios
+from scenarios import CLUSTERS, EXACT_S, made
 
-from sim import event, options, protocols, run, simulated_options, simulation, stragglers
+from sim import event, options, run, simulated_options, simulation, stragglers
 from sim.base.errors import WrongSetting
 from sim.engine import choose, kept
 from sim.engine.threads import in_order
@@ -37,22 +37,6 @@ def one(cluster: str, said: tuple[str, ...], workers: int = 3, **about) -> Scena
     """As small as it can be: plain Python takes half a millisecond a message."""
     (_, scenario), *_ = made(cluster, said, "toy_fc", workers, 1)
     return replace(scenario, steps=1, warmup=int(not scenario.protocol.counts_updates), **about)
-
-
-def named() -> list:
-    """Settings."""
-    return [pytest.param(said, id=" ".join(said)) for said in SETTINGS]
-
-
-@pytest.mark.parametrize("said", named())
-def test_every_protocol_is_as_in_the_event_world(compiled, said):
-    assert_alike(compiled.Replications, one("one core each", said))
-
-
-@pytest.mark.parametrize("cluster", CLUSTERS)
-@pytest.mark.parametrize("said", [("ps-sync",), ("allreduce", "algorithm=tree")], ids=" ".join)
-def test_every_kind_of_host_and_port_is_as_in_the_event_world(compiled, cluster, said):
-    assert_alike(compiled.Replications, one(cluster, said, workers=2))
 
 
 @pytest.mark.parametrize("said", [("fmb",), ("ps-sync",), ("allreduce", "algorithm=tree")], ids=" ".join)
@@ -78,33 +62,6 @@ PLACED = {
 POLLS = {"slots": 9, "cores": 2}, {"poll_s": 4e-5, "oversleep_s": 6e-5}
 BESIDE = [(TWO, {}), pytest.param(*POLLS, marks=pytest.mark.slow), ({"cores": 1}, {})]
 ANY = [("fmb",), ("ps-async",), ("allreduce",)]
-
-
-@pytest.mark.parametrize("said", ANY, ids=" ".join)
-@pytest.mark.parametrize("place", PLACED)
-def test_what_ranks_of_a_host_share_is_as_in_the_event_world(compiled, place, said):
-    scenario = replace(one("one core each", said, workers=4), cluster=PLACED[place])
-    assert scenario.threaded == ("threads" in place)
-    assert_alike(compiled.Replications, scenario)
-
-
-@pytest.mark.parametrize("said", ANY, ids=" ".join)
-@pytest.mark.parametrize(("host", "about"), BESIDE)
-def test_other_threads_of_a_step_are_as_in_the_event_world(compiled, host, about, said):
-    """Also where more moments are drawn than steps were thought of."""
-    scenario = replace(one("one core each", said), cluster=of_hosts(host, **about), steps=3)
-    costs = scenario.workload.costs.model_copy(update={"background": THREADS})
-    job = replace(scenario, workload=scenario.workload.model_copy(update={"costs": costs}))
-    assert np.abs(event.run(job)[0].step_s - event.run(scenario)[0].step_s).max() > EXACT_S
-    assert_alike(compiled.Replications, job)
-
-
-@pytest.mark.parametrize("cluster", ["one core each", "four GPUs", "polls"])
-@pytest.mark.parametrize("said", [("fmb",), ("kbatch-async", "gradients=2")], ids=" ".join)
-def test_evaluations_are_as_in_the_event_world(compiled, cluster, said):
-    scenario = one(cluster, said, test_size=100, evaluate_every=2)
-    assert scenario.costs.evaluate(100) > 0
-    assert_alike(compiled.Replications, replace(scenario, steps=2 + scenario.warmup))
 
 
 @pytest.mark.parametrize("cluster", ["one core each", "two cores", "fair shares"])
@@ -376,27 +333,6 @@ ROWS = [("hybrid",), ("hybrid", "local_aggregation=false"), ("allreduce", "spars
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("said", ROWS, ids=" ".join)
-@pytest.mark.parametrize("cluster", ["one core each", "four GPUs", "two cores", "polls"])
-def test_rows_of_sparse_variables_are_as_in_the_event_world(by_numba, cluster, said):
-    """Several parts at each of two servers, which are added and updated side by side."""
-    protocol, size = protocols.make(said[0], list(said[1:])), {"servers": 2, "variable_partitions": 4}
-    of = bare("bigram", 1e-3)
-    scenario = Scenario(protocol, of, 4, cluster=CLUSTERS[cluster], steps=2, warmup=1, batch=64, **size)
-    assert scenario.traffic.in_parts
-    assert_alike(by_numba.Replications, scenario)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("said", ["", "local_aggregation=true", "barrier=true"])
-@pytest.mark.parametrize("cluster", ["one core each", "two cores", "fair shares", "polls"])
-def test_variables_one_by_one_are_as_in_the_event_world(by_numba, cluster, said):
-    protocol, of = protocols.make("ps-layers", said.split()), bare("toy_fc", 0.0)
-    about = {"servers": 2, "steps": 2, "warmup": 1, "batch": 64}
-    assert_alike(by_numba.Replications, Scenario(protocol, of, 4, cluster=CLUSTERS[cluster], **about))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("cluster", ["one core each", "two cores", "credits", "fair shares"])
 @pytest.mark.parametrize("said", [("ps-async",), ("amb-dg", "time_limit_s=0.02"), ("ps-sync",)], ids=" ".join)
 def test_parts_are_as_busy_as_in_the_event_world(by_numba, cluster, said):
@@ -404,13 +340,6 @@ def test_parts_are_as_busy_as_in_the_event_world(by_numba, cluster, said):
     scenario = replace(one(cluster, said), steps=25)
     found, expected = by_numba.Replications(scenario).outcome(0), event.run(scenario, 0, want_trace=False)[0]
     assert found.arrivals.busy == pytest.approx(expected.arrivals.busy, abs=0.04)
-
-
-@pytest.mark.slow
-def test_all_recorded_scenarios_are_as_in_the_event_world(by_numba):
-    """Also on hosts that some of them have not: all that the front door accepts."""
-    for _, scenario in scenarios():
-        assert_alike(by_numba.Replications, scenario)
 
 
 KNOWN = {**CLUSTERS, **PLACED}

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from engines import assert_same_outcome
 from scenarios import CLUSTERS, EXACT_S, SETTINGS, bare, scenarios
 from test_all_ranks import TEXTS, job
-from test_engine import ANY, BESIDE, KNOWN, NIAGARA, PLACED, ROWS, THREADS, named, of_hosts, one
+from test_engine import ANY, BESIDE, KNOWN, NIAGARA, PLACED, ROWS, THREADS, of_hosts, one
 
 from sim import event, protocols
 from sim.engine import choose
@@ -42,16 +43,15 @@ def assert_same(found: Trace, expected: Trace) -> None:
 
 
 def assert_recorded(replications, scenario: Scenario, number: int = 0) -> None:
-    """The same trace, beside the outcome that there is without one."""
-    engine = replications(scenario)
+    """The same trace, and the same outcome with and without one."""
+    engine, (expected, there) = replications(scenario), event.run(scenario, number)
     outcome, trace = engine.run(number, want_trace=True)
-    assert_same(trace, event.trace(scenario, number))
-    alone = engine.outcome(number)
-    np.testing.assert_allclose(outcome.step_s, alone.step_s, rtol=0, atol=EXACT_S)
-    np.testing.assert_allclose(outcome.idle_fraction, alone.idle_fraction, rtol=0, atol=EXACT_S)
+    assert_same(trace, there)
+    for found in (outcome, engine.outcome(number)):
+        assert_same_outcome(found, expected)
 
 
-@pytest.mark.parametrize("said", named())
+@pytest.mark.parametrize("said", SETTINGS, ids=" ".join)
 def test_every_protocol(compiled, said):
     assert_recorded(compiled.Replications, one("one core each", said))
 
@@ -65,20 +65,27 @@ def test_every_kind_of_host_and_port(compiled, cluster, said):
 @pytest.mark.parametrize("said", ANY, ids=" ".join)
 @pytest.mark.parametrize("place", PLACED)
 def test_what_ranks_of_a_host_share(compiled, place, said):
-    assert_recorded(compiled.Replications, replace(one("one core each", said, workers=4), cluster=PLACED[place]))
+    scenario = replace(one("one core each", said, workers=4), cluster=PLACED[place])
+    assert scenario.threaded == ("threads" in place)
+    assert_recorded(compiled.Replications, scenario)
 
 
+@pytest.mark.parametrize("said", ANY, ids=" ".join)
 @pytest.mark.parametrize(("host", "about"), BESIDE)
-def test_other_threads(compiled, host, about):
-    scenario = replace(one("one core each", ("ps-async",)), cluster=of_hosts(host, **about), steps=3)
+def test_other_threads(compiled, host, about, said):
+    """Also where more moments are drawn than steps were thought of."""
+    scenario = replace(one("one core each", said), cluster=of_hosts(host, **about), steps=3)
     costs = scenario.workload.costs.model_copy(update={"background": THREADS})
-    of = scenario.workload.model_copy(update={"costs": costs})
-    assert_recorded(compiled.Replications, replace(scenario, workload=of))
+    job = replace(scenario, workload=scenario.workload.model_copy(update={"costs": costs}))
+    assert np.abs(event.run(job)[0].step_s - event.run(scenario)[0].step_s).max() > EXACT_S
+    assert_recorded(compiled.Replications, job)
 
 
-@pytest.mark.parametrize("cluster", ["one core each", "polls"])
-def test_evaluations(compiled, cluster):
-    scenario = one(cluster, ("kbatch-async", "gradients=2"), test_size=100, evaluate_every=2)
+@pytest.mark.parametrize("cluster", ["one core each", "four GPUs", "polls"])
+@pytest.mark.parametrize("said", [("fmb",), ("kbatch-async", "gradients=2")], ids=" ".join)
+def test_evaluations(compiled, cluster, said):
+    scenario = one(cluster, said, test_size=100, evaluate_every=2)
+    assert scenario.costs.evaluate(100) > 0
     assert_recorded(compiled.Replications, replace(scenario, steps=2 + scenario.warmup))
 
 
@@ -205,19 +212,22 @@ def layers(said: str, cluster: str) -> Scenario:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cluster", ["two cores", "fair shares", "polls"])
+@pytest.mark.parametrize("cluster", ["one core each", "two cores", "fair shares", "polls"])
 @pytest.mark.parametrize("said", ["", "local_aggregation=true", "barrier=true"])
 def test_variables_one_by_one(by_numba, cluster, said):
     assert_recorded(by_numba.Replications, layers(said, cluster))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cluster", ["one core each", "two cores", "polls"])
+@pytest.mark.parametrize("cluster", ["one core each", "four GPUs", "two cores", "polls"])
 @pytest.mark.parametrize("said", ROWS, ids=" ".join)
 def test_rows_of_sparse_variables(by_numba, cluster, said):
+    """Several parts at each of two servers, which are added and updated side by side."""
     protocol, size = protocols.make(said[0], list(said[1:])), {"servers": 2, "variable_partitions": 4}
     about = {"cluster": CLUSTERS[cluster], "steps": 2, "warmup": 1, "batch": 64}
-    assert_recorded(by_numba.Replications, Scenario(protocol, bare("bigram", 1e-3), 4, **about, **size))
+    scenario = Scenario(protocol, bare("bigram", 1e-3), 4, **about, **size)
+    assert scenario.traffic.in_parts
+    assert_recorded(by_numba.Replications, scenario)
 
 
 @pytest.mark.slow
