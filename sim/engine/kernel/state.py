@@ -6,6 +6,7 @@ put functions in place of their calls, three times as long to compile. Without c
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,7 @@ OFFSETS = {name: of[1] for name, of in (STATE.fields or {}).items()}
 FIELDS = {  # where the record has the address of an array, its length and its width
     name: [OFFSETS[f"{name}_{what}"] // 8 for what in ("at", "count", "width")[: 2 + (name in GRIDS)]] for name in KINDS
 }
+ALIGNED = 64  # bytes, at a multiple of which arrays begin
 _arrays: dict[int, np.ndarray] = {}  # by address, where nothing is compiled
 
 
@@ -136,41 +138,101 @@ class _Number:
         self._rank[self._field] = number
 
 
+class Beginning:
+    """What runs begin with: a record, and arrays one behind another, of which each run has a copy.
+
+    Args:
+        arrays: by the names of LISTS and GRIDS. Those with a shape and a kind alone are zeros; they are the last, so that they are
+            pages that the system gives as they are used.
+        numbers: constants and counters by name; others are 0.
+    """
+
+    def __init__(self, arrays: dict[str, Any], numbers: dict[str, float]):
+        self.record, self.places = np.zeros(1, STATE), dict[str, tuple[int, Any, tuple[int, ...]]]()
+        for name, number in numbers.items():
+            self.record[name] = number
+        full = {name: shaped(name, array) for name, array in arrays.items() if isinstance(array, np.ndarray)}
+        places, self.bytes = self.record.view(np.int64), 0
+        for name, array in sorted(arrays.items(), key=lambda item: item[0] not in full):
+            shape = full[name].shape if name in full else _shape(array.shape)
+            self.places[name] = self.bytes, KINDS[name], shape
+            for place, number in zip(FIELDS[name], (self.bytes, *shape), strict=False):
+                places[place] = number
+            self.bytes += (KINDS[name].itemsize * math.prod(shape) // ALIGNED + 1) * ALIGNED
+        places[FIELDS["number"][0]] = self.places["rank"][0] if "rank" in self.places else 0
+        self.moved = [FIELDS[name][0] for name in (*self.places, *(("number",) if "rank" in self.places else ()))]
+        self.begun = np.zeros(max((self.places[name][0] + array.nbytes for name, array in full.items()), default=0), np.uint8)
+        for name, array in full.items():
+            at = self.places[name][0]
+            self.begun[at : at + array.nbytes] = np.frombuffer(array.tobytes(), np.uint8)
+
+
+def _shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    return shape if isinstance(shape, tuple) else (shape,)
+
+
+def shaped(name: str, array: np.ndarray) -> np.ndarray:
+    """An array as records, in one piece."""
+    kind, array = KINDS[name], np.ascontiguousarray(array)
+    assert kind.itemsize in (array.itemsize, array.itemsize * array.shape[-1]), name
+    if array.dtype is kind:
+        return array
+    columns = array.shape[-1] * array.itemsize // kind.itemsize
+    return array.view(kind).reshape(len(array), *[columns] * (name in GRIDS))
+
+
+class Arrays(dict[str, np.ndarray]):
+    """The arrays of a run by name; what is not asked for is not made.
+
+    Args:
+        places: where each is in the memory: bytes, kind and shape.
+        memory: of all.
+    """
+
+    def __init__(self, places: dict[str, tuple[int, Any, tuple[int, ...]]], memory: np.ndarray):
+        super().__init__()
+        self._places, self._memory = places, memory
+
+    def __missing__(self, name: str) -> np.ndarray:
+        at, kind, shape = self._places[name]
+        found = self[name] = np.ndarray(shape, kind, self._memory, at)
+        return found
+
+    @property
+    def bytes(self) -> int:
+        """Of all."""
+        return self._memory.nbytes + sum(array.nbytes for array in self.values() if array.base is not self._memory)
+
+
 class State:
     """The arrays of a run, and its record.
 
     Args:
-        arrays: by the names of LISTS and GRIDS.
-        numbers: constants and counters by name; others are 0.
+        beginning: what it begins with.
     """
 
-    def __init__(self, arrays: dict[str, np.ndarray], numbers: dict[str, float]):
-        self.arrays, self.record = arrays, np.zeros(1, STATE)
+    def __init__(self, beginning: Beginning):
+        self.record, memory = beginning.record.copy(), np.zeros(beginning.bytes, np.uint8)
+        memory[: len(beginning.begun)] = beginning.begun
+        self.arrays = Arrays(beginning.places, memory)
         self._numbers = self.record.view(
             np.int64
         )  # by the place of a field, which takes a tenth of the time that its name does
-        for name, number in numbers.items():
-            self.record[name] = number
-        for name, array in arrays.items():
-            self.place(name, array)
+        self._numbers[beginning.moved] += memory.__array_interface__["data"][0]
+        if not IS_COMPILED:
+            for name, place in beginning.places.items():
+                _arrays[int(self._numbers[FIELDS[name][0]])] = self.arrays[name]
 
     def place(self, name: str, array: np.ndarray) -> None:
         """Put an array in place of another one."""
-        kind, places, numbers = KINDS[name], FIELDS[name], self._numbers
-        assert kind.itemsize in (array.itemsize, array.itemsize * array.shape[-1]), name
-        array = np.ascontiguousarray(array)
-        if array.dtype is not kind:
-            columns = array.shape[-1] * array.itemsize // kind.itemsize
-            array = array.view(kind).reshape(len(array), *[columns] * (name in GRIDS))
-        address = array.ctypes.data
-        self.arrays[name] = array
+        places, numbers = FIELDS[name], self._numbers
+        array = self.arrays[name] = shaped(name, array)
+        address = array.__array_interface__["data"][0]
         numbers[places[0]], numbers[places[1]] = address, len(array)
         if name in GRIDS:
             numbers[places[2]] = array.shape[1]
         if not IS_COMPILED:
             _arrays[address] = array
-        if name == "rank":
-            numbers[FIELDS["number"][0]] = address
 
 
 def _access(name: str) -> Any:
