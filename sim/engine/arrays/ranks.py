@@ -104,7 +104,7 @@ def steps(job: Shape) -> dict[str, np.ndarray | Empty]:
     return {
         "step_end": Empty(of.updates + 1, layout.STEP_END),
         "missed": Empty(min(of.updates + 2, MOST_MISSED) if job.meters else 1, INTEGERS),
-        "wait": Empty(job.most, layout.WAIT),
+        "wait": Empty(job.most, layout.WAIT, zeros=False),
         "round": Empty(rounds, layout.ROUND),
         "own_end": Empty((ranks, rounds), float),
     }

@@ -22,10 +22,11 @@ INTEGERS = np.int64
 
 
 class Empty(NamedTuple):
-    """An array of zeros, of which the system gives pages as they are used."""
+    """An array of zeros, of which the system gives pages as they are used; or of anything, if each record is written before it is read."""
 
     shape: int | tuple[int, ...]
     dtype: Any
+    zeros: bool = True
 
 
 class Shape:
