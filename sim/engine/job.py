@@ -13,7 +13,7 @@ from sim.engine import noted
 from sim.engine.arrays import constants, drawn, hosts, hub, loads, ranks, rows
 from sim.engine.arrays.drawn import DRAWN
 from sim.engine.arrays.shape import NO_TREE, Empty, Shape
-from sim.engine.kernel import loop
+from sim.engine.kernel import layout, loop
 from sim.engine.kernel.layout import DRAWS, PIECES, ROWS_FULL
 from sim.engine.kernel.state import Beginning, State
 from sim.engine.recording import NOTHING, Asked, Rows, fill, table
@@ -61,8 +61,13 @@ class Template:
         for kind in kinds:
             made |= kind(shape)
         made |= dict.fromkeys(DRAWN, Empty((1, 1), float))
+        made["on_way"] = Empty(len(made["row"]) if shape.calls_alone else 1, layout.ON_WAY, zeros=False)
         if not shape.decides:
             made |= noted.take(shape).arrays
+        if shape.calls_alone:  # rings and other calls one after another are played by events
+            rotates = made["table"]["rotates"]
+            numbers["at_once"] = not rotates.any()
+            numbers["rings"] = numbers["rings"] and bool(rotates.all() or numbers["at_once"])
         self.beginning = Beginning(made, numbers)
 
     def of(self, scenario: Scenario) -> Template:
@@ -96,7 +101,7 @@ class Job:
         if self.shape.decides:
             self._know(noted.take(self.shape))
         if by_events:
-            self.state.record["tree"] = NO_TREE
+            self.state.record["tree"], self.state.record["at_once"] = NO_TREE, 0
         self.rows = Rows(self.shape, self.state, asked) if asked.anything else None
 
     def _know(self, known: noted.Noted) -> None:

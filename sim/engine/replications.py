@@ -112,6 +112,7 @@ class Replications:
     def __init__(self, scenario: Scenario):
         self._scenario, self._prepared = scenario, prepared(scenario)
         self._template, self.bytes = self._prepared.template.of(scenario), 1
+        self._clash = False  # messages of calls pass one another, which is so in every replication
 
     def outcome(self, number: int, within_s: float = math.inf) -> Outcome | None:
         """The outcome of a replication; see `run`."""
@@ -140,7 +141,7 @@ class Replications:
         """A run that is over, and its steps of warm-up."""
         patience, clashes = Patience(self._scenario, within_s), 0
         while self._template.shape.room <= MOST_ROOM and clashes <= MOST_CLASHES:
-            job = self._job(number, clashes > 0, asked)
+            job = self._job(number, self._clash or clashes > 0, asked)
             try:
                 status = self._run(job, patience)
             finally:
@@ -149,6 +150,7 @@ class Replications:
                 return job, patience.warmup
             if status == CLASH:
                 clashes += 1
+                self._clash = self._clash or not job.shape.decides
                 continue
             if status != SPACE:
                 done = status == FINISHED and job.updates == self._scenario.updates

@@ -74,6 +74,7 @@ def flows(job: Shape) -> dict[str, np.ndarray | Empty]:
     return {
         "on_ring": np.zeros(ranks, layout.ON_RING),
         "on_port": np.zeros(ranks, layout.ON_PORT),
+        "in_call": Empty(ranks, layout.IN_CALL, zeros=False),
         "flow": Empty(most, layout.FLOW),
         "free_flow": np.arange(most),
         "active": Empty(most, INTEGERS),

@@ -50,6 +50,8 @@ LISTS = {  # records by number
     "known_wait": layout.KNOWN_WAIT,  # waits after decisions
     "on_ring": layout.ON_RING,
     "on_port": layout.ON_PORT,
+    "in_call": layout.IN_CALL,  # rank
+    "on_way": layout.ON_WAY,  # row
     "flow": layout.FLOW,
     "free_flow": INTEGER,
     "active": INTEGER,  # flows whose bytes pass
@@ -341,6 +343,8 @@ ending = _access("ending")
 known_wait = _access("known_wait")
 on_ring = _access("on_ring")
 on_port = _access("on_port")
+in_call = _access("in_call")
+on_way = _access("on_way")
 known_arrival = _access("known_arrival")
 stream = _access("stream")
 announced = _access("announced")
