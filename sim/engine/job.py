@@ -64,10 +64,7 @@ class Template:
         made["on_way"] = Empty(len(made["row"]) if shape.calls_alone else 1, layout.ON_WAY, zeros=False)
         if not shape.decides:
             made |= noted.take(shape).arrays
-        if shape.calls_alone:  # rings and other calls one after another are played by events
-            rotates = made["table"]["rotates"]
-            numbers["at_once"] = not rotates.any()
-            numbers["rings"] = numbers["rings"] and bool(rotates.all() or numbers["at_once"])
+        numbers["at_once"] = shape.calls_alone and not made["table"]["rotates"].all()
         self.beginning = Beginning(made, numbers)
 
     def of(self, scenario: Scenario) -> Template:

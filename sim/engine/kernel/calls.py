@@ -23,7 +23,7 @@ from sim.engine.kernel.phases import (
 )
 from sim.engine.kernel.post import NONE, end_departure, go_on_later
 from sim.engine.kernel.ring import play_ring
-from sim.engine.kernel.together import play_call
+from sim.engine.kernel.together import begin_ring, end_ring, play_call
 from sim.engine.kernel.work import seconds_of, spend
 
 ITEM_BYTES, NOBODY = 4.0, -2  # of an exchange of a text
@@ -147,7 +147,9 @@ def enter_together(S, strand, k):
     if S.entered == S.ranks:
         S.entered = 0
         if state.table(S, k).rotates == 1:
+            begin_ring(S)
             play_ring(S, k, strand.start, strand.stop)
+            end_ring(S)
         elif not play_call(S, k, bounds_of(S, k, strand.start, strand.stop)):
             return ENDS + SPACE
         if S.clash:

@@ -38,7 +38,7 @@ COUNTERS = (
     "scheduled sequence todo alive free_messages free_departures used_messages used_departures ends messages events waits "
     "short entered slots flows timer free_flows delays_left backgrounds_left calls callbacks pause activities "
     "listening reached come collects drawn_from "
-    "decisions decided noting known_waits clash",
+    "decisions decided noting known_waits clash rang",
 )
 # Records of the arrays.
 EVENT = record("time_s", "key kind a b")

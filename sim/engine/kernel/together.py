@@ -23,7 +23,7 @@ SPARE = 8  # events
 @compiled
 def play_call(S, k, slot):
     """Play all exchanges of a table, whose bounds are in a slot; whether there was room."""
-    steady = is_steady(S)
+    steady, S.rang = is_steady(S), 0
     for q in range(S.ranks):
         enter(S, k, q)
     for q in range(S.ranks):
@@ -38,6 +38,26 @@ def play_call(S, k, slot):
     for q in range(S.ranks):
         leave(S, q)
     return True
+
+
+@compiled
+def begin_ring(S):
+    """A ring among other calls: the first of its messages come after the last ones of an earlier call."""
+    for q in range(S.ranks if S.at_once == 1 and S.rang == 0 else 0):
+        sender = q - 1 if q > 0 else S.ranks - 1
+        rank = state.rank(S, sender)
+        called_s = state.strand(S, sender).clock_s + S.overhead_s / rank.speed
+        if max(called_s, state.port(S, rank.host).out_s) + S.latency_s <= state.rank(S, q).passed_s + TIE_S:
+            S.clash = 1
+
+
+@compiled
+def end_ring(S):
+    """All of its messages have passed."""
+    S.rang = 1
+    for q in range(S.ranks if S.at_once == 1 else 0):
+        rank = state.rank(S, q)
+        rank.passed_s = state.port(S, rank.host).in_s
 
 
 @in_place
