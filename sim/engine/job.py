@@ -10,7 +10,7 @@ import numpy as np
 
 from sim.engine import noted
 from sim.engine.arrays import constants, drawn, hosts, hub, loads, ranks, rows
-from sim.engine.arrays.shape import NO_TREE, Empty, Shape
+from sim.engine.arrays.shape import NO_TREE, NOBODY, Empty, Shape
 from sim.engine.kernel import loop
 from sim.engine.kernel.layout import DRAWS, PIECES, ROWS_FULL
 from sim.engine.kernel.state import State
@@ -41,7 +41,7 @@ class Template:
         self.shape = shape = Shape(scenario, code, room)
         shape.hub = hub.is_hub(shape)
         self.numbers = constants.constants(shape) | constants.counters(shape)
-        self.numbers["tree"] = tables.tree if shape.decides else NO_TREE
+        self.numbers |= {"tree": tables.tree if shape.decides else NO_TREE, "summing": tables.summing, "known": NOBODY}
         kinds = (
             loads.loads,
             loads.layers,
