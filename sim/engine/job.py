@@ -12,7 +12,7 @@ import numpy as np
 from sim.engine import noted
 from sim.engine.arrays import constants, drawn, hosts, hub, loads, ranks, rows
 from sim.engine.arrays.drawn import DRAWN
-from sim.engine.arrays.shape import NO_TREE, Empty, Shape
+from sim.engine.arrays.shape import NO_TREE, NOBODY, Empty, Shape
 from sim.engine.kernel import layout, loop
 from sim.engine.kernel.layout import DRAWS, PIECES, ROWS_FULL
 from sim.engine.kernel.state import Beginning, State
@@ -43,7 +43,7 @@ class Template:
         self.shape = shape = Shape(scenario, code, room)
         shape.hub = hub.is_hub(shape)
         numbers = constants.constants(shape) | constants.counters(shape)
-        numbers["tree"] = tables.tree if shape.decides else NO_TREE
+        numbers |= {"tree": tables.tree if shape.decides else NO_TREE, "summing": tables.summing, "known": NOBODY}
         kinds = (
             loads.loads,
             loads.layers,

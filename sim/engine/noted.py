@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from sim.engine.kernel.state import State
 
 MOST_JOBS = 16  # of which it is kept
-MOST_NUMBERS, DECISIONS, KNOWN_WAITS = 2**22, 256, 2**20  # arrivals of all ranks, and what is noted at most
+MOST_NUMBERS, DECISIONS, KNOWN_WAITS = 2**22, 1024, 2**21  # arrivals of all ranks, and what is noted at most
+HEARD_WAITS = 2**18  # of one decision that is played by events
 COUNTS = "decisions", "known_waits"
 
 
@@ -39,11 +40,13 @@ _lock = threading.Lock()
 def take(shape: Shape) -> Noted:
     """What has been noted for a job; nobody else has it until it is given back."""
     if not shape.decides:
-        return _empty(1, 1, 1)
+        return _empty()
     with _lock:
         found = _kept.pop(key(shape), None)
     ranks = shape.scenario.ranks
-    return found or _empty(min(DECISIONS, MOST_NUMBERS // (ARRIVALS * ranks) + 1), ranks, KNOWN_WAITS)
+    return found or _empty(
+        shape.variables, min(DECISIONS, MOST_NUMBERS // (ARRIVALS * ranks) + 1), ranks, KNOWN_WAITS, HEARD_WAITS
+    )
 
 
 def give_back(shape: Shape, state: State) -> None:
@@ -51,19 +54,24 @@ def give_back(shape: Shape, state: State) -> None:
     if not shape.decides:
         return
     counts = {name: int(state.record[name][0]) for name in COUNTS}
-    counts["decisions"] -= int(state.record["noting"][0] > 0)
+    if state.record["noting"][0] > 0:
+        counts["decisions"] -= 1
+        last = state.arrays["decision"][counts["decisions"]]
+        state.arrays["latest"]["value"][last["first"]] = last["before"] + 1
     with _lock:
-        _kept[key(shape)] = Noted({name: state.arrays[name] for name in _empty(1, 1, 1).arrays}, counts)
+        _kept[key(shape)] = Noted({name: state.arrays[name] for name in _empty().arrays}, counts)
         while len(_kept) > MOST_JOBS:
             _kept.popitem(last=False)
 
 
-def _empty(decisions: int, ranks: int, waits: int) -> Noted:
+def _empty(variables: int = 1, decisions: int = 1, ranks: int = 1, waits: int = 1, heard: int = 1) -> Noted:
     arrays = {
         "decision": np.zeros(decisions, layout.DECISION),
         "ending": np.zeros((decisions, ranks), layout.ENDING),
         "known_arrival": np.zeros((decisions, ranks * ARRIVALS), layout.KNOWN_ARRIVAL),
         "known_wait": np.zeros(waits, layout.KNOWN_WAIT),
+        "heard_wait": np.zeros(heard, layout.HEARD_WAIT),
+        "latest": np.zeros(variables, layout.INTEGER),
     }
     return Noted(arrays, dict.fromkeys(COUNTS, 0))
 

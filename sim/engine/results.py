@@ -91,7 +91,7 @@ class Results:
         ends_s, arrays = self.ends_s, self.state.arrays
         start_s, end_s = (ends_s[warmup - 1] if warmup else 0.0), ends_s[-1]
         if len(ends_s) < self.scenario.rounds:  # cut: what was added up goes as far as the run
-            end_s = max(end_s, self.state.record["now_s"][0], arrays["strand"]["clock_s"][0])
+            end_s = max(end_s, self.state.record["now_s"][0], arrays["strand"]["clock_s"].max())
         waits = arrays["wait"][: int(self.state.record["waits"][0])]
         inside_s = np.clip(np.minimum(waits["to_s"], end_s) - np.maximum(waits["from_s"], start_s), 0, None)
         inside_s = np.bincount(waits["rank"], inside_s, self.scenario.ranks).astype(float)

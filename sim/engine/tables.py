@@ -47,6 +47,7 @@ class Listed:
         self._bounds: list[tuple[int, int, int]] = []
         self._choices: list[tuple[float, int]] = []
         self._numbers: dict[str | tuple, int] = {}
+        self.summing = NOBODY  # the first line of the choices by which fused gradients are summed, if there are any
 
     def choice(self, name: str | tuple, below_bytes: float = math.inf) -> int:
         """One line of choices by size, of a collective by name; the first line of several is an operand of CALL."""

@@ -108,9 +108,10 @@ def test_a_message_that_comes_between_is_as_in_the_event_world(as_python, monkey
 
 
 def test_a_run_in_which_messages_clash_is_begun_anew(as_python, monkeypatch):
-    """As where none of the messages before is known."""
+    """As where none of the messages before is known, and no ring is played again."""
     monkeypatch.setattr(sys.modules["sim.engine.kernel.decided"], "ARRIVALS", 1)
-    replications, found = as_python.Replications(SMALL), between(monkeypatch)
+    scenario = job("algorithm=alltoall-allgather cycle_s=0 order=uniform", 7, batch=4)
+    replications, found = as_python.Replications(scenario), between(monkeypatch)
     made, begun = replications._job, []
 
     def begin(number, by_events, asked):
@@ -118,7 +119,7 @@ def test_a_run_in_which_messages_clash_is_begun_anew(as_python, monkeypatch):
         return made(number, by_events, asked)
 
     monkeypatch.setattr(replications, "_job", begin)
-    assert_alike(lambda _: replications, SMALL)
+    assert_alike(lambda _: replications, scenario)
     assert found
     assert begun[:2] == [False, True]
     assert all(begun[2:])

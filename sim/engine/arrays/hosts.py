@@ -72,9 +72,9 @@ def flows(job: Shape) -> dict[str, np.ndarray | Empty]:
     buckets["depth"] = buckets["level"] = link.burst_bytes
     most, peers = (job.most, (ranks, ranks)) if link.fair else (1, (1, 1))
     return {
-        "on_ring": np.zeros(ranks, layout.ON_RING),
-        "on_port": np.zeros(ranks, layout.ON_PORT),
         "in_call": Empty(ranks, layout.IN_CALL, zeros=False),
+        "cycler": Empty(ranks, layout.CYCLER),
+        "lane": Empty((layout.LANES, 2 * ranks + 1), layout.FLOAT),
         "flow": Empty(most, layout.FLOW),
         "free_flow": np.arange(most),
         "active": Empty(most, INTEGERS),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sim.engine.kernel import activities, state
 from sim.engine.kernel.activities import record_piece, record_wait
+from sim.engine.kernel.buffers import next_buffer
 from sim.engine.kernel.compiling import compiled
 from sim.engine.kernel.cycles import begin_in_turn, enter_cycle
 from sim.engine.kernel.decided import end_sums
@@ -74,24 +75,8 @@ def await_gradient(S, strand, n):
 @compiled
 def fuse(S, s, line):
     """The next gradients that fit into one buffer: where they begin and stop, and whether they are several."""
-    n, last, variables = (
-        int(state.register(S, s, line.a).value),
-        int(state.register(S, s, line.a + 1).value),
-        S.variables,
-    )
-    room, start, stop, count = -1.0, 0, 0, 0
-    while n < last:
-        v = variables - 1 - n % variables
-        begin, end = state.variable_bound(S, v).value, state.variable_bound(S, v + 1).value
-        size_bytes = 4.0 * (end - begin)
-        if count == 0:
-            stop, room = end, S.fusion_bytes
-        elif size_bytes > room:
-            break
-        room -= size_bytes
-        start = begin
-        count += 1
-        n += 1
+    n, last = int(state.register(S, s, line.a).value), int(state.register(S, s, line.a + 1).value)
+    n, start, stop, count = next_buffer(S, n, last)
     state.register(S, s, line.a).value, state.register(S, s, line.a + 2).value = n, start
     state.register(S, s, line.a + 3).value, state.register(S, s, line.a + 4).value = stop, count > 1
     return NEXT

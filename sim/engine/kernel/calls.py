@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sim.engine.kernel import activities, layout, ops, state
 from sim.engine.kernel.activities import begin_activity, begin_for, record_sent
+from sim.engine.kernel.buffers import ITEM_BYTES, table_of
 from sim.engine.kernel.compiling import compiled, in_place
-from sim.engine.kernel.cycles import ready_by
-from sim.engine.kernel.decided import all_wait, are_told, decide, forget, pass_over
+from sim.engine.kernel.decided import all_wait, are_told, can_pass, find, forget, load, pass_over, play_by_events, store
 from sim.engine.kernel.layout import AWAITS, CLASH, CONTENDED, ENDS, FULL, NEXT, ROWS_FULL, SPACE, SPENDS, WAITS, WRONG
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import (
@@ -26,7 +26,16 @@ from sim.engine.kernel.ring import play_ring
 from sim.engine.kernel.together import begin_ring, end_ring, play_call
 from sim.engine.kernel.work import seconds_of, spend
 
-ITEM_BYTES, NOBODY = 4.0, -2  # of an exchange of a text
+NOBODY = -2  # of an exchange of a text
+
+
+@compiled
+def ready_by(S, rank, r, time_s):
+    """How many of a rank's gradients are ready by then: those that all have summed are."""
+    k = rank.reduced - rank.ready_before
+    while k < rank.ready and state.ready(S, r, k).value <= time_s:
+        k += 1
+    return k
 
 
 @compiled
@@ -85,16 +94,16 @@ def begin_call(S, strand, rank, s, r, line):
     op = line.op
     if op == ops.SWAP:
         return begin_swap(S, strand, s, r, line)
-    if strand.asked:  # in a cycle of all ranks (cycles.py)
+    if strand.notes == PASSES:  # what has been decided is over (cycles.py)
+        return OVER
+    if strand.asked:
         strand.asked, strand.turn = 0, 1
-        return OVER if strand.notes == PASSES else CHOOSES
+        return CHOOSES
     strand.start, strand.stop = 0, 0
     if op == ops.CALL or op == ops.GATHER:
         strand.start, strand.stop = int(read(S, s, r, line.b)), int(read(S, s, r, line.c))
-    size_bytes, choice = ITEM_BYTES * (strand.stop - strand.start), line.a
-    while state.choice(S, choice).below_bytes <= size_bytes:
-        choice += 1
-    k = state.choice(S, choice).table
+    size_bytes = ITEM_BYTES * (strand.stop - strand.start)
+    k = table_of(S, line.a, size_bytes)
     rows = state.rows(S, k, r - first_of(S, line))
     strand.table, strand.row, strand.row_end = k, rows.first, rows.stop
     if op == ops.NEGO:
@@ -186,16 +195,29 @@ def choose_exchange(S, strand, r, line):
         name_gradients(strand, state.rank(S, r), row.sent_from)
     if strand.to >= 0:
         if S.decides and op == ops.NEGO and r == 0 and strand.turn == 0:
-            strand.turn, n = 1, decide(S, strand, state.rank(S, r))
-            if n >= 0 and all_wait(S):
-                pass_over(S, strand, n)
-                are_told(S)
+            strand.turn = 1
+            if pass_by_name(S, strand, state.rank(S, r)):
                 return OVER
-            if n >= 0:
-                forget(S, strand.clock_s)
         return CALLS_PORT
     strand.departure, strand.departed_s = NONE, -1.0
     return RECEIVES
+
+
+@compiled
+def pass_by_name(S, strand, rank):
+    """Rank 0 has heard from all by events: whether all pass over what follows."""
+    S.decided_s, n = strand.clock_s, find(S, rank.reduced % S.variables, strand.least - rank.reduced)
+    if not can_pass(S, n):
+        play_by_events(S, n, rank.reduced, strand.least, strand.table)
+        return False
+    if not all_wait(S):
+        forget(S)
+        return False
+    load(S)
+    pass_over(S, n, strand.least == rank.ready_before + S.variables)
+    store(S, strand.least, PASSES)
+    are_told(S)
+    return True
 
 
 @compiled
@@ -298,8 +320,8 @@ def leave_all(S, strand, s, line, phase):
 @in_place
 def end_negotiation(S, strand, rank, s, line):
     """Into two registers: gradients agreed on before, and now."""
-    register = line.b
-    state.register(S, s, register).value, state.register(S, s, register + 1).value = rank.reduced, strand.least
-    strand.start, strand.stop = rank.reduced, strand.least
-    rank.reduced = strand.least
+    register, least = line.b, strand.passed if strand.notes == PASSES else strand.least
+    state.register(S, s, register).value, state.register(S, s, register + 1).value = rank.reduced, least
+    strand.start, strand.stop = rank.reduced, least
+    rank.reduced = least
     return NEXT

@@ -1,6 +1,8 @@
-"""A cycle of all ranks without events: all wait for a gradient that all have, and tell rank 0 along a tree what they have.
+"""Cycles of all ranks without events: all wait for a gradient that all have, and tell rank 0 along a tree what they have.
 
-Each rank has a port of its own, and its children in the tree alone send to it until rank 0 knows what is to be summed (decided.py).
+Each rank has a port of its own, and its children in the tree alone send to it until rank 0 knows what is to be summed. What follows is
+passed over (decided.py) or played at once (summing.py), and the next cycle begins, until the gradients of a step are summed. Then
+programs go on; or before, where what follows is played by events.
 """
 
 from __future__ import annotations
@@ -9,53 +11,123 @@ import math
 
 from sim.engine.kernel import state
 from sim.engine.kernel.compiling import compiled, in_place
-from sim.engine.kernel.decided import decide, pass_between, pass_over
-from sim.engine.kernel.heap import in_turn_s
+from sim.engine.kernel.decided import can_pass, find, give_up_close_ones, load, pass_between, pass_over, play_by_events, store
 from sim.engine.kernel.layout import NEXT, WAITS
-from sim.engine.kernel.ports import occupancy_s, pass_out
-from sim.engine.kernel.post import go_on_later
+from sim.engine.kernel.phases import PASSES, PLAYS
+from sim.engine.kernel.ports import occupancy_s
+from sim.engine.kernel.post import NONE, go_on_later
 from sim.engine.kernel.records import note_wait
+from sim.engine.kernel.summing import PLAYED, have_moved, keep, play_again, play_tail, sum_by_rings, take_back
+from sim.engine.kernel.ties import TIE_S
+
+MOST_TRIES = 64  # to find when requests come that a ring's last messages meet
+FAR_OFF = 1 << 60
+MEETS, SETTLES, CLASHES = range(1, 4)  # a request has met messages of what was decided; they are played again; that cannot be
 
 
 @compiled
 def enter_cycle(S, strand, line):
-    """Wait until all ranks have entered a cycle; then all of it is played, and all go on."""
-    if strand.phase == 1:
+    """Wait until all ranks have entered a cycle; then this one and those after it are played, and all go on."""
+    if strand.phase == 1 or strand.asked:
         return NEXT
     strand.phase = 1
     S.entered += 1
     if S.entered == S.ranks:
         S.entered = 0
-        play_cycle(S, state.register(S, strand.number, line.a).value)
+        load(S)
+        list_children(S)
+        play_cycles(S, state.register(S, strand.number, line.a).value)
         for r in range(S.ranks - 1, -1, -1):
             go_on_later(S, S.ranks + r)
     return WAITS
 
 
 @compiled
-def play_cycle(S, cycle_s):
-    """All ranks begin a cycle, and rank 0 hears from all; then they are told, or pass over that."""
+def list_children(S):
+    """Which ranks send to each one."""
     for r in range(S.ranks):
-        begin_cycle(S, state.strand(S, S.ranks + r), state.rank(S, r), r, cycle_s)
+        of, rows = state.cycler(S, r), state.rows(S, S.tree, r)
+        of.first, i = rows.first, rows.first
+        while state.row(S, i).to < 0:
+            i += 1
+        of.children = i - rows.first
+
+
+@compiled
+def play_cycles(S, cycle_s):
+    """Cycles of a step until all is summed, or until something is played by events, of which all have asked."""
+    begun = reduced = state.rank(S, 0).reduced
+    stop, rings, before = state.rank(S, 0).ready_before + S.variables, False, 0
+    while reduced < stop:
+        least = begin_cycles(S, reduced, cycle_s, reduced == begun)
+        if S.meets and rings:
+            least = meet(S, before, reduced, cycle_s)
+        if S.meets:
+            give_up_close_ones(S)
+        S.decided_s = state.cycler(S, 0).clock_s
+        n = find(S, reduced % S.variables, least - reduced)
+        if S.clash:
+            can, n = NONE, FAR_OFF
+        elif can_pass(S, n):
+            can = n
+        else:
+            can = sum_by_rings(S, n, reduced, least, least == stop)
+        if can == NONE:
+            begin_events(S, n, begun, reduced, least)
+            return
+        if can != PLAYED:
+            rings = state.decision(S, can).rings == 1
+            if rings:
+                keep(S)
+            pass_over(S, can, least == stop)
+        else:
+            rings = True
+        before, reduced = reduced, least
+    store(S, reduced, PASSES)
+
+
+@compiled
+def begin_events(S, n, begun, reduced, least):
+    """All ranks have asked, and rank 0 knows what is to be summed next, which is played by events."""
+    store(S, reduced, PASSES if reduced > begun else PLAYS)
+    for r in range(S.ranks):
+        of, strand, rows = state.cycler(S, r), state.strand(S, S.ranks + r), state.rows(S, S.tree, r)
+        strand.asked, strand.least = 1, least
+        strand.table, strand.row, strand.row_end = S.tree, rows.first + of.children + (r > 0), rows.stop
+    play_by_events(S, n, reduced, least, S.tree)
+    if reduced > begun:
+        for r in range(S.ranks):
+            state.strand(S, S.ranks + r).notes = PASSES  # until the next cycle
+
+
+@compiled
+def begin_cycles(S, reduced, cycle_s, is_first):
+    """All ranks begin a cycle, and rank 0 hears from all; how many gradients all have."""
+    ready_s, least = state.gradient(S, reduced).at_s, FAR_OFF
     for r in range(S.ranks - 1, -1, -1):
-        ask(S, state.strand(S, S.ranks + r), state.rank(S, r), r)
-    first = state.strand(S, S.ranks)
-    n = decide(S, first, state.rank(S, 0))
-    if n >= 0:
-        pass_over(S, first, n)
-    for r in range(S.ranks):
-        state.strand(S, S.ranks + r).asked = 1
+        of, rank = state.cycler(S, r), state.rank(S, r)
+        begin_cycle(S, of, r, ready_s, cycle_s, is_first)
+        while of.ready < rank.ready and state.ready(S, r, of.ready).value <= of.clock_s:
+            of.ready += 1
+        least = min(least, of.ready)
+        if of.children > 0:
+            hear(S, of, r)
+        if r > 0:
+            tell(S, of)
+    return state.rank(S, 0).ready_before + least
 
 
 @in_place
-def begin_cycle(S, strand, rank, r, cycle_s):
+def begin_cycle(S, of, r, ready_s, cycle_s, is_first):
     """A rank's next cycle in which all ranks have its next gradient."""
-    ready_s, began_s = state.gradient(S, rank.reduced).at_s, strand.clock_s
-    begin_s, ready_s = max(began_s, strand.cycle_s + cycle_s), max(began_s, ready_s)
-    strand.clock_s = begin_in_turn(begin_s, ready_s, cycle_s)
-    strand.cycle_s = strand.clock_s
-    note_wait(S, r, max(began_s, rank.idle_s), strand.clock_s)
-    strand.least = rank.ready_before + ready_by(S, rank, r, strand.clock_s)
+    began_s = of.clock_s
+    of.clock_s = begin_in_turn(max(began_s, of.cycle_s + cycle_s), max(began_s, ready_s), cycle_s)
+    of.cycle_s = of.clock_s
+    from_s = max(began_s, of.idle_s)
+    if is_first:  # the last update may have ended in this wait
+        note_wait(S, r, from_s, of.clock_s)
+    else:
+        of.waited_s += max(0.0, of.clock_s - from_s)
 
 
 @in_place
@@ -66,77 +138,86 @@ def begin_in_turn(begin_s, ready_s, cycle_s):
     return max(ready_s, begin_s)
 
 
-@compiled
-def ready_by(S, rank, r, time_s):
-    """How many of a rank's gradients are ready by then: those that all have summed are."""
-    k = rank.reduced - rank.ready_before
-    while k < rank.ready and state.ready(S, r, k).value <= time_s:
-        k += 1
-    return k
+@in_place
+def hear(S, of, r):
+    """A rank hears from its children in the tree: their messages pass its port in order of arrival, and it takes them in its own order."""
+    if of.children == 1:
+        child = state.row(S, of.first).source
+        if state.cycler(S, child).passed == 0:  # between the last messages of a ring
+            pass_in(S, of, r, state.cycler(S, child))
+    else:
+        pass_in_order(S, of, r)
+    for i in range(of.first, of.first + of.children):
+        one = state.cycler(S, state.row(S, i).source)
+        of.waited_s += max(0.0, one.begin_s - max(of.clock_s, of.idle_s))
+        of.clock_s = max(of.clock_s, one.end_s) + of.overhead_s
 
 
 @compiled
-def ask(S, strand, rank, r):
-    """A rank hears from its children in the tree, and tells its parent what they all have."""
-    rows = state.rows(S, S.tree, r)
-    strand.table, strand.row, strand.row_end = S.tree, rows.first, rows.stop
-    while state.row(S, strand.row).to < 0:
-        strand.row += 1
-    pass_in_order(S, rank, r, rows.first, strand.row)
-    for i in range(rows.first, strand.row):
-        take(S, strand, rank, r, state.row(S, i).source)
-    if r > 0:
-        hand_on(S, strand, rank, r)
-
-
-@compiled
-def pass_in_order(S, rank, r, first, stop):
+def pass_in_order(S, of, r):
     """The children's messages pass the port in order of arrival."""
-    for i in range(first, stop):
-        state.on_ring(S, state.row(S, i).source).in_s = -1.0
-    for _ in range(first, stop):
-        next_one = -1
-        for i in range(first, stop):
+    left = of.children
+    for i in range(of.first, of.first + of.children):
+        one = state.cycler(S, state.row(S, i).source)
+        one.begin_s = one.begin_s if one.passed else -1.0
+        left -= one.passed
+    for _ in range(left):
+        next_one = NONE
+        for i in range(of.first, of.first + of.children):
             child = state.row(S, i).source
-            if state.on_ring(S, child).in_s < 0.0 and (next_one < 0 or comes_first(S, child, next_one)):
+            if state.cycler(S, child).begin_s < 0.0 and (next_one < 0 or comes_first(S, child, next_one)):
                 next_one = child
-        pass_in(S, rank, r, state.on_ring(S, next_one))
+        pass_in(S, of, r, state.cycler(S, next_one))
 
 
 @in_place
 def comes_first(S, child, other):
     """Whether a child's message comes before another's."""
-    child_s, other_s = in_turn_s(state.on_ring(S, child).leave_s), in_turn_s(state.on_ring(S, other).leave_s)
-    return child_s < other_s or (child_s == other_s and child < other)
+    apart_s = state.cycler(S, child).leave_s - state.cycler(S, other).leave_s
+    return apart_s < -TIE_S or (apart_s <= TIE_S and child < other)
 
 
 @in_place
-def pass_in(S, rank, r, of):
-    """A child's message passes the port of a rank: `clock_s` is when its first byte does, `in_s` its last."""
-    reach_s = of.leave_s + S.latency_s
-    if reach_s <= rank.reach_s:
-        of.clock_s = pass_between(S, rank, r, reach_s, S.negotiated_bytes)
-        of.in_s = of.clock_s + occupancy_s(S, S.negotiated_bytes)
-        return
-    port = state.port(S, rank.host)
-    of.clock_s = max(reach_s, port.in_s)
-    of.in_s = port.in_s = of.clock_s + occupancy_s(S, S.negotiated_bytes)
+def pass_in(S, of, r, child):
+    """A child's message passes the port of a rank: when its first byte does, and its last."""
+    came_s = child.leave_s + S.latency_s
+    if came_s <= of.reach_s + TIE_S:
+        if S.known >= 0:
+            child.begin_s = pass_between(S, of, r, came_s, S.negotiated_bytes)
+            child.end_s = of.met_s
+            return
+        S.meets = MEETS if S.meets == 0 else S.meets
+    child.begin_s = max(came_s, of.in_s)
+    child.end_s = of.in_s = child.begin_s + occupancy_s(S, S.negotiated_bytes)
 
 
 @in_place
-def take(S, strand, rank, r, child):
-    """A rank takes what a child tells."""
-    of = state.on_ring(S, child)
-    note_wait(S, r, max(strand.clock_s, rank.idle_s), of.clock_s)
-    strand.clock_s = max(strand.clock_s, of.in_s) + S.overhead_s / rank.speed
-    strand.least = min(strand.least, state.strand(S, S.ranks + child).least)
-
-
-@in_place
-def hand_on(S, strand, rank, r):
+def tell(S, of):
     """A rank tells its parent."""
-    strand.clock_s += S.overhead_s / rank.speed
-    begin_s, leave_s = pass_out(S, state.port(S, rank.host), S.negotiated_bytes, strand.clock_s)
-    state.on_ring(S, r).leave_s = begin_s
-    strand.clock_s = max(strand.clock_s, leave_s)
-    strand.row += 1
+    of.clock_s += of.overhead_s
+    of.leave_s = max(of.clock_s, of.out_s)
+    of.out_s = of.leave_s + occupancy_s(S, S.negotiated_bytes)
+    of.clock_s = max(of.clock_s, of.out_s)
+
+
+@compiled
+def meet(S, before, reduced, cycle_s):
+    """Requests and the last messages of a ring meet at ports: both are played again until neither changes; how many gradients all have."""
+    least = reduced
+    if S.known >= 0:
+        S.meets = 0
+        take_back(S)
+        if play_again(S, before, reduced):
+            least = begin_cycles(S, reduced, cycle_s, False)
+        else:
+            S.meets = CLASHES
+    tries = 0
+    while S.meets == MEETS and have_moved(S):
+        S.meets = SETTLES
+        if tries == MOST_TRIES or not play_tail(S):
+            S.meets = CLASHES
+            return least
+        least = begin_cycles(S, reduced, cycle_s, False)
+        S.meets, tries = MEETS, tries + 1
+    S.meets = MEETS if S.meets == CLASHES else 0
+    return least

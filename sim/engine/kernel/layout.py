@@ -28,31 +28,31 @@ CONSTANTS = (
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
     "mode polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes quick stores divides fair rings "
     "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends meters hub "
-    "decides tree traced timed activity_room at_once",
+    "decides tree summing traced timed activity_room at_once",
 )
 FREE, SHARED, CONTENDED = range(
     3
 )  # modes: own ports by arithmetic; shared ports by arithmetic; shared cores, polls or flows
 COUNTERS = (
-    "now_s flows_s decided_s come_samples come_minibatches",
+    "now_s flows_s decided_s known_s copied_s come_samples come_minibatches",
     "scheduled sequence todo alive free_messages free_departures used_messages used_departures ends messages events waits "
     "short entered slots flows timer free_flows delays_left backgrounds_left calls callbacks pause activities "
     "listening reached come collects drawn_from "
-    "decisions decided noting known_waits clash rang",
+    "decisions decided noting known known_waits heard_waits meets clash tail_turn tail_table rang",
 )
 # Records of the arrays.
 EVENT = record("time_s", "key kind a b")
 INSTRUCTION = record("", "op a b c d e f g")
 STRAND = record(
-    "clock_s departed_s last_s ahead_s posted_s cycle_s bytes t0_s t1_s leave_s began_s spend_s ends_s",
+    "clock_s departed_s last_s ahead_s posted_s cycle_s bytes t0_s t1_s leave_s began_s spend_s",
     "pc phase rank turn to count what message departure first_departure last_departure table row row_end adds ahead least pending "
-    "polls waits_for version set_at list_at start stop parent left meets previous deadline woken number on_gpu notes asked",
+    "polls waits_for version set_at list_at start stop parent left meets previous deadline woken number on_gpu notes asked passed",
 )
 RANK = record(
     f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s begun_s updated_s layers_s "
-    "waited_s early_s reach_s met_s known_s passed_s computed_s applied_s computed_before_s applied_before_s",
+    "waited_s early_s passed_s computed_s applied_s computed_before_s applied_before_s",
     "host group cores gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest told flowed delayed came "
-    "hand added received slept calls ended leader together neighbour awaits held known",
+    "hand added received slept calls ended leader together neighbour awaits held",
 )
 MESSAGE = record(
     "bytes reach_s begin_s end_s held_s asked_s",
@@ -77,16 +77,24 @@ CHOICE = record("below_bytes", "table")
 BOUND = record("", "operation a b")
 CALLED = record("", "table start stop")
 GRADIENT = record("at_s", "ranks waiting")
-DECISION = record("", "first count status sums table")  # what ranks do once it is known which gradients all have
-ENDING = record("end_s out_s in_s reach_s told_s waited_s from_s", "wait late arrivals")  # where a rank is then
-ON_RING = record("clock_s leave_s out_s in_s idle_s waited_s overhead_s", "")  # a rank in a call of all
 IN_CALL = record(  # a rank in a call of all by exchanges
     "clock_s out_s in_s idle_s waited_s overhead_s speed samples passed_s ahead_s left_s", "row row_end source head tail"
 )
 ON_WAY = record("bytes takes_s reach_s begin_s end_s samples", "sender next")  # the message of an exchange
-ON_PORT = record("takes_s adds_s", "")  # a part of what is summed: at a port, and added
+DECISION = record("", "first count status sums table rings before")  # what ranks do once it is known which gradients all have
+ENDING = record("end_s out_s in_s reach_s told_s waited_s from_s", "first stop arrivals")  # where a rank is then
+CYCLER = record(  # a rank in cycles of all: where it is, its request and the answer, and where it was when rank 0 had decided
+    "clock_s out_s in_s idle_s waited_s cycle_s overhead_s speed leave_s begin_s end_s came_s reach_s met_s answer_s told_s "
+    "kept_clock_s kept_out_s kept_in_s kept_waited_s kept_cycle_s",
+    "first children ready kept_ready passed",
+)
+# Numbers of all ranks in a call of all, one after another; and of all parts that go round in it.
+# The first ones may be kept.
+MOVED, LANES = 4, 15
+CLOCK, OUT, IN, WAITED, KEPT, *_, IDLE, OVERHEAD, PACE, LEFT, BEGIN, TAKES, ADDS = range(LANES)
 KNOWN_ARRIVAL = record("reach_s end_s", "")
-KNOWN_WAIT = record("from_s to_s", "before")
+KNOWN_WAIT = record("from_s to_s after_s", "")  # and of all from it on
+HEARD_WAIT = record("from_s to_s", "before")
 STEP_END = record("at_s samples", "")
 ACTIVITY = record("start_s end_s step samples bytes version", "kind rank peer")
 DOING = record(  # of a strand: what its next rows say

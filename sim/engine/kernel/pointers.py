@@ -8,10 +8,12 @@ import llvmlite.ir
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import from_dtype
 
 INTEGER = llvmlite.ir.IntType(64)
 BYTE = llvmlite.ir.IntType(8)
+NUMBER, NUMBER_BYTES = llvmlite.ir.DoubleType(), 8
 
 
 def access(state: np.dtype, name: str, kind: np.dtype, row_bytes: int | None) -> Any:
@@ -49,6 +51,29 @@ def access(state: np.dtype, name: str, kind: np.dtype, row_bytes: int | None) ->
     @intrinsic
     def find(_typing, S, i):
         return found(S, i), pointer
+
+    return find
+
+
+def stretch(state: np.dtype, name: str) -> Any:
+    """A function that finds a stretch of an array's row: found(S, i, at, count), an array of which loops can be vectorised."""
+    at, wide = _offset(state, f"{name}_at"), _offset(state, f"{name}_width")
+
+    found = types.Array(types.float64, 1, "C")
+
+    @intrinsic
+    def find(_typing, S, i, j, count):
+        def view(context, builder, signature, given):
+            width = builder.load(_field(builder, given[0], wide, INTEGER))
+            place = builder.mul(_number(context, builder, signature, given, 1), width)
+            place = builder.add(place, _number(context, builder, signature, given, 2))
+            start = builder.load(_field(builder, given[0], at, NUMBER.as_pointer()))
+            size, step = _number(context, builder, signature, given, 3), INTEGER(NUMBER_BYTES)
+            made = context.make_array(found)(context, builder)
+            populate_array(made, builder.gep(start, [place]), [size], [step], step, meminfo=None)
+            return made._getvalue()
+
+        return found(S, i, j, count), view
 
     return find
 

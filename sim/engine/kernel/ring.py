@@ -1,87 +1,173 @@
 """A ring's call of all ranks, turn by turn, without events: each port serves one sender in it, so that its messages come in order.
 
-Where ranks and their ports are is copied into records of one line of the cache each, and back when all turns are over.
+Where ranks and their ports are is copied into arrays of one number for each rank, whose loops the compiler vectorises, and back when all
+turns are over.
 """
 
 from __future__ import annotations
 
 from sim.engine.kernel import layout, state
 from sim.engine.kernel.compiling import compiled, in_place
+from sim.engine.kernel.layout import ADDS, BEGIN, CLOCK, IDLE, IN, LEFT, NEVER_S, OUT, OVERHEAD, PACE, TAKES, WAITED
 from sim.engine.kernel.records import note_wait
 from sim.engine.kernel.work import seconds_of
 
-AS_LONG = 32  # messages of a ring take as long as an event
+AS_LONG = 64  # messages of a ring take as long as an event
+BLOCK = 256  # ranks whose numbers stay in the cache of a core for a turn
 
 
 @compiled
 def play_ring(S, k, start, stop):
     """Play all turns of a table's ring on the items from start to stop."""
-    ranks, steady = S.ranks, is_steady(S)
-    fill(S, start, stop)
-    rows = state.rows(S, k, 0)
+    for q in range(S.ranks):
+        strand, rank = state.strand(S, q), state.rank(S, q)
+        port = state.port(S, rank.host)
+        place(S, q, strand.clock_s, port.out_s, port.in_s, rank.idle_s)
+        pace(S, q, rank.speed)
+    cut(S, start, stop)
+    rows, until_s = state.rows(S, k, 0), NEVER_S if is_steady(S) else -NEVER_S
     for i in range(rows.first, rows.stop):
-        row = state.row(S, i)
-        hand_on(S, ranks, row.sent_from)
-        take_in(S, ranks, row.taken_from, row.adds, steady)
-    S.messages += ranks * (rows.stop - rows.first)
-    S.events += ranks * (rows.stop - rows.first) // AS_LONG
-    leave(S, ranks)
+        play_turn(S, state.row(S, i), until_s)
+    count_turns(S, rows.stop - rows.first)
+    leave(S)
     if stop == S.nothing:  # the number of samples is behind all items
         sum_samples(S)
 
 
 @compiled
-def fill(S, start, stop):
-    """Where all ranks are, and the seconds that each part of the items takes."""
-    ranks, line = S.ranks, state.line(S, layout.REDUCE)
-    for q in range(ranks):
-        of, strand, rank = state.on_ring(S, q), state.strand(S, q), state.rank(S, q)
-        port = state.port(S, rank.host)
-        of.clock_s, of.out_s, of.in_s, of.idle_s, of.waited_s = strand.clock_s, port.out_s, port.in_s, rank.idle_s, 0.0
-        of.overhead_s = S.overhead_s / rank.speed
-        items = (start + (stop - start) * (q + 1) // ranks) - (start + (stop - start) * q // ranks)
-        part = state.on_port(S, q)
-        part.takes_s, part.adds_s = S.gap_s + 4.0 * items * S.byte_s, seconds_of(line, 4.0 * items)
+def count_turns(S, turns):
+    """So many turns have been played."""
+    S.messages += S.ranks * turns
+    S.events += S.ranks * turns // AS_LONG + 1
 
 
 @in_place
-def hand_on(S, ranks, part):
-    """Each rank hands a part to the next one."""
-    for q in range(ranks):
-        of = state.on_ring(S, q)
-        of.clock_s += of.overhead_s
-        of.leave_s = max(of.clock_s, of.out_s)
-        of.out_s = of.leave_s + state.on_port(S, part + q if part + q < ranks else part + q - ranks).takes_s
+def place(S, q, clock_s, out_s, in_s, idle_s):
+    """Where a rank is, and its port."""
+    state.lane(S, CLOCK, q).value, state.lane(S, OUT, q).value, state.lane(S, IN, q).value = clock_s, out_s, in_s
+    state.lane(S, IDLE, q).value, state.lane(S, WAITED, q).value = idle_s, 0.0
 
 
 @in_place
-def take_in(S, ranks, part, adds, steady):
-    """Each rank takes a part of the one before it."""
-    leave_s = state.on_ring(S, ranks - 1).leave_s
-    for q in range(ranks):
-        of, takes = state.on_ring(S, q), state.on_port(S, part + q if part + q < ranks else part + q - ranks)
-        begin_s = max(leave_s + S.latency_s, of.in_s)
-        leave_s = of.leave_s
-        of.in_s = begin_s + takes.takes_s
-        from_s = max(of.clock_s, of.idle_s)
-        if not steady:
-            note_wait(S, q, from_s, begin_s)
-        elif begin_s > from_s:
-            of.waited_s += begin_s - from_s
-        of.clock_s = max(max(of.clock_s, of.in_s) + of.overhead_s, of.out_s)
-        if adds == 1:
-            of.clock_s += takes.adds_s / state.rank(S, q).speed
+def pace(S, q, speed):
+    """How fast a rank is."""
+    state.lane(S, OVERHEAD, q).value, state.lane(S, PACE, q).value = S.overhead_s / speed, 1 / speed
 
 
 @compiled
-def leave(S, ranks):
-    """Ranks and ports are where the call has led them."""
+def cut(S, start, stop):
+    """The seconds that each part of the items takes, at a port and to be added; twice, as parts go round."""
+    ranks, line = S.ranks, state.line(S, layout.REDUCE)
     for q in range(ranks):
-        of, rank = state.on_ring(S, q), state.rank(S, q)
+        items = (start + (stop - start) * (q + 1) // ranks) - (start + (stop - start) * q // ranks)
+        takes_s, adds_s = S.gap_s + 4.0 * items * S.byte_s, seconds_of(line, 4.0 * items)
+        state.lane(S, TAKES, q).value = state.lane(S, TAKES, q + ranks).value = takes_s
+        state.lane(S, ADDS, q).value = state.lane(S, ADDS, q + ranks).value = adds_s
+
+
+@compiled
+def play_turn(S, row, until_s):
+    """Each rank hands a part to the next one, and takes one; waits that end later than until_s are noted one by one."""
+    come_round(S)
+    at = 0
+    while at < S.ranks:
+        count = min(BLOCK, S.ranks - at)
+        hand_on(S, row.sent_from, at, count)
+        pass_ports(S, row.taken_from, at, count)
+        if until_s == NEVER_S:
+            wait(S, at, count)
+        else:
+            note_waits(S, at, count, until_s)
+        take_in(S, row.taken_from, row.adds, at, count)
+        at += count
+
+
+@in_place
+def come_round(S):
+    """When the last rank's part leaves, which the first one takes."""
+    last = S.ranks - 1
+    clock_s = state.lane(S, CLOCK, last).value + state.lane(S, OVERHEAD, last).value
+    state.lane(S, LEFT, 0).value = max(clock_s, state.lane(S, OUT, last).value)
+
+
+@in_place
+def hand_on(S, part, at, count):
+    """Ranks hand a part each to the next one."""
+    clock_s, out_s, overhead_s = state.stretch(S, CLOCK, at, count), state.stretch(S, OUT, at, count), state.stretch(S, OVERHEAD, at, count)
+    leave_s, takes_s = state.stretch(S, LEFT, at + 1, count), state.stretch(S, TAKES, part + at, count)
+    for q in range(count):
+        clock_s[q] += overhead_s[q]
+        leave_s[q] = max(clock_s[q], out_s[q])
+    for q in range(count):
+        out_s[q] = leave_s[q] + takes_s[q]
+
+
+@in_place
+def pass_ports(S, part, at, count):
+    """The parts pass the ports of those that take them."""
+    leave_s, in_s, begin_s = state.stretch(S, LEFT, at, count), state.stretch(S, IN, at, count), state.stretch(S, BEGIN, at, count)
+    takes_s, latency_s = state.stretch(S, TAKES, part + at, count), S.latency_s
+    for q in range(count):
+        begin_s[q] = max(leave_s[q] + latency_s, in_s[q])
+        in_s[q] = begin_s[q] + takes_s[q]
+
+
+@in_place
+def wait(S, at, count):
+    """How long ranks wait until their parts begin to come."""
+    clock_s, idle_s, begin_s = state.stretch(S, CLOCK, at, count), state.stretch(S, IDLE, at, count), state.stretch(S, BEGIN, at, count)
+    waited_s = state.stretch(S, WAITED, at, count)
+    for q in range(count):
+        waited_s[q] += max(0.0, begin_s[q] - max(clock_s[q], idle_s[q]))
+
+
+@compiled
+def note_waits(S, at, count, until_s):
+    """The same; an update may end in those waits that end later than until_s, or between them."""
+    for q in range(at, at + count):
+        from_s, to_s = max(state.lane(S, CLOCK, q).value, state.lane(S, IDLE, q).value), state.lane(S, BEGIN, q).value
+        if to_s > until_s:
+            note_wait(S, q, from_s, to_s)
+        else:
+            state.lane(S, WAITED, q).value += max(0.0, to_s - from_s)
+
+
+@in_place
+def take_in(S, part, adds, at, count):
+    """Ranks have taken their parts, their own have left, and what came is added."""
+    clock_s, out_s, in_s = state.stretch(S, CLOCK, at, count), state.stretch(S, OUT, at, count), state.stretch(S, IN, at, count)
+    overhead_s, pace, adds_s = state.stretch(S, OVERHEAD, at, count), state.stretch(S, PACE, at, count), state.stretch(S, ADDS, part + at, count)
+    for q in range(count):
+        clock_s[q] = max(max(clock_s[q], in_s[q]) + overhead_s[q], out_s[q])
+    if adds == 1:
+        for q in range(count):
+            clock_s[q] += adds_s[q] * pace[q]
+
+
+@compiled
+def spend(S, seconds):
+    """Seconds of a core of each rank."""
+    if seconds > layout.ROUND_OFF_S:
+        clock_s, pace = state.stretch(S, CLOCK, 0, S.ranks), state.stretch(S, PACE, 0, S.ranks)
+        for q in range(S.ranks):
+            clock_s[q] += seconds * pace[q]
+
+
+@compiled
+def leave(S):
+    """Ranks and ports are where the call has led them."""
+    for q in range(S.ranks):
+        rank, waited_s = state.rank(S, q), state.lane(S, WAITED, q).value
         port = state.port(S, rank.host)
-        state.strand(S, q).clock_s, port.out_s, port.in_s = of.clock_s, of.out_s, of.in_s
-        rank.waited_s += of.waited_s if S.ends >= S.warm_ends else 0.0
-        rank.early_s += of.waited_s if S.ends >= S.least_ends else 0.0
+        state.strand(S, q).clock_s, port.out_s, port.in_s = state.lane(S, CLOCK, q).value, state.lane(S, OUT, q).value, state.lane(S, IN, q).value
+        add_waited(S, rank, waited_s)
+
+
+@in_place
+def add_waited(S, rank, waited_s):
+    """A rank has waited so long."""
+    rank.waited_s += waited_s if S.ends >= S.warm_ends else 0.0
+    rank.early_s += waited_s if S.ends >= S.least_ends else 0.0
 
 
 @compiled

@@ -47,11 +47,12 @@ LISTS = {  # records by number
     "part": FLOAT,  # and that each takes
     "gradient": layout.GRADIENT,  # of the run, at all ranks
     "decision": layout.DECISION,
+    "latest": INTEGER,  # first gradient: 1 + the last decision that begins with it
     "known_wait": layout.KNOWN_WAIT,  # waits after decisions
-    "on_ring": layout.ON_RING,
-    "on_port": layout.ON_PORT,
     "in_call": layout.IN_CALL,  # rank
     "on_way": layout.ON_WAY,  # row
+    "heard_wait": layout.HEARD_WAIT,  # the same while they are noted
+    "cycler": layout.CYCLER,
     "flow": layout.FLOW,
     "free_flow": INTEGER,
     "active": INTEGER,  # flows whose bytes pass
@@ -98,6 +99,7 @@ GRIDS = {  # records by two numbers
     "ready": FLOAT,  # rank, variable
     "ending": layout.ENDING,  # decision, rank
     "known_arrival": layout.KNOWN_ARRIVAL,  # decision, rank and number
+    "lane": FLOAT,  # kind, rank or part
     "stream": INTEGER,  # rank, rank: the flow between them
     "announced": INTEGER,  # rank, rank: the message
     "weight": FLOAT,  # rank, number
@@ -274,6 +276,16 @@ def _access(name: str) -> Any:
     return lambda S, i: _arrays[int(S[field])][int(i)]
 
 
+def _stretch(name: str) -> Any:
+    """A function that finds a stretch of an array's row: found(S, i, at, count)."""
+    if IS_COMPILED:
+        from sim.engine.kernel.pointers import stretch
+
+        return stretch(STATE, name)
+    field = f"{name}_at"
+    return lambda S, i, at, count: _arrays[int(S[field])]["value"][int(i), int(at) : int(at + count)]
+
+
 event = _access("event")
 tie = _access("tie")
 instruction = _access("instruction")
@@ -341,10 +353,13 @@ ready = _access("ready")
 decision = _access("decision")
 ending = _access("ending")
 known_wait = _access("known_wait")
-on_ring = _access("on_ring")
-on_port = _access("on_port")
 in_call = _access("in_call")
 on_way = _access("on_way")
+latest = _access("latest")
+heard_wait = _access("heard_wait")
+cycler = _access("cycler")
+lane = _access("lane")
+stretch = _stretch("lane")
 known_arrival = _access("known_arrival")
 stream = _access("stream")
 announced = _access("announced")

@@ -255,7 +255,7 @@ class Verbs(Expressions):
     def _macro_reduce_fused(self, algorithm: Value, ready: Value, fusion_bytes: Value) -> Value:
         """Pieces of gradients that are summed together, which are copied into one buffer and out of it."""
         code, at, first = self.code, self.fresh(5), self.tables.algorithm(algorithm.at)
-        begin, alone, end = self.tag(), self.tag(), self.tag()
+        self.tables.summing, begin, alone, end = first, self.tag(), self.tag(), self.tag()
         code.emit(ops.PASS, end)
         for k in range(2):
             code.emit(ops.MOV, at + k, ready.at + k)
