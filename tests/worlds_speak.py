@@ -7,15 +7,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from real.worlds.mpi import Rank as RealRank
     from sim.event.ranks.rank import Rank
-    from sim.vector.together import Together
     from sim.verbs.me import Me
 
     def of_events(me: Rank) -> Me:
         """A rank of the event world."""
-        return me
-
-    def of_arrays(me: Together) -> Me:
-        """All workers of the vector world at once."""
         return me
 
     def of_mpi(me: RealRank) -> Me:

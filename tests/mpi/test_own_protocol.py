@@ -131,12 +131,10 @@ def test_a_campaign_is_told_of_one_before_it_begins(module, tmp_path):
     assert done.stderr == f"real.campaign: deadlock in {module}:Deadlock: ranks 0, 1, 2 wait for ever\n"
 
 
-@pytest.mark.parametrize(("name", "vector"), [("Apart", r"; refused: me.send of \[\d\] is not between"), ("Ring", "")])
-def test_a_stranger_checks_one_in_every_world(module, name, vector):
+@pytest.mark.parametrize("name", ["Apart", "Ring"])
+def test_a_stranger_checks_one_in_every_world(module, name):
     line = [sys.executable, "-m", "sim.protocols.check", f"{module}:{name}"]
     done = subprocess.run(line, capture_output=True, text=True, timeout=1200, check=False, cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.search(
-        rf"^vector world  answers \d+ of the jobs, as the event world does{vector}", done.stdout, re.MULTILINE
-    )
+    assert re.search(r"^engine +answers \d+ of the jobs, as the event world does$", done.stdout, re.MULTILINE)
     assert "real run      2 workers trained, and their record is the simulated one" in done.stdout

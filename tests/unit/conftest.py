@@ -1,5 +1,5 @@
 """Fixtures of several files."""
 
-from engines import as_python, by_numba
+from engines import as_python, by_numba, compiled
 
-__all__ = ["as_python", "by_numba"]
+__all__ = ["as_python", "by_numba", "compiled"]

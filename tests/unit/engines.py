@@ -1,8 +1,11 @@
-"""The engine as plain Python, and compiled; and that it gives the event world's digits."""
+"""The engine as plain Python, and compiled; its answers, and that they are the event world's digits."""
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 
 import numpy as np
@@ -10,36 +13,71 @@ import pytest
 from scenarios import EXACT_S
 
 from sim import event
+from sim.answers.outcome import Outcome, join
 from sim.job.scenario import Scenario
-from sim.vector import compiled
+
+STAYS = ("sim.engine.choose", "sim.engine.kept")  # which know nothing of the kernel
 
 
-def load(as_python: bool):
-    """The engine's modules, of which numba compiles none, or all."""
-    for name in [name for name in sys.modules if name.startswith("sim.engine.")]:
-        if name != "sim.engine.choose":
-            del sys.modules[name]
-    compiling = import_module("sim.engine.kernel.compiling")
-    compiling.IS_COMPILED = compiling.IS_COMPILED and not as_python
+@contextmanager
+def loaded_anew() -> Iterator[None]:
+    """Within it the engine's modules are not loaded; then they are those that there were, whose functions are compiled already."""
+    before = {name: module for name, module in sys.modules.items() if name.startswith("sim.engine.")}
+    before = {name: module for name, module in before.items() if name not in STAYS}
+    for name in before:
+        del sys.modules[name]
+    yield
+    for name in [name for name in sys.modules if name.startswith("sim.engine.") and name not in STAYS]:
+        del sys.modules[name]
+    for name, module in before.items():
+        sys.modules[name] = module
+        package, _, child = name.rpartition(".")
+        setattr(sys.modules[package], child, module)
+
+
+@pytest.fixture
+def as_python():
+    """The engine's modules, of which numba compiles none, so that numbers of the kernel can be changed."""
+    with loaded_anew():
+        import_module("sim.engine.kernel.compiling").IS_COMPILED = False
+        yield import_module("sim.engine.replications")
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """The engine's modules as they are, compiled where numba compiles: loading that takes a second of each process."""
     return import_module("sim.engine.replications")
 
 
 @pytest.fixture(scope="module")
-def as_python():
-    yield load(as_python=True)
-    load(as_python=False)
-
-
-@pytest.fixture(scope="module")
-def by_numba():
-    if not compiled.can_compile():
+def by_numba(compiled):
+    """The same, for what takes too long where it does not."""
+    if not sys.modules["sim.engine.kernel.compiling"].IS_COMPILED:
         pytest.skip("numba does not compile here")
-    return load(as_python=False)
+    return compiled
+
+
+def run(scenario: Scenario, replications: int = 1, first: int = 0, within_s: float = math.inf) -> Outcome:
+    """The engine's answer: a test fails where it has none."""
+    of = import_module("sim.engine.replications").Replications(scenario)
+    found = [of.outcome(number, within_s) for number in range(first, first + replications)]
+    assert all(one is not None for one in found)
+    return join(found)
+
+
+def agree(scenario: Scenario, replications: int = 1) -> None:
+    """The engine gives the event world's digits in so many replications."""
+    of = import_module("sim.engine.replications").Replications(scenario)
+    for number in range(replications):
+        assert_alike(lambda _: of, scenario, number)
 
 
 def assert_alike(replications, scenario: Scenario, number: int = 0) -> None:
     """Steps, samples and idle shares are those of the event world."""
-    found, expected = replications(scenario).outcome(number), event.run(scenario, number, want_trace=False)[0]
+    assert_same_outcome(replications(scenario).outcome(number), event.run(scenario, number, want_trace=False)[0])
+
+
+def assert_same_outcome(found: Outcome, expected: Outcome) -> None:
     np.testing.assert_allclose(found.step_s, expected.step_s, rtol=0, atol=EXACT_S)
     np.testing.assert_array_equal(found.samples, expected.samples)
     np.testing.assert_allclose(found.idle_fraction, expected.idle_fraction, rtol=0, atol=EXACT_S)

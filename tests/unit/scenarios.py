@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-from hypothesis import reject
-
-from sim import event, protocols, vector
-from sim.answers.outcome import of_trace
+from sim import protocols
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -109,21 +105,3 @@ def made(cluster: str, said: tuple[str, ...], named: str, workers: int, servers:
     except WrongSetting:
         return
     yield f"{cluster}: {' '.join(said)}, {named}, {workers} workers, {servers} servers", of
-
-
-def assert_alike(scenario: Scenario, replications: int = 2) -> None:
-    """Both worlds give the same answer."""
-    outcome = vector.run(scenario, replications)
-    for replication in range(replications):
-        simulated = of_trace(event.trace(scenario, replication))
-        np.testing.assert_allclose(outcome.step_s[replication], simulated.step_s[0], rtol=0, atol=EXACT_S)
-        np.testing.assert_array_equal(outcome.samples[replication], simulated.samples[0])
-        np.testing.assert_allclose(outcome.idle_fraction[replication], simulated.idle_fraction[0], rtol=0, atol=1e-7)
-
-
-def assert_alike_or_refused(scenario: Scenario, replications: int = 2) -> None:
-    """A drawn scenario that the vector world refuses is not judged; another is drawn."""
-    try:
-        assert_alike(scenario, replications)
-    except vector.Refused:
-        reject()

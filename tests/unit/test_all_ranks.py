@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from sim import WrongSetting, event, simulate, stragglers, vector
+from sim import WrongSetting, event, simulate, stragglers
 from sim.answers.outcome import join, of_trace
 from sim.collectives.base import swap
 from sim.job.scenario import Scenario
@@ -130,16 +130,6 @@ def test_a_trace_says_the_same(text, cluster):
     np.testing.assert_allclose(traced.rank_step_s, alone.rank_step_s, rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(traced.samples, alone.samples)
     np.testing.assert_allclose(traced.idle_fraction, alone.idle_fraction, atol=1e-9)
-
-
-@pytest.mark.parametrize("text", [Nothing(), Ring(), Ring(3)], ids=str)
-def test_the_vector_world_says_the_same(text):
-    scenario = job(text, test_size=64, evaluate_every=4)
-    fast, exact = vector.run(scenario, 2), simulate(scenario, "event", 2).outcome
-    np.testing.assert_allclose(fast.step_s, exact.step_s, rtol=1e-9)
-    np.testing.assert_allclose(fast.rank_step_s, exact.rank_step_s, rtol=1e-9)
-    np.testing.assert_array_equal(fast.samples, exact.samples)
-    np.testing.assert_allclose(fast.idle_fraction, exact.idle_fraction, atol=1e-9)
 
 
 def test_a_rank_that_never_updates_ends_its_steps_too():

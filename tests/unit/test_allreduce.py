@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from engines import agree
 
-from sim import collectives, event, protocols, stragglers, vector
+from sim import collectives, event, protocols, stragglers
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
-from sim.collectives.base import hand, take
 from sim.collectives.nccl import CHUNK_BYTES, SLICES
 from sim.collectives.reduce_broadcast import CHUNK_BYTES as CHAIN_CHUNK_BYTES
-from sim.collectives.schedule import schedule
 from sim.job.scenario import Scenario
 from sim.laws import FoldedMixture
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
-from sim.vector.exchanges import Ports, Unsettled, play
 
 ITEMS = 720_720  # can be cut in 2 to 16 equal parts
 BYTES = 4 * ITEMS
@@ -56,7 +53,7 @@ def message_s(size_bytes: float) -> float:
     return LINK.latency_s + 2 * LINK.overhead_s + LINK.occupancy_s(size_bytes)
 
 
-@pytest.mark.parametrize("n", range(2, 17))
+@pytest.mark.parametrize("n", [2, 3, 5, 8, 15, 16])
 def test_ring_takes_its_closed_form(n):
     """2 (n - 1) (L + 2 o + g + m / (n B)), and n - 1 sums of m / n bytes."""
     expected_s = 2 * (n - 1) * message_s(BYTES / n) + (n - 1) * COSTS.reduce(BYTES / n)
@@ -92,7 +89,7 @@ def test_reduce_broadcast_pays_a_chain_s_latencies_twice(n, chunks, latency_s):
 
 
 @pytest.mark.parametrize("latency_s", [0.0, 0.05])
-@pytest.mark.parametrize("n", range(2, 17))
+@pytest.mark.parametrize("n", [2, 3, 5, 8, 15, 16])
 def test_alltoall_allgather_pays_two_latencies_however_many_ranks(n, latency_s):
     """2 (L + (n - 1) (g + m / (n B)))."""
     link = LINK.model_copy(update={"latency_s": latency_s, "overhead_s": 0.0})
@@ -145,7 +142,7 @@ def test_ranks_beyond_a_power_of_two_cost_a_message_before_and_one_after(algorit
     assert longest_s - LINK.latency_s - LINK.overhead_s - 1e-9 <= more_s <= longest_s + LINK.occupancy_s(BYTES / 2)
 
 
-@pytest.mark.parametrize("n", range(2, 17))
+@pytest.mark.parametrize("n", [2, 3, 5, 8, 15, 16])
 def test_a_port_carries_least_bytes_under_a_ring(n):
     rows = event.trace(job("ring", n)).rows
     for way in ("send", "receive"):
@@ -191,7 +188,7 @@ def _hosts(speeds: list[float]) -> list[Host]:
 
 
 @pytest.mark.parametrize("algorithm", collectives.NAMES)
-@pytest.mark.parametrize("workers", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("workers", [1, 2, 5])
 @pytest.mark.parametrize("fused", [True, False])
 def test_every_rank_updates_with_the_samples_of_all(algorithm, workers, fused):
     mlp, evaluated = workload.read("mlp"), {"test_size": 5, "evaluate_every": 2}
@@ -268,46 +265,16 @@ def test_more_bandwidth_is_never_slower():
 
 @pytest.mark.parametrize("algorithm", collectives.NAMES)
 @pytest.mark.parametrize("workers", [2, 5, 12])
-def test_the_vector_world_sums_as_the_event_world_does(algorithm, workers):
-    """Slow ranks are overtaken: messages of later rounds reach a port before those of earlier ones, and pass it first.
-
-    All sleep, because of two that do not messages might reach a port at one instant.
-    """
+def test_the_engine_sums_as_the_event_world_does(algorithm, workers):
+    """Slow ranks are overtaken: messages of later rounds reach a port before those of earlier ones, and pass it first."""
     law = FoldedMixture(components=[{"mean_s": 0.02, "std_s": 0.01, "weight": 1}])
-    summing = job(algorithm, workers, stragglers=law, steps=20)
-    simulated, outcome = of_trace(event.trace(summing)), vector.run(summing)
-    np.testing.assert_allclose(outcome.step_s, simulated.step_s, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(outcome.idle_fraction, simulated.idle_fraction, rtol=0, atol=1e-7)
+    agree(job(algorithm, workers, stragglers=law, steps=20))
 
 
-def test_messages_of_a_call_that_overtake_those_of_the_last_are_the_event_worlds():
+def test_messages_of_a_call_may_overtake_those_of_the_last():
     """A call for each variable, of two algorithms: who has ended the first sends to ranks that are still at it."""
     slow = LINK.model_copy(update={"latency_s": 1e-2, "bandwidth_bytes_per_s": 5e6})
-    with pytest.raises(vector.Refused, match="passes a port first"):
-        vector.run(job("auto", 7, fused=False, workload=workload.read("mlp"), link=slow))
-
-
-@pytest.mark.parametrize(
-    ("apart_s", "passes"), [(0.0, True), (1e-14, True), (-1e-14, True), (1e-12, False), (1e-6, True)]
-)
-def test_two_messages_at_one_instant_pass_in_the_order_of_their_senders(apart_s, passes):
-    """Ranks 1 and 2, alike, hand theirs to rank 0 at once; where rounding may decide, or none is on its way before, that is said."""
-    link = LINK.model_copy(update={"bandwidth_bytes_per_s": 1e6})
-    plan = schedule([[take(2, slice(0, 9)), take(1, slice(0, 9))], [hand(0, slice(0, 9))], [hand(0, slice(0, 9))]])
-    row = np.array([[0.0, 0.0, apart_s]])
-    ports = Ports(row, row, row, np.full((1, 3), -np.inf))
-    with nullcontext() if passes else pytest.raises(Unsettled):
-        played = play(plan, ports, link, np.ones((1, 3)), np.zeros(2))
-        (_, _, of_2_s), (_, _, of_1_s) = played.waits
-        np.testing.assert_allclose(of_2_s - of_1_s, link.occupancy_s(36), rtol=0, atol=1e-5)
-    if apart_s == 0:
-        with pytest.raises(Unsettled):
-            play(plan, ports, link.model_copy(update={"latency_s": 0.0}), np.ones((1, 3)), np.zeros(2))
-
-
-def test_a_message_that_nobody_sends_is_said():
-    with pytest.raises(ValueError, match="nobody sends"):
-        schedule([[take(1, slice(0, 9))], []])
+    agree(job("auto", 7, fused=False, workload=workload.read("mlp"), link=slow))
 
 
 @pytest.mark.parametrize(

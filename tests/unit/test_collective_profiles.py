@@ -6,11 +6,12 @@ from functools import cache
 
 import numpy as np
 import pytest
+from engines import agree
 
 from calibration import collectives, profiles
 from calibration.collectives import Amounts
 from calibration.profiles import Probe, Source
-from sim import event, protocols, vector
+from sim import event, protocols
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
@@ -160,13 +161,12 @@ def test_busy_cores_need_no_waking(cores, sooner):
     assert sooner or woken_s == asleep_s
 
 
-def test_the_vector_world_charges_a_call_alike():
+def test_the_engine_charges_a_call_alike():
     costs = {"agree_s": 1e-3, "negotiate_s": 2e-4, "call": Line(base_s=3e-4, slope_s=1e-9)}
     model = workload.read("mlp")
     cluster = Cluster(hosts=(Host(count=3),), costs={"mlp": Costs(compute=Line(base_s=0.01), **costs)})
     text = protocols.make("allreduce", ["algorithm=ring", "fused=false"])
-    job = Scenario(text, model, workers=3, steps=5, cluster=cluster)
-    np.testing.assert_allclose(vector.run(job).step_s, of_trace(event.trace(job)).step_s, rtol=0, atol=1e-9)
+    agree(Scenario(text, model, workers=3, steps=5, cluster=cluster))
 
 
 def overlapping(name: str, ranks: int, tail_s: float) -> Trace:

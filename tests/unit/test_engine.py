@@ -15,12 +15,12 @@ from itertools import count, islice
 
 import numpy as np
 import pytest
-from engines import assert_alike
-from scenarios import CLUSTERS, EXACT_S, SETTINGS, bare, made, scenarios
+from engines import assert_alike, loaded_anew
+from scenarios import CLUSTERS, EXACT_S, made
 
-from sim import event, options, protocols, run, simulated_options, simulation, stragglers
+from sim import event, options, run, simulated_options, simulation, stragglers
 from sim.base.errors import WrongSetting
-from sim.engine import choose, install
+from sim.engine import choose, kept
 from sim.engine.threads import in_order
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -39,21 +39,10 @@ def one(cluster: str, said: tuple[str, ...], workers: int = 3, **about) -> Scena
     return replace(scenario, steps=1, warmup=int(not scenario.protocol.counts_updates), **about)
 
 
-def named() -> list:
-    """Settings; some take half a second as plain Python."""
-    slow = "horovod", "amb-dg"
-    return [pytest.param(said, id=" ".join(said), marks=[pytest.mark.slow] * (said[0] in slow)) for said in SETTINGS]
-
-
-@pytest.mark.parametrize("said", named())
-def test_every_protocol_is_as_in_the_event_world(as_python, said):
-    assert_alike(as_python.Replications, one("one core each", said))
-
-
-@pytest.mark.parametrize("cluster", CLUSTERS)
-@pytest.mark.parametrize("said", [("ps-sync",), ("allreduce", "algorithm=tree")], ids=" ".join)
-def test_every_kind_of_host_and_port_is_as_in_the_event_world(as_python, cluster, said):
-    assert_alike(as_python.Replications, one(cluster, said, workers=2))
+@pytest.mark.parametrize("said", [("fmb",), ("ps-sync",), ("allreduce", "algorithm=tree")], ids=" ".join)
+def test_plain_python_is_as_the_event_world_too(as_python, said):
+    """Where numba does not compile. All else is compared as it is compiled."""
+    assert_alike(as_python.Replications, one("two cores", said, workers=2))
 
 
 def of_hosts(*several, **about) -> Cluster:
@@ -75,65 +64,38 @@ BESIDE = [(TWO, {}), pytest.param(*POLLS, marks=pytest.mark.slow), ({"cores": 1}
 ANY = [("fmb",), ("ps-async",), ("allreduce",)]
 
 
-@pytest.mark.parametrize("said", ANY, ids=" ".join)
-@pytest.mark.parametrize("place", PLACED)
-def test_what_ranks_of_a_host_share_is_as_in_the_event_world(as_python, place, said):
-    scenario = replace(one("one core each", said, workers=4), cluster=PLACED[place])
-    assert scenario.threaded == ("threads" in place)
-    assert_alike(as_python.Replications, scenario)
-
-
-@pytest.mark.parametrize("said", ANY, ids=" ".join)
-@pytest.mark.parametrize(("host", "about"), BESIDE)
-def test_other_threads_of_a_step_are_as_in_the_event_world(as_python, host, about, said):
-    """Also where more moments are drawn than steps were thought of."""
-    scenario = replace(one("one core each", said), cluster=of_hosts(host, **about), steps=3)
-    costs = scenario.workload.costs.model_copy(update={"background": THREADS})
-    job = replace(scenario, workload=scenario.workload.model_copy(update={"costs": costs}))
-    assert np.abs(event.run(job)[0].step_s - event.run(scenario)[0].step_s).max() > EXACT_S
-    assert_alike(as_python.Replications, job)
-
-
-@pytest.mark.parametrize("cluster", ["one core each", "four GPUs", "polls"])
-@pytest.mark.parametrize("said", [("fmb",), ("kbatch-async", "gradients=2")], ids=" ".join)
-def test_evaluations_are_as_in_the_event_world(as_python, cluster, said):
-    scenario = one(cluster, said, test_size=100, evaluate_every=2)
-    assert scenario.costs.evaluate(100) > 0
-    assert_alike(as_python.Replications, replace(scenario, steps=2 + scenario.warmup))
-
-
 @pytest.mark.parametrize("cluster", ["one core each", "two cores", "fair shares"])
 @pytest.mark.parametrize("said", ["amb-dg time_limit_s=0.02 delay_std_s=0.03", "kbatch-async delay_std_s=0.01"])
-def test_induced_delays_are_as_in_the_event_world(as_python, monkeypatch, cluster, said):
+def test_induced_delays_are_as_in_the_event_world(compiled, monkeypatch, cluster, said):
     """Also where more are drawn than steps were thought of."""
     drawn = sys.modules["sim.engine.arrays.drawn"]
     delays = drawn.delays
     monkeypatch.setattr(drawn, "delays", lambda shape, number, columns: delays(shape, number, 2))
-    assert_alike(as_python.Replications, one(cluster, tuple(said.split())), 1)
+    assert_alike(compiled.Replications, one(cluster, tuple(said.split())), 1)
 
 
 @pytest.mark.parametrize("said", [("ps-async",), ("allreduce", "algorithm=tree")], ids=" ".join)
-def test_a_run_that_pauses_goes_on_where_it_was(as_python, monkeypatch, said):
+def test_a_run_that_pauses_goes_on_where_it_was(compiled, monkeypatch, said):
     monkeypatch.setattr(sys.modules["sim.engine.job"], "EVENTS", 3)
-    assert_alike(as_python.Replications, one("two cores", said))
+    assert_alike(compiled.Replications, one("two cores", said))
 
 
-def test_a_run_ends_when_time_is_over(as_python, monkeypatch):
+def test_a_run_ends_when_time_is_over(compiled, monkeypatch):
     """With the first steps of the whole run."""
     scenario = replace(one("two cores", ("allreduce",)), steps=6)
-    whole = as_python.Replications(scenario).outcome(0)
+    whole = compiled.Replications(scenario).outcome(0)
     monkeypatch.setattr(sys.modules["sim.engine.job"], "EVENTS", 3)
-    cut = choose.Engine().outcome(as_python.Replications(scenario), 0, 0.0)
+    cut = choose.Engine().outcome(compiled.Replications(scenario), 0, 0.0)
     steps = cut.step_s.shape[1]
     assert 0 < steps < 6
     np.testing.assert_array_equal(cut.step_s, whole.step_s[:, :steps])
 
 
-def test_further_numbers_are_drawn_where_they_do_not_suffice(as_python, monkeypatch):
+def test_further_numbers_are_drawn_where_they_do_not_suffice(compiled, monkeypatch):
     """Also room for messages and waits: the run is begun anew with more."""
     monkeypatch.setattr(sys.modules["sim.engine.arrays.shape"], "LEAST", 8)
     monkeypatch.setattr(sys.modules["sim.engine.arrays.shape"], "EACH", 0)
-    assert_alike(as_python.Replications, one("one core each", ("kbatch-async", "gradients=2")))
+    assert_alike(compiled.Replications, one("one core each", ("kbatch-async", "gradients=2")))
 
 
 @dataclass(frozen=True)
@@ -155,14 +117,14 @@ class Own(Protocol):
         (lambda: one("one core each", ("horovod", "algorithm=nccl")), "of any size"),
     ],
 )
-def test_what_it_cannot_build_is_said(as_python, monkeypatch, scenario, why):
-    monkeypatch.setattr(as_python, "MOST_CONNECTIONS", 20)
-    with pytest.raises(as_python.NotBuilt, match=why):
-        as_python.Replications(scenario())
+def test_what_it_cannot_build_is_said(compiled, monkeypatch, scenario, why):
+    monkeypatch.setattr(compiled, "MOST_CONNECTIONS", 20)
+    with pytest.raises(compiled.NotBuilt, match=why):
+        compiled.Replications(scenario())
     assert choose.Engine().replications(scenario()) is None
 
 
-def test_a_text_outside_the_subset_is_refused_with_what_it_says(as_python):
+def test_a_text_outside_the_subset_is_refused_with_what_it_says(compiled):
     lowering = sys.modules["sim.engine.lowering.statements"]
     values, tables = sys.modules["sim.engine.lowering.values"], sys.modules["sim.engine.tables"]
 
@@ -181,24 +143,28 @@ def test_a_text_outside_the_subset_is_refused_with_what_it_says(as_python):
 
 def test_it_is_used_where_it_saves_more_than_loading_it(monkeypatch):
     """And compiled where it saves more than that, and an answer is not awaited before."""
-    kept = []
+    made = []
     monkeypatch.setattr(choose, "LOADING_S", 2.0)
-    monkeypatch.setattr(choose.kept, "are_kept", lambda _of: bool(kept))
-    monkeypatch.setattr(choose.kept, "keep", lambda *_: not kept.append(1))
-    monkeypatch.setattr(choose.compiled, "can_compile", lambda: True)
+    monkeypatch.setattr(choose.kept, "is_kept", lambda: bool(made))
+    monkeypatch.setattr(choose.kept, "keep", lambda *_: not made.append(1))
+    monkeypatch.setattr(choose.install, "compile_all", lambda: None)
     engine = choose.Engine()
     assert not engine.suits(10.0, np.inf)
     assert not engine.suits(100.0, 30.0)
     assert engine.suits(100.0, np.inf)
-    assert kept
+    assert made
     assert choose.Engine().suits(10.0, 5.0)
     assert not choose.Engine().suits(1.0, np.inf)
     many = choose.Engine()
-    assert [many.suits(0.9, np.inf) for _ in range(4)] == [False, False, False, True]
+    found = []
+    for _ in range(4):
+        found.append(many.suits(0.9, np.inf))
+        many.spent(0.9)
+    assert found == [False, False, False, True]
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_replications_are_the_engines(as_python, monkeypatch, first):
+def test_replications_are_the_engines(compiled, monkeypatch, first):
     """The first of them too, or not; with the numbers of the event world, and how stale gradients are."""
     scenario, asked = one("one core each", ("ps-async",)), []
 
@@ -210,12 +176,12 @@ def test_replications_are_the_engines(as_python, monkeypatch, first):
     expected = simulation.simulate(scenario, "event", 3)
     monkeypatch.setattr(choose, "engine", Always())
     found = simulation.simulate(scenario, "auto", 3)
-    assert len(asked) == 2
+    assert len(asked) == 2 - first
     np.testing.assert_allclose(found.step_s, expected.step_s, rtol=0, atol=EXACT_S)
     assert found.outcome.arrivals.missed == expected.outcome.arrivals.missed
 
 
-def test_the_engine_makes_the_jobs_that_are_compared_too(as_python, monkeypatch, capsys):
+def test_the_engine_makes_the_jobs_that_are_compared_too(compiled, monkeypatch, capsys):
     """`sim.run` says what stragglers cost, from a second job that may take as long."""
     made = []
 
@@ -261,34 +227,32 @@ def test_the_event_world_goes_on_where_numba_does_not_know_a_private_option(monk
     monkeypatch.setattr(choose, "engine", engine)
     monkeypatch.setattr(choose, "LEAST_S", 0.0)
     monkeypatch.setattr(choose, "LOADING_S", -1.0)
-    monkeypatch.setattr(choose.compiled, "can_compile", lambda: True)
-    monkeypatch.setattr(choose.kept, "are_kept", lambda _of: True)
+    monkeypatch.setattr(choose.kept, "is_kept", lambda: True)
     monkeypatch.setattr(numba, "njit", refuses)
-    for name in [name for name in sys.modules if name.startswith("sim.engine.") and name != "sim.engine.choose"]:
-        monkeypatch.delitem(sys.modules, name)
-    found = simulation.simulate(scenario, "auto", 3)
+    monkeypatch.setattr(choose.kept, "keep", lambda compile_all: compile_all())
+    with loaded_anew():
+        found = simulation.simulate(scenario, "auto", 3)
+        import_module("sim.engine.install").main()
     assert engine._fails
     np.testing.assert_array_equal(found.step_s, simulation.simulate(scenario, "event", 3).step_s)
-    monkeypatch.setattr(choose.kept, "keep", lambda _of, play, _what: play())
-    import_module("sim.engine.install").main()
     assert "the engine is not compiled, and answers take longer: KeyError" in capsys.readouterr().err
 
 
 def chosen(first, second, times):
     """Arrays change places, so that references to them are counted unless numba is told not to."""
-    kept = first
+    found = first
     for time in range(times):
-        kept = second if time % 2 else first
-    return kept[0]
+        found = second if time % 2 else first
+    return found[0]
 
 
-@pytest.mark.parametrize("path", sorted(install.SOURCES.glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(kept.SOURCES.glob("*.py")), ids=lambda path: path.stem)
 def test_the_kernel_is_made_of_nothing_that_its_folder_is_not_named_by(path):
     """A change elsewhere would leave a compiled kernel that is older."""
     found = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
     modules = {node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in found}
     ours = {module for module in modules if module and module.startswith("sim")}
-    compiles = {"sim.vector.compiled"} if path.stem == "compiling" else set()
+    compiles = {"sim.engine"} if path.stem == "compiling" else set()  # of which it takes `kept`
     assert {module for module in ours if not module.startswith("sim.engine.kernel")} == compiles
 
 
@@ -311,10 +275,10 @@ def test_threads_give_results_in_order_and_begin_nothing_that_is_not_asked_for()
 
 
 @pytest.mark.parametrize("alone", [False, True])
-def test_replications_are_the_same_on_threads(as_python, monkeypatch, alone):
+def test_replications_are_the_same_on_threads(compiled, monkeypatch, alone):
     """But where other processes have the other cores."""
     scenario, engine, asked = one("one core each", ("ps-async",), stragglers=NIAGARA), choose.Engine(), []
-    replications = as_python.Replications(scenario)
+    replications = compiled.Replications(scenario)
 
     def noted(function, items, threads):
         asked.append(threads)
@@ -333,8 +297,8 @@ def test_replications_are_the_same_on_threads(as_python, monkeypatch, alone):
     assert len({one.step_s.tobytes() for one in found}) == 3
 
 
-def test_as_many_threads_as_there_is_memory_for(as_python, monkeypatch):
-    replications = as_python.Replications(one("one core each", ("ps-async",)))
+def test_as_many_threads_as_there_is_memory_for(compiled, monkeypatch):
+    replications = compiled.Replications(one("one core each", ("ps-async",)))
     replications.outcome(0)
     monkeypatch.setattr("sim.sweeps.pools.cores", lambda: 8)
     for times, threads in ((0.5, 1), (2.5, 2), (100, 8)):
@@ -356,9 +320,8 @@ def test_this_numba_compiles_without_counting_references(by_numba, monkeypatch):
     import numba
 
     from sim.engine.kernel import compiling
-    from sim.vector.compiled import kept
 
-    monkeypatch.setattr(kept, "in_folder", lambda _of: nullcontext(False))  # what is loaded has no text
+    monkeypatch.setattr(kept, "in_folder", lambda: nullcontext(False))  # what is loaded has no text
     counted = []
     for function in (compiling.compiled(chosen), numba.njit(chosen)):
         assert function(np.ones(2), np.zeros(2), 2) == 0.0
@@ -370,27 +333,6 @@ ROWS = [("hybrid",), ("hybrid", "local_aggregation=false"), ("allreduce", "spars
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("said", ROWS, ids=" ".join)
-@pytest.mark.parametrize("cluster", ["one core each", "four GPUs", "two cores", "polls"])
-def test_rows_of_sparse_variables_are_as_in_the_event_world(by_numba, cluster, said):
-    """Several parts at each of two servers, which are added and updated side by side."""
-    protocol, size = protocols.make(said[0], list(said[1:])), {"servers": 2, "variable_partitions": 4}
-    of = bare("bigram", 1e-3)
-    scenario = Scenario(protocol, of, 4, cluster=CLUSTERS[cluster], steps=2, warmup=1, batch=64, **size)
-    assert scenario.traffic.in_parts
-    assert_alike(by_numba.Replications, scenario)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("said", ["", "local_aggregation=true", "barrier=true"])
-@pytest.mark.parametrize("cluster", ["one core each", "two cores", "fair shares", "polls"])
-def test_variables_one_by_one_are_as_in_the_event_world(by_numba, cluster, said):
-    protocol, of = protocols.make("ps-layers", said.split()), bare("toy_fc", 0.0)
-    about = {"servers": 2, "steps": 2, "warmup": 1, "batch": 64}
-    assert_alike(by_numba.Replications, Scenario(protocol, of, 4, cluster=CLUSTERS[cluster], **about))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("cluster", ["one core each", "two cores", "credits", "fair shares"])
 @pytest.mark.parametrize("said", [("ps-async",), ("amb-dg", "time_limit_s=0.02"), ("ps-sync",)], ids=" ".join)
 def test_parts_are_as_busy_as_in_the_event_world(by_numba, cluster, said):
@@ -398,13 +340,6 @@ def test_parts_are_as_busy_as_in_the_event_world(by_numba, cluster, said):
     scenario = replace(one(cluster, said), steps=25)
     found, expected = by_numba.Replications(scenario).outcome(0), event.run(scenario, 0, want_trace=False)[0]
     assert found.arrivals.busy == pytest.approx(expected.arrivals.busy, abs=0.04)
-
-
-@pytest.mark.slow
-def test_all_recorded_scenarios_are_as_in_the_event_world(by_numba):
-    """Also on hosts that some of them have not: all that the front door accepts."""
-    for _, scenario in scenarios():
-        assert_alike(by_numba.Replications, scenario)
 
 
 KNOWN = {**CLUSTERS, **PLACED}

@@ -25,7 +25,7 @@ FAST = Link(latency_s=2e-5, overhead_s=5e-6, bandwidth_bytes_per_s=1.25e9)
 
 
 @pytest.fixture(autouse=True)
-def nothing_noted(as_python):
+def nothing_noted(compiled):
     sys.modules["sim.engine.job"].noted._kept.clear()
 
 
@@ -49,23 +49,23 @@ def ran(replications, scenario: Scenario, number: int = 0):
 
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("workers", [1, 2, 7])
-def test_sums_that_were_noted_are_as_in_the_event_world(as_python, settings, workers):
+def test_sums_that_were_noted_are_as_in_the_event_world(compiled, settings, workers):
     scenario = job(settings, workers)
     for number in range(2):
-        assert_alike(as_python.Replications, scenario, number)
+        assert_alike(compiled.Replications, scenario, number)
 
 
 @pytest.mark.parametrize("settings", ["algorithm=ring", "algorithm=halving-doubling", "algorithm=tree"])
-def test_a_later_run_sends_no_message(as_python, settings):
+def test_a_later_run_sends_no_message(compiled, settings):
     scenario = job(settings)
-    assert ran(as_python.Replications, scenario).record["messages"] > 0
-    assert ran(as_python.Replications, replace(scenario, seed=1)).record["messages"] == 0
+    assert ran(compiled.Replications, scenario).record["messages"] > 0
+    assert ran(compiled.Replications, replace(scenario, seed=1)).record["messages"] == 0
 
 
-def test_another_network_is_noted_anew(as_python):
-    ran(as_python.Replications, job("algorithm=ring"))
+def test_another_network_is_noted_anew(compiled):
+    ran(compiled.Replications, job("algorithm=ring"))
     slower = job("algorithm=ring", network=FAST.model_copy(update={"latency_s": 1e-4}))
-    assert ran(as_python.Replications, slower).record["messages"] > 0
+    assert ran(compiled.Replications, slower).record["messages"] > 0
 
 
 @pytest.mark.slow
@@ -78,10 +78,10 @@ def test_another_network_is_noted_anew(as_python):
     ],
     ids=["credit", "whole messages", "a port of several ranks"],
 )
-def test_elsewhere_sums_are_played_each_time(as_python, scenario):
+def test_elsewhere_sums_are_played_each_time(compiled, scenario):
     for number in range(2):
-        assert_alike(as_python.Replications, scenario, number)
-        assert ran(as_python.Replications, scenario, number).record["messages"] > 0
+        assert_alike(compiled.Replications, scenario, number)
+        assert ran(compiled.Replications, scenario, number).record["messages"] > 0
 
 
 def between(monkeypatch) -> list[float]:
@@ -128,12 +128,12 @@ def test_a_run_in_which_messages_clash_is_begun_anew(as_python, monkeypatch):
     ("settings", "latency_s", "bandwidth"), [("algorithm=ring", 1e-6, 1e6), ("algorithm=halving-doubling", 1e-4, 1e8)]
 )
 def test_sums_for_which_there_is_no_room_are_as_in_the_event_world(
-    as_python, monkeypatch, settings, latency_s, bandwidth
+    compiled, monkeypatch, settings, latency_s, bandwidth
 ):
     """They are played each time, and what a rank asks next may come before their last message."""
     monkeypatch.setattr(sys.modules["sim.engine.job"].noted, "DECISIONS", 0)
     link = Link(latency_s=latency_s, overhead_s=0.0, gap_s=0.0, bandwidth_bytes_per_s=bandwidth)
     for seed in range(6):
         assert_alike(
-            as_python.Replications, job(f"{settings} cycle_s=0 order=uniform", 5, link, batch=4, steps=3, seed=seed)
+            compiled.Replications, job(f"{settings} cycle_s=0 order=uniform", 5, link, batch=4, steps=3, seed=seed)
         )

@@ -70,44 +70,42 @@ def assert_it_matters(with_it, without: Scenario, changed: Scenario) -> None:
 
 
 @pytest.mark.parametrize("name", COSTS)
-def test_costs(as_python, name):
+def test_costs(compiled, name):
     said, value = COSTS[name]
     without = job(said)
     costs = without.workload.costs.model_copy(update={name: value})
     changed = replace(without, workload=without.workload.model_copy(update={"costs": costs}))
-    assert_it_matters(as_python, without, changed)
+    assert_it_matters(compiled, without, changed)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_the_network(as_python, name):
+def test_the_network(compiled, name):
     without = job("allreduce")
     link = without.cluster.network.model_copy(update={name: NETWORKS[name]})
-    assert_it_matters(
-        as_python, without, replace(without, cluster=without.cluster.model_copy(update={"network": link}))
-    )
+    assert_it_matters(compiled, without, replace(without, cluster=without.cluster.model_copy(update={"network": link})))
 
 
 @pytest.mark.parametrize("name", [*LINKS, "background_s"])
-def test_the_link_within_a_host(as_python, name):
+def test_the_link_within_a_host(compiled, name):
     without = job("allreduce", "two cores")
     link = without.cluster.local.model_copy(update={name: NETWORKS[name]})
-    assert_it_matters(as_python, without, replace(without, cluster=without.cluster.model_copy(update={"local": link})))
+    assert_it_matters(compiled, without, replace(without, cluster=without.cluster.model_copy(update={"local": link})))
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(one, marks=[pytest.mark.slow] * (one in ("oversleep_s", "poll_s"))) for one in CHANGED]
 )
-def test_the_cluster(as_python, name):
+def test_the_cluster(compiled, name):
     said, on, update = CHANGED[name]
     without = replace(job(said), workers=5, cluster=CLUSTERS[on] if isinstance(on, str) else Cluster(hosts=on))
     without = replace(without, stragglers=stragglers.read("none"))  # which work at once
-    assert_it_matters(as_python, without, replace(without, cluster=without.cluster.model_copy(update=update)))
+    assert_it_matters(compiled, without, replace(without, cluster=without.cluster.model_copy(update=update)))
 
 
 SLOWER = ("servers_on", "placement")
 
 
 @pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.slow] * (one in SLOWER)) for one in SETTINGS])
-def test_the_scenario(as_python, name):
+def test_the_scenario(compiled, name):
     without = job("ps-sync", "two cores", servers=2 if name in SLOWER else 1)
-    assert_it_matters(as_python, without, replace(without, **{name: SETTINGS[name]}))
+    assert_it_matters(compiled, without, replace(without, **{name: SETTINGS[name]}))

@@ -38,29 +38,29 @@ def is_hub(replications, scenario: Scenario) -> bool:
 
 @pytest.mark.parametrize("name", ["fmb", "amb"])
 @pytest.mark.parametrize("about", [{}, {"workers": 1}, {"test_size": 100, "evaluate_every": 2}], ids=str)
-def test_a_hub_is_as_in_the_event_world(as_python, name, about):
+def test_a_hub_is_as_in_the_event_world(compiled, name, about):
     scenario = job(name, **about)
-    assert is_hub(as_python.Replications, scenario)
-    assert_alike(as_python.Replications, scenario)
+    assert is_hub(compiled.Replications, scenario)
+    assert_alike(compiled.Replications, scenario)
 
 
-def test_messages_that_come_together_are_as_in_the_event_world(as_python):
+def test_messages_that_come_together_are_as_in_the_event_world(compiled):
     """Nobody is slower than others, and ports take no time."""
     link = Link(latency_s=1e-4, overhead_s=0.0, gap_s=0.0, bandwidth_bytes_per_s=float("inf"))
     scenario = job(network=link, workers=70, steps=2, stragglers=stragglers.read("none"))
-    assert is_hub(as_python.Replications, scenario)
-    assert_alike(as_python.Replications, scenario)
+    assert is_hub(compiled.Replications, scenario)
+    assert_alike(compiled.Replications, scenario)
 
 
-def test_many_messages_are_sorted(as_python):
+def test_many_messages_are_sorted(compiled):
     scenario = job(workers=80, steps=2)
-    assert is_hub(as_python.Replications, scenario)
-    assert_alike(as_python.Replications, scenario)
+    assert is_hub(compiled.Replications, scenario)
+    assert_alike(compiled.Replications, scenario)
 
 
-def test_a_hub_goes_on_after_a_pause(as_python, monkeypatch):
+def test_a_hub_goes_on_after_a_pause(compiled, monkeypatch):
     monkeypatch.setattr(sys.modules["sim.engine.job"], "EVENTS", 3)
-    assert_alike(as_python.Replications, job())
+    assert_alike(compiled.Replications, job())
 
 
 OUTSIDE = {
@@ -74,17 +74,17 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize("scenario", OUTSIDE.values(), ids=OUTSIDE)
-def test_what_is_none_goes_by_events(as_python, scenario):
-    assert not is_hub(as_python.Replications, scenario)
-    assert_alike(as_python.Replications, scenario)
+def test_what_is_none_goes_by_events(compiled, scenario):
+    assert not is_hub(compiled.Replications, scenario)
+    assert_alike(compiled.Replications, scenario)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["fmb", "allreduce"])
-def test_numbers_are_drawn_a_block_after_another(as_python, monkeypatch, name):
+def test_numbers_are_drawn_a_block_after_another(compiled, monkeypatch, name):
     """Where ranks are many; also where the steps of ranks differ."""
     monkeypatch.setattr(sys.modules["sim.engine.arrays.drawn"], "MOST_DRAWN", 1)
-    assert_alike(as_python.Replications, job(name, workers=2, steps=BLOCK + 2))
+    assert_alike(compiled.Replications, job(name, workers=2, steps=BLOCK + 2))
 
 
 @pytest.mark.parametrize("spread", ["even", "one late", "equal", "two heaps"])
@@ -104,10 +104,10 @@ def test_times_are_sorted(as_python, spread):
     assert held.arrays["reach"]["value"].tolist() == sorted(times)
 
 
-def test_a_gradient_of_several_costs_as_much(as_python):
+def test_a_gradient_of_several_costs_as_much(compiled):
     """Adding, handing over and updating take time at rank 0."""
     scenario = job()
     costs = scenario.workload.costs.model_copy(update={"reduce": Line(base_s=1e-3, slope_s=1e-9)})
     assert_alike(
-        as_python.Replications, replace(scenario, workload=scenario.workload.model_copy(update={"costs": costs}))
+        compiled.Replications, replace(scenario, workload=scenario.workload.model_copy(update={"costs": costs}))
     )

@@ -81,15 +81,15 @@ def compare(replications, protocol: Protocol, verdict: str) -> None:
 
 
 @pytest.mark.parametrize("said", PROBES)
-def test_a_workers_text_is_as_in_the_event_world_or_refused(as_python, tmp_path, monkeypatch, said):
+def test_a_workers_text_is_as_in_the_event_world_or_refused(compiled, tmp_path, monkeypatch, said):
     source = HEAD + WORKER + indent(said, " " * 12) + TAIL
-    compare(as_python.Replications, made(tmp_path, monkeypatch, source), PROBES[said])
+    compare(compiled.Replications, made(tmp_path, monkeypatch, source), PROBES[said])
 
 
 @pytest.mark.parametrize("said", MASTERS)
-def test_a_masters_text_is_as_in_the_event_world_or_refused(as_python, tmp_path, monkeypatch, said):
+def test_a_masters_text_is_as_in_the_event_world_or_refused(compiled, tmp_path, monkeypatch, said):
     source = HEAD + MASTER + indent(said, " " * 12) + "\n            yield from me.update()\n"
-    compare(as_python.Replications, made(tmp_path, monkeypatch, source), MASTERS[said])
+    compare(compiled.Replications, made(tmp_path, monkeypatch, source), MASTERS[said])
 
 
 PAGE = (Path(__file__).parents[2] / "docs/protocol.md").read_text().split("| | in the subset |")[1]
@@ -106,30 +106,30 @@ def test_the_page_says_what_is_tried():
 
 
 @pytest.mark.parametrize("said", IN_TABLE)
-def test_what_the_page_says_is_in_the_subset(as_python, tmp_path, monkeypatch, said):
+def test_what_the_page_says_is_in_the_subset(compiled, tmp_path, monkeypatch, said):
     source = HEAD + WORKER + indent(IN_TABLE[said], " " * 12) + TAIL
-    compare(as_python.Replications, made(tmp_path, monkeypatch, source), SAME)
+    compare(compiled.Replications, made(tmp_path, monkeypatch, source), SAME)
 
 
 @pytest.mark.parametrize("said", OUT_OF_TABLE)
-def test_what_the_page_says_is_outside(as_python, tmp_path, monkeypatch, said):
+def test_what_the_page_says_is_outside(compiled, tmp_path, monkeypatch, said):
     source = HEAD + WORKER + indent(OUT_OF_TABLE[said], " " * 12) + TAIL
-    compare(as_python.Replications, made(tmp_path, monkeypatch, source), REFUSED)
+    compare(compiled.Replications, made(tmp_path, monkeypatch, source), REFUSED)
 
 
-def test_a_worker_of_a_master_updates_nothing(as_python, tmp_path, monkeypatch):
+def test_a_worker_of_a_master_updates_nothing(compiled, tmp_path, monkeypatch):
     source = (
         HEAD
         + MASTER.replace("= -1", "= 1")
         + "            yield from gather(me, me.workers)\n            yield from me.update()\n"
     )
-    compare(as_python.Replications, made(tmp_path, monkeypatch, source), FAILS)
+    compare(compiled.Replications, made(tmp_path, monkeypatch, source), FAILS)
 
 
-def test_a_rank_that_goes_through_its_steps_twice_has_no_answer(as_python, tmp_path, monkeypatch):
+def test_a_rank_that_goes_through_its_steps_twice_has_no_answer(compiled, tmp_path, monkeypatch):
     """What further rounds would count is the event world's to say."""
     source = WORKER.replace(
         "        for step", "        for _ in me.steps():\n            yield from me.sleep()\n        for step"
     )
     source += "            yield from me.compute()\n            yield from me.update()\n"
-    compare(as_python.Replications, made(tmp_path, monkeypatch, HEAD + source), FAILS + " here")
+    compare(compiled.Replications, made(tmp_path, monkeypatch, HEAD + source), FAILS + " here")

@@ -28,7 +28,7 @@ from sim.model import workload
 from sim.platform.cluster import Cluster, Host
 from sim.protocols.base import Protocol
 from sim.protocols.fmb import FixedMinibatch
-from sim.verbs import gather, let_go, pull, push, take, training
+from sim.verbs import allreduce, gather, let_go, pull, push, take, training
 from sim.verbs.me import GRADIENT, PARAMETERS, Partition
 
 FUZZ = int(os.environ.get("TRAINSIM_FUZZ", "0"))
@@ -161,17 +161,39 @@ class Relay(Protocol):
             yield from me.update()
 
 
-OWN = [Rounds(), Async(), Skips(), Helpers(), Lists(), Relay()]
+@dataclass(frozen=True)
+class LastServed(Async):
+    """The last variable alone is trained."""
+
+    def served(self, workload):
+        return workload.variables[-1:]
+
+
+@dataclass(frozen=True)
+class LastSummed(Protocol):
+    """The same without servers."""
+
+    def worker(self, me):
+        for _ in me.steps():
+            yield from me.compute()
+            yield from allreduce(me, "ring")
+            yield from me.update()
+
+    def summed(self, workload):
+        return workload.variables[-1:]
+
+
+OWN = [Rounds(), Async(), Skips(), Helpers(), Lists(), Relay(), LastServed(), LastSummed()]
 
 
 @pytest.mark.parametrize("place", [pytest.param(one, marks=[pytest.mark.slow] * (one == "polls")) for one in PLACES])
 @pytest.mark.parametrize("text", [*TEXTS, LastIdle(), *OWN], ids=str)
-def test_own_texts_are_as_in_the_event_world(as_python, text, place):
+def test_own_texts_are_as_in_the_event_world(compiled, text, place):
     scenario = job(text, 3, LAW, cluster=PLACES[place], steps=3, warmup=1, batch=64)
     if scenario.servers == 1:
         scenario = replace(scenario, test_size=20, evaluate_every=2)
-    assert_alike(as_python.Replications, scenario, 1)
-    found, expected = as_python.Replications(scenario).outcome(1), event.run(scenario, 1)[0]
+    assert_alike(compiled.Replications, scenario, 1)
+    found, expected = compiled.Replications(scenario).outcome(1), event.run(scenario, 1)[0]
     assert (found.rank_step_s is None) == (expected.rank_step_s is None)
     if expected.rank_step_s is not None:
         np.testing.assert_allclose(found.rank_step_s, expected.rank_step_s, rtol=0, atol=1e-9)
@@ -239,14 +261,14 @@ def asked_of(monkeypatch, protocol: Protocol):
     return simulate(job(protocol, 2, LAW, steps=30, warmup=0), replications=2), engine
 
 
-def test_the_engine_simulates_users_texts(as_python, written, monkeypatch):
+def test_the_engine_simulates_users_texts(compiled, written, monkeypatch):
     found, engine = asked_of(monkeypatch, protocol := written(SLEEPY.format("x = step")))
     expected = simulate(job(protocol, 2, LAW, steps=30, warmup=0), "event", 2)
     np.testing.assert_allclose(found.step_s, expected.step_s, rtol=0, atol=EXACT_S)
     assert engine.gave == (True, True)
 
 
-def test_a_note_names_the_line_outside_of_the_subset(as_python, written, monkeypatch):
+def test_a_note_names_the_line_outside_of_the_subset(compiled, written, monkeypatch):
     found, engine = asked_of(monkeypatch, protocol := written(SLEEPY.format("x = {step: 1}")))
     said = f"which takes longer: {type(protocol).__module__}.py:17: not in the subset: {{step: 1}}"
     assert any(said in note for note in found.notes)
@@ -257,19 +279,19 @@ LATER = {"x = 1 / (step - 20)": "ZeroDivisionError", "x = [k for k in range(20)]
 
 
 @pytest.mark.parametrize("line", LATER)
-def test_the_event_world_names_a_mistake_of_a_later_step(as_python, written, monkeypatch, line):
+def test_the_event_world_names_a_mistake_of_a_later_step(compiled, written, monkeypatch, line):
     with pytest.raises(RunFailed, match=rf"\.py:17: {LATER[line]}"):
         asked_of(monkeypatch, written(SLEEPY.format(line)))
     assert choose.engine.gave == (False,)
 
 
-def test_a_text_whose_source_has_changed_is_refused(as_python, written):
+def test_a_text_whose_source_has_changed_is_refused(compiled, written):
     """What is lowered is what was imported."""
     protocol = written(SLEEPY.format("x = step"))
     path = Path(sys.modules[type(protocol).__module__].__file__)
     path.write_text(path.read_text().replace("x = step", "x = step + 1"))
     with pytest.raises(sys.modules["sim.engine.lowering.values"].NotLowered, match="has changed"):
-        as_python.Replications(job(protocol, 2, LAW))
+        compiled.Replications(job(protocol, 2, LAW))
 
 
 def test_a_text_that_never_waits_pauses(as_python, written, monkeypatch):
@@ -297,7 +319,7 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize("said", OUTSIDE)
-def test_what_is_outside_the_subset_is_refused_with_its_line(as_python, written, said):
+def test_what_is_outside_the_subset_is_refused_with_its_line(compiled, written, said):
     """Nothing is taken for a constant that another call, or another rank, would find different."""
     body = f"""
 @dataclass(frozen=True)
@@ -311,10 +333,10 @@ class Own(Protocol):
     scenario = Scenario(written(body), workload.read("mlp"), 2, steps=2, warmup=0)
     event.run(scenario)
     with pytest.raises(sys.modules["sim.engine.lowering.values"].NotLowered, match=re.escape(OUTSIDE[said])):
-        as_python.Replications(scenario)
+        compiled.Replications(scenario)
 
 
-def test_a_name_of_a_function_around_the_text_is_outside(as_python, written):
+def test_a_name_of_a_function_around_the_text_is_outside(compiled, written):
     """Though the module has one of that name, which is another."""
     body = """
 K = 1
@@ -332,7 +354,7 @@ def made(K):
 Own = made(1)
 """
     with pytest.raises(sys.modules["sim.engine.lowering.values"].NotLowered, match="around the text: K"):
-        as_python.Replications(Scenario(written(body), workload.read("mlp"), 2, steps=2, warmup=0))
+        compiled.Replications(Scenario(written(body), workload.read("mlp"), 2, steps=2, warmup=0))
 
 
 INSIDE = [
@@ -358,7 +380,7 @@ INSIDE = [
 
 
 @pytest.mark.parametrize("said", INSIDE)
-def test_what_is_in_the_subset_is_as_in_the_event_world(as_python, written, said):
+def test_what_is_in_the_subset_is_as_in_the_event_world(compiled, written, said):
     """A rank sleeps if it is so."""
     body = f"""
 LIMIT = 1.5
@@ -379,7 +401,7 @@ class Own(Protocol):
         return found
 """
     about = {"stragglers": stragglers.read(LAW), "steps": 3, "warmup": 0}
-    assert_alike(as_python.Replications, Scenario(written(body), workload.read("mlp"), 2, **about))
+    assert_alike(compiled.Replications, Scenario(written(body), workload.read("mlp"), 2, **about))
 
 
 WRONG = {
@@ -394,13 +416,13 @@ WRONG = {
 
 
 @pytest.mark.parametrize("why", WRONG)
-def test_a_mistake_is_the_event_worlds_to_say(as_python, written, why):
+def test_a_mistake_is_the_event_worlds_to_say(compiled, written, why):
     said = "\n".join(f"            yield from {verb}" for verb in WRONG[why])
     body = f"\n@dataclass(frozen=True)\nclass Own(Protocol):\n    def worker(self, me):\n        for _ in me.steps():\n{said}\n"
     scenario = Scenario(written(body + "            yield from me.update()\n"), workload.read("mlp"), 2, steps=2)
     with pytest.raises(RunFailed):
         event.run(scenario)
-    assert as_python.Replications(scenario).outcome(0) is None
+    assert compiled.Replications(scenario).outcome(0) is None
 
 
 PEERS = ["me.workers", "me.workers[:1]", "me.workers[-1]", "me.workers[:-1]", "[w for w in me.workers if w % 2]"]

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from engines import assert_same_outcome
 from scenarios import CLUSTERS, EXACT_S, SETTINGS, bare, scenarios
 from test_all_ranks import TEXTS, job
-from test_engine import ANY, BESIDE, KNOWN, NIAGARA, PLACED, ROWS, THREADS, named, of_hosts, one
+from test_engine import ANY, BESIDE, KNOWN, NIAGARA, PLACED, ROWS, THREADS, of_hosts, one
 
 from sim import event, protocols
 from sim.engine import choose
@@ -42,76 +43,82 @@ def assert_same(found: Trace, expected: Trace) -> None:
 
 
 def assert_recorded(replications, scenario: Scenario, number: int = 0) -> None:
-    """The same trace, beside the outcome that there is without one."""
-    engine = replications(scenario)
+    """The same trace, and the same outcome with and without one."""
+    engine, (expected, there) = replications(scenario), event.run(scenario, number)
     outcome, trace = engine.run(number, want_trace=True)
-    assert_same(trace, event.trace(scenario, number))
-    alone = engine.outcome(number)
-    np.testing.assert_allclose(outcome.step_s, alone.step_s, rtol=0, atol=EXACT_S)
-    np.testing.assert_allclose(outcome.idle_fraction, alone.idle_fraction, rtol=0, atol=EXACT_S)
+    assert_same(trace, there)
+    for found in (outcome, engine.outcome(number)):
+        assert_same_outcome(found, expected)
 
 
-@pytest.mark.parametrize("said", named())
-def test_every_protocol(as_python, said):
-    assert_recorded(as_python.Replications, one("one core each", said))
+@pytest.mark.parametrize("said", SETTINGS, ids=" ".join)
+def test_every_protocol(compiled, said):
+    assert_recorded(compiled.Replications, one("one core each", said))
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
 @pytest.mark.parametrize("said", [("ps-sync",), ("allreduce", "algorithm=tree")], ids=" ".join)
-def test_every_kind_of_host_and_port(as_python, cluster, said):
-    assert_recorded(as_python.Replications, one(cluster, said, workers=2))
+def test_every_kind_of_host_and_port(compiled, cluster, said):
+    assert_recorded(compiled.Replications, one(cluster, said, workers=2))
 
 
 @pytest.mark.parametrize("said", ANY, ids=" ".join)
 @pytest.mark.parametrize("place", PLACED)
-def test_what_ranks_of_a_host_share(as_python, place, said):
-    assert_recorded(as_python.Replications, replace(one("one core each", said, workers=4), cluster=PLACED[place]))
+def test_what_ranks_of_a_host_share(compiled, place, said):
+    scenario = replace(one("one core each", said, workers=4), cluster=PLACED[place])
+    assert scenario.threaded == ("threads" in place)
+    assert_recorded(compiled.Replications, scenario)
 
 
+@pytest.mark.parametrize("said", ANY, ids=" ".join)
 @pytest.mark.parametrize(("host", "about"), BESIDE)
-def test_other_threads(as_python, host, about):
-    scenario = replace(one("one core each", ("ps-async",)), cluster=of_hosts(host, **about), steps=3)
+def test_other_threads(compiled, host, about, said):
+    """Also where more moments are drawn than steps were thought of."""
+    scenario = replace(one("one core each", said), cluster=of_hosts(host, **about), steps=3)
     costs = scenario.workload.costs.model_copy(update={"background": THREADS})
-    of = scenario.workload.model_copy(update={"costs": costs})
-    assert_recorded(as_python.Replications, replace(scenario, workload=of))
+    job = replace(scenario, workload=scenario.workload.model_copy(update={"costs": costs}))
+    assert np.abs(event.run(job)[0].step_s - event.run(scenario)[0].step_s).max() > EXACT_S
+    assert_recorded(compiled.Replications, job)
 
 
-@pytest.mark.parametrize("cluster", ["one core each", "polls"])
-def test_evaluations(as_python, cluster):
-    scenario = one(cluster, ("kbatch-async", "gradients=2"), test_size=100, evaluate_every=2)
-    assert_recorded(as_python.Replications, replace(scenario, steps=2 + scenario.warmup))
+@pytest.mark.parametrize("cluster", ["one core each", "four GPUs", "polls"])
+@pytest.mark.parametrize("said", [("fmb",), ("kbatch-async", "gradients=2")], ids=" ".join)
+def test_evaluations(compiled, cluster, said):
+    scenario = one(cluster, said, test_size=100, evaluate_every=2)
+    assert scenario.costs.evaluate(100) > 0
+    assert_recorded(compiled.Replications, replace(scenario, steps=2 + scenario.warmup))
 
 
 @pytest.mark.parametrize("cluster", ["one core each", "two cores"])
 @pytest.mark.parametrize("said", ["amb-dg time_limit_s=0.02 delay_std_s=0.03", "kbatch-async delay_std_s=0.01"])
-def test_induced_delays(as_python, cluster, said):
-    assert_recorded(as_python.Replications, one(cluster, tuple(said.split())))
+def test_induced_delays(compiled, cluster, said):
+    assert_recorded(compiled.Replications, one(cluster, tuple(said.split())))
 
 
 @pytest.mark.parametrize("cluster", ["one core each", "two cores"])
 @pytest.mark.parametrize("text", TEXTS, ids=str)
-def test_users_steps_of_all_ranks(as_python, text, cluster):
+def test_users_steps_of_all_ranks(compiled, text, cluster):
     law = "lognormal(mean=20ms, cv=1.5)"
     scenario = job(text, 3, law, cluster=CLUSTERS[cluster], steps=3, warmup=1, batch=64)
-    assert_recorded(as_python.Replications, scenario)
+    assert_recorded(compiled.Replications, scenario)
 
 
 @pytest.mark.parametrize("cluster", ["one core each", "two cores"])
-def test_sleeps(as_python, cluster):
+def test_sleeps(compiled, cluster):
     scenario = one(cluster, ("fmb",), stragglers=NIAGARA)
     assert "sleep" in set(event.trace(scenario).rows["activity"])
-    assert_recorded(as_python.Replications, scenario)
+    assert_recorded(compiled.Replications, scenario)
 
 
 @pytest.mark.parametrize("said", [("fmb",), ("allreduce", "algorithm=tree"), ("ps-async",)], ids=" ".join)
 @pytest.mark.parametrize("cluster", ["one core each", "two cores"])
-def test_a_full_block_is_emptied_and_the_run_goes_on(as_python, monkeypatch, cluster, said):
+def test_a_full_block_is_emptied_and_the_run_goes_on(compiled, monkeypatch, cluster, said):
     scenario, blocks = one(cluster, said), []
     recording = sys.modules["sim.engine.recording"]
     take = recording.Rows.take
     monkeypatch.setattr(recording, "BLOCK", 5)
     monkeypatch.setattr(recording.Rows, "take", lambda rows: blocks.append(1) or take(rows))
-    assert_recorded(as_python.Replications, scenario)
+    assert_recorded(compiled.Replications, scenario)
     assert len(blocks) > 5
 
 
@@ -128,18 +135,16 @@ class ComputesFirst(FixedMinibatch):
             yield from me.send(GRADIENT, me.master)
 
 
-def test_a_full_block_is_emptied_where_nothing_happens_between_rows(as_python, monkeypatch):
+def test_a_full_block_is_emptied_where_nothing_happens_between_rows(compiled, monkeypatch):
     """Of ranks that never wait, that all begin at once, or that find all messages of a call there: a block has few rows more."""
     recording = sys.modules["sim.engine.recording"]
     monkeypatch.setattr(recording, "BLOCK", 5)
     monkeypatch.setattr(recording, "ROWS_OF_AN_INSTRUCTION", 0)
-    assert_recorded(as_python.Replications, job(TEXTS[0], 3, "none", steps=40, warmup=1, batch=64))
-    assert_recorded(
-        as_python.Replications, replace(one("one core each", ("fmb",), workers=8), protocol=ComputesFirst())
-    )
+    assert_recorded(compiled.Replications, job(TEXTS[0], 3, "none", steps=40, warmup=1, batch=64))
+    assert_recorded(compiled.Replications, replace(one("one core each", ("fmb",), workers=8), protocol=ComputesFirst()))
     hosts = tuple(Host(name=f"h{i}", speed=1e-3 if i == 8 else 1.0) for i in range(9))
     late = one("one core each", ("allreduce", "algorithm=alltoall-allgather"), workers=9)
-    assert_recorded(as_python.Replications, replace(late, cluster=Cluster(hosts=hosts)))
+    assert_recorded(compiled.Replications, replace(late, cluster=Cluster(hosts=hosts)))
 
 
 @dataclass(frozen=True)
@@ -154,16 +159,16 @@ class SendsLast(FixedMinibatch):
 
 
 @pytest.mark.parametrize("cluster", ["one core each", "two cores", "four GPUs", "fair shares"])
-def test_what_leaves_after_the_last_text_has_ended(as_python, cluster):
+def test_what_leaves_after_the_last_text_has_ended(compiled, cluster):
     """It is in neither trace, or in both."""
     scenario = replace(one(cluster, ("fmb",)), protocol=SendsLast())
-    assert_recorded(as_python.Replications, scenario)
+    assert_recorded(compiled.Replications, scenario)
 
 
-def test_a_run_that_is_cut_has_the_trace_of_what_it_has_done(as_python, monkeypatch):
+def test_a_run_that_is_cut_has_the_trace_of_what_it_has_done(compiled, monkeypatch):
     monkeypatch.setattr(sys.modules["sim.engine.job"], "EVENTS", 3)
     scenario = replace(one("two cores", ("allreduce",)), steps=6)
-    engine = as_python.Replications(scenario)
+    engine = compiled.Replications(scenario)
     (cut, trace), (_, whole) = engine.run(0, within_s=0.0, want_trace=True), engine.run(0, want_trace=True)
     assert 0 < cut.step_s.shape[1] < 6
     assert 0 < len(trace.rows) < len(whole.rows)
@@ -180,16 +185,16 @@ def events(timeline: Timeline, folder) -> list[str]:
 @pytest.mark.parametrize("want_trace", [False, True])
 @pytest.mark.parametrize("cluster", ["one core each", "two cores", "four GPUs"])
 @pytest.mark.parametrize("said", HOROVOD, ids=" ".join)
-def test_the_timeline_is_that_of_the_event_world(as_python, tmp_path, said, cluster, want_trace):
+def test_the_timeline_is_that_of_the_event_world(compiled, tmp_path, said, cluster, want_trace):
     scenario = one(cluster, said)
     found, expected = Timeline(scenario), Timeline(scenario)
-    _, trace = as_python.Replications(scenario).run(0, timeline=found, want_trace=want_trace)
+    _, trace = compiled.Replications(scenario).run(0, timeline=found, want_trace=want_trace)
     _, there = event.run(scenario, 0, expected, want_trace=want_trace)
     assert events(found, tmp_path) == events(expected, tmp_path)
     assert (trace is None) == (there is None) == (not want_trace)
 
 
-def test_it_is_asked_for_traces(as_python, monkeypatch):
+def test_it_is_asked_for_traces(compiled, monkeypatch):
     scenario, engine = Scenario(protocols.make("fmb"), workload.read("mlp"), 16, steps=1, warmup=0), choose.Engine()
     of = engine.replications(scenario)
     _, trace = engine.run(of, 0, want_trace=True)
@@ -207,19 +212,22 @@ def layers(said: str, cluster: str) -> Scenario:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cluster", ["two cores", "fair shares", "polls"])
+@pytest.mark.parametrize("cluster", ["one core each", "two cores", "fair shares", "polls"])
 @pytest.mark.parametrize("said", ["", "local_aggregation=true", "barrier=true"])
 def test_variables_one_by_one(by_numba, cluster, said):
     assert_recorded(by_numba.Replications, layers(said, cluster))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cluster", ["one core each", "two cores", "polls"])
+@pytest.mark.parametrize("cluster", ["one core each", "four GPUs", "two cores", "polls"])
 @pytest.mark.parametrize("said", ROWS, ids=" ".join)
 def test_rows_of_sparse_variables(by_numba, cluster, said):
+    """Several parts at each of two servers, which are added and updated side by side."""
     protocol, size = protocols.make(said[0], list(said[1:])), {"servers": 2, "variable_partitions": 4}
     about = {"cluster": CLUSTERS[cluster], "steps": 2, "warmup": 1, "batch": 64}
-    assert_recorded(by_numba.Replications, Scenario(protocol, bare("bigram", 1e-3), 4, **about, **size))
+    scenario = Scenario(protocol, bare("bigram", 1e-3), 4, **about, **size)
+    assert scenario.traffic.in_parts
+    assert_recorded(by_numba.Replications, scenario)
 
 
 @pytest.mark.slow

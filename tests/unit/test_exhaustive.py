@@ -52,6 +52,7 @@ def test_a_plan_that_was_cut_short_is_never_less_dear_than_the_best(every, monke
     assert found.dearer == f"1 that miss the target, {found.best - 1} not found"
 
 
+@pytest.mark.slow
 def test_what_is_just_above_the_probability_is_kept_though_its_first_steps_are_slow(monkeypatch):
     """Gradients of ps-sync's second step are dropped: it counted as one of three, and both of these were thrown out (P = 0.94)."""
     grid = exhaustive.GRID | {"workload": "toy_fc", "hosts": ["p3.8xlarge"], "counts": [1], "batches": [512, 1024]}

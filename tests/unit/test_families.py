@@ -37,7 +37,9 @@ def batches() -> list[Candidate]:
     return sorted(found, key=lambda one: -one.configuration.batch)
 
 
-@pytest.mark.parametrize("batch", [1, 20, 100])
+@pytest.mark.parametrize(
+    "batch", [pytest.param(1, marks=pytest.mark.slow), 20, pytest.param(100, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("cluster", [None, "p3.8xlarge*2"])
 @pytest.mark.parametrize("name", KNOWN)
 def test_more_samples_a_second_are_passed_with_a_larger_batch(name, cluster, batch):

@@ -8,6 +8,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import engines
 import numpy as np
 import pytest
 
@@ -18,7 +19,7 @@ from calibration.evidence.core_seconds import core_seconds
 from calibration.evidence.seats import Placement
 from calibration.evidence.work_rows import idle_s
 from calibration.profiles import Probe, Source, make, write
-from sim import command, event, stragglers, vector
+from sim import command, event, stragglers
 from sim.base.errors import WrongSetting
 from sim.base.files import write_whole
 from sim.job.scenario import Scenario
@@ -561,7 +562,7 @@ def test_imported_logs_reproduce_their_own_rounds(tmp_path):
         stragglers=law,
     )
     expected_s = 2.4 + law.expected_maximum(3)
-    assert vector.run(job, 4).step_s.mean() == pytest.approx(expected_s, rel=0.01)
+    assert engines.run(job, 4).step_s.mean() == pytest.approx(expected_s, rel=0.01)
 
 
 def test_costs_of_an_imported_workload_go_by_its_name_and_are_used(tmp_path, capsys):

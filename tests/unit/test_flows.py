@@ -8,7 +8,7 @@ import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim import event, protocols, vector
+from sim import event, protocols
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.base.files import validated
@@ -217,13 +217,6 @@ def test_rates_are_max_min_fair(pairs, data):
     for flow in flows:
         full = [port for port in flow.ports if through[port] >= port.rate * (1 - 1e-9)]
         assert any(flow.rate / flow.weight >= most[port] * (1 - 1e-9) for port in full)
-
-
-def test_the_vector_world_refuses_shared_ports():
-    link = Link(fair=True)
-    scenario = Scenario(protocols.make("fmb"), MLP, 2, cluster=Cluster(hosts=[Host(count=3)], network=link))
-    with pytest.raises(WrongSetting, match="one message after another"):
-        vector.run(scenario)
 
 
 def test_unequal_shares_end_as_late_but_not_at_once():

@@ -201,11 +201,11 @@ def test_a_few_replications_have_the_answer_of_many():
     assert one == pytest.approx(many, rel=0.02)
 
 
-def test_the_vector_world_has_the_same_ends():
+def test_the_engine_has_the_same_ends():
     quiet = job([Host(gpu="V100", count=3)], workers=2, protocol="fmb")
-    event_, vector = (simulate(quiet, world, 5).outcome for world in ("event", "vector"))
-    assert event_.throughput() == pytest.approx(vector.throughput())
-    assert event_.ends["all work"] == pytest.approx(vector.ends["all work"], rel=1e-6)
+    there, here = (simulate(quiet, world, 5).outcome for world in ("event", "engine"))
+    assert here.throughput() == pytest.approx(there.throughput())
+    assert here.ends["all work"] == pytest.approx(there.ends["all work"], rel=1e-6)
 
 
 def test_an_unknown_gpu_says_so():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sim import event, protocols, stragglers, vector
+from sim import event, protocols, stragglers
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
@@ -278,7 +278,6 @@ def test_lm1b_has_its_known_shape():
         (lambda: job("hybrid", test_size=5), "no rank has all parameters"),
         (lambda: job("hybrid", servers=2), "--variable-partitions"),
         (lambda: job("hybrid", workers=0, hosts=[Host()]), "--workers"),
-        (lambda: vector.run(job("hybrid")), "event"),
     ],
 )
 def test_wrong_settings(make, said):

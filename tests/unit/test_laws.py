@@ -9,7 +9,6 @@ from law_examples import LAWS as EXAMPLES
 from sim import laws, randomness, stragglers
 from sim.base.errors import WrongSetting
 from sim.randomness import BLOCK, Draws, Stream, generator, group_of
-from sim.vector.draws import Rounds
 
 DRAWS = 200_000
 
@@ -91,7 +90,7 @@ def test_draws_of_equal_laws_are_kept_once(name):
     found = []
     for _ in range(2):
         law = EXAMPLES[name].model_copy()
-        found.append(Rounds(law, 7, [0], range(3), "noise", 5)[0])
+        found.append(Stream(law, 7, 0, 1, "noise").first(5))
     np.testing.assert_array_equal(*found)
     assert len(randomness._kept) == (law.sole is None)
 

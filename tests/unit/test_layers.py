@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sim import event, protocols, vector
+from sim import event, protocols
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.event.machines.port import Port
@@ -184,17 +184,6 @@ def test_whole_messages_make_a_step_two_of_them_longer(hosts, pieces):
 def test_whole_messages_are_refused_where_bytes_are_flows(other):
     with pytest.raises(ValueError, match="store_and_forward without fair and tcp"):
         Link(store_and_forward=True, **other)
-
-
-def test_the_vector_world_refuses_credit_whole_messages_and_shared_hosts():
-    whole = Cluster(hosts=[Host(count=4)], network=Link(store_and_forward=True))
-    with pytest.raises(WrongSetting, match="each as it comes"):
-        vector.run(Scenario(protocols.make("fmb"), workload.read("mlp"), cluster=whole))
-    one_each = Cluster(hosts=[Host(count=4)], network=Link(sustained_bytes_per_s=1e6))
-    with pytest.raises(WrongSetting, match="has sent before"):
-        vector.run(Scenario(protocols.make("fmb"), workload.read("mlp"), cluster=one_each))
-    with pytest.raises(WrongSetting, match="share"):
-        vector.run(Scenario(protocols.make("fmb"), workload.read("mlp"), servers_on="workers"))
 
 
 def test_wrong_settings_are_named():

@@ -17,7 +17,7 @@ from calibration.probes import Measured, Probe
 from calibration.profiles import Source, make
 from real.probing import links
 from real.worlds.polling import poll
-from sim import event, protocols, vector
+from sim import event, protocols
 from sim.collectives.barrier import barrier
 from sim.event.machines.cores import Cores
 from sim.job.scenario import Scenario
@@ -220,11 +220,6 @@ def test_a_profile_without_naps_has_their_time_in_its_links(used):
     polling_ranks, prompt = (make([Source("fmb", one)], "x", probe) for one in (trace, silent))
     assert polling_ranks.poll_s > 0 == prompt.poll_s
     assert [made.local.latency_s for made in (polling_ranks, prompt)] == pytest.approx([0.1e-3, 0.3e-3])
-
-
-def test_only_the_event_world_naps():
-    job = {"workers": 1, "cluster": Cluster(hosts=[Host(count=2)], poll_s=POLL_S)}
-    assert "poll" in vector.refusal(Scenario(protocols.make("fmb"), workload.read("mlp"), **job))
 
 
 @pytest.mark.parametrize("hosts", [1, 2])

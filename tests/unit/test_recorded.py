@@ -22,8 +22,6 @@ import sim
 from sim import event, randomness
 from sim.event.machines import mechanics
 
-COMPILED = "sim.vector.compiled."
-"""Its modules load numba, which takes a second, and draw nothing."""
 EXACT_S = 1e-9
 RECORDED = pd.read_csv(Path(__file__).with_name("recorded.csv"), sep=";", index_col="scenario")
 SCENARIOS = dict(scenarios())
@@ -33,8 +31,7 @@ SCENARIOS = dict(scenarios())
 def old_streams(monkeypatch):
     """Whatever module of the simulator draws, it draws as it did; one that is imported later would do so for ever."""
     for module in pkgutil.walk_packages(sim.__path__, "sim."):
-        if not module.name.startswith(COMPILED):
-            import_module(module.name)
+        import_module(module.name)
     replaced = (("Stream", randomness.Stream, OldStream), ("BLOCK", randomness.BLOCK, BLOCK))
     for module in [module for name, module in sys.modules.items() if name.startswith("sim.")]:
         for name, new, old in replaced:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import engines
 import numpy as np
 import pytest
 
@@ -9,7 +10,7 @@ from calibration.estimators import contentions, residuals
 from calibration.estimators.errors import Residuals
 from calibration.evidence.seats import Placement
 from calibration.profiles import Probe, Source, make
-from sim import event, stragglers, vector
+from sim import event, stragglers
 from sim.answers import extrapolation, interval, outcome
 from sim.answers.ignorance import CORE
 from sim.answers.notes import notes
@@ -45,7 +46,7 @@ def lucky(job):
 def test_intervals_hold_nine_new_runs_in_ten():
     """Of many calibrations of few runs; by what they plug in alone, they would hold seven. Fourteen say it to about 0.037."""
     drawn = [Scenario(FixedMinibatch(), batch=128, cluster=DRIFTING, seed=10**6 + seed, **JOB) for seed in range(50)]
-    new = np.array([vector.run(lucky(job), 1).throughput()[0] for job in drawn])
+    new = np.array([engines.run(lucky(job)).throughput()[0] for job in drawn])
     covered = []
     for seed in range(14):
         profile = make(list(runs_of(DRIFTING, seed)), "few runs")
@@ -156,7 +157,7 @@ def test_intervals_of_runs_that_sleep_hold_what_is_not_known_of_them():
 
 def interval_of(job):
     """By the runs and the errors of costs alone."""
-    found = simulate(job, "vector", 20).outcome
+    found = simulate(job, "engine", 20).outcome
     return extrapolation.widened(
         found.interval(), interval.middle(found.throughput()), extrapolation.of_costs(job, found)
     )
@@ -166,7 +167,7 @@ def known(cluster, **about):
     return make(list(runs_of(cluster, 0, **about)), "known")
 
 
-@pytest.mark.parametrize("world", ["event", "vector"])
+@pytest.mark.parametrize("world", ["event", "engine"])
 def test_an_error_is_in_no_run_and_in_the_interval(world):
     """Of a job that is all work."""
     job = Scenario(FixedMinibatch(), cluster=DRIFTING, **JOB)

@@ -10,7 +10,7 @@ import simpy
 
 from calibration.estimators import lines
 from calibration.profiles import Source, make
-from sim import event, protocols, vector
+from sim import event, protocols
 from sim.answers.outcome import of_trace
 from sim.event.machines.shared_gpu import SharedGpu
 from sim.job.scenario import Scenario
@@ -69,11 +69,6 @@ def test_who_begins_later_slows_the_other_from_then_on():
     assert ended == pytest.approx({0: 1.5, 1: 2.0})
 
 
-def test_the_vector_world_refuses_them():
-    assert "share" in vector.refusal(job(2))
-    assert vector.refusal(replace(job(1), cluster=Cluster(hosts=[Host(count=2, gpus=1)]))) is None
-
-
 PLANTED = Costs(
     compute=Line(base_s=8e-3), to_host=Line(slope_s=1e-9), update=Line(base_s=1e-3), noise=LogNormal(cv=0.05)
 )
@@ -86,6 +81,7 @@ def measured(workers: int, seed: int) -> Source:
     return Source(f"{workers}-{seed}", Trace(replace(trace.header, hosts=hosts, gpus=1), trace.rows))
 
 
+@pytest.mark.slow
 def test_what_was_planted_is_recovered():
     """From 1, 2 and 4 ranks on one GPU; a profile that took each for alone would be three times too slow."""
     made = make([measured(workers, seed) for workers in (1, 2, 4) for seed in range(2)], "gpu")

@@ -201,7 +201,7 @@ def test_a_log_of_one_rank_is_read(tmp_path, capsys):
     assert (found.provenance.workers, found.provenance.hosts) == (8, 2)
     plain = workload.read("mlp")
     job = Scenario(protocols.make("allreduce"), plain, 8, 20, 1, batch=16, cluster=found)
-    assert simulate(job, "vector", 2).step_s.mean() == pytest.approx(0.313, rel=0.02)
+    assert simulate(job, replications=2).step_s.mean() == pytest.approx(0.313, rel=0.02)
     for wrong in (["--ranks", "0"], ["--gpus-per-host", "0"]):
         with pytest.raises(WrongSetting, match=wrong[0]):
             fit.main([*words, *wrong])

@@ -8,11 +8,13 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import engines
 import numpy as np
 import pytest
+from engines import agree
 from law_examples import EVERY, FACTORS, SEQUENCES
 
-from sim import event, laws, protocols, run, stragglers, vector
+from sim import laws, protocols, run, stragglers
 from sim.base.errors import WrongSetting
 from sim.job import variants
 from sim.job.scenario import Scenario
@@ -354,13 +356,7 @@ def test_stragglers_of_ones_own():
 @pytest.mark.parametrize("name", [name for name in SEQUENCES if name != "slow-ranks"])
 @pytest.mark.parametrize("protocol", ["fmb", "amb", "allreduce"])
 def test_both_worlds_have_the_same_stragglers(name, protocol):
-    law = SEQUENCES[name].scaled(0.05)
-    scenario = job(law, protocol=protocol, steps=20, warmup=2, seed=3)
-    both = [vector.run(scenario, 2)] if not vector.refusal(scenario) else []
-    if not both:
-        pytest.skip("of the event world alone")
-    first = event.run(scenario, 1, want_trace=False)[0]
-    np.testing.assert_allclose(both[0].step_s[1], first.step_s[0], rtol=1e-9)
+    agree(job(SEQUENCES[name].scaled(0.05), protocol=protocol, steps=20, warmup=2, seed=3), 2)
 
 
 @pytest.mark.parametrize("name", ["bytedance-ar", "bytedance-st"])
@@ -416,7 +412,7 @@ def test_slow_ranks_cost_what_the_median_rank_would_not():
     assert median.costs.run.sole is not None
     assert not median.slowed
     assert variants.at_the_median(median) == median
-    now, free = (vector.run(one, 1).throughput()[0] for one in (scenario, median))
+    now, free = (engines.run(one).throughput()[0] for one in (scenario, median))
     assert free > 1.9 * now
 
 

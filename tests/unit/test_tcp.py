@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim import event, protocols, vector
+from sim import event, protocols
 from sim.answers.outcome import of_trace
-from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs, Line
@@ -86,12 +85,6 @@ def test_large_windows_are_no_windows():
 
 def test_more_connections_start_together():
     assert step_s() < step_s(tcp=Tcp(connections=8)) < step_s(tcp=Tcp())
-
-
-def test_the_vector_world_refuses_windows():
-    cluster = Cluster(hosts=[Host(count=3)], network=Link(tcp=Tcp()))
-    with pytest.raises(WrongSetting, match="sent before"):
-        vector.run(Scenario(protocols.make("fmb"), MLP, 2, cluster=cluster))
 
 
 @pytest.mark.parametrize(

@@ -248,7 +248,7 @@ def test_ranks_sit_on_hosts_as_many_as_are_said(tmp_path, model, capsys, linked)
         assert [(host.count, host.slots) for host in found.hosts] == [(hosts, each or 1)]
         of_traces = found.provenance.links_measured, found.provenance.local_measured
         assert of_traces == (not linked and hosts > 1, not linked and hosts == 1)
-        assert step_s(found, model, "allreduce", 4, "vector") == pytest.approx(read(paths[0]).length_s.mean(), rel=0.03)
+        assert step_s(found, model, "allreduce", 4, "auto") == pytest.approx(read(paths[0]).length_s.mean(), rel=0.03)
     grown = other_sizes.on_hosts(cluster.read(made), 3)
     assert (grown.hosts[0].count, grown.hosts[0].ranks) == (3, 4)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sim import candidates, protocols, simulate, vector
+from sim import candidates, protocols, simulate
 from sim.job import variants
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
@@ -188,9 +188,7 @@ def test_a_row_of_a_sweep_is_the_answer_of_its_job(place):
 @every("allreduce", "fmb", "ps-layers")
 def test_both_worlds_have_one_answer_and_one_interval(place, protocol):
     one = job(place, protocol, steps=4)
-    if vector.refusal(one):
-        return
-    here, there = (simulate(one, world, 3) for world in ("vector", "event"))
+    here, there = (simulate(one, world, 3) for world in ("engine", "event"))
     assert here.samples_per_s == pytest.approx(there.samples_per_s, rel=1e-6)
     assert here.interval == pytest.approx(there.interval, rel=1e-6)
 
