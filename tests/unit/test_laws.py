@@ -84,18 +84,6 @@ def test_kept_draws_are_forgotten_before_they_are_too_many(monkeypatch):
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_draws_of_equal_laws_are_kept_once(name):
-    """Each scenario of a sweep that comes from another process has a law of its own."""
-    randomness._kept.clear()
-    found = []
-    for _ in range(2):
-        law = EXAMPLES[name].model_copy()
-        found.append(Stream(law, 7, 0, 1, "noise").first(5))
-    np.testing.assert_array_equal(*found)
-    assert len(randomness._kept) == (law.sole is None)
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.75, 0.97])
 def test_quantiles_are_those_of_the_draws(name, share):
     draws = EXAMPLES[name].draw(np.random.default_rng(5), DRAWS)
