@@ -81,7 +81,8 @@ DECISION = record("", "first count status sums table")  # what ranks do once it 
 ENDING = record("end_s out_s in_s reach_s told_s waited_s from_s", "wait late arrivals")  # where a rank is then
 ON_RING = record("clock_s leave_s out_s in_s idle_s waited_s overhead_s", "")  # a rank in a call of all
 IN_CALL = record(  # a rank in a call of all by exchanges
-    "clock_s out_s in_s idle_s waited_s overhead_s speed samples passed_s ahead_s left_s", "row row_end source head tail"
+    "clock_s out_s in_s idle_s waited_s overhead_s speed samples passed_s ahead_s left_s",
+    "row row_end source head tail",
 )
 ON_WAY = record("bytes takes_s reach_s begin_s end_s samples", "sender next")  # the message of an exchange
 ON_PORT = record("takes_s adds_s", "")  # a part of what is summed: at a port, and added
