@@ -73,8 +73,8 @@ def scenario(
     described = options.scenario(
         given, read=read, reshaped=lambda found: changed(reshaped(given, found)), servers_on=given.servers_on
     )
-    if not given.cluster:
-        described = replace(described, cluster=changed(described.cluster))
+    if not given.cluster and (other := changed(described.cluster)) is not described.cluster:
+        described = replace(described, cluster=other)
     described.check_computing()
     return described
 

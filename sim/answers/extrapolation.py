@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import exp, hypot, log, log1p
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -129,7 +130,7 @@ def share_of_computing(scenario: Scenario, outcome: Outcome) -> float:
 def computing_s(scenario: Scenario) -> float:
     """Seconds of a gradient at the median speed of the hosts; of a protocol with a limit that, and no less than a partition."""
     speeds = [scenario.machines[host].speed for host in scenario.hosts[scenario.servers :]] or [1.0]
-    costs, batch, speed = scenario.costs, scenario.batch, float(np.median(speeds))
+    costs, batch, speed = scenario.costs, scenario.batch, median(speeds)
     limits_s = [getattr(scenario.protocol, name) for name in TIMES if hasattr(scenario.protocol, name)]
     if limits_s:
         partitions = getattr(scenario.protocol, "partitions", 1)

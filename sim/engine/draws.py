@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.laws import Law
-from sim.randomness import BLOCK, Draws, Stream, generator
+from sim.randomness import BLOCK, Draws, Stream, generator, known
 
 OURS = "sim.laws."  # laws of one's own are checked as they draw, rank by rank
 
@@ -37,7 +37,7 @@ def rows_of_law(
     ranks, servers = scenario.ranks, scenario.servers
     if law.sole is not None:
         return np.full((ranks, 1), float(law.sole))
-    found, draws = np.empty((ranks, columns)), Draws(law, scenario.seed, replication, purpose)
+    found, draws = np.empty((ranks, columns)), Draws(known(law), scenario.seed, replication, purpose)
     for block, at in enumerate(range(0, columns, BLOCK), first // BLOCK):
         part = found[:, at : at + BLOCK].T
         draws.fill(part[:, servers:], range(1, ranks - servers + 1), block)

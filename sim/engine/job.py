@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,11 @@ import numpy as np
 
 from sim.engine import noted
 from sim.engine.arrays import constants, drawn, hosts, hub, loads, ranks, rows
+from sim.engine.arrays.drawn import DRAWN
 from sim.engine.arrays.shape import NO_TREE, Empty, Shape
-from sim.engine.kernel import loop
+from sim.engine.kernel import layout, loop
 from sim.engine.kernel.layout import DRAWS, PIECES, ROWS_FULL
-from sim.engine.kernel.state import State
+from sim.engine.kernel.state import Beginning, State
 from sim.engine.recording import NOTHING, Asked, Rows, fill, table
 from sim.engine.results import Results
 from sim.recording.traces import Trace
@@ -40,8 +42,8 @@ class Template:
     def __init__(self, scenario: Scenario, code: Code, tables: Listed, room: int = 1):
         self.shape = shape = Shape(scenario, code, room)
         shape.hub = hub.is_hub(shape)
-        self.numbers = constants.constants(shape) | constants.counters(shape)
-        self.numbers["tree"] = tables.tree if shape.decides else NO_TREE
+        numbers = constants.constants(shape) | constants.counters(shape)
+        numbers["tree"] = tables.tree if shape.decides else NO_TREE
         kinds = (
             loads.loads,
             loads.layers,
@@ -53,20 +55,31 @@ class Template:
             hosts.flows,
             hub.times,
             rows.nothing,
+            drawn.begun,
         )
-        made: dict[str, np.ndarray | Empty] = {**tables.arrays()}
+        listed = tables.arrays()
+        made: dict[str, np.ndarray | Empty] = {**listed}
         for kind in kinds:
             made |= kind(shape)
-        self._empty = {name: array for name, array in made.items() if isinstance(array, Empty)}
-        self._begun = {name: array for name, array in made.items() if not isinstance(array, Empty)}
+        made |= dict.fromkeys(DRAWN, Empty((1, 1), float))
+        made["on_way"] = Empty(len(listed["row"]) if shape.calls_alone else 1, layout.ON_WAY, zeros=False)
+        if not shape.decides:
+            made |= noted.take(shape).arrays
+        numbers["at_once"] = shape.calls_alone and scenario.ranks > 1 and not listed["table"]["rotates"].all()
+        self.beginning = Beginning(made, numbers)
 
-    def arrays(self, replication: int) -> dict[str, np.ndarray]:
-        """The arrays of a run."""
+    def of(self, scenario: Scenario) -> Template:
+        """The same for a scenario with another random seed."""
+        found = copy(self)
+        found.shape = copy(self.shape)
+        found.shape.scenario = scenario
+        return found
+
+    def drawn(self, replication: int) -> dict[str, np.ndarray]:
+        """The random numbers of a run."""
         of, shape = self.shape.scenario, self.shape
         columns = of.rounds + 8 if not of.protocol.counts_updates else 3 * of.rounds + 60
-        found = {name: np.zeros(*empty) for name, empty in self._empty.items()}
-        found |= {name: array.copy() for name, array in self._begun.items()}
-        found |= drawn.draws(shape, replication, columns) | drawn.weights(shape, replication)
+        found = drawn.draws(shape, replication, columns) | drawn.weights(shape, replication)
         return found | drawn.delays(shape, replication, columns) | drawn.threads(shape, replication, columns)
 
 
@@ -80,10 +93,23 @@ class Job:
 
     def __init__(self, template: Template, replication: int, by_events: bool = False, asked: Asked = NOTHING):
         self.shape, self.replication, self._asked = template.shape, replication, asked
-        numbers = template.numbers | ({"tree": NO_TREE} if by_events else {})
-        known = noted.take(self.shape)
-        self.state = State(template.arrays(replication) | known.arrays, numbers | known.counts)
+        self.state = State(template.beginning)
+        for name, array in template.drawn(replication).items():
+            self.state.place(name, array)
+        if self.shape.decides:
+            self._know(noted.take(self.shape))
+        if by_events:
+            self.state.record["tree"], self.state.record["at_once"] = NO_TREE, 0
+            if self.shape.calls_alone:
+                self.state.record["rings"] = 0
         self.rows = Rows(self.shape, self.state, asked) if asked.anything else None
+
+    def _know(self, known: noted.Noted) -> None:
+        """What earlier runs have noted is for this one."""
+        for name, array in known.arrays.items():
+            self.state.place(name, array)
+        for name, count in known.counts.items():
+            self.state.record[name] = count
 
     def end(self) -> None:
         """What it has noted is for others."""
@@ -151,4 +177,4 @@ class Job:
     @property
     def bytes(self) -> int:
         """Of all arrays."""
-        return sum(array.nbytes for array in self.state.arrays.values())
+        return self.state.arrays.bytes

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
 
 from sim.engine.job import MAKING, Job, Template
 from sim.engine.kernel.layout import CLASH, FINISHED, PAUSE, REGISTERS, SPACE
@@ -11,18 +14,24 @@ from sim.engine.lowering.statements import Statements
 from sim.engine.lowering.values import NotLowered, TooFewRegisters
 from sim.engine.recording import Asked
 from sim.engine.tables import Listed, NotBuilt
+from sim.job.scenario import KINDS, Scenario
+from sim.protocols import is_ours
 from sim.worlds.time_budget import Patience
 
 if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
     from sim.engine.lowering.program import Code
-    from sim.job.scenario import Scenario
     from sim.recording.horovod_timeline import Timeline
     from sim.recording.traces import Trace
 
 MOST_ROOM = 256  # times as much as a run is given at first
 MOST_CLASHES = 16  # for which a run is begun anew (kernel/decided.py)
 MOST_CONNECTIONS = 2**24  # of ranks, where each has a window or a flow of its own
+MOST_KEPT, MOST_RANKS = 8, 1024  # scenarios of which what they share is kept, and ranks of one
+SHARED = sorted(
+    {one.name for one in fields(Scenario)} - {"seed"}, key=KINDS.__contains__
+)  # objects last, whose comparison takes longest
+_kept: list[Prepared] = []
 
 
 def check(scenario: Scenario) -> None:
@@ -55,6 +64,46 @@ def lowered(scenario: Scenario) -> tuple[Code, Listed]:
     raise NotLowered("too many registers")
 
 
+class Prepared:
+    """What scenarios share that differ in their random seed alone: the programs of their ranks, and what runs begin with.
+
+    Raises:
+        NotBuilt, NotLowered: the scenario, or a text, has something that the engine does not have.
+    """
+
+    def __init__(self, scenario: Scenario):
+        check(scenario)
+        self.scenario = scenario
+        self._code, self._tables = lowered(scenario)
+        self.template = Template(scenario, self._code, self._tables)
+
+    def suits(self, scenario: Scenario) -> bool:
+        """Whether the scenario is one of them."""
+        return all(_alike(getattr(self.scenario, name), getattr(scenario, name)) for name in SHARED)
+
+    def enlarge(self, room: int) -> None:
+        """What runs begin with has more room, unless another thread has made it."""
+        if self.template.shape.room < room:
+            self.template = Template(self.scenario, self._code, self._tables, room)
+
+
+def _alike(one: object, other: object) -> bool:
+    """Whether two fields are equal; of models what they were made of, as laws keep arrays besides."""
+    if isinstance(one, BaseModel) and type(one) is type(other):
+        return one is other or all(_alike(getattr(one, name), getattr(other, name)) for name in type(one).model_fields)
+    return one is other or one == other
+
+
+def prepared(scenario: Scenario) -> Prepared:
+    """What is kept of a scenario like this one, or what is made of it."""
+    if scenario.ranks > MOST_RANKS or not is_ours(scenario.protocol):  # another text may read the seed
+        return Prepared(scenario)
+    with MAKING:
+        found = next((one for one in _kept if one.suits(scenario)), None) or Prepared(scenario)
+        _kept[:] = [found, *(one for one in _kept if one is not found)][:MOST_KEPT]
+    return found
+
+
 class Replications:
     """The programs of a scenario, and what they come to in each replication.
 
@@ -63,10 +112,9 @@ class Replications:
     """
 
     def __init__(self, scenario: Scenario):
-        check(scenario)
-        self._scenario = scenario
-        self._code, self._tables = lowered(scenario)
-        self._template, self.bytes = self._made(1), 1
+        self._scenario, self._prepared = scenario, prepared(scenario)
+        self._template, self.bytes = self._prepared.template.of(scenario), 1
+        self._clash = False  # messages of calls pass one another, which is so in every replication
 
     def outcome(self, number: int, within_s: float = math.inf) -> Outcome | None:
         """The outcome of a replication; see `run`."""
@@ -95,7 +143,7 @@ class Replications:
         """A run that is over, and its steps of warm-up."""
         patience, clashes = Patience(self._scenario, within_s), 0
         while self._template.shape.room <= MOST_ROOM and clashes <= MOST_CLASHES:
-            job = self._job(number, clashes > 0, asked)
+            job = self._job(number, self._clash or clashes > 0, asked)
             try:
                 status = self._run(job, patience)
             finally:
@@ -104,12 +152,14 @@ class Replications:
                 return job, patience.warmup
             if status == CLASH:
                 clashes += 1
+                self._clash = self._clash or not job.shape.decides
                 continue
             if status != SPACE:
                 done = status == FINISHED and job.updates == self._scenario.updates
                 return (job, self._scenario.warmup) if done else None
             with MAKING:
-                self._template = self._made(4 * job.shape.room)
+                self._prepared.enlarge(4 * job.shape.room)
+                self._template = self._prepared.template.of(self._scenario)
         return None
 
     def _run(self, job: Job, patience: Patience) -> int:
@@ -117,9 +167,6 @@ class Replications:
         while (status := job.run()) == PAUSE and not patience.ends_after(job.updates):
             pass
         return status
-
-    def _made(self, room: int) -> Template:
-        return Template(self._scenario, self._code, self._tables, room)
 
     def _job(self, number: int, by_events: bool, asked: Asked) -> Job:
         with MAKING:

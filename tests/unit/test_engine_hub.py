@@ -99,7 +99,7 @@ def test_times_are_sorted(as_python, spread):
         "two heaps": [*times, *(1e6 + x * 1e-9 for x in times)],
     }[spread]
     arrays = {"reach": np.array(times), "spare": np.zeros(len(times)), "place": np.zeros(sorting.DIGITS, np.int64)}
-    held = state.State(arrays, {})
+    held = state.State(state.Beginning(arrays, {}))
     sorting.sort(held.record[0], len(times))
     assert held.arrays["reach"]["value"].tolist() == sorted(times)
 

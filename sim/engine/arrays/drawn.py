@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sim.engine.arrays.shape import Empty
 from sim.engine.draws import computing, inputs, poll_shares, rows_of, sleeps, updates
 from sim.engine.kernel import layout
 from sim.engine.kernel.layout import PIECES
@@ -23,14 +24,30 @@ SHARES = 60  # blocks of shares of sleeps between polls
 WEIGHTS = 4096  # of a rank's flows
 
 
+def begun(job: Shape) -> dict[str, np.ndarray | Empty]:
+    """What runs begin with: room for delayed letters and for what other threads do; and a column of all that may be drawn besides."""
+    column = (job.scenario.ranks, 1)
+    return {
+        "delayed": Empty(job.delayed, layout.DELAYED),
+        "free_delayed": np.arange(job.delayed),
+        "letter": Empty((job.delayed, layout.LETTER), float),
+        "background": Empty(job.backgrounds, layout.BACKGROUND),
+        "free_background": np.arange(job.backgrounds),
+        "poll": Empty(column, float),
+        "delay": Empty(column, float),
+        "moment": Empty(column, float),
+        "weight": np.ones(column),
+    }
+
+
 def draws(job: Shape, replication: int, columns: int) -> dict[str, np.ndarray]:
-    """Sleeps, and factors on computing, input and updates; and shares of the time between two polls."""
+    """Sleeps, and factors on computing, input and updates; and shares of the time between two polls, where ranks poll."""
     of = job.scenario
-    polls = np.zeros((of.ranks, 1))
+    few = min(columns, most_columns(job))
+    found = {name: draw(of, replication, few) for name, draw in DRAWN.items()}
     if job.contended and of.cluster.poll_s:
-        polls = np.array([poll_shares(of, replication, rank, SHARES * job.room) for rank in range(of.ranks)])
-    columns = min(columns, most_columns(job))
-    return {"poll": polls, **{name: draw(of, replication, columns) for name, draw in DRAWN.items()}}
+        found["poll"] = np.array([poll_shares(of, replication, rank, SHARES * job.room) for rank in range(of.ranks)])
+    return found
 
 
 def most_columns(job: Shape) -> int:
@@ -53,20 +70,13 @@ def further(job: Shape, replication: int, state: State) -> Iterator[tuple[str, n
 
 
 def delays(job: Shape, replication: int, columns: int) -> dict[str, np.ndarray]:
-    """Induced delays of the messages that a rank receives, and letters whose delay is not over."""
-    return {
-        "delay": delay_s(job, replication, columns),
-        "delayed": np.zeros(job.delayed, layout.DELAYED),
-        "free_delayed": np.arange(job.delayed),
-        "letter": np.zeros((job.delayed, layout.LETTER)),
-    }
+    """Induced delays of the messages that a rank receives, if there are any."""
+    return {"delay": delay_s(job, replication, columns)} if job.scenario.protocol.delay_std_s else {}
 
 
 def delay_s(job: Shape, replication: int, columns: int) -> np.ndarray:
     """Induced delays of what each rank receives, shape (ranks, columns)."""
     of = job.scenario
-    if not of.protocol.delay_std_s:
-        return np.zeros((of.ranks, 1))
 
     def draw(rank: int) -> Stream:
         found = of.draws.delays(replication, of.worker_number(rank))
@@ -77,19 +87,13 @@ def delay_s(job: Shape, replication: int, columns: int) -> np.ndarray:
 
 
 def threads(job: Shape, replication: int, columns: int) -> dict[str, np.ndarray]:
-    """What other threads do, and when."""
-    return {
-        "background": np.zeros(job.backgrounds, layout.BACKGROUND),
-        "free_background": np.arange(job.backgrounds),
-        "moment": moments(job, replication, PIECES * columns),
-    }
+    """When other threads work, where there are any."""
+    return {"moment": moments(job, replication, PIECES * columns)} if job.scenario.threaded else {}
 
 
 def moments(job: Shape, replication: int, columns: int) -> np.ndarray:
     """Shares of a step's time after which pieces of its background work begin, in order; shape (ranks, pieces of all steps)."""
     of = job.scenario
-    if not of.threaded:
-        return np.zeros((of.ranks, 1))
     drawn = [
         generator(of.seed, replication, of.worker_number(rank), "background").random(columns)
         for rank in range(of.ranks)
@@ -98,10 +102,10 @@ def moments(job: Shape, replication: int, columns: int) -> np.ndarray:
 
 
 def weights(job: Shape, replication: int) -> dict[str, np.ndarray]:
-    """The weights of messages that share ports, in the order in which each rank sends them."""
+    """The weights of messages that share ports, in the order in which each rank sends them; none if all are alike."""
     of, link, ranks = job.scenario, job.scenario.network, job.scenario.ranks
     if not (link.fair and link.unfairness):
-        return {"weight": np.ones((ranks, 1))}
+        return {}
     law, key = LogNormal(cv=link.unfairness), (of.seed, replication)
 
     def draw(rank: int) -> Stream:

@@ -20,17 +20,17 @@ TIES = 256  # events that come together
 def post(job: Shape) -> dict[str, np.ndarray | Empty]:
     """Messages, and events of ranks that begin."""
     most, ranks = job.most, job.scenario.ranks
-    events: np.ndarray | Empty = Empty(2 * most, layout.EVENT)
+    events: np.ndarray | Empty = Empty(2 * most, layout.EVENT, zeros=False)
     if job.contended:
         events = np.zeros(2 * most, layout.EVENT)
         events["kind"], events["a"][:ranks], events["key"][:ranks] = GO, np.arange(ranks), np.arange(1, ranks + 1)
     return {
         "event": events,
-        "tie": Empty(TIES, layout.EVENT),
-        "message": Empty(most, layout.MESSAGE),
-        "free_message": Empty(most, INTEGERS),
-        "departure": Empty(most, layout.DEPARTURE),
-        "free_departure": Empty(most, INTEGERS),
+        "tie": Empty(TIES, layout.EVENT, zeros=False),
+        "message": Empty(most, layout.MESSAGE, zeros=False),
+        "free_message": Empty(most, INTEGERS, zeros=False),
+        "departure": Empty(most, layout.DEPARTURE, zeros=False),
+        "free_departure": Empty(most, INTEGERS, zeros=False),
     }
 
 
@@ -74,6 +74,7 @@ def flows(job: Shape) -> dict[str, np.ndarray | Empty]:
     return {
         "on_ring": np.zeros(ranks, layout.ON_RING),
         "on_port": np.zeros(ranks, layout.ON_PORT),
+        "in_call": Empty(ranks, layout.IN_CALL, zeros=False),
         "flow": Empty(most, layout.FLOW),
         "free_flow": np.arange(most),
         "active": Empty(most, INTEGERS),

@@ -55,7 +55,7 @@ def _ranks(job: Shape) -> np.ndarray:
     found["number"], found["host"] = np.arange(of.ranks), hosts
     for name in ("delayed", "slept", "awaits", "neighbour"):
         found[name] = NOBODY
-    found["since_s"], found["updated_s"], found["layers_s"] = math.inf, -math.inf, -1.0
+    found["since_s"], found["updated_s"], found["layers_s"], found["passed_s"] = math.inf, -math.inf, -1.0, -math.inf
     found["updates"] = math.inf
     found["updates"][0] = of.updates
     found["speed"], found["cores"] = of.speeds, [of.machines[host].cores for host in of.hosts]
@@ -104,7 +104,7 @@ def steps(job: Shape) -> dict[str, np.ndarray | Empty]:
     return {
         "step_end": Empty(of.updates + 1, layout.STEP_END),
         "missed": Empty(min(of.updates + 2, MOST_MISSED) if job.meters else 1, INTEGERS),
-        "wait": Empty(job.most, layout.WAIT),
+        "wait": Empty(job.most, layout.WAIT, zeros=False),
         "round": Empty(rounds, layout.ROUND),
         "own_end": Empty((ranks, rounds), float),
     }

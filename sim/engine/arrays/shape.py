@@ -19,13 +19,24 @@ LEAST, EACH = 4096, 64  # messages that may be on their way: so many, and so man
 NOBODY = -1
 NO_TREE = -1  # ranks negotiate by events
 INTEGERS = np.int64
+OTHERWISE = {
+    "SEND",
+    "SENDV",
+    "RECV",
+    "SWAP",
+    "GATHER",
+    "BARRIER",
+    "NEGO",
+    "MEET",
+}  # how ranks send messages besides calls
 
 
 class Empty(NamedTuple):
-    """An array of zeros, of which the system gives pages as they are used."""
+    """An array of zeros, of which the system gives pages as they are used; or of anything, if each record is written before it is read."""
 
     shape: int | tuple[int, ...]
     dtype: Any
+    zeros: bool = True
 
 
 class Shape:
@@ -53,6 +64,11 @@ class Shape:
         of = self.scenario
         apart = of.apart and self.mode == FREE and plain.queues(of) and not of.servers
         return bool(self.layered and apart and of.ranks > 1 and is_ours(of.protocol))
+
+    @property
+    def calls_alone(self) -> bool:
+        """Whether ranks send messages in calls of all of them and nowhere else (kernel/together.py)."""
+        return is_ours(self.scenario.protocol) and "CALL" in self.code.uses and not self.code.uses & OTHERWISE
 
     @property
     def most_minibatches(self) -> int:

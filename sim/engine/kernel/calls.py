@@ -7,7 +7,7 @@ from sim.engine.kernel.activities import begin_activity, begin_for, record_sent
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.cycles import ready_by
 from sim.engine.kernel.decided import all_wait, are_told, decide, forget, pass_over
-from sim.engine.kernel.layout import AWAITS, CONTENDED, ENDS, FULL, NEXT, ROWS_FULL, SPENDS, WAITS, WRONG
+from sim.engine.kernel.layout import AWAITS, CLASH, CONTENDED, ENDS, FULL, NEXT, ROWS_FULL, SPACE, SPENDS, WAITS, WRONG
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import (
     ADDED,
@@ -23,6 +23,7 @@ from sim.engine.kernel.phases import (
 )
 from sim.engine.kernel.post import NONE, end_departure, go_on_later
 from sim.engine.kernel.ring import play_ring
+from sim.engine.kernel.together import begin_ring, end_ring, play_call
 from sim.engine.kernel.work import seconds_of, spend
 
 ITEM_BYTES, NOBODY = 4.0, -2  # of an exchange of a text
@@ -105,10 +106,11 @@ def begin_call(S, strand, rank, s, r, line):
     seconds = seconds_of(state.line(S, layout.CALL), size_bytes)
     if S.traced:
         begin_calling(S, strand, rank, seconds, size_bytes)
-    if S.rings == 1 and state.table(S, k).rotates == 1:
-        strand.clock_s += seconds / rank.speed
-        return enter_ring(S, strand, k)
-    return SPENDS if spend(S, strand, rank, seconds, CHOOSES) == SPENDS else CHOOSES
+    if spend(S, strand, rank, seconds, CHOOSES) == SPENDS:
+        return SPENDS
+    return (
+        enter_together(S, strand, k) if S.rings == 1 and (S.at_once == 1 or state.table(S, k).rotates == 1) else CHOOSES
+    )
 
 
 @compiled
@@ -140,13 +142,20 @@ def begin_swap(S, strand, s, r, line):
 
 
 @compiled
-def enter_ring(S, strand, k):
-    """Wait until all ranks have entered a ring's call; then it is played, and all go on."""
+def enter_together(S, strand, k):
+    """Wait until all ranks have entered a call; then it is played, and all go on."""
     S.entered += 1
     strand.phase = OVER
     if S.entered == S.ranks:
         S.entered = 0
-        play_ring(S, k, strand.start, strand.stop)
+        if state.table(S, k).rotates == 1:
+            begin_ring(S)
+            play_ring(S, k, strand.start, strand.stop)
+            end_ring(S, k, bounds_of(S, k, strand.start, strand.stop))
+        elif not play_call(S, k, bounds_of(S, k, strand.start, strand.stop)):
+            return ENDS + SPACE
+        if S.clash:
+            return ENDS + CLASH
         for q in range(S.ranks - 1, -1, -1):
             go_on_later(S, q)
     return WAITS

@@ -28,7 +28,7 @@ CONSTANTS = (
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
     "mode polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes quick stores divides fair rings "
     "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends meters hub "
-    "decides tree traced timed activity_room",
+    "decides tree traced timed activity_room at_once",
 )
 FREE, SHARED, CONTENDED = range(
     3
@@ -38,7 +38,7 @@ COUNTERS = (
     "scheduled sequence todo alive free_messages free_departures used_messages used_departures ends messages events waits "
     "short entered slots flows timer free_flows delays_left backgrounds_left calls callbacks pause activities "
     "listening reached come collects drawn_from "
-    "decisions decided noting known_waits clash",
+    "decisions decided noting known_waits clash rang",
 )
 # Records of the arrays.
 EVENT = record("time_s", "key kind a b")
@@ -50,7 +50,7 @@ STRAND = record(
 )
 RANK = record(
     f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s begun_s updated_s layers_s "
-    "waited_s early_s reach_s met_s known_s computed_s applied_s computed_before_s applied_before_s",
+    "waited_s early_s reach_s met_s known_s passed_s computed_s applied_s computed_before_s applied_before_s",
     "host group cores gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest told flowed delayed came "
     "hand added received slept calls ended leader together neighbour awaits held known",
 )
@@ -80,6 +80,11 @@ GRADIENT = record("at_s", "ranks waiting")
 DECISION = record("", "first count status sums table")  # what ranks do once it is known which gradients all have
 ENDING = record("end_s out_s in_s reach_s told_s waited_s from_s", "wait late arrivals")  # where a rank is then
 ON_RING = record("clock_s leave_s out_s in_s idle_s waited_s overhead_s", "")  # a rank in a call of all
+IN_CALL = record(  # a rank in a call of all by exchanges
+    "clock_s out_s in_s idle_s waited_s overhead_s speed samples passed_s ahead_s left_s",
+    "row row_end source head tail",
+)
+ON_WAY = record("bytes takes_s reach_s begin_s end_s samples", "sender next")  # the message of an exchange
 ON_PORT = record("takes_s adds_s", "")  # a part of what is summed: at a port, and added
 KNOWN_ARRIVAL = record("reach_s end_s", "")
 KNOWN_WAIT = record("from_s to_s", "before")
@@ -138,7 +143,8 @@ COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS, TO_DEVICE 
     GRADIENT_COPIED,
     PARAMETERS_COPIED,
     ALL_ENDED,
-) = range(30)
+    EXCHANGED,
+) = range(31)
 # ---- statuses of a run. WRONG: the text makes a mistake, or does what the kernel cannot. PAUSE: so many events have happened. After
 # PAUSE, DRAWS and ROWS_FULL it goes on, with more draws or room for rows; after SPACE it is begun anew with more room, and after CLASH
 # (decided.py) with what it has noted.

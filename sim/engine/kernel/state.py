@@ -6,7 +6,8 @@ put functions in place of their calls, three times as long to compile. Without c
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,6 +50,8 @@ LISTS = {  # records by number
     "known_wait": layout.KNOWN_WAIT,  # waits after decisions
     "on_ring": layout.ON_RING,
     "on_port": layout.ON_PORT,
+    "in_call": layout.IN_CALL,  # rank
+    "on_way": layout.ON_WAY,  # row
     "flow": layout.FLOW,
     "free_flow": INTEGER,
     "active": INTEGER,  # flows whose bytes pass
@@ -118,6 +121,7 @@ OFFSETS = {name: of[1] for name, of in (STATE.fields or {}).items()}
 FIELDS = {  # where the record has the address of an array, its length and its width
     name: [OFFSETS[f"{name}_{what}"] // 8 for what in ("at", "count", "width")[: 2 + (name in GRIDS)]] for name in KINDS
 }
+ALIGNED = 64  # bytes, at a multiple of which arrays begin
 _arrays: dict[int, np.ndarray] = {}  # by address, where nothing is compiled
 
 
@@ -136,41 +140,124 @@ class _Number:
         self._rank[self._field] = number
 
 
+class Place(NamedTuple):
+    """Where an array is: in which piece of memory, from which byte on, its kind of records and its shape."""
+
+    piece: int
+    at: int
+    kind: Any
+    shape: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Of the array."""
+        return self.kind.itemsize * math.prod(self.shape)
+
+
+class Beginning:
+    """What runs begin with: a record, and arrays one behind another, of which each run has its own.
+
+    There are two pieces of memory. The first has arrays that are something, and then those that are zeros: pages that the system gives
+    as they are used. The second is not written before the run does.
+
+    Args:
+        arrays: by the names of LISTS and GRIDS; some are a shape, a kind, and whether they are zeros (sim.engine.arrays.shape.Empty).
+        numbers: constants and counters by name; others are 0.
+    """
+
+    def __init__(self, arrays: dict[str, Any], numbers: dict[str, float]):
+        record, self.places, self.bytes = np.zeros(1, STATE), dict[str, Place](), [0, 0]
+        for name, number in numbers.items():
+            record[name] = number
+        self.numbers = record.view(np.int64)
+        full = {name: shaped(name, array) for name, array in arrays.items() if isinstance(array, np.ndarray)}
+        for name, array in full.items():
+            self._put(name, 0, array.shape)
+        self.begun = np.zeros(self.bytes[0], np.uint8)
+        for name, array in full.items():
+            at = self.places[name].at
+            self.begun[at : at + array.nbytes] = np.frombuffer(array.tobytes(), np.uint8)
+        for name, (shape, _, zeros) in ((name, array) for name, array in arrays.items() if name not in full):
+            self._put(name, 0 if zeros else 1, shape if isinstance(shape, tuple) else (shape,))
+        fields = [[FIELDS[name][0] for name, place in self.places.items() if place.piece == piece] for piece in (0, 1)]
+        if "rank" in self.places:
+            self.numbers[FIELDS["number"][0]] = self.places["rank"].at
+            fields[0].append(FIELDS["number"][0])
+        self.addresses = [np.array(several, int) for several in fields]  # which are from the beginning of a piece
+
+    def _put(self, name: str, piece: int, shape: tuple[int, ...]) -> None:
+        place = self.places[name] = Place(piece, self.bytes[piece], KINDS[name], shape)
+        for field, number in zip(FIELDS[name], (place.at, *shape), strict=False):
+            self.numbers[field] = number
+        self.bytes[piece] += (place.bytes // ALIGNED + 1) * ALIGNED
+
+
+def shaped(name: str, array: np.ndarray) -> np.ndarray:
+    """An array as records, in one piece."""
+    kind, array = KINDS[name], np.ascontiguousarray(array)
+    assert kind.itemsize in (array.itemsize, array.itemsize * array.shape[-1]), name
+    if array.dtype is kind:
+        return array
+    columns = array.shape[-1] * array.itemsize // kind.itemsize
+    return array.view(kind).reshape(len(array), *[columns] * (name in GRIDS))
+
+
+class Arrays(dict[str, np.ndarray]):
+    """The arrays of a run by name; what is not asked for is not made.
+
+    Args:
+        places: of all.
+        memory: the two pieces.
+    """
+
+    def __init__(self, places: dict[str, Place], memory: list[np.ndarray]):
+        super().__init__()
+        self._places, self._memory = places, memory
+
+    def __missing__(self, name: str) -> np.ndarray:
+        place = self._places[name]
+        found = self[name] = np.ndarray(place.shape, place.kind, self._memory[place.piece], place.at)
+        return found
+
+    @property
+    def bytes(self) -> int:
+        """Of all."""
+        others = sum(array.nbytes for array in self.values() if not any(array.base is one for one in self._memory))
+        return others + sum(one.nbytes for one in self._memory)
+
+
 class State:
     """The arrays of a run, and its record.
 
     Args:
-        arrays: by the names of LISTS and GRIDS.
-        numbers: constants and counters by name; others are 0.
+        beginning: what it begins with.
     """
 
-    def __init__(self, arrays: dict[str, np.ndarray], numbers: dict[str, float]):
-        self.arrays, self.record = arrays, np.zeros(1, STATE)
-        self._numbers = self.record.view(
-            np.int64
-        )  # by the place of a field, which takes a tenth of the time that its name does
-        for name, number in numbers.items():
-            self.record[name] = number
-        for name, array in arrays.items():
-            self.place(name, array)
+    def __init__(self, beginning: Beginning):
+        begun, (zeros, room) = beginning.begun, beginning.bytes
+        memory = [np.zeros(zeros, np.uint8), np.empty(room, np.uint8)]
+        memory[0][: len(begun)] = begun
+        self.arrays, self._numbers = Arrays(beginning.places, memory), beginning.numbers.copy()
+        self.record = self._numbers.view(STATE)  # a copy of whose own takes ten times as long
+        for piece, fields in zip(memory, beginning.addresses, strict=True):
+            self._numbers[fields] += piece.__array_interface__["data"][0]
+        if not IS_COMPILED:
+            for name in beginning.places:
+                _arrays[int(self._numbers[FIELDS[name][0]])] = self.arrays[name]
 
     def place(self, name: str, array: np.ndarray) -> None:
-        """Put an array in place of another one."""
-        kind, places, numbers = KINDS[name], FIELDS[name], self._numbers
-        assert kind.itemsize in (array.itemsize, array.itemsize * array.shape[-1]), name
-        array = np.ascontiguousarray(array)
-        if array.dtype is not kind:
-            columns = array.shape[-1] * array.itemsize // kind.itemsize
-            array = array.view(kind).reshape(len(array), *[columns] * (name in GRIDS))
-        address = array.ctypes.data
-        self.arrays[name] = array
+        """Put an array in place of another one.
+
+        Fields are found by their place, which takes a tenth of the time that their names do.
+        """
+        places, numbers = FIELDS[name], self._numbers
+        array = self.arrays[name] = shaped(name, array)
+        address = array.__array_interface__["data"][0]
         numbers[places[0]], numbers[places[1]] = address, len(array)
         if name in GRIDS:
             numbers[places[2]] = array.shape[1]
         if not IS_COMPILED:
             _arrays[address] = array
-        if name == "rank":
-            numbers[FIELDS["number"][0]] = address
 
 
 def _access(name: str) -> Any:
@@ -257,6 +344,8 @@ ending = _access("ending")
 known_wait = _access("known_wait")
 on_ring = _access("on_ring")
 on_port = _access("on_port")
+in_call = _access("in_call")
+on_way = _access("on_way")
 known_arrival = _access("known_arrival")
 stream = _access("stream")
 announced = _access("announced")
