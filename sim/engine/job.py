@@ -57,14 +57,15 @@ class Template:
             rows.nothing,
             drawn.begun,
         )
-        made: dict[str, np.ndarray | Empty] = {**tables.arrays()}
+        listed = tables.arrays()
+        made: dict[str, np.ndarray | Empty] = {**listed}
         for kind in kinds:
             made |= kind(shape)
         made |= dict.fromkeys(DRAWN, Empty((1, 1), float))
-        made["on_way"] = Empty(len(made["row"]) if shape.calls_alone else 1, layout.ON_WAY, zeros=False)
+        made["on_way"] = Empty(len(listed["row"]) if shape.calls_alone else 1, layout.ON_WAY, zeros=False)
         if not shape.decides:
             made |= noted.take(shape).arrays
-        numbers["at_once"] = shape.calls_alone and not made["table"]["rotates"].all()
+        numbers["at_once"] = shape.calls_alone and scenario.ranks > 1 and not listed["table"]["rotates"].all()
         self.beginning = Beginning(made, numbers)
 
     def of(self, scenario: Scenario) -> Template:
@@ -99,6 +100,8 @@ class Job:
             self._know(noted.take(self.shape))
         if by_events:
             self.state.record["tree"], self.state.record["at_once"] = NO_TREE, 0
+            if self.shape.calls_alone:
+                self.state.record["rings"] = 0
         self.rows = Rows(self.shape, self.state, asked) if asked.anything else None
 
     def _know(self, known: noted.Noted) -> None:

@@ -28,7 +28,9 @@ MOST_ROOM = 256  # times as much as a run is given at first
 MOST_CLASHES = 16  # for which a run is begun anew (kernel/decided.py)
 MOST_CONNECTIONS = 2**24  # of ranks, where each has a window or a flow of its own
 MOST_KEPT, MOST_RANKS = 8, 1024  # scenarios of which what they share is kept, and ranks of one
-SHARED = sorted({one.name for one in fields(Scenario)} - {"seed"}, key=KINDS.__contains__)  # objects last, whose comparison takes longest
+SHARED = sorted(
+    {one.name for one in fields(Scenario)} - {"seed"}, key=KINDS.__contains__
+)  # objects last, whose comparison takes longest
 _kept: list[Prepared] = []
 
 

@@ -25,7 +25,7 @@ WEIGHTS = 4096  # of a rank's flows
 
 
 def begun(job: Shape) -> dict[str, np.ndarray | Empty]:
-    """What runs begin with: letters whose delay is not over, what other threads do, and a column each of what may be drawn besides steps."""
+    """What runs begin with: room for delayed letters and for what other threads do; and a column of all that may be drawn besides."""
     column = (job.scenario.ranks, 1)
     return {
         "delayed": Empty(job.delayed, layout.DELAYED),

@@ -117,7 +117,9 @@ def begin_call(S, strand, rank, s, r, line):
         begin_calling(S, strand, rank, seconds, size_bytes)
     if spend(S, strand, rank, seconds, CHOOSES) == SPENDS:
         return SPENDS
-    return enter_together(S, strand, k) if S.rings == 1 and (S.at_once == 1 or state.table(S, k).rotates == 1) else CHOOSES
+    return (
+        enter_together(S, strand, k) if S.rings == 1 and (S.at_once == 1 or state.table(S, k).rotates == 1) else CHOOSES
+    )
 
 
 @compiled
@@ -158,7 +160,7 @@ def enter_together(S, strand, k):
         if state.table(S, k).rotates == 1:
             begin_ring(S)
             play_ring(S, k, strand.start, strand.stop)
-            end_ring(S)
+            end_ring(S, k, bounds_of(S, k, strand.start, strand.stop))
         elif not play_call(S, k, bounds_of(S, k, strand.start, strand.stop)):
             return ENDS + SPACE
         if S.clash:

@@ -78,7 +78,8 @@ BOUND = record("", "operation a b")
 CALLED = record("", "table start stop")
 GRADIENT = record("at_s", "ranks waiting")
 IN_CALL = record(  # a rank in a call of all by exchanges
-    "clock_s out_s in_s idle_s waited_s overhead_s speed samples passed_s ahead_s left_s", "row row_end source head tail"
+    "clock_s out_s in_s idle_s waited_s overhead_s speed samples passed_s ahead_s left_s",
+    "row row_end source head tail",
 )
 ON_WAY = record("bytes takes_s reach_s begin_s end_s samples", "sender next")  # the message of an exchange
 DECISION = record("", "first count status sums table rings before")  # what ranks do once it is known which gradients all have

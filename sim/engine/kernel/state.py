@@ -152,6 +152,7 @@ class Place(NamedTuple):
 
     @property
     def bytes(self) -> int:
+        """Of the array."""
         return self.kind.itemsize * math.prod(self.shape)
 
 

@@ -17,7 +17,6 @@ from sim.engine.kernel.ties import TIE_S, take_first
 from sim.engine.kernel.work import seconds_of
 
 NONE = -1
-SPARE = 8  # events
 
 
 @compiled
@@ -28,16 +27,14 @@ def play_call(S, k, slot):
         enter(S, k, q)
     for q in range(S.ranks):
         go_on(S, q, slot, steady)
-    while S.scheduled > 0:
-        if S.scheduled + SPARE + S.ranks > S.event_count:
-            return False
+    while S.scheduled > 0 and S.short == 0:
         take_first(S)
         event = state.tie(S, 0)
         S.events += 1
-        come(S, event.a, event.b, slot, steady)
+        come(S, event.a, slot, steady)
     for q in range(S.ranks):
         leave(S, q)
-    return True
+    return S.short == 0
 
 
 @compiled
@@ -52,12 +49,15 @@ def begin_ring(S):
 
 
 @compiled
-def end_ring(S):
-    """All of its messages have passed."""
-    S.rang = 1
+def end_ring(S, k, slot):
+    """When the last of its messages, which have all passed, have come to the ports."""
+    S.rang, last = 1, state.row(S, state.rows(S, k, 0).stop - 1).sent_from
     for q in range(S.ranks if S.at_once == 1 else 0):
-        rank = state.rank(S, q)
-        rank.passed_s = state.port(S, rank.host).in_s
+        sender = q - 1 if q > 0 else S.ranks - 1
+        part = (last + sender) % S.ranks
+        size_bytes = 4.0 * (state.value(S, slot, part + 1).value - state.value(S, slot, part).value)
+        begin_s = state.port(S, state.rank(S, sender).host).out_s - (S.gap_s + size_bytes * S.byte_s)
+        state.rank(S, q).passed_s = begin_s + S.latency_s
 
 
 @in_place
@@ -66,7 +66,13 @@ def enter(S, k, q):
     of, strand, rank, rows = state.in_call(S, q), state.strand(S, q), state.rank(S, q), state.rows(S, k, q)
     port = state.port(S, rank.host)
     of.clock_s, of.out_s, of.in_s, of.idle_s, of.waited_s = strand.clock_s, port.out_s, port.in_s, rank.idle_s, 0.0
-    of.overhead_s, of.speed, of.samples, of.passed_s, of.ahead_s = S.overhead_s / rank.speed, rank.speed, rank.samples, rank.passed_s, -1.0
+    of.overhead_s, of.speed, of.samples, of.passed_s, of.ahead_s = (
+        S.overhead_s / rank.speed,
+        rank.speed,
+        rank.samples,
+        rank.passed_s,
+        -1.0,
+    )
     of.row, of.row_end, of.source, of.head, of.tail = rows.first, rows.stop, NONE, NONE, NONE
 
 
@@ -75,6 +81,9 @@ def go_on(S, q, slot, steady):
     """A rank does one exchange after another until it waits for a message."""
     of = state.in_call(S, q)
     while of.row < of.row_end:
+        if S.scheduled == S.event_count:
+            S.short = 1
+            return
         row = state.row(S, of.row)
         of.left_s = NONE
         if row.to >= 0:
@@ -127,7 +136,7 @@ def find(S, of, source):
 
 
 @in_place
-def come(S, e, _, slot, steady):
+def come(S, e, slot, steady):
     """A message comes to its receiver's port: the rank takes it, or does so later."""
     message, q = state.on_way(S, e), state.row(S, e).to
     of = state.in_call(S, q)
@@ -160,7 +169,9 @@ def take(S, of, row, q, message, slot, steady):
         of.waited_s += message.begin_s - from_s
     of.clock_s = max(max(of.clock_s, message.end_s) + of.overhead_s, of.left_s)
     stop = state.value(S, slot, row.taken_to).value
-    if stop == S.nothing and state.value(S, slot, row.taken_from).value < stop:  # the number of samples is behind all items
+    if (
+        stop == S.nothing and state.value(S, slot, row.taken_from).value < stop
+    ):  # the number of samples is behind all items
         of.samples = message.samples + of.samples * row.adds
     if row.adds == 1:
         seconds = seconds_of(state.line(S, layout.REDUCE), message.bytes)
