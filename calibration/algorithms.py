@@ -48,11 +48,11 @@ def travel(algorithm: str, hosts: int, each: int) -> Travel:
         return Travel(rounds, share, 0.0, 0.0) if hosts > 1 else Travel(0.0, 0.0, rounds, share)
     host, whole = np.arange(ranks) // each, slice(0, ITEMS * ranks)
     plan = schedule(collectives.allreduce(algorithm, rank, host.tolist(), whole) for rank in range(ranks))
-    receiver = {message: rank for level in plan.levels for rank, message in _pairs(level.takers, level.taken, ranks)}
+    receiver = {message: rank for level in plan.levels for rank, message in level.taken}
     found = np.zeros(4)
     for level in plan.levels:
         ports, inner = defaultdict[tuple[str, int], float](float), 0.0
-        for rank, message in _pairs(level.senders, level.posted, ranks):
+        for rank, message in level.posted:
             here, there, size = host[rank], host[receiver[message]], plan.size_bytes[message]
             if here == there:
                 inner = max(inner, size)
@@ -77,10 +77,6 @@ def added(algorithm: str, hosts: int, each: int) -> float:
         for rank in range(ranks)
     )
     return most / ITEM_BYTES / whole.stop
-
-
-def _pairs(ranks: np.ndarray | slice, messages: np.ndarray, count: int):
-    return zip(np.arange(count)[ranks].tolist(), messages.tolist(), strict=True)
 
 
 def names(hosts: int, each: int) -> list[str]:

@@ -6,7 +6,6 @@ no other rank, and many ranks are drawn at once. Making a generator takes as lon
 
 from __future__ import annotations
 
-import secrets
 from collections import OrderedDict
 from typing import NamedTuple
 
@@ -35,11 +34,6 @@ PURPOSES = (
 MOST_LAWS = 256
 _kept: OrderedDict[tuple, tuple[Law, np.ndarray]] = OrderedDict()
 _laws: dict[tuple, Law] = {}
-
-
-def fresh_seed() -> int:
-    """A seed that nobody chose."""
-    return secrets.randbits(32)
 
 
 def generator(seed: int, replication: int, rank: int, purpose: str, *further: int) -> np.random.Generator:

@@ -98,7 +98,6 @@ PositiveSpread = Annotated[float, Field(ge=1e-3, le=100, allow_inf_nan=False), _
 WeibullShape = Annotated[float, Field(ge=0.1, le=100, allow_inf_nan=False), _Number]
 TailExponent = Annotated[float, Field(ge=1.01, le=100, allow_inf_nan=False), _Number]
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), _Number]
-Multiple = Annotated[float, Field(ge=1e-3, le=1e3, allow_inf_nan=False), _Number]  # of computing time
 
 Precision = Literal["fp32", "tf32", "fp16", "bf16"]  # formats of numbers
 Optimiser = Literal["sgd", "momentum", "rmsprop", "adagrad", "lion", "adam", "adamw", "lamb"]
