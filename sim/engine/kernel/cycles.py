@@ -103,7 +103,7 @@ def begin_events(S, n, begun, reduced, least):
 @compiled
 def begin_cycles(S, reduced, cycle_s, is_first):
     """All ranks begin a cycle, and rank 0 hears from all; how many gradients all have."""
-    ready_s, least = state.gradient(S, reduced).at_s, FAR_OFF
+    ready_s, least = state.all_ready(S, reduced - state.rank(S, 0).ready_before).value, FAR_OFF
     for r in range(S.ranks - 1, -1, -1):
         of, rank = state.cycler(S, r), state.rank(S, r)
         begin_cycle(S, of, r, ready_s, cycle_s, is_first)
