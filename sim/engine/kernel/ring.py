@@ -143,7 +143,11 @@ def leaves_s(S, q):
 @in_place
 def hand_on(S, part, at, count, place):
     """Ranks hand a part each to the next one; when these leave is put behind a place."""
-    clock_s, out_s, overhead_s = state.stretch(S, CLOCK, at, count), state.stretch(S, OUT, at, count), state.stretch(S, OVERHEAD, at, count)
+    clock_s, out_s, overhead_s = (
+        state.stretch(S, CLOCK, at, count),
+        state.stretch(S, OUT, at, count),
+        state.stretch(S, OVERHEAD, at, count),
+    )
     leave_s, takes_s = state.stretch(S, LEFT, place + 1, count), state.stretch(S, TAKES, part + at, count)
     for q in range(count):
         clock_s[q] += overhead_s[q]
@@ -186,8 +190,13 @@ def note_waits(S, at, count, until_s):
 @in_place
 def take_in(S, part, adds, at, count):
     """Ranks have taken their parts, their own have left, and what came is added."""
-    clock_s, out_s, in_s = state.stretch(S, CLOCK, at, count), state.stretch(S, OUT, at, count), state.stretch(S, IN, at, count)
-    overhead_s, pace, adds_s = state.stretch(S, OVERHEAD, at, count), state.stretch(S, PACE, at, count), state.stretch(S, ADDS, part + at, count)
+    clock_s, out_s, in_s = (
+        state.stretch(S, CLOCK, at, count),
+        state.stretch(S, OUT, at, count),
+        state.stretch(S, IN, at, count),
+    )
+    overhead_s, pace = state.stretch(S, OVERHEAD, at, count), state.stretch(S, PACE, at, count)
+    adds_s = state.stretch(S, ADDS, part + at, count)
     for q in range(count):
         clock_s[q] = max(max(clock_s[q], in_s[q]) + overhead_s[q], out_s[q])
     if adds == 1:
@@ -208,10 +217,11 @@ def spend(S, seconds):
 def leave(S):
     """Ranks and ports are where the call has led them."""
     for q in range(S.ranks):
-        rank, waited_s = state.rank(S, q), state.lane(S, WAITED, q).value
+        rank = state.rank(S, q)
         port = state.port(S, rank.host)
-        state.strand(S, q).clock_s, port.out_s, port.in_s = state.lane(S, CLOCK, q).value, state.lane(S, OUT, q).value, state.lane(S, IN, q).value
-        add_waited(S, rank, waited_s)
+        state.strand(S, q).clock_s = state.lane(S, CLOCK, q).value
+        port.out_s, port.in_s = state.lane(S, OUT, q).value, state.lane(S, IN, q).value
+        add_waited(S, rank, state.lane(S, WAITED, q).value)
 
 
 @in_place

@@ -225,7 +225,11 @@ def leave(S):
     S.known = NONE
     for q in range(S.ranks):
         of = state.cycler(S, q)
-        of.clock_s, of.out_s, of.in_s = state.lane(S, CLOCK, q).value, state.lane(S, OUT, q).value, state.lane(S, IN, q).value
+        of.clock_s, of.out_s, of.in_s = (
+            state.lane(S, CLOCK, q).value,
+            state.lane(S, OUT, q).value,
+            state.lane(S, IN, q).value,
+        )
         of.waited_s, of.reach_s = state.lane(S, WAITED, q).value, state.lane(S, LEFT, q).value + S.latency_s
 
 
@@ -252,7 +256,10 @@ def note(S, n, reduced, least, turns):
         spend(S, copies_s(S, start, stop, count))
     for q in range(S.ranks):
         ending = state.ending(S, n, q)
-        ending.end_s, ending.out_s = state.lane(S, CLOCK, q).value - S.decided_s, state.lane(S, OUT, q).value - S.decided_s
+        ending.end_s, ending.out_s = (
+            state.lane(S, CLOCK, q).value - S.decided_s,
+            state.lane(S, OUT, q).value - S.decided_s,
+        )
         ending.in_s = state.lane(S, IN, q).value - S.decided_s
     end_noting(S, n)
     return n
@@ -267,7 +274,10 @@ def note_turn(S, row, n, turn):
         reach_s = state.lane(S, LEFT, q).value + S.latency_s
         pass_port(S, row, q, reach_s)
         heard = state.known_wait(S, state.ending(S, n, q).first + turn)
-        heard.from_s, heard.to_s = state.lane(S, CLOCK, q).value - S.decided_s, state.lane(S, BEGIN, q).value - S.decided_s
+        heard.from_s, heard.to_s = (
+            state.lane(S, CLOCK, q).value - S.decided_s,
+            state.lane(S, BEGIN, q).value - S.decided_s,
+        )
         add_arrival(S, n, q, reach_s - S.decided_s, state.lane(S, IN, q).value - S.decided_s)
     take_in(S, row.taken_from, row.adds, 0, S.ranks)
 

@@ -334,7 +334,8 @@ def by_layer(S, strand, rank, s, r, phase):
 def make_ready(S, r, begin_s, scale_s):
     """When a rank's gradients are ready, and those of all that have computed in this step: cycles need no more (cycles.py)."""
     count = S.variables
-    ready_s, all_ready_s, backward = state.ready_row(S, r, 0, count), state.all_ready_row(S, 0, 0, count), state.backward_row(S, 0, 0, count)
+    ready_s, all_ready_s = state.ready_row(S, r, 0, count), state.all_ready_row(S, 0, 0, count)
+    backward = state.backward_row(S, 0, 0, count)
     for k in range(count):
         ready_s[k] = begin_s + scale_s * (S.forward + backward[k])
     for k in range(count):
