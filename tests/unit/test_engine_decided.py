@@ -110,7 +110,7 @@ def test_a_message_that_comes_between_is_as_in_the_event_world(as_python, monkey
 def test_a_run_in_which_messages_clash_is_begun_anew(as_python, monkeypatch):
     """As where none of the messages before is known, and no ring is played again."""
     monkeypatch.setattr(sys.modules["sim.engine.kernel.decided"], "ARRIVALS", 1)
-    scenario = job("algorithm=alltoall-allgather cycle_s=0 order=uniform", 7, batch=4)
+    scenario = job("algorithm=recursive-doubling cycle_s=0 order=uniform", 7, batch=4)
     replications, found = as_python.Replications(scenario), between(monkeypatch)
     made, begun = replications._job, []
 
@@ -123,6 +123,119 @@ def test_a_run_in_which_messages_clash_is_begun_anew(as_python, monkeypatch):
     assert found
     assert begun[:2] == [False, True]
     assert all(begun[2:])
+
+
+def told(monkeypatch, name: str) -> list:
+    """What a function of cycles has returned."""
+    cycles, found = sys.modules["sim.engine.kernel.cycles"], []
+    before = getattr(cycles, name)
+
+    def call(*given):
+        found.append(before(*given))
+        return found[-1]
+
+    monkeypatch.setattr(cycles, name, call)
+    return found
+
+
+@pytest.fixture
+def no_room(monkeypatch):
+    """No wait is noted, so that rings are played each time."""
+    monkeypatch.setattr(sys.modules["sim.engine.job"].noted, "KNOWN_WAITS", 1)
+
+
+@pytest.mark.parametrize("workers", [2, 7])
+@pytest.mark.parametrize("settings", ["", "fusion_bytes=100000 cycle_s=0", "order=end"])
+def test_rings_that_are_played_each_time_are_as_in_the_event_world(as_python, no_room, settings, workers):
+    scenario = job(f"algorithm=ring {settings}", workers)
+    for number in range(2):
+        assert_alike(as_python.Replications, scenario, number)
+        record = ran(as_python.Replications, scenario, number).record
+        assert record["messages"] > 0
+        assert record["decisions"] == 0
+
+
+def test_a_ring_counts_towards_the_next_pause(as_python, no_room):
+    record = ran(as_python.Replications, job("algorithm=ring", 7)).record
+    assert record["events"] >= record["messages"] // sys.modules["sim.engine.kernel.ring"].AS_LONG > 0
+
+
+def test_a_ring_is_played_again_with_requests_between_its_last_messages(as_python, no_room, monkeypatch):
+    link = Link(latency_s=1e-6, overhead_s=0.0, gap_s=0.0, bandwidth_bytes_per_s=1e6)
+    scenario = job("algorithm=ring cycle_s=0 order=uniform", 5, link, batch=4, steps=3)
+    tails = told(monkeypatch, "play_tail")
+    for number in range(2):
+        assert_alike(as_python.Replications, scenario, number)
+        assert ran(as_python.Replications, scenario, number).record["tree"] >= 0
+    assert tails
+    assert all(tails)
+
+
+def test_a_ring_that_was_passed_over_is_played_again(as_python, monkeypatch):
+    """As where none of the messages before is known."""
+    monkeypatch.setattr(sys.modules["sim.engine.kernel.decided"], "ARRIVALS", 1)
+    again = told(monkeypatch, "play_again")
+    assert_alike(as_python.Replications, SMALL)
+    assert ran(as_python.Replications, SMALL).record["tree"] >= 0
+    assert again
+    assert all(again)
+
+
+def test_a_request_that_comes_before_the_turns_that_are_played_again(as_python, no_room, monkeypatch):
+    """The run is begun anew by events."""
+    monkeypatch.setattr(sys.modules["sim.engine.kernel.summing"], "TAIL", 1)
+    tails = told(monkeypatch, "play_tail")
+    assert_alike(as_python.Replications, SMALL)
+    assert False in tails
+
+
+@pytest.mark.parametrize(("block", "deep"), [(3, 8), (4, 3), (1, 2)])
+def test_turns_of_many_ranks_are_played_together(as_python, no_room, monkeypatch, block, deep):
+    ring, summing = (sys.modules[f"sim.engine.kernel.{name}"] for name in ("ring", "summing"))
+    for name, number in (("BLOCK", block), ("DEEP", deep), ("WIDE", 1)):
+        monkeypatch.setattr(ring, name, number)
+    monkeypatch.setattr(summing, "TAIL", 2)
+    assert_alike(as_python.Replications, job("algorithm=ring", 7))
+
+
+@pytest.mark.parametrize("warmup", [0, 1, 2])
+@pytest.mark.parametrize("waits", [1, 2**16])
+@pytest.mark.parametrize("algorithm", ["ring", "tree"])
+def test_waits_in_which_the_warm_up_ends_count_from_there(as_python, monkeypatch, algorithm, waits, warmup):
+    """Rank 0 updates while others wait for their last message."""
+    monkeypatch.setattr(sys.modules["sim.engine.job"].noted, "KNOWN_WAITS", waits)
+    link = FAST.model_copy(update={"latency_s": 5e-3, "bandwidth_bytes_per_s": 1e10})
+    scenario = job(f"algorithm={algorithm}", 6, link, warmup=warmup)
+    for number in range(2):
+        assert_alike(as_python.Replications, scenario, number)
+
+
+def test_a_run_that_passes_over_all_sums_schedules_nothing(as_python):
+    scenario = job("algorithm=halving-doubling")
+    assert ran(as_python.Replications, scenario).record["sequence"] > 0
+    assert ran(as_python.Replications, scenario).record["sequence"] == 0
+
+
+@pytest.mark.parametrize("decisions", [1, 2, 5])
+def test_some_sums_are_passed_over_and_others_played_by_events(as_python, monkeypatch, decisions):
+    monkeypatch.setattr(sys.modules["sim.engine.job"].noted, "DECISIONS", decisions)
+    scenario = job("algorithm=halving-doubling order=uniform cycle_s=0.0001", 6, batch=16)
+    for number in range(2):
+        assert_alike(as_python.Replications, scenario, number)
+    state = ran(as_python.Replications, scenario)
+    assert (state.record["decisions"], state.record["noting"]) == (decisions, 0)
+    assert state.arrays["decision"]["status"][:decisions].all()
+
+
+def test_a_run_that_is_ended_while_it_notes_something_forgets_that(as_python):
+    noted, scenario = sys.modules["sim.engine.job"].noted, job("algorithm=halving-doubling")
+    whole = ran(as_python.Replications, scenario)
+    whole.record["noting"] = 1
+    noted.give_back(as_python.Replications(scenario)._template.shape, whole)
+    (kept,) = noted._kept.values()
+    assert kept.counts["decisions"] == whole.record["decisions"] - 1
+    assert kept.arrays["latest"]["value"].max() <= kept.counts["decisions"]
+    assert_alike(as_python.Replications, scenario)
 
 
 @pytest.mark.parametrize(

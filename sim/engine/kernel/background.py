@@ -10,6 +10,7 @@ from sim.engine.kernel.cycles import begin_in_turn, enter_cycle
 from sim.engine.kernel.decided import end_sums
 from sim.engine.kernel.heap import schedule, schedule_after_messages
 from sim.engine.kernel.layout import CONTENDED, GO, GRADIENT_READY, NEXT, WAITS
+from sim.engine.kernel.post import go_on_later
 from sim.engine.kernel.records import note_wait
 
 NOBODY = -1
@@ -90,8 +91,12 @@ def fork(S, strand, rank, s, r, line):
     other.rank, other.pc, other.phase, other.parent, other.waits_for = r, line.a, 0, s, NOBODY
     strand.left, rank.idle_s, other.clock_s = 2, ALWAYS_S, strand.clock_s
     strand.pc += 1
-    later(S, strand.clock_s, GO, s)
-    later(S, strand.clock_s, GO, k)
+    if S.tree >= 0:  # ranks meet in cycles alone
+        go_on_later(S, k)
+        go_on_later(S, s)
+    else:
+        later(S, strand.clock_s, GO, s)
+        later(S, strand.clock_s, GO, k)
     return WAITS
 
 
@@ -107,7 +112,9 @@ def join(S, strand, rank, s, line):
         strand.phase, parent = 1, state.strand(S, first)
         parent.left -= 1
         parent.t0_s = strand.clock_s if parent.left == 1 else max(parent.t0_s, strand.clock_s)
-        if parent.left == 0:
+        if parent.left == 0 and S.tree >= 0:
+            go_on_later(S, first)
+        elif parent.left == 0:
             later(S, parent.t0_s, GO, first)
         return WAITS
     strand.clock_s = strand.t0_s

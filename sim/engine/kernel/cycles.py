@@ -11,7 +11,16 @@ import math
 
 from sim.engine.kernel import state
 from sim.engine.kernel.compiling import compiled, in_place
-from sim.engine.kernel.decided import can_pass, find, give_up_close_ones, load, pass_between, pass_over, play_by_events, store
+from sim.engine.kernel.decided import (
+    can_pass,
+    find,
+    give_up_close_ones,
+    load,
+    pass_between,
+    pass_over,
+    play_by_events,
+    store,
+)
 from sim.engine.kernel.layout import NEXT, WAITS
 from sim.engine.kernel.phases import PASSES, PLAYS
 from sim.engine.kernel.ports import occupancy_s
@@ -22,7 +31,9 @@ from sim.engine.kernel.ties import TIE_S
 
 MOST_TRIES = 64  # to find when requests come that a ring's last messages meet
 FAR_OFF = 1 << 60
-MEETS, SETTLES, CLASHES = range(1, 4)  # a request has met messages of what was decided; they are played again; that cannot be
+MEETS, SETTLES, CLASHES = range(
+    1, 4
+)  # a request has met messages of what was decided; they are played again; that cannot be
 
 
 @compiled
@@ -103,7 +114,7 @@ def begin_events(S, n, begun, reduced, least):
 @compiled
 def begin_cycles(S, reduced, cycle_s, is_first):
     """All ranks begin a cycle, and rank 0 hears from all; how many gradients all have."""
-    ready_s, least = state.gradient(S, reduced).at_s, FAR_OFF
+    ready_s, least = state.all_ready(S, reduced - state.rank(S, 0).ready_before).value, FAR_OFF
     for r in range(S.ranks - 1, -1, -1):
         of, rank = state.cycler(S, r), state.rank(S, r)
         begin_cycle(S, of, r, ready_s, cycle_s, is_first)

@@ -194,7 +194,11 @@ def end_sums(S, strand, r):
 def note_ending(S, strand, r):
     """Note where a rank and its port are, in seconds after the decision; all of it is known once the last rank is there."""
     ending, port = state.ending(S, S.decided, r), state.port(S, state.rank(S, r).host)
-    ending.end_s, ending.out_s, ending.in_s = strand.clock_s - S.decided_s, port.out_s - S.decided_s, port.in_s - S.decided_s
+    ending.end_s, ending.out_s, ending.in_s = (
+        strand.clock_s - S.decided_s,
+        port.out_s - S.decided_s,
+        port.in_s - S.decided_s,
+    )
     if ending.arrivals == 0:
         ending.reach_s = 0.0
     strand.notes = PLAYS
@@ -329,7 +333,7 @@ def are_told(S):
 
 @compiled
 def note_known_waits(S, of, ending, decided_s, first_s, r):
-    """The waits of a rank, from where it has computed: one by one those that are not over when rank 0 is done, as an update may end in them."""
+    """The waits of a rank, from where it has computed; one by one where rank 0 is done before they end, as an update may end in them."""
     idle_s, stop = of.idle_s - decided_s, ending.stop
     while stop > ending.first and state.known_wait(S, stop - 1).to_s > first_s:
         stop -= 1

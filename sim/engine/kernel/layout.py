@@ -82,7 +82,9 @@ IN_CALL = record(  # a rank in a call of all by exchanges
     "row row_end source head tail",
 )
 ON_WAY = record("bytes takes_s reach_s begin_s end_s samples", "sender next")  # the message of an exchange
-DECISION = record("", "first count status sums table rings before")  # what ranks do once it is known which gradients all have
+DECISION = record(
+    "", "first count status sums table rings before"
+)  # what ranks do once it is known which gradients all have
 ENDING = record("end_s out_s in_s reach_s told_s waited_s from_s", "first stop arrivals")  # where a rank is then
 CYCLER = record(  # a rank in cycles of all: where it is, its request and the answer, and where it was when rank 0 had decided
     "clock_s out_s in_s idle_s waited_s cycle_s overhead_s speed leave_s begin_s end_s came_s reach_s met_s answer_s told_s "

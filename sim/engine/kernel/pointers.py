@@ -55,15 +55,15 @@ def access(state: np.dtype, name: str, kind: np.dtype, row_bytes: int | None) ->
     return find
 
 
-def stretch(state: np.dtype, name: str) -> Any:
+def stretch(state: np.dtype, name: str, has_rows: bool) -> Any:
     """A function that finds a stretch of an array's row: found(S, i, at, count), an array of which loops can be vectorised."""
-    at, wide = _offset(state, f"{name}_at"), _offset(state, f"{name}_width")
+    at, wide = _offset(state, f"{name}_at"), _offset(state, f"{name}_{'width' if has_rows else 'count'}")
 
     found = types.Array(types.float64, 1, "C")
 
     @intrinsic
     def find(_typing, S, i, j, count):
-        def view(context, builder, signature, given):
+        def view(context, builder, signature, given):  # rows are as wide as the array; one without rows has row 0 alone
             width = builder.load(_field(builder, given[0], wide, INTEGER))
             place = builder.mul(_number(context, builder, signature, given, 1), width)
             place = builder.add(place, _number(context, builder, signature, given, 2))

@@ -13,7 +13,8 @@ from sim.engine.kernel.records import note_wait
 from sim.engine.kernel.work import seconds_of
 
 AS_LONG = 64  # messages of a ring take as long as an event
-BLOCK = 256  # ranks whose numbers stay in the cache of a core for a turn
+BLOCK, DEEP = 256, 8  # ranks whose numbers stay in the cache of a core, for so many turns
+WIDE = 1024  # ranks whose numbers do not
 
 
 @compiled
@@ -22,12 +23,11 @@ def play_ring(S, k, start, stop):
     for q in range(S.ranks):
         strand, rank = state.strand(S, q), state.rank(S, q)
         port = state.port(S, rank.host)
-        place(S, q, strand.clock_s, port.out_s, port.in_s, rank.idle_s)
+        set_out(S, q, strand.clock_s, port.out_s, port.in_s, rank.idle_s)
         pace(S, q, rank.speed)
     cut(S, start, stop)
     rows, until_s = state.rows(S, k, 0), NEVER_S if is_steady(S) else -NEVER_S
-    for i in range(rows.first, rows.stop):
-        play_turn(S, state.row(S, i), until_s)
+    play_turns(S, rows.first, rows.stop, until_s)
     count_turns(S, rows.stop - rows.first)
     leave(S)
     if stop == S.nothing:  # the number of samples is behind all items
@@ -42,7 +42,7 @@ def count_turns(S, turns):
 
 
 @in_place
-def place(S, q, clock_s, out_s, in_s, idle_s):
+def set_out(S, q, clock_s, out_s, in_s, idle_s):
     """Where a rank is, and its port."""
     state.lane(S, CLOCK, q).value, state.lane(S, OUT, q).value, state.lane(S, IN, q).value = clock_s, out_s, in_s
     state.lane(S, IDLE, q).value, state.lane(S, WAITED, q).value = idle_s, 0.0
@@ -66,16 +66,62 @@ def cut(S, start, stop):
 
 
 @compiled
+def play_turns(S, first, stop, until_s):
+    """Play a turn for each row of a ring; of many ranks several turns together, where no wait is noted by itself."""
+    i = first
+    while i < stop:
+        turns = min(DEEP, min(stop - i, S.ranks))
+        if S.ranks < WIDE or until_s != NEVER_S:
+            play_turn(S, state.row(S, i), until_s)
+            i += 1
+        else:
+            play_together(S, i, turns)
+            i += turns
+
+
+@compiled
+def play_together(S, first, turns):
+    """Play some turns, block by block of ranks: in each a rank needs when the part of the one before it leaves.
+
+    Turn d begins with rank d, whose neighbour has played the turns before, and comes round to it.
+    """
+    at = 0
+    while at < S.ranks + turns - 1:
+        for d in range(turns):
+            row, low, high = state.row(S, first + d), max(at, d), min(at + BLOCK, S.ranks + d)
+            if low == d:
+                state.lane(S, LEFT, S.ranks + 1 + d).value = leaves_s(S, d - 1 if d > 0 else S.ranks - 1)
+            if low < min(high, S.ranks):
+                play_block(S, row, d, low, min(high, S.ranks) - low)
+            low = max(low, S.ranks)
+            if low < high:
+                play_block(S, row, d, low - S.ranks, high - low)
+        at += BLOCK
+
+
+@in_place
+def play_block(S, row, d, at, count):
+    """A turn of some ranks, of which the one before has left behind when its part leaves."""
+    edge = S.ranks + 1 + d
+    state.lane(S, LEFT, 0).value = state.lane(S, LEFT, edge).value
+    hand_on(S, row.sent_from, at, count, 0)
+    state.lane(S, LEFT, edge).value = state.lane(S, LEFT, count).value
+    pass_ports(S, row.taken_from, at, count, 0)
+    wait(S, at, count, 0)
+    take_in(S, row.taken_from, row.adds, at, count)
+
+
+@compiled
 def play_turn(S, row, until_s):
     """Each rank hands a part to the next one, and takes one; waits that end later than until_s are noted one by one."""
     come_round(S)
     at = 0
     while at < S.ranks:
         count = min(BLOCK, S.ranks - at)
-        hand_on(S, row.sent_from, at, count)
-        pass_ports(S, row.taken_from, at, count)
+        hand_on(S, row.sent_from, at, count, at)
+        pass_ports(S, row.taken_from, at, count, at)
         if until_s == NEVER_S:
-            wait(S, at, count)
+            wait(S, at, count, at)
         else:
             note_waits(S, at, count, until_s)
         take_in(S, row.taken_from, row.adds, at, count)
@@ -85,16 +131,24 @@ def play_turn(S, row, until_s):
 @in_place
 def come_round(S):
     """When the last rank's part leaves, which the first one takes."""
-    last = S.ranks - 1
-    clock_s = state.lane(S, CLOCK, last).value + state.lane(S, OVERHEAD, last).value
-    state.lane(S, LEFT, 0).value = max(clock_s, state.lane(S, OUT, last).value)
+    state.lane(S, LEFT, 0).value = leaves_s(S, S.ranks - 1)
 
 
 @in_place
-def hand_on(S, part, at, count):
-    """Ranks hand a part each to the next one."""
-    clock_s, out_s, overhead_s = state.stretch(S, CLOCK, at, count), state.stretch(S, OUT, at, count), state.stretch(S, OVERHEAD, at, count)
-    leave_s, takes_s = state.stretch(S, LEFT, at + 1, count), state.stretch(S, TAKES, part + at, count)
+def leaves_s(S, q):
+    """When a rank's next part leaves."""
+    return max(state.lane(S, CLOCK, q).value + state.lane(S, OVERHEAD, q).value, state.lane(S, OUT, q).value)
+
+
+@in_place
+def hand_on(S, part, at, count, place):
+    """Ranks hand a part each to the next one; when these leave is put behind a place."""
+    clock_s, out_s, overhead_s = (
+        state.stretch(S, CLOCK, at, count),
+        state.stretch(S, OUT, at, count),
+        state.stretch(S, OVERHEAD, at, count),
+    )
+    leave_s, takes_s = state.stretch(S, LEFT, place + 1, count), state.stretch(S, TAKES, part + at, count)
     for q in range(count):
         clock_s[q] += overhead_s[q]
         leave_s[q] = max(clock_s[q], out_s[q])
@@ -103,9 +157,10 @@ def hand_on(S, part, at, count):
 
 
 @in_place
-def pass_ports(S, part, at, count):
+def pass_ports(S, part, at, count, place):
     """The parts pass the ports of those that take them."""
-    leave_s, in_s, begin_s = state.stretch(S, LEFT, at, count), state.stretch(S, IN, at, count), state.stretch(S, BEGIN, at, count)
+    leave_s, begin_s = state.stretch(S, LEFT, place, count), state.stretch(S, BEGIN, place, count)
+    in_s = state.stretch(S, IN, at, count)
     takes_s, latency_s = state.stretch(S, TAKES, part + at, count), S.latency_s
     for q in range(count):
         begin_s[q] = max(leave_s[q] + latency_s, in_s[q])
@@ -113,10 +168,10 @@ def pass_ports(S, part, at, count):
 
 
 @in_place
-def wait(S, at, count):
+def wait(S, at, count, place):
     """How long ranks wait until their parts begin to come."""
-    clock_s, idle_s, begin_s = state.stretch(S, CLOCK, at, count), state.stretch(S, IDLE, at, count), state.stretch(S, BEGIN, at, count)
-    waited_s = state.stretch(S, WAITED, at, count)
+    clock_s, idle_s = state.stretch(S, CLOCK, at, count), state.stretch(S, IDLE, at, count)
+    begin_s, waited_s = state.stretch(S, BEGIN, place, count), state.stretch(S, WAITED, at, count)
     for q in range(count):
         waited_s[q] += max(0.0, begin_s[q] - max(clock_s[q], idle_s[q]))
 
@@ -135,8 +190,13 @@ def note_waits(S, at, count, until_s):
 @in_place
 def take_in(S, part, adds, at, count):
     """Ranks have taken their parts, their own have left, and what came is added."""
-    clock_s, out_s, in_s = state.stretch(S, CLOCK, at, count), state.stretch(S, OUT, at, count), state.stretch(S, IN, at, count)
-    overhead_s, pace, adds_s = state.stretch(S, OVERHEAD, at, count), state.stretch(S, PACE, at, count), state.stretch(S, ADDS, part + at, count)
+    clock_s, out_s, in_s = (
+        state.stretch(S, CLOCK, at, count),
+        state.stretch(S, OUT, at, count),
+        state.stretch(S, IN, at, count),
+    )
+    overhead_s, pace = state.stretch(S, OVERHEAD, at, count), state.stretch(S, PACE, at, count)
+    adds_s = state.stretch(S, ADDS, part + at, count)
     for q in range(count):
         clock_s[q] = max(max(clock_s[q], in_s[q]) + overhead_s[q], out_s[q])
     if adds == 1:
@@ -157,10 +217,11 @@ def spend(S, seconds):
 def leave(S):
     """Ranks and ports are where the call has led them."""
     for q in range(S.ranks):
-        rank, waited_s = state.rank(S, q), state.lane(S, WAITED, q).value
+        rank = state.rank(S, q)
         port = state.port(S, rank.host)
-        state.strand(S, q).clock_s, port.out_s, port.in_s = state.lane(S, CLOCK, q).value, state.lane(S, OUT, q).value, state.lane(S, IN, q).value
-        add_waited(S, rank, waited_s)
+        state.strand(S, q).clock_s = state.lane(S, CLOCK, q).value
+        port.out_s, port.in_s = state.lane(S, OUT, q).value, state.lane(S, IN, q).value
+        add_waited(S, rank, state.lane(S, WAITED, q).value)
 
 
 @in_place

@@ -45,6 +45,7 @@ LISTS = {  # records by number
     "variable_bound": INTEGER,
     "backward": FLOAT,  # shares of the computing after which gradients are ready
     "part": FLOAT,  # and that each takes
+    "all_ready": FLOAT,  # variable: when the last rank has had its gradient
     "gradient": layout.GRADIENT,  # of the run, at all ranks
     "decision": layout.DECISION,
     "latest": INTEGER,  # first gradient: 1 + the last decision that begins with it
@@ -278,13 +279,15 @@ def _access(name: str) -> Any:
 
 
 def _stretch(name: str) -> Any:
-    """A function that finds a stretch of an array's row: found(S, i, at, count)."""
+    """A function that finds a stretch of an array, or of its row i: found(S, i, at, count)."""
     if IS_COMPILED:
         from sim.engine.kernel.pointers import stretch
 
-        return stretch(STATE, name)
+        return stretch(STATE, name, name in GRIDS)
     field = f"{name}_at"
-    return lambda S, i, at, count: _arrays[int(S[field])]["value"][int(i), int(at) : int(at + count)]
+    if name in GRIDS:
+        return lambda S, i, at, count: _arrays[int(S[field])]["value"][int(i), int(at) : int(at + count)]
+    return lambda S, _, at, count: _arrays[int(S[field])]["value"][int(at) : int(at + count)]
 
 
 event = _access("event")
@@ -361,6 +364,10 @@ heard_wait = _access("heard_wait")
 cycler = _access("cycler")
 lane = _access("lane")
 stretch = _stretch("lane")
+all_ready = _access("all_ready")
+ready_row = _stretch("ready")
+all_ready_row = _stretch("all_ready")
+backward_row = _stretch("backward")
 known_arrival = _access("known_arrival")
 stream = _access("stream")
 announced = _access("announced")

@@ -33,8 +33,9 @@ from sim.engine.kernel.ring import (
     hand_on,
     is_steady,
     pace,
-    place,
     play_turn,
+    play_turns,
+    set_out,
     spend,
     sum_samples,
     take_in,
@@ -153,7 +154,7 @@ def load_lanes(S):
     for q in range(S.ranks):
         of = state.cycler(S, q)
         seconds = S.negotiate_s / of.speed if S.negotiate_s > ROUND_OFF_S else 0.0
-        place(S, q, of.clock_s + seconds, of.out_s, of.in_s, of.idle_s)
+        set_out(S, q, of.clock_s + seconds, of.out_s, of.in_s, of.idle_s)
         state.lane(S, WAITED, q).value = of.waited_s
         pace(S, q, of.speed)
 
@@ -190,9 +191,9 @@ def play_buffers(S, n, least, until_s):
         n, start, stop, count = next_buffer(S, n, least)
         rows = begin_buffer(S, start, stop, count)
         S.tail_turn = max(0, rows.stop - rows.first - TAIL)
-        for i in range(rows.first, rows.stop):
-            if i - rows.first == S.tail_turn:
-                keep_lanes(S)
+        play_turns(S, rows.first, rows.first + S.tail_turn, until_s)
+        keep_lanes(S)
+        for i in range(rows.first + S.tail_turn, rows.stop):
             play_turn(S, state.row(S, i), until_s)
         count_turns(S, rows.stop - rows.first)
         spend(S, copies_s(S, start, stop, count))
@@ -224,7 +225,11 @@ def leave(S):
     S.known = NONE
     for q in range(S.ranks):
         of = state.cycler(S, q)
-        of.clock_s, of.out_s, of.in_s = state.lane(S, CLOCK, q).value, state.lane(S, OUT, q).value, state.lane(S, IN, q).value
+        of.clock_s, of.out_s, of.in_s = (
+            state.lane(S, CLOCK, q).value,
+            state.lane(S, OUT, q).value,
+            state.lane(S, IN, q).value,
+        )
         of.waited_s, of.reach_s = state.lane(S, WAITED, q).value, state.lane(S, LEFT, q).value + S.latency_s
 
 
@@ -251,7 +256,10 @@ def note(S, n, reduced, least, turns):
         spend(S, copies_s(S, start, stop, count))
     for q in range(S.ranks):
         ending = state.ending(S, n, q)
-        ending.end_s, ending.out_s = state.lane(S, CLOCK, q).value - S.decided_s, state.lane(S, OUT, q).value - S.decided_s
+        ending.end_s, ending.out_s = (
+            state.lane(S, CLOCK, q).value - S.decided_s,
+            state.lane(S, OUT, q).value - S.decided_s,
+        )
         ending.in_s = state.lane(S, IN, q).value - S.decided_s
     end_noting(S, n)
     return n
@@ -261,12 +269,15 @@ def note(S, n, reduced, least, turns):
 def note_turn(S, row, n, turn):
     """A turn whose waits and arrivals are noted."""
     come_round(S)
-    hand_on(S, row.sent_from, 0, S.ranks)
+    hand_on(S, row.sent_from, 0, S.ranks, 0)
     for q in range(S.ranks):
         reach_s = state.lane(S, LEFT, q).value + S.latency_s
         pass_port(S, row, q, reach_s)
         heard = state.known_wait(S, state.ending(S, n, q).first + turn)
-        heard.from_s, heard.to_s = state.lane(S, CLOCK, q).value - S.decided_s, state.lane(S, BEGIN, q).value - S.decided_s
+        heard.from_s, heard.to_s = (
+            state.lane(S, CLOCK, q).value - S.decided_s,
+            state.lane(S, BEGIN, q).value - S.decided_s,
+        )
         add_arrival(S, n, q, reach_s - S.decided_s, state.lane(S, IN, q).value - S.decided_s)
     take_in(S, row.taken_from, row.adds, 0, S.ranks)
 
@@ -316,13 +327,13 @@ def play_between(S, row):
     """A turn in which requests pass ports, too; whether any does."""
     found = False
     come_round(S)
-    hand_on(S, row.sent_from, 0, S.ranks)
+    hand_on(S, row.sent_from, 0, S.ranks, 0)
     for q in range(S.ranks):
         reach_s = state.lane(S, LEFT, q).value + S.latency_s
         if state.cycler(S, q).children > 0:
             found = pass_requests(S, q, reach_s) or found
         pass_port(S, row, q, reach_s)
-    wait(S, 0, S.ranks)
+    wait(S, 0, S.ranks, 0)
     take_in(S, row.taken_from, row.adds, 0, S.ranks)
     return found
 

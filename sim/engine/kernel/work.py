@@ -294,6 +294,9 @@ def by_layer(S, strand, rank, s, r, phase):
     variables = S.variables
     if phase == BY_LAYER and S.mode != CONTENDED:
         begin_s, scale_s = strand.clock_s, strand.t1_s / rank.speed
+        if S.tree >= 0:
+            make_ready(S, r, begin_s, scale_s)
+            variables = 0
         for k in range(variables):
             at_s = begin_s + scale_s * (S.forward + state.backward(S, k).value)
             state.ready(S, r, k).value = at_s
@@ -302,8 +305,8 @@ def by_layer(S, strand, rank, s, r, phase):
             n = rank.ready_before + k
             if ready_everywhere(S, n, at_s) and state.gradient(S, n).waiting > 0:
                 schedule_after_messages(S, max(state.gradient(S, n).at_s, S.now_s), GRADIENT_READY, n, 0)
-        rank.ready = variables
-        strand.clock_s = state.ready(S, r, variables - 1).value
+        rank.ready = S.variables
+        strand.clock_s = state.ready(S, r, S.variables - 1).value
     elif phase == BY_LAYER:
         strand.turn, strand.spend_s, strand.on_gpu = 0, strand.t1_s * S.forward, 1
         return LAYER
@@ -325,6 +328,18 @@ def by_layer(S, strand, rank, s, r, phase):
         record_activity(S, rank, r, activities.COMPUTE, strand.began_s, strand.clock_s, S.batch)
     rank.warm_s = strand.clock_s
     return DONE
+
+
+@compiled
+def make_ready(S, r, begin_s, scale_s):
+    """When a rank's gradients are ready, and those of all that have computed in this step: cycles need no more (cycles.py)."""
+    count = S.variables
+    ready_s, all_ready_s = state.ready_row(S, r, 0, count), state.all_ready_row(S, 0, 0, count)
+    backward = state.backward_row(S, 0, 0, count)
+    for k in range(count):
+        ready_s[k] = begin_s + scale_s * (S.forward + backward[k])
+    for k in range(count):
+        all_ready_s[k] = max(all_ready_s[k], ready_s[k])
 
 
 @compiled
