@@ -14,7 +14,7 @@ from calibration.scaling import algorithms as summing
 from calibration.scaling import replay, table
 from calibration.scaling.fitting import fit
 from calibration.scaling.overlap import BUCKET_BYTES, Overlap
-from calibration.scaling.steps import Scaling
+from calibration.scaling.steps import OF_COMPUTING, Scaling
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_BYTES, MOST_RANKS
 from sim.collectives import UNKNOWN
@@ -155,6 +155,11 @@ def _of_links(found: Scaling, rows: table.Table, link: Link | None) -> Iterator[
             f"a byte is taken to need {found.both_ways:.2g} times as long on two hosts as on more, and the interval holds 1 to 2: "
             "rows of two hosts and of more would tell it"
         )
+    several = " ".join(
+        f"{name} {getattr(found, name):.1%}" for name in OF_COMPUTING if getattr(found, name) >= LEAST_SHOWN
+    )
+    if several:
+        yield f"a GPU's computing takes longer among others (several GPUs, hosts apart, each doubling): {several}"
     if found.contention >= LEAST_SHOWN:
         yield f"a byte between hosts takes {found.contention:.1%} longer for each further GPU of a host"
     if found.uneven:
@@ -164,6 +169,7 @@ def _of_links(found: Scaling, rows: table.Table, link: Link | None) -> Iterator[
 def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: Link | None) -> Cluster:
     apart, gpus = bool((rows.hosts > 1).any()), int(rows.most.max())
     compute = Line(base_s=found.base_s, slope_s=found.sample_s)
+    longer = {name: getattr(found, name) for name in OF_COMPUTING}
     made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     known = Provenance(
         made=made,
@@ -179,7 +185,7 @@ def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: L
         hosts=(Host(count=int(rows.hosts.max()), cores=gpus, gpus=gpus),),
         network=_network(found, gpus) if apart else link or Link(),
         local=_local(found, gpus),
-        costs={model.name: Costs(compute=compute, error=found.residual)},
+        costs={model.name: Costs(compute=compute, error=found.residual, **longer)},
         provenance=known,
     )
 

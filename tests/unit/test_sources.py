@@ -105,7 +105,7 @@ def test_small_sizes_predict_large_ones():
     ]
     assert [row.measured_s for row in rows] == pytest.approx([0.7, 0.1])
     assert [row.trivial_s for row in rows] == pytest.approx([0.3, 0.1])
-    assert rows[-1].predicted_s == pytest.approx(0.1, rel=0.02)
+    assert rows[-1].predicted_s == pytest.approx(0.1, rel=0.04)  # computing grows a little with GPUs, as on other hosts
 
 
 def test_series_are_fitted_apart_and_what_is_no_allreduce_not_at_all():
@@ -133,9 +133,10 @@ def test_sources_that_are_held_out_are_predicted_only_if_it_is_asked_for(monkeyp
         return [Held("made", "1 to 2 hosts", "4 hosts", 1.0, 0.1, 0.1, 0.1, 0.0, 0.1)]
 
     monkeypatch.setattr(sizes, "of_split", of_split)
-    shown = list(evidence.further(LAW, evidence.splits(held_out=None)))
-    assert asked == [CHOICE]
-    assert shown[0].title == "Further sources, choice"
-    assert shown[1].startswith("1 further sources, choice: 90 % intervals hold 100.0%")
-    assert len(list(evidence.further(LAW, evidence.splits(held_out=True)))) == 4
-    assert asked == [CHOICE, CHOICE, HELD_OUT]
+    assert not list(evidence.further(LAW, held_out=None))
+    assert not asked
+    shown = list(evidence.further(LAW, held_out=True))
+    assert asked == [HELD_OUT]
+    assert shown[0].title == "Further sources, held out"
+    assert shown[1].startswith("1 further sources, held out: 90 % intervals hold 100.0%")
+    assert shown[2].startswith("mean error 0.0% (nothing changes: 0.0%)")
