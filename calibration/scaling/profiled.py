@@ -14,7 +14,7 @@ from calibration.scaling import algorithms as summing
 from calibration.scaling import replay, table
 from calibration.scaling.fitting import fit
 from calibration.scaling.overlap import BUCKET_BYTES, Overlap
-from calibration.scaling.steps import OF_COMPUTING, Scaling
+from calibration.scaling.steps import Scaling
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_BYTES, MOST_RANKS
 from sim.collectives import UNKNOWN
@@ -35,7 +35,8 @@ SIZES = (1, 2, 3, *(2**power for power in range(2, 21)))  # hosts for which a pr
 MOST_LAID_OUT = 64  # ranks whose exchanges are laid out for that, where they do not go round a ring
 MOST_SPREAD = 3.0  # sim.base.ranges.LogSpread
 MOST_OFF = 1.4  # a factor by which a fit may miss its own rows (root mean square)
-LEAST_SHOWN = 5e-4  # of contention, in a note
+LEAST_SHOWN = 5e-4  # of contention and computing, in a note
+AMONG_OTHERS = {"several": "on several GPUs", "apart": "on several hosts", "doubling": "with each doubling of GPUs"}
 
 
 def profile(path: str, name: str, workload: str, protocol: str | None = None, link: Link | None = None) -> Cluster:
@@ -155,11 +156,13 @@ def _of_links(found: Scaling, rows: table.Table, link: Link | None) -> Iterator[
             f"a byte is taken to need {found.both_ways:.2g} times as long on two hosts as on more, and the interval holds 1 to 2: "
             "rows of two hosts and of more would tell it"
         )
-    several = " ".join(
-        f"{name} {getattr(found, name):.1%}" for name in OF_COMPUTING if getattr(found, name) >= LEAST_SHOWN
-    )
-    if several:
-        yield f"a GPU's computing takes longer among others (several GPUs, hosts apart, each doubling): {several}"
+    longer = [
+        f"{getattr(found, name):.1%} {when}"
+        for name, when in AMONG_OTHERS.items()
+        if getattr(found, name) >= LEAST_SHOWN
+    ]
+    if longer:
+        yield f"computing takes longer: {', '.join(longer)}"
     if found.contention >= LEAST_SHOWN:
         yield f"a byte between hosts takes {found.contention:.1%} longer for each further GPU of a host"
     if found.uneven:
@@ -169,7 +172,7 @@ def _of_links(found: Scaling, rows: table.Table, link: Link | None) -> Iterator[
 def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: Link | None) -> Cluster:
     apart, gpus = bool((rows.hosts > 1).any()), int(rows.most.max())
     compute = Line(base_s=found.base_s, slope_s=found.sample_s)
-    longer = {name: getattr(found, name) for name in OF_COMPUTING}
+    longer = {name: getattr(found, name) for name in AMONG_OTHERS}
     made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     known = Provenance(
         made=made,

@@ -47,7 +47,6 @@ CONSTANTS = {  # by name, a size of which it is a small change, where the consta
     "round_s": 1e-6,
     "uneven": 1e-2,
 }
-OF_COMPUTING = ("several", "apart", "doubling")  # of sim.model.costs.Costs, too
 OF_MESSAGES = ("between_s", "both_ways", "contention", "round_s")  # between hosts
 
 
