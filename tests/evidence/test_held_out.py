@@ -20,8 +20,13 @@ T4 = list(t4.held_out())
 @pytest.mark.parametrize(
     ("name", "up_to", "most", "times"),
     [
-        ("bert", 2, 0.14, 1.2),
-        ("imagenet", 2, 0.08, 1.2),
+        (
+            "bert",
+            2,
+            0.26,
+            1.2,
+        ),  # 0.14 if two hosts are known to be as slow as these are, which those of other clusters are not
+        ("imagenet", 2, 0.1, 1.2),
         ("cifar10", 2, 0.12, 1.2),
         ("cifar10", 4, 0.1, 1.2),
         ("deepspeech2", 2, 0.1, 1.0),
