@@ -20,13 +20,8 @@ T4 = list(t4.held_out())
 @pytest.mark.parametrize(
     ("name", "up_to", "most", "times"),
     [
-        (
-            "bert",
-            2,
-            0.26,
-            1.2,
-        ),  # 0.14 if two hosts are known to be as slow as these are, which those of other clusters are not
-        ("imagenet", 2, 0.1, 1.2),
+        ("bert", 2, 0.14, 1.2),
+        ("imagenet", 2, 0.08, 1.2),
         ("cifar10", 2, 0.12, 1.2),
         ("cifar10", 4, 0.1, 1.2),
         ("deepspeech2", 2, 0.1, 1.0),
@@ -78,7 +73,7 @@ def test_the_slowest_of_many_links_is_slower():
     off, before = (np.log(one.step_s(more) / more.step_s).mean() for one in (found, alike))
     assert found.uneven > 0.05
     assert abs(off) < 0.85 * abs(before)
-    for name, most in (("bert", 0.28), ("imagenet", 0.15), ("cifar10", 0.15)):
+    for name, most in (("bert", 0.18), ("imagenet", 0.1), ("cifar10", 0.12)):
         assert mean_error(split(name, "all but 2 hosts")) < most
 
 
