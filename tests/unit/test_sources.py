@@ -124,6 +124,14 @@ def test_another_model_has_the_parameters_that_its_table_says():
     assert sizes.workload("jasper", 333.0).parameters == pytest.approx(333e6, rel=1e-3)
 
 
+def test_the_products_own_law_is_judged_beside_another():
+    """A row that takes half as long again: a law as wide as that holds it, and the product's does not."""
+    row = Held("made", "1 to 2 hosts", "4 hosts", 1.0, 0.15, 0.1, 0.1, 0.0, 0.1)
+    average, own = evidence._coverages({"made": [row]}, {"made": LAW._replace(step=0.4)})
+    assert average == 1
+    assert "own law, which is narrower, they hold 0.0%" in own
+
+
 def test_sources_that_are_held_out_are_predicted_only_if_it_is_asked_for(monkeypatch):
     """Made rows stand for all sources here."""
     asked = []
@@ -139,4 +147,5 @@ def test_sources_that_are_held_out_are_predicted_only_if_it_is_asked_for(monkeyp
     assert asked == [HELD_OUT]
     assert shown[0].title == "Further sources, held out"
     assert shown[1].startswith("1 further sources, held out: 90 % intervals hold 100.0%")
-    assert shown[2].startswith("mean error 0.0% (nothing changes: 0.0%)")
+    assert shown[2] == "by the product's own law, which is narrower, they hold 100.0% on the average of sources"
+    assert shown[3].startswith("mean error 0.0% (nothing changes: 0.0%)")
