@@ -35,7 +35,8 @@ SIZES = (1, 2, 3, *(2**power for power in range(2, 21)))  # hosts for which a pr
 MOST_LAID_OUT = 64  # ranks whose exchanges are laid out for that, where they do not go round a ring
 MOST_SPREAD = 3.0  # sim.base.ranges.LogSpread
 MOST_OFF = 1.4  # a factor by which a fit may miss its own rows (root mean square)
-LEAST_SHOWN = 5e-4  # of contention, in a note
+LEAST_SHOWN = 5e-4  # of contention and computing, in a note
+AMONG_OTHERS = {"several": "on several GPUs", "apart": "on several hosts", "doubling": "with each doubling of GPUs"}
 
 
 def profile(path: str, name: str, workload: str, protocol: str | None = None, link: Link | None = None) -> Cluster:
@@ -155,6 +156,13 @@ def _of_links(found: Scaling, rows: table.Table, link: Link | None) -> Iterator[
             f"a byte is taken to need {found.both_ways:.2g} times as long on two hosts as on more, and the interval holds 1 to 2: "
             "rows of two hosts and of more would tell it"
         )
+    longer = [
+        f"{getattr(found, name):.1%} {when}"
+        for name, when in AMONG_OTHERS.items()
+        if getattr(found, name) >= LEAST_SHOWN
+    ]
+    if longer:
+        yield f"computing takes longer: {', '.join(longer)}"
     if found.contention >= LEAST_SHOWN:
         yield f"a byte between hosts takes {found.contention:.1%} longer for each further GPU of a host"
     if found.uneven:
@@ -164,6 +172,7 @@ def _of_links(found: Scaling, rows: table.Table, link: Link | None) -> Iterator[
 def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: Link | None) -> Cluster:
     apart, gpus = bool((rows.hosts > 1).any()), int(rows.most.max())
     compute = Line(base_s=found.base_s, slope_s=found.sample_s)
+    longer = {name: getattr(found, name) for name in AMONG_OTHERS}
     made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     known = Provenance(
         made=made,
@@ -179,7 +188,7 @@ def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: L
         hosts=(Host(count=int(rows.hosts.max()), cores=gpus, gpus=gpus),),
         network=_network(found, gpus) if apart else link or Link(),
         local=_local(found, gpus),
-        costs={model.name: Costs(compute=compute, error=found.residual)},
+        costs={model.name: Costs(compute=compute, error=found.residual, **longer)},
         provenance=known,
     )
 

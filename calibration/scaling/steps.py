@@ -6,6 +6,9 @@ as in the protocol `horovod` (calibration.scaling.overlap); in `allreduce` nothi
 
 Gradients of several minibatches are accumulated, and summed once: only the last minibatch's back-propagation hides messages.
 
+Computing takes longer among others: a share as soon as there are several GPUs (hooks of the library, kernels that sum beside those that
+compute, shared memory and input), another as soon as there are several hosts, and a power of the number of GPUs.
+
 Other algorithms differ in their rounds, and in the bytes that pass the busiest port (calibration.algorithms).
 
 A ring over two hosts has both of its directions between one pair of hosts; over three or more hosts, a pair has one. If the flow
@@ -34,6 +37,9 @@ FAR = 1e-4  # of a constant, a small change
 CONSTANTS = {  # by name, a size of which it is a small change, where the constant itself is nearly 0
     "base_s": 1e-2,
     "sample_s": 1e-4,
+    "several": 1e-2,
+    "apart": 1e-2,
+    "doubling": 1e-3,
     "between_s": 1e-11,
     "both_ways": 1.0,
     "contention": 1e-2,
@@ -64,6 +70,9 @@ class Scaling:
         gradient_bytes: that are summed in a step.
         base_s, sample_s: computing of a GPU, seconds a minibatch and a sample.
         between_s: seconds of a byte between hosts, of three hosts or more with a GPU each.
+        several: share by which computing takes longer where there are several GPUs, whatever their number.
+        apart: the same where there are several hosts.
+        doubling: the power of the number of GPUs by which computing takes longer besides.
         both_ways: times as long on two hosts, from 1 to 2.
         contention: share by which a byte between hosts takes longer for each further GPU of a host.
         uneven: standard deviation of the logarithm by which links differ; 0 if rows do not tell it. `between_s` is the median link's.
@@ -80,6 +89,9 @@ class Scaling:
     base_s: float
     sample_s: float
     between_s: float
+    several: float = 0.0
+    apart: float = 0.0
+    doubling: float = 0.0
     both_ways: float = 1.0
     contention: float = 0.0
     uneven: float = 0.0
@@ -92,8 +104,10 @@ class Scaling:
     covariance: np.ndarray = field(default_factory=lambda: np.zeros((len(CONSTANTS),) * 2), compare=False)
 
     def computing_s(self, rows: Table) -> np.ndarray:
-        """Seconds that a GPU computes in a step, shape (rows,)."""
-        return self.base_s * rows.minibatches + self.sample_s * rows.batch
+        """Seconds that a GPU computes in a step among all others, shape (rows,)."""
+        alone_s = self.base_s * rows.minibatches + self.sample_s * rows.batch
+        longer = (1 + self.several * (rows.gpus > 1)) * (1 + self.apart * (rows.hosts > 1))
+        return alone_s * longer * rows.gpus**self.doubling
 
     def calls(self, rows: Table) -> np.ndarray:
         """The allreduces of a step, shape (rows,)."""

