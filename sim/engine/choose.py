@@ -70,7 +70,7 @@ class Engine:
         Raises:
             WrongSetting: it has something that the engine does not have, or nothing is compiled here.
         """
-        if not self.is_at_hand:
+        if not kept.is_kept():
             raise WrongSetting("--world", "engine", "auto or event, until python -m sim.engine.install has compiled it")
         if not self._is_loaded:
             self._load(may_compile=False)
