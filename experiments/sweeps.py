@@ -29,7 +29,7 @@ from sim.base.errors import RunFailed
 from sim.base.progress import each
 from sim.engine import install
 from sim.plans import plan, question
-from sim.simulation import REPLICATIONS, simulate
+from sim.simulation import simulate
 from sim.sweep import swept
 from sim.sweeps import grid, jobs, pools
 
@@ -109,8 +109,8 @@ def of_kind(some: list[Job]) -> Spent:
     event_ms, before = _timed(some, "event", 1)
     if not install.keep():
         return Spent(event_ms, None, 0.0)
-    _timed(some[:1], "engine", 1)  # compiled, and loaded
-    engine_ms, after = _timed(some, "engine", None)
+    _timed(some[:1], "engine", 1)  # loads it
+    engine_ms, after = _timed(some, "engine", some[0].how.replications)
     return Spent(event_ms, engine_ms, max(float(np.abs(a - b[:1]).max()) for a, b in zip(before, after, strict=True)))
 
 
@@ -125,10 +125,8 @@ def _timed(some: list[Job], world: str, replications: int | None) -> tuple[float
 
 def table(found: dict[str, tuple[int, Spent]]) -> Table:
     """A row for each kind, and their mean as they are in the grid."""
-    runs = f"engine, {REPLICATIONS} runs"
-    shown = pages.table(
-        "Milliseconds of a core for a scenario", "scenario", "how many", "events, one run", runs, "apart"
-    )
+    headings = "scenario", "how many", "events, one run", "engine, all runs", "apart"
+    shown = pages.table("Milliseconds of a core for a scenario", *headings)
     shown.columns[0].justify = "left"
     for kind, (count, spent) in found.items():
         how = "-" if spent.engine is None else f"{spent.engine:.1f}"

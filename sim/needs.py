@@ -25,9 +25,10 @@ PLACING_S = 0.1e-6  # for each server and variable
 UPDATE_BYTES = 100
 ACTIVITY_BYTES, ACTIVITIES_OF_A_MESSAGE = 700, 4  # of a trace; a ring has 3.5 activities a message, a master 5.8
 
+CORE_BYTES = 800  # of a host
+
 # The event world: once for each rank; a step; each of its messages, by how ranks take time (sim.event.plain); and further:
 EVENT_RANK_BYTES, EVENT_RANK_S = 25e3, 40e-6
-CORE_BYTES = 800  # of a host
 EVENT_STEP_S = 30e-6
 MESSAGE_S, SHARED_MESSAGE_S, EVENTS_MESSAGE_S, ROWS_MESSAGE_S = 6e-6, 8e-6, 10e-6, 38e-6
 MESSAGE_BYTES = 700  # of those of a call, or of a step
@@ -93,11 +94,9 @@ def of(scenario: Scenario, world: str, within_s: float = math.inf, *, traced: bo
         found.add("--workers", size_bytes=MESSAGE_BYTES * largest)
     step_bytes = UPDATE_BYTES * float(scenario.updates_per_step)
     if traced:
-        sent = messages(scenario) + sum(count * call.messages for call, count in all_sums.calls.items())
         partitions = _turns(scenario) * scenario.workers
-        step_bytes += (
-            ACTIVITY_BYTES * (ACTIVITIES_OF_A_MESSAGE * sent + partitions) * max(_ahead(scenario), _rounds(scenario))
-        )
+        activities = ACTIVITIES_OF_A_MESSAGE * _sent(scenario, all_sums) + partitions
+        step_bytes += ACTIVITY_BYTES * activities * _gradients(scenario)
     rounds = max(0.0, min(scenario.rounds, least + within_s / step_s) - least)
     found.add("--workers", size_bytes=step_bytes * least)
     found.add("--steps", size_bytes=step_bytes * rounds)
@@ -112,12 +111,10 @@ def once_and_step_s(scenario: Scenario, world: str) -> tuple[float, float]:
 
 def _engine_step_s(scenario: Scenario, all_sums: sums.Sums) -> float:
     """Seconds of a step in the engine."""
-    rounds = max(_ahead(scenario), _rounds(scenario))
-    summing_s = sum(
-        count * call.messages * (RING_MESSAGE_S if call.algorithm == "ring" else ENGINE_MESSAGE_S)
-        for call, count in all_sums.calls.items()
-    )
-    return ENGINE_STEP_OF_A_RANK_S * scenario.ranks + (ENGINE_MESSAGE_S * messages(scenario) + summing_s) * rounds
+    in_rings = sum(count * call.messages for call, count in all_sums.calls.items() if call.algorithm == "ring")
+    others = _sent(scenario, all_sums) - in_rings
+    messages_s = RING_MESSAGE_S * in_rings + ENGINE_MESSAGE_S * others
+    return ENGINE_STEP_OF_A_RANK_S * scenario.ranks + messages_s * _gradients(scenario)
 
 
 def _event_step_s(scenario: Scenario, all_sums: sums.Sums) -> float:
@@ -126,16 +123,20 @@ def _event_step_s(scenario: Scenario, all_sums: sums.Sums) -> float:
     from sim.protocols import is_ours
 
     workers, protocol = scenario.workers, scenario.protocol
-    sent, found_s = messages(scenario), EVENT_STEP_S + CYCLE_OF_A_RANK_S * all_sums.cycles * workers
+    found_s = EVENT_STEP_S + CYCLE_OF_A_RANK_S * all_sums.cycles * workers
     found_s += OWN_TEXT_S * workers * (not is_ours(protocol))
-    sent += sum(count * call.messages for call, count in all_sums.calls.items())
     message_s = MESSAGE_S if scenario.apart else SHARED_MESSAGE_S
     if protocol.delay_std_s or not by_arithmetic(scenario):
         message_s = EVENTS_MESSAGE_S
     if scenario.traffic.in_parts:
         message_s = ROWS_MESSAGE_S
-    rounds = max(_ahead(scenario), _rounds(scenario))
-    return found_s + (message_s * sent + PARTITION_S * _turns(scenario) * workers) * rounds
+    work_s = message_s * _sent(scenario, all_sums) + PARTITION_S * _turns(scenario) * workers
+    return found_s + work_s * _gradients(scenario)
+
+
+def _sent(scenario: Scenario, all_sums: sums.Sums) -> float:
+    """The number of messages for a gradient of each worker."""
+    return messages(scenario) + sum(count * call.messages for call, count in all_sums.calls.items())
 
 
 def messages(scenario: Scenario) -> float:
@@ -169,6 +170,11 @@ def _turns(scenario: Scenario) -> float:
 def _rounds(scenario: Scenario) -> float:
     """The number of gradients of each worker in an update, at least one."""
     return max(1.0, scenario.protocol.gradients_per_update(scenario.workers) / max(1, scenario.workers))
+
+
+def _gradients(scenario: Scenario) -> float:
+    """The number of gradients of each worker in a step, whether an update needs them or they come meanwhile."""
+    return max(_ahead(scenario), _rounds(scenario))
 
 
 def _ahead(scenario: Scenario) -> float:

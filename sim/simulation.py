@@ -178,9 +178,8 @@ def _engines(scenario: Scenario, world: str, asked: _Asked) -> tuple[Replication
         WrongSetting: the engine is asked for and cannot; or the job needs too much memory or time.
         RunFailed: a user's own text makes a mistake in its first steps, which the event world names.
     """
-    from sim import event
     from sim.engine.choose import engine
-    from sim.event import world as _  # noqa: F401  # so that the first run's time has no loading in it
+    from sim.event.world import run  # here, so that the first run's time has no loading in it
     from sim.protocols import is_ours
 
     found, refused, traced = None, "", asked.want_trace
@@ -196,7 +195,7 @@ def _engines(scenario: Scenario, world: str, asked: _Asked) -> tuple[Replication
     if found is None:
         needs.check(scenario, "event", asked.within_s, traced=traced)
     elif not is_ours(scenario.protocol):
-        event.run(scenario, asked.first, within_s=0.0, want_trace=False)
+        run(scenario, asked.first, within_s=0.0, want_trace=False)
     return found, refused
 
 

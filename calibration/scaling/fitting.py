@@ -128,8 +128,7 @@ def fitted(rows: Table, like: Scaling, within: Before = WITHIN) -> Scaling:
     for _ in range(SCATTERS):
         at = nearest(at, _scatter(rows, made(at))).x
     found, freedom = made(at), rows.size - len(free)
-    misses = np.square(np.log(found.step_s(rows) / rows.step_s)).sum()
-    residual = (misses / (freedom if freedom > 0 else rows.size)) ** 0.5
+    residual = found.misses(rows) * (rows.size / (freedom if freedom > 0 else rows.size)) ** 0.5
     known = {name: before[name].deviation(getattr(found, name)) for name in free}
     covariance = _covariance(found, rows, _scatter(rows, found), known)
     return replace(found, residual=float(residual), fitted=tuple(free), covariance=covariance)

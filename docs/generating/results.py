@@ -94,9 +94,9 @@ def _of_evidence() -> list[str]:
     sources = [dict(zip(result.tables[0].columns, row, strict=True)) for row in result.tables[0].rows]
     rows = [int(source["rows"]) for source in sources]
     error = _mean([source["mean abs. error"] for source in sources], rows)
-    hold = next(part for part in result.shown if isinstance(part, str) and part.startswith("90 % intervals hold"))
-    share = hold.split()[4]
-    held = f"{share} of {sum(rows)}"
+    hold = next(part for part in result.shown if isinstance(part, str) and part.startswith("by the product's own law"))
+    share = next(word for word in hold.split() if word.endswith("%"))
+    held = f"{share}, mean of sources"
     return ["rows of published tables, held out in turn", "`evidence`", str(sum(rows)), error, "not published", held]
 
 

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 MOST_ROOM = 256  # times as much as a run is given at first
 MOST_CLASHES = 16  # for which a run is begun anew (kernel/decided.py)
 MOST_CONNECTIONS = 2**24  # of ranks, where each has a window or a flow of its own
-MOST_KEPT, MOST_RANKS = 8, 1024  # scenarios of which what they share is kept, and ranks of one
+MOST_KEPT, MOST_BYTES = 8, 2**22  # scenarios of which what they share is kept, and what runs of one begin with
 SHARED = sorted(
     {one.name for one in fields(Scenario)} - {"seed"}, key=KINDS.__contains__
-)  # objects last, whose comparison takes longest
+)  # objects last, which take longer
 _kept: list[Prepared] = []
 
 
@@ -96,11 +96,12 @@ def _alike(one: object, other: object) -> bool:
 
 def prepared(scenario: Scenario) -> Prepared:
     """What is kept of a scenario like this one, or what is made of it."""
-    if scenario.ranks > MOST_RANKS or not is_ours(scenario.protocol):  # another text may read the seed
+    if not is_ours(scenario.protocol):  # whose text may read the seed
         return Prepared(scenario)
     with MAKING:
         found = next((one for one in _kept if one.suits(scenario)), None) or Prepared(scenario)
-        _kept[:] = [found, *(one for one in _kept if one is not found)][:MOST_KEPT]
+        if found.template.beginning.begun.nbytes <= MOST_BYTES:
+            _kept[:] = [found, *(one for one in _kept if one is not found)][:MOST_KEPT]
     return found
 
 

@@ -106,6 +106,13 @@ def test_scenarios_that_differ_in_anything_else_share_nothing(as_python, name):
     assert_alike(as_python.Replications, other)
 
 
+def test_what_takes_much_memory_is_not_kept(as_python, monkeypatch):
+    monkeypatch.setattr(as_python, "MOST_BYTES", 1000)
+    scenario = job("ring", 3, steps=5)
+    first, second = (as_python.Replications(scenario)._prepared for _ in range(2))
+    assert first is not second
+
+
 def test_nothing_is_read_before_a_run_writes_it(as_python, monkeypatch):
     """What the memory held before a run makes no difference."""
     state, outcomes = sys.modules["sim.engine.kernel.state"], []

@@ -19,16 +19,8 @@ LEAST, EACH = 4096, 64  # messages that may be on their way: so many, and so man
 NOBODY = -1
 NO_TREE = -1  # ranks negotiate by events
 INTEGERS = np.int64
-OTHERWISE = {
-    "SEND",
-    "SENDV",
-    "RECV",
-    "SWAP",
-    "GATHER",
-    "BARRIER",
-    "NEGO",
-    "MEET",
-}  # how ranks send messages besides calls
+# Op-codes by which ranks send messages besides calls.
+OTHERWISE = frozenset(["SEND", "SENDV", "RECV", "SWAP", "GATHER", "BARRIER", "NEGO", "MEET"])
 
 
 class Empty(NamedTuple):
