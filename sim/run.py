@@ -211,6 +211,10 @@ def report(given: argparse.Namespace, found, free, answers: questions.Answers) -
     from sim.answers import summary
 
     summary.show(answer, found.scenario, {said: other.answer() for said, other in free.items()})
+    if given.explain:
+        from sim.answers import basis
+
+        basis.show(found.basis)
     answers.show(answer)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sim.answers import ignorance, interval, trust
-from sim.answers.ends import WORK
+from sim.answers.ends import AFTER_SLEEPS, CONTENTION, WORK
 from sim.answers.ignorance import CORE, HOST, LAW, LINK, LOCAL, UNCHANGED
 from sim.model.sparse_rows import ITEM_BYTES
 from sim.platform import named_gpus
@@ -29,6 +29,9 @@ SEEN = 2  # messages of a step that come after sleeps between polls: parameters,
 COLD_COPIES = 6
 MEMORY_BYTES_PER_S = 1e10
 TIMES = ("time_limit_s", "window_s")  # settings that fix the duration of a step's computing
+COMPUTING, LINKS, INNER_LINKS, HOSTS = "computing", "links between hosts", "links within hosts", "hosts that GPUs share"
+CORES, SLEEPS, MODEL = "busy cores", "sleeps, and work after them", "errors of the simulator"
+OF_CAUSE = {WORK: COMPUTING, CONTENTION: CORES, AFTER_SLEEPS: SLEEPS}
 
 
 class Unknown(NamedTuple):
@@ -38,12 +41,16 @@ class Unknown(NamedTuple):
         slower, faster: 90 % limits of the logarithm by which a step may take longer, and shorter.
         said: as text; empty if another note has it.
         shared: by cause, the part of these two that another job with that cause has too: it cancels where jobs are compared.
+        number: that is unknown: COMPUTING, LINKS and the others above.
+        source: of what is known of it, as text.
     """
 
     slower: float
     faster: float
     said: str = ""
     shared: tuple[tuple[str, float, float], ...] = ()
+    number: str = ""
+    source: str = ""
 
 
 def widened(pair: tuple[float, float], middle: float, unknown: list[Unknown]) -> tuple[float, float]:
@@ -87,6 +94,8 @@ def of_costs(scenario: Scenario, outcome: Outcome, share: float = 1.0) -> list[U
             faster,
             "",
             ((f"{cause} of {kind(scenario) if cause == WORK else _machines(scenario)}", slower, faster),),
+            OF_CAUSE[cause],
+            source_of_costs(scenario),
         )
         for cause, (slower, faster) in ends.items()
     ]
@@ -159,7 +168,8 @@ def _of_profile(scenario: Scenario, step_s: float, known: Provenance, share: flo
     if trust.unlike_sleeps(scenario):
         cold_s = COLD_COPIES * ITEM_BYTES * scenario.workload.parameters / MEMORY_BYTES_PER_S
         slower = log1p(cold_s / step_s)
-        yield Unknown(slower, 0.0, "", (("caches after a sleep", slower, 0.0),))  # trust says which sleeps
+        cold = (("caches after a sleep", slower, 0.0),)  # trust says which sleeps
+        yield Unknown(slower, 0.0, "", cold, SLEEPS, "assumed: caches that are cold after a sleep")
     if (known.workers or 1) == 1:
         yield from _of_shared_hosts(scenario, step_s, share)
     if not known.links_measured and len(set(scenario.hosts)) > 1 and not trust.free_links(scenario):
@@ -172,7 +182,8 @@ def _unmeasured(scenario: Scenario, step_s: float, share: float) -> Iterator[Unk
     if not scenario.on_named_gpus and not scenario.workload.step:
         slower, faster = (abs(log(share + (1 - share) * CORE.at(side))) for side in (1, -1))
         said = f"nominal computing is within a factor {CORE.at(1):.0f}, nine times in ten"
-        yield Unknown(slower, faster, said, ((f"{scenario.workload.name} on {_machines(scenario)}", slower, faster),))
+        cause = f"{scenario.workload.name} on {_machines(scenario)}"
+        yield Unknown(slower, faster, said, ((cause, slower, faster),), COMPUTING, source_of_costs(scenario))
     yield from _of_shared_hosts(scenario, step_s, share)
     known = scenario.cluster.provenance
     if hosts > 1 and known and known.links_measured:
@@ -198,7 +209,8 @@ def _of_batch(scenario: Scenario, step_s: float) -> Iterator[Unknown]:
     said = f"computing was measured at batch {known} alone: at {batch} it is taken in proportion, and may take {least} as there"
     cause = f"computing of {scenario.workload.name} at batch {batch}"
     slower, faster = max(0.0, off), max(0.0, -off)
-    yield Unknown(slower, faster, said, ((cause, slower, faster),))
+    source = f"by rule: in proportion to batch {known}, the only one that was measured"
+    yield Unknown(slower, faster, said, ((cause, slower, faster),), COMPUTING, source)
 
 
 def _of_measurements(scenario: Scenario, step_s: float, share: float) -> list[Unknown]:
@@ -217,7 +229,9 @@ def _of_measurements(scenario: Scenario, step_s: float, share: float) -> list[Un
             f"fitted steps tell the time of messages on {hosts} hosts within a factor {times}: the interval contains it"
         )
         shared = ((f"fitted links of {_machines(scenario)}", slower, faster),)
-    return [Unknown(slower, faster, said if max(slower, faster) > LAW.step else "", shared)]
+    said = said if max(slower, faster) > LAW.step else ""
+    _, number = max((messages * share, _links(scenario)), (sleeps, SLEEPS), (rest, MODEL))
+    return [Unknown(slower, faster, said, shared, number, source_of_links(scenario, hosts > 1))]
 
 
 def _rest_of_fit(scenario: Scenario, share: float) -> float:
@@ -273,7 +287,8 @@ def _of_shared_hosts(scenario: Scenario, step_s: float, share: float) -> Iterato
         return
     slower, faster = log(HOST.at(1)), -log(HOST.at(-1))
     said = f"GPUs of a host share its memory and input: their step is {HOST.at(-1):.2g} to {HOST.at(1):.2g} times that of one alone"
-    yield Unknown(slower, faster, said, ((f"hosts of {_machines(scenario)}", slower, faster),))
+    cause = f"hosts of {_machines(scenario)}"
+    yield Unknown(slower, faster, said, ((cause, slower, faster),), HOSTS, "published steps of GPUs alone and together")
     measured = scenario.cluster.provenance and scenario.cluster.provenance.local_measured
     if len(hosts) == 1 and not measured:
         yield _of_link(scenario, step_s, share)
@@ -285,7 +300,10 @@ def _of_link(scenario: Scenario, step_s: float, share: float) -> Unknown:
     times, which = LINK.at(1) if apart else LOCAL.at(1), "links" if apart else "links within the host"
     slower = log(_longer(scenario, step_s, share, times))
     said = f"{which} are known by name alone: a byte may take {times:.0f} times as long as they say"
-    return Unknown(slower, 0.0, said if slower > LAW.step else "", ((f"links of {_machines(scenario)}", slower, 0.0),))
+    shared = ((f"links of {_machines(scenario)}", slower, 0.0),)
+    return Unknown(
+        slower, 0.0, said if slower > LAW.step else "", shared, _links(scenario), source_of_links(scenario, apart)
+    )
 
 
 def _of_law(scenario: Scenario, doublings: float, share: float, said: str = "", unchanged: float = 0.0) -> Unknown:
@@ -296,7 +314,33 @@ def _of_law(scenario: Scenario, doublings: float, share: float, said: str = "", 
     common = [*map(interval.of_normal, (*LAW.common(doublings, share), unchanged))]
     own = max(0.0, half**2 - sum(one**2 for one in common)) ** 0.5  # another link changes nothing of that
     parts = zip((*causes, f"steps of {job(scenario)}"), (*common, own), strict=True)
-    return Unknown(half, half, said, tuple((cause, one, one) for cause, one in parts))
+    shared = tuple((cause, one, one) for cause, one in parts)
+    return Unknown(half, half, said, shared, MODEL, "errors on published steps")
+
+
+def source_of_costs(scenario: Scenario) -> str:
+    """The source of what is known of computing, as text."""
+    cluster, workload = scenario.cluster, scenario.workload
+    if cluster.costs_of(workload) is not None:
+        return f"fitted: the profile {cluster.name}"
+    if workload.step:
+        carried = bool(scenario.costs.error)
+        return "a step measured on another GPU, by the ratio of published rates" if carried else "a measured step"
+    if scenario.on_named_gpus and workload.is_nominal:
+        return "by name: published rates"
+    return "given" if "costs" in workload.model_fields_set else "assumed: a nominal core"
+
+
+def source_of_links(scenario: Scenario, apart: bool) -> str:
+    """The same of the links between hosts, or within them."""
+    known = scenario.cluster.provenance
+    if known and (known.links_measured if apart else known.local_measured):
+        return f"measured: the profile {scenario.cluster.name}"
+    return "by name"
+
+
+def _links(scenario: Scenario) -> str:
+    return LINKS if len(set(scenario.hosts)) > 1 else INNER_LINKS
 
 
 def job(scenario: Scenario) -> Hashable:

@@ -8,13 +8,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim import candidates
-from sim.answers import interval, summary
+from sim.answers import basis, interval, summary
 from sim.answers.notes import notes
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
+    from sim.answers.basis import Number
     from sim.answers.outcome import Outcome
     from sim.answers.search import Search
     from sim.job.scenario import Scenario
@@ -125,6 +126,11 @@ class Result:
             found.append(candidates.said(self.scenario, self.speeds))
         return found + [str(self.search)] * (self.search is not None) + self._cut_short()
 
+    @cached_property
+    def basis(self) -> list[Number]:
+        """The numbers that the answer rests on, those first that make most of its variance."""
+        return basis.of(self.scenario, self.outcome)
+
     def _cut_short(self) -> list[str]:
         """A note, if there was no time for all that was asked for."""
         asked, done = self.asked, self.done
@@ -187,7 +193,7 @@ class Result:
     def answer(self) -> dict:
         """The object that `sim.run --json` prints, schema answer/1; what is not known is None."""
         given = self.scenario, self.world, self.outcome, self.wall_s, self.search, self.runs, self.notes
-        return summary.as_json(*given)
+        return summary.as_json(*given) | {"basis": [one.as_json() for one in self.basis]}
 
     def to_json(self) -> str:
         """`answer` as JSON, on one line."""

@@ -13,6 +13,11 @@ TRAINED = (
     *("toy_fc", "toy_conv", "mnist", "cifar10", "mlp", "lstm_classifier", "lstm_lm", "bigram"),
     *("resnet18", "resnet18_cifar", "transformer_small"),
 )
+# By whether the hosts have GPUs, the commands that measure links.
+LINKS = {
+    False: "python -m real.probe -o links.json",
+    True: "all_reduce_perf -b 1M -e 1G -f 2 > links.txt; python -m calibration.fit links.txt --from nccl-tests -o links.toml",
+}
 
 
 def is_trained(workload: Workload) -> bool:

@@ -23,10 +23,6 @@ SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)  # quantiles that stand for a parameter's val
 ASSUMED = 0.2  # standard deviation of the logarithm of a nominal parameter
 MEASURED = 0.02  # the rest of it after a short run
 LEAST = 1e-3  # share of a price below which a gain is none
-LINKS = {
-    False: "python -m real.probe -o links.json",
-    True: "all_reduce_perf -b 1M -e 1G -f 2 > links.txt; python -m calibration.fit links.txt --from nccl-tests -o links.toml",
-}
 COMPUTING, MESSAGES = "speed of computing", "network and all else than computing"
 
 
@@ -85,7 +81,7 @@ def parameters(best: Candidate, question: Question, job: Scenario) -> list[Param
     """
     host, batch, on_gpu = best.configuration.host, best.configuration.batch, bool(job.cluster.hosts[0].gpus)
     computing = f"on one {host}: {measuring.commands(job.workload, question.workload, batch, on_gpu)}"
-    links = f"on two {host}: {LINKS[on_gpu]}"
+    links = f"on two {host}: {measuring.LINKS[on_gpu]}"
     known, about = best.error or job.costs.error, job.cluster.provenance
     stepped = job.workload.step and not known and trust.only_batch(job) in (batch, None)
     found = [] if stepped else [Parameter(COMPUTING, known or ASSUMED, not known, computing)]

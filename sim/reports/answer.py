@@ -38,6 +38,7 @@ def answer_page(
         compared: answers of the same job without what costs throughput, by how that cost is called.
     """
     sections = [Section("The answer", [*_answer(answer), *_costs(answer, compared or {})])]
+    sections.append(Section("Basis", list(_basis(answer["basis"]))))
     if "why" in answer:
         sections.append(Section("Why", list(_why(answer["why"]))))
     if "what_if" in answer:
@@ -81,6 +82,24 @@ def _throughputs(answer: dict) -> Iterator[tuple[str, Cell]]:
 def _costs(answer: dict, compared: dict[str, dict]) -> Iterator[Part]:
     for said, other in compared.items():
         yield Text(f"{said}: {summary.COSTS[said](answer['samples_per_s'], other['samples_per_s'])}")
+
+
+def _basis(numbers: list[dict]) -> Iterator[Part]:
+    yield Text("The numbers that the answer rests on, and what each alone does to the throughput, nine times in ten.")
+    ends = ("low", "high")
+    rows = [
+        (
+            one["number"],
+            one["value"],
+            *(_ratio(one["throughput_ratio"][end]) for end in ends),
+            Cell(f"{one['share_of_variance']:.0%}", one["share_of_variance"]),
+            one["source"],
+            one["measured_by"],
+        )
+        for one in numbers
+    ]
+    headings = "number", "value", "at least", "at most", "of the variance", "source", "measured by"
+    yield Table(headings, rows, "basis", (0, 1, 5, 6))
 
 
 def _why(why: dict) -> Iterator[Part]:

@@ -37,6 +37,11 @@ def question_options() -> Parser:
         "--why", action="store_true", help="the gain without each cause of the step time, and changes that would help"
     )
     group.add_argument(
+        "--explain",
+        action="store_true",
+        help="the numbers that the answer rests on, the source of each, and what to measure first (`basis` of --json)",
+    )
+    group.add_argument(
         "--failures",
         metavar="'mtbf=30 d, ...'",
         help="the cost of failing hosts: mtbf (of a host), restart (5 min), checkpoint (10 s), every (of training between two; the "

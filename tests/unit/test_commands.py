@@ -33,7 +33,7 @@ COMMANDS = (
 )
 KEYS = {
     *("schema", "version", "scenario", "world", "asked", "done", "samples_per_s", "step_s", "samples_per_step"),
-    *("idle_fraction", "interval", "notes", "wall_s"),
+    *("idle_fraction", "interval", "basis", "notes", "wall_s"),
 }
 
 

@@ -1,0 +1,152 @@
+"""The numbers that an answer rests on: the value, its source, and how much of the answer's variance each makes."""
+
+from __future__ import annotations
+
+from math import exp, hypot, log
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sim.answers import extrapolation
+from sim.answers.extrapolation import COMPUTING, HOSTS, INNER_LINKS, LINKS, MODEL
+from sim.model import measuring
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sim.answers.extrapolation import Unknown
+    from sim.answers.outcome import Outcome
+    from sim.job.scenario import Scenario
+    from sim.platform.cluster import Link
+
+RUNS = "from run to run"
+LEAST = 0.005  # of the variance, of numbers that are worth measuring
+HEADINGS = ("variance", "throughput", "rests on, and its source")
+
+
+class Number(NamedTuple):
+    """A number, or a few that belong together.
+
+    Args:
+        name: COMPUTING, LINKS, and others.
+        value: as text; empty if there are several.
+        source: of the value, as text.
+        slower, faster: 90 % limits of the logarithm by which it makes a step longer, and shorter.
+        share: of the variance of the answer's logarithm.
+        measured_by: the run that would measure it; empty if none would.
+    """
+
+    name: str
+    value: str
+    source: str
+    slower: float = 0.0
+    faster: float = 0.0
+    share: float = 0.0
+    measured_by: str = ""
+
+    def as_json(self) -> dict:
+        """The number as in the JSON answer; limits are factors on the throughput."""
+        limits = {"low": exp(-self.slower), "high": exp(self.faster)}
+        said = {"number": self.name, "value": self.value, "source": self.source, "throughput_ratio": limits}
+        return said | {"share_of_variance": self.share, "measured_by": self.measured_by}
+
+
+def of(scenario: Scenario, outcome: Outcome) -> list[Number]:
+    """All numbers, those first that make most of the variance."""
+    unknown = extrapolation.unknowns(scenario, outcome)
+    names = dict.fromkeys([*_always(scenario), *(one.number for one in unknown)])
+    found = [_number(name, scenario, [one for one in unknown if one.number == name]) for name in names]
+    found.append(_from_run_to_run(outcome))
+    whole = sum(_variance(one) for one in found) or 1.0
+    return sorted((one._replace(share=_variance(one) / whole) for one in found), key=lambda one: -one.share)
+
+
+def first_to_measure(numbers: Sequence[Number]) -> str:
+    """What would make the interval narrowest, as a sentence."""
+    best = next((one for one in numbers if one.measured_by and one.share >= LEAST), None)
+    if best is None:
+        return "nothing that can be measured beforehand would make the interval much narrower"
+    return f"measure first: {best.name}, {best.share:.0%} of the variance: {best.measured_by}"
+
+
+def show(numbers: Sequence[Number]) -> None:
+    """Print the first one to measure, and a row for each number."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False, markup=False)
+    console.print(first_to_measure(numbers), soft_wrap=True)
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for heading in HEADINGS:
+        table.add_column(heading, no_wrap=heading != HEADINGS[-1], overflow="fold")
+    for one in numbers:
+        limits = f"{exp(-one.slower) - 1:+.0%} to {exp(one.faster) - 1:+.0%}"
+        said = f"{one.name}{', ' * bool(one.value)}{one.value} ({one.source})"
+        table.add_row(f"{one.share:.0%}", limits if max(one.slower, one.faster) else "taken as exact", Text(said))
+    console.print(table)
+
+
+def _always(scenario: Scenario) -> list[str]:
+    """What every such job rests on, known exactly or not."""
+    hosts = len(set(scenario.hosts))
+    between = [LINKS] * (hosts > 1)
+    return [COMPUTING, *between, *[INNER_LINKS] * (hosts < len(scenario.hosts))]
+
+
+def _number(name: str, scenario: Scenario, unknown: Sequence[Unknown]) -> Number:
+    slower, faster = hypot(*(one.slower for one in unknown)), hypot(*(one.faster for one in unknown))
+    sources = dict.fromkeys(one.source for one in unknown if one.source)
+    source = "; ".join(sources) or _source(name, scenario)
+    return Number(name, _value(name, scenario), source, slower, faster, measured_by=_measured_by(name, scenario))
+
+
+def _source(name: str, scenario: Scenario) -> str:
+    """Of a number of which nothing is unknown."""
+    if name == COMPUTING:
+        return extrapolation.source_of_costs(scenario)
+    return extrapolation.source_of_links(scenario, apart=name == LINKS)
+
+
+def _value(name: str, scenario: Scenario) -> str:
+    from sim.answers.summary import seconds
+
+    if name == COMPUTING:
+        return f"{seconds(extrapolation.computing_s(scenario))} a step"
+    cluster = scenario.cluster
+    if name == LINKS:
+        return _rate(cluster.network if scenario.served else cluster.library or cluster.network)
+    return _rate(cluster.local) if name == INNER_LINKS else ""
+
+
+def _rate(link: Link) -> str:
+    from sim.answers.summary import number
+
+    rate = link.bandwidth_bytes_per_s
+    return "free" if rate == float("inf") else f"{number(rate * 8 / 1e9)} Gbit/s"
+
+
+def _measured_by(name: str, scenario: Scenario) -> str:
+    """The run that would measure it; empty if none would."""
+    workload, on_gpu = scenario.workload, bool(scenario.cluster.hosts[0].gpus)
+    if name == COMPUTING:
+        return measuring.commands(workload, workload.name, scenario.batch, on_gpu)
+    if name in (LINKS, INNER_LINKS):
+        return f"on {'two hosts' if name == LINKS else 'one host'}: {measuring.LINKS[on_gpu]}"
+    if name in (HOSTS, MODEL):
+        where = "one such host" if name == HOSTS else "two sizes of the cluster or more"
+        return f"steps of this job on {where}: python -m calibration.fit steps.csv --from scaling -o measured.toml"
+    return ""
+
+
+def _from_run_to_run(outcome: Outcome) -> Number:
+    """What differs between runs of a job of which all is known: noise of computing, sleeps, drift."""
+    low, high = outcome.interval()
+    half = log(high / low) / 2 if low > 0 and np.isfinite([low, high]).all() else 0.0
+    runs = len(outcome.step_s)
+    said = f"{runs} simulated run{'s' * (runs != 1)}: noise, sleeps, drift"
+    return Number(RUNS, "", said, half, half)
+
+
+def _variance(one: Number) -> float:
+    return ((one.slower + one.faster) / 2) ** 2

@@ -1,0 +1,82 @@
+"""The numbers that an answer rests on (sim.answers.basis)."""
+
+import json
+from dataclasses import replace
+from math import exp, hypot, log
+
+import pytest
+
+from sim import options, run, simulate, simulated_options
+from sim.answers import basis
+from sim.answers.basis import Number
+from sim.answers.extrapolation import COMPUTING, INNER_LINKS, LINKS
+
+GPUS = "--workload resnet50 --batch 32 --stragglers none --cluster"
+JOBS = [
+    "--protocol amb",
+    "--protocol fmb --workers 0 --stragglers none",
+    "--protocol ps-async --workload mnist --workers 4 --servers 2",
+    f"--protocol allreduce {GPUS} p4d.24xlarge*2 --workers 16",
+    f"--protocol allreduce {GPUS} p4d.24xlarge*1 --workers 8",
+]
+
+
+def scenario(asked: str):
+    return simulated_options.scenario(run.parser().parse_args([*asked.split(), "--steps", "20"]), options.Readers())
+
+
+@pytest.fixture(scope="module", params=JOBS)
+def result(request):
+    return simulate(scenario(request.param), replications=4)
+
+
+def test_the_numbers_make_up_the_interval(result):
+    low, high = result.interval
+    found, mid = result.basis, result.samples_per_s
+    assert hypot(*(one.slower for one in found)) == pytest.approx(log(mid / low))
+    assert hypot(*(one.faster for one in found)) == pytest.approx(log(high / mid))
+
+
+def test_shares_are_of_the_whole_and_the_largest_is_first(result):
+    shares = [one.share for one in result.basis]
+    assert sum(shares) == pytest.approx(1)
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_every_number_has_a_source_and_is_named_once(result):
+    names = [one.name for one in result.basis]
+    assert all(one.source for one in result.basis)
+    assert len(set(names)) == len(names)
+    hosts = set(result.scenario.hosts)
+    assert COMPUTING in names
+    assert (LINKS in names) == (len(hosts) > 1)
+    assert (INNER_LINKS in names) == (len(hosts) < result.scenario.ranks)
+
+
+def test_what_is_measured_first_makes_most_of_what_can_be_measured():
+    numbers = [Number("a", "", "s", share=0.6), Number("b", "", "s", share=0.3, measured_by="run it")]
+    assert basis.first_to_measure(numbers) == "measure first: b, 30% of the variance: run it"
+    assert "nothing" in basis.first_to_measure([numbers[0], numbers[1]._replace(share=0.001)])
+
+
+def test_a_cost_that_is_given_is_taken_as_exact():
+    job = scenario(f"--protocol allreduce {GPUS} p4d.24xlarge*1 --workers 1")
+    (by_name,) = (one for one in simulate(job, replications=2).basis if one.name == COMPUTING)
+    assert by_name.slower > log(1.5)
+    costs = job.costs.model_copy(update={"error": 0.0})
+    given = replace(job, workload=job.workload.model_copy(update={"costs": costs}))
+    (exact,) = (one for one in simulate(given, replications=2).basis if one.name == COMPUTING)
+    assert (exact.slower, exact.faster, exact.source) == (0, 0, "given")
+
+
+def test_the_command_prints_them_and_json_has_them(capsys):
+    asked = ["--protocol", "amb", "--steps", "20", "--replications", "2"]
+    assert run.main([*asked, "--explain"]) == 0
+    said = capsys.readouterr().out
+    assert said.index("measure first: computing") < said.index("rests on") < said.index("assumed: a nominal core")
+    assert run.main([*asked, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    low, high = answer["interval"]["samples_per_s"]
+    limits = [one["throughput_ratio"] for one in answer["basis"]]
+    assert exp(hypot(*(log(one["high"]) for one in limits))) == pytest.approx(high / answer["samples_per_s"])
+    assert exp(-hypot(*(log(one["low"]) for one in limits))) == pytest.approx(low / answer["samples_per_s"])
