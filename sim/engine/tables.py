@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -29,6 +31,7 @@ FIXED = ("nccl", "reduce-broadcast")  # whose number of exchanges depends on the
 BY_NAME, CONTROL = "by name", "tree of control"  # negotiations
 OPERATIONS = {"add": 1, "sub": 2, "mul": 3, "floordiv": 4}  # of bounds, as sim.engine.kernel.calls has them
 TOLD = 2  # messages by which rank 0 names a gradient
+MOST_KEPT = 1024  # ranks of collectives whose rows are kept for further scenarios
 NEW = -1  # as many messages as there are gradients that rank 0 has not been told of
 
 
@@ -41,9 +44,9 @@ class Listed:
 
     def __init__(self, scenario: Scenario):
         self._hosts = scenario.hosts[scenario.servers :]
-        self._rows: list[tuple] = []
+        self._rows, self._count = [np.zeros(0, layout.ROW)], 0  # by table, and of all
         self._tables: list[tuple[int, int, int, int]] = []
-        self._ranges: list[list[tuple[int, int]]] = []  # rows of each rank, by table
+        self._ranges: list[np.ndarray] = []  # where rows of each rank begin and end, by table, shape (ranks, 2)
         self._bounds: list[tuple[int, int, int]] = []
         self._choices: list[tuple[float, int]] = []
         self._numbers: dict[str | tuple, int] = {}
@@ -99,14 +102,14 @@ class Listed:
         return self.choice(name)
 
     def _list_rotating(self, name: str, among: int = 0) -> None:
-        ranks, start = among or len(self._hosts), len(self._rows)
+        ranks = among or len(self._hosts)
         if name == "ring":
-            for one in collectives.FLAT["ring"](0, range(ranks), slice(0, ranks)):
-                self._rows.append((one.to, one.source, one.sent.start, 0, one.taken.start, 0, one.adds, one.ahead))
+            found = collectives.FLAT["ring"](0, range(ranks), slice(0, ranks))
+            rows = [(one.to, one.source, one.sent.start, 0, one.taken.start, 0, one.adds, one.ahead) for one in found]
         else:
-            self._rows += [(one.to, one.source, 0, 0, 0, 0, 0, 0) for one in barrier(0, range(ranks))]
+            rows = [(one.to, one.source, 0, 0, 0, 0, 0, 0) for one in barrier(0, range(ranks))]
         self._tables.append((1, ranks, 0, 0))
-        self._ranges.append([(start, len(self._rows))] * ranks)
+        self._place(np.array(rows, layout.ROW), np.tile([0, len(rows)], (ranks, 1)))
 
     def _list_by_name(self) -> None:
         """Each rank tells rank 0 of its gradients, a message each, and hears from it."""
@@ -114,7 +117,7 @@ class Listed:
         taken = [(NOBODY, other, 0, 0, 0, 0, 1, 0) for other in others]
         sent = [(other, NOBODY, TOLD, 0, 0, 0, 0, 1) for other in others]
         worker = [(0, NOBODY, NEW, 0, 0, 0, 0, 0), (NOBODY, 0, 0, 0, 0, 0, 0, 0)]
-        self._add([taken + sent, *(worker for _ in others)], [])
+        self._add(_Rows.of([taken + sent, *(worker for _ in others)], []))
 
     def _list_fixed(self, algorithm: str, start: int, stop: int) -> None:
         """Numbers for one piece: the bounds are constants."""
@@ -123,44 +126,23 @@ class Listed:
         def number(bound: int) -> int:
             return known.setdefault(bound, len(known) + 2)
 
-        each = [self._exchanges(algorithm, rank, slice(start, stop), number) for rank in range(len(self._hosts))]
-        self._add(each, [(0, 0, 0), (0, 0, 0), *((0, bound, 0) for bound in known)])
+        each = _exchanges(algorithm, tuple(self._hosts), slice(start, stop), number)
+        self._add(_Rows.of(each, [(0, 0, 0), (0, 0, 0), *((0, bound, 0) for bound in known)]))
 
     def _list_of_any_size(self, name: str) -> None:
-        bounds = Bounds()
+        hosts = tuple(self._hosts)
+        self._add(_of_any_size(name, hosts) if len(hosts) <= MOST_KEPT else _of_any_size.__wrapped__(name, hosts))
 
-        def number(bound: int | Bound) -> int:
-            return bound if isinstance(bound, int) else bound.number
-
-        each = [self._exchanges(name, rank, bounds.whole, number) for rank in range(len(self._hosts))]
-        self._add(each, [_formula(key) for key in bounds.formulas])
-
-    def _exchanges(self, name: str, rank: int, whole: slice, number: Callable) -> list[tuple]:
-        """The rows of a rank."""
-        ranks = range(len(self._hosts))
-        found: Iterable[Exchange] = (
-            tree(rank, ranks, whole)
-            if name == CONTROL
-            else collectives.gather_rows(rank, ranks, whole)
-            if name == ROWS
-            else collectives.allreduce(name, rank, self._hosts, whole)
-        )
-        rows = []
-        for one in found:
-            to, source = (NOBODY if peer is None else peer for peer in (one.to, one.source))
-            ends = [number(end) for end in (one.sent.start, one.sent.stop, one.taken.start, one.taken.stop)]
-            rows.append((to, source, *ends, one.adds, one.ahead))
-        return rows
-
-    def _add(self, rows: list[list[tuple]], bounds: list[tuple[int, int, int]]) -> None:
+    def _add(self, found: _Rows) -> None:
         """A table of the rows of each rank."""
-        self._tables.append((0, len(self._hosts), len(self._bounds), len(bounds)))
-        self._bounds += bounds
-        ranges = []
-        for several in rows:
-            ranges.append((len(self._rows), len(self._rows) + len(several)))
-            self._rows += several
-        self._ranges.append(ranges)
+        self._tables.append((0, len(self._hosts), len(self._bounds), len(found.bounds)))
+        self._bounds += found.bounds
+        self._place(found.rows, found.ranges)
+
+    def _place(self, rows: np.ndarray, ranges: np.ndarray) -> None:
+        self._ranges.append(self._count + ranges)
+        self._rows.append(rows)
+        self._count += len(rows)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Arrays of sim.engine.kernel.state: rows, tables, choices, formulas of bounds, and room for bounds of calls."""
@@ -170,7 +152,7 @@ class Listed:
         for number, several in enumerate(self._ranges):
             ranges[number, : len(several)] = several
         return {
-            "row": np.array(self._rows or [(0,) * 8], layout.ROW),
+            "row": np.concatenate(self._rows) if self._count else np.zeros(1, layout.ROW),
             "table": np.array(self._tables or [(0,) * 4], layout.TABLE),
             "rows": np.ascontiguousarray(ranges).view(layout.ROWS)[..., 0],
             "choice": np.array(self._choices or [(0.0, 0)], layout.CHOICE),
@@ -178,6 +160,52 @@ class Listed:
             "value": np.zeros((SLOTS, most), np.int64),
             "called": np.full(3 * SLOTS, NOBODY, np.int64).view(layout.CALLED),
         }
+
+
+class _Rows(NamedTuple):
+    """The rows of all ranks, where those of each begin and end, shape (ranks, 2), and the formulas of the bounds in them."""
+
+    rows: np.ndarray
+    ranges: np.ndarray
+    bounds: list[tuple[int, int, int]]
+
+    @classmethod
+    def of(cls, each: list[list[tuple]], bounds: list[tuple[int, int, int]]) -> _Rows:
+        """Of the rows of each rank."""
+        ends = np.cumsum([0, *map(len, each)])
+        return cls(np.array(list(chain.from_iterable(each)), layout.ROW), np.stack([ends[:-1], ends[1:]], 1), bounds)
+
+
+@lru_cache(maxsize=16)
+def _of_any_size(name: str, hosts: tuple[int, ...]) -> _Rows:
+    """Bounds that follow from those of the whole: the same on all links, and for all models."""
+    bounds = Bounds()
+
+    def number(bound: int | Bound) -> int:
+        return bound if isinstance(bound, int) else bound.number
+
+    rows = _exchanges(name, hosts, bounds.whole, number)
+    return _Rows.of(rows, [_formula(key) for key in bounds.formulas])
+
+
+def _exchanges(name: str, hosts: tuple[int, ...], whole: slice, number: Callable) -> list[list[tuple]]:
+    """The rows of each rank; `number` says that of a bound."""
+    ranks, rows = range(len(hosts)), []
+    for rank in ranks:
+        found: Iterable[Exchange] = (
+            tree(rank, ranks, whole)
+            if name == CONTROL
+            else collectives.gather_rows(rank, ranks, whole)
+            if name == ROWS
+            else collectives.allreduce(name, rank, hosts, whole)
+        )
+        own = []
+        for one in found:
+            to, source = (NOBODY if peer is None else peer for peer in (one.to, one.source))
+            ends = [number(end) for end in (one.sent.start, one.sent.stop, one.taken.start, one.taken.stop)]
+            own.append((to, source, *ends, one.adds, one.ahead))
+        rows.append(own)
+    return rows
 
 
 def _formula(key: tuple) -> tuple[int, int, int]:
