@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from experiments.extrapolation import cores, law, sizes, t4
+from experiments.extrapolation import cores, law, sizes, spread, t4
 from experiments.extrapolation.held import Held, Unmeasured, mean_error
 from experiments.figures import CHOICE, HELD_OUT
 from experiments.kit import pages
@@ -111,6 +111,7 @@ def _answer(rows: Sequence[Held], of_others: dict[str, law.Law], learned: law.La
         by_split.setdefault(f"{row.source}: {row.split}", []).append(row)
     yield _table("By what was held out", by_split, of_others)
     yield _by_hosts(rows)
+    yield spread.table()
     held = [law.covers(row, of_others[row.source]) for row in rows]
     average, own = _coverages(sources, of_others)
     yield f"90 % intervals hold {np.mean(held):.1%} of {len(held)} rows, {average:.1%} on the average of sources"

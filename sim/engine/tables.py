@@ -103,6 +103,7 @@ class Listed:
 
     def _list_rotating(self, name: str, among: int = 0) -> None:
         ranks = among or len(self._hosts)
+        rows: list[tuple]
         if name == "ring":
             found = collectives.FLAT["ring"](0, range(ranks), slice(0, ranks))
             rows = [(one.to, one.source, one.sent.start, 0, one.taken.start, 0, one.adds, one.ahead) for one in found]
