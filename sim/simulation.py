@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sim.recording.traces import Trace
 
 REPLICATIONS = 20
+NO_ROOM = "more is on its way at once than the engine has room for"
 TRY_STEPS, TRY_S = 10, 2.0
 ON_ONE_HOST = "all on one host, where a message leaves when its receiver takes it: let one rank receive before it sends, or use me.exchange"
 
@@ -110,9 +111,8 @@ def _simulated(scenario: Scenario, world: str, asked: _Asked) -> Result:
     start_s = time.monotonic()
     ran = _ran(scenario, world, asked)
     wall_s = time.monotonic() - start_s
-    return Result(
-        scenario, "engine" if world == "engine" else "event", ran.asked, ran.outcome, wall_s, asked.first, ran.trace
-    )
+    named = "engine" if world == "engine" and not ran.outcome.slow else "event"
+    return Result(scenario, named, ran.asked, ran.outcome, wall_s, asked.first, ran.trace)
 
 
 def check_asked(world: str, replications: int | None, within_s: float) -> None:
@@ -210,7 +210,10 @@ def _one(
         (asked.timeline, asked.within_s, asked.want_trace) if asked else (None, math.inf, False)
     )
     found = engine.run(by, number, timeline, within_s, want_trace) if by else None
-    return found or event.run(job, number, timeline, within_s, want_trace=want_trace)
+    if found is not None:
+        return found
+    outcome, trace = event.run(job, number, timeline, within_s, want_trace=want_trace)
+    return (replace(outcome, slow=NO_ROOM) if by else outcome), trace
 
 
 def _further(scenario: Scenario, numbers: range, by: Replications | None) -> Iterator[Outcome]:
@@ -219,7 +222,7 @@ def _further(scenario: Scenario, numbers: range, by: Replications | None) -> Ite
 
     outcomes = engine.outcomes(by, numbers) if by and numbers else repeat(None)
     for number, outcome in zip(numbers, outcomes, strict=False):
-        yield _one(scenario, number, None)[0] if outcome is None else outcome
+        yield outcome or replace(_one(scenario, number, None)[0], slow=NO_ROOM if by else "")
 
 
 def _ran(scenario: Scenario, world: str, asked_for: _Asked) -> _Ran:
@@ -254,4 +257,5 @@ def _ran(scenario: Scenario, world: str, asked_for: _Asked) -> _Ran:
         done(1)
     if fast is None:
         engine.spent(time.process_time() - spent_s)
-    return _Ran(asked, replace(join(outcomes), slow=refused), trace)
+    slow = refused or next((one.slow for one in outcomes if one.slow), "")
+    return _Ran(asked, replace(join(outcomes), slow=slow), trace)

@@ -391,3 +391,13 @@ def test_drawn_jobs_are_as_in_the_event_world(by_numba):
     rng = random.Random(random.randrange(10**9) if FUZZ else 1)
     for scenario in islice(filter(None, (drawn(rng) for _ in count())), DRAWN):
         assert_alike(by_numba.Replications, scenario, rng.randrange(3))
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_an_answer_names_the_world_that_gave_it(runs, monkeypatch):
+    """A run for which the engine has no room is the event world's, and so is then the answer."""
+    job = one("two cores", ("ps-async",))
+    assert simulation.simulate(job, "engine", runs).world == "engine"
+    monkeypatch.setattr("sim.engine.replications.MOST_ROOM", 0)
+    found = simulation.simulate(job, "engine", runs)
+    assert (found.world, found.outcome.slow) == ("event", simulation.NO_ROOM)
