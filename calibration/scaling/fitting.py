@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from calibration.scaling.steps import CONSTANTS, Overlaps, Scaling, slowest_of
+from calibration.scaling.steps import CONSTANTS, INNER_S, Overlaps, Scaling, slowest_of
 from calibration.scaling.table import Table
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ SOFT_L1 = 2.0  # deviations from which on a row weighs less
 FITTED = tuple(CONSTANTS)[:-1]  # by means of rows; `uneven` by their scatter
 # NCCL reckons with 18 us for a message of a large ring between hosts, and 50 us for one of a tree (its src/graph/tuning.cc).
 # Of a ring's rounds it takes one for each host between hosts; the others within a host cost 6.5 us by NVLink and 11 us by PCIe.
-LEAST_ROUND_S, ROUND_S, MOST_ROUND_S, ROUND_SPREAD_S, INNER_ROUND_S = 18e-6, 35e-6, 50e-6, 8e-6, 8e-6
+LEAST_ROUND_S, ROUND_S, MOST_ROUND_S, ROUND_SPREAD_S = 18e-6, 35e-6, 50e-6, 8e-6
 # Between 1, as on V100 and A100 hosts (Gavel, p3, DGX), and 2, and 1.3 to 1.8 on T4 hosts. The spread would be 0.35 if 1 to 2 were alike.
 # A start of 1.2 doubles the error of BERT on T4 hosts, and makes other sources hardly better.
 BOTH_WAYS, BOTH_WAYS_SPREAD = 2**0.5, 0.3
@@ -227,6 +227,6 @@ def _before(rows: Table, within: Before) -> dict[str, Before]:
 def _round(each: float) -> Before:
     """The mean round of a ring over hosts of so many GPUs."""
     start, low, high = (
-        (between_s + (each - 1) * INNER_ROUND_S) / each for between_s in (ROUND_S, LEAST_ROUND_S, MOST_ROUND_S)
+        (between_s + (each - 1) * INNER_S) / each for between_s in (ROUND_S, LEAST_ROUND_S, MOST_ROUND_S)
     )
     return Before(start, low, high, ROUND_SPREAD_S / each)

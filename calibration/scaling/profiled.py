@@ -14,7 +14,7 @@ from calibration.scaling import algorithms as summing
 from calibration.scaling import replay, table
 from calibration.scaling.fitting import fit
 from calibration.scaling.overlap import BUCKET_BYTES, Overlap
-from calibration.scaling.steps import Scaling
+from calibration.scaling.steps import INNER_S, TREE_S, Scaling
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_BYTES, MOST_RANKS
 from sim.collectives import UNKNOWN
@@ -196,6 +196,8 @@ def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: L
 def _network(found: Scaling, each: float) -> Link:
     names = "both_ways", "contention", "uneven"
     shape = {"gap_s": found.round_s} | {name: getattr(found, name) for name in names}
+    if found.algorithm == "ring":
+        shape |= {"tree_s": TREE_S, "tree_inner_s": INNER_S}
     most = MOST_RANKS if found.algorithm == "ring" else MOST_LAID_OUT
     sizes = [hosts for hosts in SIZES if hosts <= 4 or hosts * each <= most]
     spreads = tuple(zip(sizes, _spreads(found, sizes, each), strict=True))

@@ -9,6 +9,8 @@ Gradients of several minibatches are accumulated, and summed once: only the last
 Computing takes longer among others: a share as soon as there are several GPUs (hooks of the library, kernels that sum beside those that
 compute, shared memory and input), another as soon as there are several hosts, and a power of the number of GPUs.
 
+NCCL takes trees where a ring's rounds take longer (from 2.4 on): the same bytes, and 2 log2(hosts) rounds between hosts.
+
 Other algorithms differ in their rounds, and in the bytes that pass the busiest port (calibration.algorithms).
 
 A ring over two hosts has both of its directions between one pair of hosts; over three or more hosts, a pair has one. If the flow
@@ -24,14 +26,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Protocol
 
 import numpy as np
 
 from calibration import algorithms
 from calibration.scaling.table import Table
+from sim.platform.cluster import trees_s
 from sim.platform.slowest import slowest
 
+# NCCL reckons with 50 us for a round of a tree between hosts; within a host a round costs 6.5 us by NVLink and 11 us by PCIe (its
+# src/graph/tuning.cc).
+TREE_S, INNER_S = 50e-6, 8e-6
 LEAST_S = 1e-12
 FAR = 1e-4  # of a constant, a small change
 CONSTANTS = {  # by name, a size of which it is a small change, where the constant itself is nearly 0
@@ -123,7 +130,10 @@ class Scaling:
     def _sum_s(self, rows: Table) -> tuple[np.ndarray, np.ndarray]:
         """Seconds of all bytes, and of a call besides, each of shape (rows,)."""
         rounds, between, within = self._travel(rows)
-        return self.gradient_bytes * (between * self.byte_s(rows) + within * self.within_s), rounds * self.round_s
+        call_s = rounds * self.round_s
+        if self.algorithm == "ring":
+            call_s = np.minimum(call_s, _tree_s(rows))
+        return self.gradient_bytes * (between * self.byte_s(rows) + within * self.within_s), call_s
 
     def byte_s(self, rows: Table) -> np.ndarray:
         """Seconds of a byte between so many hosts, by the slowest of their links, shape (rows,)."""
@@ -179,6 +189,15 @@ class Scaling:
 def _log(seconds: np.ndarray) -> np.ndarray:
     """The logarithm; that of next to nothing where no message is sent."""
     return np.log(np.maximum(seconds, LEAST_S))
+
+
+def _tree_s(rows: Table) -> np.ndarray:
+    """Seconds of the rounds by which NCCL sums where a ring's take longer, shape (rows,); infinite on one host."""
+    longer_s = [
+        inf if hosts < 2 else trees_s(hosts, gpus / hosts, TREE_S, INNER_S)
+        for hosts, gpus in zip(rows.hosts, rows.gpus, strict=True)
+    ]
+    return np.array(longer_s)
 
 
 def slowest_of(rows: Table) -> np.ndarray:

@@ -418,12 +418,9 @@ class Scenario:
         """The link between hosts, as the protocol's messages find it."""
         cluster = self.cluster
         link = cluster.library if cluster.library and self.protocol.in_library else cluster.network
-        hosts = len(set(self.hosts))
-        slower = 1.0 if self.servers else link.slower(hosts, len(self.hosts) / hosts)
+        hosts, ring = len(set(self.hosts)), getattr(self.protocol, "algorithm", None) == "ring"
         link = link.for_items(self.item_bytes / ITEM_BYTES)
-        if slower == 1:
-            return link
-        return link.model_copy(update={"bandwidth_bytes_per_s": link.bandwidth_bytes_per_s / slower})
+        return link if self.servers else link.among(hosts, len(self.hosts) / hosts, ring)
 
     @cached_property
     def local(self) -> Link:

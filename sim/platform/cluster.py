@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, islice, repeat
-from math import exp, inf, log
+from math import exp, inf, log, log2
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -111,6 +111,14 @@ class Host(Checked):
         return self.slots or self.gpus or self.cores
 
 
+def trees_s(hosts: float, each: float, between_s: float, within_s: float) -> float:
+    """Seconds of the rounds of an allreduce by double binary trees over hosts, each a chain of ranks, in pieces that follow one another.
+
+    NCCL, src/graph/tuning.cc (2.5 to 2.20): 2 log2(hosts) rounds between hosts, and 2 (ranks of a host - 1) within one.
+    """
+    return 2 * (log2(hosts) * between_s + (each - 1) * within_s)
+
+
 class Link(Checked):
     """LogGP (Alexandrov et al., 1995): L, o, g and 1/G. Between hosts a port carries the bytes; within a host, the receiver's core.
 
@@ -136,6 +144,8 @@ class Link(Checked):
         queue_bytes: of a fair link, the queue before a busy port. A message that is no longer than the queue waits for it (MPI's
             control messages, requests): latency under load.
         buffer_bytes: of a fair link, bytes that a sender's system buffers: a send ends when no more than these remain.
+        tree_s, tree_inner_s: seconds of a round of a tree between hosts, and within one, of a library that takes trees in place of a ring
+            whose rounds take longer than theirs (NCCL). Bytes take as long as on the ring. None: it has rings alone.
         both_ways: factor on the time of a byte where two hosts alone sum without servers. A ring over two hosts has both of its
             directions between one pair of hosts, whose flow may be limited (on EC2); a ring over three or more has one.
         contention: share by which a byte takes longer for each further rank of a host, where ranks sum without servers: GPUs share the
@@ -165,6 +175,8 @@ class Link(Checked):
     eager_bytes: Bytes | None = None
     queue_bytes: Bytes = 0.0
     buffer_bytes: Bytes = 0.0
+    tree_s: Seconds | None = None
+    tree_inner_s: Seconds = 0.0
     both_ways: BothWays = 1.0
     contention: Slowdown = 0.0
     uneven: LogSpread = 0.0
@@ -201,6 +213,20 @@ class Link(Checked):
         if hosts == 2:
             return shared * self.both_ways
         return shared * (exp(self.uneven * slowest(hosts)[0]) if self.uneven else 1.0)
+
+    def among(self, hosts: int, each: float, ring: bool) -> Link:
+        """The link as messages find it where so many hosts, of `each` ranks in the mean, sum without servers.
+
+        Args:
+            ring: whether they sum by a ring, in whose place the library may take trees.
+        """
+        slower, update = self.slower(hosts, each), {}
+        if slower != 1:
+            update["bandwidth_bytes_per_s"] = self.bandwidth_bytes_per_s / slower
+        if ring and self.tree_s is not None and hosts > 1:
+            rounds = 2 * (hosts * each - 1)
+            update["gap_s"] = min(self.gap_s, trees_s(hosts, each, self.tree_s, self.tree_inner_s) / rounds)
+        return self.model_copy(update=update) if update else self
 
     def spread_at(self, hosts: int) -> float:
         """`spread_by_hosts` at any number of hosts, in proportion to its logarithm between two numbers; 0 if there is none."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from calibration import fit as command
-from calibration.scaling import profiled, replay, table
+from calibration.scaling import profiled, replay, steps, table
 from calibration.scaling.fitting import BOTH_WAYS, MOST_ROUND_S, fit
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.steps import Scaling
@@ -18,6 +18,7 @@ from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform import cluster
+from sim.platform.cluster import Link
 from sim.platform.slowest import slowest
 from sim.simulation import simulate
 
@@ -64,7 +65,7 @@ def test_without_overlap_they_are_recovered_too_and_the_better_protocol_is_found
     assert "horovod meets the table better" in notes_of(written(tmp_path, rows()))
 
 
-FAST = Scaling(BYTES, 0.05, 0.004, 0.2e-9, within_s=0.01e-9, round_s=3e-5, overlap=OVERLAP)
+FAST = Scaling(BYTES, 0.05, 0.004, 0.4e-9, within_s=0.01e-9, round_s=3e-5, overlap=OVERLAP)
 
 
 def test_a_link_that_computing_hides_is_not_as_slow_as_the_steps():
@@ -138,13 +139,14 @@ def test_accumulated_gradients_hide_messages_behind_the_last_minibatch(tmp_path)
     assert alone.between_s > 2 * fit(made, BYTES, OVERLAP).between_s
 
 
-def test_what_grows_with_gpus_of_a_host_is_no_cost_of_a_round():
+def test_what_grows_with_gpus_of_a_host_is_no_cost_of_a_round(monkeypatch):
     """Planted without hosts beyond 2; if a round may cost 10 ms it takes that up, and 16 hosts are too slow: the control."""
     seen, more = rows(hosts=(1, 2), noise=0.01), rows(hosts=(16,), gpus=(4,), batches=(16,))
     found = replace(fit(seen, BYTES, OVERLAP), both_ways=1.6, between_s=3e-9)
     assert 0 < found.round_s <= MOST_ROUND_S
     assert found.contention == pytest.approx(0.05, abs=0.02)
     assert found.step_s(more) == pytest.approx(more.step_s, rel=0.1)
+    monkeypatch.setattr(steps, "TREE_S", 1.0)
     assert replace(found, contention=0.0, round_s=1e-3).step_s(more) > 1.5 * more.step_s
 
 
@@ -261,7 +263,13 @@ def test_messages_that_take_longer_become_visible():
 
 @pytest.mark.parametrize("overlaps", [True, False])
 def test_the_closed_form_is_the_simulator_s_within_3_percent(overlaps, monkeypatch):
-    """Messages that hide, those that just show, and those that dominate. With a sum for each 25 MiB it is not: the negative control."""
+    """Messages that hide, those that just show, and those that dominate. With a sum for each 25 MiB it is not: the negative control.
+
+    Of hosts with one GPU a ring's rounds are shorter, of those with four a tree's.
+    """
+    for module in (steps, profiled):
+        monkeypatch.setattr(module, "TREE_S", 3e-3)
+        monkeypatch.setattr(module, "INNER_S", 0.5e-3)
     planted = PLANTED if overlaps else replace(PLANTED, overlap=None)
     planted = replace(planted, round_s=1e-3)
     of = rows(hosts=(1, 2, 4), gpus=(1, 4), batches=(8, 256), planted=planted)
@@ -272,6 +280,17 @@ def test_the_closed_form_is_the_simulator_s_within_3_percent(overlaps, monkeypat
     if overlaps:
         few = planted.step_s(of, calls=np.ceil(BYTES / 25e6) * np.ones(of.size))
         assert np.abs(np.log(few / of.step_s) + off).max() > 0.03
+
+
+@pytest.mark.parametrize(("hosts", "each"), [(1, 8), (2, 1), (2, 8), (32, 8)])
+def test_a_ring_s_rounds_take_no_longer_than_those_of_trees(hosts, each):
+    """Of 256 GPUs a ring has 510 rounds, and trees 10 between hosts and 14 within one."""
+    link = Link(gap_s=1e-5, tree_s=5e-5, tree_inner_s=8e-6)
+    rounds, tree_s = 2 * (hosts * each - 1), 2 * (np.log2(hosts) * 5e-5 + (each - 1) * 8e-6)
+    least_s = min(rounds * 1e-5, tree_s) if hosts > 1 else rounds * 1e-5
+    assert rounds * link.among(hosts, each, ring=True).gap_s == pytest.approx(least_s)
+    assert link.among(hosts, each, ring=False) == link
+    assert link.model_copy(update={"tree_s": None}).among(hosts, each, ring=True).gap_s == 1e-5
 
 
 @pytest.mark.slow
