@@ -48,7 +48,7 @@ SOURCES = {  # module of experiments.extrapolation: seconds that it takes on 2 q
     "servers": 30,
     "parallax_figure": 8,
 }
-LEARNING, ONE_HOST, FURTHER = 40, 25, 40  # seconds
+LEARNING, ONE_HOST, BY_NAME, FURTHER = 40, 25, 25, 40  # seconds
 FAR = 0.1  # errors of which a row is printed, of tables that are not large
 LARGE = 200  # rows
 PAGE = "TensorFlow's page, each model from a fit on the other: every row of several GPUs"
@@ -65,17 +65,18 @@ def run(out: Path, seed: int = 0, report: str | None = None, held_out: bool | No
         held_out: whether the sources are predicted, too, that are kept out of every choice.
     """
     with Progress(
-        "fitting and predicting", sum(SOURCES.values()) + LEARNING + ONE_HOST + FURTHER * (1 + bool(held_out))
+        "fitting and predicting",
+        sum(SOURCES.values()) + LEARNING + ONE_HOST + BY_NAME + FURTHER * (1 + bool(held_out)),
     ):
         rows, chosen = of_tables(), list(sizes.of_split(CHOICE))
         advance(FURTHER, f"further sources, {CHOICE}")
         of_others = law.left_out([*rows, *chosen])
         learned = law.learned([*rows, *chosen])
         advance(LEARNING, "the law")
-        from experiments.extrapolation import horovod_page, links, one_host, parallax_figure
+        from experiments.extrapolation import by_name, horovod_page, links, one_host, parallax_figure
 
-        in_one_host = one_host.answers()
-        advance(ONE_HOST, "one host")
+        in_one_host, on_several = one_host.answers(), by_name.answers()
+        advance(ONE_HOST + BY_NAME, "one GPU's step, and links by name")
 
         clusters = links.factors()
         known = links.learned(clusters)
@@ -89,9 +90,12 @@ def run(out: Path, seed: int = 0, report: str | None = None, held_out: bool | No
             f"all {len(every)} sources, each by the law of the others: 90 % intervals hold of rows {_of_sources(every, of_others)}",
             *further(learned, held_out),
         ]
-    by_name = [_unmeasured(title, of, known) for title, of in unmeasured]
+    named = [
+        *(_unmeasured(title, of, known) for title, of in unmeasured),
+        *_asked("Several hosts of GPUs, from the step of one, links by name", on_several),
+    ]
     answers = _answer(rows, of_others, learned)
-    printed = [*answers, _links_of_t4(), _links(clusters), *by_name, *_one_host(in_one_host), *others]
+    printed = [*answers, _links_of_t4(), _links(clusters), *named, *_one_host(in_one_host), *others]
     pages.show(*printed, width=WIDE)
     if report:
         from experiments.reports.evidence_page import evidence_page
@@ -283,25 +287,34 @@ def _one_host(found: Sequence[Asked]) -> Iterator[str | Table]:
     """The answers of the product where the step of one GPU is all that is known."""
     from experiments.extrapolation import links, one_host
 
-    heads = ("source", "rows", "measured over predicted", "mean abs. error", "covered by 90 %", "median interval")
-    made = pages.table("One host of several GPUs, from the step of one, its links by name", *heads)
-    for name, of in one_host.sources(found).items():
-        off = np.array([one.off for one in of])
-        slower, faster = (
-            np.median([one.high_s / one.said_s for one in of]),
-            np.median([one.said_s / one.low_s for one in of]),
-        )
-        cells = (
-            f"{np.exp(off.mean()):.2f}",
-            f"{np.abs(np.exp(-off) - 1).mean():.1%}",
-            f"{np.mean([one.held for one in of]):.0%}",
-        )
-        made.add_row(name, str(len(of)), *cells, f"x {slower:.2f}, / {faster:.2f}")
-    yield made
+    yield from _asked("One host of several GPUs, from the step of one, its links by name", found)
     hosts, known = one_host.learned(found), links.learned(within := one_host.links())
     yield f"a step of GPUs that share a host: e^({hosts.mean:.2f} +- {hosts.deviation:.2f}) times that of one alone"
     listed = ", ".join(f"{times:.1f} ({name})" for name, times in within.items())
     yield f"a byte within a host takes e^({known.mean:.2f} +- {known.spread:.2f}) times as long as its link's name says: {listed}"
+
+
+def _asked(title: str, found: Sequence[Asked]) -> Iterator[str | Table]:
+    """The product's answers by source, and a line of their medians."""
+    from experiments.extrapolation import one_host
+
+    heads = ("source", "rows", "measured over predicted", "mean abs. error", "covered by 90 %", "median interval")
+    made, each = pages.table(title, *heads), []
+    for name, of in one_host.sources(found).items():
+        off, held = np.array([one.off for one in of]), float(np.mean([one.held for one in of]))
+        slower, faster = (
+            np.median([one.high_s / one.said_s for one in of]),
+            np.median([one.said_s / one.low_s for one in of]),
+        )
+        error = f"{np.abs(np.exp(-off) - 1).mean():.1%}"
+        made.add_row(
+            name, str(len(of)), f"{np.exp(np.median(off)):.2f}", error, f"{held:.0%}", f"x {slower:.2f}, / {faster:.2f}"
+        )
+        each.append((np.exp(np.median(off)), held, slower * faster))
+    yield made
+    off, held, ends = np.array(each).T
+    said = f"{title.partition(',')[0]}, medians of sources: measured over predicted {np.median(off):.2f}, ratio of the interval's ends"
+    yield f"{said} {np.median(ends):.1f}; held {held.mean():.0%} of rows on the average of sources"
 
 
 def _unmeasured(what: str, rows: Sequence[Unmeasured], known: Links) -> Table:

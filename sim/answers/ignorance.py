@@ -70,9 +70,10 @@ class Spread(NamedTuple):
 LAW = Law(step=0.025, step_growth=0.075, messages=0.09, growth=0.304, own=0.09)
 # Deviation of the logarithm of a step for each doubling, where all that is known is a smaller job's step.
 UNCHANGED = 0.26
-LINK = Spread(0.49, 1.09)  # times as long as a byte takes at the bandwidth that a network is called by
-# Within a host, as `evidence` prints them: times as long as a byte takes at the rate that a link is called by; and as a step of one GPU
-# where several share a host.
+# Times as long as a byte takes at the rate that a link is called by, between hosts and within one. The median is the point of an answer
+# (sim.platform.named_links). Of experiments.extrapolation.links.factors (5 clusters) and one_host.links (3), as `evidence` prints them.
+LINK = Spread(0.49, 1.09)
 LOCAL = Spread(2.53, 0.72)
-HOST = Spread(0.12, 0.23)
+# Times as long as a step of one GPU, and what its links at their medians add, where several GPUs share a host; as `evidence` prints it.
+HOST = Spread(0.02, 0.33)
 CORE = Spread(0.0, 1.48)  # times as long as a nominal core computes

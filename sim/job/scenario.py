@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
+from sim.answers.ignorance import LINK, LOCAL
 from sim.base.errors import WrongSetting
 from sim.base.ranges import JOB, LONGEST_S, MOST_RANKS, SHORTEST_S, check_integer
 from sim.job.draws import Draws
@@ -20,7 +21,7 @@ from sim.model.sizes import ITEM_BYTES
 from sim.model.sparse_rows import Load
 from sim.model.variable_placement import check_strategy
 from sim.model.workload import Variable, Workload
-from sim.platform import measured_steps, named_gpus, unnamed_gpus
+from sim.platform import measured_steps, named_gpus, named_links, unnamed_gpus
 from sim.platform.cluster import Cluster, Host, Link, one_rank_a_host
 from sim.protocols.base import Protocol
 
@@ -420,7 +421,7 @@ class Scenario:
         link = cluster.library if cluster.library and self.protocol.in_library else cluster.network
         hosts = len(set(self.hosts))
         slower = 1.0 if self.servers else link.slower(hosts, len(self.hosts) / hosts)
-        link = link.for_items(self.item_bytes / ITEM_BYTES)
+        link = named_links.reached(link, LINK).for_items(self.item_bytes / ITEM_BYTES)
         if slower == 1:
             return link
         return link.model_copy(update={"bandwidth_bytes_per_s": link.bandwidth_bytes_per_s / slower})
@@ -428,7 +429,7 @@ class Scenario:
     @cached_property
     def local(self) -> Link:
         """The link within a host likewise."""
-        return self.cluster.local.for_items(self.item_bytes / ITEM_BYTES)
+        return named_links.reached(self.cluster.local, LOCAL).for_items(self.item_bytes / ITEM_BYTES)
 
     @property
     def item_bytes(self) -> float:
