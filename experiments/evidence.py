@@ -13,8 +13,9 @@ That a byte may take up to twice as long on two hosts as on more, and longer wit
 found on the T4 rows of BERT, ImageNet and CIFAR-10, and is no prediction for them. DeepSpeech2's rows chose no form,
 but priors of links were changed later with their error in view.
 
-Further sources (experiments.extrapolation.sizes) are part of the law, each judged by that of all others. Those that figures/sources.toml
-holds out are no part of it, and predicted with `--held-out` alone, once all choices are made.
+Further sources (experiments.extrapolation.sizes) are part of the law, each judged by that of all others. The law of all sources is the
+product's (sim.answers.ignorance.LAW); what it would hold of these rows is no test, and is not printed. Those that figures/sources.toml
+holds out are no part of it, and predicted by it with `--held-out` alone, once all choices are made.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ from experiments.extrapolation.held import Held, Unmeasured, mean_error
 from experiments.figures import CHOICE, HELD_OUT
 from experiments.kit import pages
 from sim import reports
-from sim.answers.ignorance import LAW
 from sim.base.progress import Progress, advance
 
 if TYPE_CHECKING:
@@ -48,12 +48,14 @@ SOURCES = {  # module of experiments.extrapolation: seconds that it takes on 2 q
     "servers": 30,
     "parallax_figure": 8,
 }
-LEARNING, ONE_HOST, FURTHER = 40, 25, 40  # seconds
+LEARNING, ONE_HOST, BY_NAME, FURTHER = 40, 25, 25, 40  # seconds
 FAR = 0.1  # errors of which a row is printed, of tables that are not large
 LARGE = 200  # rows
 PAGE = "TensorFlow's page, each model from a fit on the other: every row of several GPUs"
 OF_MODELS = ("then resnet50", "then inception_v3")
 WIDE = 165  # characters of a line
+DRAWS = 10_000  # of sources, with replacement
+DIGITS = 3  # of a law's standard deviations
 
 
 def run(out: Path, seed: int = 0, report: str | None = None, held_out: bool | None = None) -> None:
@@ -63,17 +65,18 @@ def run(out: Path, seed: int = 0, report: str | None = None, held_out: bool | No
         held_out: whether the sources are predicted, too, that are kept out of every choice.
     """
     with Progress(
-        "fitting and predicting", sum(SOURCES.values()) + LEARNING + ONE_HOST + FURTHER * (1 + bool(held_out))
+        "fitting and predicting",
+        sum(SOURCES.values()) + LEARNING + ONE_HOST + BY_NAME + FURTHER * (1 + bool(held_out)),
     ):
         rows, chosen = of_tables(), list(sizes.of_split(CHOICE))
         advance(FURTHER, f"further sources, {CHOICE}")
         of_others = law.left_out([*rows, *chosen])
         learned = law.learned([*rows, *chosen])
         advance(LEARNING, "the law")
-        from experiments.extrapolation import horovod_page, links, one_host, parallax_figure
+        from experiments.extrapolation import by_name, horovod_page, links, one_host, parallax_figure
 
-        in_one_host = one_host.answers()
-        advance(ONE_HOST, "one host")
+        in_one_host, on_several = one_host.answers(), by_name.answers()
+        advance(ONE_HOST + BY_NAME, "one GPU's step, and links by name")
 
         clusters = links.factors()
         known = links.learned(clusters)
@@ -81,10 +84,18 @@ def run(out: Path, seed: int = 0, report: str | None = None, held_out: bool | No
             ("Horovod's page, nothing fitted but one GPU", list(horovod_page.unmeasured())),
             ("Parallax's figure, nothing fitted on two machines", list(parallax_figure.unmeasured())),
         ]
-        others = [*_further(CHOICE, chosen, of_others), *further(learned, held_out)]
-    by_name = [_unmeasured(title, of, known) for title, of in unmeasured]
+        every = law.by_source([*rows, *chosen])
+        others = [
+            *_further(CHOICE, chosen, of_others),
+            f"all {len(every)} sources, each by the law of the others: 90 % intervals hold of rows {_of_sources(every, of_others)}",
+            *further(learned, held_out),
+        ]
+    named = [
+        *(_unmeasured(title, of, known) for title, of in unmeasured),
+        *_asked("Several hosts of GPUs, from the step of one, links by name", on_several),
+    ]
     answers = _answer(rows, of_others, learned)
-    printed = [*answers, _links_of_t4(), _links(clusters), *by_name, *_one_host(in_one_host), *others]
+    printed = [*answers, _links_of_t4(), _links(clusters), *named, *_one_host(in_one_host), *others]
     pages.show(*printed, width=WIDE)
     if report:
         from experiments.reports.evidence_page import evidence_page
@@ -113,12 +124,10 @@ def _answer(rows: Sequence[Held], of_others: dict[str, law.Law], learned: law.La
     yield _by_hosts(rows)
     yield spread.table()
     held = [law.covers(row, of_others[row.source]) for row in rows]
-    average, own = _coverages(sources, of_others)
-    yield f"90 % intervals hold {np.mean(held):.1%} of {len(held)} rows, {average:.1%} on the average of sources"
-    yield own
+    yield f"90 % intervals hold {np.mean(held):.1%} of {len(held)} rows, {_of_sources(sources, of_others)}"
     yield _paired(rows, of_others)
     yield "the law's form was chosen on these tables, its numbers for each on the others: on new tables fewer rows may be covered"
-    yield f"the law of all sources: {learned}"
+    yield f"the law of all sources, which is the product's: {law.Law(*(round(one, DIGITS) for one in learned))}"
     for beyond in (0, 1, 2, 3, 5):
         factors = ", ".join(f"{learned.factor(beyond, share):.2f} ({share:.0%})" for share in (0.1, 0.5, 1.0))
         yield f"  {beyond} doublings beyond: within a factor, by the share of messages: {factors}"
@@ -141,20 +150,19 @@ def further(learned: law.Law, held_out: bool | None) -> Iterator[str | Table]:
 def _further(split: str, rows: Sequence[Held], laws: dict[str, law.Law]) -> Iterator[str | Table]:
     sources = law.by_source(rows)
     yield _table(f"Further sources, {split}", sources, laws)
-    average, own = _coverages(sources, laws)
-    yield f"{len(sources)} further sources, {split}: 90 % intervals hold {average:.1%} of rows on the average of sources"
-    yield own
+    yield f"{len(sources)} further sources, {split}: 90 % intervals hold of rows {_of_sources(sources, laws)}"
     of_errors = [mean_error(of) for of in sources.values()], [mean_error(of, "trivial_s") for of in sources.values()]
     ours, unchanged = map(np.array, of_errors)
     said = f"mean error {ours.mean():.1%} (nothing changes: {unchanged.mean():.1%}), median {np.median(ours):.1%}"
     yield f"{said} ({np.median(unchanged):.1%}); worse than nothing changes on {(ours > unchanged).sum()}"
 
 
-def _coverages(sources: dict[str, list[Held]], laws: dict[str, law.Law]) -> tuple[float, str]:
-    """The share of rows that intervals hold, on the average of sources, and a line that says it of the product's own law."""
-    each = [[(law.covers(row, laws[row.source]), law.covers(row, LAW)) for row in of] for of in sources.values()]
-    average, own = np.mean([np.mean(held, axis=0) for held in each], axis=0)
-    return float(average), f"by the product's own law, which is narrower, they hold {own:.1%} on the average of sources"
+def _of_sources(sources: dict[str, list[Held]], laws: dict[str, law.Law]) -> str:
+    """The share of rows that intervals hold on the average of sources, and what other sources might have shown (the bootstrap)."""
+    each = np.array([np.mean([law.covers(row, laws[row.source]) for row in of]) for of in sources.values()])
+    drawn = np.random.default_rng(0).choice(each, (DRAWS, len(each))).mean(axis=1)
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    return f"{each.mean():.1%} on the average of sources (95 % confidence: {low:.1%} to {high:.1%})"
 
 
 def _table(title: str, groups: dict[str, list[Held]], of_others: dict[str, law.Law]) -> Table:
@@ -280,25 +288,34 @@ def _one_host(found: Sequence[Asked]) -> Iterator[str | Table]:
     """The answers of the product where the step of one GPU is all that is known."""
     from experiments.extrapolation import links, one_host
 
-    heads = ("source", "rows", "measured over predicted", "mean abs. error", "covered by 90 %", "median interval")
-    made = pages.table("One host of several GPUs, from the step of one, its links by name", *heads)
-    for name, of in one_host.sources(found).items():
-        off = np.array([one.off for one in of])
-        slower, faster = (
-            np.median([one.high_s / one.said_s for one in of]),
-            np.median([one.said_s / one.low_s for one in of]),
-        )
-        cells = (
-            f"{np.exp(off.mean()):.2f}",
-            f"{np.abs(np.exp(-off) - 1).mean():.1%}",
-            f"{np.mean([one.held for one in of]):.0%}",
-        )
-        made.add_row(name, str(len(of)), *cells, f"x {slower:.2f}, / {faster:.2f}")
-    yield made
+    yield from _asked("One host of several GPUs, from the step of one, its links by name", found)
     hosts, known = one_host.learned(found), links.learned(within := one_host.links())
     yield f"a step of GPUs that share a host: e^({hosts.mean:.2f} +- {hosts.deviation:.2f}) times that of one alone"
     listed = ", ".join(f"{times:.1f} ({name})" for name, times in within.items())
     yield f"a byte within a host takes e^({known.mean:.2f} +- {known.spread:.2f}) times as long as its link's name says: {listed}"
+
+
+def _asked(title: str, found: Sequence[Asked]) -> Iterator[str | Table]:
+    """The product's answers by source, and a line of their medians."""
+    from experiments.extrapolation import one_host
+
+    heads = ("source", "rows", "measured over predicted", "mean abs. error", "covered by 90 %", "median interval")
+    made, each = pages.table(title, *heads), []
+    for name, of in one_host.sources(found).items():
+        off, held = np.array([one.off for one in of]), float(np.mean([one.held for one in of]))
+        slower, faster = (
+            np.median([one.high_s / one.said_s for one in of]),
+            np.median([one.said_s / one.low_s for one in of]),
+        )
+        error = f"{np.abs(np.exp(-off) - 1).mean():.1%}"
+        made.add_row(
+            name, str(len(of)), f"{np.exp(np.median(off)):.2f}", error, f"{held:.0%}", f"x {slower:.2f}, / {faster:.2f}"
+        )
+        each.append((np.exp(np.median(off)), held, slower * faster))
+    yield made
+    off, held, ends = np.array(each).T
+    said = f"{title.partition(',')[0]}, medians of sources: measured over predicted {np.median(off):.2f}, ratio of the interval's ends"
+    yield f"{said} {np.median(ends):.1f}; held {held.mean():.0%} of rows on the average of sources"
 
 
 def _unmeasured(what: str, rows: Sequence[Unmeasured], known: Links) -> Table:

@@ -34,6 +34,7 @@ from sim.simulation import simulate
 SETTINGS = ("algorithm=ring", f"fusion_bytes={BUCKET_BYTES}", "cycle_s=0")
 PCIE, NVLINK, NVLINK_P100 = "PCIe 3 x16", "NVLink 2", "NVLink 1"
 PCIE_BYTES_PER_S = 12e9  # sim/catalogue/links.toml
+LATENCY_S = 30e-6  # nominal, as the catalogue's
 STEPS = 1
 HELD = ("Transformer", "LM")  # of Gavel: in no choice
 GAVEL: dict[
@@ -53,6 +54,7 @@ class Pair(NamedTuple):
         model: of the zoo, or parameters and layers.
         link: within the host, by its name.
         single_s, step_s: seconds.
+        hosts, network: and the rate by which their network is called.
     """
 
     source: str
@@ -62,6 +64,8 @@ class Pair(NamedTuple):
     link: str
     single_s: float
     step_s: float
+    hosts: int = 1
+    network: str = ""
 
     @property
     def workload(self) -> workload.Workload:
@@ -142,7 +146,11 @@ class Asked(NamedTuple):
 
 def asked(pair: Pair) -> Asked:
     """The answer of the simulator, without noise of steps."""
-    place = Cluster.model_validate({"hosts": [{"count": 1, "cores": pair.gpus, "gpus": pair.gpus}], "local": pair.link})
+    each = pair.gpus // pair.hosts
+    table: dict[str, object] = {"hosts": [{"count": pair.hosts, "cores": each, "gpus": each}], "local": pair.link}
+    if pair.network:
+        table["network"] = {"bandwidth_bytes_per_s": pair.network, "latency_s": LATENCY_S, "named": True}
+    place = Cluster.model_validate(table)
     text = protocols.make("horovod", list(SETTINGS))
     job = Scenario(text, pair.workload, pair.gpus, STEPS, 1, batch=pair.batch, cluster=place).without_stragglers()
     found, samples = simulate(job, replications=1), pair.batch * pair.gpus

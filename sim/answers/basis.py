@@ -113,10 +113,9 @@ def _value(name: str, scenario: Scenario) -> str:
 
     if name == COMPUTING:
         return f"{seconds(extrapolation.computing_s(scenario))} a step"
-    cluster = scenario.cluster
     if name == LINKS:
-        return _rate(cluster.network if scenario.served else cluster.library or cluster.network)
-    return _rate(cluster.local) if name == INNER_LINKS else ""
+        return _rate(scenario.network)
+    return _rate(scenario.local) if name == INNER_LINKS else ""
 
 
 def _rate(link: Link) -> str:

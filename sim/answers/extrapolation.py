@@ -10,9 +10,9 @@ import numpy as np
 
 from sim.answers import ignorance, interval, trust
 from sim.answers.ends import AFTER_SLEEPS, CONTENTION, WORK
-from sim.answers.ignorance import CORE, HOST, LAW, LINK, LOCAL, UNCHANGED
+from sim.answers.ignorance import CORE, HOST, LAW, LINK, LOCAL, UNCHANGED, Spread
 from sim.model.sparse_rows import ITEM_BYTES
-from sim.platform import named_gpus
+from sim.platform import named_gpus, named_links
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -194,7 +194,7 @@ def _unmeasured(scenario: Scenario, step_s: float, share: float) -> Iterator[Unk
         return
     if hosts > 1:
         yield _of_link(scenario, step_s, share)
-    yield _of_law(scenario, ignorance.doublings(hosts, 1), share)
+    yield _of_law(scenario, 0.0, share)  # no fit is extended here, and links of 2 to 16 hosts say how far a name is off
 
 
 def _of_batch(scenario: Scenario, step_s: float) -> Iterator[Unknown]:
@@ -255,10 +255,7 @@ def _spread_of_messages(scenario: Scenario) -> float:
 
 def _link_of(scenario: Scenario) -> Link:
     """The link that most of a job's messages pass."""
-    cluster = scenario.cluster
-    if len(set(scenario.hosts)) < 2:
-        return cluster.local
-    return cluster.network if scenario.served else cluster.library or cluster.network
+    return scenario.local if len(set(scenario.hosts)) < 2 else scenario.network
 
 
 def _spread_of_sleeps(scenario: Scenario, step_s: float) -> float:
@@ -294,16 +291,48 @@ def _of_shared_hosts(scenario: Scenario, step_s: float, share: float) -> Iterato
         yield _of_link(scenario, step_s, share)
 
 
+class _Named(NamedTuple):
+    """A link that nobody measured: at which rate it stands, and by which factors a byte may take less and longer."""
+
+    number: str
+    said: str
+    bytes_per_s: float
+    median: float
+    least: float
+    most: float
+
+
 def _of_link(scenario: Scenario, step_s: float, share: float) -> Unknown:
-    """Nothing is faster than the wire."""
-    apart = len(set(scenario.hosts)) > 1
-    times, which = LINK.at(1) if apart else LOCAL.at(1), "links" if apart else "links within the host"
-    slower = log(_longer(scenario, step_s, share, times))
-    said = f"{which} are known by name alone: a byte may take {times:.0f} times as long as they say"
-    shared = ((f"links of {_machines(scenario)}", slower, 0.0),)
-    return Unknown(
-        slower, 0.0, said if slower > LAW.step else "", shared, _links(scenario), source_of_links(scenario, apart)
-    )
+    """Links by name, of which messages wait for the slowest."""
+    links = sorted(_by_name(scenario), key=lambda link: link.bytes_per_s)
+    times = [links[0].bytes_per_s / link.bytes_per_s for link in links]  # as long as messages take, by each link
+    longer = max(each * link.most for each, link in zip(times, links, strict=True))
+    shorter = max(links[0].least, *times[1:]) if times[1:] else links[0].least
+    slower, faster = log(_longer(scenario, step_s, share, longer)), -log(1 - share + share * shorter)
+    said = links[0].said if max(slower, faster) > LAW.step else ""
+    shared = ((f"links of {_machines(scenario)}", slower, faster),)
+    return Unknown(slower, faster, said, shared, links[0].number, "by name")
+
+
+def _by_name(scenario: Scenario) -> Iterator[_Named]:
+    """The network, or the link within a host that several ranks share. Nothing is faster than the wire."""
+    cluster, hosts = scenario.cluster, len(set(scenario.hosts))
+    shared = len(scenario.hosts) > hosts and not (cluster.provenance and cluster.provenance.local_measured)
+    if hosts > 1:
+        yield _named(LINKS, "links", scenario.network, LINK)
+    if hosts == 1 or (shared and cluster.local.named and scenario.summed):
+        yield _named(INNER_LINKS, "links within the host", scenario.local, LOCAL)
+
+
+def _named(number: str, which: str, link: Link, known: Spread) -> _Named:
+    at, least, most = named_links.median(link, known), max(1.0, known.at(-1)), known.at(1)
+    said = f"{which} are known by name alone: a byte may take {most:.0f} times as long as they say"
+    if link.named:
+        said = (
+            f"{which} are known by name alone: a byte is taken to need {at:.2g} times as long as they say, and may need"
+        )
+        said += f" {least:.2g} to {most:.0f} times"
+    return _Named(number, said, link.bandwidth_bytes_per_s, at, least / at if link.named else 1.0, most / at)
 
 
 def _of_law(scenario: Scenario, doublings: float, share: float, said: str = "", unchanged: float = 0.0) -> Unknown:

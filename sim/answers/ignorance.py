@@ -1,7 +1,8 @@
 """A model's ignorance about unmeasured jobs: its error grows with each doubling beyond the measured sizes.
 
-The law was learned on published tables: rows were held out, predicted from the others, and their errors make its parameters. A source's
-intervals come from the other sources alone when they are judged. `python -m experiments.run evidence` prints the parameters and that test.
+The law was learned on published tables: rows were held out, predicted from the others, and their errors make its parameters. What all rows
+of a source have in common is a draw for each source. A source's intervals come from the other sources alone when they are judged.
+`python -m experiments.run evidence` prints the parameters and that test.
 """
 
 from __future__ import annotations
@@ -65,14 +66,14 @@ class Spread(NamedTuple):
         return exp(self.mean + side * of_normal(self.deviation))
 
 
-# Of the six modules of tables that experiments.evidence.SOURCES lists. The law of all sources, which `evidence` prints, grows six to seven
-# times as fast: with this one intervals hold 81 % of the rows of the further sources, with that of all others 88 %.
-LAW = Law(step=0.025, step_growth=0.012, messages=0.093, growth=0.043, own=0.093)
+# Of all sources in experiments/figures/sources.toml but those that are held out, as `evidence` prints it.
+LAW = Law(step=0.025, step_growth=0.075, messages=0.09, growth=0.304, own=0.09)
 # Deviation of the logarithm of a step for each doubling, where all that is known is a smaller job's step.
 UNCHANGED = 0.26
-LINK = Spread(0.49, 1.09)  # times as long as a byte takes at the bandwidth that a network is called by
-# Within a host, as `evidence` prints them: times as long as a byte takes at the rate that a link is called by; and as a step of one GPU
-# where several share a host.
+# Times as long as a byte takes at the rate that a link is called by, between hosts and within one. The median is the point of an answer
+# (sim.platform.named_links). Of experiments.extrapolation.links.factors (5 clusters) and one_host.links (3), as `evidence` prints them.
+LINK = Spread(0.49, 1.09)
 LOCAL = Spread(2.53, 0.72)
-HOST = Spread(0.12, 0.23)
+# Times as long as a step of one GPU, and what its links at their medians add, where several GPUs share a host; as `evidence` prints it.
+HOST = Spread(0.02, 0.33)
 CORE = Spread(0.0, 1.48)  # times as long as a nominal core computes

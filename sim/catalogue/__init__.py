@@ -28,6 +28,11 @@ SEVERAL = re.compile(r"(.+?)(?:\*([0-9]{1,9}))?")  # NAME or NAME*COUNT
 SECTIONS = ("hosts", "gpus", "links")
 
 
+def _called(table):
+    """A catalogue has the rates that links are called by, unless an entry says otherwise."""
+    return {"named": True, **table} if isinstance(table, dict) else table
+
+
 class Kind(BaseModel):
     """A host that can be rented or that many have.
 
@@ -46,7 +51,7 @@ class Kind(BaseModel):
     gpus: Cores | None = None
     gpu: Name | None = None
     local: Name | None = None
-    network: Link
+    network: Annotated[Link, BeforeValidator(_called)]
     price_per_hour: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = None
     price_as_of: Words = ""
     price_checked: Flag = False
@@ -71,7 +76,7 @@ class Catalogue(BaseModel):
     schema_: Literal["catalogue/1"] = Field(alias="schema")
     hosts: dict[Name, Kind] = {}
     gpus: Annotated[dict[Name, Gpu], BeforeValidator(_named)] = {}
-    links: dict[Name, Link] = {}
+    links: dict[Name, Annotated[Link, BeforeValidator(_called)]] = {}
 
 
 def all_of(section: str) -> dict:

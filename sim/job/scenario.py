@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
+from sim.answers.ignorance import LINK, LOCAL
 from sim.base.errors import WrongSetting
 from sim.base.ranges import JOB, LONGEST_S, MOST_RANKS, SHORTEST_S, check_integer
 from sim.job.draws import Draws
@@ -20,7 +21,7 @@ from sim.model.sizes import ITEM_BYTES
 from sim.model.sparse_rows import Load
 from sim.model.variable_placement import check_strategy
 from sim.model.workload import Variable, Workload
-from sim.platform import measured_steps, named_gpus, unnamed_gpus
+from sim.platform import measured_steps, named_gpus, named_links, unnamed_gpus
 from sim.platform.cluster import Cluster, Host, Link, one_rank_a_host
 from sim.protocols.base import Protocol
 
@@ -419,13 +420,13 @@ class Scenario:
         cluster = self.cluster
         link = cluster.library if cluster.library and self.protocol.in_library else cluster.network
         hosts, ring = len(set(self.hosts)), getattr(self.protocol, "algorithm", None) == "ring"
-        link = link.for_items(self.item_bytes / ITEM_BYTES)
+        link = named_links.reached(link, LINK).for_items(self.item_bytes / ITEM_BYTES)
         return link if self.servers else link.among(hosts, len(self.hosts) / hosts, ring)
 
     @cached_property
     def local(self) -> Link:
         """The link within a host likewise."""
-        return self.cluster.local.for_items(self.item_bytes / ITEM_BYTES)
+        return named_links.reached(self.cluster.local, LOCAL).for_items(self.item_bytes / ITEM_BYTES)
 
     @property
     def item_bytes(self) -> float:

@@ -146,6 +146,8 @@ class Link(Checked):
         buffer_bytes: of a fair link, bytes that a sender's system buffers: a send ends when no more than these remain.
         tree_s, tree_inner_s: seconds of a round of a tree between hosts, and within one, of a library that takes trees in place of a ring
             whose rounds take longer than theirs (NCCL). Bytes take as long as on the ring. None: it has rings alone.
+        named: whether its bandwidth is what it is called by ("25 Gbit/s"), and neither measured nor known by its user to be reached.
+            A byte then takes as long as the median of what published runs reached (sim.platform.named_links).
         both_ways: factor on the time of a byte where two hosts alone sum without servers. A ring over two hosts has both of its
             directions between one pair of hosts, whose flow may be limited (on EC2); a ring over three or more has one.
         contention: share by which a byte takes longer for each further rank of a host, where ranks sum without servers: GPUs share the
@@ -177,6 +179,7 @@ class Link(Checked):
     buffer_bytes: Bytes = 0.0
     tree_s: Seconds | None = None
     tree_inner_s: Seconds = 0.0
+    named: Flag = False
     both_ways: BothWays = 1.0
     contention: Slowdown = 0.0
     uneven: LogSpread = 0.0
@@ -409,7 +412,7 @@ def one_rank_a_host(ranks: int, cores: int = 1, gpu: Gpu | None = None) -> Clust
         gpu: that each host has.
     """
     host = {"count": max(1, ranks), "cores": cores, "slots": 1} | ({"gpu": gpu} if gpu else {})
-    return Cluster(name="one rank a host, 10 Gbit/s", hosts=(Host.model_validate(host),))
+    return Cluster(name="one rank a host, 10 Gbit/s", hosts=(Host.model_validate(host),), network=Link(named=True))
 
 
 def one_host(ranks: int) -> Cluster:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,9 +17,11 @@ from experiments import evidence, figures
 from experiments.extrapolation import sizes
 from experiments.extrapolation.held import Held
 from experiments.figures import CHOICE, HELD_OUT
+from experiments.kit import kept
 from sim import zoo
 from sim.answers.ignorance import LAW
 
+DATA = Path(__file__).parents[2] / "docs" / "data" / "evidence.json"
 SOURCES = figures.sources()
 TABLES = [source.name for source in SOURCES if not source.module]
 NUMBERS = ["batch", "minibatches", "hosts", "gpus", "samples_per_s"]
@@ -124,12 +127,19 @@ def test_another_model_has_the_parameters_that_its_table_says():
     assert sizes.workload("jasper", 333.0).parameters == pytest.approx(333e6, rel=1e-3)
 
 
-def test_the_products_own_law_is_judged_beside_another():
-    """A row that takes half as long again: a law as wide as that holds it, and the product's does not."""
-    row = Held("made", "1 to 2 hosts", "4 hosts", 1.0, 0.15, 0.1, 0.1, 0.0, 0.1)
-    average, own = evidence._coverages({"made": [row]}, {"made": LAW._replace(step=0.4)})
-    assert average == 1
-    assert "own law, which is narrower, they hold 0.0%" in own
+def test_sources_and_not_rows_say_how_sure_a_coverage_is():
+    """A source whose hundred rows are held and one whose only row is not are half and half; two sources might all be like either."""
+    held, missed = (Held("held", "", "row", 1.0, took_s, 0.1, 0.1, 0.0, 0.1) for took_s in (0.1, 1.0))
+    rows = {"held": [held] * 100, "missed": [missed._replace(source="missed")]}
+    laws = dict.fromkeys(rows, LAW)
+    assert evidence._of_sources(rows, laws) == "50.0% on the average of sources (95 % confidence: 0.0% to 100.0%)"
+    alike = {str(number): [held] for number in range(5)}
+    assert "100.0% to 100.0%" in evidence._of_sources(alike, dict.fromkeys(("held", *alike), LAW))
+
+
+def test_the_products_law_is_that_of_all_sources_as_kept():
+    said = next(part for part in kept.read(DATA).shown if isinstance(part, str) and part.startswith("the law of all"))
+    assert said.endswith(f": {LAW}")
 
 
 def test_sources_that_are_held_out_are_predicted_only_if_it_is_asked_for(monkeypatch):
@@ -146,6 +156,5 @@ def test_sources_that_are_held_out_are_predicted_only_if_it_is_asked_for(monkeyp
     shown = list(evidence.further(LAW, held_out=True))
     assert asked == [HELD_OUT]
     assert shown[0].title == "Further sources, held out"
-    assert shown[1].startswith("1 further sources, held out: 90 % intervals hold 100.0%")
-    assert shown[2] == "by the product's own law, which is narrower, they hold 100.0% on the average of sources"
-    assert shown[3].startswith("mean error 0.0% (nothing changes: 0.0%)")
+    assert shown[1].startswith("1 further sources, held out: 90 % intervals hold of rows 100.0%")
+    assert shown[2].startswith("mean error 0.0% (nothing changes: 0.0%)")

@@ -85,7 +85,7 @@ def test_a_better_placement_is_advised_where_one_server_holds_nearly_all(capsys,
     run.main([*words, "--stragglers", "none", "--replications", "2", "--json", "--why"])
     answer = json.loads(capsys.readouterr().out)["why"]
     gains = {one["change"]: one["throughput_ratio"] for one in answer["advice"]}
-    assert gains["placement=greedy"] > 1.3
+    assert gains["placement=greedy"] > 1.2
     assert 0.9 < answer["twice_the_workers"]["throughput_ratio"] < 1.6
 
 

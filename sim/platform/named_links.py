@@ -1,0 +1,31 @@
+"""Links that are known by name alone stand at the median of what published runs reached.
+
+One place makes a link of a job from a link of a cluster (Scenario.network and Scenario.local). Both worlds, bounds of plans, notes and
+intervals therefore see one rate.
+"""
+
+from __future__ import annotations
+
+from math import exp
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sim.answers.ignorance import Spread
+    from sim.platform.cluster import Link
+
+
+def reached(link: Link, known: Spread) -> Link:
+    """The link with its bytes as slow as the median; as it is if its rate is not a name.
+
+    What a port passes in the long run (`sustained_bytes_per_s`) is a limit that is enforced, and stays.
+
+    Args:
+        known: times as long as a byte takes.
+    """
+    times = median(link, known)
+    return link if times == 1 else link.model_copy(update={"bandwidth_bytes_per_s": link.bandwidth_bytes_per_s / times})
+
+
+def median(link: Link, known: Spread) -> float:
+    """Times as long as a byte is taken to take as at the rate that the link says."""
+    return exp(known.mean) if link.named else 1.0
