@@ -37,8 +37,7 @@ def plays(as_python, monkeypatch) -> list:
     return found
 
 
-@pytest.mark.parametrize("fused", [True, False], ids=["fused", "variable by variable"])
-@pytest.mark.parametrize("workers", [2, 5, 8])
+@pytest.mark.parametrize(("workers", "fused"), [(2, True), (5, True), (8, True), (5, False)])
 @pytest.mark.parametrize("algorithm", TABLES[:-1])
 def test_calls_are_played_at_once_as_events_have_them(as_python, plays, algorithm, workers, fused):
     assert_alike(as_python.Replications, job(algorithm, workers, fused=fused))
