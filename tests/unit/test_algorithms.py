@@ -118,6 +118,7 @@ def table(tmp_path, hosts, algorithm="ring"):
     return profiled.profile(str(path), "x", "resnet50", "allreduce")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planted", ["ring", "tree"])
 def test_a_table_of_many_hosts_tells_the_algorithm_and_one_of_two_does_not(tmp_path, planted):
     few, many = (table(tmp_path, hosts, planted) for hosts in ((1, 2), (1, 2, 3, 4, 6, 8, 12, 16)))

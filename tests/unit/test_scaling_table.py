@@ -120,6 +120,7 @@ def test_a_profile_computes_longer_among_others():
     assert (abs(off[0]) < 0.01, off[1] < -0.25) == (True, True)
 
 
+@pytest.mark.slow
 def test_accumulated_gradients_hide_messages_behind_the_last_minibatch(tmp_path):
     """Planted: the link is found by rows of 8 minibatches; as one minibatch of all samples they hide it: the negative control."""
     made = rows(hosts=(1, 2, 4), gpus=(1, 4), batches=(128, 512))
@@ -181,6 +182,7 @@ def test_the_covariance_covers_planted_steps():
     assert inside[1] < 0.8
 
 
+@pytest.mark.slow
 def test_fewer_rows_than_constants_have_a_fit_without_a_residual(tmp_path):
     """Fitted rows come back, and what they do not tell is in the interval, whose width is not zero."""
     few = rows().where(np.arange(36) % 9 == 4)
@@ -198,7 +200,11 @@ def test_fewer_rows_than_constants_have_a_fit_without_a_residual(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "steps", ["2,1,4,0.002\n2,1,8,0.001\n2,4,4,0.001\n4,4,4,0.001\n", "1,8,64,0.19\n2,8,64,0.15\n4,8,64,0.1\n"]
+    "steps",
+    [
+        "2,1,4,0.002\n2,1,8,0.001\n2,4,4,0.001\n4,4,4,0.001\n",
+        pytest.param("1,8,64,0.19\n2,8,64,0.15\n4,8,64,0.1\n", marks=pytest.mark.slow),
+    ],
 )
 def test_steps_that_no_law_explains_are_refused_in_a_line(tmp_path, steps):
     """More hosts at one batch of a GPU are not faster; the second table the closed form meets, and no simulation."""
