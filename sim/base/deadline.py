@@ -41,6 +41,13 @@ def deadline(seconds: float, failure: Callable[[BaseException], Exception]) -> I
         raise failure(error) from None
 
 
+@contextmanager
+def postponed() -> Iterator[None]:
+    """A deadline that passes within it is raised after it: what is imported to one half stays so as long as the process lives."""
+    with _watch.lock:
+        yield
+
+
 def _settle(one: object) -> None:
     """The work is done. If the deadline has come just now, it is raised here, and not in what follows.
 
@@ -55,12 +62,12 @@ class _Watch:
     """Looks at the clock in a thread of its own while there are deadlines: a thread for each takes longer than a small job."""
 
     def __init__(self) -> None:
-        self._lock, self._looks = threading.Lock(), False
+        self.lock, self._looks = threading.RLock(), False  # who has it is not interrupted
         self._open: dict[object, tuple[float, int]] = {}  # deadlines, and whose thread's clock each is of
 
     def add(self, one: object, until_s: float, thread: int) -> None:
         """A deadline of a thread."""
-        with self._lock:
+        with self.lock:
             self._open[one] = until_s, thread
             if not self._looks:
                 self._looks = True
@@ -68,7 +75,7 @@ class _Watch:
 
     def remove(self, one: object) -> bool:
         """Whether it was still to come; it will not."""
-        with self._lock:
+        with self.lock:
             return self._open.pop(one, None) is not None
 
     def _look(self) -> None:
@@ -77,7 +84,7 @@ class _Watch:
 
     def _left_s(self) -> float | None:
         """Seconds to the next deadline, when those that have passed are told; None if there is none, and this thread ends."""
-        with self._lock:
+        with self.lock:
             left_s = {one: until_s - _clock_s(thread) for one, (until_s, thread) in self._open.items()}
             for one in [one for one, seconds in left_s.items() if seconds <= 0]:
                 del left_s[one]

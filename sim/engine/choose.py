@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sim.base.deadline import postponed
 from sim.base.errors import WrongSetting
 from sim.engine import install, kept
 from sim.engine.threads import in_order
@@ -55,7 +56,8 @@ class Engine:
         try:
             self._is_loaded = kept.is_kept() or (may_compile and install.keep())
             if self._is_loaded:
-                install.compile_all()  # which loads it, so that no run's time has that in it
+                with postponed():
+                    install.compile_all()  # which loads it, so that no run's time has that in it
         except Exception:  # the event world does as well
             self._fails = True
 

@@ -17,6 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sim.base.deadline import postponed
+
 SOURCES = Path(__file__).parent / "kernel"
 ALL = "all"  # a file that is there once every function is, with the stamps of their sources
 
@@ -24,7 +26,8 @@ ALL = "all"  # a file that is there once every function is, with the stamps of t
 def can_compile() -> bool:
     """Whether numba fits the other libraries, and is not told to leave functions as they are (NUMBA_DISABLE_JIT)."""
     try:
-        from numba import config
+        with postponed():
+            from numba import config
     except ImportError:  # where it is of another version than NumPy needs
         return False
     return not getattr(config, "DISABLE_JIT", False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,8 +14,6 @@ from experiments.extrapolation import cores, horovod_page, law, links, one_host,
 from experiments.extrapolation.held import Held, mean_error
 from sim.answers import extrapolation
 from sim.answers.ignorance import CORE, HOST, LAW, LINK, LOCAL, Law
-
-T4 = list(t4.held_out())
 
 
 @pytest.mark.parametrize(
@@ -36,8 +35,13 @@ def test_few_hosts_predict_many(name, up_to, most, times):
     assert mean_error(rows, "trivial_s") > times * mean_error(rows)
 
 
+@cache
+def t4_rows() -> list[Held]:
+    return list(t4.held_out())
+
+
 def split(name: str, which: str) -> list[Held]:
-    return [row for row in T4 if row.source == f"T4, {name}" and row.split == which]
+    return [row for row in t4_rows() if row.source == f"T4, {name}" and row.split == which]
 
 
 def test_a_round_that_may_cost_milliseconds_does_not_predict_many(monkeypatch):
@@ -86,7 +90,7 @@ def test_a_byte_takes_as_long_whatever_the_model():
 @pytest.mark.parametrize("name", t4.MODELS)
 def test_intervals_of_the_product_cover_the_t4_rows(name):
     """The law as sim.answers has it, learned from these tables and the others."""
-    rows = [row for row in T4 if row.source == f"T4, {name}"]
+    rows = [row for row in t4_rows() if row.source == f"T4, {name}"]
     assert np.mean([law.covers(row, LAW) for row in rows]) > 0.85
 
 

@@ -101,10 +101,10 @@ def test_one_number_of_ranks_tells_nothing_and_each_candidate_has_its_link(tmp_p
 
     of = algorithms.travel("ring", 8, 1)
     measured_s = of.rounds * LATENCY_S + of.between * free.message_bytes / BANDWIDTH
-    speeds = {hosts: simulate(job(hosts), replications=4).speeds for hosts in (8, 64)}
+    speeds = {hosts: simulate(job(hosts), replications=4).speeds for hosts in (8, 32)}
     steps_s = [free.batch * 8 / speed for speed in speeds[8].values()]
     assert steps_s == pytest.approx([measured_s] * 4, rel=0.1)
-    assert max(speeds[64].values()) > 1.5 * min(speeds[64].values())
+    assert max(speeds[32].values()) > 1.5 * min(speeds[32].values())
 
 
 def table(tmp_path, hosts, algorithm="ring"):
@@ -118,6 +118,7 @@ def table(tmp_path, hosts, algorithm="ring"):
     return profiled.profile(str(path), "x", "resnet50", "allreduce")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planted", ["ring", "tree"])
 def test_a_table_of_many_hosts_tells_the_algorithm_and_one_of_two_does_not(tmp_path, planted):
     few, many = (table(tmp_path, hosts, planted) for hosts in ((1, 2), (1, 2, 3, 4, 6, 8, 12, 16)))

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -45,13 +46,7 @@ UNFINISHED = ("TO" + "DO", "FIX" + "ME")  # in two parts, or this file would be 
 
 def imported(text: str) -> set[str]:
     """The top-level names that a module imports, inside functions too."""
-    found = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            found.add(node.module.partition(".")[0])
-    return found
+    return {name.partition(".")[0] for name in modules(text)}
 
 
 def forbidden(package: str, text: str) -> set[str]:
@@ -105,6 +100,7 @@ def test_the_worlds_are_run_by_one_function():
     assert running == {"sim/simulation.py"}
 
 
+@cache
 def modules(text: str) -> set[str]:
     """The modules that a module imports, inside functions too; of `from a import b` also a.b, which may be one."""
     found = set()

@@ -125,7 +125,7 @@ def test_changes_are_compared_with_as_many_parts_as_were_found(here):
 
 
 def test_a_seed_decides_the_answer(here):
-    answers = [json.loads(here("sim.run", "--json", "--seed", seed).stdout) for seed in (1, 1, 2)]
+    answers = [json.loads(here("sim.run", "--json", "--steps", 10, "--seed", seed).stdout) for seed in (1, 1, 2)]
     for answer in answers:
         del answer["wall_s"]
     assert answers[0] == answers[1]
@@ -160,7 +160,7 @@ def test_what_takes_longer_than_it_may_says_that_it_goes_on(capsys):
 
 def test_both_worlds_from_the_command_line(here):
     event, engine = (
-        json.loads(here("sim.run", "--json", "--world", world, "--replications", 3).stdout)
+        json.loads(here("sim.run", "--json", "--steps", 20, "--world", world, "--replications", 3).stdout)
         for world in ("event", "engine")
     )
     assert event["world"] == "event"

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import importlib
 import math
+import subprocess
+import sys
 import threading
+import time
 
 import pytest
 
 from sim import needs, protocols, simulation
 from sim.base import deadline as module
 from sim.base.errors import RunFailed, WrongSetting
+from sim.engine import kept
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.protocols.time_limit import ended_after
@@ -64,6 +68,52 @@ def test_each_thread_has_its_own():
     with ended_after(60, "here"):
         thread.join()
     assert said == ["in a thread"]
+
+
+def test_what_has_to_be_whole_is_not_ended_in_its_midst():
+    done = []
+
+    def work():
+        with module.postponed():
+            until_s = time.thread_time() + 0.1
+            while time.thread_time() < until_s:
+                pass
+            done.append(True)
+        spin()
+
+    with pytest.raises(RunFailed, match="too long"), ended_after(0.02, "too long"):
+        work()
+    assert done
+
+
+ENDED_AS_IT_LOADS = """
+from sim import protocols
+from sim.base import deadline
+from sim.base.errors import RunFailed
+from sim.engine.choose import engine
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.protocols.time_limit import ended_after
+
+deadline.EVERY_S = 0.001
+scenario = Scenario(protocols.make("fmb"), workload.read("mlp"), 2, steps=1)
+try:
+    with ended_after(0.1, "too long"):
+        engine.suits(1e9, 1.0)
+except RunFailed:
+    print("ended")
+if engine.suits(1e9, 1.0):
+    print(engine.run(engine.replications(scenario), 0) is not None, engine.is_at_hand)
+"""
+
+
+@pytest.mark.processes
+def test_the_engine_is_whole_though_a_deadline_passed_while_it_loaded():
+    """Half of numba was imported, which a second import leaves so, and the engine failed in all further jobs of the process."""
+    if not kept.is_kept():
+        pytest.skip("the engine is not compiled here")
+    said = subprocess.run([sys.executable, "-c", ENDED_AS_IT_LOADS], check=True, capture_output=True, text=True).stdout
+    assert said.split() == ["ended", "True", "True"]
 
 
 def test_a_simulation_without_an_answer_is_a_line(monkeypatch):

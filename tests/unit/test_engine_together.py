@@ -37,16 +37,16 @@ def plays(as_python, monkeypatch) -> list:
     return found
 
 
-@pytest.mark.parametrize("fused", [True, False], ids=["fused", "variable by variable"])
-@pytest.mark.parametrize("workers", [2, 5, 8])
+@pytest.mark.parametrize(("workers", "fused"), [(2, True), (5, True), (8, True), (5, False)])
 @pytest.mark.parametrize("algorithm", TABLES[:-1])
 def test_calls_are_played_at_once_as_events_have_them(as_python, plays, algorithm, workers, fused):
     assert_alike(as_python.Replications, job(algorithm, workers, fused=fused))
     assert plays
 
 
-@pytest.mark.parametrize("law", ["none", "niagara*0.0001", "cedar*0.1"])
-@pytest.mark.parametrize("algorithm", TABLES)
+@pytest.mark.parametrize(
+    ("algorithm", "law"), [*((name, "niagara*0.0001") for name in TABLES), ("tree", "none"), ("nccl", "cedar*0.1")]
+)
 def test_late_ranks_and_slow_ones_are_as_in_the_event_world(as_python, plays, algorithm, law):
     """Messages of other ranks come before those that are waited for."""
     assert_alike(as_python.Replications, job(algorithm, 7, law, cluster=Cluster(hosts=SLOW)), 2)

@@ -17,20 +17,25 @@ GRID = exhaustive.DEMO | {"protocols": ["fmb"], "counts": [1, 2], "keep": 3}
 TARGET = {"samples_per_s": 2000}
 
 
-@pytest.fixture
-def every(monkeypatch):
+@pytest.fixture(scope="module")
+def every():
     alone = pools.of_size(1)
-    monkeypatch.setattr(pools, "of_size", lambda _: alone)
-    return exhaustive.simulated(exhaustive.asked(GRID, TARGET))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pools, "of_size", lambda _: alone)
+        return exhaustive.simulated(exhaustive.asked(GRID, TARGET))
 
 
-def test_the_best_are_the_same_and_one_that_is_missed_is_seen(every, monkeypatch):
+@pytest.fixture(scope="module")
+def planned():
+    return plan.answer(exhaustive.asked(GRID, TARGET), pools.of_size(1))
+
+
+def test_the_best_are_the_same_and_one_that_is_missed_is_seen(every, planned, monkeypatch):
     asked = exhaustive.asked(GRID, TARGET)
     found = exhaustive.compared("here", asked, every)
     assert len(every) == 8
     assert (found.best, found.same + found.ties, found.worse) == (3, 3, [])
 
-    planned = plan.answer(asked, pools.of_size(1))
     dearest = max(planned.simulated, key=lambda one: one.key(asked))
     worse = replace(planned, best=[*planned.best[:2], dearest])
     monkeypatch.setattr(plan, "answer", lambda *_: worse)
@@ -40,12 +45,12 @@ def test_the_best_are_the_same_and_one_that_is_missed_is_seen(every, monkeypatch
     assert found.dearer.endswith("%")
 
 
-def test_a_plan_that_was_cut_short_is_never_less_dear_than_the_best(every, monkeypatch):
+def test_a_plan_that_was_cut_short_is_never_less_dear_than_the_best(every, planned, monkeypatch):
     """It may have what is cheaper, and misses the target once it is simulated whole; or too few: both are said, and are no price."""
     asked = exhaustive.asked(GRID, TARGET)
-    planned = plan.answer(asked, pools.of_size(1))
-    missing = min(every, key=lambda one: one.key(asked))
-    missing.figures = Figures(1.0, 2.0, 3.0)
+    cheapest = min(every, key=lambda one: one.key(asked))
+    missing = replace(cheapest, figures=Figures(1.0, 2.0, 3.0))
+    every = [missing if one is cheapest else one for one in every]
     monkeypatch.setattr(plan, "answer", lambda *_: replace(planned, best=[missing]))
     found = exhaustive.compared("here", asked, every)
     assert (found.same + found.ties, found.worse, found.unmet, found.empty) == (0, [], 1, found.best - 1)
