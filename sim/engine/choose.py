@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sim.recording.horovod_timeline import Timeline
     from sim.recording.traces import Trace
 
-LOADING_S, COMPILING_S = 1.0, 360.0  # of a core: until it runs, where it is kept and where it is not
+LOADING_S, COMPILING_S = 1.0, 60.0  # of a core: until it runs, where it is kept and where it is not
 LEAST_S = 0.05  # of the event world, which building arrays takes too
 LEAST_OF_A_THREAD_S = 0.01  # of a replication: building its arrays needs Python's lock, for which threads wait
 

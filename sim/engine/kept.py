@@ -141,9 +141,7 @@ def keep(compile_all: Callable[[], object]) -> bool:
         if not _locked(lock):
             return False
         if not is_kept():
-            print(
-                "compiling the engine (some six minutes of a core), once on this machine", file=sys.stderr, flush=True
-            )
+            print("compiling the engine (a minute of a core), once on this machine", file=sys.stderr, flush=True)
             _forget_others(place)
             compile_all()
             (place / ALL).write_text(_stamps())

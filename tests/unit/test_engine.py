@@ -323,10 +323,25 @@ def test_this_numba_compiles_without_counting_references(by_numba, monkeypatch):
 
     monkeypatch.setattr(kept, "in_folder", lambda: nullcontext(False))  # what is loaded has no text
     counted = []
-    for function in (compiling.compiled(chosen), numba.njit(chosen)):
+    for function in (compiling.outermost(chosen), numba.njit(chosen)):
         assert function(np.ones(2), np.zeros(2), 2) == 0.0
         counted.append("NRT_decref" in next(iter(function.inspect_llvm().values())))
     assert counted == [False, True]
+
+
+@pytest.mark.slow
+def test_functions_of_the_kernel_are_parts_of_one_library(by_numba, monkeypatch):
+    """Numba compiles none of them alone, none twice for two numbers, and puts those in place of their calls that say so."""
+    from sim.engine.kernel import compiling
+
+    monkeypatch.setattr(kept, "in_folder", lambda: nullcontext(False))
+    called = compiling.compiled(lambda x, n: x * n)
+    put_in_place = compiling.in_place(lambda x: called(x, 2) + called(x, 3))
+    assert compiling.outermost(lambda x: put_in_place(x) + 1.0)(1.0) == 6.0
+    for function, is_in_place in (called, False), (put_in_place, True):
+        (only,) = function.overloads.values()
+        assert only.library.get_pointer_to_function(only.fndesc.llvm_func_name) == 0
+        assert ("alwaysinline" in only.library.get_llvm_str()) == is_in_place
 
 
 ROWS = [("hybrid",), ("hybrid", "local_aggregation=false"), ("allreduce", "sparse_as_dense=false"), ("ps-async",)]

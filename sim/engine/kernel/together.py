@@ -12,7 +12,7 @@ from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.heap import schedule_in_turn
 from sim.engine.kernel.layout import EXCHANGED, ROUND_OFF_S
 from sim.engine.kernel.records import note_wait
-from sim.engine.kernel.ring import is_steady
+from sim.engine.kernel.ring import add_waited, is_steady
 from sim.engine.kernel.ties import TIE_S, take_first
 from sim.engine.kernel.work import seconds_of
 
@@ -186,5 +186,4 @@ def leave(S, q):
     port = state.port(S, rank.host)
     state.strand(S, q).clock_s, port.out_s, port.in_s = max(of.clock_s, of.ahead_s), of.out_s, of.in_s
     rank.samples = of.samples
-    rank.waited_s += of.waited_s if S.ends >= S.warm_ends else 0.0
-    rank.early_s += of.waited_s if S.ends >= S.least_ends else 0.0
+    add_waited(S, rank, of.waited_s)
