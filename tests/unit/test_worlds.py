@@ -27,6 +27,7 @@ from sim.verbs import gather
 
 MLP = workload.read("mlp")
 EXACT_S = 1e-9
+JOBS_OF_THEIR_OWN = ("hybrid", "horovod")  # drawn in test_engine_jobs.py
 
 
 def seconds(most):
@@ -66,21 +67,8 @@ def links():
 
 
 @st.composite
-def cycles(draw):
-    """Settings of Horovod's text."""
-    of = {
-        "algorithm": [name for name in collectives.NAMES if name not in ("nccl", "reduce-broadcast")],
-        "fusion_bytes": (0, 10**5, 2**27),
-        "cycle_s": (0, 1e-3, 2e-2),
-        "order": ("parameters", "uniform", "end"),
-        "by_name": ("false", "true"),
-    }
-    return [f"{name}={draw(st.sampled_from(values))}" for name, values in of.items()]
-
-
-@st.composite
 def scenarios(draw):
-    name = draw(st.sampled_from([name for name in protocols.PROTOCOLS if name != "hybrid"]))
+    name = draw(st.sampled_from([name for name in protocols.PROTOCOLS if name not in JOBS_OF_THEIR_OWN]))
     workers = draw(st.integers(0 if protocols.make(name).can_be_alone else 1 + (name == "ps-backup"), 6))
     speeds = draw(st.lists(st.floats(0.3, 3), min_size=workers + 1, max_size=workers + 1, unique=True))
     cores = 2 if protocols.make(name).overlaps else draw(st.integers(1, 2))
@@ -95,8 +83,6 @@ def scenarios(draw):
         assignments = [f"time_limit_s={draw(seconds(0.1))}", f"partitions={draw(st.integers(1, 20))}"]
     if name == "allreduce":
         assignments = [f"algorithm={draw(st.sampled_from(collectives.NAMES))}", f"fused={draw(st.booleans())}"]
-    if name == "horovod":
-        assignments = draw(cycles())
     return Scenario(
         protocols.make(name, assignments),
         MLP,
@@ -158,11 +144,6 @@ SEVERAL = {  # what ranks carry from a step to the next differs
         {"test_size": 9},
     ),
     "fmb, alone": ("fmb", {"update": Line(base_s=1e-3, cold_s=1e-3)}, {"workers": 0}),
-    "fmb, a run's factor": ("fmb", {"run": LogNormal(cv=0.3)}, {"warmup": 0}),
-    "a ring": ("allreduce algorithm=ring", {"call": Line(base_s=1e-5)}, {"workers": 5}),
-    "halving and doubling": ("allreduce algorithm=halving-doubling", {"reduce": Line(slope_s=1e-9)}, {"workers": 8}),
-    "horovod": ("horovod cycle_s=0.002", {"negotiate_s": 1e-4}, {"workers": 4, "warmup": 7}),
-    "horovod, by name": ("horovod by_name=true fusion_bytes=0", {}, {"workers": 3, "warmup": 0}),
 }
 
 
