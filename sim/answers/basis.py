@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sim.answers import extrapolation
-from sim.answers.extrapolation import COMPUTING, HOSTS, INNER_LINKS, LINKS, MODEL
+from sim.answers.extrapolation import BY_NAME, COMPUTING, HOSTS, INNER_LINKS, LINKS, MODEL
 from sim.model import measuring
 
 if TYPE_CHECKING:
@@ -43,6 +43,11 @@ class Number(NamedTuple):
     faster: float = 0.0
     share: float = 0.0
     measured_by: str = ""
+
+    @property
+    def exact(self) -> str:
+        """How it is taken where it moves nothing: of links by name the slowest has all that is unknown of them."""
+        return "others are slower" if self.source == BY_NAME else "taken as exact"
 
     def as_json(self) -> dict:
         """The number as in the JSON answer; limits are factors on the throughput."""
@@ -83,7 +88,7 @@ def show(numbers: Sequence[Number]) -> None:
     for one in numbers:
         limits = f"{exp(-one.slower) - 1:+.0%} to {exp(one.faster) - 1:+.0%}"
         said = f"{one.name}{', ' * bool(one.value)}{one.value} ({one.source})"
-        table.add_row(f"{one.share:.0%}", limits if max(one.slower, one.faster) else "taken as exact", Text(said))
+        table.add_row(f"{one.share:.0%}", limits if max(one.slower, one.faster) else one.exact, Text(said))
     console.print(table)
 
 

@@ -31,6 +31,7 @@ MEMORY_BYTES_PER_S = 1e10
 TIMES = ("time_limit_s", "window_s")  # settings that fix the duration of a step's computing
 COMPUTING, LINKS, INNER_LINKS, HOSTS = "computing", "links between hosts", "links within hosts", "hosts that GPUs share"
 CORES, SLEEPS, MODEL = "busy cores", "sleeps, and work after them", "errors of the simulator"
+BY_NAME = "by name"  # the source of links
 OF_CAUSE = {WORK: COMPUTING, CONTENTION: CORES, AFTER_SLEEPS: SLEEPS}
 
 
@@ -311,7 +312,7 @@ def _of_link(scenario: Scenario, step_s: float, share: float) -> Unknown:
     slower, faster = log(_longer(scenario, step_s, share, longer)), -log(1 - share + share * shorter)
     said = links[0].said if max(slower, faster) > LAW.step else ""
     shared = ((f"links of {_machines(scenario)}", slower, faster),)
-    return Unknown(slower, faster, said, shared, links[0].number, "by name")
+    return Unknown(slower, faster, said, shared, links[0].number, BY_NAME)
 
 
 def _by_name(scenario: Scenario) -> Iterator[_Named]:
@@ -365,7 +366,7 @@ def source_of_links(scenario: Scenario, apart: bool) -> str:
     known = scenario.cluster.provenance
     if known and (known.links_measured if apart else known.local_measured):
         return f"measured: the profile {scenario.cluster.name}"
-    return "by name"
+    return BY_NAME
 
 
 def _links(scenario: Scenario) -> str:
