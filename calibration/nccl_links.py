@@ -14,7 +14,7 @@ from calibration.profiles import FREE
 from sim import catalogue
 from sim.base.errors import RunFailed, WrongSetting
 from sim.model import nominal
-from sim.platform.cluster import Candidate, Cluster, Host, Link, Provenance
+from sim.platform.cluster import ASSUMED, Candidate, Cluster, Host, Link, Provenance
 from sim.platform.gpu import Gpu
 from sim.platform.other_sizes import BYTES_OF_GBIT, told
 
@@ -95,7 +95,7 @@ def _links(largest: Measured, found: Fit, inner: Link) -> tuple[Link, Link]:
     """
     hosts, each = place(largest)
     if hosts == 1:
-        return Link(), found.link
+        return ASSUMED, found.link
     if found.inner or each == 1:
         return found.link, found.inner or inner
     bandwidth = max(inner.bandwidth_bytes_per_s, found.link.bandwidth_bytes_per_s)
@@ -105,7 +105,7 @@ def _links(largest: Measured, found: Fit, inner: Link) -> tuple[Link, Link]:
 def _not_measured(largest: Measured, found: Fit, inner: str) -> list[str]:
     """The link that no test tells, in a line."""
     if place(largest)[0] == 1:
-        return [f"the link between hosts was not measured: {told(Link())} assumed; --network says another"]
+        return [f"the link between hosts was not measured: {told(ASSUMED)} assumed; --network says another"]
     return [] if found.inner else [f"the link within hosts was not measured: taken as {inner}"]
 
 

@@ -21,7 +21,7 @@ from sim.base.errors import RunFailed, WrongSetting, from_validation
 from sim.base.files import write_text
 from sim.job import replay
 from sim.model.sizes import ITEM_BYTES
-from sim.platform.cluster import Cluster, Host, Link, Model, Provenance
+from sim.platform.cluster import ASSUMED, Cluster, Host, Link, Model, Provenance
 from sim.platform.other_sizes import told
 from sim.recording.traces import Trace
 
@@ -243,7 +243,7 @@ def _hosts(
 def _links(sources: list[Source], probe: Probe | None, polls: bool, network: Link | None) -> dict[str, Link]:
     if _communication_in_update(sources):
         return {"network": FREE}
-    found = probe.links(polls) if probe else {}
+    found = probe.links(polls) if probe else {"network": ASSUMED}
     return found | {"network": network} if network else found
 
 

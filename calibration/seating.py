@@ -6,7 +6,7 @@ from math import ceil
 
 from calibration.profiles import FREE
 from sim.base.ranges import MOST_RANKS, check_integer
-from sim.platform.cluster import Cluster, Host, Link
+from sim.platform.cluster import ASSUMED, Cluster, Host, Link
 
 CORES = 2  # of each rank: one computes, and its library's thread has the other
 OPTION = "--gpus-per-host"
@@ -37,7 +37,7 @@ def seated(made: Cluster, each: int | None = None, inner: tuple[Link, str] = (FR
             f"the link is that between hosts, and that within a host is taken as {inner[1]}",
         )
     else:
-        links = {"local": made.network, "network": Link()}
+        links = {"local": made.network, "network": ASSUMED}
         said = "the link is that within the one host, and nothing tells the network, which is taken as the usual one"
     notes = (*made.provenance.notes, f"{each} ranks on each of {count} host{'s' * (count > 1)}: {said}")
     provenance = made.provenance.model_copy(update={**told, "notes": notes})

@@ -21,7 +21,7 @@ from sim.model import workload as workloads
 from sim.model.costs import Costs, Line
 from sim.model.sizes import ITEM_BYTES
 from sim.model.workload import Workload
-from sim.platform.cluster import LOCAL, Candidate, Cluster, Host, Link, Model, Provenance
+from sim.platform.cluster import ASSUMED, LOCAL, Candidate, Cluster, Host, Link, Model, Provenance
 
 CORES = 2  # cores of each rank: one computes, and Horovod's thread has the other
 MOST = 10**6  # ranks, and samples of a batch
@@ -124,7 +124,7 @@ def _provenance(
 def _links(found: Link, ranks: int, each: int) -> dict[str, Link]:
     """The links between hosts and within them, of which reductions tell one."""
     if ranks == each:
-        return {"network": Link(), "local": found}
+        return {"network": ASSUMED, "local": found}
     return {"network": found, "local": LOCAL if each == 1 else FREE}
 
 

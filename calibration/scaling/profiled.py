@@ -20,7 +20,7 @@ from sim.base.ranges import MOST_BYTES, MOST_RANKS
 from sim.collectives import UNKNOWN
 from sim.model.costs import Costs, Line
 from sim.model.sparse_rows import ITEM_BYTES
-from sim.platform.cluster import Candidate, Cluster, Host, Link, Model, Provenance
+from sim.platform.cluster import ASSUMED, Candidate, Cluster, Host, Link, Model, Provenance
 from sim.platform.other_sizes import told
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: L
     return Cluster(
         name=name,
         hosts=(Host(count=int(rows.hosts.max()), cores=gpus, gpus=gpus),),
-        network=_network(found, gpus) if apart else link or Link(),
+        network=_network(found, gpus) if apart else link or ASSUMED,
         local=_local(found, gpus),
         costs={model.name: Costs(compute=compute, error=found.residual, **longer)},
         provenance=known,

@@ -264,6 +264,7 @@ class Link(Checked):
 
 
 LOCAL = Link(latency_s=0.0, overhead_s=100e-6, bandwidth_bytes_per_s=5e9)
+ASSUMED = Link(named=True)  # between hosts, where nothing tells
 
 
 class Model(Checked):
@@ -412,7 +413,7 @@ def one_rank_a_host(ranks: int, cores: int = 1, gpu: Gpu | None = None) -> Clust
         gpu: that each host has.
     """
     host = {"count": max(1, ranks), "cores": cores, "slots": 1} | ({"gpu": gpu} if gpu else {})
-    return Cluster(name="one rank a host, 10 Gbit/s", hosts=(Host.model_validate(host),), network=Link(named=True))
+    return Cluster(name="one rank a host, 10 Gbit/s", hosts=(Host.model_validate(host),), network=ASSUMED)
 
 
 def one_host(ranks: int) -> Cluster:

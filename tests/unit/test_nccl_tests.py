@@ -20,7 +20,7 @@ from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs
 from sim.platform import cluster, other_sizes
-from sim.platform.cluster import Link
+from sim.platform.cluster import ASSUMED, Link
 
 LATENCY_S, BANDWIDTH = 10e-6, 12e9
 
@@ -135,7 +135,7 @@ def test_several_ranks_of_hosts_bound_the_link_within_and_another_network_is_fas
 
 def test_tests_within_a_host_say_nothing_of_the_network(tmp_path):
     found = fitted(tmp_path, text(ring(8), 8, 1))
-    assert found.network == Link()
+    assert found.network == ASSUMED
     assert (found.provenance.links_measured, found.provenance.local_measured) == (False, True)
     assert any("the link between hosts was not measured" in note for note in found.provenance.notes)
     assert not any("by name" in note for note in simulate(stepped(found, 8), replications=2).notes)
@@ -164,7 +164,7 @@ def test_measured_links_are_no_links_by_name_up_to_the_hosts_that_were_tested(tm
     assert known.samples_per_s / known.interval[0] < 1.25
     wider = simulate(stepped(other_sizes.on_hosts(found, 16), 16), replications=2)
     assert not any("by name" in note for note in wider.notes)
-    assert known.samples_per_s / known.interval[0] < wider.samples_per_s / wider.interval[0] < 2
+    assert known.samples_per_s / known.interval[0] < wider.samples_per_s / wider.interval[0] < 3
     another = other_sizes.on_network(found, "100 Gbit/s, 20 us")
     assert any("by name" in note for note in simulate(stepped(another, 4), replications=2).notes)
 
