@@ -15,7 +15,7 @@ from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model import workload
 from sim.model.costs import Costs, Line
-from sim.platform.cluster import Cluster, Host, Link
+from sim.platform.cluster import ASSUMED, Cluster, Host, Link
 from sim.recording.traces import Trace
 
 SHAPED = Link(
@@ -71,7 +71,7 @@ def test_messages_that_others_may_hold_up_say_nothing(protocol, workers):
 
 
 def test_without_a_probe_links_are_assumed():
-    assert make([run(PLAIN)], "x").network == Link()
+    assert make([run(PLAIN)], "x").network == ASSUMED
 
 
 def test_a_large_message_gone_astray_counts_little():

@@ -19,13 +19,13 @@ from sim.job.scenario import Scenario
 from sim.laws import Constant, LogNormal
 from sim.model import workload
 from sim.model.costs import Costs, Line
-from sim.platform.cluster import Cluster, Host, Link
+from sim.platform.cluster import ASSUMED, Cluster, Host, Link
 from sim.protocols.amb import AnytimeMinibatch
 from sim.protocols.fmb import FixedMinibatch
 from sim.simulation import simulate
 
 PLANTED = Costs(compute=Line(base_s=4e-3, slope_s=2e-4), update=Line(base_s=2e-3), noise=LogNormal(cv=0.05), error=0.08)
-DRIFTING = Cluster(hosts=[Host(count=2)], costs={"mlp": PLANTED})
+DRIFTING = Cluster(hosts=[Host(count=2)], network=ASSUMED, costs={"mlp": PLANTED})
 JOB = {"workload": workload.read("mlp"), "workers": 1, "warmup": 1, "steps": 8}
 
 
@@ -96,7 +96,7 @@ ASLEEP = {"stragglers": stragglers.read("niagara*0.03"), "stragglers_name": "nia
 
 def late(seconds: float) -> Cluster:
     """Whose ranks go on so much later after a sleep than fits know."""
-    return Cluster(hosts=[Host(count=2)], costs={"mlp": RESTED}, oversleep_s=seconds)
+    return Cluster(hosts=[Host(count=2)], network=ASSUMED, costs={"mlp": RESTED}, oversleep_s=seconds)
 
 
 def rested(seconds, seed: int = 0):
