@@ -45,13 +45,15 @@ def batches() -> list[Candidate]:
 def test_more_samples_a_second_are_passed_with_a_larger_batch(name, cluster, batch):
     """The law that a search rests on: with equal random numbers, in each replication, by a little and by much.
 
-    Gradients that just miss a cycle of Horovod's wait for the next one: half a percent of a step.
+    Gradients that just miss a cycle of Horovod's wait for the next one: a percent of a step. Of protocols by order of arrival another
+    gradient may come first. A search takes what differs by 2 % for a tie (sim.plans.search).
     """
     about = {"steps": 12, "warmup": 2, "seed": batch, "stragglers": read_stragglers("niagara*0.01")}
     about |= {"cluster": read_cluster(cluster)} if cluster else {}
     job = Scenario(protocols.make(name), read_workload("mnist"), 5, batch=batch, **about)
     speeds = [simulate(replace(job, batch=batch + more), replications=3).outcome.throughput() for more in (0, 1, 80)]
-    assert (np.diff(np.log(speeds), axis=0) > (-0.01 if name == "horovod" else 0)).all()
+    least = -0.015 if name == "horovod" else -0.005 if job.protocol.by_arrival else 0
+    assert (np.diff(np.log(speeds), axis=0) > least).all()
 
 
 def test_of_texts_that_time_cuts_short_and_of_ones_own_nothing_is_known():
