@@ -216,7 +216,7 @@ def _paired(rows: Sequence[Held], of_others: dict[str, law.Law]) -> Table:
 
 
 def _by_hosts(rows: Sequence[Held]) -> Table:
-    """The T4 rows that were asked of the model by the project's issue, by number of hosts."""
+    """The T4 rows beyond few hosts, by number of hosts."""
     made = pages.table(
         "T4, fitted on 1 and 2 hosts (CIFAR-10, DeepSpeech2: 1 to 4)", "", "hosts", "rows", "mean abs. error", "bias"
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from sim import zoo
 from sim.answers import extrapolation
 from sim.answers.extrapolation import BY_NAME, COMPUTING, HOSTS, INNER_LINKS, LINKS, MODEL
 from sim.model import measuring
@@ -133,13 +134,14 @@ def _rate(link: Link) -> str:
 def _measured_by(name: str, scenario: Scenario) -> str:
     """The run that would measure it; empty if none would."""
     workload, on_gpu = scenario.workload, bool(scenario.cluster.hosts[0].gpus)
+    said = workload.name if workload.name in zoo.names() else "FILE"
     if name == COMPUTING:
-        return measuring.commands(workload, workload.name, scenario.batch, on_gpu)
+        return measuring.commands(workload, said, scenario.batch, on_gpu)
     if name in (LINKS, INNER_LINKS):
         return f"on {'two hosts' if name == LINKS else 'one host'}: {measuring.LINKS[on_gpu]}"
-    if name in (HOSTS, MODEL):
+    if name in (HOSTS, MODEL) and scenario.summed:
         where = "one such host" if name == HOSTS else "two sizes of the cluster or more"
-        return f"steps of this job on {where}: python -m calibration.fit steps.csv --from scaling -o measured.toml"
+        return f"steps of this job on {where}: python -m calibration.fit steps.csv --from scaling --workload {said} -o measured.toml"
     return ""
 
 

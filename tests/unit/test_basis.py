@@ -1,11 +1,14 @@
 """The numbers that an answer rests on (sim.answers.basis)."""
 
 import json
+import re
+import shlex
 from dataclasses import replace
 from math import exp, hypot, log
 
 import pytest
 
+from calibration import fit
 from sim import options, run, simulate, simulated_options
 from sim.answers import basis
 from sim.answers.basis import Number
@@ -67,6 +70,17 @@ def test_a_cost_that_is_given_is_taken_as_exact():
     given = replace(job, workload=job.workload.model_copy(update={"costs": costs}))
     (exact,) = (one for one in simulate(given, replications=2).basis if one.name == COMPUTING)
     assert (exact.slower, exact.faster, exact.source) == (0, 0, "given")
+
+
+def test_what_measures_a_fit_is_a_command_that_the_fit_takes(result):
+    """A model of a file of one's own is not called by the name in it, which no command knows."""
+    own = replace(result.scenario, workload=result.scenario.workload.model_copy(update={"name": "mine"}))
+    for job in (result.scenario, own):
+        lines = [one.measured_by for one in basis.of(job, result.outcome)]
+        asked = re.findall(r"python -m calibration\.fit ([^;(]+)", " ; ".join(lines))
+        assert asked
+        read = [fit.parser().parse_args(shlex.split(line)) for line in asked]
+        assert {one.workload for one in read} <= {None, job.workload.name if job is not own else "FILE"}
 
 
 def test_the_command_prints_them_and_json_has_them(capsys):
