@@ -16,7 +16,6 @@ from sim.worlds import WORLDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sim.answers.ends import Ends
     from sim.answers.outcome import Outcome
     from sim.answers.result import Result
     from sim.engine.replications import Replications
@@ -152,11 +151,11 @@ def try_out(scenario: Scenario) -> None:
         raise RunFailed(f"{error}; {ON_ONE_HOST}") from error
 
 
-def _of_ends(scenario: Scenario, asked: int) -> dict[str, Ends]:
-    """The jobs that say what unknown costs do; none beside a single run, whose interval has a bound instead."""
-    from sim.answers import ends
+def _of_ends(scenario: Scenario, asked: int, outcome: Outcome) -> dict[str, list[Scenario]]:
+    """The jobs that say what unknown numbers do; none beside a single run, whose interval has bounds instead."""
+    from sim.answers import ends, shares
 
-    return ends.of(scenario) if asked > 1 else {}
+    return ends.of(scenario, shares.mean_step_s(outcome)) if asked > 1 else {}
 
 
 def _with_ends(outcome: Outcome, runs: dict[str, list[Outcome]]) -> Outcome:
@@ -164,10 +163,10 @@ def _with_ends(outcome: Outcome, runs: dict[str, list[Outcome]]) -> Outcome:
     from sim.answers import ends
 
     middle, found = float(outcome.throughput()[0]), {}
-    for cause, several in runs.items():
+    for key, several in runs.items():
         apart = ends.off(middle, [float(one.throughput()[0]) for one in several])
         if apart is not None:
-            found[cause] = apart
+            found[key] = apart
     return replace(outcome, ends=found)
 
 
@@ -240,17 +239,20 @@ def _ran(scenario: Scenario, world: str, asked_for: _Asked) -> _Ran:
     done(1)
     took_s, core_s = time.monotonic() - start_s, time.process_time() - spent_s
     whole = len(outcome.step_s[0]) == scenario.steps and outcome.warmup == scenario.warmup
-    ends = _of_ends(scenario, asked)
-    if whole and ends and (1 + 2 * len(ends)) * took_s < within_s:
-        runs = {
-            cause: [_one(job, first, engine.replications(job) if fast else None)[0] for job in jobs]
-            for cause, jobs in ends.items()
-        }
-        outcomes = [_with_ends(outcome, runs)]
+    ends = _of_ends(scenario, asked, outcome) if whole else {}
+    beside = sum(map(len, ends.values()))
+    if (1 + beside) * took_s >= within_s:
+        ends, beside = {}, 0
     undecided = world == "auto" and whole and not (fast or refused)
-    if undecided and engine.suits(core_s * (asked - 1), within_s - took_s):
+    if undecided and engine.suits(core_s * (asked - 1 + beside), within_s - took_s):
         fast = engine.replications(scenario)
         refused = engine.refused
+    if ends:
+        runs = {
+            key: [_one(job, first, engine.replications(job) if fast else None)[0] for job in jobs]
+            for key, jobs in ends.items()
+        }
+        outcomes = [_with_ends(outcome, runs)]
     further = _further(scenario, range(first + 1, first + asked), fast)
     while whole and len(outcomes) < asked and time.monotonic() - start_s + took_s < within_s:
         outcomes.append(next(further))

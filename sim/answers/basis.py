@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sim import zoo
-from sim.answers import extrapolation
-from sim.answers.extrapolation import BY_NAME, COMPUTING, HOSTS, INNER_LINKS, LINKS, MODEL
+from sim.answers import extrapolation, shares, sources
+from sim.answers.sources import BY_NAME, COMPUTING, HOSTS, INNER_LINKS, LINKS, MODEL
 from sim.model import measuring
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class Number(NamedTuple):
 
     @property
     def exact(self) -> str:
-        """How it is taken where it moves nothing: of links by name the slowest has all that is unknown of them."""
-        return "others are slower" if self.source == BY_NAME else "taken as exact"
+        """How it is taken where it moves nothing."""
+        return "does not show" if self.source == BY_NAME else "taken as exact"
 
     def as_json(self) -> dict:
         """The number as in the JSON answer; limits are factors on the throughput."""
@@ -102,23 +102,23 @@ def _always(scenario: Scenario) -> list[str]:
 
 def _number(name: str, scenario: Scenario, unknown: Sequence[Unknown]) -> Number:
     slower, faster = hypot(*(one.slower for one in unknown)), hypot(*(one.faster for one in unknown))
-    sources = dict.fromkeys(one.source for one in unknown if one.source)
-    source = "; ".join(sources) or _source(name, scenario)
+    known = dict.fromkeys(one.source for one in unknown if one.source)
+    source = "; ".join(known) or _source(name, scenario)
     return Number(name, _value(name, scenario), source, slower, faster, measured_by=_measured_by(name, scenario))
 
 
 def _source(name: str, scenario: Scenario) -> str:
     """Of a number of which nothing is unknown."""
     if name == COMPUTING:
-        return extrapolation.source_of_costs(scenario)
-    return extrapolation.source_of_links(scenario, apart=name == LINKS)
+        return sources.of_costs(scenario)
+    return sources.of_links(scenario, apart=name == LINKS)
 
 
 def _value(name: str, scenario: Scenario) -> str:
     from sim.answers.summary import seconds
 
     if name == COMPUTING:
-        return f"{seconds(extrapolation.computing_s(scenario))} a step"
+        return f"{seconds(shares.computing_s(scenario))} a step"
     if name == LINKS:
         return _rate(scenario.network)
     return _rate(scenario.local) if name == INNER_LINKS else ""

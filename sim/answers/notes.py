@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.answers import bottleneck, extrapolation, summary, trust, unused
+from sim.answers import bottleneck, extrapolation, shares, summary, trust, unused
 from sim.answers.outcome import Outcome
 from sim.job.header import measured
 from sim.job.scenario import Scenario
@@ -85,7 +85,7 @@ def _of_sustained_rate(scenario: Scenario, outcome: Outcome) -> list[str]:
     per_s = scenario.network.sustained_bytes_per_s
     if per_s is None or len(set(scenario.hosts)) < 2:
         return []
-    step_s, port_s = extrapolation.mean_step_s(outcome), bounds.Bounds(scenario).port_s
+    step_s, port_s = shares.mean_step_s(outcome), bounds.Bounds(scenario).port_s
     if scenario.protocol.by_arrival:  # a step is so many gradients, whosever
         port_s *= outcome.samples.mean() / (max(1, scenario.workers) * scenario.batch)
     if abs(port_s - step_s) > BOUND * step_s:

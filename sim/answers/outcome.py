@@ -31,8 +31,8 @@ class Outcome:
         arrivals: of the first replication, where the order of arrival matters and it was kept.
         rank_step_s: seconds of each rank's own steps, shape (replications, steps, ranks), of a user's text without a master, where a
             step is that of the slowest rank; None elsewhere.
-        ends: by cause, the logarithms by which a step takes longer and shorter where a cost is at the ends of what it may be
-            (sim.answers.ends); empty where that was not simulated.
+        ends: by key, the logarithms by which a step takes longer and shorter where a quantity is at the ends of what it may be
+            (sim.answers.ends); those that were not simulated are missing.
         slow: what the job has that the engine has not, where the event world took long for it.
     """
 

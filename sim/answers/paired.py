@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.answers import ends, extrapolation
+from sim.answers import extrapolation, shares
 from sim.answers.extrapolation import Unknown
+from sim.answers.quantities import WORK
 
 if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
@@ -28,13 +29,16 @@ def unknown(base: Result, changed: Result) -> tuple[float, float]:
     return difference(*(of(one.scenario, one.outcome) for one in (base, changed)))
 
 
-def of_same_costs(base: Result, changed: Result) -> tuple[float, float]:
-    """The same where costs alone are unknown, and off by the same in both; what was not simulated of one of them is taken to cancel."""
+def of_same_numbers(base: Result, changed: Result) -> tuple[float, float]:
+    """The same where only numbers that can be put into a job are unknown, and off by the same in both.
+
+    A number that one of them does not have moves the other alone; computing that was not simulated of one of them is taken to cancel.
+    """
     known = [dict(result.outcome.ends) for result in (base, changed)]
-    if not all(ends.WORK in of for of in known):
+    if not all(WORK in of for of in known):
         for of in known:
-            of.pop(ends.WORK, None)
-    return difference(*([Unknown(*off, shared=((cause, *off),)) for cause, off in of.items()] for of in known))
+            of.pop(WORK, None)
+    return difference(*([Unknown(*off, shared=((key, *off),)) for key, off in of.items()] for of in known))
 
 
 def difference(base: Sequence[Unknown], changed: Sequence[Unknown]) -> tuple[float, float]:
@@ -56,10 +60,9 @@ def difference(base: Sequence[Unknown], changed: Sequence[Unknown]) -> tuple[flo
 
 def of(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
     """All that is unknown of a job beside another one: with the drift that the pairs of runs have in common."""
-    costs, share = scenario.costs, extrapolation.share_of_computing(scenario, outcome)
+    costs, share = scenario.costs, shares.of_computing(scenario, shares.mean_step_s(outcome))
     drift = share * log(costs.run.quantile(0.95) / costs.run.quantile(0.05)) / 2 if costs.run.sole is None else 0.0
-    of_costs = extrapolation.of_costs(scenario, outcome, share)
-    return [*extrapolation.besides_costs(scenario, outcome), *of_costs, Unknown(drift, drift)]
+    return [*extrapolation.unknowns(scenario, outcome), Unknown(drift, drift)]
 
 
 def _shared(unknowns: Sequence[Unknown]) -> dict[str, tuple[float, float]]:

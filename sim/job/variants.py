@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
     from sim.model.costs import Costs
-    from sim.platform.cluster import Host
+    from sim.platform.cluster import Host, Link
 
 
 def with_costs(scenario: Scenario, costs: Costs) -> Scenario:
@@ -29,6 +29,32 @@ def as_fast(scenario: Scenario, times: float) -> Scenario:
         for host in scenario.cluster.hosts
     ]
     return replace(scenario, cluster=scenario.cluster.model_copy(update={"hosts": tuple(hosts)}))
+
+
+def with_links(
+    scenario: Scenario, times: float = 1.0, latency: float = 1.0, work: float = 1.0, *, within: bool
+) -> Scenario:
+    """The job where a byte takes so many times as long on the links between hosts, or within them; limits of ports stay.
+
+    Args:
+        latency, work: times as long as latency, and as all else of a message, take.
+        within: whether those within hosts, and not those between them.
+    """
+    cluster, found = scenario.cluster, {}
+    for name in ("local",) if within else ("network", "library"):
+        link = getattr(cluster, name)
+        if link is not None:
+            found[name] = link.model_copy(update=_slowed(link, times, latency, work))
+    return replace(scenario, cluster=cluster.model_copy(update=found))
+
+
+def _slowed(link: Link, times: float, latency: float, work: float) -> dict[str, float]:
+    taken = {name: work * getattr(link, name) for name in ("overhead_s", "gap_s", "tree_inner_s")}
+    taken |= {"tree_s": work * link.tree_s} if link.tree_s is not None else {}
+    return taken | {
+        "bandwidth_bytes_per_s": link.bandwidth_bytes_per_s / times,
+        "latency_s": latency * link.latency_s,
+    }
 
 
 def at_the_median(scenario: Scenario) -> Scenario:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from sim import needs
-from sim.answers import extrapolation
+from sim.answers import extrapolation, quantities
 from sim.base.errors import WrongSetting
 from sim.base.progress import advance
 from sim.engine.choose import engine
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 LONGEST_S = 60.0  # more time for a plan is for more jobs, and not for longer ones
 Key = TypeVar("Key")
-ENDS = 2  # runs more where the error of costs is known (sim.answers.ends)
 SPENT = 20  # steps in which ports spend what they saved before gradients queued for them: what follows lasts
 
 
@@ -92,7 +91,7 @@ class Simulating:
     def _affordable(self, scenario: Scenario, effort: int) -> Effort:
         """By counts, and not by the clock: the same plan comes of them whatever else the machine does."""
         much = EFFORTS[effort]
-        further = ENDS if scenario.costs.error else 0
+        further = sum(len(one.sides) for one in quantities.of(scenario))  # at ends (sim.answers.ends)
         once_s, step_s = needs.once_and_step_s(scenario, "engine" if engine.is_at_hand else "event")
 
         def needed(runs: int) -> tuple[float, float]:
@@ -145,6 +144,6 @@ class Simulating:
 
 
 def _slower(scenario: Scenario, step_s: float, optimism: float) -> float:
-    """Logarithm of what more steps and runs leave unknown, at least: a shorter step has fewer messages, or more of computing."""
-    ends = (extrapolation.of_step(scenario, seconds) for seconds in (step_s, step_s / optimism))
+    """Logarithm of what more steps and runs leave unknown, at least; what numbers at their ends do is not told by a few steps."""
+    ends = (extrapolation.residuals(scenario, seconds) for seconds in (step_s, step_s / optimism))
     return math.hypot(*(min(one.slower, other.slower) for one, other in zip(*ends, strict=True)))

@@ -69,7 +69,7 @@ def compare(change: str, base: Result, changed: Result, real: bool = False) -> C
     ratios = changed.outcome.throughput()[:runs] / base.outcome.throughput()[:runs]
     pair = interval.of_runs(ratios) if runs > 1 and np.ptp(ratios) > 0 else None
     ratio = interval.middle(ratios)
-    unknown = paired.unknown(base, changed) if real else paired.of_same_costs(base, changed)
+    unknown = paired.unknown(base, changed) if real else paired.of_same_numbers(base, changed)
     return Compared(change, changed, ratio, widened(pair, ratio, *unknown), runs)
 
 

@@ -12,7 +12,7 @@ from calibration import fit
 from sim import options, run, simulate, simulated_options
 from sim.answers import basis
 from sim.answers.basis import Number
-from sim.answers.extrapolation import COMPUTING, INNER_LINKS, LINKS
+from sim.answers.sources import COMPUTING, INNER_LINKS, LINKS
 
 GPUS = "--workload resnet50 --batch 32 --stragglers none --cluster"
 JOBS = [

@@ -13,7 +13,7 @@ from calibration.profiles import FREE
 from experiments.extrapolation import law as learning
 from experiments.extrapolation.held import Held, Unmeasured, doublings
 from sim import laws, protocols
-from sim.answers import extrapolation, interval
+from sim.answers import extrapolation, interval, shares
 from sim.answers.ignorance import CORE, HOST, LAW, LINK, LOCAL, UNCHANGED, Law
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
@@ -50,14 +50,14 @@ def width(found) -> float:
 def test_an_interval_widens_with_each_doubling():
     widths = [width(answer(known)) for known in (16, 8, 4, 2, 1)]
     assert widths == sorted(widths)
-    share = extrapolation.share_of_messages(job(16), answer(2).outcome)
+    share = shares.of_messages(job(16), shares.mean_step_s(answer(2).outcome))
     assert 0.3 < share < 0.7
     assert widths[3] == pytest.approx(math.hypot(widths[0], interval.of_normal(LAW.deviation(3, share))), rel=0.01)
 
 
 def test_the_answer_says_how_far_it_is_beyond():
     found = answer(2)
-    factor = LAW.factor(3, extrapolation.share_of_messages(found.scenario, found.outcome))
+    factor = LAW.factor(3, shares.of_messages(found.scenario, shares.mean_step_s(found.outcome)))
     beyond = "fitted on 2 hosts, asked for 16: three doublings beyond"
     assert found.notes[-1].startswith(f"{beyond}; the interval is wider by a factor {factor:.2g}")
     assert not any("beyond" in note for note in answer(16).notes)
@@ -94,7 +94,7 @@ def test_free_links_are_as_uncertain_as_the_rule_that_nothing_changes():
     free = replace(plain, cluster=plain.cluster.model_copy(update={"network": FREE}))
     found = simulate(free, replications=4)
     half = interval.of_normal(
-        math.hypot(3 * UNCHANGED, LAW.deviation(3, extrapolation.share_of_messages(free, found.outcome)))
+        math.hypot(3 * UNCHANGED, LAW.deviation(3, shares.of_messages(free, shares.mean_step_s(found.outcome))))
     )
     assert width(found) == pytest.approx(half, rel=0.05)
     assert f"the interval is wider by a factor {math.exp(half):.2g}, as steps of published runs" in found.notes[-1]
@@ -135,7 +135,7 @@ def test_a_probe_whose_bandwidth_differed_widens_a_job_of_messages_and_none_of_c
         return replace(at, cluster=at.cluster.model_copy(update={"network": link}))
 
     known, varied = (simulate(one, replications=4) for one in (plain, spread(plain)))
-    share = extrapolation.share_of_messages(plain, known.outcome)
+    share = shares.of_messages(plain, shares.mean_step_s(known.outcome))
     assert known.samples_per_s == varied.samples_per_s
     half = math.log(1 - share + share * math.exp(interval.of_normal(0.1)))
     assert math.log(known.samples_per_s / varied.interval[0]) == pytest.approx(

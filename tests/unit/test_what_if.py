@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sim import options, protocols, run, simulate, stragglers
-from sim.answers import extrapolation, paired
+from sim.answers import paired, shares
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
@@ -221,7 +221,7 @@ def test_an_error_on_work_counts_as_much_as_a_step_shows(workers):
     job = Scenario(protocols.make("fmb"), workload.read("toy_fc"), workers, steps=10, cluster=mine)
     outcome = simulate(job, replications=2).outcome
     assert 0.75 * 1.645 * 0.2 < outcome.ends["all work"][0] <= 1.65 * 0.2
-    assert (extrapolation.share_of_computing(job, outcome) < 0.5) == (workers > 2)
+    assert (shares.of_computing(job, shares.mean_step_s(outcome)) < 0.5) == (workers > 2)
 
 
 def test_the_change_that_shifted_a_rank_is_named(capsys):

@@ -1,0 +1,265 @@
+"""The numbers of a job that are not known exactly: each a distribution with a source, and the job where it has another value.
+
+Each is normal, in logarithms, of what it is times. `put` makes the job where one of them is so many standard deviations from its median;
+sim.answers.ends simulates it at both ends of what nine in ten values are, beside the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from math import exp, log, log1p
+from typing import TYPE_CHECKING, NamedTuple
+
+from sim.answers import shares, sources, trust
+from sim.answers.ignorance import CORE, LINK, LOCAL, Spread
+from sim.answers.interval import of_normal
+from sim.answers.sources import BY_NAME, COMPUTING, CORES, INNER_LINKS, LINKS, SLEEPS
+from sim.job import variants
+from sim.model.sizes import ITEM_BYTES
+from sim.platform import named_links
+
+if TYPE_CHECKING:
+    from sim.job.scenario import Scenario
+    from sim.platform.cluster import Link
+
+END = of_normal(1.0)  # standard deviations from the median to an end
+BACKWARD = 2 / 3  # of computing (sim.model.nominal.TRAINING)
+SEEN = 2  # messages of a step that come after sleeps between polls: parameters, and gradients
+WORK, CONTENTION, AFTER_SLEEPS, BATCH = "all work", "busy cores", "work after sleeps", "another batch"
+BETWEEN, WITHIN, RATE, LATENCY, MESSAGES = "links by name", "inner links by name", "rate", "latency", "all of messages"
+OVERSLEPT = "sleeps that last too long"
+
+
+class Quantity(NamedTuple):
+    """A number of a job that is not known exactly.
+
+    Args:
+        key: which of the job's it is.
+        number: COMPUTING, LINKS and the others of sim.answers.sources.
+        source: of what is known of it, as text.
+        put: put(job, z) is the job where it is z standard deviations from its median; a step takes longer where z is positive.
+        bound: of a step of so many seconds, the logarithms by which it takes longer and shorter at the ends, by the share that the number
+            has of it; what is hidden counts where it may show. For single runs, and where it is too little to be simulated.
+        cause: which other jobs have it too, so that it is the same in both; empty if it is drawn anew in each run.
+        said: as text; empty if another note has it.
+        sides: at which it has an end: 1 where a step takes longer, -1 where it takes less.
+    """
+
+    key: str
+    number: str
+    source: str
+    put: Callable[[Scenario, float], Scenario]
+    bound: Callable[[float], tuple[float, float]]
+    cause: str = ""
+    said: str = ""
+    sides: tuple[int, ...] = (1, -1)
+
+
+def of(scenario: Scenario) -> list[Quantity]:
+    """All of a job."""
+    found = (_of_work, _of_cores, _of_resuming, _of_batch, _of_names, _of_measured_links, _of_fitted_links, _of_sleeps)
+    return [quantity for kind in found for quantity in kind(scenario)]
+
+
+def _of_work(scenario: Scenario) -> Iterator[Quantity]:
+    """Computing: the error of its costs, or of a nominal core."""
+    known, said = Spread(0.0, scenario.costs.error), ""
+    cause = f"{WORK} of {sources.kind(scenario)}"
+    if not known.deviation:
+        if not sources.nothing_measured(scenario) or scenario.on_named_gpus or scenario.workload.step:
+            return
+        known, cause = CORE, f"{scenario.workload.name} on {sources.machines(scenario)}"
+        said = f"nominal computing is within a factor {CORE.at(1):.0f}, nine times in ten"
+
+    def put(job: Scenario, z: float) -> Scenario:
+        return variants.as_fast(job, exp(-known.deviation * z))
+
+    def bound(step_s: float) -> tuple[float, float]:
+        part = shares.of_computing(scenario, step_s)
+        return _moved(part, known.at(1)), -_moved(part, known.at(-1))
+
+    yield Quantity(WORK, COMPUTING, sources.of_costs(scenario), put, bound, cause, said)
+
+
+def _of_cores(scenario: Scenario) -> Iterator[Quantity]:
+    """The error of how much busy cores slow one another down. All together never work twice as fast."""
+    error = max((host.contention_error for host in scenario.machines), default=0.0)
+    if not error:
+        return
+
+    def put(job: Scenario, z: float) -> Scenario:
+        hosts = []
+        for host in job.cluster.hosts:
+            times = exp(z * host.contention_error)
+            contention = max(-0.5 / host.cores, (1 + host.contention) * times - 1)
+            hosts.append(host.model_copy(update={"contention": contention}))
+        return replace(job, cluster=job.cluster.model_copy(update={"hosts": tuple(hosts)}))
+
+    cause = f"{CONTENTION} of {sources.machines(scenario)}"
+    yield Quantity(CONTENTION, CORES, sources.of_costs(scenario), put, lambda _: (END * error, END * error), cause)
+
+
+def _of_resuming(scenario: Scenario) -> Iterator[Quantity]:
+    """The error of the seconds that work takes more after an induced sleep."""
+    costs, error_s = scenario.costs, scenario.costs.resume_error_s
+    if not (error_s and scenario.slowed):
+        return
+
+    def put(job: Scenario, z: float) -> Scenario:
+        resume_s = max(0.0, costs.resume_s + z * error_s)
+        return variants.with_costs(job, job.costs.model_copy(update={"resume_s": resume_s}))
+
+    def bound(step_s: float) -> tuple[float, float]:
+        off = END * error_s / step_s
+        return log1p(off), log1p(off)
+
+    cause = f"{AFTER_SLEEPS} of {sources.machines(scenario)}"
+    yield Quantity(AFTER_SLEEPS, SLEEPS, sources.of_costs(scenario), put, bound, cause)
+
+
+def _of_batch(scenario: Scenario) -> Iterator[Quantity]:
+    """What one measured batch leaves unknown of another: a larger one takes no less than it, and a smaller one no more."""
+    known, batch, costs = trust.only_batch(scenario), scenario.batch, scenario.costs
+    if known is None or known == batch or any(hasattr(scenario.protocol, name) for name in shares.TIMES):
+        return
+    there_s, here_s = float(costs.compute(known)), float(costs.compute(batch))
+    if not (there_s > 0 and here_s > 0 and there_s != here_s):
+        return
+    times = there_s / here_s
+    side = 1 if times > 1 else -1
+
+    def put(job: Scenario, z: float) -> Scenario:
+        share = min(1.0, max(0.0, side * z / END))  # none of this number's values is beyond its end
+        return variants.with_costs(job, job.costs.with_computing(times**share))
+
+    def bound(step_s: float) -> tuple[float, float]:
+        off = _moved(shares.of_computing(scenario, step_s), times)
+        return max(0.0, off), max(0.0, -off)
+
+    least = "as little" if batch > known else "as long"
+    said = f"computing was measured at batch {known} alone: at {batch} it is taken in proportion, and may take {least} as there"
+    source = f"by rule: in proportion to batch {known}, the only one that was measured"
+    cause = f"computing of {scenario.workload.name} at batch {batch}"
+    yield Quantity(BATCH, COMPUTING, source, put, bound, cause, said, (side,))
+
+
+def _of_names(scenario: Scenario) -> Iterator[Quantity]:
+    """Links that are known by name alone: the network, and the link within a host that several ranks share."""
+    between, within = sources.known_by_name(scenario)
+    if between:
+        yield _by_name(scenario, BETWEEN, LINKS, "links", scenario.network, LINK)
+    if within:
+        yield _by_name(scenario, WITHIN, INNER_LINKS, "links within the host", scenario.local, LOCAL)
+
+
+def _by_name(scenario: Scenario, key: str, number: str, which: str, link: Link, known: Spread) -> Quantity:
+    """A link by name. Nothing is faster than the wire."""
+    at = named_links.median(link, known)
+
+    def times(z: float) -> float:
+        if link.named:
+            return max(1.0, exp(known.mean + z * known.deviation)) / at
+        return known.at(1) ** max(0.0, z / END)
+
+    def put(job: Scenario, z: float) -> Scenario:
+        return variants.with_links(job, times(z), within=number == INNER_LINKS)
+
+    least, most = times(-END) * at, times(END) * at
+    said = f"{which} are known by name alone: a byte may take {most:.0f} times as long as they say"
+    if link.named:
+        said = (
+            f"{which} are known by name alone: a byte is taken to need {at:.2g} times as long as they say, and may need"
+        )
+        said += f" {least:.2g} to {most:.0f} times"
+    cause = f"{'links within' if number == INNER_LINKS else 'links of'} {sources.machines(scenario)}"
+    bound = _of_messages(scenario, lambda side: times(side * END))
+    return Quantity(key, number, BY_NAME, put, bound, cause, said, (1, -1) if times(-END) < 1 else (1,))
+
+
+def _of_measured_links(scenario: Scenario) -> Iterator[Quantity]:
+    """The spread of a link's rate and latency from one measurement to another."""
+    link, apart = sources.passed(scenario)
+    if link.spread_by_hosts:
+        return
+    number, source = LINKS if apart else INNER_LINKS, sources.of_links(scenario, apart)
+    pieces = scenario.servers if scenario.served else scenario.ranks
+    bytes_s = scenario.workload.message_bytes / max(1, pieces) / link.bandwidth_bytes_per_s
+    whole_s = bytes_s + link.latency_s + 2 * link.overhead_s + link.gap_s
+    for key, spread, taken_s in (
+        (RATE, link.bandwidth_spread, bytes_s),
+        (LATENCY, link.latency_spread, link.latency_s),
+    ):
+        if not (spread and taken_s > 0):
+            continue
+
+        def put(job: Scenario, z: float, key: str = key, spread: float = spread) -> Scenario:
+            changed = {"times" if key == RATE else "latency": exp(spread * z)}
+            return variants.with_links(job, within=not apart, **changed)
+
+        bound = _of_messages(scenario, partial(_as_long, spread * taken_s / whole_s))
+        said = f"the link's {key} is within a factor {exp(END * spread):.2g} from one measurement to another: the interval contains it"
+        yield Quantity(f"{key} of the link", number, source, put, bound, "", said)
+
+
+def _of_fitted_links(scenario: Scenario) -> Iterator[Quantity]:
+    """What fitted steps leave unknown of the seconds of messages."""
+    link, apart = sources.passed(scenario)
+    hosts = len(set(scenario.hosts))
+    spread = link.spread_at(hosts)
+    if not spread:
+        return
+    number, source = LINKS if apart else INNER_LINKS, sources.of_links(scenario, apart)
+    factor = exp(END * spread)
+    said = f"fitted steps tell the time of messages on {hosts} hosts within a factor {factor:.2g}: the interval contains it"
+
+    def put(job: Scenario, z: float) -> Scenario:
+        times = exp(spread * z)
+        return variants.with_links(job, times, times, times, within=not apart)
+
+    bound = _of_messages(scenario, partial(_as_long, spread))
+    yield Quantity(MESSAGES, number, source, put, bound, f"fitted links of {sources.machines(scenario)}", said)
+
+
+def _of_sleeps(scenario: Scenario) -> Iterator[Quantity]:
+    """How long sleeps outlast what was asked: an induced one, and those before two messages are seen."""
+    cluster = scenario.cluster
+    spread, sleeps = cluster.oversleep_spread or 0.0, (scenario.stragglers.mean > 0) + SEEN * (cluster.poll_s > 0)
+    if not (spread and sleeps and cluster.oversleep_s):
+        return
+
+    def put(job: Scenario, z: float) -> Scenario:
+        oversleep_s = job.cluster.oversleep_s * exp(spread * z)
+        return replace(job, cluster=job.cluster.model_copy(update={"oversleep_s": oversleep_s}))
+
+    def bound(step_s: float) -> tuple[float, float]:
+        off = END * sleeps * cluster.oversleep_s * spread / step_s
+        return off, off
+
+    yield Quantity(OVERSLEPT, SLEEPS, f"measured: the profile {cluster.name}", put, bound)
+
+
+def _of_messages(scenario: Scenario, times: Callable[[int], float]) -> Callable[[float], tuple[float, float]]:
+    """The bound where messages take so many times as long at either side; hidden by back-propagation they show when they are longer."""
+
+    def bound(step_s: float) -> tuple[float, float]:
+        part, most = shares.of_messages(scenario, step_s), times(1)
+        longer = 1 - part + part * most
+        if scenario.protocol.overlaps:
+            link, _ = sources.passed(scenario)
+            sent_s = 2 * ITEM_BYTES * scenario.workload.parameters / link.bandwidth_bytes_per_s
+            longer = max(longer, (1 - BACKWARD) * (1 - part) + most * sent_s / step_s)
+        return log(longer), -_moved(part, times(-1))
+
+    return bound
+
+
+def _as_long(deviation: float, side: int) -> float:
+    """Times as long at an end of a distribution around 1."""
+    return exp(side * END * deviation)
+
+
+def _moved(part: float, times: float) -> float:
+    """The logarithm of a step of which a part takes so many times as long."""
+    return log(1 - part + part * times)
