@@ -153,7 +153,7 @@ def asked(pair: Pair) -> Asked:
     place = Cluster.model_validate(table)
     text = protocols.make("horovod", list(SETTINGS))
     job = Scenario(text, pair.workload, pair.gpus, STEPS, 1, batch=pair.batch, cluster=place).without_stragglers()
-    found, samples = simulate(job, replications=1), pair.batch * pair.gpus
+    found, samples = simulate(job, replications=2), pair.batch * pair.gpus
     low, high = found.interval or (math.nan, math.nan)
     return Asked(pair, samples / found.samples_per_s, samples / high, samples / low)
 

@@ -1,0 +1,145 @@
+"""Numbers that are not known exactly: each put into the job at its ends, and all of them drawn at once (sim.answers.quantities)."""
+
+from dataclasses import replace
+from functools import cache
+from math import hypot, log
+
+import numpy as np
+import pytest
+
+from sim import options, run, simulate, simulated_options
+from sim.answers import ends, quantities, shares
+from sim.answers.ignorance import LINK
+from sim.answers.quantities import END
+from sim.laws import LogNormal
+from sim.model.costs import Costs, Line
+from sim.model.workload import NAMED
+from sim.platform import named_links
+from sim.platform.cluster import Cluster, Host, Link, Model, Provenance
+from sim.protocols import make
+
+NAMED_GPUS = "--stragglers none --batch 32 --workload"
+COSTS = Costs(
+    compute=Line(base_s=4e-3, slope_s=1e-4), error=0.1, resume_s=2e-3, resume_error_s=1e-3, noise=LogNormal(cv=0.02)
+)
+
+
+@cache
+def asked(text: str):
+    return simulated_options.scenario(run.parser().parse_args([*text.split(), "--steps", "10"]), options.Readers())
+
+
+@cache
+def profiled():
+    """A profile of which nothing is known exactly: of two workers with batch 8."""
+    known = Provenance(
+        hosts=2,
+        workers=2,
+        links_measured=True,
+        repeated=("mlp",),
+        models={"mlp": Model.of(NAMED["mlp"])},
+        batches={"mlp": (8, 8)},
+    )
+    link = Link(latency_s=1e-3, bandwidth_bytes_per_s=1e8, latency_spread=0.3, bandwidth_spread=0.2)
+    place = Cluster(
+        hosts=[Host(count=3, cores=2, contention=0.2, contention_error=0.2)],
+        network=link,
+        costs={"mlp": COSTS},
+        provenance=known,
+        oversleep_s=1e-3,
+        oversleep_spread=0.4,
+        poll_s=1e-5,
+    )
+    return replace(asked("--protocol fmb --workers 2 --workload mlp --batch 32"), cluster=place)
+
+
+@cache
+def fitted():
+    """Links that were fitted to steps."""
+    link = Link(bandwidth_bytes_per_s=1e8, spread_by_hosts=((2, 0.1), (4, 0.3)))
+    known = Provenance(
+        hosts=4, workers=4, links_measured=True, repeated=("mlp",), models={"mlp": Model.of(NAMED["mlp"])}
+    )
+    place = Cluster(hosts=[Host(count=4)], network=link, costs={"mlp": COSTS}, provenance=known)
+    return replace(
+        asked("--protocol amb --workers 3"),
+        protocol=make("allreduce", []),
+        workload=NAMED["mlp"],
+        servers=0,
+        workers=4,
+        cluster=place,
+    )
+
+
+JOBS = {
+    "one GPU's host": lambda: asked(f"--protocol allreduce {NAMED_GPUS} resnet50 --cluster g5.12xlarge*1 --workers 4"),
+    "hosts by name": lambda: asked(f"--protocol allreduce {NAMED_GPUS} vgg16 --cluster p4d.24xlarge*2 --workers 16"),
+    "nominal cores": lambda: asked("--protocol ps-sync --workers 3 --workload mnist --stragglers none"),
+    "profile": profiled,
+    "fitted": fitted,
+}
+
+
+@pytest.fixture(params=JOBS)
+def job(request):
+    return JOBS[request.param]()
+
+
+def test_all_kinds_are_here():
+    keys = {one.key for make_job in JOBS.values() for one in quantities.of(make_job())}
+    names = {
+        quantities.WORK,
+        quantities.CONTENTION,
+        quantities.AFTER_SLEEPS,
+        quantities.BATCH,
+        quantities.BETWEEN,
+        quantities.WITHIN,
+    }
+    assert keys == names | {quantities.MESSAGES, quantities.OVERSLEPT, "rate of the link", "latency of the link"}
+
+
+def test_at_its_median_a_number_changes_nothing_and_beyond_it_steps_take_longer(job):
+    """By the same random numbers, and where the number shows at all."""
+    same = simulate(job, "event", 1).samples_per_s
+    for one in quantities.of(job):
+        speeds = [simulate(one.put(job, z), "event", 1).samples_per_s for z in (-END, 0.0, END)]
+        assert speeds[1] == pytest.approx(same, rel=1e-9), one.key
+        assert speeds[0] >= 0.999 * speeds[1], one.key
+        assert speeds[2] <= 1.001 * speeds[1], one.key
+
+
+@pytest.mark.parametrize("name", ["one GPU's host", "hosts by name", "nominal cores"])
+def test_ends_one_at_a_time_are_those_of_draws_of_all_at_once(name):
+    """The reference: every number is drawn in each of 300 runs. Ends count as independent, in logarithms."""
+    job, rng = JOBS[name](), np.random.default_rng(1)
+    found, known = simulate(job, "engine", 2), quantities.of(job)
+    step_s, middle = shares.mean_step_s(found.outcome), found.samples_per_s
+    off = [found.outcome.ends.get(one.key) or one.bound(step_s) for one in known]
+    drawn = []
+    for _ in range(300):
+        one = job
+        for number in known:
+            one = number.put(one, float(rng.standard_normal()))
+        drawn.append(log(simulate(one, "engine", 1).samples_per_s / middle))
+    low, high = np.quantile(drawn, (0.05, 0.95))
+    slower, faster = (hypot(*side) for side in zip(*off, strict=True))
+    assert slower + faster == pytest.approx(high - low, rel=0.2)
+    assert np.mean([-slower <= one <= faster for one in drawn]) == pytest.approx(0.9, abs=0.06)
+
+
+def test_what_cannot_move_a_step_is_bounded_and_not_simulated():
+    job = profiled()
+    still = replace(job, cluster=job.cluster.model_copy(update={"oversleep_s": 1e-9}))
+    for one, there in ((job, True), (still, False)):
+        step_s = shares.mean_step_s(simulate(one, "event", 1).outcome)
+        assert (quantities.OVERSLEPT in ends.of(one, step_s)) == there
+        assert any(number.key == quantities.OVERSLEPT for number in quantities.of(one))
+
+
+def test_a_bound_is_by_the_share_that_messages_have():
+    """Of a step that is messages alone the bound is as long as they are; of one that is computing alone they do not show."""
+    job = JOBS["hosts by name"]()
+    (link,) = (one for one in quantities.of(job) if one.key == quantities.BETWEEN)
+    at = named_links.median(job.cluster.network, LINK)
+    assert link.bound(1e9) == pytest.approx((log(LINK.at(1) / at), log(at)), rel=0.01)
+    assert link.bound(0.5 * shares.computing_s(job))[1] == 0
