@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sim.answers import shares, sources, trust
 from sim.answers.ignorance import CORE, LINK, LOCAL, Spread
 from sim.answers.interval import of_normal
-from sim.answers.sources import BY_NAME, COMPUTING, CORES, INNER_LINKS, LINKS, SLEEPS
+from sim.answers.sources import COMPUTING, CORES, INNER_LINKS, LINKS, SLEEPS
 from sim.job import variants
 from sim.model.sizes import ITEM_BYTES
 from sim.platform import named_links
@@ -175,7 +175,8 @@ def _by_name(scenario: Scenario, key: str, number: str, which: str, link: Link, 
         said += f" {least:.2g} to {most:.0f} times"
     cause = f"{'links within' if number == INNER_LINKS else 'links of'} {sources.machines(scenario)}"
     bound = _of_messages(scenario, lambda side: times(side * END))
-    return Quantity(key, number, BY_NAME, put, bound, cause, said, (1, -1) if times(-END) < 1 else (1,))
+    source = sources.of_links(scenario, apart=number == LINKS)
+    return Quantity(key, number, source, put, bound, cause, said, (1, -1) if times(-END) < 1 else (1,))
 
 
 def _of_measured_links(scenario: Scenario) -> Iterator[Quantity]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 COMPUTING, LINKS, INNER_LINKS, HOSTS = "computing", "links between hosts", "links within hosts", "hosts that GPUs share"
 CORES, SLEEPS, MODEL = "busy cores", "sleeps, and work after them", "errors of the simulator"
-BY_NAME = "by name"  # the source of links
+BY_NAME, GIVEN = "by name", "given, and not measured"  # the sources of links
 
 
 def nothing_measured(scenario: Scenario) -> bool:
@@ -65,10 +65,11 @@ def of_costs(scenario: Scenario) -> str:
 
 def of_links(scenario: Scenario, apart: bool) -> str:
     """The same of the links between hosts, or within them."""
-    known = scenario.cluster.provenance
+    cluster = scenario.cluster
+    known = cluster.provenance
     if known and (known.links_measured if apart else known.local_measured):
-        return f"measured: the profile {scenario.cluster.name}"
-    return BY_NAME
+        return f"measured: the profile {cluster.name}"
+    return BY_NAME if (cluster.network if apart else cluster.local).named else GIVEN
 
 
 def job(scenario: Scenario) -> Hashable:

@@ -445,4 +445,5 @@ def _from_file(path: str) -> Cluster:
         raise WrongSetting(
             f"{path}: schema", table.get("schema"), f"{SCHEMA} (make the profile again with calibration.fit)"
         )
-    return validated(Cluster, table, path)
+    found = validated(Cluster, table, path)
+    return found if "network" in table else found.model_copy(update={"network": ASSUMED})  # nothing tells
