@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sim.answers.outcome import Outcome
+    from sim.answers.quantities import Quantity
     from sim.job.scenario import Scenario
     from sim.platform.cluster import Provenance
 
@@ -61,17 +62,22 @@ def widened(pair: tuple[float, float], middle: float, unknown: list[Unknown]) ->
 def unknowns(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
     """All unknowns of a simulated job; of costs that are the user's own only the errors that they state themselves."""
     step_s = shares.mean_step_s(outcome)
-    found = [*residuals(scenario, step_s), *_of_quantities(scenario, outcome, step_s)]
+    found = [*residuals(scenario, step_s), *_of_quantities(scenario, outcome)]
     short = len(outcome.step_s) == 1 and not np.isfinite(outcome.interval()).all()
     return found or ([_of_law(scenario, 0.0, shares.of_messages(scenario, step_s))] if short else [])
 
 
-def _of_quantities(scenario: Scenario, outcome: Outcome, step_s: float) -> Iterator[Unknown]:
+def _of_quantities(scenario: Scenario, outcome: Outcome) -> Iterator[Unknown]:
     """Numbers that are not known exactly, as far as they move a step when they are simulated; by a bound where they were not."""
-    for one in quantities.of(scenario):
-        slower, faster = outcome.ends.get(one.key) or one.bound(step_s)
+    for one, (slower, faster) in effects(scenario, outcome):
         shared = ((one.cause, slower, faster),) if one.cause else ()
         yield Unknown(slower, faster, one.said * (max(slower, faster) > LAW.step), shared, one.number, one.source)
+
+
+def effects(scenario: Scenario, outcome: Outcome) -> list[tuple[Quantity, tuple[float, float]]]:
+    """Each quantity, and the logarithms by which a step takes longer and shorter at its ends; a bound where they were not simulated."""
+    step_s = shares.mean_step_s(outcome)
+    return [(one, outcome.ends.get(one.key) or one.bound(step_s)) for one in quantities.of(scenario)]
 
 
 def residuals(scenario: Scenario, step_s: float) -> list[Unknown]:

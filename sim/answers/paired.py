@@ -14,12 +14,14 @@ import numpy as np
 
 from sim.answers import extrapolation, shares
 from sim.answers.extrapolation import Unknown
-from sim.answers.quantities import WORK
+from sim.answers.quantities import BETWEEN, WITHIN, WORK
 
 if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
     from sim.answers.result import Result
     from sim.job.scenario import Scenario
+
+BY_NAME = (WORK, BETWEEN, WITHIN)  # of a job whose costs are not given
 
 
 def unknown(base: Result, changed: Result) -> tuple[float, float]:
@@ -32,13 +34,19 @@ def unknown(base: Result, changed: Result) -> tuple[float, float]:
 def of_same_numbers(base: Result, changed: Result) -> tuple[float, float]:
     """The same where only numbers that can be put into a job are unknown, and off by the same in both.
 
-    A number that one of them does not have moves the other alone; computing that was not simulated of one of them is taken to cancel.
+    A number that one of them does not have moves the other alone. Of those that a job with costs of its own does not ask about, what was
+    not simulated of one of them is taken to cancel.
     """
-    known = [dict(result.outcome.ends) for result in (base, changed)]
-    if not all(WORK in of for of in known):
-        for of in known:
-            of.pop(WORK, None)
-    return difference(*([Unknown(*off, shared=((key, *off),)) for key, off in of.items()] for of in known))
+    known = [_effects(one) for one in (base, changed)]
+    lost = [key for key in BY_NAME if not all(key in of for of in known)]
+    kept = ({key: off for key, off in of.items() if key not in lost} for of in known)
+    return difference(*([Unknown(*off, shared=((key, *off),)) for key, off in of.items()] for of in kept))
+
+
+def _effects(result: Result) -> dict[str, tuple[float, float]]:
+    """By key; none of a single run."""
+    found = extrapolation.effects(result.scenario, result.outcome) if result.outcome.ends else []
+    return {one.key: off for one, off in found}
 
 
 def difference(base: Sequence[Unknown], changed: Sequence[Unknown]) -> tuple[float, float]:
