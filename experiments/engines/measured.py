@@ -55,7 +55,7 @@ def measure(command: list[str], longest_s: float) -> Measured | None:
     except OSError as error:
         raise RunFailed(f"{command[0]} does not run ({error.strerror})") from error
     if done.returncode:
-        raise RunFailed(f"{command[0]} failed: {last_line(done.stderr)}")
+        raise RunFailed(f"{Path(command[0]).name} failed: {last_line(done.stderr)}")
     return Measured(**json.loads(done.stdout.splitlines()[-1]))
 
 

@@ -20,7 +20,7 @@ PROFILE = {
     "hosts": [{"name": "localhost", "cores": 2, "slots": 64}],
     "costs": COSTS,
 }
-NETWORK = {"latency_s": "100 us", "bandwidth_bytes_per_s": "1 Gbit/s"}
+NETWORK = {"latency_s": "100 us", "bandwidth_bytes_per_s": "1 Gbit/s", "named": True}  # as --network has it
 
 
 def answer(capsys, *words: str) -> tuple[int, str]:
