@@ -39,6 +39,8 @@ class Quantity(NamedTuple):
         key: which of the job's it is.
         number: COMPUTING, LINKS and the others of sim.answers.sources.
         source: of what is known of it, as text.
+        times: times(z) is how many times as long all that it is of takes, z standard deviations from its median; None if it is seconds
+            that are added.
         put: put(job, z) is the job where it is z standard deviations from its median; a step takes longer where z is positive.
         bound: of a step of so many seconds, the logarithms by which it takes longer and shorter at the ends, by the share that the number
             has of it; what is hidden counts where it may show. For single runs, and where it is too little to be simulated.
@@ -50,6 +52,7 @@ class Quantity(NamedTuple):
     key: str
     number: str
     source: str
+    times: Callable[[float], float] | None
     put: Callable[[Scenario, float], Scenario]
     bound: Callable[[float], tuple[float, float]]
     cause: str = ""
@@ -73,14 +76,16 @@ def _of_work(scenario: Scenario) -> Iterator[Quantity]:
         known, cause = CORE, f"{scenario.workload.name} on {sources.machines(scenario)}"
         said = f"nominal computing is within a factor {CORE.at(1):.0f}, nine times in ten"
 
+    times = partial(_as_long, known.deviation)
+
     def put(job: Scenario, z: float) -> Scenario:
-        return variants.as_fast(job, exp(-known.deviation * z))
+        return variants.as_fast(job, 1 / times(z))
 
     def bound(step_s: float) -> tuple[float, float]:
         part = shares.of_computing(scenario, step_s)
-        return _moved(part, known.at(1)), -_moved(part, known.at(-1))
+        return _moved(part, times(END)), -_moved(part, times(-END))
 
-    yield Quantity(WORK, COMPUTING, sources.of_costs(scenario), put, bound, cause, said)
+    yield Quantity(WORK, COMPUTING, sources.of_costs(scenario), times, put, bound, cause, said)
 
 
 def _of_cores(scenario: Scenario) -> Iterator[Quantity]:
@@ -98,7 +103,9 @@ def _of_cores(scenario: Scenario) -> Iterator[Quantity]:
         return replace(job, cluster=job.cluster.model_copy(update={"hosts": tuple(hosts)}))
 
     cause = f"{CONTENTION} of {sources.machines(scenario)}"
-    yield Quantity(CONTENTION, CORES, sources.of_costs(scenario), put, lambda _: (END * error, END * error), cause)
+    yield Quantity(
+        CONTENTION, CORES, sources.of_costs(scenario), None, put, lambda _: (END * error, END * error), cause
+    )
 
 
 def _of_resuming(scenario: Scenario) -> Iterator[Quantity]:
@@ -116,7 +123,7 @@ def _of_resuming(scenario: Scenario) -> Iterator[Quantity]:
         return log1p(off), log1p(off)
 
     cause = f"{AFTER_SLEEPS} of {sources.machines(scenario)}"
-    yield Quantity(AFTER_SLEEPS, SLEEPS, sources.of_costs(scenario), put, bound, cause)
+    yield Quantity(AFTER_SLEEPS, SLEEPS, sources.of_costs(scenario), None, put, bound, cause)
 
 
 def _of_batch(scenario: Scenario) -> Iterator[Quantity]:
@@ -127,22 +134,24 @@ def _of_batch(scenario: Scenario) -> Iterator[Quantity]:
     there_s, here_s = float(costs.compute(known)), float(costs.compute(batch))
     if not (there_s > 0 and here_s > 0 and there_s != here_s):
         return
-    times = there_s / here_s
-    side = 1 if times > 1 else -1
+    most = there_s / here_s
+    side = 1 if most > 1 else -1
+
+    def times(z: float) -> float:
+        return most ** min(1.0, max(0.0, side * z / END))  # none of this number's values is beyond its end
 
     def put(job: Scenario, z: float) -> Scenario:
-        share = min(1.0, max(0.0, side * z / END))  # none of this number's values is beyond its end
-        return variants.with_costs(job, job.costs.with_computing(times**share))
+        return variants.with_costs(job, job.costs.with_computing(times(z)))
 
     def bound(step_s: float) -> tuple[float, float]:
-        off = _moved(shares.of_computing(scenario, step_s), times)
+        off = _moved(shares.of_computing(scenario, step_s), most)
         return max(0.0, off), max(0.0, -off)
 
     least = "as little" if batch > known else "as long"
     said = f"computing was measured at batch {known} alone: at {batch} it is taken in proportion, and may take {least} as there"
     source = f"by rule: in proportion to batch {known}, the only one that was measured"
     cause = f"computing of {scenario.workload.name} at batch {batch}"
-    yield Quantity(BATCH, COMPUTING, source, put, bound, cause, said, (side,))
+    yield Quantity(BATCH, COMPUTING, source, times, put, bound, cause, said, (side,))
 
 
 def _of_names(scenario: Scenario) -> Iterator[Quantity]:
@@ -174,9 +183,9 @@ def _by_name(scenario: Scenario, key: str, number: str, which: str, link: Link, 
         )
         said += f" {least:.2g} to {most:.0f} times"
     cause = f"{'links within' if number == INNER_LINKS else 'links of'} {sources.machines(scenario)}"
-    bound = _of_messages(scenario, lambda side: times(side * END))
+    bound = _of_messages(scenario, times)
     source = sources.of_links(scenario, apart=number == LINKS)
-    return Quantity(key, number, source, put, bound, cause, said, (1, -1) if times(-END) < 1 else (1,))
+    return Quantity(key, number, source, times, put, bound, cause, said, (1, -1) if times(-END) < 1 else (1,))
 
 
 def _of_measured_links(scenario: Scenario) -> Iterator[Quantity]:
@@ -201,7 +210,7 @@ def _of_measured_links(scenario: Scenario) -> Iterator[Quantity]:
 
         bound = _of_messages(scenario, partial(_as_long, spread * taken_s / whole_s))
         said = f"the link's {key} is within a factor {exp(END * spread):.2g} from one measurement to another: the interval contains it"
-        yield Quantity(f"{key} of the link", number, source, put, bound, "", said)
+        yield Quantity(f"{key} of the link", number, source, None, put, bound, "", said)
 
 
 def _of_fitted_links(scenario: Scenario) -> Iterator[Quantity]:
@@ -212,15 +221,14 @@ def _of_fitted_links(scenario: Scenario) -> Iterator[Quantity]:
     if not spread:
         return
     number, source = LINKS if apart else INNER_LINKS, sources.of_links(scenario, apart)
-    factor = exp(END * spread)
-    said = f"fitted steps tell the time of messages on {hosts} hosts within a factor {factor:.2g}: the interval contains it"
+    times = partial(_as_long, spread)
+    said = f"fitted steps tell the time of messages on {hosts} hosts within a factor {times(END):.2g}: the interval contains it"
 
     def put(job: Scenario, z: float) -> Scenario:
-        times = exp(spread * z)
-        return variants.with_links(job, times, times, times, within=not apart)
+        return variants.with_links(job, times(z), times(z), times(z), within=not apart)
 
-    bound = _of_messages(scenario, partial(_as_long, spread))
-    yield Quantity(MESSAGES, number, source, put, bound, f"fitted links of {sources.machines(scenario)}", said)
+    cause = f"fitted links of {sources.machines(scenario)}"
+    yield Quantity(MESSAGES, number, source, times, put, _of_messages(scenario, times), cause, said)
 
 
 def _of_sleeps(scenario: Scenario) -> Iterator[Quantity]:
@@ -238,27 +246,27 @@ def _of_sleeps(scenario: Scenario) -> Iterator[Quantity]:
         off = END * sleeps * cluster.oversleep_s * spread / step_s
         return off, off
 
-    yield Quantity(OVERSLEPT, SLEEPS, f"measured: the profile {cluster.name}", put, bound)
+    yield Quantity(OVERSLEPT, SLEEPS, f"measured: the profile {cluster.name}", None, put, bound)
 
 
-def _of_messages(scenario: Scenario, times: Callable[[int], float]) -> Callable[[float], tuple[float, float]]:
-    """The bound where messages take so many times as long at either side; hidden by back-propagation they show when they are longer."""
+def _of_messages(scenario: Scenario, times: Callable[[float], float]) -> Callable[[float], tuple[float, float]]:
+    """The bound where messages take so many times as long at either end; hidden by back-propagation they show when they are longer."""
 
     def bound(step_s: float) -> tuple[float, float]:
-        part, most = shares.of_messages(scenario, step_s), times(1)
+        part, most = shares.of_messages(scenario, step_s), times(END)
         longer = 1 - part + part * most
         if scenario.protocol.overlaps:
             link, _ = sources.passed(scenario)
             sent_s = 2 * ITEM_BYTES * scenario.workload.parameters / link.bandwidth_bytes_per_s
             longer = max(longer, (1 - BACKWARD) * (1 - part) + most * sent_s / step_s)
-        return log(longer), -_moved(part, times(-1))
+        return log(longer), -_moved(part, times(-END))
 
     return bound
 
 
-def _as_long(deviation: float, side: int) -> float:
-    """Times as long at an end of a distribution around 1."""
-    return exp(side * END * deviation)
+def _as_long(deviation: float, z: float) -> float:
+    """Times as long, z standard deviations from the median, which is 1."""
+    return exp(z * deviation)
 
 
 def _moved(part: float, times: float) -> float:

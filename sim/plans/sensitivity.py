@@ -9,36 +9,45 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.answers import trust
+from sim.answers import quantities, sources
+from sim.answers.quantities import END
 from sim.model import measuring
 from sim.plans.candidates import Candidate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sim.answers.quantities import Quantity
     from sim.job.scenario import Scenario
     from sim.plans.question import Question
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)  # quantiles that stand for a parameter's values
-ASSUMED = 0.2  # standard deviation of the logarithm of a nominal parameter
 MEASURED = 0.02  # the rest of it after a short run
 LEAST = 1e-3  # share of a price below which a gain is none
 COMPUTING, MESSAGES = "speed of computing", "network and all else than computing"
 
 
 class Parameter(NamedTuple):
-    """A parameter that is not known well.
+    """A parameter that is not known exactly.
 
     Args:
-        deviation: standard deviation of its logarithm.
-        assumed: whether that is a guess.
+        times: times(z) is how many times as long what it is of takes, z standard deviations from its median.
+        assumed: whether that is no measurement.
         measured_by: the short run that would measure it.
     """
 
     name: str
-    deviation: float
+    times: Callable[[float], float]
     assumed: bool
     measured_by: str
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of its logarithm, on the average of both ends."""
+        return math.log(self.times(END) / self.times(-END)) / (2 * END)
 
 
 @dataclass(frozen=True)
@@ -74,19 +83,28 @@ class Value:
 
 
 def parameters(best: Candidate, question: Question, job: Scenario) -> list[Parameter]:
-    """The uncertain parameters of the best configuration; none that were measured there.
+    """The uncertain parameters of the best configuration, as its interval has them.
 
     Args:
         job: of it.
     """
     host, batch, on_gpu = best.configuration.host, best.configuration.batch, bool(job.cluster.hosts[0].gpus)
-    computing = f"on one {host}: {measuring.commands(job.workload, question.workload, batch, on_gpu)}"
-    links = f"on two {host}: {measuring.LINKS[on_gpu]}"
-    known, about = best.error or job.costs.error, job.cluster.provenance
-    stepped = job.workload.step and not known and trust.only_batch(job) in (batch, None)
-    found = [] if stepped else [Parameter(COMPUTING, known or ASSUMED, not known, computing)]
-    linked = best.configuration.hosts < 2 or (about and about.links_measured)
-    return found if linked else [*found, Parameter(MESSAGES, ASSUMED, True, links)]
+    measured_by = {
+        COMPUTING: f"on one {host}: {measuring.commands(job.workload, question.workload, batch, on_gpu)}",
+        MESSAGES: f"on two {host}: {measuring.LINKS[on_gpu]}",
+    }
+    found = []
+    for name, numbers in ((COMPUTING, (sources.COMPUTING,)), (MESSAGES, (sources.LINKS, sources.INNER_LINKS))):
+        known = [one for one in quantities.of(job) if one.number in numbers and one.times]
+        if known:
+            assumed = any(one.source == sources.GIVEN or one.source.startswith("assumed") for one in known)
+            found.append(Parameter(name, partial(_product, known), assumed, measured_by[name]))
+    return found
+
+
+def _product(known: Sequence[Quantity], z: float) -> float:
+    """Several numbers at once, all as far from their medians."""
+    return math.prod(one.times(z) for one in known if one.times)
 
 
 def values(best: Candidate, candidates: list[Candidate], question: Question, job: Scenario) -> list[Value]:
@@ -104,7 +122,7 @@ def values(best: Candidate, candidates: list[Candidate], question: Question, job
 def _value(parameter: Parameter, best: Candidate, candidates: list[Candidate], question: Question) -> Value:
     from scipy.special import ndtri
 
-    factors = [math.exp(parameter.deviation * float(ndtri(share))) for share in SHARES]
+    factors = [parameter.times(float(ndtri(share))) for share in SHARES]
     saved = changed = 0.0
     for factor in factors:
         chosen = _chosen(parameter, factor, candidates, question) or best

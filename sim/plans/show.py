@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import exp
 from typing import TYPE_CHECKING
 
+from sim.answers.quantities import END
 from sim.answers.summary import number
 from sim.base.progress import duration
 from sim.plans.plan import notes
@@ -133,9 +135,7 @@ def _further(plan: Plan):
 
 
 def _value(value: Value) -> str:
-    from math import exp
-
-    parameter, within = value.parameter, exp(1.645 * value.parameter.deviation)
+    parameter, within = value.parameter, exp(END * value.parameter.deviation)
     known = (
         f"known within a factor {within:.2f}"
         if not parameter.assumed
