@@ -25,6 +25,7 @@ from experiments.extrapolation import t4, tensorflow_page
 from sim import protocols
 from sim.answers.ignorance import Spread
 from sim.answers.interval import LEVEL, of_normal
+from sim.answers.quantities import END, WITHIN
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.sparse_rows import ITEM_BYTES
@@ -126,12 +127,17 @@ def _gavel(link: str) -> Iterator[Pair]:
 
 
 class Asked(NamedTuple):
-    """Seconds that are predicted, with their interval."""
+    """Seconds that are predicted, with their interval.
+
+    Args:
+        link: standard deviation of their logarithm that the name of the link within a host makes.
+    """
 
     pair: Pair
     said_s: float
     low_s: float
     high_s: float
+    link: float
 
     @property
     def off(self) -> float:
@@ -155,7 +161,8 @@ def asked(pair: Pair) -> Asked:
     job = Scenario(text, pair.workload, pair.gpus, STEPS, 1, batch=pair.batch, cluster=place).without_stragglers()
     found, samples = simulate(job, replications=2), pair.batch * pair.gpus
     low, high = found.interval or (math.nan, math.nan)
-    return Asked(pair, samples / found.samples_per_s, samples / high, samples / low)
+    link = sum(found.outcome.ends.get(WITHIN, (0.0, 0.0))) / (2 * END)
+    return Asked(pair, samples / found.samples_per_s, samples / high, samples / low, link)
 
 
 @cache
@@ -175,14 +182,16 @@ def sources(found: Sequence[Asked]) -> dict[str, list[Asked]]:
 def learned(found: Sequence[Asked]) -> Spread:
     """HOST: the logarithm of measured over predicted seconds of one more source; a normal one as wide as Student's t of so few.
 
-    Rows that are held out, and Gavel's by another link again, are left out.
+    Without the variance that the names of links make, which intervals have besides. Rows that are held out, and Gavel's by another link
+    again, are left out.
     """
     from scipy.stats import t
 
     used = [of for name, of in sources(found).items() if not name.endswith((NVLINK, "in no choice"))]
     offs = [[one.off for one in of] for of in used]
     means, within = np.array([np.mean(of) for of in offs]), float(np.mean([np.var(of) for of in offs]))
-    deviation = (float(means.var(ddof=1)) * (1 + 1 / len(means)) + within) ** 0.5
+    of_links = float(np.mean([np.mean([one.link**2 for one in of]) for of in used]))
+    deviation = max(0.0, float(means.var(ddof=1)) * (1 + 1 / len(means)) + within - of_links) ** 0.5
     few = t.ppf((1 + LEVEL) / 2, len(means) - 1) / of_normal(1.0)
     return Spread(float(means.mean()), float(few * deviation))
 

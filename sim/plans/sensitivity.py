@@ -91,7 +91,7 @@ def parameters(best: Candidate, question: Question, job: Scenario) -> list[Param
     host, batch, on_gpu = best.configuration.host, best.configuration.batch, bool(job.cluster.hosts[0].gpus)
     measured_by = {
         COMPUTING: f"on one {host}: {measuring.commands(job.workload, question.workload, batch, on_gpu)}",
-        MESSAGES: f"on two {host}: {measuring.LINKS[on_gpu]}",
+        MESSAGES: f"on {'one' if best.configuration.hosts < 2 else 'two'} {host}: {measuring.LINKS[on_gpu]}",
     }
     found = []
     for name, numbers in ((COMPUTING, (sources.COMPUTING,)), (MESSAGES, (sources.LINKS, sources.INNER_LINKS))):

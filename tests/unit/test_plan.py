@@ -30,7 +30,7 @@ from sim import (
 from sim import plan as sim_plan
 from sim import run as sim_run
 from sim.base.errors import RunFailed
-from sim.plans import bounds, candidates, plan, question, search, show, simulating
+from sim.plans import bounds, candidates, plan, question, search, sensitivity, show, simulating
 from sim.plans.candidates import WHOLE, Figures
 from sim.plans.configurations import Room
 from sim.plans.simulating import Simulating
@@ -215,10 +215,10 @@ def test_nothing_of_the_front_is_beaten(usual):
 
 
 def test_measuring_is_worth_something_where_little_is_known(usual):
-    first = usual.values[0]
-    assert first.parameter.name == "speed of computing"
-    assert first.low < usual.best[0].samples_per_s < first.high
-    assert all(value.saves >= 0 for value in usual.values)
+    assert {value.parameter.name for value in usual.values} == {sensitivity.COMPUTING, sensitivity.MESSAGES}
+    for value in usual.values:
+        assert value.low < usual.best[0].samples_per_s <= value.high
+        assert value.saves >= 0
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_the_command_answers_and_says_so_by_its_exit(tmp_path):
 
 @pytest.mark.parametrize("took_s", [1e-6, 1e3])
 @pytest.mark.parametrize(
-    ("by_engine", "expected"), [(False, [(3, 1), (8, 3), (12, 3)]), (True, [(3, 1), (20, 3), (50, 9)])]
+    ("by_engine", "expected"), [(False, [(3, 1), (20, 1), (3, 3)]), (True, [(3, 1), (20, 3), (50, 9)])]
 )
 def test_steps_are_decided_by_counts_and_not_by_the_clock(took_s, by_engine, expected, monkeypatch):
     """Whatever a first look took, the second one has as many steps: fewer than all where little time is left."""
