@@ -130,9 +130,9 @@ def activities_s(trace: Trace) -> dict[str, float]:
 
 
 def _differences(measured: list[Trace], predicted: list[Trace]) -> dict[str, float]:
-    """Predicted less measured seconds of each activity, the mean of the runs."""
+    """Predicted less measured seconds of each activity, the mean of the runs; of somebody else's runtime, of those that it recorded."""
     there, here = (list(map(activities_s, traces)) for traces in (measured, predicted))
-    names = sorted({name for one in (*there, *here) for name in one})
+    names = sorted({name for one in (there if measured[0].header.foreign else (*there, *here)) for name in one})
     by_name = {
         name: fmean(one.get(name, 0.0) for one in here) - fmean(one.get(name, 0.0) for one in there) for name in names
     }

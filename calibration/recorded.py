@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from math import ceil, log2
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -77,11 +78,15 @@ def profile(sources: list[Source], name: str, link: Link | None = None) -> Clust
 def calls(trace: Trace) -> pd.DataFrame:
     """The allreduces after warm-up that all ranks recorded: bytes, and seconds at the rank that took least.
 
-    A call lasts at each rank until all have come; at the last to come it lasts as long as the library takes.
+    A call lasts at each rank until all have come; at the last to come it lasts as long as the library takes. One that is ready before
+    the rank's last one has ended begins then.
     """
     rows = trace.rows[(trace.rows["activity"] == CALL) & (trace.rows["step"] >= trace.header.warmup)]
     rows = rows.sort_values(["rank", "step", "start_s"], kind="stable")
-    rows = rows.assign(seconds=rows["end_s"] - rows["start_s"], call=rows.groupby(["rank", "step"]).cumcount())
+    of_step = rows.groupby(["rank", "step"])
+    before_s = of_step["end_s"].cummax().groupby([rows["rank"], rows["step"]]).shift(fill_value=0.0)
+    seconds = rows["end_s"] - rows["start_s"].clip(lower=before_s)
+    rows = rows.assign(seconds=seconds, call=of_step.cumcount())
     found = rows.groupby(["step", "call"]).agg(
         bytes=("bytes", "first"), seconds=("seconds", "min"), ranks=("rank", "size")
     )
@@ -90,6 +95,9 @@ def calls(trace: Trace) -> pd.DataFrame:
 
 def link_of(traces: Sequence[Trace]) -> Link | None:
     """The link on which a ring takes as long as the allreduces, by the median of each size; None where there are none.
+
+    The protocol that simulates them negotiates before each, along a tree and back (sim.verbs.fusion). PyTorch does not. What a call
+    takes besides its bytes is shared out among the rounds of both.
 
     Args:
         traces: of equally many ranks.
@@ -100,7 +108,9 @@ def link_of(traces: Sequence[Trace]) -> Link | None:
     sizes = np.concatenate([table["bytes"].to_numpy(float) for table in tables])
     seconds = np.concatenate([table["seconds"].to_numpy(float) for table in tables])
     levels = np.unique(sizes)
-    return nccl_fits.ring_link(ranks, levels, np.array([np.median(seconds[sizes == level]) for level in levels]))
+    found = nccl_fits.ring_link(ranks, levels, np.array([np.median(seconds[sizes == level]) for level in levels]))
+    rounds, told = 2 * (ranks - 1), 2 * ceil(log2(ranks))
+    return found and found.model_copy(update={"latency_s": found.latency_s * rounds / (rounds + told)})
 
 
 def item_bytes(trace: Trace) -> float:

@@ -1,4 +1,4 @@
-"""What recording adds to a step: `python -m trainsim.overhead` runs one loop, whose steps are recorded and not in turn, and prints the ratio.
+"""What recording adds to a step: `python -m trainsim.overhead` runs a loop whose steps are recorded and not in turn, and prints the ratio.
 
 With PyTorch the loop trains a network with DistributedDataParallel, alone over gloo, so that all hooks are at work; without it, it is busy.
 """
@@ -13,12 +13,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from sim import command
 from sim.base.ranges import check, check_integer
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from trainsim import Recorder
 
 STEP_S, PAIRS = 20e-3, 500
@@ -33,7 +33,7 @@ Work = Callable[[], Any]
 
 def parser() -> command.Parser:
     """The command line."""
-    found = command.Parser(prog="trainsim.overhead", description="Measure what recording adds to a training step.")
+    found = command.Parser(prog="trainsim overhead", description="Measure what recording adds to a training step.")
     found.add_argument("--step-s", type=float, default=STEP_S, metavar="SECONDS", help="length of a step, about")
     found.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help="steps of each kind")
     found.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
@@ -73,6 +73,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def _measured(recorder: Recorder, recorded: Work, plain: Work, pairs: int) -> np.ndarray:
     """Seconds of steps that are recorded and of steps that are not, shape (pairs, 2), after some of warm-up."""
+    import numpy as np
+
     found = []
     numbers = iter(recorder.steps(range(WARMUP + pairs + 1)))
     next(numbers)
@@ -88,6 +90,8 @@ def _measured(recorder: Recorder, recorded: Work, plain: Work, pairs: int) -> np
 
 def _ratio(table: np.ndarray) -> dict[str, Any]:
     """The share by which the median recorded step is longer, and its interval, by a bootstrap of pairs."""
+    import numpy as np
+
     rng = np.random.default_rng(0)
     drawn = np.median(table[rng.integers(len(table), size=(DRAWS, len(table)))], axis=1)
     low, high = np.percentile(drawn[:, 0] / drawn[:, 1] - 1, LEVEL)

@@ -141,14 +141,14 @@ def _header(folder: Path, ranks: list[Facts], rows: list[Activity]) -> Header:
 
 
 def _scenario(first: Facts, workload: Workload, steps: int, warmup: int, batch: int) -> Scenario:
-    """The job: DistributedDataParallel sums by rings, in buckets, while back-propagation goes on, and negotiates nothing."""
+    """The job: DistributedDataParallel sums buckets one by one while back-propagation goes on; each is one variable of the model."""
     from sim import protocols
     from sim.job.scenario import Scenario
 
     if first.summing is None:
         protocol = protocols.make("allreduce")
     else:
-        said = {"algorithm": "ring", "fusion_bytes": first.summing.bucket_bytes, "cycle_s": 0}
+        said = {"algorithm": "ring", "fusion_bytes": 0, "cycle_s": 0}
         protocol = protocols.make("horovod", [f"{name}={value}" for name, value in said.items()])
     return Scenario(protocol, workload, first.world, steps, warmup, batch)
 

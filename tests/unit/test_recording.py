@@ -197,9 +197,14 @@ def test_a_loop_in_another_thread_is_not_recorded(tmp_path, capsys):
 
 def test_a_loop_that_is_left_keeps_the_steps_that_were_whole(tmp_path):
     recorder = Recorder(tmp_path / "run", 8, warmup=0)
-    with pytest.raises(ZeroDivisionError), recorder:
-        for number in recorder.steps(range(9)):
-            _ = 1 / (4 - number)
+
+    def loop():
+        with recorder:
+            for number in recorder.steps(range(9)):
+                _ = 1 / (4 - number)
+
+    with pytest.raises(ZeroDivisionError):
+        loop()
     found = traces.read(tmp_path / "run")
     assert (found.header.steps, found.header.complete) == (4, False)
 

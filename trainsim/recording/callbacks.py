@@ -28,9 +28,9 @@ def _base(names: tuple[str, ...], attribute: str) -> Any:
 
 def keras(recorder: Recorder) -> Any:
     """A keras.callbacks.Callback. Keras fetches a batch within its step: that is part of computing."""
-    base = _base(("keras.callbacks", "keras"), "Callback") if "keras.callbacks" in sys.modules else _of_keras()
+    base = _base(("keras.callbacks", "keras.src.callbacks.callback"), "Callback")
 
-    class Recording(base):
+    class Recording(base):  # type: ignore[misc, valid-type]
         """It tells the recorder of each batch."""
 
         def __init__(self):
@@ -61,15 +61,11 @@ def keras(recorder: Recorder) -> Any:
     return Recording()
 
 
-def _of_keras() -> Any:
-    return _base(("keras.src.callbacks.callback",), "Callback")
-
-
 def lightning(recorder: Recorder) -> Any:
     """A Callback of lightning.pytorch, or of pytorch_lightning."""
     base = _base(("lightning.pytorch", "pytorch_lightning"), "Callback")
 
-    class Recording(base):
+    class Recording(base):  # type: ignore[misc, valid-type]
         """It tells the recorder of each batch."""
 
         def on_train_epoch_start(self, trainer, pl_module):
@@ -99,7 +95,7 @@ def transformers(recorder: Recorder) -> Any:
     """A TrainerCallback of transformers: a step is that of the Trainer, of all minibatches that it accumulates."""
     base = _base(("transformers",), "TrainerCallback")
 
-    class Recording(base):
+    class Recording(base):  # type: ignore[misc, valid-type]
         """It tells the recorder of each step."""
 
         def on_epoch_begin(self, args, state, control, **kwargs):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trainsim.recording.recorder import Recorder
 
 MILLI = 1e-3
+TOLD = (1, 3)  # updates at which the model is told: DistributedDataParallel makes its buckets anew after the first step
 LAST_S = 1.0  # at the end, for what a GPU is still doing
 WRAPPED = ("module", "_orig_mod")  # attributes of what wraps a model: DistributedDataParallel, torch.compile
 SUMMING = "DistributedDataParallel"
@@ -38,7 +39,7 @@ class Torch:
         self._recorder, self._torch = recorder, sys.modules["torch"]
         self._summing: Any = None
         self._model: Any = None
-        self._told = False
+        self._updates = 0
         self._anchor: tuple[Any, float] | None = None
         optimizer, module = self._torch.optim.optimizer, self._torch.nn.modules.module
         register = getattr(optimizer, "register_optimizer_step_pre_hook", None)
@@ -66,9 +67,9 @@ class Torch:
             if iteration is None:
                 return
             iteration.computed = self._recorder.now()
-            if not self._told and self._model is not None:
-                self._told = True
-                self._tell(optimiser)
+            self._updates += 1
+            if self._updates in TOLD and self._model is not None:
+                self._tell(optimiser, iteration)
 
     def _hook_sums(self) -> None:
         """Time the allreduces of gradients, unless the user has a communication hook of his own."""
@@ -80,7 +81,7 @@ class Torch:
             iteration, call = recorder.iteration, None
             if iteration is not None:
                 tensor = bucket.buffer()
-                call = Call(recorder.now(), tensor.numel() * tensor.element_size())
+                call = Call(recorder.now(), tensor.nbytes, items=tensor.numel())
                 iteration.calls.append(call)
 
             def summed(future):
@@ -106,13 +107,15 @@ class Torch:
             }
         )
 
-    def _tell(self, optimiser: Any) -> None:
-        """Tell the recorder what is trained, by which optimiser."""
+    def _tell(self, optimiser: Any, iteration: Iteration) -> None:
+        """Tell the recorder what is trained, by which optimiser; a bucket is one variable, because it is summed as one."""
         kind, settings = type(optimiser).__name__, optimiser.param_groups[0]
         name = next((one.lower() for one in OPTIMISERS if one == kind), None)
         if kind == "SGD":
             name = "momentum" if settings.get("momentum") else "sgd"
         variables = [(of, tuple(one.shape)) for of, one in self._model.named_parameters() if one.requires_grad]
+        if iteration.calls:
+            variables = [(f"bucket_{at}", (call.items,)) for at, call in enumerate(reversed(iteration.calls))]
         rate = settings.get("lr", 0.0)
         self._recorder.learn(optimiser=kind, learning_rate=float(rate), threads=int(self._torch.get_num_threads()))
         self._recorder.describe(type(self._model).__name__, variables, name)
@@ -121,8 +124,7 @@ class Torch:
 
     def _look_at_device(self) -> None:
         first = next(self._model.parameters(), None)
-        device = "cpu" if first is None else first.device.type
-        if device != "cuda":
+        if first is None or first.device.type != "cuda":
             self._recorder.learn(device="cpu")
             return
         cuda = self._torch.cuda

@@ -11,11 +11,12 @@ Moment = Any  # seconds of this process's clock, or an event of a GPU until it h
 
 @dataclass(slots=True)
 class Call:
-    """One allreduce of a bucket of gradients: when the bucket was ready, when the sum was there, and its bytes."""
+    """One allreduce of a bucket of gradients: when the bucket was ready, when the sum was there, its bytes, and its numbers."""
 
     start: Moment
     bytes: int
     end: Moment = None
+    items: int = 0
 
 
 @dataclass(slots=True)
