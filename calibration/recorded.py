@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, log2
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
-from calibration import checks, comparison, nccl_fits, nccl_links, profiles, seating
+from calibration import checks, comparison, nccl_links, profiles, seating
+from calibration.estimators import lines
 from calibration.profiles import Source
 from sim import catalogue
 from sim.base.errors import WrongSetting
@@ -20,9 +21,6 @@ from sim.platform.cluster import Cluster, Link
 from sim.platform.other_sizes import told
 from sim.recording.recorded import WORLDS
 from sim.recording.traces import Trace
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CALL = "receive"  # the activity of an allreduce of a bucket
 
@@ -75,26 +73,44 @@ def profile(sources: list[Source], name: str, link: Link | None = None) -> Clust
     return made.model_copy(update={"provenance": made.provenance.model_copy(update=known)})
 
 
-def calls(trace: Trace) -> pd.DataFrame:
-    """The allreduces after warm-up that all ranks recorded: bytes, and seconds at the rank that took least.
+class Sums(NamedTuple):
+    """Allreduces that went on at once, or one alone: how many, their bytes, and seconds that the library took; each of shape (sums,)."""
 
-    A call lasts at each rank until all have come; at the last to come it lasts as long as the library takes. One that is ready before
-    the rank's last one has ended begins then.
+    calls: np.ndarray
+    bytes: np.ndarray
+    seconds: np.ndarray
+
+
+def sums_of(trace: Trace) -> Sums | None:
+    """The sums of a run after its warm-up; None if there are none, or not equally many of all ranks.
+
+    A call lasts at each rank until all have come, and the library works since the last one has: the shortest time of any rank is taken.
+    Calls that overlap at any rank share the link, or wait for one another, and count together.
     """
-    rows = trace.rows[(trace.rows["activity"] == CALL) & (trace.rows["step"] >= trace.header.warmup)]
-    rows = rows.sort_values(["rank", "step", "start_s"], kind="stable")
-    of_step = rows.groupby(["rank", "step"])
-    before_s = of_step["end_s"].cummax().groupby([rows["rank"], rows["step"]]).shift(fill_value=0.0)
-    seconds = rows["end_s"] - rows["start_s"].clip(lower=before_s)
-    rows = rows.assign(seconds=seconds, call=of_step.cumcount())
-    found = rows.groupby(["step", "call"]).agg(
-        bytes=("bytes", "first"), seconds=("seconds", "min"), ranks=("rank", "size")
+    head = trace.header
+    rows = trace.rows[(trace.rows["activity"] == CALL) & (trace.rows["step"] >= head.warmup)]
+    rows = rows.sort_values(["step", "rank", "start_s"], kind="stable")
+    several = rows.groupby(["step", "rank"]).size().unstack("rank")
+    usual = several.mode().iloc[0].max() if len(several.columns) == head.ranks else 0
+    whole = several.index[(several == usual).all(axis=1)]
+    if not usual or whole.empty:
+        return None
+    kept = rows[rows["step"].isin(whole)]
+    start_s, end_s, size = (
+        kept[name].to_numpy(float).reshape(len(whole), head.ranks, -1) for name in ("start_s", "end_s", "bytes")
     )
-    return found[(found["ranks"] == trace.header.ranks) & (found["seconds"] > 0)]
+    ended_s = np.maximum.accumulate(end_s, axis=2)
+    begins = np.ones((len(whole), size.shape[2]), bool)
+    begins[:, 1:] = (start_s[:, :, 1:] >= ended_s[:, :, :-1]).all(axis=1)
+    first = np.flatnonzero(begins)  # of each group of calls, those of all steps one after another
+    first_s, last_s = (of.transpose(1, 0, 2).reshape(head.ranks, -1) for of in (start_s, ended_s))
+    calls = np.diff(first, append=begins.size)
+    seconds = (last_s[:, first + calls - 1] - first_s[:, first]).min(axis=0)
+    return Sums(calls, np.add.reduceat(size[:, 0].ravel(), first), seconds)
 
 
 def link_of(traces: Sequence[Trace]) -> Link | None:
-    """The link on which a ring takes as long as the allreduces, by the median of each size; None where there are none.
+    """The link on which a ring takes as long as the allreduces, in the mean of those alike; None where there are none.
 
     The protocol that simulates them negotiates before each, along a tree and back (sim.verbs.fusion). PyTorch does not. What a call
     takes besides its bytes is shared out among the rounds of both.
@@ -102,15 +118,20 @@ def link_of(traces: Sequence[Trace]) -> Link | None:
     Args:
         traces: of equally many ranks.
     """
-    ranks, tables = traces[0].header.ranks, [table for trace in traces if len(table := calls(trace))]
-    if ranks < 2 or not tables:
+    ranks, found = traces[0].header.ranks, [sums for trace in traces if (sums := sums_of(trace))]
+    if ranks < 2 or not found:
         return None
-    sizes = np.concatenate([table["bytes"].to_numpy(float) for table in tables])
-    seconds = np.concatenate([table["seconds"].to_numpy(float) for table in tables])
-    levels = np.unique(sizes)
-    found = nccl_fits.ring_link(ranks, levels, np.array([np.median(seconds[sizes == level]) for level in levels]))
-    rounds, told = 2 * (ranks - 1), 2 * ceil(log2(ranks))
-    return found and found.model_copy(update={"latency_s": found.latency_s * rounds / (rounds + told)})
+    calls, sizes, seconds = (np.concatenate(column) for column in zip(*found, strict=True))
+    _, group = np.unique(np.column_stack([calls, sizes]), axis=0, return_inverse=True)
+    kept = (seconds > 0) & ~lines.stalled(seconds, group)
+    if not kept.any():
+        return None
+    calls, sizes, seconds, group = calls[kept], sizes[kept], seconds[kept], group[kept]
+    rounds, moved = calls * (2 * (ranks - 1) + 2 * ceil(log2(ranks))), 2 * (ranks - 1) / ranks * sizes
+    design = np.column_stack([rounds, moved] if len(np.unique(group)) > 1 else [moved])
+    *latency_s, seconds_per_byte = lines.fit(design.astype(float), seconds, group)
+    bandwidth = 1 / seconds_per_byte if seconds_per_byte else float("inf")
+    return Link(latency_s=float(sum(latency_s)), overhead_s=0, bandwidth_bytes_per_s=float(bandwidth))
 
 
 def item_bytes(trace: Trace) -> float:

@@ -41,7 +41,7 @@ class Torch:
         self._model: Any = None
         self._updates = 0
         self._anchor: tuple[Any, float] | None = None
-        optimizer, module = self._torch.optim.optimizer, self._torch.nn.modules.module
+        optimizer, module = sys.modules["torch.optim.optimizer"], sys.modules["torch.nn.modules.module"]
         register = getattr(optimizer, "register_optimizer_step_pre_hook", None)
         self.sees_updates = register is not None
         self._hooks = [register(self._before_update)] if register else []
