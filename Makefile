@@ -8,7 +8,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 LONGER := slow or processes or browser or mpi or tensorflow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup horovod test plain lint package docs demo mnist clean
+.PHONY: help setup horovod torch test plain lint package docs demo mnist clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ $(STAMP): setup.cfg pyproject.toml
 # The wheel is kept in pip's cache, which `make clean` leaves; a later `make setup` installs it.
 horovod: setup  ## build Horovod for this TensorFlow, once, in some 8 minutes (g++ is needed), and install it
 	@real/libraries/horovod.sh $(BIN)/python
+
+torch: setup  ## install PyTorch, 5.5 GB with the libraries of GPUs that its wheel needs: for tests of the recorder
+	$(BIN)/python -m pip install --editable '.[torch]'
 
 # No test asks how fast the machine is. A file goes to one process (tests/conftest.py), because its tests share runs; a cluster
 # in a box looks for what others leave, so that those tests go one by one.

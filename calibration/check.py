@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from calibration.comparison import Checked
 
 TOLERANCE = 0.1  # of the mean step
-SCHEMA = "check/2"  # in check/1, each run was judged alone
-HEADINGS = ("job", "measured", "predicted", "error", "in interval", "KS", "differs most")
+SCHEMA = "check/3"  # in check/2, no floor was said; in check/1, each run was judged alone
+HEADINGS = ("job", "measured", "predicted", "error", "floor", "in interval", "KS", "differs most")
 LEFT = (HEADINGS[0], HEADINGS[-1])
 NUMBER = re.compile(r"[-_.]\d+$")  # of a repeat
 
@@ -95,6 +95,7 @@ def _cells(one: Checked) -> Iterator[str]:
 
     name, difference_s = next(iter(one.activities_s.items()))
     yield from (_called(one.runs), seconds(one.measured_s), seconds(one.predicted_s), f"{one.error:+.1%}")
+    yield f"{one.floor:.1%}"
     yield from (f"{one.covered} of {len(one.runs)}", f"{one.distance:.2f}")
     yield f"{name} {'+' if difference_s >= 0 else '-'}{seconds(abs(difference_s))}"
 

@@ -28,6 +28,8 @@ class Checked:
         runs: what they are called.
         measured_s, predicted_s: the mean step, seconds; the mean of the runs.
         error: of the prediction, a share of the measured mean.
+        floor: how far the mean steps of the runs differ, the largest from the least, a share of their mean; of one run, those of its
+            halves. Nothing can be predicted better.
         covered: how many of the runs have a throughput in the prediction's interval.
         distance, p_value: of the two-sample Kolmogorov-Smirnov test of the lengths of all steps. The test takes steps for independent,
             which those of one run are not, so a small p alone says little.
@@ -38,6 +40,7 @@ class Checked:
     measured_s: float
     predicted_s: float
     error: float
+    floor: float
     covered: int
     distance: float
     p_value: float
@@ -79,6 +82,7 @@ def checked(profile: Cluster, runs: list[tuple[str, Trace]]) -> Checked:
         measured_s=measured_s,
         predicted_s=predicted_s,
         error=predicted_s / measured_s - 1,
+        floor=_floor([one.step_s[0] for one in measured]) / measured_s,
         covered=sum(_holds(there.interval, float(here.throughput()[0])) for here, there in pairs),
         distance=float(test.statistic),
         p_value=float(test.pvalue),
@@ -106,6 +110,12 @@ def _predicted(profile: Cluster, trace: Trace, name: str, found: dict[str, Resul
     return found[key]
 
 
+def _floor(steps_s: list[np.ndarray]) -> float:
+    """Seconds by which mean steps of equal runs differ; of one run, those of its halves; 0 of a single step."""
+    parts = steps_s if len(steps_s) > 1 else [half for half in np.array_split(steps_s[0], 2) if len(half)]
+    return float(np.ptp([part.mean() for part in parts]))
+
+
 def _holds(pair: tuple[float, float] | None, speed: float) -> bool:
     return pair is not None and pair[0] <= speed <= pair[1]
 
@@ -120,9 +130,9 @@ def activities_s(trace: Trace) -> dict[str, float]:
 
 
 def _differences(measured: list[Trace], predicted: list[Trace]) -> dict[str, float]:
-    """Predicted less measured seconds of each activity, the mean of the runs."""
+    """Predicted less measured seconds of each activity, the mean of the runs; of somebody else's runtime, of those that it recorded."""
     there, here = (list(map(activities_s, traces)) for traces in (measured, predicted))
-    names = sorted({name for one in (*there, *here) for name in one})
+    names = sorted({name for one in (there if measured[0].header.foreign else (*there, *here)) for name in one})
     by_name = {
         name: fmean(one.get(name, 0.0) for one in here) - fmean(one.get(name, 0.0) for one in there) for name in names
     }

@@ -76,13 +76,18 @@ def _check_source(given: Namespace) -> None:
 
 
 def _of_traces(given: Namespace) -> Cluster:
-    from calibration import probes, profiles
+    from calibration import probes, profiles, recorded
 
     about = _about(given)
     probe = probes.read(given.probe) if given.probe else None
     if about.link and probe and probe.network:
         raise WrongSetting("--link", given.link, "no link beside that which --probe measured")
     sources = [s for path in given.traces for s in read(path, given.source, about)]
+    if recorded.are_recorded(sources):
+        for option in ("probe", "shared_cores"):
+            if value := getattr(given, option):
+                raise WrongSetting(f"--{option.replace('_', '-')}", value, "nothing with runs of trainsim.Recorder")
+        return recorded.profile(sources, given.name or Path(given.output).stem, about.link)
     made = profiles.make(sources, given.name or Path(given.output).stem, probe, given.shared_cores, about.link)
     if given.source != STEPS:
         return made

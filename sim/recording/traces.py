@@ -19,13 +19,12 @@ from sim.job import replay
 from sim.job.header import Header, Training
 from sim.recording import records
 from sim.recording.activity import ACTIVITIES, NOBODY, Activity
+from sim.recording.parts import HEADER_FILE, facts_file, part_file
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ACTIVITIES", "NOBODY", "Activity", "Header", "Trace", "Training", "read"]
-
-HEADER_FILE = "header.json"  # in the folder in which the ranks of a real run write their parts
+__all__ = ["ACTIVITIES", "HEADER_FILE", "NOBODY", "Activity", "Header", "Trace", "Training", "part_file", "read"]
 
 
 @dataclass
@@ -58,11 +57,6 @@ class Trace:
         write_whole(path, lambda file: written(asdict(self.header), self.rows, file))
 
 
-def part_file(folder: Path, rank: int) -> Path:
-    """The file for a rank's part of a growing trace."""
-    return folder / f"rank-{rank:05d}.jsonl"
-
-
 def read_parts(folder: Path) -> Trace:
     """The parts that the ranks of a run have written so far; an activity that a crash cut short is dropped.
 
@@ -72,7 +66,9 @@ def read_parts(folder: Path) -> Trace:
     try:
         text = (folder / HEADER_FILE).read_bytes()
     except OSError as error:
-        raise WrongSetting("trace folder", str(folder), "the parts of a trace that real.run has begun") from error
+        raise WrongSetting(
+            "trace folder", str(folder), "the parts of a trace that real.run has begun, or trainsim.Recorder"
+        ) from error
     head, rows = replay.header(text, str(folder / HEADER_FILE)), []
     for part in sorted(folder.glob("rank-*.jsonl")):
         with reading("trace file", part):
@@ -114,6 +110,10 @@ def read(path: str | os.PathLike[str]) -> Trace:
     """
     path = text_of("trace file", path)
     if Path(path).is_dir():
+        if not (Path(path) / HEADER_FILE).exists() and facts_file(Path(path), 0).exists():
+            from sim.recording import recorded
+
+            return recorded.read(Path(path))
         return read_parts(Path(path))
     check_path(path)
     source = str(path)

@@ -1,0 +1,171 @@
+"""A profile from runs that `trainsim.Recorder` recorded: of DistributedDataParallel, or of loops whose messages nobody saw."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from math import ceil, log2
+from typing import NamedTuple
+
+import numpy as np
+
+from calibration import checks, comparison, nccl_links, profiles, seating
+from calibration.estimators import lines
+from calibration.profiles import Source
+from sim import catalogue
+from sim.base.errors import WrongSetting
+from sim.job import replay
+from sim.model.sizes import ITEM_BYTES
+from sim.platform.cluster import Cluster, Link
+from sim.platform.other_sizes import told
+from sim.recording.recorded import WORLDS
+from sim.recording.traces import Trace
+
+CALL = "receive"  # the activity of an allreduce of a bucket
+
+
+def are_recorded(sources: Sequence[Source]) -> bool:
+    """Whether runs are those of trainsim.Recorder.
+
+    Raises:
+        WrongSetting: some are, and others are not.
+    """
+    found = [source.trace.header.world in WORLDS for source in sources]
+    if any(found) and not all(found):
+        other = sources[found.index(False)]
+        raise WrongSetting("TRACE", other.name, "runs of trainsim.Recorder alone, or none of them")
+    return any(found)
+
+
+def profile(sources: list[Source], name: str, link: Link | None = None) -> Cluster:
+    """The profile of the hosts that the runs were recorded on.
+
+    Each rank's computing, input and updates are its costs. The link is that on which a ring takes as long as the allreduces that the
+    largest run recorded; within the host if there was one, else between hosts.
+
+    Args:
+        link: between hosts, of runs on one.
+
+    Raises:
+        WrongSetting: see `profiles.make`; runs with different numbers of ranks on a host; a link beside one that the runs measured.
+        RunFailed: numbers to which no costs fit.
+    """
+    largest = max((source.trace for source in sources), key=lambda trace: trace.header.ranks)
+    head, called = largest.header, ", ".join(source.name for source in sources)
+    hosts, each = len(dict(head.hosts)), max(Counter(name for name, _ in head.hosts).values())
+    with checks.fitting(called):
+        found = link_of([source.trace for source in sources if source.trace.header.ranks == head.ranks])
+    if link and hosts > 1:
+        raise WrongSetting("--link", told(link), "no link beside that which the runs measured between their hosts")
+    alone = [replace(one, trace=Trace(replace(one.trace.header, hosts=()), one.trace.rows)) for one in sources]
+    made = profiles.make(alone, name, network=found or link, item_bytes=item_bytes(largest))
+    gpu = catalogue.gpu_of(str(head.details.get("gpu", "")))
+    made = seating.seated(made, each, nccl_links.inner_of(gpu))
+    if head.gpus:
+        here = [host.model_copy(update={"gpus": host.slots, "gpu": gpu}) for host in made.hosts]
+        made = made.model_copy(update={"hosts": tuple(here)})
+    if link:
+        made = made.model_copy(update={"network": link} | ({} if found else {"local": profiles.FREE}))
+    assert made.provenance is not None  # `make` has made one
+    notes = (*_notes(sources, largest, found, link), *map(str, _left(made.provenance.notes)))
+    known = {"notes": notes, "links_measured": bool(found) and hosts > 1, "local_measured": bool(found) and hosts == 1}
+    return made.model_copy(update={"provenance": made.provenance.model_copy(update=known)})
+
+
+class Sums(NamedTuple):
+    """Allreduces that went on at once, or one alone: how many, their bytes, and seconds that the library took; each of shape (sums,)."""
+
+    calls: np.ndarray
+    bytes: np.ndarray
+    seconds: np.ndarray
+
+
+def sums_of(trace: Trace) -> Sums | None:
+    """The sums of a run after its warm-up; None if there are none, or not equally many of all ranks.
+
+    A call lasts at each rank until all have come, and the library works since the last one has: the shortest time of any rank is taken.
+    Calls that overlap at any rank share the link, or wait for one another, and count together.
+    """
+    head = trace.header
+    rows = trace.rows[(trace.rows["activity"] == CALL) & (trace.rows["step"] >= head.warmup)]
+    rows = rows.sort_values(["step", "rank", "start_s"], kind="stable")
+    several = rows.groupby(["step", "rank"]).size().unstack("rank")
+    usual = several.mode().iloc[0].max() if len(several.columns) == head.ranks else 0
+    whole = several.index[(several == usual).all(axis=1)]
+    if not usual or whole.empty:
+        return None
+    kept = rows[rows["step"].isin(whole)]
+    start_s, end_s, size = (
+        kept[name].to_numpy(float).reshape(len(whole), head.ranks, -1) for name in ("start_s", "end_s", "bytes")
+    )
+    ended_s = np.maximum.accumulate(end_s, axis=2)
+    begins = np.ones((len(whole), size.shape[2]), bool)
+    begins[:, 1:] = (start_s[:, :, 1:] >= ended_s[:, :, :-1]).all(axis=1)
+    first = np.flatnonzero(begins)  # of each group of calls, those of all steps one after another
+    first_s, last_s = (of.transpose(1, 0, 2).reshape(head.ranks, -1) for of in (start_s, ended_s))
+    calls = np.diff(first, append=begins.size)
+    seconds = (last_s[:, first + calls - 1] - first_s[:, first]).min(axis=0)
+    return Sums(calls, np.add.reduceat(size[:, 0].ravel(), first), seconds)
+
+
+def link_of(traces: Sequence[Trace]) -> Link | None:
+    """The link on which a ring takes as long as the allreduces, in the mean of those alike; None where there are none.
+
+    The protocol that simulates them negotiates before each, along a tree and back (sim.verbs.fusion). PyTorch does not. What a call
+    takes besides its bytes is shared out among the rounds of both.
+
+    Args:
+        traces: of equally many ranks.
+    """
+    ranks, found = traces[0].header.ranks, [sums for trace in traces if (sums := sums_of(trace))]
+    if ranks < 2 or not found:
+        return None
+    calls, sizes, seconds = (np.concatenate(column) for column in zip(*found, strict=True))
+    _, group = np.unique(np.column_stack([calls, sizes]), axis=0, return_inverse=True)
+    kept = (seconds > 0) & ~lines.stalled(seconds, group)
+    if not kept.any():
+        return None
+    calls, sizes, seconds, group = calls[kept], sizes[kept], seconds[kept], group[kept]
+    rounds, moved = calls * (2 * (ranks - 1) + 2 * ceil(log2(ranks))), 2 * (ranks - 1) / ranks * sizes
+    design = np.column_stack([rounds, moved] if len(np.unique(group)) > 1 else [moved])
+    *latency_s, seconds_per_byte = lines.fit(design.astype(float), seconds, group)
+    bandwidth = 1 / seconds_per_byte if seconds_per_byte else float("inf")
+    return Link(latency_s=float(sum(latency_s)), overhead_s=0, bandwidth_bytes_per_s=float(bandwidth))
+
+
+def item_bytes(trace: Trace) -> float:
+    """Bytes that a step's allreduces sum for each number of the model: 2 where gradients are compressed; 4 where nothing was seen."""
+    rows = trace.rows[(trace.rows["activity"] == CALL) & (trace.rows["rank"] == 0)]
+    rows = rows[rows["step"] >= trace.header.warmup]
+    if rows.empty:
+        return ITEM_BYTES
+    moved = rows["bytes"].sum() / rows["step"].nunique()
+    return float(moved / replay.workload_of(trace.header).parameters)
+
+
+def _left(notes: Sequence[str]) -> list[str]:
+    """Notes of a fit without those on a link that was given to it: here it was measured."""
+    return [note for note in notes if not note.startswith(("the link was given", "links, cores and oversleep"))]
+
+
+def _notes(sources: list[Source], largest: Trace, found: Link | None, link: Link | None) -> list[str]:
+    head = largest.header
+    seconds = comparison.activities_s(largest)
+    listed = ", ".join(f"{name} {1e3 * each_s:.3g} ms" for name, each_s in seconds.items())
+    notes = [f"{head.ranks} rank{'s' * (head.ranks > 1)} on {head.cluster}, in a step of each: {listed}"]
+    if found:
+        notes.append(f"a ring takes as long as the allreduces on a link of {told(found)}")
+    if link:
+        notes.append(f"the link between hosts was given, not measured: {told(link)}")
+    elif not found:
+        notes.append("no allreduce was seen")
+    notes += [f"{source.name}: {note}" for source in sources for note in source.trace.header.details.get("notes", ())]
+    notes += [f"{source.name}: cut short" for source in sources if not source.trace.header.complete]
+    settings = "".join(
+        f" --set {name}={head.settings[name]}"
+        for name in ("algorithm", "fusion_bytes", "cycle_s")
+        if name in head.settings
+    )
+    notes.append(f"simulate with --protocol {head.protocol}{settings}")
+    return notes

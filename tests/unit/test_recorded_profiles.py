@@ -1,0 +1,164 @@
+"""A profile from runs that trainsim.Recorder wrote, of planted times: the costs, the link, and what it predicts of another run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calibration import check, fit
+from sim import run
+from sim.base.errors import WrongSetting
+from sim.platform import cluster
+from sim.recording import traces
+from trainsim.recording.files import Files
+from trainsim.recording.steps import Call, Iteration, rows
+
+VARIABLES = [("bucket_0", (750_000,)), ("bucket_1", (250_000,))]
+BUCKETS = [1_000_000, 3_000_000]  # bytes; the last variable's gradient is ready first
+INPUT_S, UPDATE_S, LATENCY_S, BYTES_PER_S = 1e-3, 2e-3, 200e-6, 1e9
+NOISE = 0.01
+
+
+def compute_s(batch: int) -> float:
+    return 5e-3 + 200e-6 * batch
+
+
+def ring_s(size: int, ranks: int) -> float:
+    """Patarasuk and Yuan (2009)."""
+    return 2 * (ranks - 1) * (LATENCY_S + size / ranks / BYTES_PER_S)
+
+
+def planted(
+    folder: Path, batch: int, seed: int = 0, hosts: tuple[str, ...] = ("a", "a"), summing: bool = True, **facts
+) -> str:
+    """A run in which each rank's buckets are ready at a half and at the end of computing, and are summed one after another."""
+    rng, ranks = np.random.default_rng(seed), len(hosts)
+    files = [Files(folder, rank) for rank in range(ranks)]
+    now_s = 0.0
+    for step in range(30):
+        computed_s = compute_s(batch) * (1 + NOISE * rng.standard_normal(ranks))
+        begun_s = [now_s + INPUT_S + share * computed_s for share in (1 / 2, 1.0)]
+        calls: list[list[Call]] = [[] for _ in hosts]
+        free_s = 0.0
+        for size, ready_s in zip(BUCKETS, begun_s, strict=True):
+            free_s = max(free_s, float(ready_s.max())) + ring_s(size, ranks)
+            for rank in range(ranks if summing and ranks > 1 else 0):
+                calls[rank].append(Call(float(ready_s[rank]), size, free_s))
+        ready_s = free_s if summing and ranks > 1 else float(begun_s[-1].max())
+        for rank, of in enumerate(files):
+            one = Iteration(now_s, now_s + INPUT_S, ready_s + UPDATE_S, batch, ready_s, calls[rank])
+            of.add(rows(step, [one], rank, ranks))
+        now_s = ready_s + UPDATE_S
+    for rank, of in enumerate(files):
+        said = {
+            "schema": "recorded/1",
+            "rank": rank,
+            "world": ranks,
+            "host": hosts[rank],
+            "cores": 2,
+            "began_unix_s": 1e9,
+        }
+        said |= {"warmup": 5, "engine": "torch", "complete": True, "workload": None}
+        said |= {"summing": {"bucket_bytes": BUCKETS[1], "backend": "gloo"}} if summing and ranks > 1 else {}
+        of.tell(said | facts)
+        of.close()
+    files[0].describe("Net", VARIABLES, batch, "sgd")
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Runs of two batches, one of them twice, and one that is not fitted; and the profile."""
+    found = tmp_path_factory.mktemp("recorded")
+    fitted = [planted(found / f"run-{batch}-{seed}", batch, seed) for batch, seed in ((32, 0), (32, 1), (64, 2))]
+    planted(found / "other", 48, 3)
+    assert fit.main([*fitted, "--link", "100 Gbit/s, 20 us", "-o", str(found / "p.toml")]) == 0
+    return found
+
+
+def test_costs_and_link_are_those_that_were_planted(folder):
+    made = cluster.read(str(folder / "p.toml"))
+    costs = made.costs["Net"]
+    assert float(costs.compute(100)) == pytest.approx(compute_s(100), rel=0.02)
+    assert (float(costs.input(32)), float(costs.update(1))) == pytest.approx((INPUT_S, UPDATE_S), rel=0.05)
+    assert made.local.bandwidth_bytes_per_s == pytest.approx(BYTES_PER_S, rel=0.02)
+    assert made.network.bandwidth_bytes_per_s == pytest.approx(12.5e9)
+    assert (sum(host.count for host in made.hosts), made.hosts[0].slots) == (1, 2)
+    assert made.provenance.repeated == ("Net",)
+
+
+def test_it_predicts_a_run_of_another_batch_beside_its_floor(folder, capsys):
+    words = [str(folder / "p.toml"), str(folder / "other")]
+    assert check.main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["jobs"][0]
+    assert abs(found["error"]) < 0.03
+    assert 0 < found["floor"] < 0.01
+    assert check.main([*words, "--tolerance", "0.0001"]) == 1
+    assert "floor" in capsys.readouterr().out
+
+
+def test_a_recorded_model_is_simulated_on_more_hosts(folder, capsys):
+    asked = "--protocol horovod --set algorithm=ring --set fusion_bytes=0 --set cycle_s=0 --stragglers none --hosts 8 --workers 16"
+    where = ["--cluster", str(folder / "p.toml"), "--workload", str(folder / "other" / "workload.toml")]
+    assert run.main([*asked.split(), *where, "--replications", "2", "--steps", "5", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert 16 * 48 / (compute_s(48) + INPUT_S + UPDATE_S + 0.01) < found["samples_per_s"] < 16 * 48 / compute_s(48)
+    assert "nominal" not in " ".join(found["notes"])
+
+
+def test_ranks_on_two_hosts_measure_the_link_between_them(tmp_path):
+    runs = [planted(tmp_path / f"run-{seed}", 32, seed, ("a", "b")) for seed in (0, 1)]
+    assert fit.main([*runs, "-o", str(tmp_path / "p.toml")]) == 0
+    made = cluster.read(str(tmp_path / "p.toml"))
+    assert made.network.bandwidth_bytes_per_s == pytest.approx(BYTES_PER_S, rel=0.02)
+    assert made.provenance.links_measured
+    with pytest.raises(WrongSetting, match="no link beside that which the runs measured"):
+        fit.main([*runs, "--link", "25 Gbit/s", "-o", str(tmp_path / "q.toml")])
+
+
+def test_messages_that_nobody_saw_are_part_of_computing(tmp_path):
+    assert fit.main([planted(tmp_path / "run", 32, summing=False), "-o", str(tmp_path / "p.toml")]) == 0
+    made = cluster.read(str(tmp_path / "p.toml"))
+    assert any("links are free" in note for note in made.provenance.notes)
+
+
+def test_gradients_of_half_precision_are_moved_in_two_bytes(tmp_path):
+    whole = planted(tmp_path / "run", 32)
+    (Path(whole) / "workload.toml").unlink()
+    Files(tmp_path / "model", 0).describe("Net", [*VARIABLES, ("bucket_2", (1_000_000,))], 32, None)
+    (tmp_path / "model" / "workload.toml").rename(tmp_path / "run" / "workload.toml")
+    assert fit.main([whole, "-o", str(tmp_path / "p.toml")]) == 0
+    assert cluster.read(str(tmp_path / "p.toml")).costs["Net"].item_bytes == pytest.approx(2)
+
+
+def test_a_gpu_is_known_by_its_name(tmp_path):
+    found = {"gpu": "NVIDIA A100-SXM4-40GB", "gpus": 8, "device": "gpu"}
+    assert fit.main([planted(tmp_path / "run", 32, **found), "-o", str(tmp_path / "p.toml")]) == 0
+    host = cluster.read(str(tmp_path / "p.toml")).hosts[0]
+    assert (host.gpus, host.gpu.name) == (2, "A100")
+
+
+def test_recorded_runs_are_fitted_alone(folder, tmp_path, trace):
+    traces.Trace(replace(trace.header, batch=32), trace.rows).write(tmp_path / "sim.jsonl")
+    with pytest.raises(WrongSetting, match="Recorder alone, or none"):
+        fit.main([str(folder / "other"), str(tmp_path / "sim.jsonl"), "-o", str(tmp_path / "p.toml")])
+    with pytest.raises(WrongSetting, match="--shared-cores"):
+        fit.main([str(folder / "other"), "--shared-cores", "2", "-o", str(tmp_path / "p.toml")])
+
+
+@pytest.mark.parametrize(
+    ("facts", "named"),
+    [
+        ({"world": 3}, "rank-00002"),
+        ({"schema": "x"}, "schema"),
+        ({"cores": 0}, "cores"),
+        ({"began_unix_s": None}, "began_unix_s"),
+    ],
+)
+def test_facts_that_cannot_be_are_refused_by_name(tmp_path, facts, named):
+    with pytest.raises(WrongSetting, match=named):
+        traces.read(planted(tmp_path / "run", 32, **facts))

@@ -1,0 +1,155 @@
+"""trainsim.Recorder in PyTorch's loops, in processes of their own; PyTorch is there where `make torch` has installed it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from calibration import check, fit
+from sim.platform import cluster
+from sim.recording import traces
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed: make torch"),
+]
+LOOP = """
+import sys, torch
+from trainsim import Recorder
+torch.set_num_threads(1)
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.Linear(4, 1))
+optimiser = torch.optim.Adam(model.parameters())
+recorder = Recorder(sys.argv[1], warmup=1)
+def train(x, update=True):
+    model(x).mean().backward()
+    if update:
+        optimiser.step()
+        optimiser.zero_grad()
+"""
+
+
+def played(tmp_path: Path, program: str, code: int = 0) -> traces.Trace:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    line = [sys.executable, "-c", LOOP + program, str(tmp_path / "run")]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == code, done.stderr
+    return traces.read(tmp_path / "run")
+
+
+def ddp(folder: Path, batch: int, epochs: int = 2) -> str:
+    """A run of two processes over gloo, on loopback."""
+    words = ["--nproc-per-node", "2", "--master-port", "0", str(ROOT / "examples" / "pytorch" / "train.py")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    line = [sys.executable, "-m", "torch.distributed.run", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
+    done = subprocess.run(
+        [*line, *words, str(folder), str(batch), str(epochs)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return str(folder)
+
+
+def test_two_processes_are_recorded_fitted_and_checked(tmp_path):
+    fitted = [ddp(tmp_path / name, batch) for name, batch in (("a", 64), ("b", 64), ("c", 128))]
+    found = traces.read(fitted[0])
+    head, rows = found.header, found.rows
+    assert (head.protocol, head.world, head.ranks, head.batch, head.complete) == ("horovod", "torch", 2, 64, True)
+    sums = rows[rows["activity"] == "receive"].groupby(["rank", "step"])["bytes"].sum()
+    whole = 4 * sum(one["shape"][0] for one in head.model["variables"])
+    assert (sums == whole).all()
+    assert whole == 4 * (784 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 10 + 10)
+    assert (rows[rows["activity"] == "update"].groupby("rank").size() == 40).all()
+    assert (rows["end_s"] >= rows["start_s"]).all()
+    profile = str(tmp_path / "p.toml")
+    assert fit.main([*fitted, "--link", "100 Gbit/s, 20 us", "-o", profile]) == 0
+    assert cluster.read(profile).local.bandwidth_bytes_per_s > 1e6
+    other = ddp(tmp_path / "d", 96)
+    assert check.main([profile, other, "--tolerance", "5"]) == 0  # the machine may be busy
+    assert check.main([profile, other, "--tolerance", "0"]) == 1
+
+
+def test_one_process_shows_its_model_and_its_updates(tmp_path):
+    found = played(tmp_path, "for x in recorder.steps([torch.ones(5, 8)] * 9): train(x)")
+    assert (found.header.protocol, found.header.workers, found.header.batch) == ("allreduce", 1, 5)
+    assert [one["name"] for one in found.header.model["variables"]] == ["0.weight", "0.bias", "1.weight", "1.bias"]
+    assert found.header.model["optimiser"] == "adam"
+    assert found.header.training.engine == "torch"
+    assert (found.rows.groupby("activity").size()[["input", "compute", "update"]] == 9).all()
+
+
+def test_minibatches_of_one_update_are_one_step(tmp_path):
+    found = played(tmp_path, "for n, x in enumerate(recorder.steps([torch.ones(5, 8)] * 12)): train(x, n % 3 == 2)")
+    assert (found.header.warmup, found.header.steps, found.header.batch) == (1, 3, 15)
+
+
+def test_a_loop_that_raises_keeps_what_it_did(tmp_path):
+    loop = "for n, x in enumerate(recorder.steps([torch.ones(5, 8)] * 12)): train(x if n < 7 else None)"
+    found = played(tmp_path, loop, code=1)
+    assert (found.header.steps, found.header.complete) == (6, False)
+
+
+def test_a_communication_hook_of_the_users_own_stays(tmp_path):
+    program = """
+from torch import distributed
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+model = torch.nn.parallel.DistributedDataParallel(model)
+model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+for x in recorder.steps([torch.ones(5, 8)] * 4): train(x)
+"""
+    found = played(tmp_path, program)
+    assert any("hook of its own" in note for note in found.header.details["notes"])
+    assert "receive" not in set(found.rows["activity"])
+
+
+@pytest.mark.skipif(not (find_spec("lightning") or find_spec("pytorch_lightning")), reason="Lightning is not installed")
+def test_lightning(tmp_path):
+    program = """
+try:
+    import lightning.pytorch as pl
+except ModuleNotFoundError:
+    import pytorch_lightning as pl
+class Net(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.model = model
+    def training_step(self, batch, _):
+        return self.model(batch).mean()
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+loader = torch.utils.data.DataLoader(torch.ones(40, 8), batch_size=5)
+pl.Trainer(max_epochs=2, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+    callbacks=[recorder.lightning()]).fit(Net(), loader)
+"""
+    found = played(tmp_path, program)
+    assert (found.header.steps, found.header.batch) == (15, 5)
+
+
+@pytest.mark.skipif(not (find_spec("transformers") and find_spec("accelerate")), reason="transformers is not installed")
+def test_transformers(tmp_path):
+    program = """
+import transformers
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.model = model
+    def forward(self, x, labels=None):
+        return {"loss": self.model(x).mean()}
+data = [{"x": torch.ones(8), "labels": torch.zeros(1)} for _ in range(40)]
+asked = transformers.TrainingArguments(sys.argv[1] + "-out", per_device_train_batch_size=5, gradient_accumulation_steps=2,
+    num_train_epochs=2, report_to=[], save_strategy="no", use_cpu=True, disable_tqdm=True)
+transformers.Trainer(Net(), asked, train_dataset=data, callbacks=[recorder.transformers()]).train()
+"""
+    found = played(tmp_path, program)
+    assert (found.header.warmup + found.header.steps, found.header.batch) == (8, 10)

@@ -1,0 +1,174 @@
+"""What PyTorch does in a recorded loop: hooks on optimisers and on DistributedDataParallel; on a GPU, events in place of a clock.
+
+Nothing here imports PyTorch: the loop has, or else this module is not loaded. Hooks are global only until the first forward pass has shown
+the model. The communication hook is PyTorch's own allreduce (torch.distributed.algorithms.ddp_comm_hooks.default_hooks), with the time of
+its beginning and its end. On a GPU moments are events on the current stream (torch.cuda.Event). A step is written when its events have
+happened, which the recorder asks and never waits for.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from trainsim.recording.loops import Guard
+from trainsim.recording.steps import Call, Iteration
+
+if TYPE_CHECKING:
+    from trainsim.recording.recorder import Recorder
+
+MILLI = 1e-3
+TOLD = (1, 3)  # updates at which the model is told: DistributedDataParallel makes its buckets anew after the first step
+LAST_S = 1.0  # at the end, for what a GPU is still doing
+WRAPPED = ("module", "_orig_mod")  # attributes of what wraps a model: DistributedDataParallel, torch.compile
+SUMMING = "DistributedDataParallel"
+# Optimisers as sim.base.ranges has them; others take the memory of the usual one.
+OPTIMISERS = ("RMSprop", "Adagrad", "Lion", "Adam", "AdamW", "LAMB")
+
+
+class Torch:
+    """The hooks of one recorder.
+
+    Args:
+        recorder: whose loop has imported PyTorch.
+    """
+
+    def __init__(self, recorder: Recorder):
+        self._recorder, self._torch = recorder, sys.modules["torch"]
+        self._summing: Any = None
+        self._model: Any = None
+        self._updates = 0
+        self._anchor: tuple[Any, float] | None = None
+        optimizer, module = sys.modules["torch.optim.optimizer"], sys.modules["torch.nn.modules.module"]
+        register = getattr(optimizer, "register_optimizer_step_pre_hook", None)
+        self.sees_updates = register is not None
+        self._hooks = [register(self._before_update)] if register else []
+        self._of_forward = module.register_module_forward_pre_hook(self._before_forward)
+        recorder.learn_version("torch", str(self._torch.__version__))
+
+    # ---- hooks
+
+    def _before_forward(self, module: Any, _: Any) -> None:
+        """The first forward pass shows the model; nothing is looked at afterwards."""
+        self._of_forward.remove()
+        with Guard(self._recorder):
+            parts = list(module.modules())
+            self._summing = next((one for one in parts if type(one).__name__ == SUMMING), None)
+            self._model = _unwrapped(self._summing or module)
+            self._look_at_device()
+            if self._summing is not None:
+                self._hook_sums()
+
+    def _before_update(self, optimiser: Any, *_: Any) -> None:
+        with Guard(self._recorder):
+            iteration = self._recorder.iteration
+            if iteration is None:
+                return
+            iteration.computed = self._recorder.now()
+            self._updates += 1
+            if self._updates in TOLD and self._model is not None:
+                self._tell(optimiser, iteration)
+
+    def _hook_sums(self) -> None:
+        """Time the allreduces of gradients, unless the user has a communication hook of his own."""
+        from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+
+        recorder, group = self._recorder, self._summing.process_group
+
+        def timed(state, bucket):
+            iteration, call = recorder.iteration, None
+            if iteration is not None:
+                tensor = bucket.buffer()
+                call = Call(recorder.now(), tensor.nbytes, items=tensor.numel())
+                iteration.calls.append(call)
+
+            def summed(future):
+                if call is not None:
+                    with Guard(recorder):
+                        call.end = recorder.now()
+                return future.value()
+
+            return allreduce_hook(state, bucket).then(summed)
+
+        # PyTorch refuses a hook whose annotations are texts, as they are in this module.
+        timed.__annotations__ = {}
+        try:
+            self._summing.register_comm_hook(group, timed)
+        except RuntimeError:  # it takes one hook, and the user has registered one
+            recorder.learn(summing=None)
+            recorder.warn("the model has a communication hook of its own: messages are not seen")
+            return
+        recorder.learn(
+            summing={
+                "bucket_bytes": int(getattr(self._summing, "bucket_bytes_cap", 25 * 2**20)),
+                "backend": str(self._torch.distributed.get_backend(group)),
+            }
+        )
+
+    def _tell(self, optimiser: Any, iteration: Iteration) -> None:
+        """Tell the recorder what is trained, by which optimiser; a bucket is one variable, because it is summed as one."""
+        kind, settings = type(optimiser).__name__, optimiser.param_groups[0]
+        name = next((one.lower() for one in OPTIMISERS if one == kind), None)
+        if kind == "SGD":
+            name = "momentum" if settings.get("momentum") else "sgd"
+        variables = [(of, tuple(one.shape)) for of, one in self._model.named_parameters() if one.requires_grad]
+        if iteration.calls:
+            variables = [(f"bucket_{at}", (call.items,)) for at, call in enumerate(reversed(iteration.calls))]
+        rate = settings.get("lr", 0.0)
+        self._recorder.learn(optimiser=kind, learning_rate=float(rate), threads=int(self._torch.get_num_threads()))
+        self._recorder.describe(type(self._model).__name__, variables, name)
+
+    # ---- the clock of a GPU
+
+    def _look_at_device(self) -> None:
+        first = next(self._model.parameters(), None)
+        if first is None or first.device.type != "cuda":
+            self._recorder.learn(device="cpu")
+            return
+        cuda = self._torch.cuda
+        self._anchor = (self._event(), self._recorder.seconds())
+        self._recorder.learn(device="gpu", gpu=str(cuda.get_device_name(first.device)), gpus=int(cuda.device_count()))
+        self._recorder.use_clock(self._event)
+
+    def _event(self) -> Any:
+        event = self._torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def resolve(self, iterations: list[Iteration]) -> bool:
+        """Turn the events of a step into seconds, if all have happened."""
+        if self._anchor is None:
+            return True
+        moments = [moment for one in iterations for moment in one.moments()]
+        if not all(isinstance(moment, float) or moment.query() for moment in moments):
+            return False
+        for one in iterations:
+            for holder, name in _places(one):
+                moment = getattr(holder, name)
+                if moment is not None and not isinstance(moment, float):
+                    setattr(holder, name, self._anchor[1] + MILLI * self._anchor[0].elapsed_time(moment))
+        return True
+
+    def close(self) -> None:
+        """Take the hooks away, and give a GPU a moment to end what it does."""
+        for hook in (*self._hooks, self._of_forward):
+            hook.remove()
+        if self._anchor is None:
+            return
+        last, until_s = self._event(), time.monotonic() + LAST_S
+        while not last.query() and time.monotonic() < until_s:
+            time.sleep(0.01)
+
+
+def _places(one: Iteration) -> Iterator[tuple[Any, str]]:
+    yield from ((one, name) for name in ("asked", "arrived", "computed", "ended"))
+    yield from ((call, name) for call in one.calls for name in ("start", "end"))
+
+
+def _unwrapped(module: Any) -> Any:
+    """The model within what wraps it."""
+    while type(module).__name__ in (SUMMING, "OptimizedModule"):
+        module = next(getattr(module, name) for name in WRAPPED if name in module._modules)
+    return module

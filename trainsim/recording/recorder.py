@@ -1,0 +1,248 @@
+"""`Recorder`: it records a training loop as a trace, by three lines in it."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from platform import python_version
+from typing import Any
+
+from sim.base.errors import WrongSetting
+from trainsim.recording import place
+from trainsim.recording.files import Files
+from trainsim.recording.loops import Guard, Loop
+from trainsim.recording.samples import Samples
+from trainsim.recording.steps import Iteration, Steps, rows
+
+WARMUP = 5
+SCHEMA = "recorded/1"
+
+
+class Recorder:
+    """Records the steps of a training loop, one file a rank, in a folder that fit, check, plots and timelines read.
+
+    >>> import tempfile
+    >>> recorder = Recorder(tempfile.mkdtemp(), batch=32)
+    >>> for number in recorder.steps(range(3)):
+    ...     pass
+    >>> recorder.close()
+
+    PyTorch's hooks show the steps of optimisers and the allreduces of DistributedDataParallel. Nothing waits for a GPU.
+    A training that has begun is never ended by it: what goes wrong is said in one line, and the loop goes on without it.
+
+    Args:
+        folder: of the run, the same for all ranks; new, or without a run.
+        batch: samples of a batch that this rank gets from the loop, or a function of the batch; counted in the batch if None.
+        workload: a name that the simulator knows, or a TOML file, of a model that is not PyTorch's or Keras's.
+        warmup: steps that are not measured.
+
+    Raises:
+        WrongSetting: the folder cannot be written or has a run, or no such batch, workload or warm-up.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        batch: int | Callable[[Any], int] | None = None,
+        *,
+        workload: str | None = None,
+        warmup: int = WARMUP,
+    ):
+        self._samples = Samples(batch)
+        if isinstance(warmup, bool) or not isinstance(warmup, int) or not 0 <= warmup <= 10**6:
+            raise WrongSetting("Recorder: warmup", warmup, "an integer from 0 to 1000000")
+        if not isinstance(folder, str | os.PathLike) or not os.fspath(folder):
+            raise WrongSetting("Recorder: folder", folder, "the name of a folder")
+        self._place, again = place.here(), place.restarts()
+        path = Path(folder)
+        self._files = Files(path.with_name(f"{path.name}.{again}") if again else path, self._place.rank)
+        self._began_s, self._pid = time.perf_counter(), os.getpid()
+        self._facts: dict[str, Any] = {
+            "schema": SCHEMA,
+            **self._place._asdict(),
+            "began_unix_s": time.time(),
+            "warmup": warmup,
+            "workload": workload,
+            "versions": {"python": python_version()},
+        }
+        self._steps, self._count, self._paused_s = Steps(), 0, 0.0
+        self._waiting: list[list[Iteration]] = []  # steps whose moments have not all happened yet
+        self._turn: object | None = None  # the loop that is recorded
+        self._thread, self.now = 0, self.seconds
+        self._iteration: Iteration | None = None
+        self._last_end_s: float | None = None
+        self._engine: Any = None
+        self._failed, self._closed = False, False
+        self._files.tell(self._facts)
+        atexit.register(self.close)
+
+    # ---- around a loop
+
+    def steps(self, loader: Iterable) -> Loop:
+        """The batches of a loader, one after another; each turn of a `for` over them is recorded."""
+        return Loop(self, loader)
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, *raised) -> None:
+        self._close(complete=raised[0] is None)
+
+    def close(self) -> None:
+        """Write what is left. At the end of the program it is called by itself."""
+        self._close(complete=getattr(sys, "last_value", None) is None)
+
+    # ---- for libraries that have the loop
+
+    def keras(self):
+        """A callback for `model.fit(..., callbacks=[recorder.keras()])`.
+
+        Raises:
+            WrongSetting: the batch is not known, because Keras does not show it.
+        """
+        from trainsim.recording.callbacks import keras
+
+        self._samples.need("keras()")
+        return keras(self)
+
+    def lightning(self):
+        """A callback for `Trainer(callbacks=[recorder.lightning()])` of Lightning."""
+        from trainsim.recording.callbacks import lightning
+
+        return lightning(self)
+
+    def transformers(self):
+        """A callback for `Trainer(callbacks=[recorder.transformers()])` of Hugging Face."""
+        from trainsim.recording.callbacks import transformers
+
+        return transformers(self)
+
+    # ---- what a loop tells
+
+    def begin(self, turn: object) -> None:
+        """A loop begins, or goes on after it was left; the loop within another one is recorded."""
+        if self._failed:
+            return
+        with Guard(self):
+            if self._turn is not None and self._turn is not turn:
+                if self._thread != threading.get_ident():
+                    self.warn("a loop in another thread is not recorded: one loop at a time")
+                    return
+                if self.iteration is not None:
+                    self.warn("a loop within a loop: the inner one is recorded")
+            self._turn, self._thread = turn, threading.get_ident()
+            self._iteration = Iteration(self.now(), resumed=True)
+
+    def arrived(self, turn: object, batch: Any = None, samples: int | None = None) -> None:
+        """The loop has its next batch."""
+        iteration = self._iteration
+        if turn is not self._turn or iteration is None:
+            return
+        with Guard(self):
+            if self._engine is None and "torch" in sys.modules:
+                from trainsim.recording.pytorch import Torch
+
+                self._engine = Torch(self)
+                self._steps.joins = self._engine.sees_updates
+            iteration.arrived = self.now()
+            iteration.samples = self._samples.of(batch) if samples is None else samples
+
+    def done(self, turn: object) -> None:
+        """The loop is done with its batch, and asks for the next one."""
+        iteration = self._iteration
+        if turn is not self._turn or iteration is None or iteration.arrived is None:
+            return
+        with Guard(self):
+            iteration.ended = self.now()
+            self._iteration = Iteration(iteration.ended)
+            self._waiting += self._steps.add(iteration)
+            self._write()
+
+    def end(self, turn: object) -> None:
+        """The loop has no more batches, or was left."""
+        if turn is self._turn:
+            self._turn, self._iteration = None, None
+
+    # ---- what an engine tells
+
+    @property
+    def iteration(self) -> Iteration | None:
+        """The turn of the loop that is under way, if it has its batch."""
+        one = self._iteration
+        return one if one is not None and one.arrived is not None and not self._failed else None
+
+    def learn(self, **facts: Any) -> None:
+        """Keep what has become known of the run."""
+        self._facts |= facts
+        self._files.tell(self._facts)
+
+    def describe(self, name: str, variables: list[tuple[str, tuple[int, ...]]], optimiser: str | None = None) -> None:
+        """Keep the model that is trained; rank 0 writes it, unless the user has named a workload."""
+        if self._place.rank == 0 and not self._facts["workload"]:
+            self._files.describe(name, variables, self._samples.last, optimiser)
+
+    def learn_version(self, library: str, version: str) -> None:
+        """Keep the version of the library that computes."""
+        self.learn(engine=library, versions=self._facts["versions"] | {library: version})
+
+    def use_clock(self, now: Callable[[], Any]) -> None:
+        """Take moments from another clock, a GPU's."""
+        self.now = now
+
+    def seconds(self) -> float:
+        """This process's clock: seconds since recording began."""
+        return time.perf_counter() - self._began_s
+
+    # ---- writing
+
+    def _write(self) -> None:
+        resolve = self._engine.resolve if self._engine else None
+        while self._waiting and (resolve is None or resolve(self._waiting[0])):
+            iterations = self._waiting.pop(0)
+            for one in iterations:
+                self._shift(one)
+            self._files.add(rows(self._count, iterations, self._place.rank, self._place.world))
+            self._count += 1
+
+    def _shift(self, one: Iteration) -> None:
+        """Take out of the run's time what passed while the loop was left."""
+        if one.resumed and self._last_end_s is not None:
+            self._paused_s += max(0.0, one.asked - self._last_end_s)
+        self._last_end_s = one.ended
+        by_s = self._paused_s
+        if by_s:
+            one.asked, one.arrived, one.ended = one.asked - by_s, one.arrived - by_s, one.ended - by_s
+            one.computed = None if one.computed is None else one.computed - by_s
+            for call in one.calls:
+                call.start, call.end = call.start - by_s, None if call.end is None else call.end - by_s
+
+    def _close(self, complete: bool) -> None:
+        if self._closed or os.getpid() != self._pid:  # a process that the loop's own has forked has nothing to write
+            return
+        self._closed = True
+        atexit.unregister(self.close)
+        with Guard(self):
+            if self._engine:
+                self._engine.close()
+            self._waiting += self._steps.left()
+            self._write()
+            self._files.close()
+            self.learn(complete=complete and not self._failed, steps=self._count)
+        self._failed = True
+
+    def give_up(self, error: BaseException) -> None:
+        """Say what went wrong, once, and record no more."""
+        if not self._failed:
+            self._failed, self._turn, self._iteration = True, None, None
+            self.warn(f"nothing more is recorded: {' '.join(str(error).split()) or type(error).__name__}")
+
+    def warn(self, said: str) -> None:
+        """Say something once, on stderr and in the trace."""
+        if said not in self._facts.setdefault("notes", []):
+            self._facts["notes"].append(said)
+            print(f"trainsim Recorder: rank {self._place.rank}: {said}", file=sys.stderr)

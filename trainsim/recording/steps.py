@@ -1,0 +1,127 @@
+"""Iterations of a loop, the steps that they make up, and the rows of a trace for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+UNDECIDED = 64  # iterations in which an optimiser must have made two steps, or each iteration is taken as a step
+Moment = Any  # seconds of this process's clock, or an event of a GPU until it has happened
+
+
+@dataclass(slots=True)
+class Call:
+    """One allreduce of a bucket of gradients: when the bucket was ready, when the sum was there, its bytes, and its numbers."""
+
+    start: Moment
+    bytes: int
+    end: Moment = None
+    items: int = 0
+
+
+@dataclass(slots=True)
+class Iteration:
+    """One turn of the loop.
+
+    Args:
+        asked: when the loop asked for the next batch; `arrived`, when it had it; `ended`, when it was done with it.
+        samples: of the batch.
+        computed: when the last optimiser's step began, so that its gradients were there; None if none made one.
+        calls: that communicated.
+        resumed: whether the loop had been left before, for an evaluation or the end of an epoch.
+    """
+
+    asked: Moment
+    arrived: Moment = None
+    ended: Moment = None
+    samples: int = 0
+    computed: Moment = None
+    calls: list[Call] = field(default_factory=list)
+    resumed: bool = False
+
+    def moments(self) -> list[Moment]:
+        """All of them that are known."""
+        of_calls = [moment for call in self.calls for moment in (call.start, call.end)]
+        known = (self.asked, self.arrived, self.computed, self.ended, *of_calls)
+        return [moment for moment in known if moment is not None]
+
+
+class Steps:
+    """Puts iterations together: a step is what one update of the parameters takes, of one minibatch or of several.
+
+    Args:
+        joins: whether an optimiser's steps can be seen at all; if not, each iteration is a step.
+    """
+
+    def __init__(self) -> None:
+        self.joins = False
+        self._held: list[Iteration] = []
+        self._several: int | None = None  # iterations of a step, once two updates have told
+
+    def add(self, iteration: Iteration) -> list[list[Iteration]]:
+        """The steps that are whole now."""
+        self._held.append(iteration)
+        if not self.joins:
+            return self._each()
+        if self._several is None:
+            return self._decided()
+        whole = iteration.computed is not None or len(self._held) >= self._several
+        return self._taken([self._held]) if whole else []
+
+    def left(self) -> list[list[Iteration]]:
+        """Steps that are held back when no more will come: without two updates nobody knows how many iterations make one."""
+        updates = self._updates()
+        if self._several is None and updates:
+            return self._taken([self._held[: updates[0] + 1]])
+        return self._each() if self._several is None else []
+
+    def _decided(self) -> list[list[Iteration]]:
+        updates = self._updates()
+        if len(updates) > 1:
+            first, second = updates[0] + 1, updates[1] + 1
+            self._several = second - first
+            return self._taken([self._held[max(0, first - self._several) : first], self._held[first:second]])
+        if len(self._held) < UNDECIDED:
+            return []
+        self._several = 1
+        return self._each()
+
+    def _updates(self) -> list[int]:
+        return [index for index, one in enumerate(self._held) if one.computed is not None]
+
+    def _each(self) -> list[list[Iteration]]:
+        return self._taken([[one] for one in self._held])
+
+    def _taken(self, found: list[list[Iteration]]) -> list[list[Iteration]]:
+        self._held = []
+        return found
+
+
+def rows(step: int, iterations: list[Iteration], rank: int, world: int) -> list[tuple]:
+    """The rows of a step, as sim.recording.activity has them; all moments are seconds.
+
+    Of several minibatches the waiting for the first alone is `input`. `compute` lasts until the last gradient is there. What then passes
+    until all sums are there is `wait`, and the rest of the step is `update`. Each call has a row `receive`, hidden or not.
+    """
+    first, last = iterations[0], iterations[-1]
+    samples = sum(one.samples for one in iterations)
+    calls = [call for one in iterations for call in one.calls]
+    gradients_s = last.ended if last.computed is None else last.computed
+    summed_s = gradients_s
+    if last.calls:
+        gradients_s = last.calls[-1].start
+        summed_s = max(last.ended if call.end is None else call.end for call in last.calls)
+    arrived_s = max(first.asked, first.arrived)
+    gradients_s = min(max(gradients_s, arrived_s), last.ended)
+    summed_s = min(max(summed_s, gradients_s), last.ended)
+    found: list[tuple] = [
+        (first.asked, arrived_s, rank, step, "input", samples, 0, -1, step),
+        (arrived_s, gradients_s, rank, step, "compute", samples, 0, -1, step),
+    ]
+    for call in calls:
+        end_s = max(call.start, last.ended if call.end is None else call.end)
+        found.append((call.start, end_s, rank, step, "receive", 0, call.bytes, -1, step))
+    if last.calls:
+        found.append((gradients_s, summed_s, rank, step, "wait", 0, 0, -1, step))
+    found.append((summed_s, last.ended, rank, step, "update", samples * world, 0, -1, step + 1))
+    return found
