@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import os
 import re
 import subprocess
 import sys
@@ -85,14 +83,9 @@ class Deadlock(Rounds):
 
 
 @pytest.fixture
-def module(tmp_path, monkeypatch):
-    """A user's module, where every process finds it; its name."""
-    (tmp_path / "protocols_of_mine.py").write_text(OWN)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "protocols_of_mine", raising=False)
-    importlib.invalidate_caches()
-    return "protocols_of_mine"
+def module(module):
+    """The name of a user's module with these texts."""
+    return module(OWN)
 
 
 def test_real_and_simulated_records_of_ones_own_are_equal(module, campaign, tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import os
 import re
 import subprocess
 import sys
@@ -235,14 +233,9 @@ EQUAL = (
 
 
 @pytest.fixture
-def module(tmp_path, monkeypatch):
-    """A user's module, where every process finds it; its name."""
-    (tmp_path / "texts_of_mine.py").write_text(TEXTS)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "texts_of_mine", raising=False)
-    importlib.invalidate_caches()
-    return "texts_of_mine"
+def module(module):
+    """The name of a user's module with these texts."""
+    return module(TEXTS)
 
 
 def test_what_is_simulated_runs(module, campaign, tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import itertools
 import json
 import re
 from unittest import mock
@@ -70,21 +68,12 @@ class Own(Protocol):
             yield from me.update()
 """
 JOB = ["--stragglers", "none", "--steps", "5", "--warmup", "1"]
-numbers = itertools.count()
 
 
 @pytest.fixture
-def module(tmp_path, monkeypatch):
-    """Write a module of a user's; its name, which no other has had."""
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def write(text: str, head: str = HEAD) -> str:
-        name = f"mine{next(numbers)}"
-        (tmp_path / f"{name}.py").write_text(head + text)
-        importlib.invalidate_caches()
-        return name
-
-    return write
+def module(module):
+    """Writes a module of a user's behind what it imports; its name."""
+    return lambda text, head=HEAD: module(head + text)
 
 
 @pytest.fixture
