@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -386,16 +387,7 @@ WRONG_REAL = {
         ["--optimiser", "adm", "sgd, mom, rms"],
     ),
     "rows gathered by a library": (
-        [
-            "--protocol",
-            "allreduce",
-            "--workload",
-            "lstm_lm",
-            "--set",
-            "sparse_as_dense=false",
-            "--runtime",
-            "tensorflow",
-        ],
+        shlex.split("--protocol allreduce --workload lstm_lm --set sparse_as_dense=false --runtime tensorflow"),
         ["--set sparse_as_dense", "true with --runtime tensorflow"],
     ),
     "variables within a host": (
