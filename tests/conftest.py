@@ -1,9 +1,11 @@
 """What tests share. A folder says what its tests need: those in tests/mpi start MPI, those in tests/browser Chromium."""
 
+import importlib
 import math
 import os
 import signal
 from collections import Counter
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,24 @@ def _nobody_is_in_a_hurry():
         patch.setattr(simulated_options, "WITHIN_S", 3600.0)
         patch.setattr(choose, "LOADING_S", math.inf)  # no test depends on how long another one took
         yield
+
+
+numbers = count()
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Writes a module of a user's, where every process finds it; its name, which no other has had."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])]))
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(text: str) -> str:
+        name = f"mine{next(numbers)}"
+        (tmp_path / f"{name}.py").write_text(text)
+        importlib.invalidate_caches()
+        return name
+
+    return write
 
 
 @pytest.fixture

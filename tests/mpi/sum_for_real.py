@@ -1,4 +1,4 @@
-"""One rank of a launch that sums vectors of small and many chunks by every algorithm, and compares.
+"""One rank of a launch of which some ranks sum vectors of small and many chunks by every algorithm, and compare.
 
 mpirun ... python -m mpi4py tests/mpi/sum_for_real.py
 """
@@ -9,6 +9,7 @@ from real.launching.ranks import join
 from real.worlds.exchanges import Exchanges
 from sim import collectives
 
+RANKS = (1, 2, 3, 5)
 SIZES = (1, 30_000, 3_000_000)  # smaller than the ranks, sent at once, and sent when asked for in chunks
 
 
@@ -39,5 +40,12 @@ def sums(comm) -> None:
             assert np.array_equal(exchanges.vector, expected), (algorithm, items)
 
 
+def sums_of_some(comm) -> None:
+    for ranks in RANKS:
+        some = comm.Split(comm.rank < ranks, comm.rank)
+        if comm.rank < ranks:
+            sums(some)
+
+
 if __name__ == "__main__":
-    join("sum_for_real", sums)
+    join("sum_for_real", sums_of_some)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 
@@ -14,25 +15,9 @@ from real.run import parse
 from sim.recording.traces import Trace, read
 
 pytestmark = pytest.mark.tensorflow
-JOB = [
-    "--engine",
-    "jax",
-    "--protocol",
-    "fmb",
-    "--workload",
-    "mlp",
-    "--workers",
-    "1",
-    "--batch",
-    "8",
-    "--steps",
-    "3",
-    "--warmup",
-    "1",
-    "--stragglers",
-    "none",
-    "--trace",
-]
+JOB = shlex.split(
+    "--engine jax --protocol fmb --workload mlp --workers 1 --batch 8 --steps 3 --warmup 1 --stragglers none --trace"
+)
 
 
 def resumed(file, probe) -> subprocess.CompletedProcess:

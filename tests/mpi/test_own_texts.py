@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import os
 import re
 import subprocess
 import sys
@@ -16,7 +14,7 @@ import pytest
 from sim import event, protocols, stragglers
 from sim.job.scenario import Scenario
 from sim.model import workload
-from sim.recording.conformance import record
+from sim.recording.conformance import order, record
 from sim.recording.traces import read
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
@@ -68,6 +66,7 @@ class InParts(Protocol):
                 yield from me.compute(Partition(index, self.parts))
             yield from allreduce(me, "ring")
             yield from me.update()
+            yield from me.evaluate()
 
 
 @dataclass(frozen=True)
@@ -105,6 +104,32 @@ class Master(Protocol):
             yield from me.send(PARAMETERS, me.workers)
             yield from gather(me, me.workers)
             yield from me.update()
+
+
+@dataclass(frozen=True)
+class Rounds(Protocol):
+    """Several gradients a step; the master takes them as they come, or one after another."""
+
+    rounds: int = 2
+    apart: bool = False
+
+    def worker(self, me):
+        for _ in me.steps():
+            yield from me.take_up((yield from me.receive(me.master)))
+            yield from me.sleep()
+            for _ in range(self.rounds):
+                yield from me.compute()
+                yield from me.send(GRADIENT, me.master)
+
+    def master(self, me):
+        for _ in me.steps():
+            for worker in list(me.workers)[::-1] if self.apart else [me.workers]:
+                yield from me.send(PARAMETERS, worker)
+            for _ in range(self.rounds):
+                for worker in me.workers if self.apart else [me.workers]:
+                    yield from gather(me, worker)
+            yield from me.update()
+            yield from me.evaluate()
 
 
 @dataclass(frozen=True)
@@ -215,6 +240,8 @@ CELLS = {  # a class and its options: how many workers, and further ones
     "Leader": ("Leader", 3, {}),
     "Master": ("Master", 3, {}),
     "Racks": ("Racks", 3, {}),
+    "Rounds": ("Rounds", 2, {}),
+    "Apart": ("Rounds", 2, {"apart": True}),
     "Drops": ("Drops", 3, {}),
     "Servers": ("Servers", 3, {}),
     "ByRack": ("Servers", 3, {"by_rack": True}),
@@ -223,26 +250,24 @@ CELLS = {  # a class and its options: how many workers, and further ones
     "RowsByRack": ("Rows", 2, {"by_rack": True}),
 }
 MODELS = {"Rows": "bigram"}
+EVALUATED = ("Allreduce", "Rounds", "Apart")
+EVALUATION = {"test_size": 10, "evaluate_every": 3}
 EQUAL = (
     ("Rows", "RowsInParts"),
     ("Rows", "RowsByRack"),
     ("InParts", "Allreduce"),
     ("Ring", "Leader"),
     ("Master", "Racks"),
+    ("Rounds", "Apart"),
     ("Servers", "ByRack"),
     ("Master", "Servers"),
 )
 
 
 @pytest.fixture
-def module(tmp_path, monkeypatch):
-    """A user's module, where every process finds it; its name."""
-    (tmp_path / "texts_of_mine.py").write_text(TEXTS)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "texts_of_mine", raising=False)
-    importlib.invalidate_caches()
-    return "texts_of_mine"
+def module(module):
+    """The name of a user's module with these texts."""
+    return module(TEXTS)
 
 
 def test_what_is_simulated_runs(module, campaign, tmp_path):
@@ -252,6 +277,7 @@ def test_what_is_simulated_runs(module, campaign, tmp_path):
         line += ["--workload", MODELS.get(name, "mlp")]
         line += [word for key, value in settings.items() for word in ("--set", f"{key}={str(value).lower()}")]
         line += ["--servers", "2"] if name == "Servers" else []
+        line += ["--test-size", "10", "--evaluate-every", "3"] if cell in EVALUATED else []
         line += ["--steps", "5", "--warmup", "2", "--optimiser", "sgd", "--stragglers", "exponential(mean=2ms)"]
         cells.append([*line, "--parameters", tmp_path / f"{cell}.npz", "--trace", tmp_path / f"{cell}.parquet"])
     campaign(cells, tmp_path)
@@ -259,10 +285,12 @@ def test_what_is_simulated_runs(module, campaign, tmp_path):
         real = read(tmp_path / f"{cell}.parquet")
         protocol = protocols.make(f"{module}:{name}", [f"{key}={value}" for key, value in settings.items()])
         job = {"workers": workers, "batch": 32, "steps": 5, "warmup": 2, "servers": 2 if name == "Servers" else 1}
+        job |= EVALUATION if cell in EVALUATED else {}
         scenario = Scenario(
             protocol, workload.read(MODELS.get(name, "mlp")), stragglers=stragglers.read("exponential(mean=2ms)"), **job
         )
         assert real.header.complete
+        assert (real.header.protocol, real.header.world) == (f"{module}:{name}", "mpi")
         if name in (
             "Drops",
             "Rows",
@@ -274,6 +302,7 @@ def test_what_is_simulated_runs(module, campaign, tmp_path):
                 Counter({row: count for row, count in of.items() if row[2] != "wait"}) for of in (found, expected)
             )
         assert found == expected, cell
+        assert cell not in EVALUATED or order(real) == order(event.trace(scenario)), cell
         if name == "InParts":
             _sleeps_are_those_that_were_drawn(real, scenario)
     kept = {cell: np.load(tmp_path / f"{cell}.npz") for cell in CELLS}

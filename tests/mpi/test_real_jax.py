@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -15,20 +16,7 @@ from real.recording import parameters
 from sim.recording import traces
 
 ROOT = Path(__file__).parents[2]
-SMALL = [
-    "--batch",
-    "32",
-    "--steps",
-    "6",
-    "--warmup",
-    "1",
-    "--stragglers",
-    "none",
-    "--optimiser",
-    "mom",
-    "--workers",
-    "2",
-]
+SMALL = shlex.split("--batch 32 --steps 6 --warmup 1 --stragglers none --optimiser mom --workers 2")
 PROTOCOLS = {
     "fmb": "--workload mlp --test-size 50 --evaluate-every 3",
     "amb": "--workload mlp --set time_limit_s=0.05 --set partitions=4",

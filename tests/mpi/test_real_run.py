@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,20 +17,7 @@ from sim.recording import traces
 pytestmark = pytest.mark.tensorflow
 ROOT = Path(__file__).parents[2]
 JAX = ["--engine", "jax"]  # where any engine will do; it starts in half the time
-SMALL = [
-    "--workload",
-    "mlp",
-    "--batch",
-    "32",
-    "--steps",
-    "20",
-    "--warmup",
-    "2",
-    "--stragglers",
-    "niagara*0.001",
-    "--json",
-    "--quiet",
-]
+SMALL = shlex.split("--workload mlp --batch 32 --steps 20 --warmup 2 --stragglers niagara*0.001 --json --quiet")
 
 
 def run(*line, **environment) -> subprocess.CompletedProcess:
@@ -75,17 +63,13 @@ def test_one_process_alone_trains_undistributed():
     assert all(len(answer["idle_fraction"]) == 1 for answer in answers)
 
 
-def test_under_mpirun_it_joins_and_counts_its_workers():
-    done = under_mpirun(3, *SMALL, *JAX)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["scenario"]["workers"] == 2
-
-
-def test_servers_are_ranks_besides_the_workers():
-    done = run("--protocol", "ps-async", "--workers", 1, "--servers", 2, "--runtime", "mpi", *SMALL, *JAX)
+@pytest.mark.parametrize(("protocol", "ranks"), [("amb", 3), ("allreduce", 2)])
+def test_under_mpirun_it_joins_and_counts_its_workers(protocol, ranks):
+    """With a master besides them, or all of them."""
+    done = under_mpirun(ranks, *SMALL, *JAX, "--protocol", protocol)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    assert (answer["scenario"]["workers"], len(answer["idle_fraction"])) == (1, 3)
+    assert (answer["scenario"]["workers"], len(answer["idle_fraction"])) == (2, ranks)
 
 
 def test_under_mpirun_another_number_of_workers_is_refused():

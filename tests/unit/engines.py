@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -20,27 +21,43 @@ STAYS = ("sim.engine.choose", "sim.engine.kept")  # which know nothing of the ke
 
 
 @contextmanager
-def loaded_anew() -> Iterator[None]:
-    """Within it the engine's modules are not loaded; then they are those that there were, whose functions are compiled already."""
-    before = {name: module for name, module in sys.modules.items() if name.startswith("sim.engine.")}
-    before = {name: module for name, module in before.items() if name not in STAYS}
-    for name in before:
-        del sys.modules[name]
-    yield
-    for name in [name for name in sys.modules if name.startswith("sim.engine.") and name not in STAYS]:
-        del sys.modules[name]
-    for name, module in before.items():
+def loaded_anew(instead: dict[str, ModuleType] | None = None) -> Iterator[None]:
+    """Within it the engine's modules are these, or not loaded; then they are those that there were, whose functions are compiled."""
+    before = _taken_out()
+    _put_in(instead or {})
+    try:
+        yield
+    finally:
+        found = _taken_out()
+        if instead is not None:
+            instead.update(found)
+        _put_in(before)
+
+
+def _taken_out() -> dict[str, ModuleType]:
+    names = [name for name in sys.modules if name.startswith("sim.engine.") and name not in STAYS]
+    return {name: sys.modules.pop(name) for name in names}
+
+
+def _put_in(modules: dict[str, ModuleType]) -> None:
+    for name, module in modules.items():
         sys.modules[name] = module
         package, _, child = name.rpartition(".")
         setattr(sys.modules[package], child, module)
 
 
+_as_python: dict[str, ModuleType] = {}  # the engine's modules, once they are loaded
+
+
 @pytest.fixture
 def as_python():
-    """The engine's modules, of which numba compiles none, so that numbers of the kernel can be changed."""
-    with loaded_anew():
+    """The engine's modules, of which numba compiles none, so that numbers of the kernel can be changed; nothing is kept of other runs."""
+    with loaded_anew(_as_python):
         import_module("sim.engine.kernel.compiling").IS_COMPILED = False
-        yield import_module("sim.engine.replications")
+        replications = import_module("sim.engine.replications")
+        for kept in (replications._kept, import_module("sim.engine.noted")._kept):
+            kept.clear()
+        yield replications
 
 
 @pytest.fixture(scope="module")

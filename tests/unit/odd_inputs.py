@@ -13,8 +13,6 @@ from pydantic import BaseModel
 from sim import protocols
 from sim.sweeps.crossing import Several
 
-# Files of the folder in which commands run; see test_fuzz.
-GOOD = {"cluster": "cluster.toml", "workload": "workload.toml", "stragglers": "law.toml", "trace": "t.jsonl"}
 NONSENSE = (
     *(
         "",

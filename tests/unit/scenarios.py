@@ -72,13 +72,13 @@ SETTINGS = (
 SPARSE = (("hybrid",), ("hybrid", "local_aggregation=false"), ("allreduce", "sparse_as_dense=false"))
 
 
-def bare(name: str, cold_s: float) -> workload.Workload:
+def bare(name: str) -> workload.Workload:
     """A workload whose work takes the same time each time, but longer after a wait."""
     of = workload.read(name)
     costs = Costs(
         input=Line(base_s=1e-4),
-        compute=Line(base_s=1e-4, slope_s=3e-5, cold_s=2 * cold_s),
-        update=Line(base_s=2e-4, slope_s=1e-9, cold_s=cold_s),
+        compute=Line(base_s=1e-4, slope_s=3e-5, cold_s=2e-3),
+        update=Line(base_s=2e-4, slope_s=1e-9, cold_s=1e-3),
         pack=Line(base_s=1e-5, slope_s=1e-9),
         reduce=Line(base_s=2e-5, slope_s=1e-9),
     )
@@ -98,10 +98,9 @@ def scenarios() -> Iterator[tuple[str, Scenario]]:
 
 def made(cluster: str, said: tuple[str, ...], named: str, workers: int, servers: int) -> Iterator[tuple[str, Scenario]]:
     protocol = protocols.make(said[0], list(said[1:]))
-    cold_s = 0.0 if protocol.name == "ps-layers" else 1e-3  # the engine that was recorded had no cold caches there
     size = {"workers": workers, **({"servers": servers} if servers > 1 else {})}
     try:
-        of = Scenario(protocol, bare(named, cold_s), cluster=CLUSTERS[cluster], steps=6, warmup=1, batch=64, **size)
+        of = Scenario(protocol, bare(named), cluster=CLUSTERS[cluster], steps=6, warmup=1, batch=64, **size)
     except WrongSetting:
         return
     yield f"{cluster}: {' '.join(said)}, {named}, {workers} workers, {servers} servers", of

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import itertools
 import re
 import signal
 import time
@@ -47,19 +45,14 @@ GATHERS = f"""{WORKER}
             yield from me.update()
 """
 REFUSED = GATHERS.replace("me.steps():", "me.steps():\n            assert len({rank: 0 for rank in me.workers})")
-names = (f"checked_{number}" for number in itertools.count())
 
 
 @pytest.fixture
-def checked(tmp_path, monkeypatch, capsys):
+def checked(module, capsys):
     """Checks a class without a real run: the exit code, what was printed, and what was complained of."""
 
     def check_text(text: str, *options: str) -> tuple[int, str, str]:
-        name = next(names)
-        (tmp_path / f"{name}.py").write_text(HEAD + text)
-        monkeypatch.syspath_prepend(tmp_path)
-        importlib.invalidate_caches()
-        return check_name(f"{name}:Own", *options)
+        return check_name(f"{module(HEAD + text)}:Own", *options)
 
     def check_name(name: str, *options: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:
@@ -221,7 +214,7 @@ def test_a_text_that_does_not_end_is_ended(checked, text):
     assert text != GATHERS
     code, said, complaint = checked(text, "--time-limit", "0.2")
     assert (code, said, complaint.count("\n")) == (1, "", 1)
-    assert re.search(r"checked_\d+.py:\d+: (no end within 0.2 s of processor time|20,000 verbs, and no time has passed): .* \(2 workers", complaint)
+    assert re.search(r"mine\d+.py:\d+: (no end within 0.2 s of processor time|20,000 verbs, and no time has passed): .* \(2 workers", complaint)
 
 
 def test_the_time_limit_is_in_its_range(checked):
@@ -262,12 +255,8 @@ RACKS = """
 @pytest.mark.parametrize(
     ("text", "workers"), [(GATHERS, [2, 3]), (RACKS, [2, 3, 4]), (GATHERS + "            _ = me.hosts\n", [2, 3, 4])]
 )
-def test_real_runs_are_of_two_and_three_workers_and_four_where_racks_matter(tmp_path, monkeypatch, text, workers):
-    name = next(names)
-    (tmp_path / f"{name}.py").write_text(HEAD + text)
-    monkeypatch.syspath_prepend(tmp_path)
-    importlib.invalidate_caches()
-    jobs = check.jobs_of(check.parser().parse_args([f"{name}:Own"]))
+def test_real_runs_are_of_two_and_three_workers_and_four_where_racks_matter(module, text, workers):
+    jobs = check.jobs_of(check.parser().parse_args([f"{module(HEAD + text)}:Own"]))
     traces = [check.simulated(job) for job in jobs]
     assert [job.workers for job in check.real_jobs(jobs, traces)] == workers
     assert [job.workers for job in check.real_jobs(jobs[:1], traces[:1])] == [1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import subprocess
 import sys
@@ -138,14 +137,12 @@ class Endless(FixedMinibatch):
 
 
 @pytest.mark.slow
-def test_a_text_that_does_not_end_is_named_with_its_line(tmp_path, monkeypatch):
-    (tmp_path / "endless.py").write_text(LOOP)
-    monkeypatch.syspath_prepend(tmp_path)
-    importlib.invalidate_caches()
+def test_a_text_that_does_not_end_is_named_with_its_line(module, monkeypatch):
+    name = module(LOOP)
     monkeypatch.setattr(needs, "patience_s", lambda _: 0.5)
     simulation.simulate(Scenario(protocols.make("fmb"), workload.read("mlp"), steps=1), "event", 1)  # loads all
-    scenario = Scenario(protocols.make("endless:Endless"), workload.read("mlp"))
-    with pytest.raises(RunFailed, match=r"^endless.py:\d+: no answer after"):
+    scenario = Scenario(protocols.make(f"{name}:Endless"), workload.read("mlp"))
+    with pytest.raises(RunFailed, match=rf"^{name}.py:\d+: no answer after"):
         simulation.simulate(scenario, "event", within_s=1e-3)
 
 

@@ -1,4 +1,4 @@
-"""The engine gives the event world's digits: as plain Python, and compiled on all recorded scenarios and drawn ones."""
+"""The engine gives the event world's digits: as plain Python, and compiled on drawn jobs."""
 
 from __future__ import annotations
 

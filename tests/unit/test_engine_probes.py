@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from itertools import count
 from pathlib import Path
 from textwrap import indent
 
@@ -50,20 +49,19 @@ class Own(Protocol):
     def master(self, me):
         for step in me.steps():
 """
-numbers = count()
 
 
-def made(tmp_path, monkeypatch, source: str) -> Protocol:
-    """A protocol of the source of its module."""
-    monkeypatch.syspath_prepend(tmp_path)
-    name = f"probe_{next(numbers)}"
-    (tmp_path / f"{name}.py").write_text(source)
-    importlib.invalidate_caches()
-    return importlib.import_module(name).Own()
+@pytest.fixture
+def compare(compiled, module):
+    """Compares both worlds, or none, by the source of a module: what is refused is not compared, and what fails has no answer."""
+
+    def both(source: str, verdict: str) -> None:
+        compared(compiled.Replications, importlib.import_module(module(source)).Own(), verdict)
+
+    return both
 
 
-def compare(replications, protocol: Protocol, verdict: str) -> None:
-    """Both worlds, or none: what is refused is not compared, and what fails has no answer."""
+def compared(replications, protocol: Protocol, verdict: str) -> None:
     law = stragglers.read("lognormal(mean=20ms, cv=1.5)")
     scenario = Scenario(protocol, workload.read("mlp"), 2, steps=3, warmup=0, stragglers=law, batch=64)
     refusal = sys.modules["sim.engine.lowering.values"].NotLowered
@@ -72,7 +70,7 @@ def compare(replications, protocol: Protocol, verdict: str) -> None:
         with pytest.raises(RunFailed):
             event.run(scenario, want_trace=False)
     if REFUSED in verdict:
-        with pytest.raises(refusal, match=r"probe_\d+\.py:\d+: "):
+        with pytest.raises(refusal, match=r"mine\d+\.py:\d+: "):
             replications(scenario)
     elif verdict == SAME:
         assert_alike(replications, scenario)
@@ -81,15 +79,15 @@ def compare(replications, protocol: Protocol, verdict: str) -> None:
 
 
 @pytest.mark.parametrize("said", PROBES)
-def test_a_workers_text_is_as_in_the_event_world_or_refused(compiled, tmp_path, monkeypatch, said):
+def test_a_workers_text_is_as_in_the_event_world_or_refused(compare, said):
     source = HEAD + WORKER + indent(said, " " * 12) + TAIL
-    compare(compiled.Replications, made(tmp_path, monkeypatch, source), PROBES[said])
+    compare(source, PROBES[said])
 
 
 @pytest.mark.parametrize("said", MASTERS)
-def test_a_masters_text_is_as_in_the_event_world_or_refused(compiled, tmp_path, monkeypatch, said):
+def test_a_masters_text_is_as_in_the_event_world_or_refused(compare, said):
     source = HEAD + MASTER + indent(said, " " * 12) + "\n            yield from me.update()\n"
-    compare(compiled.Replications, made(tmp_path, monkeypatch, source), MASTERS[said])
+    compare(source, MASTERS[said])
 
 
 PAGE = (Path(__file__).parents[2] / "docs/protocol.md").read_text().split("| | in the subset |")[1]
@@ -106,30 +104,30 @@ def test_the_page_says_what_is_tried():
 
 
 @pytest.mark.parametrize("said", IN_TABLE)
-def test_what_the_page_says_is_in_the_subset(compiled, tmp_path, monkeypatch, said):
+def test_what_the_page_says_is_in_the_subset(compare, said):
     source = HEAD + WORKER + indent(IN_TABLE[said], " " * 12) + TAIL
-    compare(compiled.Replications, made(tmp_path, monkeypatch, source), SAME)
+    compare(source, SAME)
 
 
 @pytest.mark.parametrize("said", OUT_OF_TABLE)
-def test_what_the_page_says_is_outside(compiled, tmp_path, monkeypatch, said):
+def test_what_the_page_says_is_outside(compare, said):
     source = HEAD + WORKER + indent(OUT_OF_TABLE[said], " " * 12) + TAIL
-    compare(compiled.Replications, made(tmp_path, monkeypatch, source), REFUSED)
+    compare(source, REFUSED)
 
 
-def test_a_worker_of_a_master_updates_nothing(compiled, tmp_path, monkeypatch):
+def test_a_worker_of_a_master_updates_nothing(compare):
     source = (
         HEAD
         + MASTER.replace("= -1", "= 1")
         + "            yield from gather(me, me.workers)\n            yield from me.update()\n"
     )
-    compare(compiled.Replications, made(tmp_path, monkeypatch, source), FAILS)
+    compare(source, FAILS)
 
 
-def test_a_rank_that_goes_through_its_steps_twice_has_no_answer(compiled, tmp_path, monkeypatch):
+def test_a_rank_that_goes_through_its_steps_twice_has_no_answer(compare):
     """What further rounds would count is the event world's to say."""
     source = WORKER.replace(
         "        for step", "        for _ in me.steps():\n            yield from me.sleep()\n        for step"
     )
     source += "            yield from me.compute()\n            yield from me.update()\n"
-    compare(compiled.Replications, made(tmp_path, monkeypatch, HEAD + source), FAILS + " here")
+    compare(HEAD + source, FAILS + " here")

@@ -6,11 +6,9 @@ import importlib
 import math
 import os
 import random
-import re
 import sys
 from collections import Counter
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -210,21 +208,12 @@ from sim.verbs.me import GRADIENT, PARAMETERS, Note, Partition
 
 SEEN = []
 """
-numbers = count()
 
 
 @pytest.fixture
-def written(tmp_path, monkeypatch):
+def written(module):
     """A protocol of the source of its class."""
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def write(body: str) -> Protocol:
-        name = f"drawn_text_{next(numbers)}"
-        (tmp_path / f"{name}.py").write_text(HEAD + body)
-        importlib.invalidate_caches()
-        return importlib.import_module(name).Own()
-
-    return write
+    return lambda body: importlib.import_module(module(HEAD + body)).Own()
 
 
 class Always(choose.Engine):
@@ -304,39 +293,6 @@ def test_a_text_that_never_waits_pauses(as_python, written, monkeypatch):
     assert [made.run() for _ in range(3)] == [sys.modules["sim.engine.kernel.layout"].PAUSE] * 3
 
 
-OUTSIDE = {
-    "random.random() < 2": ".py:16: not in the subset: random.random()",
-    "time.time() > 0": "time.time()",
-    "random.choice([1, 2])": "random.choice",
-    "not SEEN.append(1)": "SEEN.append",
-    "{step: 1}": "{step: 1}",
-    "(lambda: 1)()": "lambda",
-    "f'{step}'": "f'{step}'",
-    "print(step) is None": "print",
-    "len({worker for worker in me.workers})": "worker for worker",
-    "getattr(me, 'rank') + 1": "getattr",
-    "math.sqrt(me.now_s) >= 0": "math.sqrt",
-}
-
-
-@pytest.mark.parametrize("said", OUTSIDE)
-def test_what_is_outside_the_subset_is_refused_with_its_line(compiled, written, said):
-    """Nothing is taken for a constant that another call, or another rank, would find different."""
-    body = f"""
-@dataclass(frozen=True)
-class Own(Protocol):
-    def worker(self, me):
-        for step in me.steps():
-            if {said}:
-                yield from me.compute()
-            yield from me.update()
-"""
-    scenario = Scenario(written(body), workload.read("mlp"), 2, steps=2, warmup=0)
-    event.run(scenario)
-    with pytest.raises(sys.modules["sim.engine.lowering.values"].NotLowered, match=re.escape(OUTSIDE[said])):
-        compiled.Replications(scenario)
-
-
 def test_a_name_of_a_function_around_the_text_is_outside(compiled, written):
     """Though the module has one of that name, which is another."""
     body = """
@@ -356,74 +312,6 @@ Own = made(1)
 """
     with pytest.raises(sys.modules["sim.engine.lowering.values"].NotLowered, match="around the text: K"):
         compiled.Replications(Scenario(written(body), workload.read("mlp"), 2, steps=2, warmup=0))
-
-
-INSIDE = [
-    *(
-        "step % 3 == 1",
-        "me.rank // 2 > 0",
-        "(me.rank ^ 1) & 1",
-        "step | 2 != 2",
-        "not step",
-        "step and me.rank",
-        "step or me.now_s",
-    ),
-    *("me.rank in me.workers[1:]", "step not in [1, 2]", "len(me.workers) > 1", "max(step, 1) > min(me.rank, 2)"),
-    *("sum(v.size for v in me.scenario.workload.variables) > 9", "math.sqrt(4) > LIMIT", "(1 if step else 2) > 1"),
-    *(
-        "[w + 1 for w in range(4)][-1] > step",
-        "self.helper(step) > 1",
-        "me.rank is not None",
-        "-step < 0",
-        "step / 2 > 0.5",
-    ),
-]
-
-
-@pytest.mark.parametrize("said", INSIDE)
-def test_what_is_in_the_subset_is_as_in_the_event_world(compiled, written, said):
-    """A rank sleeps if it is so."""
-    body = f"""
-LIMIT = 1.5
-
-@dataclass(frozen=True)
-class Own(Protocol):
-    def worker(self, me):
-        for step in me.steps():
-            if {said}:
-                yield from me.sleep()
-            yield from me.compute()
-            yield from me.update()
-
-    def helper(self, step):
-        found = step
-        while found < 2:
-            found += 1
-        return found
-"""
-    about = {"stragglers": stragglers.read(LAW), "steps": 3, "warmup": 0}
-    assert_alike(compiled.Replications, Scenario(written(body), workload.read("mlp"), 2, **about))
-
-
-WRONG = {
-    "no rank": ("me.exchange(swap(me.rank + 7, slice(0, 9), slice(0, 9)))",),
-    "itself": ("me.exchange(swap(me.rank - 1, slice(0, 9), slice(0, 9)))",),
-    "no part": ("me.compute(Partition(me.rank + 4, 4))",),
-    "a gradient is lost": ("me.compute()", "me.compute()"),
-    "a sum is made twice": ("me.compute()", "allreduce(me)", "allreduce(me)"),
-    "nothing to update": ("me.update()",),
-    "two updates a step": ("me.compute()", "me.update()", "me.compute()"),
-}
-
-
-@pytest.mark.parametrize("why", WRONG)
-def test_a_mistake_is_the_event_worlds_to_say(compiled, written, why):
-    said = "\n".join(f"            yield from {verb}" for verb in WRONG[why])
-    body = f"\n@dataclass(frozen=True)\nclass Own(Protocol):\n    def worker(self, me):\n        for _ in me.steps():\n{said}\n"
-    scenario = Scenario(written(body + "            yield from me.update()\n"), workload.read("mlp"), 2, steps=2)
-    with pytest.raises(RunFailed):
-        event.run(scenario)
-    assert compiled.Replications(scenario).outcome(0) is None
 
 
 PEERS = ["me.workers", "me.workers[:1]", "me.workers[-1]", "me.workers[:-1]", "[w for w in me.workers if w % 2]"]

@@ -206,9 +206,7 @@ def test_it_is_asked_for_traces(compiled, monkeypatch):
 
 def layers(said: str, cluster: str) -> Scenario:
     about = {"servers": 2, "steps": 2, "warmup": 1, "batch": 64}
-    return Scenario(
-        protocols.make("ps-layers", said.split()), bare("toy_fc", 0.0), 4, cluster=CLUSTERS[cluster], **about
-    )
+    return Scenario(protocols.make("ps-layers", said.split()), bare("toy_fc"), 4, cluster=CLUSTERS[cluster], **about)
 
 
 @pytest.mark.slow
@@ -225,13 +223,13 @@ def test_rows_of_sparse_variables(by_numba, cluster, said):
     """Several parts at each of two servers, which are added and updated side by side."""
     protocol, size = protocols.make(said[0], list(said[1:])), {"servers": 2, "variable_partitions": 4}
     about = {"cluster": CLUSTERS[cluster], "steps": 2, "warmup": 1, "batch": 64}
-    scenario = Scenario(protocol, bare("bigram", 1e-3), 4, **about, **size)
+    scenario = Scenario(protocol, bare("bigram"), 4, **about, **size)
     assert scenario.traffic.in_parts
     assert_recorded(by_numba.Replications, scenario)
 
 
 @pytest.mark.slow
-def test_all_recorded_scenarios(by_numba):
+def test_all_scenarios(by_numba):
     for _, scenario in scenarios():
         assert_recorded(by_numba.Replications, scenario)
 

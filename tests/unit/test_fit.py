@@ -3,10 +3,7 @@
 import contextlib
 import io
 import json
-import subprocess
-import sys
 from functools import cache
-from pathlib import Path
 
 import engines
 import numpy as np
@@ -21,7 +18,6 @@ from calibration.evidence.work_rows import idle_s
 from calibration.profiles import Probe, Source, make, write
 from sim import command, event, stragglers
 from sim.base.errors import WrongSetting
-from sim.base.files import write_whole
 from sim.job.scenario import Scenario
 from sim.laws import Empirical, LogNormal
 from sim.model import workload
@@ -367,10 +363,6 @@ def test_hidden_sleeps_that_last_are_refused():
         sleeps.net(np.ones(9), stragglers.read("markov(p_slow=0.1, p_recover=0.1, seconds=1)"))
 
 
-def test_without_sleeps_the_net_is_the_mean():
-    assert sleeps.net(np.array([1.0, 3.0]), stragglers.read("none")) == (2.0, 1.0)
-
-
 def test_noise_laws():
     rng = np.random.default_rng(2)
     normal = factors.law(np.exp(0.1 * rng.standard_normal(5000)))
@@ -481,11 +473,6 @@ def test_a_probe_of_another_schema(trace_file, tmp_path):
     refused(call(trace_file, "-o", tmp_path / "p.toml", "--probe", probe), "probe again")
 
 
-def test_missing_trace(tmp_path):
-    refused(call(tmp_path / "none.parquet", "-o", tmp_path / "p.toml"), "none.parquet")
-    assert not (tmp_path / "p.toml").exists()
-
-
 def test_another_schema(trace_file, tmp_path):
     trace_file.write_text(trace_file.read_text().replace("trace/2", "trace/1", 1))
     refused(call(trace_file, "-o", tmp_path / "p.toml"), "trace/1", "trace/2", "record it again")
@@ -517,12 +504,6 @@ def test_wrong_options(trace_file, tmp_path):
     refused(call(trace_file), "--output")
     refused(call("-o", tmp_path / "p.toml"), "TRACE")
     refused(call(trace_file, "-o", tmp_path / "p.toml", "--from", "nothing"), "amb-csv", "amb-log")
-
-
-def test_no_folder_to_write_to(trace_file, tmp_path):
-    refused(call(trace_file, "-o", tmp_path / "none" / "p.toml"), "--output")
-    with pytest.raises(WrongSetting, match="output file"):
-        write_whole(tmp_path / "none" / "p.toml", Path.touch)
 
 
 def test_wrong_stragglers_of_an_import(tmp_path):
@@ -582,24 +563,6 @@ def test_costs_of_an_imported_workload_go_by_its_name_and_are_used(tmp_path, cap
     assert run.main([*job, "--cluster", str(profile), "--workload", str(model)]) == 0
     assert json.loads(capsys.readouterr().out)["step_s"]["mean"] == pytest.approx(1.0, rel=0.01)
     refused(call(*imported, "../../etc/passwd"), "--workload", "../../etc/passwd")
-
-
-def test_help_is_quick():
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "calibration.fit", "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "TRACE" in done.stdout
-    for heavy in ("scipy", "pandas", "pyarrow", "sklearn"):
-        assert f" {heavy}\n" not in done.stderr
-
-
-def test_calibration_imports_only_sim():
-    code = "import sys, calibration.fit, calibration.profiles, calibration.importers; print(*sys.modules)"
-    names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {n.split(".")[0] for n in names} & {"real", "experiments", "mpi4py", "tensorflow"}
 
 
 @pytest.mark.slow

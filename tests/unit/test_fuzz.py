@@ -13,6 +13,7 @@ import json
 import math
 import os
 import resource
+import shlex
 import signal
 from importlib import import_module
 from itertools import count
@@ -291,20 +292,7 @@ def test_catalogues(folder, data):
 )
 def test_surroundings(folder, variables, encoding, umask, data):
     """An answer on a terminal of some encoding, and files, whatever the environment says."""
-    line = [
-        "--protocol",
-        "fmb",
-        "--workload",
-        "mlp",
-        "--cluster",
-        "named.toml",
-        "--workers",
-        "2",
-        "--steps",
-        "3",
-        "--replications",
-        "1",
-    ]
+    line = shlex.split("--protocol fmb --workload mlp --cluster named.toml --workers 2 --steps 3 --replications 1")
     line += data.draw(
         draw.sampled_from(
             [["--json"], [], ["--plot", "a.svg"], ["--report", "a.html"], ["--trace", "a.jsonl"], ["--why"]]

@@ -47,6 +47,7 @@ WRITES = {  # by command and option: the words around a file's name, and its end
     ("experiments.run", "--keep"): (["same-seed"], ".json"),
 }
 PLACES = {
+    "no folder": "no/where/x{ending}",
     "folder": "folder{ending}",
     "device": "/dev/full",
     "folder that takes no file": "/proc/file{ending}",

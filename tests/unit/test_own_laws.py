@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import itertools
 import re
 
 import numpy as np
@@ -88,21 +86,6 @@ CLASSES = {  # a module, and the method, its line and what is said
         "notes: given 'ZeroDiv",
     ),
 }
-names = (f"laws_of_mine_{number}" for number in itertools.count())
-
-
-@pytest.fixture
-def module(tmp_path, monkeypatch):
-    """Writes a user's module; its name."""
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def write(text: str) -> str:
-        name = next(names)
-        (tmp_path / f"{name}.py").write_text(text)
-        importlib.invalidate_caches()
-        return name
-
-    return write
 
 
 def refused(capsys, name: str, *words: str, steps: int = 5) -> str:

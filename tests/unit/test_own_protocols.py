@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import itertools
 import json
 import re
+from importlib import import_module
 from unittest import mock
 
 import pytest
 
+from real.launching import mpirun as launch
 from sim import command, event, protocols, simulation
 from sim import run as sim_run
 from sim.base.errors import RunFailed
@@ -70,21 +70,12 @@ class Own(Protocol):
             yield from me.update()
 """
 JOB = ["--stragglers", "none", "--steps", "5", "--warmup", "1"]
-numbers = itertools.count()
 
 
 @pytest.fixture
-def module(tmp_path, monkeypatch):
-    """Write a module of a user's; its name, which no other has had."""
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def write(text: str, head: str = HEAD) -> str:
-        name = f"mine{next(numbers)}"
-        (tmp_path / f"{name}.py").write_text(head + text)
-        importlib.invalidate_caches()
-        return name
-
-    return write
+def module(module):
+    """Writes a module of a user's behind what it imports; its name."""
+    return lambda text, head=HEAD: module(head + text)
 
 
 @pytest.fixture
@@ -535,6 +526,19 @@ def test_a_text_is_tried_before_it_is_run_for_real(module):
         simulation.try_out(Scenario(mistaken, workload.read("mlp"), steps=10**6))
     late = protocols.make(f"{module(CLASS + WORKER + MASTER.replace(UPDATE, f'{UPDATE}; 1 / (50 - _)'))}:Own")
     simulation.try_out(Scenario(late, workload.read("mlp"), steps=10**6))
+
+
+@pytest.mark.parametrize("program", ["run", "campaign"])
+def test_a_deadlock_is_told_before_ranks_are_started(module, tmp_path, monkeypatch, program):
+    own = f"{module(CLASS + WORKER + MASTER.replace(SEND_ALL, 'pass'))}:Own"
+    line = ["--workers", "2", "--workload", "mlp", "--steps", "5", "--protocol", own]
+    line += ["--trace", str(tmp_path / "t.parquet")]
+    (tmp_path / "cells.json").write_text(json.dumps([line]))
+    monkeypatch.setattr(launch, "check_installed", lambda *_: None)
+    monkeypatch.setattr(launch, "launch", lambda *_: pytest.fail("ranks are started"))
+    words = line if program == "run" else [str(tmp_path / "cells.json")]
+    with pytest.raises(RunFailed, match=rf"^deadlock in {own}: ranks 0, 1, 2 wait for ever$"):
+        import_module(f"real.{program}").main(words)
 
 
 def test_ranks_that_all_send_first_are_told_before_they_wait_for_ever(module):

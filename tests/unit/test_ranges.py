@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -248,16 +247,6 @@ def test_wrong_numbers_and_names_of_options_are_refused(words):
 
 def test_a_bound_on_staleness_may_be_infinite():
     assert protocols.make("ps-ssp", ["staleness=inf"]).staleness == math.inf
-
-
-@pytest.mark.parametrize(
-    "text", ["raise ValueError('no')", "import sys; sys.exit(3)", "exit()", "1 +", "class P: pass"]
-)
-def test_a_module_of_ones_own_that_does_not_import_is_refused(text, tmp_path, monkeypatch):
-    (tmp_path / "own_that_fails.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "own_that_fails", raising=False)
-    assert "own_that_fails:P" in refused("--protocol", "own_that_fails:P")
 
 
 FREE = HOSTS + "[network]\nlatency_s = 0\noverhead_s = 0\nbandwidth_bytes_per_s = inf\n"

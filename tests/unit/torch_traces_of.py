@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-MILLI, MICRO = 1e3, 1.0  # in microseconds
+MILLI = 1e3  # in microseconds
 BEGAN = 4_709_128_396_878.0  # a clock of the host
 FORWARD, BACKWARD, UPDATE, IDLE = 10 * MILLI, 20 * MILLI, 2 * MILLI, 1 * MILLI
 BYTES = {"Float": 4, "Half": 2, "BFloat16": 2}
