@@ -75,7 +75,8 @@ def further_cells(seed: int) -> list[Cell]:
     anytime: dict = {"time_limit_s": 0.15, **mnist}
     cells = [Cell("amb-dg", 2, settings=("window_s=0.2",), stragglers=law, **anytime) for law in ("none", THREE_SLEEPS)]
     cells += [Cell("amb", 2, stragglers=law, **anytime) for law in (THREE_SLEEPS, "cedar*0.02")]
-    cells += [Cell(protocol, 2, stragglers=THREE_SLEEPS, **mnist) for protocol in ("fmb", "kbatch-async")]
+    cells += [Cell("fmb", 2, stragglers=THREE_SLEEPS, **mnist)]
+    cells += [Cell("kbatch-async", 2, settings=("gradients=4",), stragglers=THREE_SLEEPS, **mnist)]
     for protocol in ("ps-sync", "ps-ssp", "ps-async", "ps-backup"):
         cells += [Cell(protocol, workers, stragglers="cedar*0.02", runtime="mpi", **mnist) for workers in (2, 3)]
     small: dict = {"batch": 256, "data": None, "runtime": "mpi", "steps": 60, "seed": seed}

@@ -1,4 +1,7 @@
-"""Memory and time that simulating a job takes, roughly, before it is begun; an impossible simulation is refused in a line."""
+"""Memory and time that simulating a job takes, roughly, before it is begun; an impossible simulation is refused in a line.
+
+Both follow from one count, that of the messages of a step.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from collections import defaultdict
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sim.base.errors import WrongSetting
 from sim.job import sums
@@ -17,28 +20,24 @@ from sim.job import sums
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
-# Measured on a core of 2024: bytes as the maximum resident set of jobs of 3 to 100,000 ranks, seconds as the processor time of some 90
-# jobs of all protocols with 4 to 512 workers (`python tests/needs.py` measures some).
+
+class Unit(NamedTuple):
+    """The needs of a rank, once, and of a message in a world, measured on a core of 2024 (`python tests/needs.py` measures some jobs)."""
+
+    rank_bytes: float
+    rank_s: float
+    message_s: float
+    ring_message_s: float
+    message_bytes: float  # of one that is on its way
+
+
+UNITS = {"event": Unit(25e3, 40e-6, 10e-6, 10e-6, 700), "engine": Unit(10e3, 10e-6, 0.5e-6, 0.03e-6, 0)}
 RUN_S = 1e-3  # of a run
+PARTITIONS_OF_A_MESSAGE = 16  # take as long as one
 ROW_BYTES, ROW_S = 40, 1e-6  # of a sparse variable: how often it is drawn
-PLACING_S = 0.1e-6  # for each server and variable
 UPDATE_BYTES = 100
 ACTIVITY_BYTES, ACTIVITIES_OF_A_MESSAGE = 700, 4  # of a trace; a ring has 3.5 activities a message, a master 5.8
-
 CORE_BYTES = 800  # of a host
-
-# The event world: once for each rank; a step; each of its messages, by how ranks take time (sim.event.plain); and further:
-EVENT_RANK_BYTES, EVENT_RANK_S = 25e3, 40e-6
-EVENT_STEP_S = 30e-6
-MESSAGE_S, SHARED_MESSAGE_S, EVENTS_MESSAGE_S, ROWS_MESSAGE_S = 6e-6, 8e-6, 10e-6, 38e-6
-MESSAGE_BYTES = 700  # of those of a call, or of a step
-CYCLE_OF_A_RANK_S = 60e-6  # in which gradients are summed while ranks compute
-OWN_TEXT_S = 80e-6  # of a worker where the text is a user's own, whose verbs are watched
-PARTITION_S = 0.6e-6  # of a partition
-
-# The engine: once for each rank; a step of it; and each message, in a ring and elsewhere.
-ENGINE_RANK_BYTES, ENGINE_RANK_S = 10e3, 10e-6
-ENGINE_STEP_OF_A_RANK_S, ENGINE_MESSAGE_S, RING_MESSAGE_S = 0.2e-6, 0.5e-6, 0.03e-6
 
 SHARE = 0.5  # of the machine's memory that may be taken
 LEAST_PATIENCE_S, PATIENCE_S, TIMES = 30.0, 120.0, 10  # that a user is assumed to wait, by times of what was said
@@ -75,31 +74,22 @@ def of(scenario: Scenario, world: str, within_s: float = math.inf, *, traced: bo
         world: event or engine.
         traced: whether all activities are kept.
     """
-    found = Needs()
+    found, unit, sent = Needs(), UNITS[world], messages(scenario)
     least = 1 + (scenario.warmup if scenario.updates_per_step > 1 else min(1, scenario.warmup))
     by_rows = sum(variable.rows.of or variable.shape[0] for variable in _drawn_rows(scenario))
     found.add("--workload", ROW_S * by_rows, ROW_BYTES * by_rows)
-    if scenario.protocol.has_servers:
-        found.add("--servers", PLACING_S * scenario.servers * len(scenario.traffic.placed))
-    all_sums, is_engine = sums.of(scenario), world == "engine"
-    step_s = (_engine_step_s if is_engine else _event_step_s)(scenario, all_sums)
-    rank_s, rank_bytes = (ENGINE_RANK_S, ENGINE_RANK_BYTES) if is_engine else (EVENT_RANK_S, EVENT_RANK_BYTES)
-    found.add("--workers", RUN_S + rank_s * scenario.ranks + step_s * min(2, least) / _rounds(scenario))
-    found.add("--set gradients", step_s * min(2, least) * (1 - 1 / _rounds(scenario)))
+    step_s, rounds = unit.ring_message_s * sent.in_rings + unit.message_s * sent.others, _rounds(scenario)
+    found.add("--workers", RUN_S + unit.rank_s * scenario.ranks + step_s * min(2, least) / rounds)
+    found.add("--set gradients", step_s * min(2, least) * (1 - 1 / rounds))
     found.add("--warmup", step_s * (least - min(2, least)))
-    found.add("--workers", size_bytes=rank_bytes * scenario.ranks)
+    found.add("--workers", size_bytes=unit.rank_bytes * scenario.ranks + unit.message_bytes * sent.at_once)
     found.add("--cluster", size_bytes=CORE_BYTES * _cores(scenario))
-    if not is_engine:
-        largest = max([messages(scenario) * _ahead(scenario), *(call.messages for call in all_sums.calls)])
-        found.add("--workers", size_bytes=MESSAGE_BYTES * largest)
     step_bytes = UPDATE_BYTES * float(scenario.updates_per_step)
     if traced:
-        partitions = _turns(scenario) * scenario.workers
-        activities = ACTIVITIES_OF_A_MESSAGE * _sent(scenario, all_sums) + partitions
-        step_bytes += ACTIVITY_BYTES * activities * _gradients(scenario)
-    rounds = max(0.0, min(scenario.rounds, least + within_s / step_s) - least)
+        step_bytes += ACTIVITY_BYTES * ACTIVITIES_OF_A_MESSAGE * (sent.in_rings + sent.others)
+    further = max(0.0, min(scenario.rounds, least + within_s / step_s) - least)
     found.add("--workers", size_bytes=step_bytes * least)
-    found.add("--steps", size_bytes=step_bytes * rounds)
+    found.add("--steps", size_bytes=step_bytes * further)
     return found
 
 
@@ -109,38 +99,33 @@ def once_and_step_s(scenario: Scenario, world: str) -> tuple[float, float]:
     return 2 * one - two, two - one
 
 
-def _engine_step_s(scenario: Scenario, all_sums: sums.Sums) -> float:
-    """Seconds of a step in the engine."""
-    in_rings = sum(count * call.messages for call, count in all_sums.calls.items() if call.algorithm == "ring")
-    others = _sent(scenario, all_sums) - in_rings
-    messages_s = RING_MESSAGE_S * in_rings + ENGINE_MESSAGE_S * others
-    return ENGINE_STEP_OF_A_RANK_S * scenario.ranks + messages_s * _gradients(scenario)
+class Sent(NamedTuple):
+    """The messages of a step, roughly.
+
+    Args:
+        in_rings: those of rings of all workers.
+        others: all others; what a rank does by itself counts as one.
+        at_once: on their way at one time, at most.
+    """
+
+    in_rings: float
+    others: float
+    at_once: float
 
 
-def _event_step_s(scenario: Scenario, all_sums: sums.Sums) -> float:
-    """Seconds of a step in the event world, without a trace."""
-    from sim.event.plain import by_arithmetic
-    from sim.protocols import is_ours
-
-    workers, protocol = scenario.workers, scenario.protocol
-    found_s = EVENT_STEP_S + CYCLE_OF_A_RANK_S * all_sums.cycles * workers
-    found_s += OWN_TEXT_S * workers * (not is_ours(protocol))
-    message_s = MESSAGE_S if scenario.apart else SHARED_MESSAGE_S
-    if protocol.delay_std_s or not by_arithmetic(scenario):
-        message_s = EVENTS_MESSAGE_S
-    if scenario.traffic.in_parts:
-        message_s = ROWS_MESSAGE_S
-    work_s = message_s * _sent(scenario, all_sums) + PARTITION_S * _turns(scenario) * workers
-    return found_s + work_s * _gradients(scenario)
+def messages(scenario: Scenario) -> Sent:
+    """Count the messages of a step."""
+    called, workers, served = sums.of(scenario), scenario.workers, _served(scenario)
+    calls = [(call.algorithm == "ring", count * call.messages) for call, count in called.calls.items()]
+    in_rings = sum(several for is_ring, several in calls if is_ring)
+    others = served + sum(several for is_ring, several in calls if not is_ring)
+    others += scenario.ranks + workers * (2 * called.cycles + _partitions(scenario) / PARTITIONS_OF_A_MESSAGE)
+    gradients = max(_ahead(scenario), _rounds(scenario))
+    return Sent(in_rings * gradients, others * gradients, max([served, *(call.messages for call in called.calls)]))
 
 
-def _sent(scenario: Scenario, all_sums: sums.Sums) -> float:
-    """The number of messages for a gradient of each worker."""
-    return messages(scenario) + sum(count * call.messages for call, count in all_sums.calls.items())
-
-
-def messages(scenario: Scenario) -> float:
-    """The number of messages between workers and their master or servers in a step, and of rows that workers gather, roughly."""
+def _served(scenario: Scenario) -> float:
+    """Messages between workers and their master or servers for a gradient of each, and of rows that workers gather."""
     protocol, workers, found = scenario.protocol, scenario.workers, 0.0
     if scenario.served:
         apart = protocol.layerwise or scenario.traffic.sends_rows
@@ -159,7 +144,7 @@ def _cores(scenario: Scenario) -> int:
     return scenario.cluster.shared_cores or cores
 
 
-def _turns(scenario: Scenario) -> float:
+def _partitions(scenario: Scenario) -> float:
     """The largest number of partitions that a worker computes in a step."""
     partitions = getattr(scenario.protocol, "partitions", 0)
     partition_s = scenario.costs.partition(scenario.batch // max(1, partitions))
@@ -172,21 +157,12 @@ def _rounds(scenario: Scenario) -> float:
     return max(1.0, scenario.protocol.gradients_per_update(scenario.workers) / max(1, scenario.workers))
 
 
-def _gradients(scenario: Scenario) -> float:
-    """The number of gradients of each worker in a step, whether an update needs them or they come meanwhile."""
-    return max(_ahead(scenario), _rounds(scenario))
-
-
 def _ahead(scenario: Scenario) -> float:
-    """The number of steps of a worker during one of a master that does not wait for it, at least one."""
-    protocol, costs = scenario.protocol, scenario.costs
-    if protocol.has_servers or not (scenario.served and protocol.counts_updates):
-        return 1
-    adding_s = scenario.workers * costs.reduce(scenario.workload.message_bytes)
-    evaluating_s = costs.evaluate(scenario.test_size) if scenario.test_size else 0.0
-    partition_s = costs.partition(scenario.batch // max(1, getattr(protocol, "partitions", 1)))
-    worker_s = _turns(scenario) * partition_s or costs.compute(scenario.batch)
-    return max(1, (getattr(protocol, "window_s", 0.0) + adding_s + evaluating_s) / worker_s) if worker_s else math.inf
+    """The number of steps of a worker while a master waits for what comes in a window, at least one."""
+    window_s = getattr(scenario.protocol, "window_s", 0.0)
+    partition_s = scenario.costs.partition(scenario.batch // max(1, getattr(scenario.protocol, "partitions", 1)))
+    worker_s = _partitions(scenario) * partition_s
+    return max(1.0, window_s / worker_s) if worker_s else math.inf if window_s else 1.0
 
 
 def _drawn_rows(scenario: Scenario) -> list:

@@ -74,6 +74,7 @@ FURTHER = {
     ),
     "kbatch": Further("kbatch-async, event world", "protocols:kbatch", 100, 20),
     "kbatch-engine": Further("kbatch-async, engine", "protocols:kbatch_engine", 100, 20, beside="kbatch"),
+    "kbatch-1000": Further("kbatch-async, engine", "protocols:kbatch_engine", 1_000, 20),
     "hybrid": Further("hybrid, LM, event world", "protocols:hybrid", 16, 10),
     "hybrid-engine": Further("hybrid, LM, engine", "protocols:hybrid_engine", 16, 10, beside="hybrid"),
     "layers": Further("ps-layers, ResNet-50, event world", "protocols:layers", 16, 5),

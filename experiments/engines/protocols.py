@@ -64,7 +64,7 @@ def v100_engine(job: Job) -> list[float]:
 
 
 def kbatch(job: Job) -> list[float]:
-    """Seconds of each step of a master that updates with the next few gradients, while nobody waits."""
+    """Seconds of each step of a master that updates with as many gradients as there are workers, while nobody waits."""
     return _simulated(job, "kbatch-async", [], "mnist", "event", sleeps=SLEEPS)
 
 

@@ -67,7 +67,7 @@ class Rows:
         spare = ROWS_OF_AN_INSTRUCTION * numbers["instruction_count"][0] + numbers["ranks"][0] + numbers["variables"][0]
         numbers["traced"], numbers["timed"], numbers["activity_room"] = 1, asked.timeline is not None, BLOCK
         numbers["rings"] = numbers["at_once"] = numbers["quick"] = numbers["hub"] = numbers["decides"] = 0
-        numbers["tree"] = NO_TREE
+        numbers["ahead"], numbers["tree"] = 0, NO_TREE
         for name, array in arrays.rows(shape, BLOCK + int(spare)).items():
             state.place(name, array)
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections import Counter
 from functools import lru_cache
-from itertools import accumulate, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim import collectives
 from sim.model.sizes import ITEM_BYTES
 from sim.protocols.base import texts_in
-from sim.verbs.fusion import fuse, layer_shares
+from sim.verbs.me import FORWARD_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,11 +23,7 @@ ASKED = 8  # ranks whose exchanges are counted
 SUMMING = ("allreduce", "reduce", "reduce_fused", "reduce_in_cycles")  # verbs by which all workers sum
 BY_SIZE = "nccl"  # how many exchanges it has depends on the size of the vector
 SOME_ITEMS = 2**20
-SETTINGS = {
-    "order": "parameters",
-    "fusion_bytes": math.inf,
-    "cycle_s": 0.0,
-}  # of a background thread, if a text has no others
+SETTINGS = {"fusion_bytes": math.inf, "cycle_s": 0.0}  # of a background thread, if a text has no others
 
 
 class Call(NamedTuple):
@@ -97,27 +92,15 @@ def _call(algorithm: str, hosts: tuple[int, ...], items: int) -> Call:
 
 
 def _in_cycles(scenario: Scenario) -> Sums:
-    """In each cycle all that is computed by then is summed, buffer by buffer."""
-    protocol, costs, link, call = scenario.protocol, scenario.costs, scenario.network, _calling(scenario)
-    settings: Any = (getattr(protocol, name, other) for name, other in SETTINGS.items())
-    order, fusion_bytes, cycle_s = settings
-    pieces = collectives.pieces(scenario.summed, fused=False)[::-1]
-    shares = layer_shares([variable.size for variable in scenario.summed], order)
-    compute_s, hop_s = costs.compute(scenario.batch), link.latency_s + 2 * link.overhead_s
+    """As many cycles as begin while gradients are computed; in each what is ready by then is summed, in pieces that fit into a buffer."""
+    protocol, costs, link = scenario.protocol, scenario.costs, scenario.network
+    fusion_bytes, cycle_s = (getattr(protocol, name, other) for name, other in SETTINGS.items())
+    size_bytes, pieces = ITEM_BYTES * scenario.summed_items, len(scenario.summed)
+    least = min(pieces, max(1, math.ceil(size_bytes / max(1, fusion_bytes))))
+    hop_s = link.latency_s + 2 * link.overhead_s
+    kind = _calling(scenario)(slice(0, scenario.summed_items // least))
     agree_s = costs.negotiate_s + 2 * (scenario.workers - 1).bit_length() * hop_s
-    ready_s = [compute_s * share for share in accumulate(reversed(shares), initial=1 - sum(shares))][1:]
-    calls: Counter[Call] = Counter()
-    now_s, begun_s, done, cycles = 0.0, -math.inf, 0, 0
-    while done < len(pieces):
-        begin_s = max(now_s, begun_s + cycle_s)
-        if ready_s[done] > begin_s:
-            begin_s += math.ceil((ready_s[done] - begin_s) / cycle_s) * cycle_s if cycle_s else ready_s[done] - begin_s
-        ready = max(done + 1, bisect_right(ready_s, begin_s))
-        begun_s, now_s, cycles = begin_s, begin_s + agree_s, cycles + 1
-        for buffer in fuse(pieces[done:ready], fusion_bytes):
-            piece = slice(buffer[-1].start, buffer[0].stop)
-            kind, size_bytes = call(piece), ITEM_BYTES * (piece.stop - piece.start)
-            calls[kind] += 1
-            now_s += kind.turns * hop_s + 2 * link.occupancy_s(size_bytes) + costs.call(size_bytes)
-        done = ready
-    return Sums(calls, cycles)
+    each_s = agree_s + kind.turns * hop_s + costs.call(size_bytes / least)
+    left_s = (1 - FORWARD_SHARE) * costs.compute(scenario.batch) - 2 * link.occupancy_s(size_bytes)
+    cycles = min(pieces, max(1, int(left_s / max(cycle_s, each_s)) if cycle_s or each_s else pieces))
+    return Sums(Counter({kind: max(least, cycles)}), cycles)

@@ -20,21 +20,22 @@ class KBatchAsynchronous(Protocol):
     most while it computes the next, and begins each on the newest parameters that have come.
 
     Args:
-        gradients: K, messages that make an update.
+        gradients: K, messages that make an update; 0 is as many as there are workers. Of far fewer, parameters wait at the master's port
+            for those before: all workers get them after each update.
         delay_std_s: every message is delayed by |N(0, delay_std_s)| seconds where it is received; messages overtake.
     """
 
-    gradients: int = 4
+    gradients: int = 0
     delay_std_s: float = 0.0
 
     name = "kbatch-async"
 
     def __post_init__(self):
-        check_integer("--set gradients", self.gradients, 1)
+        check_integer("--set gradients", self.gradients, 0)
         check_seconds("--set delay_std_s", self.delay_std_s)
 
     def gradients_per_update(self, workers):
-        return self.gradients
+        return self.gradients or workers
 
     def worker(self, me):
         while (yield from newest(me, me.master)):
@@ -44,11 +45,11 @@ class KBatchAsynchronous(Protocol):
 
     def master(self, me):
         yield from answer(me, me.workers)
-        added = 0
+        added, needed = 0, self.gradients_per_update(len(me.workers))
         while letter := (yield from take(me, me.workers)):
             yield from me.add(letter)
             added += 1
-            if added == self.gradients:
+            if added == needed:
                 yield from me.update()
                 yield from me.evaluate()
                 yield from answer(me, me.workers)

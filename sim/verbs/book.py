@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-TIE_S = 1e-12  # messages that reach a port within so many seconds pass it in the order of their senders, in all simulated worlds
+# Within so many seconds, in all simulated worlds, messages that reach a port pass it in the order of their senders, and a gradient that is
+# ready goes with the cycle that begins.
+TIE_S = 1e-12
 CLOCK_S = 1e-9  # time left counts as none below the clock's resolution, so that all worlds round alike
 
 

@@ -245,7 +245,7 @@ class Me(typing.Protocol):
         Args:
             what: PARAMETERS, GRADIENT, a Note or a Variable.
             to: a rank, or several.
-            wait: if false, go on at once; a gradient first waits until the one before has left.
+            wait: if false, go on at once; a gradient first waits until the one before has left, which is when its receiver has taken it.
         """
 
     @typing.overload

@@ -11,7 +11,7 @@ import math
 
 from sim.verbs.book import CLOCK_S
 from sim.verbs.delays import delayed
-from sim.verbs.me import GRADIENT, PARAMETERS, Me, Note
+from sim.verbs.me import GRADIENT, PARAMETERS, Me, Note, What
 from sim.verbs.verb import verb
 
 
@@ -84,7 +84,7 @@ def take(me: Me, workers, until_s: float = math.inf):
         if letter.last:
             yield from part(me, letter.sender)
         elif letter.note:
-            yield from answer(me, [letter.sender])
+            yield from answer(me, letter.sender)
         else:
             book.owed.add(letter.sender)
             return letter
@@ -103,7 +103,7 @@ def take_first(me: Me, workers, count: int):
         if letter is None:
             return []
         if letter.version < me.version:
-            yield from let_go(me, [letter.sender])
+            yield from let_go(me, letter.sender)
         else:
             yield from me.add(letter)
             added.append(letter.sender)
@@ -113,15 +113,13 @@ def take_first(me: Me, workers, count: int):
 @verb
 def let_go(me: Me, workers, version: int | None = None):
     """Acknowledge gradients of `workers`, which go on; `version` is the token that each gets."""
-    for worker in _staying(me, workers):
-        yield from me.send(Note(version), worker, wait=False)
+    yield from _hand_out(me, Note(version), workers)
 
 
 @verb
 def answer(me: Me, workers):
     """A server hands its parameters to `workers` and goes on at once."""
-    for worker in _staying(me, workers):
-        yield from me.send(PARAMETERS, worker, wait=False)
+    yield from _hand_out(me, PARAMETERS, workers)
 
 
 @verb
@@ -183,8 +181,9 @@ def part(me: Me, worker: int):
         yield from me.send(Note(last=True), worker, wait=False)
 
 
-def _staying(me: Me, workers) -> list[int]:
-    """The members of `workers` that have not left; they are then owed nothing more."""
-    staying = [w for w in ([workers] if isinstance(workers, int) else workers) if w not in me.book.gone]
-    me.book.owed.difference_update(staying)
-    return staying
+def _hand_out(me: Me, what: What, workers):
+    """Send something to those of `workers` that have not left; they are then owed nothing more."""
+    for worker in [workers] if isinstance(workers, int) else workers:
+        if worker not in me.book.gone:
+            me.book.owed.discard(worker)
+            yield from me.send(what, worker, wait=False)

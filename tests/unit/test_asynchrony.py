@@ -57,7 +57,7 @@ def test_with_k_1_updates_come_in_the_order_of_asynchronous_servers(seed):
     np.testing.assert_allclose(by_batch["end_s"], by_server["end_s"], atol=1e-9)
 
 
-@pytest.mark.parametrize("round_trip_s", [0.004, 0.014, 0.022])
+@pytest.mark.parametrize("round_trip_s", [0.004, 0.014, 0.018])
 def test_with_k_of_equal_workers_staleness_is_the_round_trip_in_steps(round_trip_s):
     """All gradients come together, n a step; what they were begun on is a round trip old, in steps of 10 ms, rounded up."""
     link = Link(latency_s=round_trip_s / 2, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
@@ -168,6 +168,34 @@ def test_nobody_waits_but_for_the_gradient_before():
         assert np.median(np.diff(sent["start_s"])) == pytest.approx(pace_s)
 
 
+@pytest.mark.parametrize("slots", [1, 4])
+def test_each_worker_has_one_gradient_under_way(slots):
+    """A master's port that passes a gradient in the time in which twelve workers compute six: a posted one has left once it is taken."""
+    link = Link(latency_s=1e-3, overhead_s=1e-4, bandwidth_bytes_per_s=MLP.message_bytes / 0.02)
+    hosts = [Host(name=f"h{i}", speed=1 - i / 37, slots=slots, cores=2) for i in range(13 // slots + 1)]
+    costs = {"mlp": Costs(compute=Line(slope_s=1e-3))}
+    trace = event.trace(
+        Scenario(
+            protocols.make("kbatch-async"),
+            MLP,
+            12,
+            batch=40,
+            steps=4,
+            warmup=0,
+            cluster=Cluster(hosts=hosts, network=link, costs=costs),
+        )
+    )
+    taken = of_rank(trace, 0, "receive")
+    for worker in range(1, 13):
+        sent, came = of_rank(trace, worker, "send"), taken[(taken["peer"] == worker) & (taken["bytes"] > 100)]
+        np.testing.assert_allclose(sent["end_s"].to_numpy()[: len(came)], came["end_s"], atol=1e-9)
+        assert (sent["start_s"].to_numpy()[1:] >= sent["end_s"].to_numpy()[:-1] - 1e-9).all()
+
+
+def test_k_is_the_number_of_workers_unless_it_is_given():
+    assert set(of_trace(event.trace(job("kbatch-async", workers=7))).samples[0]) == {70}
+
+
 def test_delays_have_the_mean_of_a_folded_normal():
     delays = job("amb-dg", "delay_std_s=0.05").draws.delays(0, 1).first(100_000)
     assert delays.mean() == pytest.approx(0.05 * math.sqrt(2 / math.pi), rel=0.01)
@@ -249,7 +277,7 @@ def test_one_process_alone_is_refused(name):
 @pytest.mark.parametrize(
     ("name", "assignment"),
     [
-        ("kbatch-async", "gradients=0"),
+        ("kbatch-async", "gradients=-1"),
         ("kbatch-async", "delay_std_s=-1"),
         ("kbatch-async", "delay_std_s=inf"),
         ("amb-dg", "window_s=-1"),

@@ -11,6 +11,7 @@ import pytest
 from engines import assert_alike
 
 from sim import protocols, stragglers
+from sim.engine.kernel.layout import FINISHED
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Line
@@ -77,6 +78,47 @@ OUTSIDE = {
 def test_what_is_none_goes_by_events(compiled, scenario):
     assert not is_hub(compiled.Replications, scenario)
     assert_alike(compiled.Replications, scenario)
+
+
+AHEAD = (
+    "ps-async",
+    "ps-sync",
+    "ps-ssp",
+    "kbatch-async",
+    "kbatch-async gradients=2",
+    "amb-dg time_limit_s=0.02 window_s=0.005",
+)
+NOT_AHEAD = {
+    "others send to a worker": job("ps-async", servers=2),
+    "ranks share a port": job("ps-async", slots=2),
+    "letters are delayed": job("kbatch-async delay_std_s=0.01"),
+}
+
+
+@pytest.mark.parametrize("name", AHEAD)
+@pytest.mark.parametrize(
+    "network",
+    [OWN_PORTS, OUTSIDE["windows"].network, OUTSIDE["ports have a credit"].network],
+    ids=["plain", "tcp", "credit"],
+)
+def test_workers_that_hear_from_one_rank_alone_are_as_in_the_event_world(compiled, name, network):
+    scenario = job(name, network=network, steps=8)
+    assert compiled.Replications(scenario)._template.shape.ahead
+    assert_alike(compiled.Replications, scenario)
+
+
+@pytest.mark.parametrize("scenario", NOT_AHEAD.values(), ids=NOT_AHEAD)
+def test_other_workers_hear_by_events(compiled, scenario):
+    assert not compiled.Replications(scenario)._template.shape.ahead
+    assert_alike(compiled.Replications, scenario)
+
+
+def test_what_comes_to_them_is_no_event(compiled):
+    """Of four messages for a gradient the two that go to the server are events."""
+    job_of = compiled.Job(compiled.Replications(job("ps-async", steps=20))._template, 0)
+    assert job_of.run() == FINISHED
+    numbers = job_of.state.record[0]
+    assert numbers["events"] < 0.55 * numbers["messages"]
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.base import Protocol
 from sim.verbs import allreduce
 
+ROUGHLY = 4  # a factor
 EVENT_CALL_S = 0.125e-6  # seconds of a core for each counted call, in the middle
 NET = Link(latency_s=2e-5, overhead_s=5e-6, bandwidth_bytes_per_s=1e10 / 8)
 
@@ -77,7 +78,7 @@ def test_the_event_world_calls_as_many_functions_as_is_said(name):
     event.run(one, want_trace=False)  # loads all
     few, more = (calls(partial(event.run, replace(one, steps=steps), want_trace=False)) for steps in (1, 3))
     said_s = needs.once_and_step_s(one, "event")[1]
-    assert 1 / 3 < said_s / (EVENT_CALL_S * (more - few) / 2) < 3
+    assert 1 / ROUGHLY < said_s / (EVENT_CALL_S * (more - few) / 2) < ROUGHLY
 
 
 @pytest.mark.parametrize("name", EVENT)
@@ -158,4 +159,4 @@ def test_the_event_world_calls_as_many_functions_for_a_text_of_ones_own():
     event.run(one, want_trace=False)  # loads all
     few, more = (calls(partial(event.run, replace(one, steps=steps), want_trace=False)) for steps in (1, 3))
     said_s = needs.once_and_step_s(one, "event")[1]
-    assert 1 / 3 < said_s / (EVENT_CALL_S * (more - few) / 2) < 3
+    assert 1 / ROUGHLY < said_s / (EVENT_CALL_S * (more - few) / 2) < ROUGHLY

@@ -21,7 +21,7 @@ def constants(job: Shape) -> dict[str, float]:
     link, local, cluster = of.network, of.local, of.cluster
     amounts, costs, slow = Amounts(of), of.costs, not plain.queues(of)
     integers = {
-        "hub": job.hub,
+        "hub": job.hub, "ahead": job.ahead,
         "mode": job.mode, "variables": job.variables, "ranks": of.ranks, "first": of.servers, "polls": cluster.poll_s > 0,
         "cores_suffice": of.cores_suffice and not local.wakes, "in_library": of.protocol.in_library,
         "sleeps": not of.protocol.in_library, "counts_updates": of.protocol.counts_updates,

@@ -63,6 +63,14 @@ class Shape:
         return is_ours(self.scenario.protocol) and "CALL" in self.code.uses and not self.code.uses & OTHERWISE
 
     @property
+    def ahead(self) -> bool:
+        """Whether workers hear from rank 0 alone, and wait for it or take what has come by now (kernel/sending.py)."""
+        of = self.scenario
+        others = self.code.uses & (OTHERWISE - {"SEND", "RECV"} | {"CALL", "FORK"})
+        alone = self.mode == FREE and of.servers == 1 and not others
+        return alone and is_ours(of.protocol) and not of.protocol.delay_std_s
+
+    @property
     def most_minibatches(self) -> int:
         """Minibatches of one message, at most, where its size depends on them."""
         of = self.scenario

@@ -7,7 +7,20 @@ from sim.engine.kernel.activities import begin_activity, begin_for, record_sent
 from sim.engine.kernel.buffers import ITEM_BYTES, table_of
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.decided import all_wait, are_told, can_pass, find, forget, load, pass_over, play_by_events, store
-from sim.engine.kernel.layout import AWAITS, CLASH, CONTENDED, ENDS, FULL, NEXT, ROWS_FULL, SPACE, SPENDS, WAITS, WRONG
+from sim.engine.kernel.layout import (
+    AWAITS,
+    CLASH,
+    CONTENDED,
+    ENDS,
+    FULL,
+    NEXT,
+    ROWS_FULL,
+    SPACE,
+    SPENDS,
+    TIE_S,
+    WAITS,
+    WRONG,
+)
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import (
     ADDED,
@@ -33,7 +46,7 @@ NOBODY = -2  # of an exchange of a text
 def ready_by(S, rank, r, time_s):
     """How many of a rank's gradients are ready by then: those that all have summed are."""
     k = rank.reduced - rank.ready_before
-    while k < rank.ready and state.ready(S, r, k).value <= time_s:
+    while k < rank.ready and state.ready(S, r, k).value <= time_s + TIE_S:
         k += 1
     return k
 

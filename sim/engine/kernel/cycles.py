@@ -21,13 +21,12 @@ from sim.engine.kernel.decided import (
     play_by_events,
     store,
 )
-from sim.engine.kernel.layout import NEXT, WAITS
+from sim.engine.kernel.layout import NEXT, TIE_S, WAITS
 from sim.engine.kernel.phases import PASSES, PLAYS
 from sim.engine.kernel.ports import occupancy_s
 from sim.engine.kernel.post import NONE, go_on_later
 from sim.engine.kernel.records import note_wait
 from sim.engine.kernel.summing import PLAYED, have_moved, keep, play_again, play_tail, sum_by_rings, take_back
-from sim.engine.kernel.ties import TIE_S
 
 MOST_TRIES = 64  # to find when requests come that a ring's last messages meet
 FAR_OFF = 1 << 60
@@ -118,7 +117,7 @@ def begin_cycles(S, reduced, cycle_s, is_first):
     for r in range(S.ranks - 1, -1, -1):
         of, rank = state.cycler(S, r), state.rank(S, r)
         begin_cycle(S, of, r, ready_s, cycle_s, is_first)
-        while of.ready < rank.ready and state.ready(S, r, of.ready).value <= of.clock_s:
+        while of.ready < rank.ready and state.ready(S, r, of.ready).value <= of.clock_s + TIE_S:
             of.ready += 1
         least = min(least, of.ready)
         if of.children > 0:
@@ -144,8 +143,9 @@ def begin_cycle(S, of, r, ready_s, cycle_s, is_first):
 @in_place
 def begin_in_turn(begin_s, ready_s, cycle_s):
     """When the first cycle begins, of those after one another, in which a gradient is ready."""
-    if ready_s > begin_s:
-        begin_s = begin_s + math.ceil((ready_s - begin_s) / cycle_s) * cycle_s if cycle_s > 0.0 else ready_s
+    left_s = ready_s - TIE_S - begin_s
+    if left_s > 0.0:
+        begin_s = begin_s + math.ceil(left_s / cycle_s) * cycle_s if cycle_s > 0.0 else ready_s
     return max(ready_s, begin_s)
 
 

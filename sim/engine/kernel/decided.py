@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from sim.engine.kernel import state
 from sim.engine.kernel.compiling import compiled, in_place
-from sim.engine.kernel.layout import CLOCK_S, NEVER_S, ROUND_OFF_S
+from sim.engine.kernel.layout import CLOCK_S, NEVER_S, ROUND_OFF_S, TIE_S
 from sim.engine.kernel.phases import NOTES, OVER, PASSES, PLAYS
 from sim.engine.kernel.ports import occupancy_s
 from sim.engine.kernel.post import NONE, go_on_later
 from sim.engine.kernel.records import note_wait
 from sim.engine.kernel.ring import add_waited, is_steady, sum_samples
-from sim.engine.kernel.ties import TIE_S
 
 ARRIVALS = 16  # of the last messages at each port
 NOTED, KNOWN, CLOSE, UNKNOWN = range(4)  # what follows is being noted; can be used; if nothing comes between; cannot

@@ -143,13 +143,18 @@ def depart(S, d):
 @compiled
 def poll(S, s):
     """A waiting rank sees what has come, once its poll has had a core."""
-    r = state.strand(S, s).rank
+    if polls_at_once(S, state.strand(S, s).rank, s, HOP):
+        schedule(S, S.now_s, GO, s, 0)
+
+
+@compiled
+def polls_at_once(S, r, a, kind):
+    """A rank polls: whether that is done, or takes a core first, after which an event of this kind says so."""
     rank = state.rank(S, r)
     rank.polled_s = S.now_s
-    if S.cores_suffice == 1:
-        schedule(S, S.now_s, GO, s, 0)
-    else:
-        work(S, rank.group, S.poll_s, r, s, HOP)
+    if S.cores_suffice == 0:
+        work(S, rank.group, S.poll_s, r, a, kind)
+    return S.cores_suffice == 1
 
 
 @compiled
@@ -191,7 +196,8 @@ def flow_event(S, kind, a):
     elif kind == HAS_ASKED:
         return asked(S, a)
     elif kind == layout.NOTICED:
-        return noticed(S, a)
+        if polls_at_once(S, state.message(S, a).sender, a, STREAM):
+            begin_stream(S, a)
     elif kind == STREAM:
         begin_stream(S, a)
     elif kind == layout.HANDED:
@@ -232,19 +238,6 @@ def asked(S, m):
     if after_s < 0.0:
         return NO_ROOM
     schedule(S, S.now_s + after_s, layout.NOTICED, m, 0)
-    return NOBODY
-
-
-@compiled
-def noticed(S, m):
-    """A sender has noticed that it is asked, and its poll takes a core."""
-    r = state.message(S, m).sender
-    rank = state.rank(S, r)
-    rank.polled_s = S.now_s
-    if S.cores_suffice == 1:
-        begin_stream(S, m)
-    else:
-        work(S, rank.group, S.poll_s, r, m, STREAM)
     return NOBODY
 
 

@@ -35,17 +35,20 @@ def push(S, time_s, key, kind, a, b):
 
 @compiled
 def drop(S):
-    """Remove the first event."""
+    """Remove the first event.
+
+    The last one takes its place. It mostly belongs at the bottom again: those on the way there come up first, and then it goes up.
+    """
     S.scheduled -= 1
     moved, i, below = state.event(S, S.scheduled), 0, 1
     while below < S.scheduled:
-        left, right = state.event(S, below), state.event(S, below + 1)
-        if below + 1 < S.scheduled and comes_before(right.time_s, right.key, left):
-            below += 1
-        if comes_before(moved.time_s, moved.key, state.event(S, below)):
-            break
+        if below + 1 < S.scheduled:
+            below += comes_first(state.event(S, below + 1), state.event(S, below))
         copy(state.event(S, i), state.event(S, below))
         i, below = below, 2 * below + 1
+    while i > 0 and comes_before(moved.time_s, moved.key, state.event(S, (i - 1) >> 1)):
+        copy(state.event(S, i), state.event(S, (i - 1) >> 1))
+        i = (i - 1) >> 1
     copy(state.event(S, i), moved)
 
 
@@ -53,6 +56,12 @@ def drop(S):
 def comes_before(time_s, key, event):
     """Whether an event of that time and key comes before another one."""
     return time_s < event.time_s or (time_s == event.time_s and key < event.key)
+
+
+@in_place
+def comes_first(event, other):
+    """Whether an event comes before another one, without a branch, which would be as likely as not."""
+    return (event.time_s < other.time_s) | ((event.time_s == other.time_s) & (event.key < other.key))
 
 
 @in_place

@@ -12,14 +12,13 @@ from sim.engine.kernel.activities import (
     record_wait,
 )
 from sim.engine.kernel.compiling import compiled
-from sim.engine.kernel.flows import control, stream
 from sim.engine.kernel.heap import schedule
-from sim.engine.kernel.layout import COMPUTES, DEPART, GO, LOCAL, NEXT, ROUND_OFF_S, SHELVED, WAITS
+from sim.engine.kernel.layout import COMPUTES, DEPART, GO, NEXT, ROUND_OFF_S, SHELVED, WAITS
 from sim.engine.kernel.memory import read
-from sim.engine.kernel.post import NONE, free_message, has_room, new_departure, new_number
+from sim.engine.kernel.post import NONE, free_message, has_room, new_departure, new_message
 from sim.engine.kernel.receiving import ask_for, local_s
 from sim.engine.kernel.records import note_wait
-from sim.engine.kernel.sending import hand_over, leave_by_event, next_weight
+from sim.engine.kernel.sending import hand_over, leave_as_flow, leave_by_event
 from sim.engine.kernel.threads import carry
 from sim.engine.kernel.work import cold_s, factor, input_s, spend
 
@@ -147,18 +146,15 @@ def ship(S, strand, rank, r, to, v, version, samples):
     if not has_room(S):
         S.short = 1
         return
-    S.messages += 1
-    m = new_number(S)
-    message, here = state.message(S, m), state.rank(S, to).host == rank.host
-    message.sender, message.receiver, message.version, message.samples = r, to, version, samples
-    message.minibatches, message.count, message.bytes, message.ready = 1, 1, state.variable_bytes(S, v).value, 0
-    message.note, message.last, message.variable, message.local, message.asks = 0, 0, v, here, 0
-    message.departure = message.waiter = message.call = NONE
-    message.asked_s = layout.NEVER_S
+    here = state.rank(S, to).host == rank.host
+    m = new_message(S, r, to, here, 1, state.variable_bytes(S, v).value)
+    message = state.message(S, m)
+    message.version, message.samples, message.minibatches, message.variable = version, samples, 1, v
     strand.to, strand.bytes, strand.departure = to, message.bytes, NONE
     if S.traced:
-        strand.departure = message.departure = new_departure(S)
+        strand.departure = new_departure(S)
         describe(S, strand.departure, r, float(version), S.now_s, message, UNAWAITED)
+        message.departure = strand.departure if here or S.fair else NONE
     if S.threaded:
         carry(S, rank, state.rank(S, to), S.local_background_s if here else S.link_background_s)
     if here:
@@ -166,19 +162,7 @@ def ship(S, strand, rank, r, to, v, version, samples):
     elif not S.fair:
         leave_by_event(S, strand, rank, r, m)
     else:
-        ship_as_flow(S, rank, r, to, m)
-
-
-@compiled
-def ship_as_flow(S, rank, r, to, m):
-    """The same where messages share ports."""
-    message, hosts = state.message(S, m), (rank.host, state.rank(S, to).host)
-    if message.bytes <= S.eager_bytes:
-        stream(S, message, m, hosts, next_weight(S, rank, r))
-        return
-    message.asks, message.begin_s = 1, S.now_s
-    state.announced(S, r, to).value = m
-    control(S, (r, to), hosts, LOCAL, m)
+        leave_as_flow(S, rank, r, m)
 
 
 @compiled

@@ -28,7 +28,7 @@ CONSTANTS = (
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
     "mode polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes quick stores divides fair rings "
     "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends meters hub "
-    "decides tree summing traced timed activity_room at_once",
+    "decides tree summing traced timed activity_room at_once ahead",
 )
 FREE, SHARED, CONTENDED = range(
     3
@@ -44,7 +44,7 @@ COUNTERS = (
 EVENT = record("time_s", "key kind a b")
 INSTRUCTION = record("", "op a b c d e f g")
 STRAND = record(
-    "clock_s departed_s last_s ahead_s posted_s cycle_s bytes t0_s t1_s leave_s began_s spend_s",
+    "clock_s departed_s last_s ahead_s cycle_s bytes t0_s t1_s leave_s began_s spend_s",
     "pc phase rank turn to count what message departure first_departure last_departure table row row_end adds ahead least pending "
     "polls waits_for version set_at list_at start stop parent left meets previous deadline woken number on_gpu notes asked passed",
 )
@@ -166,4 +166,5 @@ NEXT, STAYS, WAITS, AWAITS, SPENDS, COMPUTES, TOGETHER = range(100, 107)
 ENDS = 200
 
 ROUND_OFF_S, CLOCK_S, NEVER_S = 1e-12, 1e-9, 1e300
+TIE_S = 1e-12  # sim.verbs.book
 PIECES = 8  # of a step's background work

@@ -201,7 +201,7 @@ def obey(S, strand, rank, s, r, line):
     if op == ops.SEND or op == ops.RECV or (ops.CALL <= op <= ops.MEET):
         return communicate(S, strand, rank, s, r, line)
     if op == ops.TAKEUP:
-        return take_up(S, strand, rank, s, r, line)
+        return take_up(S, strand, rank, s, line)
     if op == ops.SLEEP:
         return sleep(S, strand, rank, r)
     if op == ops.ADD:
@@ -284,7 +284,7 @@ def advance(S, strand, rank, s, r, line, phase):
     if phase == CALLS_PORT:
         return call_port(S, strand, rank, s, r, line)
     if phase == SENDS:
-        return send(S, strand, rank, s, r, line)
+        return send(S, strand, rank, r, line)
     if phase == SENT:
         return end_sending(S, strand, rank, line)
     if phase == RECEIVES:

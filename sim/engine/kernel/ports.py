@@ -37,7 +37,7 @@ def pass_in(S, port, size_bytes, reach_s):
 
 
 @in_place
-def taken_s(S, port):
+def taken_s(port):
     """Seconds for which messages took the busier direction of a port, or in which it earned their credit."""
     return max(port.out_busy_s, port.in_busy_s, port.out_credit_s, port.in_credit_s)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sim.engine.kernel import ops, state
 from sim.engine.kernel.compiling import in_place
-from sim.engine.kernel.layout import CONTENDED
+from sim.engine.kernel.layout import CONTENDED, NEVER_S
 from sim.engine.kernel.memory import has
 
 NONE = -1
@@ -69,6 +69,25 @@ def new_number(S):
         return state.free_message(S, S.free_messages).value
     S.used_messages += 1
     return S.used_messages - 1
+
+
+@in_place
+def new_message(S, sender, receiver, here, count, size_bytes):
+    """The number of a new message."""
+    S.messages += 1
+    m = new_number(S)
+    message = state.message(S, m)
+    message.sender, message.receiver, message.local, message.count, message.bytes = (
+        sender,
+        receiver,
+        here,
+        count,
+        size_bytes,
+    )
+    message.ready = message.note = message.last = message.variable = message.asks = message.notes = 0
+    message.departure = message.waiter = message.call = NONE
+    message.asked_s = NEVER_S
+    return m
 
 
 @in_place

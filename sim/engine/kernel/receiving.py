@@ -13,6 +13,7 @@ from sim.engine.kernel.layout import (
 )
 from sim.engine.kernel.layout import (
     AWAITS,
+    CLOCK_S,
     CONTENDED,
     DEPART,
     ENDS,
@@ -42,7 +43,7 @@ def receive(S, strand, rank, s, r, line):
     if S.own and not sends and not are_ranks(S, strand, inbox):
         return ENDS + WRONG
     rank.polled_s = strand.began_s = strand.clock_s
-    m = find(S, strand, inbox)
+    m = find(S, strand, inbox) if sends or has_come(S, s, strand, inbox, line) else NONE
     strand.deadline = (strand.deadline + 1) & DEADLINES  # so that no earlier deadline ends this wait
     if m >= 0:
         inbox.waiter, strand.message = NONE, m
@@ -52,6 +53,14 @@ def receive(S, strand, rank, s, r, line):
         return nothing_came(S, s, line)
     inbox.waiter, strand.phase = s, GOT
     return AWAITS
+
+
+@in_place
+def has_come(S, s, strand, inbox, line):
+    """Whether the next message has come by now, if a rank takes no other; where it is in the inbox before it comes (sending.py)."""
+    if S.ahead == 0 or line.e == 0 or inbox.head < 0 or state.register(S, s, line.e - 1).value > strand.clock_s:
+        return True
+    return state.message(S, inbox.head).reach_s <= max(S.now_s, strand.clock_s - CLOCK_S)
 
 
 @compiled
@@ -142,17 +151,31 @@ def take_by_arithmetic(S, strand, rank, r, message):
     else:
         seconds = message.count * S.local_overhead_s + local_s(S, message)
         strand.clock_s = max(start_s, message.begin_s) + seconds / rank.speed
-        if message.departure >= 0:
-            departure = state.departure(S, message.departure)
-            departure.over, departure.left_s = 1, strand.clock_s
-            if S.traced:
-                record_left(S, message.departure, strand.clock_s)
-            if departure.waiter >= 0:
-                go_on_later(S, departure.waiter)
+    depart_at(S, message.departure, strand.clock_s)
     note_wait(S, r, max(start_s, rank.idle_s), message.begin_s)
     note_known_wait(S, strand, r, start_s, message.begin_s)
     if S.traced:
         state.doing(S, strand.number).moving_s = max(start_s, message.begin_s)
+
+
+@in_place
+def depart_at(S, d, at_s):
+    """A message whose sender waits until its receiver has taken it leaves, where ranks take time by arithmetic."""
+    if d < 0:
+        return
+    departure = state.departure(S, d)
+    departure.over, departure.left_s = 1, at_s
+    if S.traced:
+        record_left(S, d, at_s)
+    if departure.waiter >= 0:
+        go_on_later(S, departure.waiter)
+
+
+@in_place
+def depart_now(S, message):
+    """The same where all takes time by events; what shares ports as a flow leaves by itself."""
+    if message.departure >= 0 and (message.local == 1 or S.fair == 0):
+        schedule(S, S.now_s, DEPART, message.departure, 0)
 
 
 @compiled
@@ -180,15 +203,10 @@ def leave_unread(S, m, rank, r, at_s):
     message = state.message(S, m)
     if message.asks == 1:
         ask_for(S, m, rank, r)
-    elif message.local == 1 and message.departure >= 0 and S.mode == CONTENDED:
-        schedule(S, S.now_s, DEPART, message.departure, 0)
-    elif message.local == 1 and message.departure >= 0:
-        departure = state.departure(S, message.departure)
-        departure.over, departure.left_s = 1, at_s
-        if S.traced:
-            record_left(S, message.departure, at_s)
-        if departure.waiter >= 0:
-            go_on_later(S, departure.waiter)
+    elif S.mode == CONTENDED:
+        depart_now(S, message)
+    else:
+        depart_at(S, message.departure, at_s)
 
 
 @compiled
@@ -228,8 +246,8 @@ def take(S, strand, s, line):
     message = state.message(S, m)
     if S.traced:
         record_taken(S, strand, message)
-    if S.mode == CONTENDED and message.local == 1 and message.departure >= 0:
-        schedule(S, S.now_s, DEPART, message.departure, 0)
+    if S.mode == CONTENDED:
+        depart_now(S, message)
     free_message(S, m)
     if line.op != ops.RECV:
         return

@@ -79,7 +79,7 @@ def begin_measuring(S):
         rank.computed_before_s, rank.applied_before_s = rank.computed_s, rank.applied_s
     for h in range(S.port_count):
         port = state.port(S, h)
-        port.busy_before_s = taken_s(S, port)
+        port.busy_before_s = taken_s(port)
 
 
 @in_place

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from sim.engine.kernel import activities, ops, state
 from sim.engine.kernel.activities import RECORDED, UNAWAITED, begin_for, describe, record, record_wait
 from sim.engine.kernel.compiling import compiled, in_place
@@ -28,8 +26,8 @@ from sim.engine.kernel.layout import (
 )
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import ALL_SENT, CALLS_PORT, CHOOSES, DEPARTS, RECEIVES, SENDS, SENT
-from sim.engine.kernel.ports import held_s, pass_out
-from sim.engine.kernel.post import NONE, end_departure, has_room, new_departure, new_number
+from sim.engine.kernel.ports import held_s, pass_in, pass_out
+from sim.engine.kernel.post import NONE, end_departure, go_on_later, has_room, keep, new_departure, new_message
 from sim.engine.kernel.records import note_wait
 from sim.engine.kernel.threads import carry
 
@@ -76,7 +74,7 @@ def choose_receiver(S, strand, s, r, line):
 
 @in_place
 def follows(S, line, r):
-    """Whether a gradient leaves after the rank's one before has left, though the rank goes on."""
+    """Whether a gradient leaves after the rank's one before has been taken, though the rank goes on."""
     return line.op == ops.SEND and line.e == 0 and r >= S.first and line.a == ops.GRADIENT
 
 
@@ -99,7 +97,6 @@ def call_port(S, strand, rank, s, r, line):
         if d >= 0:
             end_departure(S, strand, d)
             strand.previous = NONE
-        strand.clock_s, strand.posted_s = max(strand.clock_s, strand.posted_s), 0.0
         note_wait(S, r, strand.began_s, strand.clock_s)
         if S.traced and S.mode != CONTENDED and strand.clock_s > strand.began_s:
             record_wait(S, rank, r, strand.began_s, strand.clock_s, strand.to)
@@ -119,50 +116,50 @@ def call_port(S, strand, rank, s, r, line):
 
 
 @in_place
-def send(S, strand, rank, s, r, line):
+def send(S, strand, rank, r, line):
     """Send the message, by the port or within the host."""
     if not has_room(S) or S.scheduled + SPARE > S.event_count:
         return ENDS + SPACE
     here = state.rank(S, strand.to).host == rank.host
-    m = new_message(S, strand, r, line, here)
+    m = write(S, strand, rank, r, line, here)
     if S.threaded:
         carry(S, rank, state.rank(S, strand.to), S.local_background_s if here else S.link_background_s)
     if here:
         hand_over(S, strand, rank, r, m)
     elif S.fair:
-        return send_as_flow(S, strand, rank, r, m)
+        seconds = strand.count * S.overhead_s
+        if leave_as_flow(S, rank, r, m) and seconds > ROUND_OFF_S:
+            strand.phase, strand.spend_s = SENT, seconds
+            return SPENDS
     elif S.mode == CONTENDED:
         leave_by_event(S, strand, rank, r, m)
     else:
-        leave_by_arithmetic(S, strand, rank, r, m, follows(S, line, r))
+        leave_by_arithmetic(S, strand, rank, r, m)
     return SENT
 
 
 @in_place
-def new_message(S, strand, r, line, here):
+def write(S, strand, rank, r, line, here):
     """The message, and what is waited for until it has left, if it is."""
-    S.messages += 1
-    m = new_number(S)
+    m = new_message(S, r, strand.to, here, strand.count, strand.bytes)
     message = state.message(S, m)
-    message.sender, message.receiver, message.version = r, strand.to, strand.version
-    message.samples = int(state.rank(S, r).samples)
-    message.minibatches = int(state.rank(S, r).minibatches)
-    message.count, message.bytes, message.ready = strand.count, strand.bytes, strand.least
+    message.version, message.ready, message.notes = strand.version, strand.least, strand.notes
+    message.samples, message.minibatches = int(rank.samples), int(rank.minibatches)
     sends, after = line.op == ops.SEND, follows(S, line, r)
     if sends and line.a == ops.GRADIENT:
-        state.rank(S, r).hand = 0
+        rank.hand = 0
     message.note, message.last = sends and line.a == ops.NOTE, line.g if sends else 0
-    message.departure, message.local, message.asks, message.waiter, message.call = NONE, here, 0, NONE, NONE
-    message.notes = strand.notes
-    message.asked_s, strand.departure, strand.departed_s = math.inf, NONE, -1.0
+    strand.departure, strand.departed_s = NONE, -1.0
     if S.traced and not (sends and line.a == ops.NOTE):
         follow(S, strand, r, line, message, after)
-    elif (not sends or line.e == 1 or after) and (here or S.mode == CONTENDED):
+    elif after or ((not sends or line.e == 1) and (here or S.mode == CONTENDED)):
         strand.departure = new_departure(S)
-        if after:
-            strand.previous = strand.departure
-        elif sends or strand.ahead == 1:
+        if not after and (sends or strand.ahead == 1):
             remember(S, strand)
+    if after:
+        strand.previous = strand.departure
+    if after or here or S.fair:
+        message.departure = strand.departure
     return m
 
 
@@ -170,14 +167,12 @@ def new_message(S, strand, r, line, here):
 def follow(S, strand, r, line, message, after):
     """The same of a message whose row says when it has left. Where that is known at once, its row is written with it."""
     sends, alone = line.op == ops.SEND, not sends_all(line)
-    if message.local == 0 and S.mode != CONTENDED and alone:
+    if message.local == 0 and S.mode != CONTENDED and alone and not after:
         return
     strand.departure = new_departure(S)
     row = activities.UNRECORDED if not alone else RECORDED if after or not sends else UNAWAITED
     describe(S, strand.departure, r, state.rank(S, r).step, state.doing(S, strand.number).since_s, message, row)
-    if after:
-        strand.previous = strand.departure
-    elif row != UNAWAITED and (sends or strand.ahead == 1):
+    if not after and row != UNAWAITED and (sends or strand.ahead == 1):
         remember(S, strand)
 
 
@@ -192,22 +187,18 @@ def remember(S, strand):
 
 
 @compiled
-def send_as_flow(S, strand, rank, r, m):
-    """A message that shares ports with others; a large one is announced, and leaves when its receiver asks for it."""
-    message, to = state.message(S, m), strand.to
-    message.departure, hosts = strand.departure, (rank.host, state.rank(S, to).host)
-    if strand.bytes <= S.eager_bytes:
-        weight = next_weight(S, rank, r)
-        stream(S, message, m, hosts, weight)
-        return SENT
+def leave_as_flow(S, rank, r, m):
+    """A message shares ports with others; whether it is large: then it is announced, and leaves when its receiver asks for it."""
+    message = state.message(S, m)
+    to = message.receiver
+    hosts = rank.host, state.rank(S, to).host
+    if message.bytes <= S.eager_bytes:
+        stream(S, message, m, hosts, next_weight(S, rank, r))
+        return False
     message.asks, message.begin_s = 1, S.now_s
     state.announced(S, r, to).value = m
     control(S, (r, to), hosts, LOCAL, m)
-    seconds = strand.count * S.overhead_s
-    if seconds > ROUND_OFF_S:
-        strand.phase, strand.spend_s = SENT, seconds
-        return SPENDS
-    return SENT
+    return True
 
 
 @compiled
@@ -224,7 +215,6 @@ def next_weight(S, rank, r):
 def hand_over(S, strand, rank, r, m):
     """A message within a host, which its receiver copies."""
     message = state.message(S, m)
-    message.departure = strand.departure
     if S.mode == CONTENDED:
         group = state.group(S, rank.group)
         message.reach_s = S.now_s + (0.0 if S.local_wakes and group.busy >= group.cores else S.local_latency_s)
@@ -241,12 +231,12 @@ def leave_by_event(S, strand, rank, r, m):
     begin_s, leave_s = pass_out(S, state.port(S, rank.host), strand.bytes, S.now_s)
     message.held_s = held_s(S, pair, begin_s, strand.bytes, leave_s)
     schedule(S, S.now_s + ((leave_s if S.stores else begin_s) - S.now_s + S.latency_s), ARRIVE, m, 0)
-    if strand.departure >= 0:
+    if strand.departure != message.departure:  # the one that does not wait for the receiver
         schedule(S, S.now_s + (leave_s + message.held_s - S.now_s), DEPART, strand.departure, 0)
 
 
 @in_place
-def leave_by_arithmetic(S, strand, rank, r, m, after):
+def leave_by_arithmetic(S, strand, rank, r, m):
     """A message passes its host's port when the rank, whose clock may be ahead, has called it."""
     message, pair = state.message(S, m), r * S.ranks + strand.to
     strand.clock_s += strand.count * S.overhead_s / rank.speed
@@ -254,22 +244,38 @@ def leave_by_arithmetic(S, strand, rank, r, m, after):
     message.reach_s = (leave_s if S.stores else begin_s) + S.latency_s
     message.held_s = held_s(S, pair, begin_s, strand.bytes, leave_s)
     leave_s += message.held_s
-    schedule_in_turn(S, message.reach_s, r, ARRIVE, m)
+    if S.ahead and r == 0:
+        arrive_ahead(S, message, m)
+    else:
+        schedule_in_turn(S, message.reach_s, r, ARRIVE, m)
     if S.traced and records_at_once(S, strand, rank, r, message, leave_s):
         return
     strand.departed_s, strand.last_s = leave_s, max(strand.last_s, leave_s)
     if strand.ahead == 1:
         strand.ahead_s = max(strand.ahead_s, leave_s)
-    if after:
-        strand.posted_s = leave_s
+
+
+@in_place
+def arrive_ahead(S, message, m):
+    """A message comes to a worker that hears from rank 0 alone: in the order of leaving, so that no event need say when."""
+    r = message.receiver
+    message.begin_s, end_s = pass_in(S, state.port(S, state.rank(S, r).host), message.bytes, message.reach_s)
+    message.end_s, inbox = end_s + message.held_s, state.inbox(S, r)
+    if inbox.waiter < 0:
+        keep(S, inbox, m)
+        return
+    state.strand(S, inbox.waiter).message = m
+    go_on_later(S, inbox.waiter)
+    inbox.waiter = NONE
 
 
 @compiled
 def records_at_once(S, strand, rank, r, message, leave_s):
     """Write the row of a message that leaves then, or keep that for when its sender has waited for it; whether it was kept."""
     if strand.departure >= 0:
-        departure = state.departure(S, strand.departure)
-        departure.over, departure.left_s = 1, leave_s
+        if message.departure < 0:
+            departure = state.departure(S, strand.departure)
+            departure.over, departure.left_s = 1, leave_s
         return True
     if message.note == 0:
         about = message.bytes, message.receiver, float(message.version)

@@ -4,10 +4,27 @@ from __future__ import annotations
 
 from sim.engine.kernel import state
 from sim.engine.kernel.activities import end_activity
-from sim.engine.kernel.compiling import compiled
+from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.cores import work
 from sim.engine.kernel.heap import schedule
-from sim.engine.kernel.layout import CONTENDED, GO, HOP, NEXT, ROUND_OFF_S, WAITS
+from sim.engine.kernel.layout import CONTENDED, GO, HOP, NEXT, ROUND_OFF_S, TOGETHER, WAITS
+
+
+@in_place
+def at_once(S, strand, rank, seconds):
+    """Parts of an addition or an update, side by side: an event even if they take no time."""
+    if S.mode != CONTENDED:
+        if seconds > ROUND_OFF_S:
+            strand.clock_s += seconds / rank.speed
+            rank.applied_s += seconds
+        if S.traced:
+            end_activity(S, strand)
+        return NEXT
+    strand.phase, strand.spend_s, strand.began_s = 1, seconds, strand.clock_s
+    if seconds > ROUND_OFF_S:
+        return TOGETHER
+    schedule(S, S.now_s, GO, strand.number, 0)
+    return WAITS
 
 
 @compiled
@@ -21,13 +38,7 @@ def do_sides(S, strand, rank, r, amount, factor, further_s):
         seconds = state.side_s(S, i).value * factor + (further_s if i == parts.first else 0.0)
         all_s += seconds
         longest_s = max(longest_s, seconds)
-    seconds = all_s if rank.cores == 1 else longest_s
-    if seconds > ROUND_OFF_S:
-        strand.clock_s += seconds / rank.speed
-        rank.applied_s += seconds
-    if S.traced:
-        end_activity(S, strand)
-    return NEXT
+    return at_once(S, strand, rank, all_s if rank.cores == 1 else longest_s)
 
 
 @compiled

@@ -22,6 +22,7 @@ from sim.engine.kernel.layout import (
     OUT,
     ROUND_OFF_S,
     TAKES,
+    TIE_S,
     WAITED,
 )
 from sim.engine.kernel.ports import occupancy_s
@@ -41,7 +42,6 @@ from sim.engine.kernel.ring import (
     take_in,
     wait,
 )
-from sim.engine.kernel.ties import TIE_S
 from sim.engine.kernel.work import seconds_of
 
 PLAYED = -2  # all of what follows

@@ -5,9 +5,8 @@ from __future__ import annotations
 from sim.engine.kernel import state
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.heap import SENDERS, copy, drop, push
-from sim.engine.kernel.layout import ARRIVE, CONTENDED, EXCHANGED, LEAVE, LOCAL
+from sim.engine.kernel.layout import ARRIVE, CONTENDED, EXCHANGED, LEAVE, LOCAL, TIE_S
 
-TIE_S = 1e-12  # sim.verbs.book
 NOWHERE = -1
 
 

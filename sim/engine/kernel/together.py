@@ -10,10 +10,10 @@ from __future__ import annotations
 from sim.engine.kernel import layout, state
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.heap import schedule_in_turn
-from sim.engine.kernel.layout import EXCHANGED, ROUND_OFF_S
+from sim.engine.kernel.layout import EXCHANGED, ROUND_OFF_S, TIE_S
 from sim.engine.kernel.records import note_wait
 from sim.engine.kernel.ring import add_waited, is_steady
-from sim.engine.kernel.ties import TIE_S, take_first
+from sim.engine.kernel.ties import take_first
 from sim.engine.kernel.work import seconds_of
 
 NONE = -1

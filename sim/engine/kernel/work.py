@@ -30,7 +30,6 @@ from sim.engine.kernel.layout import (
     PIECES,
     ROUND_OFF_S,
     SPENDS,
-    TOGETHER,
     WAITS,
     WRONG,
 )
@@ -38,7 +37,7 @@ from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import PASSES
 from sim.engine.kernel.records import note_missed, note_step, note_wait
 from sim.engine.kernel.rounds import note_computed, note_updated
-from sim.engine.kernel.side_by_side import do_sides
+from sim.engine.kernel.side_by_side import at_once, do_sides
 from sim.engine.kernel.threads import begin_background
 
 COLD_FROM_S, COLD_AFTER_S = 2e-3, 8e-3  # sim.model.costs
@@ -206,7 +205,7 @@ def advance_gradient(S, strand, rank, s, r, line, phase, step):
             copy_to_device(S, strand, rank, S.batch)
         return BEGIN
     if phase == BEGIN:
-        return begin_computing(S, strand, rank, s, r, line, step)
+        return begin_computing(S, strand, rank, r, line, step)
     if phase == PARTITIONS:
         return partition(S, strand, rank, s, r, line)
     if phase == PACK:
@@ -229,7 +228,7 @@ def advance_gradient(S, strand, rank, s, r, line, phase, step):
     if phase == WHOLE or phase == PART_DONE:
         rank.warm_s = strand.clock_s
         return PACK
-    return by_layer(S, strand, rank, s, r, phase)
+    return by_layer(S, strand, rank, r, phase)
 
 
 @compiled
@@ -243,7 +242,7 @@ def copy_to_device(S, strand, rank, samples):
 
 
 @compiled
-def begin_computing(S, strand, rank, s, r, line, step):
+def begin_computing(S, strand, rank, r, line, step):
     """The first seconds on the device."""
     op, noise, idle_s = line.op, factor(S, r, step), strand.clock_s - rank.warm_s
     computing, strand.began_s = state.line(S, layout.COMPUTE), strand.clock_s
@@ -289,7 +288,7 @@ def partition(S, strand, rank, s, r, line):
 
 
 @compiled
-def by_layer(S, strand, rank, s, r, phase):
+def by_layer(S, strand, rank, r, phase):
     """A layer after another; at once where nothing makes them longer."""
     variables = S.variables
     if phase == BY_LAYER and S.mode != CONTENDED:
@@ -365,7 +364,7 @@ def spend(S, strand, rank, seconds, phase):
 
 
 @in_place
-def take_up(S, strand, rank, s, r, line):
+def take_up(S, strand, rank, s, line):
     """Parameters of a letter: their version counts if the sender is rank 0."""
     if strand.phase:
         return NEXT
@@ -421,23 +420,6 @@ def end_agreeing(S, strand, rank, r):
     if S.timed and r == 0:
         record_piece(S, activities.AGREED, strand.clock_s, strand.clock_s, float(strand.start), float(strand.stop))
     return NEXT
-
-
-@in_place
-def at_once(S, strand, rank, seconds):
-    """Parts of an addition or an update, side by side: an event even if they take no time."""
-    if S.mode != CONTENDED:
-        if seconds > ROUND_OFF_S:
-            strand.clock_s += seconds / rank.speed
-            rank.applied_s += seconds
-        if S.traced:
-            end_activity(S, strand)
-        return NEXT
-    strand.phase, strand.spend_s, strand.began_s = 1, seconds, strand.clock_s
-    if seconds > ROUND_OFF_S:
-        return TOGETHER
-    schedule(S, S.now_s, GO, strand.number, 0)
-    return WAITS
 
 
 @in_place

@@ -208,8 +208,6 @@ class Functions(Verbs):
             self.needs(self.inside(self.scalar(given[0], node), of, node))
         if of.kind == "set" and name in ("add", "remove", "discard"):
             emit(ops.SETADD if name == "add" else ops.SETDEL, of.at, self.scalar(given[0], node))
-        elif of.kind == "set" and name == "difference_update":
-            self.over(given[0], node, lambda one: emit(ops.SETDEL, of.at, self.scalar(one, node)))
         elif of.kind == "list" and name == "extend":
             self.over(given[0], node, lambda one: self.push(of, one, node))
         elif of.kind == "list" and name == "append":

@@ -117,10 +117,13 @@ class Contended(Mechanics):
         to.others.work(background_s)
         if not here:
             return self.ports.depart(to, message)
-        message.departure = self.env.event()
+        message.departure = self._departure()
         asleep_s = self.local.latency_s if self.cores.idle or not self.local.wakes else 0.0
         self.after(asleep_s, lambda: to.inbox.put(message))
         return message.departure
+
+    def _departure(self) -> simpy.Event:
+        return self.env.event()
 
     def when_left(self, departure: simpy.Event, call: Callable[[float], object]) -> None:
         """Call call(time_s) when a message has left."""
@@ -173,6 +176,7 @@ class Contended(Mechanics):
             yield from self._spend(overhead_s)
         else:
             yield from self._spend(len(message.sizes_bytes) * local.overhead_s + local.occupancy_s(message.size_bytes))
+        if message.departure is not None:
             message.departure.succeed()
 
     def _awaited(self, peers, until_s: float) -> simpy.Event:

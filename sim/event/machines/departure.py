@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class Departure:
-    """The departure of a message: known at once at a port, and within a host when its receiver has copied the message.
+    """The departure of a message: known at once at a port, or when its receiver has taken the message.
 
     Args:
         time_s: when it leaves; None if that is not known yet.

@@ -66,7 +66,7 @@ class Free(Mechanics):
         """Give one message to the link, at a core's expense; its departure."""
         rank, to = self.rank, self.everyone[peer]
         if to.machine is self.machine:
-            message.departure = Departure()
+            message.departure = self._departure()
             to.machine.coming.add(rank.clock_s + self.local.latency_s, rank.rank, to.neighbour_reaches, message)
             return message.departure
         rank.clock_s += len(message.sizes_bytes) * self.link.overhead_s / self.machine.speed
@@ -76,7 +76,10 @@ class Free(Mechanics):
             yield
         out_s, leave_s = self.queues.leave(rank.clock_s, peer, message)
         to.machine.coming.add(out_s + self.link.latency_s, rank.rank, to.reaches, message)
-        return Departure(leave_s)
+        return Departure(leave_s) if message.departure is None else message.departure
+
+    def _departure(self) -> Departure:
+        return Departure()
 
     def when_left(self, departure: Departure, call: Callable[[float], object]) -> None:
         """Call call(time_s) as soon as the time is known at which a message leaves."""
@@ -147,10 +150,11 @@ class Free(Mechanics):
         """The bytes of a message move, and a core takes them; within a host the core copies them."""
         rank, start_s, count = self.rank, self.rank.clock_s, len(message.sizes_bytes)
         moving_s = max(start_s, message.begin_s)
-        if message.departure is None:
+        if message.end_s is not None:
             rank.clock_s = max(start_s, message.end_s) + count * self.link.overhead_s / self.machine.speed
         else:
             copying_s = count * self.local.overhead_s + self.local.occupancy_s(message.size_bytes)
             rank.clock_s = moving_s + copying_s / self.machine.speed
+        if message.departure is not None:
             message.departure.fire(rank.clock_s)
         self.received(message, start_s, moving_s)

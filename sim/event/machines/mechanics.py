@@ -58,6 +58,10 @@ class Mechanics:
         """Give one message to the link, at a core's expense; its departure."""
         raise NotImplementedError
 
+    def _departure(self) -> Any:
+        """The departure of a message that leaves when its receiver has taken it."""
+        raise NotImplementedError
+
     def when_left(self, departure: Any, call: Callable[[float], object]) -> None:
         """Call call(time_s) when a message has left, or as soon as that time is known."""
         raise NotImplementedError
@@ -116,19 +120,26 @@ class Mechanics:
 
         Args:
             record: whether to record them, when they have left.
-            one: whether each waits until the one before has left.
+            one: whether each waits until the one before has left, which it has once its receiver has taken it.
         """
         rank = self.rank
         for peer in peers:
             message = letter(peer)
             if one and self._posted is not None:
                 yield from self._until_posted(peer)
+            if one:
+                self._hold(message)
             start_s = rank.clock_s
             departure = yield from self.post(peer, message)
             if one:
                 self._posted = departure
             if record:
                 self.record_left(departure, start_s, message, peer)
+
+    def _hold(self, message: Message) -> None:
+        """Have a message leave when its receiver has taken it, as a long one does on a fair link, where it is asked for."""
+        if not self.link.fair:
+            message.departure = self._departure()
 
     def _until_posted(self, peer: int):
         """Wait until the message before has left."""

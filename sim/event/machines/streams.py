@@ -26,7 +26,7 @@ class Ports:
         now_s = self._env.now
         out_s, leave_s = self._mechanics.queues.leave(now_s, to.rank.rank, message)
         self._mechanics.after(out_s - now_s + self._link.latency_s, lambda: to.ports.reached(message))
-        return self._env.timeout(leave_s - now_s)
+        return self._env.timeout(leave_s - now_s) if message.departure is None else message.departure
 
     def reached(self, message: Message) -> None:
         """A message from another host begins to pass this machine's port."""

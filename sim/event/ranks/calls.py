@@ -9,6 +9,7 @@ from sim.event.ranks.message import Message
 from sim.model.sizes import ITEM_BYTES
 from sim.recording.traces import NOBODY
 from sim.verbs import fusion
+from sim.verbs.book import TIE_S
 
 
 class Calls:
@@ -31,8 +32,11 @@ class Calls:
             readiness.wait(count, rank.rank, rank.thread.go)
             yield
         ready_s = max(rank.clock_s, readiness.everywhere_s(count))
-        if ready_s > begin_s:
-            begin_s = begin_s + math.ceil((ready_s - begin_s) / cycle_s) * cycle_s if cycle_s else ready_s
+        left_s = (
+            ready_s - TIE_S - begin_s
+        )  # what is ready at the moment of a cycle's begin goes with it, whatever the rounding
+        if left_s > 0:
+            begin_s = begin_s + math.ceil(left_s / cycle_s) * cycle_s if cycle_s else ready_s
         yield from rank.mechanics.rest_until(max(ready_s, begin_s))
         self._cycle_from_s = rank.clock_s
         if rank.timeline:

@@ -17,7 +17,7 @@ class Message:
         minibatches: how many a gradient sums.
         begin_s, end_s: when its bytes move into the receiver's port; None within a host, where the receiver copies.
         held_s: delay of its last byte by TCP's window, beyond the time at which its port could have sent it.
-        departure: of a message within a host, fires when its receiver has copied it.
+        departure: of a message within a host, and of a gradient whose sender goes on, fires when its receiver has taken it.
         asked, landed: of a message that leaves when its receiver asks for it; fire when the control message has come, and when all
             bytes have.
         asked_s: when that comes; infinity until it is known.

@@ -17,7 +17,7 @@ from sim.laws import LogNormal
 from sim.randomness import Stream
 from sim.recording.traces import NOBODY
 from sim.verbs.at_hand import AtHand
-from sim.verbs.book import Book
+from sim.verbs.book import TIE_S, Book
 
 
 class Rank:
@@ -100,7 +100,7 @@ class Rank:
     @property
     def ready(self) -> int:
         """Gradients of variables that are ready here, since the start."""
-        return bisect_right(self.ready_s, self.clock_s)
+        return bisect_right(self.ready_s, self.clock_s + TIE_S)
 
     @property
     def calls(self) -> Calls:
