@@ -52,7 +52,8 @@ class Question(BaseModel):
         protocols, hosts, counts, batches, servers, servers_on, placements, variable_partitions: may be chosen. A host is a kind of
             sim.catalogue, or the file of a cluster or profile. If none is given, hosts are those of the catalogue with GPUs and a
             price. HOST*N is a host of which there are N at most.
-        offers: ways of renting hosts, whose prices are compared; of a host that has some of them, these.
+        offers: ways of renting hosts, whose prices are compared: on-demand, spot, reserved-1y, reserved-3y; of a host that has some of
+            them, these.
         settings: values of protocols' settings, for the protocols that have them.
         samples_per_s: the target.
         samples, or epochs of samples_per_epoch: the whole training, which has to end by `deadline` (seconds) for at most `budget` (USD).
@@ -63,7 +64,7 @@ class Question(BaseModel):
         discount: share by which the catalogue's prices are less; "15%" is 0.15. Prices that are given stay.
         currency: to print money in, with units of it for one USD: "EUR=0.92". Amounts may be written in it, as "500 EUR"; without a name
             they are USD.
-        egress: USD of the whole training for the data that leave it, by host; a number is that of each host's cloud.
+        egress: USD of the whole training for the data that leave the cloud, by host; a number is that of all hosts.
         stragglers, failures: as sim.run has them.
     """
 
