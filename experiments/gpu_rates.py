@@ -9,6 +9,8 @@ Sources:
 - LAMBDA: github.com/lambdal/deeplearning-benchmark, PyTorch, 2022 and 2023, NVIDIA's implementations in its containers, where
   "fp32" is TF32 on GPUs that have it; BERT on SQuAD, sequences of 384.
 - NVIDIA: github.com/NVIDIA/DeepLearningExamples, READMEs of ResNet-50 v1.5 (PyTorch 21.03, TensorFlow 20.06) and BERT (19.07).
+- LAMBDA-2: the second table of LAMBDA (commit aa5addb, December 2025; pytorch-train-throughput-v2-fp16.csv and -fp32.csv, one GPU), and
+  A100 80 GB for PCIe of its first.
 """
 
 from __future__ import annotations
@@ -57,4 +59,16 @@ RATES = [
     *_rows("NVIDIA", "A100-80GB", "fp16", resnet50=2470),
     *_rows("LAMBDA", "H100", "tf32", bert_base=433, bert_large=147, resnet50=1893),
     *_rows("LAMBDA", "H100", "fp16", bert_base=867, bert_large=307, resnet50=2776),
+]
+
+# Of GPUs that were published after the law of `RATES` was fixed: they have shares of their own, and a wider spread.
+LATER = [
+    *_rows("LAMBDA-2", "A100-80GB-PCIe", "tf32", bert_base=224, bert_large=70, resnet50=1014),
+    *_rows("LAMBDA-2", "A100-80GB-PCIe", "fp16", bert_base=415, bert_large=140, resnet50=1527),
+    *_rows("LAMBDA-2", "H100-PCIe", "tf32", bert_base=302, bert_large=100, resnet50=1248),
+    *_rows("LAMBDA-2", "H100-PCIe", "fp16", bert_base=580, bert_large=204, resnet50=1976),
+    *_rows("LAMBDA-2", "H200", "tf32", bert_base=514, bert_large=181, resnet50=2259),
+    *_rows("LAMBDA-2", "H200", "fp16", bert_base=932, bert_large=350, resnet50=3079),
+    *_rows("LAMBDA-2", "B200", "tf32", bert_base=855, bert_large=281, resnet50=2967),
+    *_rows("LAMBDA-2", "B200", "fp16", bert_base=1405, bert_large=523, resnet50=3076),
 ]

@@ -49,13 +49,19 @@ def main(argv: list[str] | None = None) -> int:
 def _host(name: str, kind: Kind) -> Iterator[str]:
     gpus = f"{kind.gpus} x {kind.gpu}" if kind.gpus else "no GPU"
     price = f"{kind.price_per_hour:.2f} USD/h" if kind.price_per_hour else ""
-    network = f"{kind.network.bandwidth_bytes_per_s * 8 / 1e9:g} Gbit/s"
-    yield f"{name:14} {kind.cores:4} cores  {gpus:13}  {kind.local or '':11} {network:>11}  {price}".rstrip()
-    if kind.price_per_hour:
-        yield f"  price as of {kind.price_as_of}, {'' if kind.price_checked else 'not '}checked; on demand, Linux"
-    if kind.network.sustained_bytes_per_s:
+    network = f"{kind.network.bandwidth_bytes_per_s * 8 / 1e9:g} Gbit/s" if kind.network else "unknown"
+    cores = f"{kind.cores or '?':>4} cores"
+    yield f"{name:21} {cores}  {gpus:18}  {kind.local or '':17} {network:>11}  {price}".rstrip()
+    for offer, of in kind.offered.items():
+        yield f"  {offer}: {of.usd_per_hour:g} USD/h as of {of.as_of}, Linux; {of.source}".rstrip("; ")
+    if not kind.offered:
+        yield "  no price: none was found, or nobody rents it by the hour"
+    if kind.network is None:
+        yield "  network: nobody says how fast it is; several of these need one of your own"
+    elif kind.network.sustained_bytes_per_s:
         yield f"  in the long run {kind.network.sustained_bytes_per_s * 8 / 1e9:g} Gbit/s"
-    yield f"  latency {kind.network.latency_s * 1e6:g} us"
+    if kind.network:
+        yield f"  latency {kind.network.latency_s * 1e6:g} us"
     yield f"  {kind.source}"
 
 

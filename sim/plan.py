@@ -22,7 +22,8 @@ WITHIN_S = 60.0
 ENDINGS = (".json", ".csv", ".parquet")
 LISTS = {
     "protocols": "protocols; default: allreduce,horovod,ps-sync",
-    "hosts": "kinds of the catalogue (sim.hosts list), clusters or profiles; default: all with GPUs and a price",
+    "hosts": "kinds of the catalogue (sim.hosts list), clusters or profiles; KIND*N: N at most; default: all with GPUs and a price",
+    "offers": "ways of renting them, on-demand, spot, reserved-1y or reserved-3y; default: on-demand",
     "counts": "numbers of hosts; default: 1,2,4,8,16,32",
     "batches": "samples per worker and step; default: the workload's",
     "servers": "numbers of parameter servers, for protocols that have them; default: 1,2,4",
@@ -68,8 +69,21 @@ def parser() -> Parser:
         "--price",
         action="append",
         default=[],
-        metavar="HOST=USD",
-        help="price of one host for an hour: a spot price, or your own",
+        metavar="HOST[:OFFER]=USD",
+        help="price of one host for an hour, on demand or of an offer",
+    )
+    group.add_argument(
+        "--discount", metavar="SHARE", help='share by which the catalogue\'s prices are less, such as "15%%"'
+    )
+    group.add_argument(
+        "--currency", metavar="NAME=RATE", help="print money in it; RATE of it are one USD, such as EUR=0.92"
+    )
+    group.add_argument(
+        "--egress",
+        action="append",
+        default=[],
+        metavar="[HOST=]USD",
+        help="cost of the data that leave the cloud in the whole training, of all hosts or of one",
     )
     group.add_argument("--seed", metavar="N", help="random seed, the same for all configurations")
     group = parser.add_argument_group("the answer")
@@ -121,14 +135,27 @@ def asked(given: argparse.Namespace) -> dict[str, Any]:
     from sim.plans.question import assignments
 
     lists = {name.replace("-", "_"): list(parts(text)) for name in LISTS if (text := _of(given, name)) is not None}
-    single = (*TARGETS, "workload", "stragglers", "failures", "seed", "keep")
+    single = (*TARGETS, "workload", "stragglers", "failures", "discount", "currency", "seed", "keep")
     found: dict[str, Any] = {
         name.replace("-", "_"): number_or_text(text) for name in single if (text := _of(given, name)) is not None
     }
     found |= {name: [number_or_text(text) for text in texts] for name, texts in lists.items()}
     settings = assignments("--set", given.set, lambda text: [number_or_text(one) for one in parts(text)])
     prices = assignments("--price", given.price, number_or_text)
-    return found | ({"settings": settings} if settings else {}) | ({"prices": prices} if prices else {})
+    tables = {"settings": settings, "prices": prices, "egress": _egress(given.egress)}
+    return found | {name: table for name, table in tables.items() if table}
+
+
+def _egress(texts: list[str]) -> dict[str, Any]:
+    """By host; that of all hosts has no name."""
+    from sim.plans.question import assignments
+
+    of_all = [text for text in texts if "=" not in text]
+    if len(of_all) > 1:
+        raise WrongSetting("--egress", of_all[1], "HOST=USD, or USD of all hosts once")
+    return {"": number_or_text(text) for text in of_all} | assignments(  # noqa: B035
+        "--egress", [text for text in texts if "=" in text], number_or_text
+    )
 
 
 def _of(given: argparse.Namespace, name: str) -> str | None:

@@ -18,7 +18,7 @@ from sim.base.errors import WrongSetting, printable
 from sim.base.files import read_toml, validated
 from sim.base.nearest import nearest
 from sim.base.ranges import Cores, Flag, Name, Words
-from sim.platform.cluster import Cluster, Link
+from sim.platform.cluster import ASSUMED, Cluster, Link
 from sim.platform.gpu import Gpu
 
 FOLDER = Path(__file__).parent
@@ -33,29 +33,61 @@ def _called(table):
     return {"named": True, **table} if isinstance(table, dict) else table
 
 
+OFFERS = ("on-demand", "spot", "reserved-1y", "reserved-3y")
+OfferName = Literal["on-demand", "spot", "reserved-1y", "reserved-3y"]
+
+
+class Offer(BaseModel):
+    """A way of renting a host.
+
+    Args:
+        usd_per_hour: of one host, Linux, in the cheapest large region.
+        as_of: the date of the price.
+        source: the address where it was read.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    usd_per_hour: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+    as_of: Words = ""
+    source: Words = ""
+
+
 class Kind(BaseModel):
     """A host that can be rented or that many have.
 
     Args:
-        cores: virtual ones of a cloud's.
+        cores: virtual ones of a cloud's; one for each GPU where nobody says.
         gpus, gpu: how many, and the name of each.
         local: the name of the link between its GPUs.
-        network: its port. Latencies are nominal: those of TCP in a data centre, unless the source says one.
+        network: its port; None where nobody says, see `check_network`. Latencies are nominal, unless the source says one.
         price_per_hour: USD, on demand, Linux, in the cheapest large region; None where there is no such price.
-        price_as_of: the month of the price; `price_checked` says whether it was compared with a copy of that month's price list.
-        source: where the numbers come from.
+        price_as_of, price_source: the date of the price, and the address where it was read; `price_checked` says whether it was compared
+            with another copy.
+        offers: other ways of renting it, by their names in OFFERS.
+        source: where the other numbers come from, and of when they are.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    cores: Cores
+    cores: Cores | None = None
     gpus: Cores | None = None
     gpu: Name | None = None
     local: Name | None = None
-    network: Annotated[Link, BeforeValidator(_called)]
+    network: Annotated[Link, BeforeValidator(_called)] | None = None
     price_per_hour: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = None
     price_as_of: Words = ""
+    price_source: Words = ""
     price_checked: Flag = False
+    offers: dict[OfferName, Offer] = {}
     source: Words = ""
+
+    @property
+    def offered(self) -> dict[str, Offer]:
+        """All ways of renting it, by their names, in the order of OFFERS; empty where no price is known."""
+        found: dict[str, Offer] = {str(name): one for name, one in self.offers.items()}
+        if self.price_per_hour:
+            usd, of, source = self.price_per_hour, self.price_as_of, self.price_source
+            found["on-demand"] = Offer(usd_per_hour=usd, as_of=of, source=source)
+        return {name: found[name] for name in OFFERS if name in found}
 
     def of_cluster(self) -> dict:
         """The keys that a host of a cluster takes from it."""
@@ -132,6 +164,7 @@ def cluster_of(text: str) -> Cluster | None:
     name, count = several.groups() if several else (text, None)
     if name not in all_of("hosts"):
         return None
+    check_network(name, int(count or 1))
     host = {"type": name, "count": int(count or 1)}
     return validated(Cluster, {"name": text, "hosts": [host]}, f"--cluster {text}")
 
@@ -146,11 +179,35 @@ def of_type(table: dict) -> dict:
     return {"name": name, **find("hosts", name).of_cluster()} | {key: table[key] for key in table if key != "type"}
 
 
-def links_of(hosts: list | tuple) -> dict:
-    """The network and the local link of a cluster of such hosts: the slowest of those of their types."""
-    names = [host["type"] for host in hosts if isinstance(host, dict) and isinstance(host.get("type"), str)]
-    kinds = [find("hosts", name) for name in names]
-    found = {"network": [kind.network for kind in kinds]}
+def check_network(name: str, count: int) -> None:
+    """Refuse several hosts of a kind of which nobody says how fast its network is.
+
+    Raises:
+        WrongSetting: there are several, and no network.
+    """
+    if count > 1 and find("hosts", name).network is None:
+        allowed = f'one {name}, because its network is not known; or a cluster file with type = "{name}" and [network]'
+        raise WrongSetting("--cluster", f"{name}*{count}", allowed)
+
+
+def links_of(hosts: list | tuple, has_network: bool = False) -> dict:
+    """The network and the local link of a cluster of such hosts: the slowest of those of their types.
+
+    Args:
+        has_network: whether the cluster says itself how fast its network is.
+
+    Raises:
+        WrongSetting: a type that there is not, or several hosts whose network nobody knows.
+    """
+    typed = [host for host in hosts if isinstance(host, dict) and isinstance(host.get("type"), str)]
+    kinds = [find("hosts", host["type"]) for host in typed]
+    several = sum(
+        count if isinstance(count := host.get("count", 1), int) else 1 for host in hosts if isinstance(host, dict)
+    )
+    for host, kind in zip(typed, kinds, strict=True):
+        if kind.network is None and not has_network:
+            check_network(host["type"], several)
+    found = {"network": [kind.network or ASSUMED for kind in kinds]}
     found["local"] = [find("links", kind.local) for kind in kinds if kind.local]
     return {name: min(links, key=_speed) for name, links in found.items() if links}
 

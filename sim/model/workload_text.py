@@ -50,7 +50,7 @@ def of_variable(one: Variable) -> str:
 
 def counted(number: float) -> str:
     """Three digits and a prefix."""
-    for prefix, times in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+    for prefix, times in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if number >= times:
             return f"{number / times:.3g} {prefix}"
     return f"{number:.3g} "

@@ -151,13 +151,22 @@ class Candidate:
         """Dollars an hour of all hosts."""
         return self.configuration.usd_per_hour
 
+    @property
+    def fixed_usd(self) -> float:
+        """Dollars of the whole training, whatever the time."""
+        return self.configuration.fixed_usd
+
     def needed(self, question: Question) -> float:
         """Samples a second that meet the target."""
-        return question.needed(self.usd_per_hour)
+        return question.needed(self.usd_per_hour, self.fixed_usd)
 
     def key(self, question: Question) -> tuple[float, float]:
         """Its place among the others, the best first: as good as the whole effort may find it."""
-        return question.key(self.usd_per_hour, self.hoped)
+        return self.key_at(question, self.hoped)
+
+    def key_at(self, question: Question, samples_per_s: float) -> tuple[float, float]:
+        """Its place, were it so fast."""
+        return question.key(self.usd_per_hour, samples_per_s, self.fixed_usd)
 
     @property
     def hoped(self) -> float:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim import catalogue, protocols
@@ -14,7 +13,8 @@ from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.variable_placement import STRATEGIES
-from sim.platform import cluster
+from sim.plans import prices
+from sim.plans.prices import Prices
 from sim.stragglers import read as read_stragglers
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sim.protocols.base import Protocol
 
 MOST = 10**6
+EACH = 64  # hosts of which every number is tried, where there are so many at most
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Configuration:
         hosts: how many.
         servers: 0 of protocols without.
         usd_per_hour: of all hosts.
+        offer: how they are rented, one of sim.catalogue.OFFERS.
+        fixed_usd: of the whole training, whatever the time.
     """
 
     protocol: str
@@ -47,6 +50,13 @@ class Configuration:
     placement: str
     variable_partitions: int
     usd_per_hour: float
+    offer: str = "on-demand"
+    fixed_usd: float = 0.0
+
+    @property
+    def without_price(self) -> Configuration:
+        """The same for configurations of one job, whose hosts are rented in other ways."""
+        return replace(self, usd_per_hour=0.0, offer="", fixed_usd=0.0)
 
 
 class Served(NamedTuple):
@@ -74,9 +84,8 @@ class Room:
         for name in question.placements:
             if name not in STRATEGIES:
                 raise WrongSetting("placements", name, " or ".join(STRATEGIES))
-        self._check_prices()
-        self._prices = {name: self._price(name) for name in self._hosts()}
-        self._clusters = {name: _read(name) for name in self._prices}
+        self.prices = Prices(question)
+        self._clusters = {name: prices.read(name) for name in self.prices.of}
         self._kinds = [(name, settings) for name in question.protocols for settings in self._settings(name)]
         self._check_settings()
         self.protocol = lru_cache(None)(protocols.make)
@@ -85,12 +94,13 @@ class Room:
     @cached_property
     def all(self) -> list[Configuration]:
         """Every configuration once, in the order of the question."""
-        batches = self.question.batches or (self.workload.batch,)
+        question, batches = self.question, self.question.batches or (self.workload.batch,)
         found = [
-            Configuration(name, settings, host, count, batch, *served, usd_per_hour=count * price)
+            Configuration(name, settings, host, count, batch, *served, count * price, offer, question.fixed_usd(host))
             for name, settings in self._kinds
             for served in self._served(self.protocol(name, settings))
-            for host, price in self._prices.items()
+            for host, offered in self.prices.of.items()
+            for offer, price in offered.items()
             for count in self._counts(host)
             for batch in batches
         ]
@@ -158,39 +168,24 @@ class Room:
         said = [str(word) for pair in words.items() for word in pair]
         return f"python -m sim.run {shlex.join(said + settings)}"
 
-    def _hosts(self) -> tuple[str, ...]:
-        if self.question.hosts:
-            return self.question.hosts
-        kinds = catalogue.all_of("hosts")
-        return tuple(name for name, kind in kinds.items() if kind.gpus and (kind.price_per_hour or self._given(name)))
-
-    def _given(self, name: str) -> float | None:
-        return self.question.prices.get(name)
-
-    def _check_prices(self) -> None:
-        """Refuse the price of a host that there is not; one that is not asked for may have a price."""
-        hosts = self._hosts()
-        for name in self.question.prices:
-            if not (name in hosts or name in catalogue.all_of("hosts") or Path(name).exists()):
-                raise WrongSetting("prices", name, f"a host: {', '.join(hosts)}")
-
-    def _price(self, name: str) -> float:
-        """USD an hour of one host."""
-        kind = catalogue.all_of("hosts").get(name)
-        price = self._given(name) or (kind.price_per_hour if kind else None)
-        if price is None:
-            _read(name)  # which refuses what is no host
-            raise WrongSetting(f"prices: {name}", None, f'USD an hour of one host, as in prices = {{ "{name}" = 2.5 }}')
-        return price
-
     def _counts(self, name: str) -> tuple[int, ...]:
-        hosts = self._clusters[name].hosts
-        return self.question.counts if len(hosts) == 1 else (sum(host.count for host in hosts),)
+        hosts, most, counts = self._clusters[name].hosts, self.prices.most[name], self.question.counts
+        if len(hosts) > 1:
+            return (sum(host.count for host in hosts),)
+        if most is None:
+            return counts
+        if "counts" not in self.question.model_fields_set:
+            return tuple(range(1, most + 1)) if most <= EACH else (*(count for count in counts if count < most), most)
+        if not (found := tuple(count for count in counts if count <= most)):
+            raise WrongSetting("counts", min(counts), f"at most {most} {name}, as in {name}*{most}")
+        return found
 
     def _cluster(self, name: str, count: int) -> Cluster:
         known = self._clusters[name]
         if len(known.hosts) > 1:
             return known
+        if name in catalogue.all_of("hosts"):
+            catalogue.check_network(name, count)
         called = f"{name}*{count}" if name in catalogue.all_of("hosts") else known.name
         hosts = (known.hosts[0].model_copy(update={"count": count}),)
         return known.model_copy(update={"hosts": hosts, "name": called})
@@ -222,15 +217,3 @@ class Room:
         for count, on in product(servers, asked.servers_on):
             placements = asked.placements if count > 1 else asked.placements[:1]
             yield from (Served(count, on, *rest) for rest in product(placements, asked.variable_partitions))
-
-
-def _read(name: str) -> Cluster:
-    """A kind of host, or a file.
-
-    Raises:
-        WrongSetting: there is none.
-    """
-    try:
-        return cluster.read(name)
-    except WrongSetting as error:
-        raise error if error.setting != "--cluster" else WrongSetting("hosts", error.given, error.allowed) from error

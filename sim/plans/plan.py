@@ -75,6 +75,7 @@ class Plan:
             "protocol": asked.protocol,
             "settings": list(asked.settings),
             "host": asked.host,
+            "offer": asked.offer,
             "hosts": asked.hosts,
             "workers": one.workers,
             "servers": asked.servers,
@@ -91,7 +92,7 @@ class Plan:
             "goodput": figures.goodput,
             "usd_per_hour": one.usd_per_hour,
             "hours": hours,
-            "usd": None if hours is None else hours * one.usd_per_hour,
+            "usd": None if hours is None else question.cost(one.usd_per_hour, figures.mid, one.fixed_usd),
             "needed_samples_per_s": one.needed(question),
             "p_target": one.chance(question) if known else None,
             "limits": one.limits,
@@ -145,9 +146,7 @@ def notes(plan: Plan) -> list[str]:
     if why := plan.best[0].figures and plan.best[0].figures.why_none:
         found.append(f"no intervals and no probabilities: {why}; {measuring.calibrated(plan.room.workload)}")
     found += [f"the first: {line}" for line in gpu_memory.note(plan.room.scenario(plan.best[0].configuration))]
-    if plan.question.prices:
-        found.append("prices are those that you gave, or else of the catalogue: sim.hosts show NAME says of when")
-    return found
+    return found + plan.room.prices.notes
 
 
 def _stale(plan: Plan, name: str) -> bool:
@@ -191,7 +190,7 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
             why = "; ".join(f"{count}: {reason}" for reason, count in thrown.most_common(3))
             raise RunFailed(f"none of {len(room.all):,} configurations can be ({why})")
         with pool as opened:
-            simulating = Simulating(room, opened, within_s, start_s + SEARCH_UNTIL * within_s)
+            simulating = Simulating(room, opened, within_s, start_s + SEARCH_UNTIL * within_s, candidates)
             best, met = _best(question, candidates, simulating)
             whole = simulating.left_s > 0 and not thrown[search.NO_TIME]
             simulating.until_s = start_s + FRONT_UNTIL * within_s
@@ -246,7 +245,7 @@ def _best(question: Question, candidates: list[Candidate], simulating: Simulatin
 def _meeting(question: Question, candidates: list[Candidate]) -> list[Candidate]:
     """Those that meet the target as far as is known, the best first."""
     meeting = [one for one in candidates if one.figures and one.chance(question) >= question.probability]
-    return sorted(meeting, key=lambda one: question.key(one.usd_per_hour, one.samples_per_s))
+    return sorted(meeting, key=lambda one: one.key_at(question, one.samples_per_s))
 
 
 def _ranked(
@@ -261,8 +260,8 @@ def _axes(question: Question):
     """The axes of the front: the cost and the time of a configuration, as far as known."""
 
     def of(one: Candidate) -> tuple[float, float]:
-        time_s = 1 / one.samples_per_s if one.samples_per_s else math.inf
-        return (one.usd_per_hour * time_s if question.work else one.usd_per_hour), time_s
+        speed = one.samples_per_s
+        return (question.cost(one.usd_per_hour, speed, one.fixed_usd), 1 / speed) if speed else (math.inf, math.inf)
 
     return of
 

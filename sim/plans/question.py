@@ -11,6 +11,8 @@ from sim.base.errors import WrongSetting
 from sim.base.files import read_toml, validated
 from sim.base.ranges import MOST, Count, Path, Ranks
 from sim.base.units import count, quantity
+from sim.catalogue import OfferName
+from sim.plans import money
 from sim.studies import failures
 
 SCHEMA = "plan-job/1"
@@ -37,6 +39,8 @@ Rate = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
 Long = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False), BeforeValidator(_in_seconds)]
 Samples = Annotated[int, Field(ge=1, le=MOST), BeforeValidator(lambda value: count(value, "115 M"))]
 Several = BeforeValidator(_listed)
+Discount = Annotated[float, BeforeValidator(money.share)]
+Fixed = Annotated[float, Field(ge=0, le=MOST_USD, allow_inf_nan=False)]
 Setting = Annotated[tuple[str | bool | int | float, ...], Field(min_length=1), Several]
 
 
@@ -47,14 +51,20 @@ class Question(BaseModel):
         workload: a name, or a TOML file.
         protocols, hosts, counts, batches, servers, servers_on, placements, variable_partitions: may be chosen. A host is a kind of
             sim.catalogue, or the file of a cluster or profile. If none is given, hosts are those of the catalogue with GPUs and a
-            price.
+            price. HOST*N is a host of which there are N at most.
+        offers: ways of renting hosts, whose prices are compared: on-demand, spot, reserved-1y, reserved-3y; of a host that has some of
+            them, these.
         settings: values of protocols' settings, for the protocols that have them.
         samples_per_s: the target.
         samples, or epochs of samples_per_epoch: the whole training, which has to end by `deadline` (seconds) for at most `budget` (USD).
         usd_per_hour: the largest.
         largest_global_batch: the largest number of samples of all workers together in a step.
         probability: that the target is met.
-        prices: USD an hour by host, before the catalogue's: spot prices, your own.
+        prices: USD an hour by HOST, before the catalogue's on demand, or by HOST:OFFER. Where one offer alone is asked for, HOST is of it.
+        discount: share by which the catalogue's prices are less; "15%" is 0.15. Prices that are given stay.
+        currency: to print money in, with units of it for one USD: "EUR=0.92". Amounts may be written in it, as "500 EUR"; without a name
+            they are USD.
+        egress: USD of the whole training for the data that leave the cloud, by host; a number is that of all hosts.
         stragglers, failures: as sim.run has them.
     """
 
@@ -79,14 +89,32 @@ class Question(BaseModel):
     usd_per_hour: Usd | None = None
     largest_global_batch: Samples | None = None
     probability: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    offers: Annotated[tuple[OfferName, ...], Field(min_length=1), Several] = ("on-demand",)
     prices: dict[Path, Usd] = {}
+    discount: Discount = 0.0
+    currency: Path | None = None
+    egress: Annotated[
+        dict[str, Fixed], BeforeValidator(lambda given: given if isinstance(given, dict) else {"": given})
+    ] = {}
     stragglers: Path = "none"
     failures: str | None = None
     seed: Annotated[int, Field(ge=0, le=2**64 - 1)] = 0
     keep: Annotated[int, Field(ge=1, le=100)] = 10
 
+    @model_validator(mode="before")
+    @classmethod
+    def _in_usd(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        known = money.currency(given["currency"]) if given.get("currency") else money.Currency()
+        return money.converted(given, known, ("budget", "usd_per_hour", "egress"), ("prices", "egress"))
+
     @model_validator(mode="after")
     def _makes_sense(self):
+        if self.egress and self.work is None:
+            raise WrongSetting("egress", None, "samples of the whole training besides, or epochs and samples_per_epoch")
+        if self.budget and max(self.egress.values(), default=0) >= self.budget:
+            raise WrongSetting("egress", max(self.egress.values()), f"less than the budget, {self.budget:g} USD")
         if self.samples and self.epochs:
             raise WrongSetting("epochs", self.epochs, "samples, or epochs and samples_per_epoch, not both")
         if (self.epochs is None) != (self.samples_per_epoch is None):
@@ -113,13 +141,22 @@ class Question(BaseModel):
         """Whether the cheapest that meets the target is wanted; else the fastest, because only money is limited."""
         return bool(self.samples_per_s or self.deadline)
 
-    def needed(self, usd_per_hour: float) -> float:
-        """Samples a second that meet every target at this price."""
+    @property
+    def money(self) -> money.Currency:
+        """The currency to print money in."""
+        return money.currency(self.currency) if self.currency else money.Currency()
+
+    def fixed_usd(self, host: str) -> float:
+        """What leaving data cost, whatever the time."""
+        return self.egress.get(host, self.egress.get("", 0.0))
+
+    def needed(self, usd_per_hour: float, fixed_usd: float = 0.0) -> float:
+        """Samples a second that meet every target at this price, and with these costs besides."""
         floors = [self.samples_per_s or 0.0]
         if self.work and self.deadline:
             floors.append(self.work / self.deadline)
         if self.work and self.budget:
-            floors.append(usd_per_hour / HOUR_S * self.work / self.budget)
+            floors.append(usd_per_hour / HOUR_S * self.work / (self.budget - fixed_usd))
         return max(floors)
 
     def hours(self, samples_per_s: float) -> float | None:
@@ -135,10 +172,15 @@ class Question(BaseModel):
         hours = self.hours(samples_per_s)
         return failures.lasting(self.failures or "", hours and hours * HOUR_S)
 
-    def key(self, usd_per_hour: float, samples_per_s: float) -> tuple[float, float]:
+    def cost(self, usd_per_hour: float, samples_per_s: float, fixed_usd: float = 0.0) -> float:
+        """USD of the whole training, or of an hour of one that has no end."""
+        hours = self.hours(samples_per_s)
+        return usd_per_hour if hours is None else hours * usd_per_hour + fixed_usd
+
+    def key(self, usd_per_hour: float, samples_per_s: float, fixed_usd: float = 0.0) -> tuple[float, float]:
         """The order of configurations; less is better: money and then time, or time and then money."""
-        money = usd_per_hour / samples_per_s if self.work else usd_per_hour
-        return (money, 1 / samples_per_s) if self.cheapest else (1 / samples_per_s, money)
+        usd = self.cost(usd_per_hour, samples_per_s, fixed_usd)
+        return (usd, 1 / samples_per_s) if self.cheapest else (1 / samples_per_s, usd)
 
 
 def read(path: str | None, further: dict[str, Any]) -> Question:
@@ -150,8 +192,18 @@ def read(path: str | None, further: dict[str, Any]) -> Question:
     table = read_toml(path, "JOB") if path else {"schema": SCHEMA}
     if table.get("schema") != SCHEMA:
         raise WrongSetting(f"{path}: schema", table.get("schema"), SCHEMA)
-    tables = {name: table.get(name, {}) | further[name] for name in ("prices", "settings") if name in further}
+    tables = {
+        name: _joined(table.get(name, {}), further[name])
+        for name in ("prices", "settings", "egress")
+        if name in further
+    }
     return validated(Question, table | further | tables, path or "")
+
+
+def _joined(table: Any, further: Any) -> dict[str, Any]:
+    """The options' entries before the file's; a number in place of a table is that of all."""
+    of_file, of_options = (one if isinstance(one, dict) else {"": one} for one in (table, further))
+    return of_file | of_options
 
 
 def assignments(option: str, texts: list[str], kind: Callable[[str], Any]) -> dict[str, Any]:

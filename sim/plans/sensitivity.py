@@ -138,7 +138,7 @@ def _value(parameter: Parameter, best: Candidate, candidates: list[Candidate], q
 def _chosen(parameter: Parameter, factor: float, candidates: list[Candidate], question: Question) -> Candidate | None:
     """The best that meets the target once the parameter is known; None if none does."""
     meet = [one for one in candidates if _meets(parameter, factor, one, question)]
-    return min(meet, key=lambda one: question.key(one.usd_per_hour, _speed(parameter, factor, one)), default=None)
+    return min(meet, key=lambda one: one.key_at(question, _speed(parameter, factor, one)), default=None)
 
 
 def _meets(parameter: Parameter, factor: float, one: Candidate, question: Question) -> bool:
@@ -167,5 +167,5 @@ def _price(question: Question, one: Candidate, samples_per_s: float) -> float:
     """The minimised quantity, in the unit of `Value`."""
     hours = question.hours(samples_per_s)
     if question.cheapest:
-        return one.usd_per_hour * hours if hours is not None else one.usd_per_hour
+        return question.cost(one.usd_per_hour, samples_per_s, one.fixed_usd)
     return hours if hours is not None else 1 / samples_per_s

@@ -13,11 +13,13 @@ from sim.plans.plan import notes
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from sim.plans.money import Currency
     from sim.plans.plan import Plan
     from sim.plans.sensitivity import Value
 
 HEADINGS = (
     "hosts",
+    "offer",
     "protocol",
     "servers",
     "batch",
@@ -78,10 +80,11 @@ def targets(plan: Plan) -> list[str]:
         found.append(f"{number(asked.samples_per_s)} samples/s")
     if asked.work and asked.deadline:
         found.append(f"{number(asked.work)} samples in {duration(asked.deadline)}")
+    name, per_usd = asked.money
     if asked.work and asked.budget:
-        found.append(f"{number(asked.work)} samples for {number(asked.budget)} USD")
+        found.append(f"{number(asked.work)} samples for {number(asked.budget * per_usd)} {name}")
     if asked.usd_per_hour:
-        found.append(f"{number(asked.usd_per_hour)} USD an hour at most")
+        found.append(f"{number(asked.usd_per_hour * per_usd)} {name} an hour at most")
     return found
 
 
@@ -90,32 +93,41 @@ def _table(rows: list[dict], plan: Plan, limits: bool = True) -> Table:
     from rich.text import Text
 
     has_end, has_servers = plan.question.work is not None, any(row["servers"] for row in rows)
-    left_out = {"servers": not has_servers, "time": not has_end, "USD": not has_end, "limited by": not limits}
+    offered = plan.question.offers != ("on-demand",)
+    left_out = {
+        "servers": not has_servers,
+        "time": not has_end,
+        "USD": not has_end,
+        "limited by": not limits,
+        "offer": not offered,
+    }
     table = Table(box=None, pad_edge=False, header_style="dim")
     shown = [heading for heading in HEADINGS if not left_out.get(heading)]
     for heading in shown:
-        left = heading in ("hosts", "protocol", "limited by")
-        table.add_column(heading, justify="left" if left else "right", no_wrap=True)
+        left = heading in ("hosts", "offer", "protocol", "limited by")
+        said = heading.replace("USD", plan.question.money.name)
+        table.add_column(said, justify="left" if left else "right", no_wrap=True)
     for row in rows:
-        cells = _cells(row)
+        cells = _cells(row, plan.question.money.per_usd)
         table.add_row(*(Text(cells[heading]) for heading in shown))
     return table
 
 
-def _cells(row: dict) -> dict[str, str]:
+def _cells(row: dict, per_usd: float) -> dict[str, str]:
     speeds, hours = row["samples_per_s"], row["hours"]
     low, high = speeds["low"], speeds["high"]
     settings = f" ({', '.join(row['settings'])})" if row["settings"] else ""
     return {
         "hosts": f"{row['hosts']} x {row['host']}",
+        "offer": row["offer"],
         "protocol": f"{row['protocol']}{settings}",
         "servers": str(row["servers"] or ""),
         "batch": str(row["batch"]),
         "samples/s": number(speeds["mid"]),
         "9 in 10 runs": "unknown" if low is None else f"{number(low)} to {number(high)}",
-        "USD/h": f"{row['usd_per_hour']:,.2f}",
+        "USD/h": f"{row['usd_per_hour'] * per_usd:,.2f}",
         "time": "" if hours is None else duration(hours * 3600),
-        "USD": "" if hours is None else f"{row['usd']:,.2f}",
+        "USD": "" if hours is None else f"{row['usd'] * per_usd:,.2f}",
         "P": "" if row["p_target"] is None else f"{row['p_target']:.2f}",
         "limited by": row["limits"] or "",
     }
@@ -129,18 +141,23 @@ def _further(plan: Plan):
     if len(reasons) > MOST_REASONS:
         yield f"  {sum(count for _, count in reasons[MOST_REASONS:]):7,}  for {len(reasons) - MOST_REASONS} more reasons"
     for value in plan.values:
-        yield _value(value)
+        yield _value(value, plan.question.money)
         if value.changes:
             yield f"  {value.parameter.measured_by}"
 
 
-def _value(value: Value) -> str:
+def _value(value: Value, money: Currency) -> str:
     parameter, within = value.parameter, exp(END * value.parameter.deviation)
     known = (
         f"known within a factor {within:.2f}"
         if not parameter.assumed
         else f"taken to be known within a factor {within:.2f}"
     )
-    change = f"another choice in {value.changes:.0%} of cases, {number(value.saves)} {value.unit} less on average"
+    saves, unit = (
+        (value.saves * money.per_usd, value.unit.replace("USD", money.name))
+        if "USD" in value.unit
+        else (value.saves, value.unit)
+    )
+    change = f"another choice in {value.changes:.0%} of cases, {number(saves)} {unit} less on average"
     gain = change if value.changes else "the choice stays"
     return f"Measured first, {parameter.name} ({known}): {gain}"

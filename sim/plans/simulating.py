@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import defaultdict
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from sim.job.scenario import Scenario
     from sim.plans.candidates import Effort
-    from sim.plans.configurations import Room
+    from sim.plans.configurations import Configuration, Room
     from sim.sweeps.jobs import Job
     from sim.sweeps.pools import Given, Here, Own
 
@@ -37,12 +38,23 @@ class Simulating:
         pool: opened.
         within_s: seconds for all of it.
         until_s: by time.monotonic, after which nothing more is begun.
+        everything: all candidates; those that differ by their offer alone are one job, and known by one simulation.
 
     `cut` says whether a run was ended by the clock before it had made the steps asked for.
     """
 
-    def __init__(self, room: Room, pool: Here | Own | Given, within_s: float, until_s: float):
+    def __init__(
+        self,
+        room: Room,
+        pool: Here | Own | Given,
+        within_s: float,
+        until_s: float,
+        everything: Iterable[Candidate] = (),
+    ):
         self.room, self.pool, self.until_s = room, pool, until_s
+        self._alike: dict[Configuration, list[Candidate]] = defaultdict(list)
+        for one in everything:
+            self._alike[one.configuration.without_price].append(one)
         self.within_s = min(within_s, LONGEST_S)  # of which each job may take a share
         self.cut = False
 
@@ -53,16 +65,18 @@ class Simulating:
 
     def simulate(self, candidates: Iterable[Candidate], effort: int) -> None:
         """Simulate them with an effort; candidates without time left stay as they are."""
-        waiting = {}
+        waiting: dict[str, tuple[Job, dict[int, Candidate]]] = {}
         for one in candidates:
             asked = self.room.scenario(one.configuration)
             much = self._affordable(asked, effort)
             scenario = replace(asked, steps=much.steps, warmup=much.warmup)
             job = self._job(scenario, much)
-            waiting[job.digest] = one, job
-        for row in self._rows([job for _, job in waiting.values()]):
-            one, job = waiting[row["digest"]]
-            self._take(one, job, row, effort)
+            alike = [other for other in self._alike[one.configuration.without_price] if other.effort < effort]
+            waiting.setdefault(job.digest, (job, {}))[1].update({id(other): other for other in (*alike, one)})
+        for row in self._rows([job for job, _ in waiting.values()]):
+            job, of_one_job = waiting[row["digest"]]
+            for one in of_one_job.values():
+                self._take(one, job, row, effort)
             advance()
 
     def speeds(self, scenarios: dict[Key, Scenario]) -> dict[Key, float]:

@@ -368,7 +368,7 @@ class Cluster(Checked):
             return given
         from sim import catalogue
 
-        return catalogue.links_of(given["hosts"]) | given
+        return catalogue.links_of(given["hosts"], "network" in given) | given
 
     def costs_of(self, workload: Workload) -> Costs | None:
         """The costs of a workload here; None if they were not measured, or only for another model of the same name."""

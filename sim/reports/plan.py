@@ -1,8 +1,8 @@
 """The page of a plan: sliders for a need, a budget and a probability; the cheapest, the front and a table follow from its rows.
 
-It is made from the JSON of a plan alone, schema plan/1. Of each of its rows it reads protocol, settings, host (a kind), hosts, workers,
-servers, batch, samples_per_s (low, mid and high), usd_per_hour, hours and usd (null unless the training has an end), p_target, limits
-and command.
+It is made from the JSON of a plan alone, schema plan/1. Of each of its rows it reads protocol, settings, host (a kind), offer, hosts,
+workers, servers, batch, samples_per_s (low, mid and high), usd_per_hour, hours and usd (null unless the training has an end), p_target,
+limits and command.
 """
 
 from __future__ import annotations
@@ -121,7 +121,9 @@ def _table(rows: Sequence[dict], name: str) -> Table:
 def _flat(row: dict) -> dict:
     speeds = {f"samples_per_s.{name}": value for name, value in row["samples_per_s"].items()}
     protocol = " ".join([row["protocol"], *row.get("settings", ())])
-    return row | speeds | {"protocol": protocol, "hosts": f"{row['hosts']}\u00a0×\u00a0{row['host']}"}
+    offer = row.get("offer", "on-demand")
+    hosts = f"{row['hosts']}\u00a0×\u00a0{row['host']}" + ("" if offer == "on-demand" else f", {offer}")
+    return row | speeds | {"protocol": protocol, "hosts": hosts}
 
 
 def _cell(value: object) -> str | Cell:

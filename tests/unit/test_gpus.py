@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
 
 from experiments import gpus
-from experiments.gpu_rates import RATES
+from experiments.gpu_rates import LATER, RATES
 from sim import catalogue, protocols
 from sim.answers import interval, trust
 from sim.answers.ignorance import LOCAL
@@ -38,7 +39,7 @@ def job(hosts, model=MINE, workers=1, protocol="allreduce", **more):
 
 def test_the_catalogue_has_what_published_rates_say():
     """To the digits that it is written with: `python -m experiments.run gpus` prints them."""
-    learned = gpus.learn(gpus.cells())
+    learned = gpus.learned()
     for (name, precision), (share, spread) in learned.known.items():
         rate = getattr(catalogue.find("gpus", name), precision)
         assert (rate.share, rate.spread) == pytest.approx((share, spread), abs=0.0051), (name, precision)
@@ -79,8 +80,17 @@ def test_planted_shares_are_recovered():
         assert learned.known[name, "fp32"] == (pytest.approx(share, rel=0.1), pytest.approx(0.4, rel=0.1))
 
 
+def test_rates_of_later_gpus_are_within_what_the_catalogue_says_of_them():
+    """And not within what rates of other GPUs say, for ResNet-50: `experiments.run gpus` has them beside the predictions."""
+    for one in LATER:
+        rate = getattr(catalogue.find("gpus", one.gpu), one.precision)
+        assert abs(np.log(gpus.share(one) / rate.share)) < interval.of_normal(rate.spread), one
+    outside = {one.cell.model for one in gpus.beside("gpu") if not one.held}
+    assert outside == {"resnet50"}
+
+
 def test_every_rate_is_of_a_model_and_a_gpu_that_are_known():
-    for one in RATES:
+    for one in [*RATES, *LATER]:
         assert one.model in workload.NAMED
         assert 0 < gpus.share(one) < 2
 
@@ -242,15 +252,99 @@ def test_a_ring_within_a_host_takes_what_its_link_passes(name):
 
 @pytest.mark.parametrize("name", catalogue.all_of("hosts"))
 def test_every_kind_of_host_answers(name):
-    placed = cluster.read(f"{name}*2")
     kind = catalogue.find("hosts", name)
-    assert placed.hosts[0].count == 2
-    assert (placed.hosts[0].cores, placed.hosts[0].gpus) == (kind.cores, kind.gpus)
-    assert placed.network == kind.network
+    count = 2 if kind.network else 1
+    placed = cluster.read(f"{name}*{count}")
+    assert placed.hosts[0].count == count
+    assert (placed.hosts[0].cores, placed.hosts[0].gpus) == (kind.cores or kind.gpus, kind.gpus)
+    assert placed.network == (kind.network or cluster.ASSUMED)
     assert (placed.hosts[0].gpu and placed.hosts[0].gpu.name) == kind.gpu
-    assert (kind.price_per_hour is None) == (not kind.price_as_of)
     assert not (kind.gpus or 1) > 1 or placed.local == catalogue.find("links", kind.local)
+    workers = count * placed.hosts[0].ranks
+    found = simulate(
+        Scenario(protocols.make("allreduce"), MODEL, workers, steps=2, warmup=1, cluster=placed), replications=1
+    )
+    assert 0 < found.samples_per_s < math.inf
     assert Cluster.model_validate(placed.model_dump(mode="json", by_alias=True)) == placed
+
+
+ADDRESS, YEAR = re.compile(r"\b[a-z0-9-]+(\.[a-z0-9-]+)+/?"), re.compile(r"\b20[12][0-9]\b")
+
+
+@pytest.mark.parametrize("section", ["hosts", "gpus"])
+def test_every_figure_has_an_address_and_a_date(section):
+    for name, one in catalogue.all_of(section).items():
+        assert ADDRESS.search(one.source), name
+        assert YEAR.search(one.source), name
+        for offer in one.offered.values() if section == "hosts" else ():
+            assert ADDRESS.search(offer.source), name
+            assert re.fullmatch(r"20[0-9]{2}-[01][0-9]-[0-3][0-9]", offer.as_of), name
+
+
+NEWER = [
+    ["K80", "P100", "V100", "A100", "A100-80GB", "H100", "H200", "B200"],
+    ["T4", "L4", "L40S"],
+    ["A10G", "L40S"],
+    ["A100-80GB-PCIe", "H100-PCIe", "H100"],
+    ["A100", "MI300X"],
+]
+
+
+@pytest.mark.parametrize("precision", [None, "fp16"])
+@pytest.mark.parametrize("names", NEWER, ids=lambda names: names[-1])
+def test_a_newer_generation_is_not_slower(names, precision):
+    model = MINE.model_copy(update={"precision": precision})
+    found = [catalogue.find("gpus", name) for name in names]
+    speeds = [named_gpus.flops_per_s(one, model) for one in found if precision is None or one.fp16]
+    assert speeds == sorted(speeds)
+
+
+def test_no_link_between_gpus_is_slower_than_pcie_and_no_newer_one_than_an_older():
+    links = {name: one.bandwidth_bytes_per_s for name, one in catalogue.all_of("links").items()}
+    assert min(links.values()) == links["PCIe 3 x16"]
+    for family in ("PCIe", "NVLink"):
+        rates = [rate for name, rate in sorted(links.items()) if name.startswith(family)]
+        assert rates == sorted(rates)
+    for kind in catalogue.all_of("hosts").values():
+        assert kind.local is None or kind.network is None or kind.local in links
+
+
+def test_discounts_for_being_taken_away_are_discounts():
+    for name, kind in catalogue.all_of("hosts").items():
+        prices = [kind.offered[offer].usd_per_hour for offer in ("spot", "on-demand") if offer in kind.offered]
+        assert prices == sorted(prices), name
+
+
+@pytest.mark.parametrize(
+    ("device", "name"),
+    [
+        ("NVIDIA A100 80GB PCIe", "A100-80GB-PCIe"),
+        ("NVIDIA A100-SXM4-80GB", "A100-80GB"),
+        ("NVIDIA H100 PCIe", "H100-PCIe"),
+        ("NVIDIA H100 80GB HBM3", "H100"),
+        ("NVIDIA H200", "H200"),
+        ("NVIDIA L4", "L4"),
+        ("NVIDIA L40S", "L40S"),
+        ("Tesla V100-SXM2-32GB", "V100-32GB"),
+        ("AMD Instinct MI300X", "MI300X"),
+    ],
+)
+def test_a_device_is_known_by_its_words(device, name):
+    assert catalogue.gpu_of(device).name == name
+
+
+def test_several_hosts_of_which_nobody_says_how_fast_their_network_is(tmp_path):
+    """They are refused by name; a file says how fast it is."""
+    with pytest.raises(WrongSetting, match="one lambda-8xH100, because its network is not known"):
+        cluster.read("lambda-8xH100*2")
+    file = tmp_path / "c.toml"
+    file.write_text(
+        HEAD + 'hosts = [{ type = "lambda-8xH100", count = 2 }]\n[network]\nbandwidth_bytes_per_s = "400 Gbit/s"\n'
+    )
+    assert cluster.read(str(file)).network.bandwidth_bytes_per_s == 50e9
+    file.write_text(HEAD + 'hosts = [{ type = "lambda-8xH100", count = 2 }]\n')
+    with pytest.raises(WrongSetting, match="its network is not known"):
+        cluster.read(str(file))
 
 
 def test_a_type_is_a_start_and_what_is_given_counts():

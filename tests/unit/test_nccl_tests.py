@@ -367,7 +367,7 @@ def test_the_link_of_a_gpu_without_a_name_passes_what_the_test_passed(tmp_path, 
     def seconds(size: float) -> float:
         return 2 * (ranks - 1) * (2e-6 + size / ranks / bandwidth)
 
-    found = fitted(tmp_path, text(seconds, ranks, hosts, device="NVIDIA B200"))
+    found = fitted(tmp_path, text(seconds, ranks, hosts, device="NVIDIA X900"))
     link = found.network if hosts > 1 else found.local
     assert link.bandwidth_bytes_per_s == pytest.approx(bandwidth, rel=0.01)
     assert any("sums are part of the link's time" in note for note in found.provenance.notes)

@@ -222,7 +222,7 @@ def test_hosts_gpus_and_links_are_listed_and_shown(capsys):
     names = [name for section in catalogue.SECTIONS for name in catalogue.all_of(section)]
     assert code == 0
     assert all(line.startswith(name) for name, line in zip(names, listed.splitlines(), strict=True))
-    assert "price as of 2026-02, checked" in said(capsys, "sim.hosts", "show", "p3.8xlarge")[1]
+    assert "on-demand: 12.24 USD/h as of 2026-07-20" in said(capsys, "sim.hosts", "show", "p3.8xlarge")[1]
     assert "of other GPUs" in said(capsys, "sim.hosts", "show", "A10G")[1]
 
 

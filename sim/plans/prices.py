@@ -1,0 +1,132 @@
+"""The hosts of a question, how many there are at most, and what an hour of one costs by each way of renting it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sim import catalogue
+from sim.base.errors import WrongSetting
+from sim.base.nearest import nearest
+from sim.base.ranges import MOST_RANKS
+from sim.plans import money
+from sim.platform import cluster
+
+if TYPE_CHECKING:
+    from sim.plans.question import Question
+    from sim.platform.cluster import Cluster
+
+
+class Prices:
+    """The prices that a question has.
+
+    Args:
+        question: whose hosts and prices are read.
+
+    `most` has the largest number of each host, None without a limit; `of` USD an hour of one host, by host and offer.
+
+    Raises:
+        WrongSetting: a host or an offer that there is not, or a host without a price.
+    """
+
+    def __init__(self, question: Question):
+        self.question = question
+        self._known = self._given()
+        self.most = self._hosts()
+        self._check()
+        self.of = {name: self._priced(name) for name in self.most}
+
+    @property
+    def notes(self) -> list[str]:
+        """What the reader has to know of prices."""
+        asked, found = self.question, []
+        if asked.prices:
+            found.append("prices are those that you gave, or else of the catalogue: sim.hosts show NAME says of when")
+        if asked.discount:
+            found.append(f"the catalogue's prices are taken to be {asked.discount:.1%} less; prices that you gave stay")
+        for offer in asked.offers:
+            if asked.hosts and (without := [name for name, prices in self.of.items() if offer not in prices]):
+                found.append(f"no {offer} price of {', '.join(without)} is known: --price {without[0]}:{offer}=USD")
+        if "spot" in asked.offers and not asked.failures:
+            found.append("spot hosts may be taken away at any time, which is not counted: --failures says how often")
+        if asked.currency:
+            found.append(
+                f"money is printed in {asked.money.name}, of which {asked.money.per_usd:g} are one USD; --json and -o have USD"
+            )
+        return found
+
+    def _given(self) -> dict[tuple[str, str], float]:
+        """The prices that were given, by host and offer."""
+        asked = self.question
+        only = asked.offers[0] if len(asked.offers) == 1 else "on-demand"
+        read_as = {text: money.host_and_offer("prices", text) for text in asked.prices}
+        return {(host, offer or only): asked.prices[text] for text, (host, offer) in read_as.items()}
+
+    def _hosts(self) -> dict[str, int | None]:
+        """The hosts that may be chosen, and the largest number of each; None without a limit."""
+        if self.question.hosts:
+            return dict(_limited(text) for text in self.question.hosts)
+        offers = {*self.question.offers}
+        known = {name: {*kind.offered} for name, kind in catalogue.all_of("hosts").items() if kind.gpus}
+        given = {host for host, offer in self._known if offer in offers}
+        return {name: None for name, offered in known.items() if offers & offered or name in given}
+
+    def _check(self) -> None:
+        """Refuse what is given of a host that there is not; one that is not asked for may have a price."""
+        kinds = catalogue.all_of("hosts")
+        for name, _ in self._known:
+            if not (name in self.most or name in kinds or Path(name).exists()):
+                raise WrongSetting(
+                    "prices", name, f"a host: {', '.join(self.most)}{nearest(name, [*self.most, *kinds])}"
+                )
+        for name in self.question.egress:
+            if name and name not in self.most:
+                raise WrongSetting("egress", name, f"a host: {', '.join(self.most)}{nearest(name, self.most)}")
+
+    def _priced(self, name: str) -> dict[str, float]:
+        """USD an hour of one host, by the offers that are asked for.
+
+        Raises:
+            WrongSetting: none of them has a price.
+        """
+        kind, asked = catalogue.all_of("hosts").get(name), self.question
+        known: dict[str, float] = (
+            {offer: of.usd_per_hour * (1 - asked.discount) for offer, of in kind.offered.items()} if kind else {}
+        )
+        known |= {offer: price for (host, offer), price in self._known.items() if host == name}
+        found: dict[str, float] = {offer: known[offer] for offer in asked.offers if offer in known}
+        if not found:
+            read(name)  # which refuses what is no host
+            offer = asked.offers[0]
+            has = f"; known are {', '.join(known)}" if known else ""
+            key = name if offer == "on-demand" else f"{name}:{offer}"
+            raise WrongSetting(
+                f"prices: {name}", None, f'USD an hour of one host, {offer}, as in prices = {{ "{key}" = 2.5 }}{has}'
+            )
+        return found
+
+
+def _limited(text: str) -> tuple[str, int | None]:
+    """A host, and how many there are at most, of HOST or HOST*N.
+
+    Raises:
+        WrongSetting: a number that there cannot be.
+    """
+    name, times, number = text.rpartition("*")
+    if not times or Path(text).exists():
+        return text, None
+    if not (number.isascii() and number.isdigit() and 1 <= int(number) <= MOST_RANKS):
+        raise WrongSetting("hosts", text, f"HOST, or HOST*N with N from 1 to {MOST_RANKS:,}")
+    return name, int(number)
+
+
+def read(name: str) -> Cluster:
+    """A kind of host, or a file.
+
+    Raises:
+        WrongSetting: there is none.
+    """
+    try:
+        return cluster.read(name)
+    except WrongSetting as error:
+        raise error if error.setting != "--cluster" else WrongSetting("hosts", error.given, error.allowed) from error

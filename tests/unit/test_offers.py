@@ -1,0 +1,156 @@
+"""Ways of renting in a plan: offers side by side, discounts, currencies, costs that do not depend on time, and inventories."""
+
+from __future__ import annotations
+
+import pytest
+
+from sim import catalogue
+from sim.base.errors import WrongSetting
+from sim.plans import money, plan, question, show
+from sim.plans.configurations import Room
+from sim.sweeps import pools
+
+HOST = "a3-megagpu-8g"
+ASKED = {
+    "workload": "toy_fc",
+    "protocols": ["allreduce"],
+    "counts": [1, 2],
+    "hosts": [HOST],
+    "samples": 10**9,
+    "deadline": "10 h",
+}
+KIND = catalogue.find("hosts", HOST)
+ON_DEMAND, SPOT = (KIND.offered[name].usd_per_hour for name in ("on-demand", "spot"))
+
+
+def asked(**further) -> question.Question:
+    return question.read(None, {name: value for name, value in (ASKED | further).items() if value is not None})
+
+
+def prices(**further) -> dict[tuple[str, str], float]:
+    """Of one host, by its name and offer."""
+    return {(one.host, one.offer): one.usd_per_hour for one in Room(asked(**further)).all if one.hosts == 1}
+
+
+def test_offers_of_a_host_are_side_by_side_and_given_prices_come_first():
+    offers = {"offers": ["on-demand", "spot", "reserved-1y"], "prices": {f"{HOST}:reserved-1y": 50}}
+    assert prices(**offers) == {(HOST, "on-demand"): ON_DEMAND, (HOST, "spot"): SPOT, (HOST, "reserved-1y"): 50}
+    assert prices() == {(HOST, "on-demand"): ON_DEMAND}
+    assert prices(offers="spot", prices={HOST: 7}) == {(HOST, "spot"): 7}
+    assert prices(offers=["on-demand", "spot"], prices={HOST: 7}) == {(HOST, "on-demand"): 7, (HOST, "spot"): SPOT}
+
+
+def test_a_discount_is_of_the_catalogue_alone():
+    found = prices(offers=["on-demand", "spot"], prices={f"{HOST}:spot": 7}, discount="25%")
+    assert found == {(HOST, "on-demand"): pytest.approx(0.75 * ON_DEMAND), (HOST, "spot"): 7}
+
+
+def test_hosts_that_are_not_named_are_those_with_a_price():
+    by_offer = {offer: {host for host, _ in prices(hosts=None, offers=offer)} for offer in ("on-demand", "spot")}
+    assert HOST in by_offer["spot"] < by_offer["on-demand"]
+    assert "p5e.48xlarge" not in by_offer["on-demand"]
+    assert "p5e.48xlarge" in {host for host, _ in prices(hosts=None, prices={"p5e.48xlarge": 40})}
+
+
+def test_a_host_without_one_of_the_offers_has_the_others_and_a_note_says_so():
+    room = Room(asked(hosts=[HOST, "p5.48xlarge"], offers=["on-demand", "spot"]))
+    assert {(one.host, one.offer) for one in room.all} == {
+        (HOST, "on-demand"),
+        (HOST, "spot"),
+        ("p5.48xlarge", "on-demand"),
+    }
+    assert "no spot price of p5.48xlarge is known: --price p5.48xlarge:spot=USD" in room.prices.notes
+
+
+@pytest.mark.parametrize(
+    ("hosts", "counts", "tried"),
+    [
+        (["p3.2xlarge*6"], None, {1, 2, 3, 4, 5, 6}),
+        (["p3.2xlarge*6"], [2, 4, 8], {2, 4}),
+        (["p3.2xlarge*100"], None, {1, 2, 4, 8, 16, 32, 100}),
+        (["p3.2xlarge"], [2, 4, 8], {2, 4, 8}),
+    ],
+)
+def test_no_more_hosts_are_taken_than_there_are(hosts, counts, tried):
+    assert {one.hosts for one in Room(asked(hosts=hosts, counts=counts)).all} == tried
+
+
+def test_several_hosts_without_a_known_network_cannot_be():
+    room = Room(asked(hosts=["coreweave-8xH200"]))
+    one, two = sorted(room.all, key=lambda it: it.hosts)
+    assert room.scenario(one).workers == 8
+    with pytest.raises(WrongSetting, match="its network is not known"):
+        room.scenario(two)
+
+
+@pytest.mark.slow
+def test_one_job_is_simulated_once_and_costs_what_its_offer_does(capsys):
+    """Money is in the currency that was asked for, and leaving data are in it; JSON has USD."""
+    offers = {"offers": ["on-demand", "spot"], "currency": "EUR=0.5", "egress": {HOST: "10 EUR"}, "counts": [1]}
+    found = plan.answer(asked(**offers), pools.of_size(1), 60.0)
+    rows = {row["offer"]: row for row in found.as_json()["rows"]}
+    assert rows["spot"]["samples_per_s"] == rows["on-demand"]["samples_per_s"]
+    for offer, usd in (("on-demand", ON_DEMAND), ("spot", SPOT)):
+        assert rows[offer]["usd"] == pytest.approx(rows[offer]["hours"] * usd + 20)
+    assert found.best[0].configuration.offer == "spot"
+    assert {one.configuration.offer for one in found.front} == {"spot"}
+    show.show(found)
+    said = capsys.readouterr().out
+    assert "EUR/h" in said
+    assert f"{SPOT / 2:,.2f}" in said
+    assert "USD/h" not in said
+
+
+def test_costs_that_do_not_depend_on_time_are_in_the_budget():
+    free, dear = asked(budget=100, deadline=None), asked(budget=100, deadline=None, egress=50)
+    assert dear.needed(3.0, dear.fixed_usd(HOST)) == pytest.approx(2 * free.needed(3.0, free.fixed_usd(HOST)))
+    assert dear.cost(3.0, 1e9 / 3600, 50) == pytest.approx(free.cost(3.0, 1e9 / 3600) + 50)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"hosts": ["a3-megagpu-8"]}, f"did you mean {HOST}"),
+        ({"hosts": [f"{HOST}*0"]}, r"hosts: given 'a3-megagpu-8g\*0'; allowed: HOST, or HOST\*N"),
+        ({"hosts": ["p3.2xlarge*3"], "counts": [4, 8]}, r"counts: given 4; allowed: at most 3 p3.2xlarge"),
+        ({"offers": ["spott"]}, "offers.0: given 'spott'.*spot"),
+        ({"offers": []}, "offers"),
+        (
+            {"hosts": ["p5.48xlarge"], "offers": ["spot"]},
+            "p5.48xlarge: missing; needed: USD an hour of one host, spot.*known are on-demand",
+        ),
+        ({"hosts": ["p5e.48xlarge"]}, "prices: p5e.48xlarge: missing; needed: USD an hour of one host, on-demand"),
+        ({"prices": {f"{HOST}:spott": 3}}, "prices: given 'a3-megagpu-8g:spott'.*did you mean spot"),
+        ({"prices": {"a3-megagpu-8:spot": 3}}, f"prices: .*did you mean {HOST}"),
+        ({"discount": "150%"}, "discount: given '150%'; allowed: a share from 0 to less than 1"),
+        ({"discount": 1}, "discount: given 1; allowed: a share"),
+        ({"discount": "-5%"}, "discount: given '-5%'; allowed: a share"),
+        ({"discount": "much"}, "discount: given 'much'; allowed: a share"),
+        ({"currency": "EUR"}, "currency: given 'EUR'; allowed: NAME=RATE"),
+        ({"currency": "EUR=0"}, "currency: given 'EUR=0'; allowed: NAME=RATE"),
+        ({"currency": "EUR=nan"}, "currency: given 'EUR=nan'; allowed: NAME=RATE"),
+        ({"currency": "USD=2"}, "currency: given 'USD=2'"),
+        (
+            {"budget": "500 EUR"},
+            "budget: given '500 EUR'; allowed: an amount in USD; of another currency with its rate",
+        ),
+        ({"budget": "500 GBP", "currency": "EUR=0.9"}, "budget: given '500 GBP'; allowed: an amount in USD or EUR"),
+        ({"egress": {"a3-megagpu-8": 3}}, f"egress: .*did you mean {HOST}"),
+        ({"egress": -3}, "egress.*greater than or equal to 0"),
+        ({"egress": 10, "budget": 10}, "egress: given 10.*; allowed: less than the budget, 10 USD"),
+        (
+            {"egress": 10, "samples": None, "deadline": None, "samples_per_s": 10},
+            "egress: .*samples of the whole training",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said(wrong, said):
+    with pytest.raises(WrongSetting, match=said) as refused:
+        Room(asked(**wrong)).all  # noqa: B018
+    assert "\n" not in str(refused.value)
+
+
+def test_amounts_are_read_in_any_case():
+    assert money.currency("eur = 0.92") == money.Currency("EUR", 0.92)
+    assert asked(budget="460 eur", currency="EUR=0.92").budget == pytest.approx(500)
+    assert asked(usd_per_hour="5 USD").usd_per_hour == 5
