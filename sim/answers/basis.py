@@ -45,6 +45,20 @@ class Number(NamedTuple):
     share: float = 0.0
     measured_by: str = ""
 
+    @classmethod
+    def of_json(cls, said: dict) -> Number:
+        """The number of which `as_json` is said."""
+        limits = said["throughput_ratio"]
+        ends = -log(limits["low"]), log(limits["high"])
+        share, measured_by = said["share_of_variance"], said["measured_by"]
+        return cls(said["number"], said["value"], said["source"], *ends, share, measured_by)
+
+    @property
+    def limits(self) -> str:
+        """What it alone does to the throughput, nine times in ten, as text."""
+        said = f"{exp(-self.slower) - 1:+.0%} to {exp(self.faster) - 1:+.0%}"
+        return said if max(self.slower, self.faster) else self.exact
+
     @property
     def exact(self) -> str:
         """How it is taken where it moves nothing."""
@@ -87,9 +101,8 @@ def show(numbers: Sequence[Number]) -> None:
     for heading in HEADINGS:
         table.add_column(heading, no_wrap=heading != HEADINGS[-1], overflow="fold")
     for one in numbers:
-        limits = f"{exp(-one.slower) - 1:+.0%} to {exp(one.faster) - 1:+.0%}"
         said = f"{one.name}{', ' * bool(one.value)}{one.value} ({one.source})"
-        table.add_row(f"{one.share:.0%}", limits if max(one.slower, one.faster) else one.exact, Text(said))
+        table.add_row(f"{one.share:.0%}", one.limits, Text(said))
     console.print(table)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sim import candidates
 from sim.answers import basis, interval, summary
+from sim.answers.amount import Amount, cut_short
 from sim.answers.notes import notes
 
 if TYPE_CHECKING:
@@ -20,20 +21,6 @@ if TYPE_CHECKING:
     from sim.answers.search import Search
     from sim.job.scenario import Scenario
     from sim.recording.traces import Trace
-
-
-class Amount(NamedTuple):
-    """The amount of simulation.
-
-    Args:
-        runs: replications.
-        steps: measured steps of each.
-        warmup: steps before them.
-    """
-
-    runs: int
-    steps: int
-    warmup: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,24 +111,12 @@ class Result:
         found = notes(self.scenario, self.outcome, self.world, self.trace)
         if self.speeds:
             found.append(candidates.said(self.scenario, self.speeds))
-        return found + [str(self.search)] * (self.search is not None) + self._cut_short()
+        return found + [str(self.search)] * (self.search is not None) + cut_short(self.asked, self.done)
 
     @cached_property
     def basis(self) -> list[Number]:
         """The numbers that the answer rests on, those first that make most of its variance."""
         return basis.of(self.scenario, self.outcome)
-
-    def _cut_short(self) -> list[str]:
-        """A note, if there was no time for all that was asked for."""
-        asked, done = self.asked, self.done
-        if asked == done:
-            return []
-        said = f"{done.runs} of {asked.runs} runs"
-        if asked[1:] != done[1:]:
-            said = f"{done.steps} of {asked.steps} steps of {'one run' if done.runs == 1 else f'{done.runs} runs'}"
-        if done.warmup < asked.warmup:
-            said += f" (warm-up: {done.warmup} of {asked.warmup})"
-        return [f"{said}, because time ran out; --within SECONDS allows more"]
 
     def __repr__(self) -> str:
         return f"<Result: {summary.in_a_line(self.answer(), self.scenario)}>"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.answers import summary
+from sim.answers import amount, basis, summary
+from sim.answers.basis import Number
 from sim.answers.summary import number, seconds
 from sim.reports import figures
 from sim.reports.page import page
@@ -64,11 +65,25 @@ def _answer(answer: dict) -> Iterator[Part]:
     if pair:
         sure = f"{answer['interval']['level']:.0%} of runs {number(pair[0])} to {number(pair[1])}"
     yield Text(f"{number(answer['samples_per_s'])} samples/s ({sure})", "answer")
-    yield from (Text(note, "note") for note in answer["notes"])
+    cut = list(_cut_short(answer))
+    yield from (Text(line, "note") for line in cut)
+    yield Text(basis.first_to_measure([Number.of_json(one) for one in answer["basis"]]), "basis")
+    yield from (Text(note, "note") for note in answer["notes"] if note not in cut)
     yield Table(("throughput", "samples/s"), list(_throughputs(answer)), "throughput")
     yield Table(("step time", ""), [(name, _s(value)) for name, value in answer["step_s"].items()], "step_s")
     samples = answer["samples_per_step"]
     yield Table(("samples a step", ""), [(name, _n(value)) for name, value in samples.items()], "samples_per_step")
+
+
+def _cut_short(answer: dict) -> Iterator[str]:
+    """A line for whatever there was less time for than was asked: the job, and what is compared with it."""
+    yield from amount.of_answer(answer)
+    for one in answer.get("what_if", ()):
+        yield from (f"what if {one['change']}: {line}" for line in amount.of_answer(one["answer"]))
+    rows = list(_compared(answer["why"])) if "why" in answer else []
+    fewer = sum(one["pairs"] < answer["done"]["runs"] for one in rows)
+    if fewer:
+        yield f"{fewer} of {len(rows)} rows of why are of fewer runs than the answer, because time ran out"
 
 
 def _throughputs(answer: dict) -> Iterator[tuple[str, Cell]]:
@@ -105,12 +120,18 @@ def _basis(numbers: list[dict]) -> Iterator[Part]:
 def _why(why: dict) -> Iterator[Part]:
     critical = why["critical"]
     yield Text(f"The largest gain: {critical}." if critical else "No single cause matters.")
-    doubled = why["twice_the_workers"]
-    rows = [*why["causes"], *([_called(doubled, "twice:")] if doubled else [])]
-    rows += [_called(one, "try") for one in why["advice"]]
+    rows = list(_compared(why))
     if rows:
         yield from _ratios("why", rows, [_s(one["step_s"]) for one in rows])
     yield Text("Causes overlap, so that gains do not add up. A change is advised only if it was simulated and helped.")
+
+
+def _compared(why: dict) -> Iterator[dict]:
+    """All jobs beside the base, as rows are called."""
+    yield from why["causes"]
+    if doubled := why["twice_the_workers"]:
+        yield _called(doubled, "twice:")
+    yield from (_called(one, "try") for one in why["advice"])
 
 
 def _called(one: dict, before: str) -> dict:

@@ -31,19 +31,21 @@ SERIES = tuple(
         strict=True,
     )
 )
-ROW_PX, AROUND_PX = 26, 90
-LABEL = 24  # characters
+ROW_PX, LINE_PX, AROUND_PX = 26, 17, 90  # of a row, of each line of its label, and around all rows
+LABEL, LEGEND = 24, 60  # characters of a line
+BREAK = "<br>"
 SAME = 1e-9  # share of a value by which equal ones may differ
 
 
-def height(rows: int) -> int:
-    """Pixels of a figure with so many rows."""
-    return AROUND_PX + ROW_PX * max(3, rows)
+def height(rows: int, labels: Sequence[str] = ()) -> int:
+    """Pixels of a figure with so many rows, each as high as the label of most lines."""
+    lines = max((one.count(BREAK) + 1 for one in labels), default=1)
+    return AROUND_PX + max(ROW_PX, LINE_PX * lines + 6) * max(3, rows)
 
 
-def label(text: str) -> str:
+def label(text: str, width: int = LABEL) -> str:
     """The text in lines that fit a phone. plotly.js interprets tags; a user's text must have none."""
-    return "<br>".join(escape(line) for line in wrap(text, LABEL)) or " "
+    return BREAK.join(escape(line) for line in wrap(text, width)) or " "
 
 
 def titled(text: str) -> dict:
@@ -53,7 +55,7 @@ def titled(text: str) -> dict:
 
 def rows_axis(rows: int) -> dict:
     """A vertical axis of so many rows, the first on top."""
-    return {"range": [rows - 0.5, -0.5], "ticksuffix": "  "}
+    return {"range": [rows - 0.5, -0.5], "ticksuffix": "  ", "zeroline": False}
 
 
 def histogram(values: ArrayLike, marks: dict[str, float], axis: str, caption: str = "", name: str = "") -> Figure:
@@ -111,19 +113,20 @@ def intervals(
         axis: what the numbers are, with their unit.
         reference: where a line is drawn across the rows.
     """
+    labels = [label(name) for name in names]
     points = {
         "type": "scatter",
         "mode": "markers",
         "x": list(middles),
-        "y": [label(name) for name in names],
+        "y": list(range(len(labels))),
         "error_x": errors(middles, pairs),
         "marker": {"color": BLUE, "size": 10, "symbol": "diamond"},
         "showlegend": False,
     }
     layout = {
-        "height": height(len(names)),
+        "height": height(len(names), labels),
         "xaxis": titled(axis),
-        "yaxis": rows_axis(len(names)) | {"type": "category"},
+        "yaxis": rows_axis(len(names)) | {"tickvals": list(range(len(labels))), "ticktext": labels},
         "shapes": [] if reference is None else [_across(reference)],
     }
     return Figure([points], layout, caption, name)
@@ -156,10 +159,10 @@ def scatter(groups: dict[str, dict], axes: tuple[str, str], caption: str = "", n
             {
                 "type": "scatter",
                 "mode": "markers",
-                "name": said,
+                "name": label(said, LEGEND),
                 "x": list(of["x"]),
                 "y": list(of["y"]),
-                "text": list(of["text"]),
+                "text": [escape(text) for text in of["text"]],
                 "error_y": errors(of["y"], of["pairs"]) | {"color": colour, "thickness": 1},
                 "marker": {"color": colour, "symbol": symbol, "size": 8},
                 "hovertemplate": "%{text}<br>%{x:.4g} and %{y:.4g}<extra></extra>",
@@ -180,7 +183,7 @@ def lines(series: Mapping[str, tuple[Sequence, Sequence]], axes: tuple[str, str]
         {
             "type": "scatter",
             "mode": "lines+markers",
-            "name": said,
+            "name": label(said, LEGEND),
             "x": list(x),
             "y": list(y),
             "line": {"color": colour},

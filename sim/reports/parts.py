@@ -24,7 +24,8 @@ class Text:
     """A paragraph.
 
     Args:
-        kind: plain, note (something that the reader should beware of), or answer (the one sentence that was asked for).
+        kind: plain, note (something that the reader should beware of), answer (the one sentence that was asked for), or basis (what that
+            rests on).
     """
 
     template: ClassVar[str] = "text.html"

@@ -53,7 +53,10 @@ def plan_page(plan: dict) -> str:
         raise WrongSetting("plan: rows", None, "at least one row")
     notes = [Text(note, "note") for note in plan.get("notes", ())]
     sections = [
-        Section("Choose", [*notes, _explorer(standing(plan["question"]), cheapest(plan["question"]))]),
+        Section(
+            "Choose",
+            [*notes, *_basis(plan["sensitivity"]), _explorer(standing(plan["question"]), cheapest(plan["question"]))],
+        ),
         Section("As it was asked", list(_best(plan["best"]))),
         Section("The front of cost and time", [_table(plan["front"], "front_table")]),
         Section("What was thrown out", list(_rejected(plan["rejected"]))),
@@ -137,6 +140,16 @@ def _rejected(rejected: dict[str, int]) -> Iterator[Part]:
         yield Text("Nothing.")
         return
     yield Table(("why", "configurations"), [(why, _cell(count)) for why, count in rejected.items()], "rejected")
+
+
+def _basis(found: Sequence[dict]) -> Iterator[Part]:
+    """The number whose knowledge would change the choice most, and the run that measures it."""
+    first = max(found, key=lambda one: one["choice_changes"], default=None)
+    if first is None or not first["choice_changes"]:
+        yield Text("nothing that can be measured beforehand would change the choice", "basis")
+        return
+    changed = f"in {first['choice_changes']:.0%} of cases it changes the choice"
+    yield Text(f"measure first: {first['parameter']}, {changed}: {first[MEASURED_BY]}", "basis")
 
 
 def _sensitivity(found: Sequence[dict]) -> Iterator[Part]:

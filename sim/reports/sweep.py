@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from sim.answers.amount import Amount, cut_short
 from sim.answers.summary import number, seconds
 from sim.reports import figures
 from sim.reports.page import page
 from sim.reports.parts import Cell, Code, Figure, Section, Table, Text
+from sim.simulation import REPLICATIONS
 from sim.sweeps.columns import ASKED, SETTING, SWEPT
 
 if TYPE_CHECKING:
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
 
 SCHEMA = "sweep-rows/1"
 HEADINGS = ("samples/s", "at least", "at most", "mean step", "error")
-MOST_LINES = 20
+MOST_LINES = len(figures.SERIES)  # that are told apart; of more scenarios the fastest are rows
+MOST_ROWS = 20
 TOLD_BY_OTHERS = ("digest", "workload_digest", "model", "law", "cluster_told")
 
 
@@ -32,11 +35,10 @@ def sweep_page(rows: pa.Table, command: str) -> str:
     best = max(good, key=lambda row: row["samples_per_s"])
     said = f"The fastest of {len(table)} scenarios: {_told(best, names)}, {number(best['samples_per_s'])} samples/s"
     said += f" (9 in 10 runs: {_spread(best)})"
-    failed = [Text(f"{len(table) - len(good)} could not be simulated: see the column error.", "note")]
     headings = (*map(shown, names), *HEADINGS)
     words = (*range(len(names)), len(headings) - 1)
     sections = [
-        Section("The answer", [Text(said, "answer"), *failed * (len(good) < len(table))]),
+        Section("The answer", [Text(said, "answer"), *(Text(line, "note") for line in _notes(table, good, best))]),
         Section("Throughput", [_figure(good, names)]),
         Section("Every scenario", [Table(headings, [_line(row, names) for row in table], "scenarios", words)]),
         Section("Reproduce it", [Code(command)]),
@@ -44,6 +46,21 @@ def sweep_page(rows: pa.Table, command: str) -> str:
     return page(
         f"Sweep over {', '.join(map(shown, names)) or 'one scenario'}", sections, {"schema": SCHEMA, "rows": table}
     )
+
+
+def _notes(table: Sequence[dict], good: Sequence[dict], best: dict) -> Iterator[str]:
+    """Whatever was cut short or impossible, and the caveats of the fastest."""
+    if cut := sum(map(_cut_short, good)):
+        yield f"{cut} of {len(good)} scenarios are of fewer runs or steps than were asked for, because time ran out"
+    if failed := len(table) - len(good):
+        yield f"{failed} could not be simulated: see the column error"
+    if best["notes"]:
+        yield f"of the fastest: {best['notes']}"
+
+
+def _cut_short(row: dict) -> bool:
+    asked = Amount(row["runs_asked"] or REPLICATIONS, row["steps"], row["warmup"])
+    return bool(cut_short(asked, Amount(row["runs_done"], row["steps_done"], row["warmup_done"])))
 
 
 def varied(rows: pa.Table) -> list[str]:
@@ -79,7 +96,7 @@ def _figure(rows: list[dict], names: Sequence[str]) -> Figure:
     for row in rows:
         series.setdefault(_told(row, [name for name in names if name != axis]), []).append(row)
     if axis is None or len(series) > MOST_LINES:
-        few = sorted(rows, key=lambda row: -row["samples_per_s"])[:MOST_LINES]
+        few = sorted(rows, key=lambda row: -row["samples_per_s"])[:MOST_ROWS]
         middles, pairs = [row["samples_per_s"] for row in few], [_pair(row) for row in few]
         said = [_told(row, names) for row in few]
         return figures.intervals(said, middles, pairs, "samples/s", "The fastest; bars: 9 in 10 runs.", "throughput")

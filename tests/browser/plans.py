@@ -26,7 +26,12 @@ def made_up(timed: bool = False) -> dict:
         "rows": rows,
         "rejected": {"too slow": 12},
         "sensitivity": [
-            {"parameter": "network", "samples_per_s": {"low": 1.0, "high": 2.0}, "measured_by": "real.probe"}
+            {
+                "parameter": "network",
+                "samples_per_s": {"low": 1.0, "high": 2.0},
+                "choice_changes": 0.4,
+                "measured_by": "real.probe",
+            }
         ],
     }
 

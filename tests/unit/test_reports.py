@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+from html import unescape
 
 import numpy as np
 import pytest
@@ -100,6 +101,47 @@ def test_intervals_without_ends_have_no_bars():
     figure = figures.intervals(["a", "b", "c"], [1.0, 2.0, 3.0], [(0.5, 2.0), None, (np.nan, np.nan)], "x")
     assert figure.data[0]["error_x"]["array"] == [1.0, None, None]
     assert figure.data[0]["error_x"]["arrayminus"] == [0.5, None, None]
+
+
+def test_rows_are_as_high_as_their_labels_and_equal_names_are_rows_of_their_own():
+    long = "protocol=horovod, algorithm=hierarchical, workers=32, network.bandwidth=100 Gbit/s"
+    few, many = (figures.intervals([name, name], [1.0, 2.0], [None, None], "x") for name in ("a", long))
+    assert many.data[0]["y"] == [0, 1]
+    lines = many.layout["yaxis"]["ticktext"][0].count("<br>") + 1
+    assert many.layout["height"] - few.layout["height"] > 3 * figures.LINE_PX * (lines - 2)
+
+
+def test_the_head_says_what_was_cut_short_and_what_the_answer_rests_on(capsys, tmp_path):
+    path, short = tmp_path / "r.html", ("--protocol=amb", "--steps=9", "--what-if=workers=3", "--json", "--explain")
+    run.main([*short, "--within=0.001", "--report", str(path)])
+    answer = json.loads(capsys.readouterr().out)
+    run.main([*short[:2], "--within=0.001", "--explain"])
+    first = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("measure first"))
+    head = unescape(re.findall(r"<h2>The answer</h2>(.*?)<table", path.read_text(), re.S)[0])
+    kinds = re.findall(r'<p class="(\w+)">(.*?)</p>', head)
+    assert answer["done"] != answer["asked"]
+    assert [kind for kind, _ in kinds[:2]] == ["answer", "note"]
+    assert kinds[1][1] == answer["notes"][-1]
+    assert "because time ran out" in kinds[1][1]
+    (told,) = (said for kind, said in kinds if kind == "basis")
+    assert told.split(",")[0] == first.split(",")[0]
+    assert [said for _, said in kinds].count(answer["notes"][-1]) == 1
+    (change,) = answer["what_if"]
+    cut = any("time ran out" in note for note in change["answer"]["notes"])
+    assert cut == any(said.startswith("what if workers=3: ") for _, said in kinds)
+
+
+def test_a_sweep_says_how_many_were_cut_short(tmp_path, capsys):
+    short, whole = tmp_path / "short.html", tmp_path / "whole.html"
+    asked = ("--protocol=fmb", "--steps=8", "--warmup=2", "--sweep=workers=2,3,0.5")
+    run.main([*asked, "--within=0.001", "--report", str(short)])
+    run.main([*asked, "--replications=2", "--report", str(whole)])
+    said = "2 of 2 scenarios are of fewer runs or steps than were asked for"
+    assert said in short.read_text()
+    assert said not in whole.read_text()
+    for page in (short, whole):
+        assert "1 could not be simulated" in page.read_text()
+        assert "of the fastest: compute times are nominal" in page.read_text()
 
 
 def test_steps_that_do_not_vary_are_one_bar():

@@ -1,6 +1,6 @@
 "use strict";
 const REPORT = JSON.parse(document.getElementById("report").textContent);
-const NARROW_PX = 500, LEGEND_PX = 22;
+const LEGEND_PX = 22, LEGEND_LEFT_PX = 50, LETTER_PX = 7; // of a row of a legend; left of its name; of a letter
 const PRINTED_PX = 680; // the width of a printed page
 const THEME = {
   font: { family: "system-ui, Segoe UI, Roboto, Liberation Sans, Arial, sans-serif", size: 13, color: "#1a1a1a" },
@@ -18,9 +18,13 @@ function themed(layout) {
   return { ...THEME, ...layout, ...drawn };
 }
 
-function roomy(element, data, layout) { // for a legend that has two columns on a phone
-  const rows = element.clientWidth < NARROW_PX ? Math.ceil(data.filter((one) => one.name).length / 2) : 0;
-  return rows > 2 && layout.height ? { ...layout, height: layout.height + rows * LEGEND_PX } : layout;
+function roomy(element, data, layout) { // for a legend of several rows, whose columns are as wide as its longest name
+  const names = data.filter((one) => one.name && one.showlegend !== false).map((one) => one.name.split("<br>"));
+  if (names.length < 2 || !layout.height) return layout;
+  const wide = LEGEND_LEFT_PX + LETTER_PX * Math.max(...names.flat().map((line) => line.length));
+  const rows = Math.ceil(names.length / Math.max(1, Math.floor(element.clientWidth / wide)));
+  const lines = Math.max(...names.map((one) => one.length));
+  return rows * lines > 1 ? { ...layout, height: layout.height + rows * lines * LEGEND_PX } : layout;
 }
 
 function plot(element, data, layout) {
