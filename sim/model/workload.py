@@ -29,6 +29,7 @@ from sim.base.ranges import (
     Optimiser,
     Precision,
     StepSeconds,
+    SummedIn,
 )
 from sim.model.costs import Costs
 from sim.model.nominal import measured, nominal
@@ -127,8 +128,8 @@ class Workload(Checked):
         inputs: pictures, whose numbers are from 0 to 1, or numbers of words, from 0 to classes - 1.
         classes: number of labels.
         batch: samples per worker and step, unless `--batch` says otherwise; that of the first `step` if not given.
-        precision: of arithmetic on a GPU whose name is known, see sim.platform.gpu; parameters and gradients are
-        float32, as in mixed precision.
+        precision: of arithmetic on a GPU whose name is known, see sim.platform.gpu; parameters are float32, as in mixed precision.
+        gradients: the format in which workers sum gradients among themselves; float32 unless a profile's costs say otherwise.
         optimiser: which the update is of; its state takes memory: one copy of the parameters, or two (adam, adamw, lamb), or none (sgd).
         memory_bytes: the most that a process alone was seen to take on its GPU with `batch` samples
             (torch.cuda.max_memory_allocated); see sim.platform.gpu_memory.
@@ -148,6 +149,7 @@ class Workload(Checked):
     classes: Classes = 10
     batch: Count = 256
     precision: Precision | None = None
+    gradients: SummedIn | None = None
     optimiser: Optimiser = "momentum"
     memory_bytes: Annotated[Bytes, Field(gt=0)] | None = None
     flops_per_sample: Flops | None = None
@@ -242,6 +244,17 @@ class Workload(Checked):
     def numbers(self) -> int:
         """Number of numbers of all variables, trained or not."""
         return sum(variable.size for variable in self.created)
+
+    @property
+    def gradient_bytes(self) -> int | None:
+        """Bytes of a number of the gradients as workers sum them; None if the model does not say."""
+        return self.gradients and (ITEM_BYTES if self.gradients == "fp32" else ITEM_BYTES // 2)
+
+    @property
+    def tokens_per_sample(self) -> int | None:
+        """The words of a sample that is a sequence of them; None of other samples."""
+        words = self.inputs == "words" and len(self.sample_shape) == 1 and self.sample_shape[0] > 1
+        return self.sample_shape[0] if words else None
 
     @property
     def message_bytes(self) -> int:
