@@ -214,7 +214,10 @@ def test_a_text_that_does_not_end_is_ended(checked, text):
     assert text != GATHERS
     code, said, complaint = checked(text, "--time-limit", "0.2")
     assert (code, said, complaint.count("\n")) == (1, "", 1)
-    assert re.search(r"mine\d+.py:\d+: (no end within 0.2 s of processor time|20,000 verbs, and no time has passed): .* \(2 workers", complaint)
+    assert re.search(
+        r"mine\d+.py:\d+: (no end within 0.2 s of processor time|20,000 verbs, and no time has passed): .* \(2 workers",
+        complaint,
+    )
 
 
 def test_the_time_limit_is_in_its_range(checked):
