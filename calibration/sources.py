@@ -46,11 +46,11 @@ def parsed(texts: Sequence[str], kind: str = TRACE) -> list[Named]:
         WrongSetting: an unknown kind, a number that cannot be, or a file that is there twice.
     """
     found = [_parsed(text, kind) for text in texts]
-    seen: set[Path] = set()
-    for one in found:
-        if (path := Path(one.path).resolve()) in seen:
-            raise WrongSetting("TRACE", one.path, "each file once")
-        seen.add(path)
+    paths = [Path(one.path).resolve() for one in found]
+    for at, path in enumerate(paths):
+        others = paths[:at] + paths[at + 1 :]
+        if path in paths[:at] or not {*others}.isdisjoint(path.parents):
+            raise WrongSetting("TRACE", found[at].path, "each file once, and none of a folder that is there whole")
     return found
 
 

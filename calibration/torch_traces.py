@@ -208,7 +208,7 @@ def _run(files: list[Path], ranks: int | None) -> Run:
         raise WrongSetting("--ranks", None, f"a number: {files[0]} does not say of how many ranks it is")
     world = said.pop() if len(said) == 1 else len(found)
     if said:
-        raise WrongSetting("--ranks", f"{world} and {said.pop()}", "one number: traces of one run")
+        raise WrongSetting("--ranks", " and ".join(map(str, sorted(said))), "one number: traces of one run")
     if len(found) > world:
         raise WrongSetting(SOURCE, f"{len(found)} traces", f"at most {world}, one of each rank")
     numbers = [one.rank for one in found if one.rank is not None]

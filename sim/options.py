@@ -183,7 +183,8 @@ def scenario(
         options.workers,
     )
     if workers == filling.ALL:
-        workers = filling.workers(placed or here, protocol, model, options.servers, further.get("servers_on", "own"))
+        on, counted = further.get("servers_on", "own"), getattr(options, "hosts", None) is not None
+        workers = filling.workers(placed or here, protocol, model, options.servers, on, counted)
     try:
         described = Scenario(
             protocol=protocol,

@@ -15,20 +15,28 @@ ALL = "all"
 ANY = 1024  # hosts of a profile, or ranks of its host, whose source did not say how many there were (calibration.profiles.SLOTS)
 
 
-def workers(cluster: Cluster | None, protocol: Protocol, model: Workload, servers: int, servers_on: str = "own") -> int:
+def workers(
+    cluster: Cluster | None,
+    protocol: Protocol,
+    model: Workload,
+    servers: int,
+    servers_on: str = "own",
+    counted: bool = False,
+) -> int:
     """Workers in every slot of a cluster that its master or servers leave.
 
     Args:
         servers: of protocols that have several.
         servers_on: see sim.job.scenario.Scenario.
+        counted: whether the user has said how many hosts there are.
 
     Raises:
-        WrongSetting: there is no cluster, or one that takes any number of ranks; or no slot is left.
+        WrongSetting: there is no cluster, or a profile that takes any number of ranks; or no slot is left.
     """
     if cluster is None:
         raise WrongSetting("--workers", ALL, "a number, or --cluster too, whose slots these are")
-    if any(host.slots == ANY and not host.gpus for host in cluster.hosts) or sum(h.count for h in cluster.hosts) >= ANY:
-        raise WrongSetting("--workers", ALL, f"a number: the cluster {cluster.name!r} takes any number of ranks")
+    if not counted and _takes_any(cluster):
+        raise WrongSetting("--workers", ALL, f"a number: the profile {cluster.name!r} takes any number of ranks")
     beside = (servers if protocol.has_servers else 1) if protocol.served(model) and servers_on == "own" else 0
     if cluster.slots <= beside:
         allowed = (
@@ -36,3 +44,11 @@ def workers(cluster: Cluster | None, protocol: Protocol, model: Workload, server
         )
         raise WrongSetting("--workers", ALL, allowed)
     return cluster.slots - beside
+
+
+def _takes_any(cluster: Cluster) -> bool:
+    """Whether it is a profile whose source did not say how many hosts, or how many ranks of its host, there were."""
+    hosts = cluster.hosts
+    return bool(cluster.provenance) and (
+        sum(host.count for host in hosts) == ANY or any(host.slots == ANY for host in hosts)
+    )

@@ -36,7 +36,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(pools, "of_command", lambda _: pools.of_size(1))
     (tmp_path / "mine.toml").write_text(MINE)
     (tmp_path / "cpu.toml").write_text(CPU)
-    (tmp_path / "any.toml").write_text(f'schema = "cluster/1"\nhosts = [{{ slots = {ANY} }}]\n')
+    (tmp_path / "any.toml").write_text(f'schema = "cluster/1"\nhosts = [{{ slots = {ANY} }}]\nprovenance = {{}}\n')
     return tmp_path
 
 
@@ -61,6 +61,7 @@ P3 = ("--workload", "resnet50", "--stragglers", "none", "--cluster", "p3.8xlarge
         (["--protocol", "allreduce"], "hosts=3, workers=2", 2),
         (["--protocol", "allreduce", "--workers", "4"], "hosts=3", 4),
         (["--protocol", "allreduce", "--hosts", "5"], None, 20),
+        (["--protocol", "allreduce", "--hosts", str(ANY)], None, 4 * ANY),
     ],
 )
 def test_workers_fill_the_slots_that_are_asked_for(words, change, workers):

@@ -110,6 +110,8 @@ def test_a_table_of_scaling_is_fitted_checked_and_joined(logs, here):  # noqa: F
     ("words", "said"),
     [
         ([*TWO, TWO[0]], "TRACE: given 't32'; allowed: each file once"),
+        ([*TWO, "torch=t32/rank0.json"], "none of a folder that is there whole"),
+        (["torch=t32,batch=32,ranks=8"], "--ranks: given '4 and 8'"),
         (["torch=t32,batch=0"], "batch: given 0; allowed: an integer from 1"),
         (["torch=t32,batch=x"], "batch: given 'x'"),
         (["torhc=t32"], "did you mean torch?"),
