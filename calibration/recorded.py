@@ -16,6 +16,7 @@ from calibration.profiles import Source
 from sim import catalogue
 from sim.base.errors import WrongSetting
 from sim.job import replay
+from sim.job.header import Header
 from sim.model.sizes import ITEM_BYTES
 from sim.platform.cluster import Cluster, Link
 from sim.platform.other_sizes import told

@@ -162,6 +162,23 @@ def test_what_cannot_be_is_one_line(folder, here, words, said):  # noqa: F811
     assert said in refused(here("sim.run", *words))
 
 
+def test_a_plan_needs_no_other_price_than_that_of_the_file(folder, here):  # noqa: F811
+    words = [
+        "--samples-per-s",
+        1,
+        "--hosts",
+        "cpu.toml",
+        "--workload",
+        "mlp",
+        "--counts",
+        "2",
+        "--protocols",
+        "allreduce",
+    ]
+    plan = json.loads(here("sim.plan", *words, "--json").stdout)
+    assert plan["best"][0]["usd_per_hour"] == pytest.approx(2 * 0.5)
+
+
 def test_a_format_that_a_gpu_lacks_has_no_peak():
     job = described(*P3, "--protocol", "allreduce")
     with pytest.raises(WrongSetting):
