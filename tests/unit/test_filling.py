@@ -7,11 +7,11 @@ import json
 import pytest
 from test_commands import here, refused  # noqa: F401 here is a fixture
 
-from sim import options, run, simulated_options
+from sim import options, run, simulate, simulated_options
 from sim.answers import worth
 from sim.base.errors import WrongSetting
 from sim.job.filling import ANY
-from sim.platform import cluster
+from sim.platform import cluster, gpu_memory
 from sim.studies import changes
 from sim.sweeps import pools
 
@@ -160,6 +160,21 @@ def test_hosts_are_swept_with_a_worker_in_every_slot(folder, here):  # noqa: F81
 )
 def test_what_cannot_be_is_one_line(folder, here, words, said):  # noqa: F811
     assert said in refused(here("sim.run", *words))
+
+
+@pytest.mark.parametrize(("gradients", "times"), [("fp32", 1), ("bf16", 2), ("fp16", 2), (None, 1)])
+def test_gradients_are_summed_in_the_bytes_that_the_model_says(folder, gradients, times):
+    """And take as much of a GPU's memory; servers take float32, and a note says so."""
+    told = f'gradients = "{gradients}"\n' if gradients else ""
+    (folder / "mine.toml").write_text(MINE + told)
+    job = described("--workload", "mine.toml", "--cluster", "g5.12xlarge*2")
+    plain = described("--workload", "gpt2", "--cluster", "g5.12xlarge*2", "--workers", "8", "--protocol", "allreduce")
+    assert plain.network.bandwidth_bytes_per_s / job.network.bandwidth_bytes_per_s == pytest.approx(1 / times)
+    assert gpu_memory.of_job(job).held.gradients == 50e6 * 4 / times
+    served = described("--workload", "mine.toml", "--cluster", "g5.12xlarge*2", "--protocol", "ps-sync")
+    assert served.network.bandwidth_bytes_per_s == plain.network.bandwidth_bytes_per_s
+    noted = simulate(served, replications=1, within_s=1.0).notes
+    assert any("go to servers, or the master, in float32" in note for note in noted) == (times == 2)
 
 
 def test_a_plan_needs_no_other_price_than_that_of_the_file(folder, here):  # noqa: F811

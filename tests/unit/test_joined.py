@@ -86,6 +86,16 @@ def test_a_check_takes_what_a_fit_takes(logs, here):  # noqa: F811
     assert here("calibration.check", "p.toml", "nccl-tests=slow.txt", *NET[:0]).returncode == 1
 
 
+def test_a_job_on_the_profile_is_by_default_one_of_its_runs(logs, here):  # noqa: F811
+    fitted(here, *TWO)
+    words = [*NET, "--cluster", "p.toml", "--batch", 64, "--steps", 5, "--replications", 1, "--json"]
+    answer = json.loads(here("sim.run", *words).stdout)
+    assert (
+        "--protocol horovod --set algorithm=ring (that of the profile's runs), --workers all (4)" in answer["notes"][0]
+    )
+    assert answer["step_s"]["mean"] == pytest.approx(STEP_S[64], rel=0.01)
+
+
 def test_sources_that_contradict_one_another_are_named(logs, here):  # noqa: F811
     said = fitted(here, TWO[0], "nccl-tests=slow.txt")
     assert "sources contradict one another: torch t32, batch 32 by more than 10%" in said

@@ -171,6 +171,36 @@ def test_a_unit_is_read_by_the_name_of_its_column(tmp_path, header):
     assert any("read as" in note for note in found.notes) == ("seconds" not in names.split(","))
 
 
+LINES = {"": "{line}", "srun -l": "{rank}: {line}", "mpirun --tag-output": "[1,{rank}]<stdout>: {line}"}
+
+
+@pytest.mark.parametrize("launcher", LINES)
+@pytest.mark.parametrize("ending", ["csv", "log"])
+def test_rows_are_read_with_what_a_launcher_has_put_before_them(tmp_path, launcher, ending):
+    """A rank that no column says is that of the launcher; other lines of the log are left out, and counted."""
+    columns, path = "step,seconds" if launcher else "step,rank,seconds", tmp_path / f"job.{ending}"
+    rows = [(0, columns), *((rank, f"{step},{0.2 + rank / 100}") for step in range(3) for rank in range(2))]
+    if not launcher:
+        rows = [(0, columns), *((rank, f"{step},{rank},{0.2 + rank / 100}") for step in range(3) for rank in range(2))]
+    said = [LINES[launcher].format(rank=rank, line=line) for rank, line in rows]
+    path.write_text("\n".join([*said, *(["NCCL INFO ready"] if ending == "log" else [])]) + "\n")
+    found = steps.logged(path, About("mlp"))
+    assert (found.ranks, found.length_s.tolist()) == (2, pytest.approx([0.205] * 3))
+    assert any("put before the rows" in note for note in found.notes) == bool(launcher)
+    assert any("1 of 8 lines left out" in note for note in found.notes) == (ending == "log")
+
+
+def test_columns_and_a_unit_are_those_that_are_said(tmp_path):
+    path = tmp_path / "wandb.csv"
+    path.write_text("_step,global_rank,train/step,lr,eval_s\n0,0,400,1,9\n0,1,410,1,9\n1,0,400,1,9\n1,1,410,1,9\n")
+    names = step_tables.names_of("seconds=train/step, step=_step,rank=global_rank", "ms")
+    assert steps.logged(path, About("mlp", names=names)).length_s == pytest.approx([0.405, 0.405])
+    with pytest.raises(WrongSetting, match="--unit: given 'us'; allowed: the unit of the column 'eval_s'"):
+        steps.logged(path, About("mlp", names=step_tables.names_of("seconds=eval_s", "us")))
+    with pytest.raises(WrongSetting, match="a column of it: _step, global_rank, train/step, lr, eval_s"):
+        steps.logged(path, About("mlp", names=step_tables.names_of("seconds=time", None)))
+
+
 def test_computing_has_a_unit_too(tmp_path):
     (tmp_path / "t.csv").write_text("step,rank,step_ms,compute_ms\n0,0,400,300\n1,0,410,310\n")
     found = steps.logged(tmp_path / "t.csv", About("mlp"))
