@@ -110,7 +110,7 @@ def _of_tests(profile: Cluster, one: Named, ranks: int | None, gpus_per_host: in
             continue
         measured_s, predicted_s = nccl_checks.seconds_of(profile, test, lambda _: algorithm, sum_s_per_byte(test))
         if len(measured_s):
-            name = f"{one}: {len(test.hosts)} ranks, {len(measured_s)} sizes"
+            name = f"{Path(one.path).name}: {len(test.hosts)} ranks"
             whole_s, again_s = float(measured_s.sum()), float(predicted_s.sum())
             checked.append(Checked((name,), whole_s, again_s, again_s / whole_s - 1, None, None))
     if not checked:

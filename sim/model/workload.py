@@ -133,7 +133,7 @@ class Workload(Checked):
         optimiser: which the update is of; its state takes memory: one copy of the parameters, or two (adam, adamw, lamb), or none (sgd).
         memory_bytes: the most that a process alone was seen to take on its GPU with `batch` samples
             (torch.cuda.max_memory_allocated); see sim.platform.gpu_memory.
-        flops_per_sample: of a forward pass; nominal costs follow from it unless costs are given.
+        flops_per_sample: of a forward pass; nominal costs follow from it unless a step or costs are given, and MFU in any case.
         step: or one or more steps that were measured, see sim.platform.measured_steps: the costs of computing follow from them, those
             of all else are nominal.
         costs: or seconds on a nominal core; a calibrated cluster overrides them.
@@ -185,8 +185,8 @@ class Workload(Checked):
 
     @model_validator(mode="after")
     def _costs_from_what_is_given(self):
-        if self.step and self.model_fields_set & {"costs", "flops_per_sample"}:
-            raise ValueError("step: without costs and flops_per_sample")
+        if self.step and "costs" in self.model_fields_set:
+            raise ValueError("step: without costs")
         if self.step:
             if 0 < sum(step.gpu is None for step in self.step) < len(self.step):
                 raise ValueError("step: gpu in each of them, or in none")
@@ -212,7 +212,7 @@ class Workload(Checked):
     @property
     def is_nominal(self) -> bool:
         """Whether computing takes what a nominal core would need for the operations, and nothing was measured."""
-        return self.flops_per_sample is not None and "costs" not in self.model_fields_set
+        return self.flops_per_sample is not None and not (self.step or "costs" in self.model_fields_set)
 
     @property
     def steps_by_gpu(self) -> list[tuple[Step, ...]]:

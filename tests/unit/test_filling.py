@@ -194,6 +194,16 @@ def test_a_plan_needs_no_other_price_than_that_of_the_file(folder, here):  # noq
     assert plan["best"][0]["usd_per_hour"] == pytest.approx(2 * 0.5)
 
 
+def test_operations_beside_a_measured_step_tell_the_mfu_and_no_time(folder):
+    step = 'step = [{ time = "100 ms", batch = 16, gpu = "A10G" }]\n'
+    words = ["--workload", "mine.toml", "--cluster", "g5.12xlarge"]
+    for told in (MINE + step, "".join(line for line in (MINE + step).splitlines(True) if "flops" not in line)):
+        (folder / "mine.toml").write_text(told)
+        job = described(*words)
+        assert job.costs.compute(16) == pytest.approx(0.1)
+        assert ("mfu" in worth.of(job, 100.0)) == ("flops" in told)
+
+
 def test_a_format_that_a_gpu_lacks_has_no_peak():
     job = described(*P3, "--protocol", "allreduce")
     with pytest.raises(WrongSetting):
