@@ -14,24 +14,37 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from calibration import log_options
 from sim import command
+from sim.base.errors import WrongSetting
 from sim.base.ranges import check
 
 if TYPE_CHECKING:
     from calibration.comparison import Checked
 
 TOLERANCE = 0.1  # of the mean step
-SCHEMA = "check/3"  # in check/2, no floor was said; in check/1, each run was judged alone
+SCHEMA = "check/3"  # in check/2, no floor was said, and every job had steps; in check/1, each run was judged alone
 HEADINGS = ("job", "measured", "predicted", "error", "floor", "in interval", "KS", "differs most")
+FILES = (".parquet", ".jsonl", ".csv")  # of runs
+UNKNOWN = "-"  # where a mean alone was measured
 LEFT = (HEADINGS[0], HEADINGS[-1])
 NUMBER = re.compile(r"[-_.]\d+$")  # of a repeat
 
 
 def parser() -> command.Parser:
     """The command line."""
-    found = command.Parser(prog="calibration.check", description="Compare runs with what a profile predicts of them.")
+    found = command.Parser(
+        prog="calibration.check",
+        description="Compare runs, logs and tests with what a profile predicts of them.",
+        parents=[log_options.options()],
+    )
     found.add_argument("profile", metavar="PROFILE", help="a profile, .toml")
-    found.add_argument("traces", nargs="+", metavar="TRACE", help="traces of runs that were not fitted")
+    found.add_argument(
+        "traces",
+        nargs="+",
+        metavar="TRACE",
+        help="traces of runs that were not fitted, or whatever calibration.fit takes: FILE with --from, SOURCE=FILE[,batch=N][,ranks=N]",
+    )
     found.add_argument(
         "--tolerance",
         type=float,
@@ -50,18 +63,18 @@ def main(argv: list[str] | None = None) -> int:
         WrongSetting: a file that cannot be read, or a run that the profile's cluster cannot have.
     """
     given = parser().parse_args(argv)
-    from calibration import comparison
-    from sim.base.progress import each
+    from calibration import sources, sources_checked
     from sim.platform import cluster
-    from sim.recording import traces
 
     check("--tolerance", given.tolerance, 0, 10)
+    named = sources.parsed(given.traces, given.source)
+    kinds = {one.kind for one in named}
+    log_options.check(given, kinds)
+    if kinds & {sources.TORCH, sources.SCALING, sources.TIMELINE} and not given.workload:
+        raise WrongSetting("--workload", None, "what was trained: a name, or a TOML file")
     profile = cluster.read(given.profile)
-    runs = [(path, traces.read(path)) for path in given.traces]
-    jobs = each(comparison.jobs(runs), "simulating", label=lambda job: job[0][0])
-    found = [comparison.checked(profile, job) for job in jobs]
+    found, notes = sources_checked.found(profile, named, lambda one: log_options.about(given, one), given.gpus_per_host)
     wrong = [one for one in found if abs(one.error) > given.tolerance]
-    notes = comparison.other_engines(profile, runs)
     if given.json:
         table = {"schema": SCHEMA, "tolerance": given.tolerance, "jobs": [asdict(one) for one in found]}
         print(json.dumps(table | {"notes": notes}))
@@ -93,11 +106,12 @@ def _show(found: list[Checked], tolerance: float, wrong: int, notes: list[str]) 
 def _cells(one: Checked) -> Iterator[str]:
     from sim.answers.summary import seconds
 
-    name, difference_s = next(iter(one.activities_s.items()))
     yield from (_called(one.runs), seconds(one.measured_s), seconds(one.predicted_s), f"{one.error:+.1%}")
-    yield f"{one.floor:.1%}"
-    yield from (f"{one.covered} of {len(one.runs)}", f"{one.distance:.2f}")
-    yield f"{name} {'+' if difference_s >= 0 else '-'}{seconds(abs(difference_s))}"
+    yield UNKNOWN if one.floor is None else f"{one.floor:.1%}"
+    yield UNKNOWN if one.covered is None else f"{one.covered} of {len(one.runs)}"
+    yield UNKNOWN if one.distance is None else f"{one.distance:.2f}"
+    name, difference_s = next(iter(one.activities_s.items()), (UNKNOWN, 0.0))
+    yield f"{name} {'+' if difference_s >= 0 else '-'}{seconds(abs(difference_s))}" if one.activities_s else UNKNOWN
 
 
 def _called(runs: tuple[str, ...]) -> str:
@@ -106,7 +120,8 @@ def _called(runs: tuple[str, ...]) -> str:
     >>> _called(("night/check-0-1.parquet", "night/check-0-2.parquet"))
     'check-0 x 2'
     """
-    name = Path(runs[0]).stem
+    path = Path(runs[0])
+    name = path.stem if path.suffix in FILES else runs[0]
     return name if len(runs) == 1 else f"{NUMBER.sub('', name)} x {len(runs)}"
 
 

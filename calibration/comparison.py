@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sim.base.errors import WrongSetting
+from sim.job.header import IMPORTED
 
 if TYPE_CHECKING:
     from sim.answers.result import Result
     from sim.job.header import Header
+    from sim.job.scenario import Scenario
     from sim.platform.cluster import Cluster
     from sim.recording.traces import Trace
 
-REPLICATIONS = 6
+REPLICATIONS, MEANS = 6, 2  # simulated runs, where a run's steps or their mean alone were measured
 WAITING = "wait"  # comes of everything else
 
 
@@ -29,22 +31,23 @@ class Checked:
         measured_s, predicted_s: the mean step, seconds; the mean of the runs.
         error: of the prediction, a share of the measured mean.
         floor: how far the mean steps of the runs differ, the largest from the least, a share of their mean; of one run, those of its
-            halves. Nothing can be predicted better.
-        covered: how many of the runs have a throughput in the prediction's interval.
+            halves. Nothing can be predicted better. None where the mean alone was measured.
+        covered: how many of the runs have a throughput in the prediction's interval; None where there is no interval.
         distance, p_value: of the two-sample Kolmogorov-Smirnov test of the lengths of all steps. The test takes steps for independent,
-            which those of one run are not, so a small p alone says little.
-        activities_s: predicted less measured seconds of each activity in a step of a rank, the largest difference first.
+            which those of one run are not, so a small p alone says little. None where the mean alone was measured.
+        activities_s: predicted less measured seconds of each activity in a step of a rank, the largest difference first; empty where
+            activities were not recorded.
     """
 
     runs: tuple[str, ...]
     measured_s: float
     predicted_s: float
     error: float
-    floor: float
-    covered: int
-    distance: float
-    p_value: float
-    activities_s: dict[str, float]
+    floor: float | None
+    covered: int | None
+    distance: float | None = None
+    p_value: float | None = None
+    activities_s: dict[str, float] = field(default_factory=dict)
 
 
 def jobs(runs: list[tuple[str, Trace]]) -> list[list[tuple[str, Trace]]]:
@@ -77,6 +80,7 @@ def checked(profile: Cluster, runs: list[tuple[str, Trace]]) -> Checked:
     measured_s = fmean(float(one.step_s.mean()) for one in measured)
     predicted_s = fmean(one.answer()["step_s"]["mean"] for one in predicted)
     pairs = zip(measured, predicted, strict=True)
+    recorded = [(name, trace) for name, trace in runs if not _a_log_of_steps(trace.header)]
     return Checked(
         runs=tuple(name for name, _ in runs),
         measured_s=measured_s,
@@ -86,7 +90,25 @@ def checked(profile: Cluster, runs: list[tuple[str, Trace]]) -> Checked:
         covered=sum(_holds(there.interval, float(here.throughput()[0])) for here, there in pairs),
         distance=float(test.statistic),
         p_value=float(test.pvalue),
-        activities_s=_differences([trace for _, trace in runs], [one.kept_trace for one in predicted]),
+        activities_s=_differences([trace for _, trace in recorded], [one.kept_trace for one in predicted])
+        if recorded
+        else {},
+    )
+
+
+def _a_log_of_steps(header: Header) -> bool:
+    """Whether steps alone were measured, and activities laid out in them."""
+    return header.world == IMPORTED and header.communication_in_update
+
+
+def of_step(name: str, job: Scenario, measured_s: float) -> Checked:
+    """A job of which the mean step was measured, seconds, beside what is predicted of it."""
+    from sim.simulation import simulate
+
+    found = simulate(job, replications=MEANS)
+    predicted_s, speed = found.answer()["step_s"]["mean"], job.workers * job.batch / measured_s
+    return Checked(
+        (name,), measured_s, predicted_s, predicted_s / measured_s - 1, None, int(_holds(found.interval, speed))
     )
 
 

@@ -7,8 +7,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from calibration import log_options
 from calibration.importers import IMPORTERS
-from calibration.importers.about import LINK, About
+from calibration.importers.about import About
+from calibration.sources import NCCL, PROFILES, SCALING, SEVERAL, STEPS, TORCH, TRACE, Named, parsed
 from sim import command
 from sim.base.errors import WrongSetting, printable
 from sim.base.files import check_ending, check_outputs
@@ -19,20 +21,8 @@ if TYPE_CHECKING:
     from calibration.profiles import Source
     from sim.platform.cluster import Cluster
 
-TIMELINE, STEPS, NCCL, TORCH, SCALING = "horovod-timeline", "steps", "nccl-tests", "torch", "scaling"
-PROFILES = (TIMELINE, NCCL, TORCH, SCALING)  # sources of which files make a profile, without traces
-OF_SOURCES = {
-    "ranks": (TIMELINE, STEPS, NCCL, TORCH),
-    "gpus_per_host": (TIMELINE, STEPS, NCCL, TORCH),
-    "batch": (TIMELINE, STEPS, TORCH),
-    "protocol": (STEPS, TORCH, SCALING),
-    "set": (STEPS, TORCH),
-    "workload": (*IMPORTERS, TIMELINE, TORCH, SCALING),
-    "stragglers": tuple(IMPORTERS),
-}
-SEVERAL = (TORCH, NCCL)  # those of PROFILES that several files make
 LINKED = (TORCH, SCALING)  # those of PROFILES that know no link
-NOTHING = About()
+NOTHING = log_options.NOTHING
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -46,8 +36,9 @@ def main(argv: list[str] | None = None) -> int:
 
     check_outputs([("--output", given.output)], [*given.traces, given.probe, given.workload, given.stragglers])
     check_ending("--output", given.output, (".toml",))
-    _check_source(given)
-    made = _by_itself(given) if given.source in PROFILES else _of_traces(given)
+    named = parsed(given.traces, given.source)
+    _check_sources(given, named)
+    made = _made(given, named)
     if given.hosts is not None:
         from sim.platform import other_sizes
 
@@ -57,68 +48,80 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _check_source(given: Namespace) -> None:
-    """Refuse options that the source has no use for.
+def _check_sources(given: Namespace, named: list[Named]) -> None:
+    """Refuse options that no source has a use for.
 
     Raises:
         WrongSetting: naming the option.
     """
-    for name, needs in OF_SOURCES.items():
-        if (value := getattr(given, name)) and value != "none" and given.source not in needs:
-            raise WrongSetting(f"--{name.replace('_', '-')}", value, f"nothing without --from {' or '.join(needs)}")
-    if given.source not in PROFILES:
+    kinds = {one.kind for one in named}
+    log_options.check(given, kinds)
+    if len(kinds) > 1 or not kinds & set(PROFILES):
         return
-    if len(given.traces) > 1 and given.source not in SEVERAL:
-        raise WrongSetting(f"--from {given.source}", " ".join(given.traces), "one file")
-    for name in ("probe", "shared_cores", *(() if given.source in LINKED else ("link",))):
+    (kind,) = kinds
+    if len(named) > 1 and kind not in SEVERAL:
+        raise WrongSetting(f"--from {kind}", " ".join(given.traces), "one file")
+    for name in ("probe", "shared_cores", *(() if kind in LINKED else ("link",))):
         if value := getattr(given, name):
-            raise WrongSetting(f"--{name.replace('_', '-')}", value, f"nothing with --from {given.source}")
+            raise WrongSetting(f"--{name.replace('_', '-')}", value, f"nothing with --from {kind}")
 
 
-def _of_traces(given: Namespace) -> Cluster:
+def _made(given: Namespace, named: list[Named]) -> Cluster:
+    """The profile, by the kinds of its sources."""
+    kinds = {one.kind for one in named}
+    if kinds & {TORCH, SCALING} and not given.workload:
+        raise WrongSetting("--workload", None, "what was trained: a name, or a TOML file")
+    if kinds <= {TRACE, *IMPORTERS}:
+        return _of_traces(given, named)
+    if len(kinds) == 1 and len({one[2:] for one in named}) == 1:
+        return _by_itself(given, named)
+    from calibration import joined, probes
+
+    if given.shared_cores:
+        raise WrongSetting("--shared-cores", given.shared_cores, "nothing with sources of several kinds")
+    probe = probes.read(given.probe) if given.probe else None
+    name = given.name or Path(given.output).stem
+    return joined.profile(named, name, lambda one: log_options.about(given, one), given.gpus_per_host, probe)
+
+
+def _of_traces(given: Namespace, named: list[Named]) -> Cluster:
     from calibration import probes, profiles, recorded
 
-    about = _about(given)
+    link = log_options.about(given).link
     probe = probes.read(given.probe) if given.probe else None
-    if about.link and probe and probe.network:
+    if link and probe and probe.network:
         raise WrongSetting("--link", given.link, "no link beside that which --probe measured")
-    sources = [s for path in given.traces for s in read(path, given.source, about)]
+    sources = [s for one in named for s in read(one.path, one.kind, log_options.about(given, one))]
     if recorded.are_recorded(sources):
         for option in ("probe", "shared_cores"):
             if value := getattr(given, option):
                 raise WrongSetting(f"--{option.replace('_', '-')}", value, "nothing with runs of trainsim.Recorder")
-        return recorded.profile(sources, given.name or Path(given.output).stem, about.link)
-    made = profiles.make(sources, given.name or Path(given.output).stem, probe, given.shared_cores, about.link)
-    if given.source != STEPS:
+        return recorded.profile(sources, given.name or Path(given.output).stem, link)
+    made = profiles.make(sources, given.name or Path(given.output).stem, probe, given.shared_cores, link)
+    if {one.kind for one in named} != {STEPS}:
         return made
     from calibration import seating
 
-    return seating.seated(made, given.gpus_per_host)
+    return seating.seated(log_options.about(given).told(made), given.gpus_per_host)
 
 
-def _about(given: Namespace) -> About:
-    from sim.platform import other_sizes
-
-    said = other_sizes.link(given.link, LINK) if given.link else None
-    workload = given.workload or NOTHING.workload
-    return About(workload, given.stragglers, given.protocol, tuple(given.set), given.batch, said, given.ranks)
-
-
-def _by_itself(given: Namespace) -> Cluster:
-    """The profile that files make without traces."""
+def _by_itself(given: Namespace, named: list[Named]) -> Cluster:
+    """The profile that files of one kind make without traces."""
     from calibration import nccl_links, timelines, torch_traces
     from calibration.scaling import profiled
 
-    path, name, about = given.traces[0], given.name or Path(given.output).stem, _about(given)
-    if given.source == NCCL:
-        return nccl_links.profile(given.traces, name, given.ranks, given.gpus_per_host)
-    if given.source == SCALING:
-        return profiled.profile(path, name, about.workload, about.protocol, about.link)
-    if given.source == TORCH:
-        if not given.workload:
-            raise WrongSetting("--workload", None, "what was trained: a name, or a TOML file")
-        return torch_traces.profile(given.traces, name, about, given.ranks, given.gpus_per_host)
-    return timelines.profile(path, name, about.workload, given.ranks, given.batch, given.gpus_per_host)
+    paths, name, about = (
+        [one.path for one in named],
+        given.name or Path(given.output).stem,
+        log_options.about(given, named[0]),
+    )
+    if named[0].kind == NCCL:
+        return nccl_links.profile(paths, name, about.ranks, given.gpus_per_host)
+    if named[0].kind == SCALING:
+        return profiled.profile(paths[0], name, about.workload, about.protocol, about.link)
+    if named[0].kind == TORCH:
+        return torch_traces.profile(paths, name, about, given.gpus_per_host)
+    return timelines.profile(paths[0], name, about.workload, about.ranks, about.batch, given.gpus_per_host)
 
 
 def read(path: str, source: str = "trace", about: About = NOTHING) -> list[Source]:
@@ -160,13 +163,19 @@ def _of_steps(path: str, about: About) -> Source:
 
 def parser() -> command.Parser:
     """The command line."""
-    parser = command.Parser(prog="calibration.fit", description="Learn what a cluster's ranks cost from recorded runs.")
-    parser.add_argument("traces", nargs="+", metavar="TRACE", help="traces; with --from, other files or folders")
+    parser = command.Parser(
+        prog="calibration.fit",
+        description="Learn what a cluster's ranks cost from recorded runs, logs and tests; sources of several kinds are joined.",
+        parents=[log_options.options()],
+    )
+    parser.add_argument(
+        "traces",
+        nargs="+",
+        metavar="TRACE",
+        help="traces; other files or folders with --from, or as SOURCE=FILE[,batch=N][,ranks=N]",
+    )
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the profile to write, .toml")
     parser.add_argument("--probe", metavar="FILE", help="JSON of real.probe: cores, links, oversleep")
-    parser.add_argument(
-        "--from", dest="source", choices=["trace", *IMPORTERS, *PROFILES], default="trace", help="format of TRACE"
-    )
     parser.add_argument("--name", help="name of the cluster (default: that of the output file)")
     parser.add_argument("--link", metavar="'25 Gbit/s, 20 us'", help="the link between hosts, if it was not measured")
     parser.add_argument("--hosts", type=int, metavar="N", help="number of such hosts in the profile")
@@ -176,30 +185,6 @@ def parser() -> command.Parser:
         metavar="N",
         help="cores of the machine that has all hosts on it as containers or namespaces",
     )
-    imported = parser.add_argument_group("for imported logs, which lack this")
-    imported.add_argument("--workload", metavar="NAME", help=f"the trained model (default: {NOTHING.workload})")
-    imported.add_argument("--stragglers", default="none", metavar="LAW", help="induced sleeps, such as niagara")
-    imported.add_argument(
-        "--ranks",
-        type=int,
-        metavar="N",
-        help="number of ranks of a timeline, a test, a trace or a table of steps (default: those that it names)",
-    )
-    imported.add_argument(
-        "--gpus-per-host",
-        type=int,
-        metavar="N",
-        help="ranks on each host, of a log that does not say them (default: 1)",
-    )
-    imported.add_argument(
-        "--batch", type=int, metavar="N", help="samples per rank and step (default: as logged, or the workload's)"
-    )
-    imported.add_argument(
-        "--protocol",
-        metavar="NAME",
-        help="protocol of a table of steps: allreduce (the default), fmb, horovod, ...; of scaling: horovod, allreduce",
-    )
-    imported.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of that protocol")
     return parser
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from calibration.importers.nccl_tests import Measured
@@ -29,18 +31,31 @@ def added(made: Cluster, tests: list[Measured], found: Fit, sum_s_per_byte: floa
 
 def _off(made: Cluster, test: Measured, found: Fit, sum_s_per_byte: float) -> list[float]:
     """Simulated over measured seconds, less 1, of some sizes of a test, the smallest and the largest among them."""
+    measured_s, simulated_s = seconds_of(
+        made, test, lambda size: found.algorithms[int(size > found.until_bytes)], sum_s_per_byte
+    )
+    return (simulated_s / measured_s - 1).tolist()
+
+
+def seconds_of(
+    made: Cluster, test: Measured, algorithm: Callable[[float], str], sum_s_per_byte: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Measured and simulated seconds of some sizes of a test, the smallest and the largest among them; of none on too many ranks.
+
+    Args:
+        algorithm: that sums so many bytes.
+    """
     ranks, (hosts, each) = len(test.hosts), place(test)
     able = np.flatnonzero((test.sizes >= ITEM_BYTES * ranks) & (test.sizes <= ITEM_BYTES * MOST_PARAMETERS))
     if ranks > MOST_RANKS or hosts * each != ranks or not len(able):
-        return []
+        return np.zeros(0), np.zeros(0)
     rows = able[np.unique(np.linspace(0, len(able) - 1, SIZES).round().astype(int))]
     like = made.hosts[0].model_copy(update={"count": hosts, "slots": each})
     costs = {"summed": Costs(reduce=Line(slope_s=sum_s_per_byte))}
     where = made.model_copy(update={"hosts": (like,), "provenance": None, "costs": costs})
-    return [
-        _simulated_s(where, ranks, size, found.algorithms[int(size > found.until_bytes)]) / seconds - 1
-        for size, seconds in zip(test.sizes[rows], test.seconds[rows], strict=True)
-    ]
+    return test.seconds[rows], np.array(
+        [_simulated_s(where, ranks, size, algorithm(size)) for size in test.sizes[rows]]
+    )
 
 
 def _simulated_s(where: Cluster, ranks: int, size_bytes: float, algorithm: str) -> float:

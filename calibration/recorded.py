@@ -16,12 +16,14 @@ from calibration.profiles import Source
 from sim import catalogue
 from sim.base.errors import WrongSetting
 from sim.job import replay
+from sim.job.header import Header
 from sim.model.sizes import ITEM_BYTES
 from sim.platform.cluster import Cluster, Link
 from sim.platform.other_sizes import told
 from sim.recording.recorded import WORLDS
 from sim.recording.traces import Trace
 
+SETTINGS = ("algorithm", "fusion_bytes", "cycle_s")
 CALL = "receive"  # the activity of an allreduce of a bucket
 
 
@@ -70,6 +72,7 @@ def profile(sources: list[Source], name: str, link: Link | None = None) -> Clust
     assert made.provenance is not None  # `make` has made one
     notes = (*_notes(sources, largest, found, link), *map(str, _left(made.provenance.notes)))
     known = {"notes": notes, "links_measured": bool(found) and hosts > 1, "local_measured": bool(found) and hosts == 1}
+    known |= {"protocol": head.protocol, "settings": tuple(_settings(head))}
     return made.model_copy(update={"provenance": made.provenance.model_copy(update=known)})
 
 
@@ -162,10 +165,10 @@ def _notes(sources: list[Source], largest: Trace, found: Link | None, link: Link
         notes.append("no allreduce was seen")
     notes += [f"{source.name}: {note}" for source in sources for note in source.trace.header.details.get("notes", ())]
     notes += [f"{source.name}: cut short" for source in sources if not source.trace.header.complete]
-    settings = "".join(
-        f" --set {name}={head.settings[name]}"
-        for name in ("algorithm", "fusion_bytes", "cycle_s")
-        if name in head.settings
-    )
+    settings = "".join(f" --set {one}" for one in _settings(head))
     notes.append(f"simulate with --protocol {head.protocol}{settings}")
     return notes
+
+
+def _settings(head: Header) -> list[str]:
+    return [f"{name}={head.settings[name]}" for name in SETTINGS if name in head.settings]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +17,9 @@ from calibration.importers.horovod_timeline import Reduction, Timeline, read
 from calibration.profiles import FREE, SLOTS
 from calibration.seating import OPTION
 from calibration.timeline_costs import Learned, computed_s, item_bytes, learned, step_s
+from sim import protocols
 from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
 from sim.model import workload as workloads
 from sim.model.costs import Costs, Line
 from sim.model.sizes import ITEM_BYTES
@@ -55,14 +58,7 @@ def _profile(path: str, name: str, workload: str, ranks: int | None, batch: int 
     ranks, each = _placed(timeline, ranks, batch, each)
     about = About(batch=batch)
     batch = about.batch_of(trained)
-    reductions = _whole_steps(timeline.reductions)
-    kept = [one for one in reductions if one.step > 0]
-    seconds, whole_s = computed_s(reductions), step_s(reductions)
-    whole_s, seconds = whole_s[seconds > 0], seconds[seconds > 0]
-    if not len(seconds):
-        raise WrongSetting("timeline", path, "one of two steps at least")
-    _check_workload(trained, kept, workload)
-    going = seconds <= lines.STALL * np.median(seconds)
+    reductions, kept, seconds, whole_s, going = _steps(timeline, trained, path)
     found = learned(kept, ranks, each)
     notes = (*_notes(kept, batch, going), *_left_out(timeline, reductions), *about.batch_note(trained))
     made = Cluster(
@@ -73,6 +69,49 @@ def _profile(path: str, name: str, workload: str, ranks: int | None, batch: int 
         provenance=_provenance(path, trained, found, (ranks, each), notes),
     )
     return _checked(made, trained, ranks, batch, float(np.mean(whole_s[going])))
+
+
+class Steps(NamedTuple):
+    """The steps of a timeline.
+
+    Args:
+        reductions, kept: of all whole steps, and without the first.
+        seconds, whole_s: of computing, and of whole steps; shape (steps,).
+        going: those that are no pauses.
+    """
+
+    reductions: list[Reduction]
+    kept: list[Reduction]
+    seconds: np.ndarray
+    whole_s: np.ndarray
+    going: np.ndarray
+
+
+def _steps(timeline: Timeline, trained: Workload, path: str) -> Steps:
+    reductions = _whole_steps(timeline.reductions)
+    kept = [one for one in reductions if one.step > 0]
+    seconds, whole_s = computed_s(reductions), step_s(reductions)
+    whole_s, seconds = whole_s[seconds > 0], seconds[seconds > 0]
+    if not len(seconds):
+        raise WrongSetting("timeline", path, "one of two steps at least")
+    _check_workload(trained, kept, trained.name)
+    return Steps(reductions, kept, seconds, whole_s, seconds <= lines.STALL * np.median(seconds))
+
+
+def measured(path: str, about: About, profile: Cluster) -> tuple[Scenario, float]:
+    """The job that a timeline is of, on a profile's hosts, and the mean seconds of its steps.
+
+    Raises:
+        WrongSetting: see `profile`; or more ranks than the hosts take.
+    """
+    trained, timeline = workloads.read(about.workload), read(path)
+    ranks, _ = _placed(timeline, about.ranks, about.batch, None)
+    found = _steps(timeline, trained, path)
+    return _job(profile, trained, ranks, about.batch_of(trained)), float(np.mean(found.whole_s[found.going]))
+
+
+def _job(made: Cluster, trained: Workload, ranks: int, batch: int) -> Scenario:
+    return Scenario(protocols.make("horovod", ["algorithm=ring"]), trained, ranks, STEPS, 1, batch, made)
 
 
 def _placed(timeline: Timeline, ranks: int | None, batch: int | None, each: int | None) -> tuple[int, int]:
@@ -140,14 +179,11 @@ def _seated(ranks: int, each: int) -> list[str]:
 
 def _checked(made: Cluster, trained: Workload, ranks: int, batch: int, step_s: float) -> Cluster:
     """The profile with a note on how far the job is off that it was made of, when it is simulated."""
-    from sim import protocols
-    from sim.job.scenario import Scenario
     from sim.simulation import simulate
 
     if ranks > MOST_PLAYED:
         return made
-    job = Scenario(protocols.make("horovod", ["algorithm=ring"]), trained, ranks, STEPS, 1, batch, made)
-    again_s = float(simulate(job, replications=1, within_s=WITHIN_S).step_s.mean())
+    again_s = float(simulate(_job(made, trained, ranks, batch), replications=1, within_s=WITHIN_S).step_s.mean())
     said = f"simulated, such a step takes {again_s * 1e3:.4g} ms, {again_s / step_s - 1:+.1%} of the {step_s * 1e3:.4g} ms in the timeline"
     assert made.provenance is not None  # it was made above
     notes = (*made.provenance.notes, said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -67,21 +68,50 @@ def summed(run: Run, trained: Workload) -> Summed:
         raise WrongSetting(f"{SOURCE}: collectives", given, allowed)
     sizes = [(call.bytes, call.item_bytes) for call in calls if call.bytes and call.item_bytes]
     if not calls or len(sizes) < len(calls):
-        return Summed(None, ITEM_BYTES)
+        return Summed(None, trained.gradient_bytes or ITEM_BYTES)
     steps = sum(len(one.steps) for one in run.ranks)
     moved, items = sum(size for size, _ in sizes) / steps, sum(size / each for size, each in sizes) / steps
     for found in (items, moved / ITEM_BYTES):  # a model in half precision may be given as one of half the parameters
         if abs(found - trained.parameters) <= OTHERS * trained.parameters:
+            _check_format(trained, moved / found)
             return Summed(moved, moved / found)
     allowed = f"a workload of {items:,.0f} parameters, which a step of the trace reduces"
     raise WrongSetting("--workload", f"{trained.name}, of {trained.parameters:,}", allowed)
 
 
-def link_of(run: Run, trained: Workload, gradients: Summed) -> Link | None:
-    """The link with which a ring takes as long as the library's allreduces; None where there are none.
+def _check_format(trained: Workload, item_bytes: float) -> None:
+    """Refuse gradients in another format than the workload says.
+
+    Raises:
+        WrongSetting: the traces sum another one.
+    """
+    if trained.gradient_bytes and abs(item_bytes / trained.gradient_bytes - 1) > OTHERS:
+        allowed = f"the format that the traces sum, of {item_bytes:.3g} bytes a number; or no `gradients`"
+        raise WrongSetting(f"--workload: gradients of {trained.name}", trained.gradients, allowed)
+
+
+def link_of(runs: Sequence[Run], trained: Workload, gradients: Sequence[Summed]) -> Link | None:
+    """The link with which a ring takes as long as the library's allreduces of all runs; None where there are none.
 
     A call lasts at each rank until all have come; the shortest at any rank is what it takes.
+
+    Raises:
+        WrongSetting: runs of several numbers of ranks.
     """
+    worlds = sorted({run.world for run in runs if run.world > 1})
+    if len(worlds) > 1:
+        allowed = "those of one number of ranks; or a link, as --link or nccl-tests say it"
+        raise WrongSetting(f"{SOURCE}: ranks", " and ".join(map(str, worlds)), allowed)
+    taken = [_taken(run, trained, of) for run, of in zip(runs, gradients, strict=True) if run.world > 1]
+    sizes, seconds = (np.array([value for one in taken for value in one[i]]) for i in (0, 1))
+    if not len(sizes):
+        return None
+    levels = np.unique(sizes)
+    return ring_link(worlds[0], levels, np.array([np.median(seconds[sizes == level]) for level in levels]))
+
+
+def _taken(run: Run, trained: Workload, gradients: Summed) -> tuple[list[float], list[float]]:
+    """Bytes and seconds of the allreduces of a run."""
     sizes, seconds = [], []
     for at in range(len(run.ranks[0].steps)):
         of_ranks = [[call for call in one.calls[at] if run.sums(call)] for one in run.ranks]
@@ -92,13 +122,7 @@ def link_of(run: Run, trained: Workload, gradients: Summed) -> Link | None:
             if shortest_s > 0:
                 sizes.append(_bytes(together[0], trained, gradients, len(of_ranks[0])))
                 seconds.append(shortest_s)
-    if not sizes:
-        return None
-    levels = np.unique(sizes)
-    medians = np.array(
-        [np.median([s for s, size in zip(seconds, sizes, strict=True) if size == level]) for level in levels]
-    )
-    return ring_link(run.world, levels, medians)
+    return sizes, seconds
 
 
 def _bytes(call: Call, trained: Workload, gradients: Summed, calls: int) -> float:

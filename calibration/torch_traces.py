@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from sim.base.ranges import check_integer
 from sim.job import replay
 from sim.model import workload as workloads
 from sim.model.sizes import ITEM_BYTES
+from sim.model.workload import Workload
 from sim.platform.cluster import Cluster, Link
 from sim.platform.other_sizes import told
 from sim.recording.traces import Trace
@@ -34,65 +36,116 @@ WITHIN_S = 3.0  # to simulate the run again
 ALGORITHM = "algorithm=ring"
 
 
-def profile(
-    paths: Sequence[str], name: str, about: About, ranks: int | None = None, each: int | None = None
-) -> Cluster:
-    """The cluster that traces of some ranks, or of all, are of, on the link that NCCL's calls took.
+class Recorded(NamedTuple):
+    """The traces of one run.
 
     Args:
-        paths: files, one a rank, or a folder of them.
-        ranks: of the run, where the traces do not say.
+        called: its first file.
+        about: what they do not say.
+    """
+
+    run: Run
+    called: str
+    about: About
+    trained: Workload
+    gradients: Summed
+
+    @property
+    def hidden(self) -> float:
+        """The share of the library's time that computing hides."""
+        ranks = self.run.ranks
+        return _share(sum(one.hidden_s.sum() for one in ranks), sum(one.library_s.sum() for one in ranks))
+
+    def trace(self, protocol: str, link: Link | None) -> Trace:
+        """The steps as the trace of a run of that protocol, on a link if it is known."""
+        told_of = _told_of(self.about, protocol, link, self.gradients)
+        return steps.trace_of(
+            _logged(self.run), told_of, self.called, measured=self.about.link is None or bool(self.about.tested)
+        )
+
+
+def recorded(paths: Sequence[str], about: About) -> Recorded:
+    """The run that traces of some ranks, or of all, are of.
+
+    Args:
+        paths: files, one a rank, or folders of them.
+
+    Raises:
+        WrongSetting: no such traces, of several runs, of another workload, or of collectives other than allreduce.
+    """
+    run, trained = _run(_files(paths), about.ranks), workloads.read(about.workload)
+    return Recorded(run, Path(paths[0]).name, about, trained, torch_messages.summed(run, trained))
+
+
+def profile(paths: Sequence[str], name: str, about: About, each: int | None = None) -> Cluster:
+    """The cluster that traces are of, on the link that NCCL's calls took; see `recorded` and `of_runs`."""
+    return of_runs([recorded(paths, about)], name, each)
+
+
+def of_runs(runs: Sequence[Recorded], name: str, each: int | None = None) -> Cluster:
+    """The cluster that runs of one model are of, on the link that was given, or that NCCL's calls took.
+
+    Args:
         each: ranks of a host; one if None.
 
     Raises:
-        WrongSetting: no such traces, of several runs, of another workload, or of collectives other than allreduce; no batch.
+        WrongSetting: no batch, or runs of several numbers of ranks without a link.
         RunFailed: numbers to which no costs fit.
     """
-    run, called = _run(_files(paths), ranks), Path(paths[0]).name
-    trained = workloads.read(about.workload)
-    gradients = torch_messages.summed(run, trained)
+    first, called = runs[0], ", ".join(one.called for one in runs)
     with checks.fitting(called):
-        link = about.link or (torch_messages.link_of(run, trained, gradients) if run.world > 1 else None)
-    hidden = _share(sum(one.hidden_s.sum() for one in run.ranks), sum(one.library_s.sum() for one in run.ranks))
-    able = [
-        _fitted(run, about, _told_of(about, protocol, link, gradients), called, name, each)
-        for protocol in _protocols(about, hidden)
-    ]
-    made, trace, told_of = min(able, key=lambda one: abs(_off(*one[:2]))) if len(able) > 1 else able[0]
+        measured = first.about.link is None
+        link = first.about.link
+        if measured:
+            link = torch_messages.link_of([one.run for one in runs], first.trained, [one.gradients for one in runs])
+    able = {protocol: _fitted(runs, protocol, link, name, each) for protocol in protocols_of(runs)}
+    best = min(able, key=lambda one: abs(_off(*able[one]))) if len(able) > 1 else next(iter(able))
+    made, traces = able[best]
     assert made.provenance is not None  # `make` has made one
-    notes = (
-        *_notes(run, hidden, told_of, link if about.link is None else None),
-        *_of_messages(run, gradients),
-        *about.batch_note(trained),
-        *(_again(made, trace, run) if run.world > 1 else ()),
-        *(note for note in made.provenance.notes if about.link or not note.startswith("the link was given")),
-    )
-    measured = about.link is None and link is not None
-    apart = (each or 1) < run.world
-    known = {"notes": notes, "links_measured": measured and apart, "local_measured": measured and not apart}
+    told_of = _told_of(first.about, best, link, first.gradients)
+    notes = [note for one, trace in zip(runs, traces, strict=True) for note in _of_run(one, trace, made, told_of, link)]
+    notes += [note for note in made.provenance.notes if not measured or not note.startswith("the link was given")]
+    measured, apart = measured and link is not None, (each or 1) < max(one.run.world for one in runs)
+    known = {
+        "notes": tuple(dict.fromkeys(notes)),
+        "links_measured": measured and apart,
+        "local_measured": measured and not apart,
+        "protocol": best,
+        "settings": told_of.settings,
+    }
     return made.model_copy(update={"provenance": made.provenance.model_copy(update=known)})
 
 
-def _protocols(about: About, hidden: float) -> tuple[str, ...]:
-    """Those that the run may have been of: with some messages hidden, the one whose simulation is nearer to the trace is taken."""
-    if about.protocol:
-        return (about.protocol,)
-    return ("horovod", "allreduce") if hidden > HIDDEN else ("allreduce",)
+def _of_run(one: Recorded, trace: Trace, made: Cluster, told_of: About, link: Link | None) -> Iterator[str]:
+    yield from _notes(one.run, one.hidden, told_of, link if one.about.link is None else None)
+    yield from _of_messages(one.run, one.gradients)
+    yield from one.about.batch_note(one.trained)
+    yield from _again(made, trace, one.run) if one.run.world > 1 else ()
+
+
+def protocols_of(runs: Sequence[Recorded]) -> tuple[str, ...]:
+    """Those that runs may have been of: with some messages hidden, the one whose simulation is nearer to the traces is taken."""
+    if runs[0].about.protocol:
+        return (runs[0].about.protocol,)
+    return ("horovod", "allreduce") if max(one.hidden for one in runs) > HIDDEN else ("allreduce",)
 
 
 def _fitted(
-    run: Run, about: About, told_of: About, called: str, name: str, each: int | None
-) -> tuple[Cluster, Trace, About]:
-    """The profile, the steps as the trace of a run of that protocol, and what is said of it."""
-    trace = steps.trace_of(_logged(run), told_of, called, measured=about.link is None)
-    made = profiles.make([Source(called, trace)], name, network=told_of.link, item_bytes=told_of.item_bytes)
-    device = run.ranks[0].device
+    runs: Sequence[Recorded], protocol: str, link: Link | None, name: str, each: int | None
+) -> tuple[Cluster, list[Trace]]:
+    """The profile, and the steps as traces of runs of that protocol."""
+    traces, item_bytes = [one.trace(protocol, link) for one in runs], runs[0].gradients.item_bytes
+    sources = [Source(one.called, trace) for one, trace in zip(runs, traces, strict=True)]
+    made = profiles.make(sources, name, network=link, item_bytes=item_bytes)
+    return placed(made, runs[0].run.ranks[0].device, each), traces
+
+
+def placed(made: Cluster, device: str, each: int | None) -> Cluster:
+    """The profile with `each` of its ranks on a host, and a GPU for each; ranks without a device are on CPUs."""
     gpu = catalogue.gpu_of(device)
     made = seating.seated(made, each, nccl_links.inner_of(gpu))
-    if device:  # or the ranks are on CPUs
-        here = [host.model_copy(update={"gpus": host.slots, "gpu": gpu}) for host in made.hosts]
-        made = made.model_copy(update={"hosts": tuple(here)})
-    return made, trace, told_of
+    here = [host.model_copy(update={"gpus": host.slots, "gpu": gpu}) for host in made.hosts]
+    return made.model_copy(update={"hosts": tuple(here)}) if device else made
 
 
 def _told_of(about: About, protocol: str, link: Link | None, gradients: Summed) -> About:
@@ -107,9 +160,10 @@ def _again_s(made: Cluster, trace: Trace) -> float:
     return float(simulate(replay.scenario_of(trace.header, made), replications=1, within_s=WITHIN_S).step_s.mean())
 
 
-def _off(made: Cluster, trace: Trace) -> float:
-    """Of the simulated step, relative to that of the trace."""
-    return _again_s(made, trace) / float(outcome.of_trace(trace).step_s.mean()) - 1
+def _off(made: Cluster, traces: Sequence[Trace]) -> float:
+    """Of the simulated steps, relative to those of the traces; the root of the mean square."""
+    off = [_again_s(made, trace) / float(outcome.of_trace(trace).step_s.mean()) - 1 for trace in traces]
+    return float(np.sqrt(np.mean(np.square(off))))
 
 
 def _again(made: Cluster, trace: Trace, run: Run) -> list[str]:
@@ -154,7 +208,7 @@ def _run(files: list[Path], ranks: int | None) -> Run:
         raise WrongSetting("--ranks", None, f"a number: {files[0]} does not say of how many ranks it is")
     world = said.pop() if len(said) == 1 else len(found)
     if said:
-        raise WrongSetting("--ranks", f"{world} and {said.pop()}", "one number: traces of one run")
+        raise WrongSetting("--ranks", " and ".join(map(str, sorted(said))), "one number: traces of one run")
     if len(found) > world:
         raise WrongSetting(SOURCE, f"{len(found)} traces", f"at most {world}, one of each rank")
     numbers = [one.rank for one in found if one.rank is not None]

@@ -18,8 +18,14 @@ if TYPE_CHECKING:
     from sim.platform.cluster import Cluster
 
 Read = TypeVar("Read", bound=Callable)
+
+
+class Unsaid(str):
+    """The default of an option, known from the same text that somebody gave."""
+
+
 DEFAULT_WORKERS = 3
-UNSAID = ("workers", "batch")  # options whose value is chosen where nobody gives one
+CHOSEN = ("workers", "batch")  # options whose value is chosen where nobody gives one
 DEFAULT_WORKLOAD = "toy_fc"
 SEARCH = "search"  # in place of a number of parts
 # `parameters` of real runs only, `report` of simulated ones, `output` of sweeps
@@ -35,15 +41,16 @@ def job_options() -> Parser:
     job = parser.add_argument_group("the job")
     job.add_argument(
         "--protocol",
-        default="amb",
+        default=Unsaid("amb"),
         metavar="NAME",
         help=f"{', '.join(protocols.PROTOCOLS)}, or your own as module:Class",
     )
     job.add_argument(
         "--workers",
-        type=int,
+        type=_workers,
         metavar="N",
-        help=f"ranks besides master or servers; 0: one process alone (default: {DEFAULT_WORKERS})",
+        help=f"ranks besides master or servers; all: in every slot of --cluster; 0: one process alone (default: {DEFAULT_WORKERS}; of a "
+        "model file of your own on GPUs: all)",
     )
     job.add_argument(
         "--servers", type=int, default=1, metavar="N", help="number of parameter servers of protocols that have them"
@@ -66,7 +73,7 @@ def job_options() -> Parser:
     job.add_argument("--batch", type=int, metavar="N", help="samples per worker and step (default: the workload's)")
     job.add_argument(
         "--stragglers",
-        default="niagara*0.01",
+        default=Unsaid("niagara*0.01"),
         metavar="NAME|LAW|FILE",
         help=f"induced sleeps: {', '.join(straggler_names.NAMES)}, one of them times a factor, a law such as "
         "lognormal(mean=50ms,cv=1.5), module:Class, or a TOML file; a wrong kind lists the laws",
@@ -162,6 +169,7 @@ def scenario(
         WrongSetting: naming the option.
     """
     from sim import protocols
+    from sim.job import filling
     from sim.job.scenario import LATER, Scenario
 
     read = read or Readers()
@@ -169,17 +177,25 @@ def scenario(
     placed = read.cluster(options.cluster) if options.cluster else None
     placed = reshaped(placed) if placed and reshaped else placed
     searches = options.variable_partitions == SEARCH
+    protocol, model, workers = (
+        protocols.make(options.protocol, options.set),
+        workload_of(options, read),
+        options.workers,
+    )
+    if workers == filling.ALL:
+        on, counted = further.get("servers_on", "own"), getattr(options, "hosts", None) is not None
+        workers = filling.workers(placed or here, protocol, model, options.servers, on, counted)
     try:
         described = Scenario(
-            protocol=protocols.make(options.protocol, options.set),
-            workload=workload_of(options, read),
-            workers=DEFAULT_WORKERS if options.workers is None else options.workers,
+            protocol=protocol,
+            workload=model,
+            workers=DEFAULT_WORKERS if workers is None else workers,
             steps=options.steps,
             warmup=options.warmup,
             batch=options.batch,
             cluster=placed or here or LATER,
             stragglers=read.stragglers(options.stragglers),
-            stragglers_name=options.stragglers,
+            stragglers_name=str(options.stragglers),
             seed=options.seed,
             test_size=options.test_size,
             evaluate_every=options.evaluate_every,
@@ -189,7 +205,7 @@ def scenario(
             **further,
         )
     except WrongSetting as error:
-        if (name := error.setting.removeprefix("--")) in UNSAID and getattr(options, name) is None:
+        if (name := error.setting.removeprefix("--")) in CHOSEN and getattr(options, name) is None:
             raise WrongSetting(error.setting, Default(error.given), error.allowed) from error
         raise
     if searches and not described.traffic.sends_rows:
@@ -270,6 +286,16 @@ def write_outputs(given: argparse.Namespace, trace) -> None:
         from sim import plot
 
         plot.gantt(trace, given.plot)
+
+
+def _workers(text: str) -> int | str:
+    """A number of workers, or `all`."""
+    from sim.job.filling import ALL
+
+    try:
+        return text if text == ALL else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"given {text!r}; allowed: an integer from 0, or {ALL}") from None
 
 
 def _parts(text: str) -> int | str:

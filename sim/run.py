@@ -58,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
         given.variable_partitions = search.best  # of all jobs that are compared
         scenario, asked = replace(scenario, variable_partitions=search.best), questions.Questions(given, read)
     found, free, answers = simulated(given, scenario, asked, began_s)
-    found = replace(found, search=search)
+    found = replace(found, search=search, assumed=simulated_options.assumed(given, read, scenario.workers))
     if given.report:
         reported(given, found, free, answers, line(argv))
     report(given, found, free, answers)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from calibration.importers.step_tables import AS_NAMED, Names
 from sim.base.errors import WrongSetting
 from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
     from sim.model.workload import Workload
-    from sim.platform.cluster import Link
+    from sim.platform.cluster import Cluster, Link
 
-LINK = "--link"
+LINK, DEFAULT_PROTOCOL = "--link", "allreduce"
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,10 @@ class About:
         protocol: that trained it, with its settings; None where the log's format names it.
         batch: samples of a worker and step; the workload's if None.
         link: between the hosts; None if nobody knows.
+        tested: what measured the link; empty if the user gave it, or the log itself tells it.
         ranks: of the run, where the log does not say; None if it does.
         item_bytes: of a number of the gradients, as ranks sum them.
+        names: of a table's columns, and the unit of its times.
     """
 
     workload: str = "cifar10"
@@ -35,8 +38,10 @@ class About:
     settings: tuple[str, ...] = ()
     batch: int | None = None
     link: Link | None = None
+    tested: str = ""
     ranks: int | None = None
     item_bytes: float = ITEM_BYTES
+    names: Names = AS_NAMED
 
     def batch_of(self, trained: Workload) -> int:
         """Samples of a rank and step: as given, or the workload's, if it says its batch.
@@ -49,6 +54,12 @@ class About:
                 "--batch", None, f"samples per rank and step: neither the log nor {trained.name} says them"
             )
         return trained.batch if self.batch is None else self.batch
+
+    def told(self, made: Cluster) -> Cluster:
+        """The profile, which then knows the protocol of its runs."""
+        assert made.provenance is not None  # a fit has made it
+        known = {"protocol": self.protocol or DEFAULT_PROTOCOL, "settings": self.settings}
+        return made.model_copy(update={"provenance": made.provenance.model_copy(update=known)})
 
     def batch_note(self, trained: Workload) -> list[str]:
         """A line where the batch is the workload's, which need not be that of the run."""

@@ -74,3 +74,9 @@ def speaker(line: str) -> str:
     """The rank that a launcher says has written a line; "" if it says none."""
     found = OF_RANK.match(line)
     return next((rank for rank in found.groups() if rank), "") if found else ""
+
+
+def without_speaker(line: str) -> str:
+    """The line without what a launcher has put before it."""
+    found = OF_RANK.match(line)
+    return line[found.end() :].lstrip() if found else line

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from calibration.importers import spoken
 from calibration.importers.rounds import shortened
-from sim import tables
+from sim.base.commas import parts
 from sim.base.errors import WrongSetting
+from sim.base.nearest import nearest
 from sim.base.ranges import LONGEST_S, SHORTEST_S
 
 if TYPE_CHECKING:
@@ -35,6 +37,9 @@ THINGS = "images?|imgs?|samples?|tokens?|sequences?|examples?|it|its|iters?|iter
 RATE = re.compile(
     rf"(per |\b({THINGS})\s*/\s*)(s|sec|secs|second|seconds|ms)\b"
 )  # of a name in words, or as it is: no time
+SHORT = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+OURS = (STEP, RANK, SECONDS, COMPUTE, SAMPLES)
+MOST_LISTED = 30  # names of columns
 WITHOUT_UNIT = ("time", "duration", "latency")  # the last word
 SINCE_START = {
     "elapsed",
@@ -59,18 +64,56 @@ class Column(NamedTuple):
     sure: bool
 
 
-def read(path: Path) -> tuple[pd.DataFrame, list[str]]:
+class Names(NamedTuple):
+    """What a user says of a table.
+
+    Args:
+        columns: the table's names of ours: step, rank, seconds, compute_s and samples.
+        unit: of its times, s, ms, us or ns; None if the names say it.
+    """
+
+    columns: Mapping[str, str] = {}
+    unit: str | None = None
+
+
+AS_NAMED = Names()
+
+
+def names_of(columns: str | None, unit: str | None) -> Names:
+    """What the options say: --columns "seconds=train/step_time,rank=global_rank" and --unit ms.
+
+    Raises:
+        WrongSetting: a name that is none of ours, twice, or without one of the table; an unknown unit.
+    """
+    found: dict[str, str] = {}
+    for part in parts(columns) if columns is not None else ():
+        ours, equals, theirs = (piece.strip() for piece in part.partition("="))
+        if not (equals and theirs) or ours not in OURS or ours in found:
+            allowed = f"OURS=THEIRS, with commas between them, each once; ours are {', '.join(OURS)}"
+            raise WrongSetting("--columns", columns, f"{allowed}{nearest(ours, OURS)}")
+        found[ours] = theirs.strip("\"'")
+    if unit is not None and unit not in SHORT:
+        raise WrongSetting("--unit", unit, ", ".join(SHORT))
+    return Names(found, unit)
+
+
+def read(path: Path, said: Names = AS_NAMED) -> tuple[pd.DataFrame, list[str]]:
     """The columns that are used, as numbers, and notes. Columns: step, rank, seconds, and compute_s and samples if there are any.
 
     Raises:
         WrongSetting: the file cannot be read, a column is missing, or a number cannot be.
     """
-    table = tables.read(path, SOURCE, NEEDED)
+    table, spoken_of = spoken.read(path, SOURCE, NEEDED)
     table.columns = [str(name).strip() for name in table.columns]
     _check_shape(table, path)
+    for ours, theirs in said.columns.items():
+        if theirs not in table.columns:
+            allowed = f"{', '.join(map(str, table.columns[:MOST_LISTED]))}{nearest(theirs, table.columns)}"
+            raise WrongSetting(f"{path}: --columns {ours}", theirs, f"a column of it: {allowed}")
     cut = path.suffix == ".csv" and len(table) > 1 and bool(table.iloc[-1].isna().any())
     cut = cut and not path.read_bytes().endswith((b"\n", b"\r"))
-    found, notes = _named(table[:-1] if cut else table, path)
+    found, notes = _named(table[:-1] if cut else table, path, said)
+    notes += spoken_of
     notes += ["the last row left out: cut"] * cut
     numbers = _numbers(found, path)
     _check_lengths(numbers, found.attrs["seconds"], path)
@@ -86,13 +129,17 @@ def _check_shape(table: pd.DataFrame, path: Path) -> None:
         raise WrongSetting(f"{path}: rows", len(table), f"1 to {MOST_ROWS:,}")
 
 
-def _named(table: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, list[str]]:
+def _named(table: pd.DataFrame, path: Path, said: Names) -> tuple[pd.DataFrame, list[str]]:
     """The columns by our names, times as seconds; and what was read as what."""
     import pandas as pd
 
     names, notes = list(table.columns), []
-    seconds, computing = _times(names, path)
+    seconds, computing = _times(names, path, said)
     of = {ours: next((name for name in names if words(name) in NAMES[ours]), None) for ours in NAMES}
+    of |= {ours: theirs for ours, theirs in said.columns.items() if ours in of}
+    if of[RANK] is None and spoken.SPEAKER in names:
+        of[RANK] = spoken.SPEAKER
+        notes.append("ranks are those that the launcher has put before the rows")
     if of[STEP] is None and (of[RANK] or len(names) > 1):
         raise WrongSetting(f"{path}: columns", shortened(names), ", ".join(NEEDED))
     if not len(table):
@@ -120,8 +167,37 @@ def words(name: str) -> str:
     return " ".join(re.findall(r"[^\W_]+", apart)).lower()
 
 
-def _times(names: Sequence[str], path: Path) -> tuple[Column, Column | None]:
+def _times(names: Sequence[str], path: Path, said: Names) -> tuple[Column, Column | None]:
     """The columns of a step's seconds, and of the seconds in it that were computing."""
+    given = [said.columns.get(ours) for ours in (SECONDS, COMPUTE)]
+    for one in filter(None, given):
+        if RATE.search(words(one)) or RATE.search(one.lower()):
+            raise WrongSetting("--columns", one, "a column of times, and none of rates")
+    seconds, computing = (Column(one, 1.0, False) if one else None for one in given)
+    if not seconds:
+        able = _able([name for name in names if name not in said.columns.values()])
+        seconds, found = _of_steps(able, names, path)
+        computing = computing or found
+    return _in_unit(seconds, said.unit, path), _in_unit(computing, said.unit, path) if computing else None
+
+
+def _in_unit(column: Column, unit: str | None, path: Path) -> Column:
+    """The column in the unit that its name says, or else the user.
+
+    Raises:
+        WrongSetting: both do, and differ.
+    """
+    last = (words(column.name).split() or [""])[-1]
+    named = next((unit_s for unit_s, known in UNITS_S.items() if last in known and column.name != SECONDS), None)
+    if unit is None:
+        return column if named is None else column._replace(unit_s=named, sure=True)
+    if named not in (None, SHORT[unit]):
+        raise WrongSetting("--unit", unit, f"the unit of the column {column.name!r} of {path}, or no --unit")
+    return Column(column.name, SHORT[unit], True)
+
+
+def _able(names: Sequence[str]) -> list[Column]:
+    """The columns that may be times of steps."""
     units = {name: unit for unit, known in UNITS_S.items() for name in known}
     able = []
     for name in names:
@@ -133,6 +209,15 @@ def _times(names: Sequence[str], path: Path) -> tuple[Column, Column | None]:
             able.append(Column(name, units[said[-1]], name != SECONDS))
         elif said[-1] in WITHOUT_UNIT:
             able.append(Column(name, 1.0, False))
+    return able
+
+
+def _of_steps(able: list[Column], names: Sequence[str], path: Path) -> tuple[Column, Column | None]:
+    """Of these the one of a step's seconds, and that of computing in it.
+
+    Raises:
+        WrongSetting: there is no such one, or there are several.
+    """
     computing = [one for one in able if OF_COMPUTING & set(words(one.name).split())]
     rest = [one for one in able if one not in computing]
     best = [one for one in rest if one.name == SECONDS] or [
@@ -140,7 +225,7 @@ def _times(names: Sequence[str], path: Path) -> tuple[Column, Column | None]:
     ]
     rest = best if len(best) == 1 else rest
     if len(rest) != 1 or len(computing) > 1:
-        wanted = "one column of a step's seconds: seconds, or one that ends in _s, _ms or _us"
+        wanted = "one column of a step's seconds: seconds, one that ends in _s, _ms or _us, or --columns seconds=NAME"
         raise WrongSetting(f"{path}: columns", shortened(list(names)), f"{', '.join(NEEDED)}; {wanted}")
     return rest[0], computing[0] if computing else None
 
@@ -168,9 +253,5 @@ def _check_lengths(table: pd.DataFrame, column: Column, path: Path) -> None:
     if not (least_s <= median_s <= most_s and table[SECONDS].max() <= LONGEST_S):
         given = f"a median step of {median_s / column.unit_s:g}"
         allowed = f"steps of {least_s:g} s to {most_s:g} s"
-        unit = (
-            ""
-            if column.sure
-            else "; call the column step_ms or step_us if that is its unit, or step_s if it is seconds"
-        )
+        unit = "" if column.sure else "; --unit ms or us says another unit, and --unit s that they are seconds"
         raise WrongSetting(f"{path}: {column.name}", given, allowed + unit)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibration.importers.about import LINK, About
+from calibration.importers.about import DEFAULT_PROTOCOL, LINK, About
 from calibration.importers.logged_steps import Steps, logged
 from sim.base.errors import WrongSetting
 from sim.job import header as heads
@@ -70,7 +70,7 @@ def _scenario(logged: Steps, about: About) -> Scenario:
     from sim.job.scenario import Scenario
     from sim.model import workload as workloads
 
-    protocol = protocols.make(about.protocol or "allreduce", list(about.settings))
+    protocol = protocols.make(about.protocol or DEFAULT_PROTOCOL, list(about.settings))
     if not protocols.is_ours(protocol) or protocol.by_arrival or protocol.delay_std_s or "partitions" in vars(protocol):
         raise WrongSetting(
             "--protocol", about.protocol, "a synchronous one with fixed minibatches, as allreduce or fmb"
@@ -105,7 +105,7 @@ def _apart(logged: Steps, scenario: Scenario, about: About, measured: bool = Fal
         allowed = (
             f"a faster one: a step's messages take {alone_s:.4g} s on it{beside}; the steps logged take {mean_s:.4g} s"
         )
-        raise WrongSetting(LINK, told(about.link), allowed)
+        raise WrongSetting(about.tested or LINK, told(about.link), allowed)
     if logged.compute_s is not None:
         return logged.compute_s, _played_s(scenario, computed_s, about) - computed_s
     messages_s = mean_s - _computed_s(scenario, mean_s, about)

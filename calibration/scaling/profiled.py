@@ -58,7 +58,7 @@ def profile(path: str, name: str, workload: str, protocol: str | None = None, li
     apart = bool((rows.hosts > 1).any())
     if apart and link:
         raise WrongSetting("--link", told(link), "no link beside that which rows of several hosts tell")
-    held_bytes = float(ITEM_BYTES * model.parameters)
+    held_bytes = float((model.gradient_bytes or ITEM_BYTES) * model.parameters)
     overlaps = {"horovod": Overlap.of(model), "allreduce": None}
     found = {one: fit(rows, held_bytes, overlaps[one]) for one in ([protocol] if protocol else PROTOCOLS)}
     best = min(found, key=lambda one: found[one].misses(rows))
@@ -68,7 +68,7 @@ def profile(path: str, name: str, workload: str, protocol: str | None = None, li
     if weights:  # the first of those that weigh the same: the ring
         found[best] = able[max(weights, key=lambda one: weights[one])]
     made = _made(found[best], rows, model, name, link)
-    off = replay.off(made, model, best, _settings(found[best], best), rows)
+    off = replay.off(made, model, best, settings_of(found[best].algorithm, best), rows)
     _check_fit(float(np.sqrt(np.mean(off**2))) if off.size else 0.0, path)
     notes = [*_of_fits(off, found, best, rows), *_of_settings(found[best], best, rows, able)]
     notes += [
@@ -82,6 +82,7 @@ def profile(path: str, name: str, workload: str, protocol: str | None = None, li
     }
     assert made.provenance is not None  # `_made` makes one
     more = {"notes": tuple(notes), "algorithms": weighed, "traces": (Path(path).name,)}
+    more |= {"protocol": best, "settings": tuple(settings_of(found[best].algorithm, best))}
     return made.model_copy(update={"provenance": made.provenance.model_copy(update=more)})
 
 
@@ -136,15 +137,16 @@ def _of_minibatches(found: Scaling, rows: table.Table) -> Iterator[str]:
 
 
 def _of_settings(found: Scaling, best: str, rows: table.Table, able: dict[str, Scaling]) -> Iterator[str]:
-    settings = _settings(found, best)
+    settings = settings_of(found.algorithm, best)
     if len(able) > 1 and summing.arrangements(rows) == 1:
         settings[0] = f"algorithm={UNKNOWN}"
     yield f"simulate it with --protocol {best} {' '.join(f'--set {one}' for one in settings)}"
 
 
-def _settings(found: Scaling, protocol: str) -> list[str]:
+def settings_of(algorithm: str, protocol: str) -> list[str]:
+    """The settings that a fitted protocol is simulated with."""
     more = [f"fusion_bytes={BUCKET_BYTES}", "cycle_s=0"] if protocol == "horovod" else []
-    return [f"algorithm={found.algorithm}", *more]
+    return [f"algorithm={algorithm}", *more]
 
 
 def _of_links(found: Scaling, rows: table.Table, link: Link | None) -> Iterator[str]:

@@ -8,7 +8,6 @@ import numpy as np
 
 from sim import protocols
 from sim.job.scenario import Scenario
-from sim.platform.cluster import Host
 from sim.simulation import simulate
 
 if TYPE_CHECKING:
@@ -28,29 +27,25 @@ def off(profile: Cluster, model: Workload, protocol: str, settings: Sequence[str
     """
     costs = profile.costs[model.name].model_copy(update={"error": 0.0})
     exact = profile.model_copy(update={"costs": {model.name: costs}})
-    some = _some(rows)
-    columns = zip(*(column.tolist() for column in some), strict=True)
-    said_s = [_step_s(exact, model, protocol, settings, *map(int, row[:4])) for row in columns]
+    some = some_of(rows)
+    said_s = [simulate(job, replications=1).step_s.mean() for job in jobs(exact, model, protocol, settings, some)]
     return np.log(np.array(said_s) / some.step_s)
 
 
-def _some(rows: Table) -> Table:
+def some_of(rows: Table) -> Table:
+    """Up to MOST_ROWS rows at even distances, of steps of one minibatch on few ranks."""
     small = rows.where((rows.gpus <= MOST_RANKS) & (rows.minibatches == 1))
     order = np.lexsort((small.batch, small.gpus, small.hosts))
     return small.where(order[np.unique(np.linspace(0, small.size - 1, MOST_ROWS).astype(int))]) if small.size else small
 
 
-def _step_s(
-    profile: Cluster,
-    model: Workload,
-    protocol: str,
-    settings: Sequence[str],
-    hosts: int,
-    gpus: int,
-    each: int,
-    batch: int,
-) -> float:
-    place = profile.model_copy(update={"hosts": (Host(count=hosts, cores=each, gpus=each),)})
-    text = protocols.make(protocol, list(settings))
-    job = Scenario(text, model, workers=gpus, steps=1, warmup=1, batch=batch, cluster=place).without_stragglers()
-    return float(simulate(job, replications=1).step_s.mean())
+def jobs(profile: Cluster, model: Workload, protocol: str, settings: Sequence[str], rows: Table) -> list[Scenario]:
+    """The jobs of rows, on hosts like the profile's."""
+    text, found, like = protocols.make(protocol, list(settings)), [], profile.hosts[0]
+    for row in zip(*(column.tolist() for column in rows), strict=True):
+        hosts, gpus, each, batch = map(int, row[:4])
+        here = {"count": hosts, "cores": max(each, like.cores), "slots": each} | ({"gpus": each} if like.gpus else {})
+        place = profile.model_copy(update={"hosts": (like.model_copy(update=here),)})
+        job = Scenario(text, model, workers=gpus, steps=1, warmup=1, batch=batch, cluster=place)
+        found.append(job.without_stragglers())
+    return found

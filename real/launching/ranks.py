@@ -50,6 +50,7 @@ def workers_of(given: argparse.Namespace, size: int) -> int:
         WrongSetting: the launcher started another number of ranks than `--workers` needs.
     """
     from sim import options, protocols
+    from sim.job.filling import ALL
 
     protocol = protocols.make(given.protocol, given.set)
     if not protocol.served(options.workload_of(given)):
@@ -57,7 +58,7 @@ def workers_of(given: argparse.Namespace, size: int) -> int:
     else:
         others, least = (given.servers, 1) if protocol.has_servers else (1, 0)
     workers = size - others
-    if workers < least or given.workers not in (None, workers):
+    if workers < least or given.workers not in (None, ALL, workers):
         who = {0: "all are workers", 1: "one is no worker"}.get(others, f"{others} are servers")
         raise WrongSetting(
             "--workers", given.workers, f"{max(least, workers)}: the launcher started {size} ranks and {who}"

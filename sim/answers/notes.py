@@ -39,7 +39,11 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
     if measured(world):
         return found + (_of_evaluations(scenario, trace) if trace is not None else [])
     unknown = [one.said for one in extrapolation.unknowns(scenario, outcome) if one.said]
-    found += (_of_computing(scenario) or _of_batch(scenario)) + _of_sustained_rate(scenario, outcome)
+    found += (
+        (_of_computing(scenario) or _of_batch(scenario))
+        + _of_gradients(scenario)
+        + _of_sustained_rate(scenario, outcome)
+    )
     return found + trust.notes(scenario) + unused.notes(scenario) + unknown + gpu_memory.note(scenario)
 
 
@@ -72,6 +76,14 @@ def _of_batch(scenario: Scenario) -> list[str]:
     return [
         f"{model.name} says no batch: {model.batch} samples per worker and step are taken unless --batch says otherwise"
     ]
+
+
+def _of_gradients(scenario: Scenario) -> list[str]:
+    """Formats of gradients that servers do not take."""
+    model = scenario.workload
+    if not scenario.servers or model.gradient_bytes in (None, scenario.item_bytes):
+        return []
+    return [f"gradients go to servers, or the master, in float32; {model.gradients} is of gradients that workers sum"]
 
 
 def _of_computing(scenario: Scenario) -> list[str]:

@@ -37,6 +37,7 @@ class Result:
         trace: of the first replication.
         search: what a search for the number of variable partitions found, if there was one.
         speeds: where nobody said which algorithm sums, samples a second with each candidate.
+        assumed: the options that were chosen because nobody gave them, in a line.
     """
 
     scenario: Scenario
@@ -48,6 +49,7 @@ class Result:
     trace: Trace | None = None
     search: Search | None = None
     speeds: dict[str, float] | None = None
+    assumed: str | None = None
 
     @property
     def kept_trace(self) -> Trace:
@@ -108,7 +110,8 @@ class Result:
     @cached_property
     def notes(self) -> list[str]:
         """Caveats, a line each."""
-        found = notes(self.scenario, self.outcome, self.world, self.trace)
+        found = [self.assumed] if self.assumed else []
+        found += notes(self.scenario, self.outcome, self.world, self.trace)
         if self.speeds:
             found.append(candidates.said(self.scenario, self.speeds))
         return found + [str(self.search)] * (self.search is not None) + cut_short(self.asked, self.done)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim.answers import extrapolation, interval
+from sim.answers import extrapolation, interval, worth
 from sim.job.header import RECORDED, Header, measured
 from sim.version import VERSION
 
@@ -63,8 +63,10 @@ def as_json(
 def figures(scenario: Scenario, world: str, outcome: Outcome) -> dict:
     """The figures of an answer."""
     pair, why = interval_of(scenario, world, outcome)
+    samples_per_s = interval.middle(outcome.throughput())
     return {
-        "samples_per_s": interval.middle(outcome.throughput()),
+        "samples_per_s": samples_per_s,
+        **worth.of(scenario, samples_per_s),
         "step_s": _distribution(outcome.step_s),
         "samples_per_step": {"mean": float(outcome.samples.mean()), "sd": float(outcome.samples.std())},
         "idle_fraction": [float(share) for share in outcome.idle_fraction.mean(axis=0)],
@@ -173,6 +175,7 @@ def _surroundings(summary: dict, scenario: Scenario) -> str:
 def _lines(summary: dict, compared: dict[str, dict], servers: int) -> Iterator[tuple[str, str]]:
     samples = summary["samples_per_step"]
     yield "throughput", _throughput(summary)
+    yield from worth.lines(summary)
     yield "step time", ", ".join(f"{name} {seconds(value)}" for name, value in summary["step_s"].items())
     yield "samples a step", f"{number(samples['mean'])}, sd {number(samples['sd'])}"
     yield "idle", _idle(summary["idle_fraction"], servers)

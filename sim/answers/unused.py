@@ -6,12 +6,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from sim.base.errors import printable
+from sim.job.filling import ANY
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
 MOST_NAMES = 3
-ANY = 1024  # hosts of a profile whose source did not say how many there were (calibration.profiles.SLOTS)
 
 
 def notes(scenario: Scenario) -> list[str]:
@@ -30,8 +30,7 @@ def notes(scenario: Scenario) -> list[str]:
 
 def _room(scenario: Scenario) -> int:
     """Ranks that there would be slots for."""
-    slots = sum(host.count * host.ranks for host in scenario.cluster.hosts)
-    return slots - (scenario.ranks if scenario.servers_on == "own" else scenario.workers)
+    return scenario.cluster.slots - (scenario.ranks if scenario.servers_on == "own" else scenario.workers)
 
 
 def _hosts(scenario: Scenario) -> str:

@@ -79,6 +79,7 @@ Counted = Annotated[int, Field(ge=1, le=MOST_PARAMETERS), BeforeValidator(lambda
 Layers = Annotated[int, Field(ge=1, le=MOST_VARIABLES), _Number]
 Classes = Annotated[int, Field(ge=2, le=MOST), _Number]
 
+Price = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False), _Number]  # USD an hour
 Amount = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False), _Number]
 Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False), _Number]
 Speed = Annotated[float, Field(ge=1e-6, le=1e6, allow_inf_nan=False), _Number]
@@ -100,6 +101,7 @@ TailExponent = Annotated[float, Field(ge=1.01, le=100, allow_inf_nan=False), _Nu
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), _Number]
 
 Precision = Literal["fp32", "tf32", "fp16", "bf16"]  # formats of numbers
+SummedIn = Literal["fp32", "fp16", "bf16"]  # formats of gradients
 Optimiser = Literal["sgd", "momentum", "rmsprop", "adagrad", "lion", "adam", "adamw", "lamb"]
 Words = Annotated[str, AfterValidator(printable)]  # that are printed as they are
 Path = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]  # or a name

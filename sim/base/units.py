@@ -8,6 +8,8 @@ from functools import cache
 
 from sim.base.errors import WrongSetting
 
+HOUR_S = 3600.0
+
 NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 UNIT = r"[^\W\d_]+(?:/[^\W\d_]+)?"  # letters, or two times letters with a stroke between
 QUANTITY = re.compile(rf"\s*({NUMBER})\s*({UNIT})\s*")

@@ -26,6 +26,7 @@ VARIABLE = "TRAINSIM_CATALOGUE"
 SCHEMA = "catalogue/1"
 SEVERAL = re.compile(r"(.+?)(?:\*([0-9]{1,9}))?")  # NAME or NAME*COUNT
 SECTIONS = ("hosts", "gpus", "links")
+OF_HOSTS = ("cores", "gpus", "gpu", "price_per_hour")  # keys that hosts of a cluster have, too
 
 
 def _called(table):
@@ -91,7 +92,7 @@ class Kind(BaseModel):
 
     def of_cluster(self) -> dict:
         """The keys that a host of a cluster takes from it."""
-        return {name: value for name in ("cores", "gpus", "gpu") if (value := getattr(self, name)) is not None}
+        return {name: value for name in OF_HOSTS if (value := getattr(self, name)) is not None}
 
 
 def _named(table):

@@ -431,7 +431,7 @@ class Scenario:
     @property
     def item_bytes(self) -> float:
         """Bytes that a number of the gradients takes on a link."""
-        return ITEM_BYTES if self.servers else self.costs.item_bytes
+        return ITEM_BYTES if self.servers else self.workload.gradient_bytes or self.costs.item_bytes
 
     def without_stragglers(self) -> Scenario:
         """The same job with no induced sleep."""

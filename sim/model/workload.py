@@ -29,6 +29,7 @@ from sim.base.ranges import (
     Optimiser,
     Precision,
     StepSeconds,
+    SummedIn,
 )
 from sim.model.costs import Costs
 from sim.model.nominal import measured, nominal
@@ -127,12 +128,12 @@ class Workload(Checked):
         inputs: pictures, whose numbers are from 0 to 1, or numbers of words, from 0 to classes - 1.
         classes: number of labels.
         batch: samples per worker and step, unless `--batch` says otherwise; that of the first `step` if not given.
-        precision: of arithmetic on a GPU whose name is known, see sim.platform.gpu; parameters and gradients are
-        float32, as in mixed precision.
+        precision: of arithmetic on a GPU whose name is known, see sim.platform.gpu; parameters are float32, as in mixed precision.
+        gradients: the format in which workers sum gradients among themselves; float32 unless a profile's costs say otherwise.
         optimiser: which the update is of; its state takes memory: one copy of the parameters, or two (adam, adamw, lamb), or none (sgd).
         memory_bytes: the most that a process alone was seen to take on its GPU with `batch` samples
             (torch.cuda.max_memory_allocated); see sim.platform.gpu_memory.
-        flops_per_sample: of a forward pass; nominal costs follow from it unless costs are given.
+        flops_per_sample: of a forward pass; nominal costs follow from it unless a step or costs are given, and MFU in any case.
         step: or one or more steps that were measured, see sim.platform.measured_steps: the costs of computing follow from them, those
             of all else are nominal.
         costs: or seconds on a nominal core; a calibrated cluster overrides them.
@@ -148,6 +149,7 @@ class Workload(Checked):
     classes: Classes = 10
     batch: Count = 256
     precision: Precision | None = None
+    gradients: SummedIn | None = None
     optimiser: Optimiser = "momentum"
     memory_bytes: Annotated[Bytes, Field(gt=0)] | None = None
     flops_per_sample: Flops | None = None
@@ -183,8 +185,8 @@ class Workload(Checked):
 
     @model_validator(mode="after")
     def _costs_from_what_is_given(self):
-        if self.step and self.model_fields_set & {"costs", "flops_per_sample"}:
-            raise ValueError("step: without costs and flops_per_sample")
+        if self.step and "costs" in self.model_fields_set:
+            raise ValueError("step: without costs")
         if self.step:
             if 0 < sum(step.gpu is None for step in self.step) < len(self.step):
                 raise ValueError("step: gpu in each of them, or in none")
@@ -210,7 +212,7 @@ class Workload(Checked):
     @property
     def is_nominal(self) -> bool:
         """Whether computing takes what a nominal core would need for the operations, and nothing was measured."""
-        return self.flops_per_sample is not None and "costs" not in self.model_fields_set
+        return self.flops_per_sample is not None and not (self.step or "costs" in self.model_fields_set)
 
     @property
     def steps_by_gpu(self) -> list[tuple[Step, ...]]:
@@ -242,6 +244,17 @@ class Workload(Checked):
     def numbers(self) -> int:
         """Number of numbers of all variables, trained or not."""
         return sum(variable.size for variable in self.created)
+
+    @property
+    def gradient_bytes(self) -> int | None:
+        """Bytes of a number of the gradients as workers sum them; None if the model does not say."""
+        return self.gradients and (ITEM_BYTES if self.gradients == "fp32" else ITEM_BYTES // 2)
+
+    @property
+    def tokens_per_sample(self) -> int | None:
+        """The words of a sample that is a sequence of them; None of other samples."""
+        words = self.inputs == "words" and len(self.sample_shape) == 1 and self.sample_shape[0] > 1
+        return self.sample_shape[0] if words else None
 
     @property
     def message_bytes(self) -> int:

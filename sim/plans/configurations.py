@@ -115,12 +115,11 @@ class Room:
             WrongSetting: there can be no such job.
         """
         placed, protocol = self.cluster(one.host, one.hosts), self.protocol(one.protocol, one.settings)
-        slots = sum(host.count * host.ranks for host in placed.hosts)
         own = one.servers if one.servers_on == "own" else 0
         found = Scenario(
             protocol=protocol,
             workload=self.workload,
-            workers=slots - own,
+            workers=placed.slots - own,
             batch=one.batch,
             cluster=placed,
             stragglers=self.stragglers,

@@ -91,7 +91,9 @@ class Prices:
         """
         kind, asked = catalogue.all_of("hosts").get(name), self.question
         known: dict[str, float] = (
-            {offer: of.usd_per_hour * (1 - asked.discount) for offer, of in kind.offered.items()} if kind else {}
+            {offer: of.usd_per_hour * (1 - asked.discount) for offer, of in kind.offered.items()}
+            if kind
+            else _in_file(name)
         )
         known |= {offer: price for (host, offer), price in self._known.items() if host == name}
         found: dict[str, float] = {offer: known[offer] for offer in asked.offers if offer in known}
@@ -104,6 +106,12 @@ class Prices:
                 f"prices: {name}", None, f'USD an hour of one host, {offer}, as in prices = {{ "{key}" = 2.5 }}{has}'
             )
         return found
+
+
+def _in_file(name: str) -> dict[str, float]:
+    """USD an hour of one host of a cluster's file, the mean of them, as on demand; empty if the file does not say it."""
+    found = read(name)
+    return {"on-demand": found.usd_per_hour / sum(host.count for host in found.hosts)} if found.usd_per_hour else {}
 
 
 def _limited(text: str) -> tuple[str, int | None]:

@@ -29,6 +29,7 @@ from sim.base.ranges import (
     LogSpread,
     Name,
     Parameters,
+    Price,
     Probability,
     Ranks,
     RanksIfAny,
@@ -79,6 +80,7 @@ class Host(Checked):
             `contention` as it is; intervals have the rest (sim.answers.ends).
         switching: share by which work on a GPU is longer while several ranks compute on it, beside their shares of it: the GPU
             changes from process to process. Below 0 where one rank alone leaves the GPU idle between its kernels.
+        price_per_hour: USD for one of these; that of its type if not given.
     """
 
     name: Name = "host"
@@ -91,6 +93,7 @@ class Host(Checked):
     contention: Slowdown = 0.0
     contention_error: LogSpread = 0.0
     switching: Switching = 0.0
+    price_per_hour: Price | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -278,7 +281,7 @@ class Model(Checked):
         """The identity of a workload; names of variables, and costs in its file, change nothing."""
         variables = [variable.model_dump(mode="json", exclude={"name"}) for variable in workload.variables]
         said = json.dumps([variables, workload.sample_shape, workload.inputs, workload.classes])
-        said += workload.precision or ""
+        said += (workload.precision or "") + (f", gradients {workload.gradients}" if workload.gradients else "")
         return cls(parameters=workload.parameters, digest=hashlib.sha256(said.encode()).hexdigest()[:16])
 
 
@@ -310,6 +313,7 @@ class Provenance(Checked):
         local_measured: whether the link between GPUs of a host was; if not, it is known by name alone, or free.
         sums_in_links: whether the links' seconds contain the sums of allreduces, as tests of a library on GPUs without a name have them.
         engines: libraries that computed in the fitted runs (tensorflow, jax), as far as known.
+        protocol, settings: of the fitted runs, where a log does not say them: those given, or those that explain it best.
         algorithms: candidates by which a library may have summed, if its algorithm is unknown; their weights sum to 1.
     """
 
@@ -328,6 +332,8 @@ class Provenance(Checked):
     local_measured: Flag = False
     sums_in_links: Flag = False
     engines: tuple[Words, ...] = ()
+    protocol: Words = ""
+    settings: tuple[Words, ...] = ()
     algorithms: dict[Words, Candidate] = Field(default={})
 
 
@@ -375,6 +381,17 @@ class Cluster(Checked):
         known = self.provenance.models.get(workload.name) if self.provenance else None
         return None if known and known != Model.of(workload) else self.costs.get(workload.name)
 
+    @property
+    def slots(self) -> int:
+        """Ranks that may be placed on all hosts."""
+        return sum(host.count * host.ranks for host in self.hosts)
+
+    @property
+    def usd_per_hour(self) -> float | None:
+        """USD an hour of all hosts; None if one of them has no price."""
+        prices = [host.price_per_hour and host.count * host.price_per_hour for host in self.hosts]
+        return None if None in prices else sum(price or 0.0 for price in prices)
+
     def machines(self) -> Iterator[Host]:
         """Every host singly, in order."""
         for h in self.hosts:
@@ -387,7 +404,7 @@ class Cluster(Checked):
         Raises:
             WrongSetting: more ranks than slots.
         """
-        slots = sum(host.count * host.ranks for host in self.hosts)
+        slots = self.slots
         if ranks > slots:
             others = {0: "", 1: ", one for the master"}.get(servers, f", {servers} for servers")
             fewer = f"at most {slots - servers} workers" if slots > servers else "a cluster with more slots"

@@ -88,7 +88,12 @@ def held(workload: Workload, batch: int, elsewhere: int = 0, absent: int = 0, st
     alone = _parts(workload)
     state = alone.state - ITEM_BYTES * COPIES[workload.optimiser] * elsewhere
     per_number = alone.parameters / workload.numbers
-    found = Held(alone.parameters - per_number * absent, alone.gradients - ITEM_BYTES * still, state, None)
+    found = Held(
+        alone.parameters - per_number * absent,
+        alone.gradients - (workload.gradient_bytes or ITEM_BYTES) * still,
+        state,
+        None,
+    )
     if workload.memory_bytes is None:
         return found
     left, times = workload.memory_bytes - alone.total, batch / workload.batch
@@ -102,7 +107,7 @@ def _parts(workload: Workload) -> Held:
     numbers, trained = workload.numbers, workload.parameters
     copy = HALF_BYTES if workload.precision in ("fp16", "bf16") else 0
     state = ITEM_BYTES * COPIES[workload.optimiser] * trained
-    return Held((ITEM_BYTES + copy) * numbers, ITEM_BYTES * trained, state, None)
+    return Held((ITEM_BYTES + copy) * numbers, (workload.gradient_bytes or ITEM_BYTES) * trained, state, None)
 
 
 def of_job(scenario: Scenario, batch: int | None = None) -> Taken | None:

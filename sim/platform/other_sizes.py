@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from sim import catalogue
 from sim.base.errors import WrongSetting
 from sim.base.files import validated
 from sim.base.ranges import MOST_RANKS, check_integer
@@ -28,10 +29,12 @@ def on_hosts(cluster: Cluster, count: int) -> Cluster:
         )
     several = sum(host.count for host in cluster.hosts)
     speed = math.exp(sum(host.count * math.log(host.speed) for host in cluster.hosts) / several)  # the geometric mean
-    first = cluster.hosts[0]
+    first, kinds_of = cluster.hosts[0], catalogue.all_of("hosts")
     slots = first.slots if first.slots and first.slots < first.cores and not first.gpus else None
-    like = first.model_copy(update={"name": "host", "count": count, "slots": slots, "speed": speed})
-    return cluster.model_copy(update={"hosts": (like,)})
+    name, kind = (first.name if first.name in kinds_of else "host"), cluster.name.partition("*")[0]
+    like = first.model_copy(update={"name": name, "count": count, "slots": slots, "speed": speed})
+    called = {"name": f"{kind}*{count}"} if kind in kinds_of else {}
+    return cluster.model_copy(update={"hosts": (like,), **called})
 
 
 def on_network(cluster: Cluster, text: str) -> Cluster:

@@ -10,6 +10,8 @@ from sim.base.ranges import MOST_BYTES, check_integer, check_seconds
 from sim.protocols.base import Protocol
 from sim.verbs import compute_by_layer, reduce_in_cycles
 
+# As PyTorch's DistributedDataParallel sums (torch/nn/parallel/distributed.py): buckets of 25 MiB as soon as they are full, by NCCL's ring.
+DDP = {"algorithm": "ring", "fusion_bytes": 25 * 2**20, "cycle_s": 0.0}
 ORDERS = ("parameters", "uniform", "end")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.answers import amount, basis, summary
+from sim.answers import amount, basis, summary, worth
 from sim.answers.basis import Number
 from sim.answers.summary import number, seconds
 from sim.reports import figures
@@ -69,6 +69,7 @@ def _answer(answer: dict) -> Iterator[Part]:
     yield from (Text(line, "note") for line in cut)
     yield Text(basis.first_to_measure([Number.of_json(one) for one in answer["basis"]]), "basis")
     yield from (Text(note, "note") for note in answer["notes"] if note not in cut)
+    yield from (Text(f"{label}: {said}") for label, said in worth.lines(answer))
     yield Table(("throughput", "samples/s"), list(_throughputs(answer)), "throughput")
     yield Table(("step time", ""), [(name, _s(value)) for name, value in answer["step_s"].items()], "step_s")
     samples = answer["samples_per_step"]

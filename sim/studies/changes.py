@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 OPTION = "--what-if"
 OF_THE_JOB = (
     *("protocol", "workers", "servers", "placement", "variable_partitions", "batch", "stragglers", "workload"),
-    *("cluster", "servers_on", "test_size", "evaluate_every"),
+    *("cluster", "hosts", "servers_on", "test_size", "evaluate_every"),
 )
 OF_THE_CLUSTER = tuple(name for name in Cluster.model_fields if name not in ("schema_", "name", "provenance"))
 UNITS = ("s", "bytes", "bytes_per_s")  # at the end of names
@@ -66,8 +66,8 @@ def applied(change: Change, given: argparse.Namespace, read: options.Readers) ->
     """
     from sim import simulated_options
 
-    job, settings, cluster = _sorted(change, given, read)
-    changed = argparse.Namespace(**vars(given) | job)
+    changed = simulated_options.completed(said(change, given), read)
+    settings, cluster = _sorted(change, changed, read)
     changed.set = _settings(changed, settings, read)
     alter = (lambda found: with_values(found, cluster)) if cluster else None
     return simulated_options.scenario(changed, read, alter)
@@ -97,11 +97,11 @@ def with_values(cluster: Cluster, values: dict[str, str]) -> Cluster:
     return validated(Cluster, table, OPTION)
 
 
-def _sorted(change: Change, given: argparse.Namespace, read: options.Readers) -> tuple[dict, dict, dict]:
-    """The values by what they are of: the job's options, the protocol's settings, the cluster.
+def said(change: Change, given: argparse.Namespace) -> argparse.Namespace:
+    """The options, of which it gives some anew; settings and values in the cluster are as they were.
 
     Raises:
-        WrongSetting: a path that is of none of them.
+        WrongSetting: a value that one cannot have.
     """
     from sim.sweeps.grid import value_of
 
@@ -109,20 +109,29 @@ def _sorted(change: Change, given: argparse.Namespace, read: options.Readers) ->
     job = {
         name: value_of(name, change.values[path], f"{OPTION} ") for path, name in names.items() if name in OF_THE_JOB
     }
-    protocol = read.protocol(str(job.get("protocol", given.protocol)))
-    known = [one.name for one in fields(protocol)]
+    return argparse.Namespace(**vars(given) | job)
+
+
+def _sorted(change: Change, changed: argparse.Namespace, read: options.Readers) -> tuple[dict, dict]:
+    """The other values by what they are of: settings of the changed job's protocol, the cluster.
+
+    Raises:
+        WrongSetting: a path that is of neither.
+    """
+    known = [one.name for one in fields(read.protocol(changed.protocol))]
     settings, cluster = {}, {}
-    for path, name in names.items():
+    for path, value in change.values.items():
+        name = path.replace("-", "_")
         if name in OF_THE_JOB:
             continue
         if name in known:
-            settings[name] = change.values[path]
+            settings[name] = value
         elif path.split(".")[0] in OF_THE_CLUSTER:
-            cluster[path] = change.values[path]
+            cluster[path] = value
         else:
             every = (*OF_THE_JOB, *known, *(f"{root}..." for root in OF_THE_CLUSTER))
             raise WrongSetting(OPTION, path, f"{', '.join(every)}{nearest(path, every)}")
-    return job, settings, cluster
+    return settings, cluster
 
 
 def _settings(given: argparse.Namespace, settings: dict[str, str], read: options.Readers) -> list[str]:

@@ -56,6 +56,9 @@ def run(given: argparse.Namespace, read: options.Readers, command: str = "") -> 
         reports.write(given.report, sweep_page(found, command))
     if not given.json:
         show(found, list(values))
+        first = changes.Change(OPTION, {name: texts[0] for name, texts in values.items()})
+        if note := simulated_options.assumed(changes.said(first, given), read):
+            print(f"note: {note}")
         print(line)
     return found
 
@@ -121,14 +124,18 @@ def show(rows: pa.Table, names: list[str]) -> None:
     from sim.sweeps.columns import SWEPT
 
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for heading in (*names, "samples/s", "9 in 10 runs", "mean step"):
+    good = [row for row in rows.to_pylist() if row["error"] is None]
+    priced = bool(good) and all(row["usd_per_million_samples"] for row in good)
+    for heading in (*names, "samples/s", "9 in 10 runs", "mean step", *(["USD a million"] if priced else [])):
         table.add_column(heading, justify="right")
     for row in rows.slice(0, MOST_LINES).to_pylist():
         low, high, mean_s = row["samples_per_s_low"], row["samples_per_s_high"], row["step_mean_s"]
         cells = [str(row[f"{SWEPT}{name}"]) for name in names]
         spread = "unknown" if low is None else f"{number(low)} to {number(high)}"
         cells += [number(row["samples_per_s"]), spread, "unknown" if mean_s is None else seconds(mean_s)]
-        table.add_row(*map(Text, cells if row["error"] is None else [*cells[: len(names)], "cannot be", "", ""]))
+        cells += [number(row["usd_per_million_samples"])] if priced else []
+        empty = [""] * (len(cells) - len(names) - 1)
+        table.add_row(*map(Text, cells if row["error"] is None else [*cells[: len(names)], "cannot be", *empty]))
     Console(highlight=False).print(table)
     if len(rows) > MOST_LINES:
         print(f"and {len(rows) - MOST_LINES} more")

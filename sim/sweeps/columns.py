@@ -46,6 +46,10 @@ ANSWERED = {
     "samples_per_s_low": "float64",  # of the 90 % interval of one more run, which contains what is unknown of costs and links
     "samples_per_s_high": "float64",
     "why_no_interval": "string",
+    "tokens_per_s": "float64",  # these four where they are known (sim.answers.worth)
+    "usd_per_hour": "float64",
+    "usd_per_million_samples": "float64",
+    "mfu": "float64",
     "step_mean_s": "float64",
     "step_p50_s": "float64",
     "step_p95_s": "float64",

@@ -77,7 +77,7 @@ def of_options(given: argparse.Namespace, read: options.Readers) -> Job:
         return of_scenario(simulated_options.scenario(given, read), how)
     except WrongSetting as error:
         plain = {name: value for name, value in vars(given).items() if name in ASKED}
-        plain["workers"] = options.DEFAULT_WORKERS if given.workers is None else given.workers
+        plain["workers"] = options.DEFAULT_WORKERS if given.workers is None else given.workers  # no number if all
         settings = {f"{SETTING}{name}": value for name, _, value in (one.partition("=") for one in given.set)}
         return Job(_with_digest(plain | _of_how(how) | settings), how, error=str(error))
 

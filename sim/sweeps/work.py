@@ -84,6 +84,8 @@ def figures(found: Result) -> dict:
         "samples_per_s_low": low,
         "samples_per_s_high": high,
         "why_no_interval": answer["interval"]["why_none"],
+        **{name: answer.get(name) for name in ("tokens_per_s", "usd_per_hour", "usd_per_million_samples")},
+        "mfu": answer.get("mfu", {}).get("share"),
         **{f"step_{name}_s": value for name, value in step_s.items()},
         "samples_per_step": answer["samples_per_step"]["mean"],
         "samples_per_step_sd": answer["samples_per_step"]["sd"],

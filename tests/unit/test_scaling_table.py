@@ -114,7 +114,7 @@ def test_a_profile_computes_longer_among_others():
     grown = replace(PLANTED, several=0.3, apart=0.2, doubling=0.05)
     of = rows(hosts=(1, 2), gpus=(1, 2), batches=(256,), planted=grown)
     made = profiled._made(grown, of, MODEL, "x", None)
-    settings = profiled._settings(grown, "horovod")
+    settings = profiled.settings_of(grown.algorithm, "horovod")
     assert np.abs(replay.off(made, MODEL, "horovod", settings, of)).max() < 0.03
     flat = profiled._made(PLANTED, of, MODEL, "x", None)
     off = replay.off(flat, MODEL, "horovod", settings, of)
@@ -282,7 +282,7 @@ def test_the_closed_form_is_the_simulator_s_within_3_percent(overlaps, monkeypat
     of = rows(hosts=(1, 2, 4), gpus=(1, 4), batches=(8, 256), planted=planted)
     made, protocol = profiled._made(planted, of, MODEL, "x", None), "horovod" if overlaps else "allreduce"
     monkeypatch.setattr(replay, "MOST_ROWS", 12)
-    off = replay.off(made, MODEL, protocol, profiled._settings(planted, protocol), of)
+    off = replay.off(made, MODEL, protocol, profiled.settings_of(planted.algorithm, protocol), of)
     assert np.abs(off).max() < 0.03
     if overlaps:
         few = planted.step_s(of, calls=np.ceil(BYTES / 25e6) * np.ones(of.size))
@@ -311,7 +311,7 @@ def test_a_profile_simulates_its_table(tmp_path, capsys):
     link = known.network
     assert [hosts for hosts, _ in link.spread_by_hosts][:4] == [1, 2, 3, 4]
     assert link.spread_at(64) > link.spread_at(4) > 0
-    settings, of = profiled._settings(PLANTED, "horovod"), rows(hosts=(4,), gpus=(1, 4), batches=(16,))
+    settings, of = profiled.settings_of(PLANTED.algorithm, "horovod"), rows(hosts=(4,), gpus=(1, 4), batches=(16,))
     for change, row, least in (("uneven", 0, 1.3), ("contention", 1, 1.3), ("contention", 0, None)):
         changed = known.model_copy(update={"network": link.model_copy(update={change: 0.4})})
         one = of.where(np.arange(2) == row)

@@ -124,11 +124,11 @@ ROWS = [(0, 0, 0.3), (0, 1, 0.3), (1, 0, 0.2), (1, 1, 0.2)]
         ("step,rank,seconds,seconds\n0,0,1,2\n1,0,1,3\n", "each of them once"),
         (
             "step,rank,seconds\n0,0,410\n1,0,409\n",
-            "'a median step of 409.5'; allowed: steps of 1e-06 s to 100 s; call the column step_ms",
+            "'a median step of 409.5'; allowed: steps of 1e-06 s to 100 s; --unit ms or us says another unit",
         ),
-        ("step,rank,seconds\n0,0,25000000\n1,0,25000000\n", "step_ms"),
+        ("step,rank,seconds\n0,0,25000000\n1,0,25000000\n", "--unit s that they are seconds"),
         ("step,rank,seconds\n0,0,1e-7\n1,0,1e-7\n", "allowed: steps of 1e-06 s"),
-        ("step,rank,step_time\n0,0,410\n1,0,409\n", "call the column step_ms"),
+        ("step,rank,step_time\n0,0,410\n1,0,409\n", "--unit ms or us"),
         ("step,rank,step_s\n0,0,2e6\n1,0,2e6\n", "1e-09 s to 1e+06 s"),
         ("step,rank,a_ms,b_ms\n0,0,1,1\n1,0,1,1\n", "one column of a step's seconds"),
         *((f"step,{name}\n0,51\n1,52\n2,53\n", "one column of a step's seconds") for name in RATES),
@@ -169,6 +169,36 @@ def test_a_unit_is_read_by_the_name_of_its_column(tmp_path, header):
     found = steps.logged(path, About("mlp"))
     assert found.length_s == pytest.approx([0.2, 0.3, 0.4])
     assert any("read as" in note for note in found.notes) == ("seconds" not in names.split(","))
+
+
+LINES = {"": "{line}", "srun -l": "{rank}: {line}", "mpirun --tag-output": "[1,{rank}]<stdout>: {line}"}
+
+
+@pytest.mark.parametrize("launcher", LINES)
+@pytest.mark.parametrize("ending", ["csv", "log"])
+def test_rows_are_read_with_what_a_launcher_has_put_before_them(tmp_path, launcher, ending):
+    """A rank that no column says is that of the launcher; other lines of the log are left out, and counted."""
+    columns, path = "step,seconds" if launcher else "step,rank,seconds", tmp_path / f"job.{ending}"
+    rows = [(0, columns), *((rank, f"{step},{0.2 + rank / 100}") for step in range(3) for rank in range(2))]
+    if not launcher:
+        rows = [(0, columns), *((rank, f"{step},{rank},{0.2 + rank / 100}") for step in range(3) for rank in range(2))]
+    said = [LINES[launcher].format(rank=rank, line=line) for rank, line in rows]
+    path.write_text("\n".join([*said, *(["NCCL INFO ready"] if ending == "log" else [])]) + "\n")
+    found = steps.logged(path, About("mlp"))
+    assert (found.ranks, found.length_s.tolist()) == (2, pytest.approx([0.205] * 3))
+    assert any("put before the rows" in note for note in found.notes) == bool(launcher)
+    assert any("1 of 8 lines left out" in note for note in found.notes) == (ending == "log")
+
+
+def test_columns_and_a_unit_are_those_that_are_said(tmp_path):
+    path = tmp_path / "wandb.csv"
+    path.write_text("_step,global_rank,train/step,lr,eval_s\n0,0,400,1,9\n0,1,410,1,9\n1,0,400,1,9\n1,1,410,1,9\n")
+    names = step_tables.names_of("seconds=train/step, step=_step,rank=global_rank", "ms")
+    assert steps.logged(path, About("mlp", names=names)).length_s == pytest.approx([0.405, 0.405])
+    with pytest.raises(WrongSetting, match="--unit: given 'us'; allowed: the unit of the column 'eval_s'"):
+        steps.logged(path, About("mlp", names=step_tables.names_of("seconds=eval_s", "us")))
+    with pytest.raises(WrongSetting, match="a column of it: _step, global_rank, train/step, lr, eval_s"):
+        steps.logged(path, About("mlp", names=step_tables.names_of("seconds=time", None)))
 
 
 def test_computing_has_a_unit_too(tmp_path):

@@ -190,6 +190,20 @@ def test_gradients_in_two_bytes_are_moved_in_two_bytes(tmp_path, model, dtype):
     assert step_s(four, model, "allreduce", 4) > 1.1 * step_s(found, model, "allreduce", 4)
 
 
+def test_a_model_that_says_another_format_of_gradients_is_refused(tmp_path):
+    """One that says that of the traces is not."""
+    net = tmp_path / "net.toml"
+    files = write(tmp_path, [trace(rank, 4, BUCKETS, dtype="BFloat16") for rank in range(4)])
+    net.write_text(dumps(MODEL | {"gradients": "fp32"}))
+    with pytest.raises(
+        WrongSetting, match="gradients of net: given 'fp32'; allowed: the format that the traces sum, of 2 bytes"
+    ):
+        profile(files, str(net))
+    net.write_text(dumps(MODEL | {"gradients": "bf16"}))
+    made = profile(files, str(net))
+    assert made.network.bandwidth_bytes_per_s == pytest.approx(1.25e9, rel=0.02)
+
+
 def renamed(one: dict, name: str, **args) -> dict:
     """A trace whose calls have another name."""
     for event in one["traceEvents"]:

@@ -127,7 +127,7 @@ def test_a_change_of_no_cluster_s_hosts_is_refused(name):
             "allowed: a cluster with more slots: .* has 2 slots, 3 for servers",
         ),
         ("hosts.0.count.x=1", "nothing below it"),
-        ("hosts=3", "a part of hosts: hosts.0$"),
+        ("hosts=3", "nothing without --cluster, whose hosts it changes$"),
         ("network=3", "a part of network: network.latency_s, "),
         ("network.bandwidth=fast", "a quantity such as"),
         ("protocol=amb, window_s=3", "time_limit_s"),

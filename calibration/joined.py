@@ -1,0 +1,206 @@
+"""A profile from sources of several kinds, each of which tells what it measured best.
+
+Links are those of nccl-tests, or else of a scaling table, or else those that torch.profiler's traces had. Computing is that of recorded
+runs, traces and tables of steps, or else of a scaling table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from calibration import fit, nccl_links, profiles, recorded, seating, sources_checked, torch_messages, torch_traces
+from calibration.probes import Probe
+from calibration.scaling import profiled
+from calibration.sources import NCCL, SCALING, TIMELINE, TORCH, TRACE, Named, groups
+from sim.base.errors import RunFailed, WrongSetting
+from sim.model.sizes import ITEM_BYTES
+from sim.platform.cluster import Cluster, Link
+from sim.platform.other_sizes import told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from calibration.importers.about import About
+
+APART = 1.25  # times as fast that links of two sources are said to differ
+FAR = 0.1  # of a step, from which a source contradicts the profile
+SUMMED_BY = ("allreduce", "horovod")  # protocols that have an algorithm
+
+
+class Linked(NamedTuple):
+    """The links that a source tells.
+
+    Args:
+        of: the source.
+        each: ranks of a host, if it says them.
+    """
+
+    of: Named
+    made: Cluster
+    each: int | None
+
+    @property
+    def link(self) -> Link:
+        """That between hosts, or within the one host that was measured."""
+        known = self.made.provenance
+        return self.made.local if known and known.local_measured and not known.links_measured else self.made.network
+
+    @property
+    def algorithm(self) -> str:
+        """The algorithm that explains its times best."""
+        known = self.made.provenance
+        weights = {name: one.weight for name, one in known.algorithms.items()} if known else {}
+        return max(weights, key=lambda one: weights[one], default="ring")
+
+
+def profile(
+    named: Sequence[Named], name: str, of: Callable[[Named], About], each: int | None, probe: Probe | None
+) -> Cluster:
+    """The profile of one cluster that several sources are of.
+
+    Args:
+        of: what is known of a source besides it.
+        each: ranks of a host, where sources do not say.
+
+    Raises:
+        WrongSetting: see each source's reader; or sources that do not go together.
+    """
+    _check(named, of)
+    linked = _linked(named, name, of, each)
+    best = linked[0] if linked else None
+    each = each or (best.each if best else None)
+    made = _computing(named, name, lambda one: _on(of(one), best), each, probe)
+    if made is None:
+        assert best is not None  # or else there would be no source
+        made = linked[-1].made
+    if best and best.made is not made:
+        made = _with_links(made, best, each)
+    assert made.provenance is not None  # every source has made one
+    kept = [one for one in made.provenance.notes if not (best and one.startswith("the link was given"))]
+    notes = (*_of_sources(named, linked), *_off(made, named, of, each), *kept)
+    return made.model_copy(update={"provenance": made.provenance.model_copy(update={"notes": notes})})
+
+
+def _off(made: Cluster, named: Sequence[Named], of: Callable[[Named], About], each: int | None) -> list[str]:
+    """How far each source is from the profile, simulated, in lines: where one is far, sources contradict one another."""
+    worst: dict[str, float] = {}
+    try:
+        for one in (*groups(named, TORCH), *([one] for one in named if one.kind != TORCH)):
+            found, _ = sources_checked.found(made, one, of, each)
+            worst[str(one[0])] = max((job.error for job in found), key=abs)
+    except (WrongSetting, RunFailed) as refused:
+        return [f"how far sources are from the profile is not known: it cannot simulate them ({refused})"]
+    said = [
+        f"simulated with the profile, at most: {', '.join(f'{name} {error:+.1%}' for name, error in worst.items())}"
+    ]
+    far = [name for name, error in worst.items() if abs(error) > FAR]
+    return said + [f"sources contradict one another: {', '.join(far)} by more than {FAR:.0%}"] * bool(far)
+
+
+def _check(named: Sequence[Named], of: Callable[[Named], About]) -> None:
+    """Refuse what cannot be joined.
+
+    Raises:
+        WrongSetting: a timeline, several tables of scaling, or a link besides a measured one.
+    """
+    if any(one.kind == TIMELINE for one in named):
+        raise WrongSetting(
+            "TRACE", f"{len(named)} sources, {TIMELINE} among them", "a timeline alone: it has links and computing"
+        )
+    if len(tables := [one for one in named if one.kind == SCALING]) > 1:
+        raise WrongSetting(
+            "TRACE", " and ".join(one.path for one in tables), "one table of scaling, with the rows of all"
+        )
+
+    if (link := of(named[0]).link) and any(one.kind == NCCL for one in named):
+        raise WrongSetting("--link", told(link), f"no link beside that which {NCCL} measured")
+
+
+def _linked(named: Sequence[Named], name: str, of: Callable[[Named], About], each: int | None) -> list[Linked]:
+    """What nccl-tests and a table of scaling tell of links, the better source first."""
+    found, tests = [], [one for one in named if one.kind == NCCL]
+    if tests:
+        made = nccl_links.profile([one.path for one in tests], name, of(tests[0]).ranks, each)
+        found.append(Linked(tests[0], made, made.hosts[0].ranks))
+    for one in named:
+        if one.kind == SCALING:
+            about = of(one)
+            made = profiled.profile(one.path, name, about.workload, about.protocol, about.link if not tests else None)
+            found.append(Linked(one, made, made.hosts[0].gpus))
+    return found
+
+
+def _on(about: About, linked: Linked | None) -> About:
+    """What is known of a run, with the link that was measured, and its algorithm where the protocol has one."""
+    if linked is None or about.link is not None:
+        return about
+    said = any(one.startswith("algorithm=") for one in about.settings)
+    sums = about.protocol in (None, *SUMMED_BY) and not said
+    settings = (*about.settings, f"algorithm={linked.algorithm}") if sums else about.settings
+    return replace(about, link=linked.link, tested=f"{linked.of}: link", settings=settings)
+
+
+def _computing(
+    named: Sequence[Named], name: str, of: Callable[[Named], About], each: int | None, probe: Probe | None
+) -> Cluster | None:
+    """The profile of the sources that tell computing; None if there is none but a table of scaling."""
+    runs = [torch_traces.recorded([one.path for one in group], of(group[0])) for group in groups(named, TORCH)]
+    others = [one for one in named if one.kind not in (NCCL, SCALING, TORCH)]
+    if runs and not others:
+        return torch_traces.of_runs(runs, name, each)
+    if not others:
+        return None
+    about, protocol = of(others[0]), torch_traces.protocols_of(runs)[0] if runs else None
+    link = about.link
+    if link is None and runs:
+        link = torch_messages.link_of([one.run for one in runs], runs[0].trained, [one.gradients for one in runs])
+
+    def of_log(one: Named) -> About:
+        known = of(one)
+        return replace(known, link=link, protocol=known.protocol or protocol)
+
+    sources = list(chain.from_iterable(fit.read(one.path, one.kind, of_log(one)) for one in others))
+    if recorded.are_recorded(sources):
+        return recorded.profile(sources, name)
+    sources += [profiles.Source(one.called, one.trace(protocol or "", link)) for one in runs]
+    item_bytes = runs[0].gradients.item_bytes if runs else ITEM_BYTES
+    made = profiles.make(sources, name, probe, network=link, item_bytes=item_bytes)
+    made = replace(about, protocol=about.protocol or protocol).told(made)
+    if any(one.kind == TRACE for one in others):
+        return made
+    return torch_traces.placed(made, runs[0].run.ranks[0].device, each) if runs else seating.seated(made, each)
+
+
+def _with_links(made: Cluster, linked: Linked, each: int | None) -> Cluster:
+    """The profile on measured links. Hosts are those of the test where the profile's are of a log that names none."""
+    assert made.provenance is not None
+    assert linked.made.provenance is not None
+    names = "links_measured", "local_measured", "sums_in_links", "algorithms"
+    known = {one: getattr(linked.made.provenance, one) for one in names}
+    hosts = made.hosts
+    if hosts[0].gpu is None and linked.made.hosts[0].gpu and len(hosts) == 1:
+        like = linked.made.hosts[0]
+        hosts = (hosts[0].model_copy(update={"gpu": like.gpu, "gpus": hosts[0].slots or each or 1}),)
+    links = {"network": linked.made.network, "local": linked.made.local, "hosts": hosts}
+    return made.model_copy(update={**links, "provenance": made.provenance.model_copy(update=known)})
+
+
+def _of_sources(named: Sequence[Named], linked: Sequence[Linked]) -> list[str]:
+    """What each source determined, in lines."""
+    computing = [one for one in named if one.kind not in (NCCL, SCALING)]
+    notes = []
+    for at, one in enumerate(linked):
+        what = ["links"] * (at == 0) + ["computing"] * (one.of.kind == SCALING and not computing)
+        said = f"{one.of}: {' and '.join(what) or 'neither links nor computing, which others tell better'}, {told(one.link)}"
+        notes.append(said if at == 0 or not what else f"{said} (its own, not used)")
+    notes += [f"{one}: computing{'' if linked or one.kind != TORCH else ' and links'}" for one in computing]
+    if len(linked) > 1:
+        speeds = [one.link.bandwidth_bytes_per_s for one in linked]
+        if max(speeds) > APART * min(speeds):
+            notes.append(
+                f"{linked[0].of} and {linked[1].of} contradict each other: links differ by a factor {max(speeds) / min(speeds):.2g}"
+            )
+    return notes

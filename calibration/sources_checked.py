@@ -1,0 +1,122 @@
+"""What a profile predicts of each source that a fit takes, beside what the source measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from calibration import comparison, fit, nccl_checks, timelines, torch_traces
+from calibration.comparison import Checked
+from calibration.importers import nccl_tests
+from calibration.nccl_links import sum_s_per_byte
+from calibration.scaling import profiled, replay, table
+from calibration.sources import NCCL, SCALING, STEPS, TIMELINE, TORCH, Named, groups
+from sim.base.errors import WrongSetting
+from sim.base.progress import each
+from sim.model import workload as workloads
+
+if TYPE_CHECKING:
+    from calibration.importers.about import About
+    from sim.model.workload import Workload
+    from sim.platform.cluster import Cluster
+    from sim.recording.traces import Trace
+
+Of = Callable[[Named], "About"]
+
+
+def found(
+    profile: Cluster, named: Sequence[Named], of: Of, gpus_per_host: int | None = None
+) -> tuple[list[Checked], list[str]]:
+    """Every job of all sources beside its prediction, and notes.
+
+    Args:
+        of: what is known of a source besides it.
+        gpus_per_host: of nccl-tests that do not list their ranks.
+
+    Raises:
+        WrongSetting: a file that cannot be read, or a run that the profile's cluster cannot have.
+    """
+    runs = _runs(profile, named, of)
+    jobs = each(comparison.jobs(runs), "simulating", label=lambda job: job[0][0])
+    checked = [comparison.checked(profile, job) for job in jobs]
+    for one in each([one for one in named if one.kind in (SCALING, NCCL, TIMELINE)], "simulating", label=str):
+        if one.kind == SCALING:
+            checked += _of_table(profile, one.path, of(one))
+        elif one.kind == NCCL:
+            checked += _of_tests(profile, one, of(one).ranks, gpus_per_host)
+        else:
+            checked.append(comparison.of_step(str(one), *timelines.measured(one.path, of(one), profile)))
+    return checked, comparison.other_engines(profile, runs)
+
+
+def _runs(profile: Cluster, named: Sequence[Named], of: Of) -> list[tuple[str, Trace]]:
+    """The sources that are runs, by what they are called."""
+    runs = []
+    for one in named:
+        if one.kind in (SCALING, NCCL, TIMELINE, TORCH):
+            continue
+        about = _as_fitted(of(one), profile) if one.kind == STEPS else of(one)
+        sources = fit.read(one.path, one.kind, about)
+        runs += [(source.name if len(sources) > 1 else one.path, source.trace) for source in sources]
+    for group in groups(named, TORCH):
+        run = torch_traces.recorded([of_rank.path for of_rank in group], _as_fitted(of(group[0]), profile))
+        runs.append((str(group[0]), run.trace(torch_traces.protocols_of([run])[0], None)))
+    return runs
+
+
+def _as_fitted(about: About, profile: Cluster) -> About:
+    """What is known of a log, with the protocol of the runs that the profile was fitted on where nobody says another."""
+    known = profile.provenance
+    if about.protocol or known is None or not known.protocol:
+        return about
+    given = {one.partition("=")[0] for one in about.settings}
+    kept = [one for one in known.settings if one.partition("=")[0] not in given]
+    return replace(about, protocol=known.protocol, settings=(*kept, *about.settings))
+
+
+def _of_table(profile: Cluster, path: str, about: About) -> list[Checked]:
+    """The rows of a table of scaling."""
+    model, about = workloads.read(about.workload), _as_fitted(about, profile)
+    _check_known(profile, model)
+    rows = replay.some_of(table.read(path))
+    if not rows.size:
+        allowed = f"rows of at most {replay.MOST_RANKS} GPUs, without accumulated gradients"
+        raise WrongSetting(f"{path}: rows", "none that is simulated", allowed)
+    protocol = about.protocol or profiled.PROTOCOLS[0]
+    settings = about.settings or profiled.settings_of("ring", protocol)
+    jobs = replay.jobs(profile, model, protocol, settings, rows)
+    names = [
+        f"{Path(path).name}: {hosts:.0f} x {most:.0f}, batch {batch:.0f}"
+        for hosts, most, batch in zip(rows.hosts, rows.most, rows.batch, strict=True)
+    ]
+    return [comparison.of_step(*one) for one in zip(names, jobs, rows.step_s.tolist(), strict=True)]
+
+
+def _check_known(profile: Cluster, model: Workload) -> None:
+    if profile.costs_of(model) is None:
+        known = ", ".join(profile.costs) or "nothing"
+        raise WrongSetting("--workload", model.name, f"a model that the profile has costs of: {known}")
+
+
+def _of_tests(profile: Cluster, one: Named, ranks: int | None, gpus_per_host: int | None) -> list[Checked]:
+    """Allreduces of nccl-tests, those of one text and one number of ranks together: seconds of all sizes that are simulated."""
+    known = profile.provenance.algorithms if profile.provenance else {}
+    algorithm = max(known, key=lambda name: known[name].weight, default="ring")
+    checked = []
+    for test in nccl_tests.read(one.path, ranks, gpus_per_host):
+        if test.collective != "all_reduce":
+            continue
+        measured_s, predicted_s = nccl_checks.seconds_of(profile, test, lambda _: algorithm, sum_s_per_byte(test))
+        if len(measured_s):
+            name = f"{Path(one.path).name}: {len(test.hosts)} ranks"
+            whole_s, again_s = float(measured_s.sum()), float(predicted_s.sum())
+            checked.append(Checked((name,), whole_s, again_s, again_s / whole_s - 1, None, None))
+    if not checked:
+        raise WrongSetting(
+            f"{one.path}: collectives",
+            "none that is simulated",
+            f"all_reduce of at most {nccl_checks.MOST_RANKS} ranks",
+        )
+    return checked

@@ -1,0 +1,54 @@
+"""The workers that fill a cluster: `--workers all`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim.base.errors import WrongSetting
+
+if TYPE_CHECKING:
+    from sim.model.workload import Workload
+    from sim.platform.cluster import Cluster
+    from sim.protocols.base import Protocol
+
+ALL = "all"
+ANY = 1024  # hosts of a profile, or ranks of its host, whose source did not say how many there were (calibration.profiles.SLOTS)
+
+
+def workers(
+    cluster: Cluster | None,
+    protocol: Protocol,
+    model: Workload,
+    servers: int,
+    servers_on: str = "own",
+    counted: bool = False,
+) -> int:
+    """Workers in every slot of a cluster that its master or servers leave.
+
+    Args:
+        servers: of protocols that have several.
+        servers_on: see sim.job.scenario.Scenario.
+        counted: whether the user has said how many hosts there are.
+
+    Raises:
+        WrongSetting: there is no cluster, or a profile that takes any number of ranks; or no slot is left.
+    """
+    if cluster is None:
+        raise WrongSetting("--workers", ALL, "a number, or --cluster too, whose slots these are")
+    if not counted and _takes_any(cluster):
+        raise WrongSetting("--workers", ALL, f"a number: the profile {cluster.name!r} takes any number of ranks")
+    beside = (servers if protocol.has_servers else 1) if protocol.served(model) and servers_on == "own" else 0
+    if cluster.slots <= beside:
+        allowed = (
+            f"a cluster with more slots: {cluster.name!r} has {cluster.slots}, and {beside} of the ranks are no workers"
+        )
+        raise WrongSetting("--workers", ALL, allowed)
+    return cluster.slots - beside
+
+
+def _takes_any(cluster: Cluster) -> bool:
+    """Whether it is a profile whose source did not say how many hosts, or how many ranks of its host, there were."""
+    hosts = cluster.hosts
+    return bool(cluster.provenance) and (
+        sum(host.count for host in hosts) == ANY or any(host.slots == ANY for host in hosts)
+    )

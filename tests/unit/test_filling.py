@@ -1,0 +1,212 @@
+"""Every slot of a cluster, its number of hosts swept, and what is taken for a model file of one's own; throughput in tokens and dollars."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from test_commands import here, refused  # noqa: F401 here is a fixture
+
+from sim import options, run, simulate, simulated_options
+from sim.answers import worth
+from sim.base.errors import WrongSetting
+from sim.job.filling import ANY
+from sim.platform import cluster, gpu_memory
+from sim.studies import changes
+from sim.sweeps import pools
+
+MINE = """schema = "workload/1"
+name = "mine"
+parameters = "50 M"
+layers = 12
+inputs = "words"
+sample_shape = [512]
+batch = 16
+precision = "bf16"
+flops_per_sample = "50 Gflop"
+"""
+CPU = """schema = "cluster/1"
+hosts = [{ count = 3, cores = 4, price_per_hour = 0.5 }]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pools, "of_command", lambda _: pools.of_size(1))
+    (tmp_path / "mine.toml").write_text(MINE)
+    (tmp_path / "cpu.toml").write_text(CPU)
+    (tmp_path / "any.toml").write_text(f'schema = "cluster/1"\nhosts = [{{ slots = {ANY} }}]\nprovenance = {{}}\n')
+    return tmp_path
+
+
+def described(*words: str, change: str | None = None):
+    given, read = run.parser().parse_args(words), options.Readers()
+    return changes.applied(changes.parse(change), given, read) if change else simulated_options.scenario(given, read)
+
+
+P3 = ("--workload", "resnet50", "--stragglers", "none", "--cluster", "p3.8xlarge*2")  # 4 GPUs each
+
+
+@pytest.mark.parametrize(
+    ("words", "change", "workers"),
+    [
+        (["--workers", "all", "--protocol", "allreduce"], None, 8),
+        (["--workers", "all", "--protocol", "ps-sync", "--servers", "3"], None, 5),
+        (["--workers", "all", "--protocol", "ps-sync", "--servers", "3", "--servers-on", "workers"], None, 8),
+        (["--workers", "all", "--protocol", "amb"], None, 7),
+        (["--protocol", "allreduce"], None, 3),
+        (["--protocol", "allreduce"], "workers=all", 8),
+        (["--protocol", "allreduce"], "hosts=3", 12),
+        (["--protocol", "allreduce"], "hosts=3, workers=2", 2),
+        (["--protocol", "allreduce", "--workers", "4"], "hosts=3", 4),
+        (["--protocol", "allreduce", "--hosts", "5"], None, 20),
+        (["--protocol", "allreduce", "--hosts", str(ANY)], None, 4 * ANY),
+    ],
+)
+def test_workers_fill_the_slots_that_are_asked_for(words, change, workers):
+    assert described(*P3, *words, change=change).workers == workers
+
+
+def test_hosts_of_the_catalogue_keep_their_name_and_price():
+    more = described(*P3, "--protocol", "allreduce", change="hosts=3").cluster
+    assert (more.name, more.hosts[0].name, more.hosts[0].count) == ("p3.8xlarge*3", "p3.8xlarge", 3)
+    assert more.usd_per_hour == pytest.approx(1.5 * cluster.read("p3.8xlarge*2").usd_per_hour)
+
+
+def test_a_model_of_ones_own_on_gpus_is_trained_as_most_are(folder):
+    words = ["--workload", "mine.toml", "--cluster", "g5.12xlarge*2"]
+    job = described(*words)
+    assert (job.protocol.name, job.protocol.fusion_bytes, job.protocol.cycle_s) == ("horovod", 25 * 2**20, 0)
+    assert (job.workers, job.stragglers_name) == (8, "none")
+    said = described(*words, "--protocol", "amb", "--stragglers", "niagara*0.02", "--workers", "2")
+    assert (said.protocol.name, said.stragglers_name, said.workers) == ("amb", "niagara*0.02", 2)
+    assert described(*words, "--set", "fusion_bytes=7").protocol.fusion_bytes == 7
+    assert described(*words, change="fusion_bytes=9").protocol.fusion_bytes == 9
+    assert described(*words, change="protocol=ps-sync").workers == 7
+    assert described("--workload", "mine.toml").protocol.name == "amb"
+    assert described("--workload", "mine.toml", "--cluster", "cpu.toml", "--workers", "2").protocol.name == "amb"
+
+
+def test_the_answer_says_what_was_assumed_and_in_what_it_can_be_counted(folder, here):  # noqa: F811
+    words = ["--workload", "mine.toml", "--cluster", "p4d.24xlarge*1", "--replications", 1, "--steps", 2]
+    answer = json.loads(here("sim.run", *words, "--json").stdout)
+    note = (
+        "assumed, as nobody said: --protocol horovod --set algorithm=ring --set fusion_bytes=26214400 --set cycle_s=0.0"
+    )
+    assert answer["notes"][0].startswith(note)
+    assert answer["notes"][0].endswith("--workers all (8), --stragglers none")
+    speed, usd = answer["samples_per_s"], cluster.read("p4d.24xlarge").usd_per_hour
+    assert answer["tokens_per_s"] == pytest.approx(512 * speed)
+    assert answer["usd_per_million_samples"] == pytest.approx(usd / 3600 / speed * 1e6)
+    assert answer["usd_per_million_tokens"] == pytest.approx(usd / 3600 / speed / 512 * 1e6)
+    assert answer["mfu"]["share"] == pytest.approx(3 * 50e9 * speed / (8 * 312e12))
+    page = here("sim.run", *words).stdout
+    assert [line.split()[0] for line in page.splitlines() if line[:4] in ("toke", "cost", "MFU ")] == [
+        "tokens",
+        "cost",
+        "MFU",
+    ]
+    plain = here("sim.run", "--protocol", "fmb", "--stragglers", "none", "--steps", 2, "--replications", 1).stdout
+    assert not any(word in plain for word in ("tokens", "cost", "MFU", "assumed"))
+
+
+def test_nothing_is_said_of_what_is_not_known(folder):
+    assert worth.of(described("--protocol", "fmb"), 100.0) == {}
+    priced = worth.of(described("--protocol", "fmb", "--cluster", "cpu.toml", "--workers", "2"), 100.0)
+    assert priced == {"usd_per_hour": 1.5, "usd_per_million_samples": pytest.approx(1.5 / 3600 / 100 * 1e6)}
+    two = described(*P3, "--protocol", "allreduce", "--workers", "2")
+    assert worth.of(two, 100.0)["mfu"]["peak_flops_per_s"] == pytest.approx(2 * 15.7e12)  # of GPUs with a worker
+
+
+def test_hosts_are_swept_with_a_worker_in_every_slot(folder, here):  # noqa: F811
+    words = ["--workload", "mine.toml", "--cluster", "g5.12xlarge", "--steps", 2, "--replications", 1]
+    done = here("sim.run", *words, "--sweep", "hosts=1,2", "--json")
+    assert [(row["swept_hosts"], row["workers"], row["cluster"]) for row in json.loads(done.stdout)["rows"]] == [
+        ("1", 4, "g5.12xlarge*1"),
+        ("2", 8, "g5.12xlarge*2"),
+    ]
+    page = here("sim.run", *words, "--sweep", "hosts=1,0")
+    assert "USD a million" in page.stdout
+    assert "cannot be" in page.stdout
+    assert "note: assumed, as nobody said" in page.stdout
+    grid = here("sim.sweep", *words, "--workers", "2,all", "-o", "grid.parquet")
+    assert "2 of 2 scenarios" in grid.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--workers", "all"], "--workers: given 'all'; allowed: a number, or --cluster too"),
+        (["--workers", "al"], "--workers: given 'al'; allowed: an integer from 0, or all"),
+        (["--workers", "-1"], "--workers: given -1"),
+        (["--workers", "all", "--cluster", "any.toml"], "takes any number of ranks"),
+        (
+            ["--workers", "all", "--protocol", "ps-sync", "--servers", "12", "--cluster", "cpu.toml"],
+            "has 12, and 12 of the ranks",
+        ),
+        (
+            ["--cluster", "cpu.toml", "--what-if", "hosts=0"],
+            "--what-if hosts=0: --hosts: given 0; allowed: an integer from 1",
+        ),
+        (["--cluster", "cpu.toml", "--what-if", "hosts=-2"], "given -2"),
+        (["--cluster", "cpu.toml", "--what-if", "hosts=many"], "--what-if hosts: given 'many'; allowed: an integer"),
+        (
+            ["--cluster", "cpu.toml", "--what-if", "hosts=10000000"],
+            "given 10000000; allowed: an integer from 1 to 1,000,000",
+        ),
+        (["--what-if", "hosts=2"], "nothing without --cluster"),
+    ],
+)
+def test_what_cannot_be_is_one_line(folder, here, words, said):  # noqa: F811
+    assert said in refused(here("sim.run", *words))
+
+
+@pytest.mark.parametrize(("gradients", "times"), [("fp32", 1), ("bf16", 2), ("fp16", 2), (None, 1)])
+def test_gradients_are_summed_in_the_bytes_that_the_model_says(folder, gradients, times):
+    """And take as much of a GPU's memory; servers take float32, and a note says so."""
+    told = f'gradients = "{gradients}"\n' if gradients else ""
+    (folder / "mine.toml").write_text(MINE + told)
+    job = described("--workload", "mine.toml", "--cluster", "g5.12xlarge*2")
+    plain = described("--workload", "gpt2", "--cluster", "g5.12xlarge*2", "--workers", "8", "--protocol", "allreduce")
+    assert plain.network.bandwidth_bytes_per_s / job.network.bandwidth_bytes_per_s == pytest.approx(1 / times)
+    assert gpu_memory.of_job(job).held.gradients == 50e6 * 4 / times
+    served = described("--workload", "mine.toml", "--cluster", "g5.12xlarge*2", "--protocol", "ps-sync")
+    assert served.network.bandwidth_bytes_per_s == plain.network.bandwidth_bytes_per_s
+    noted = simulate(served, replications=1, within_s=1.0).notes
+    assert any("go to servers, or the master, in float32" in note for note in noted) == (times == 2)
+
+
+def test_a_plan_needs_no_other_price_than_that_of_the_file(folder, here):  # noqa: F811
+    words = [
+        "--samples-per-s",
+        1,
+        "--hosts",
+        "cpu.toml",
+        "--workload",
+        "mlp",
+        "--counts",
+        "2",
+        "--protocols",
+        "allreduce",
+    ]
+    plan = json.loads(here("sim.plan", *words, "--json").stdout)
+    assert plan["best"][0]["usd_per_hour"] == pytest.approx(2 * 0.5)
+
+
+def test_operations_beside_a_measured_step_tell_the_mfu_and_no_time(folder):
+    step = 'step = [{ time = "100 ms", batch = 16, gpu = "A10G" }]\n'
+    words = ["--workload", "mine.toml", "--cluster", "g5.12xlarge"]
+    for told in (MINE + step, "".join(line for line in (MINE + step).splitlines(True) if "flops" not in line)):
+        (folder / "mine.toml").write_text(told)
+        job = described(*words)
+        assert job.costs.compute(16) == pytest.approx(0.1)
+        assert ("mfu" in worth.of(job, 100.0)) == ("flops" in told)
+
+
+def test_a_format_that_a_gpu_lacks_has_no_peak():
+    job = described(*P3, "--protocol", "allreduce")
+    with pytest.raises(WrongSetting):
+        job.machines[0].gpu.reached("bf16")
+    object.__setattr__(job, "workload", job.workload.model_copy(update={"precision": "bf16"}))
+    assert "mfu" not in worth.of(job, 10.0)

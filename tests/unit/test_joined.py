@@ -1,0 +1,155 @@
+"""Sources of several kinds: one fit takes them together and says what each determined; a check takes whatever a fit takes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from nccl_texts import text
+from test_commands import here, refused  # noqa: F401 here is a fixture
+from tomli_w import dumps
+from torch_traces_of import ring_us, trace, write
+
+from sim.platform import cluster
+
+BUCKETS = [*[250_000] * 9, 400_000]  # items, float32
+MODEL = {
+    "schema": "workload/1",
+    "name": "net",
+    "variables": [{"name": f"w{i}", "shape": [size]} for i, size in enumerate(BUCKETS[::-1])],
+    "step": {"time": "30 ms", "batch": 32},
+}
+LATENCY_US, BYTES_PER_US = 20.0, 1250.0
+STEP_S = {32: 0.03504, 64: 0.06504}  # of the traces: twice the samples take twice the kernels
+FORTY = [f"{step},{rank},{1e3 * STEP_S[32] + 0.01 * rank:.3f},32" for step in range(6) for rank in range(4)]
+
+
+def nccl(bytes_per_us: float) -> str:
+    return text(lambda size: ring_us(size, 4, LATENCY_US, bytes_per_us) * 1e-6)
+
+
+@pytest.fixture
+def logs(tmp_path, monkeypatch):
+    """Traces at two batches, tests of the same link and of one a third as fast, and a table of steps, in a folder of their own."""
+    monkeypatch.chdir(tmp_path)
+    Path("net.toml").write_text(dumps(MODEL))
+    for batch in STEP_S:
+        Path(f"t{batch}").mkdir()
+        write(Path(f"t{batch}"), [trace(rank, 4, BUCKETS, steps=4, slow=batch / 32) for rank in range(4)])
+    Path("links.txt").write_text(nccl(BYTES_PER_US))
+    Path("slow.txt").write_text(nccl(BYTES_PER_US / 3))
+    Path("steps.csv").write_text("\n".join(["_step,global_rank,train/step_time,samples", *FORTY]) + "\n")
+    return tmp_path
+
+
+TWO = ["torch=t32,batch=32", "torch=t64,batch=64"]
+NET = ["--workload", "net.toml"]
+
+
+def fitted(here, *words) -> str:  # noqa: F811
+    done = here("calibration.fit", *words, *NET, "-o", "p.toml")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_each_source_tells_what_it_measured(logs, here):  # noqa: F811
+    said = fitted(here, *TWO, "nccl-tests=links.txt")
+    assert "nccl-tests links.txt: links, 10.01 Gbit/s, 20 us" in said
+    assert "torch t64, batch 64: computing" in said
+    assert "contradict" not in said
+    made = cluster.read("p.toml")
+    compute = made.costs["net"].compute
+    assert compute(64) - compute(32) == pytest.approx(0.030, rel=0.01)  # updates take the same at both batches
+    assert compute.base_s == pytest.approx(0.002, rel=0.05)
+    assert made.network.bandwidth_bytes_per_s == pytest.approx(BYTES_PER_US * 1e6, rel=0.01)
+    assert made.provenance.links_measured
+    assert made.provenance.protocol == "horovod"
+    assert (made.hosts[0].gpu.name, made.provenance.batches["net"]) == ("A100", (32, 64))
+
+
+def test_a_check_takes_what_a_fit_takes(logs, here):  # noqa: F811
+    fitted(here, *TWO, "nccl-tests=links.txt")
+    done = here("calibration.check", "p.toml", *TWO, "nccl-tests=links.txt", *NET, "--json")
+    jobs = json.loads(done.stdout)["jobs"]
+    assert done.returncode == 0
+    assert [job["measured_s"] for job in jobs[:2]] == pytest.approx(list(STEP_S.values()), rel=0.01)
+    assert all(abs(job["error"]) < 0.02 for job in jobs)
+    assert jobs[2]["covered"] is None
+    columns = "seconds=train/step_time,step=_step,rank=global_rank"
+    steps = ["steps=steps.csv", *NET, "--columns", columns, "--unit", "ms"]
+    assert here("calibration.check", "p.toml", *steps).returncode == 0
+    assert here("calibration.check", "p.toml", *steps[:-1], "us").returncode == 1  # a thousandth of it
+    slower = here("calibration.check", "p.toml", "torch=t64,batch=32", *NET)
+    assert slower.returncode == 1
+    assert "1 of 1 job beyond the tolerance" in slower.stdout
+    assert here("calibration.check", "p.toml", "nccl-tests=slow.txt", *NET[:0]).returncode == 1
+
+
+def test_a_job_on_the_profile_is_by_default_one_of_its_runs(logs, here):  # noqa: F811
+    fitted(here, *TWO)
+    words = [*NET, "--cluster", "p.toml", "--batch", 64, "--steps", 5, "--replications", 1, "--json"]
+    answer = json.loads(here("sim.run", *words).stdout)
+    assert (
+        "--protocol horovod --set algorithm=ring (that of the profile's runs), --workers all (4)" in answer["notes"][0]
+    )
+    assert answer["step_s"]["mean"] == pytest.approx(STEP_S[64], rel=0.01)
+
+
+def test_sources_that_contradict_one_another_are_named(logs, here):  # noqa: F811
+    said = fitted(here, TWO[0], "nccl-tests=slow.txt")
+    assert "sources contradict one another: torch t32, batch 32 by more than 10%" in said
+
+
+def test_a_table_of_scaling_is_fitted_checked_and_joined(logs, here):  # noqa: F811
+    ring_s = {hosts: 2 * (hosts - 1) / hosts * 4 * sum(BUCKETS) / (BYTES_PER_US * 1e6) for hosts in (1, 2, 3, 4)}
+    rows = [f"{hosts},1,{batch},{1e-3 * batch + ring_s[hosts]:.5f}" for hosts in ring_s for batch in (32, 64)]
+    Path("scale.csv").write_text("\n".join(["hosts,gpus_per_host,batch,step_s", *rows]) + "\n")
+    fitted(here, "scaling=scale.csv")
+    done = here("calibration.check", "p.toml", "scaling=scale.csv", *NET, "--json")
+    jobs = json.loads(done.stdout)["jobs"]
+    assert done.returncode == 0
+    assert len(jobs) == 8
+    assert max(abs(job["error"]) for job in jobs) < 0.06
+    said = fitted(here, "scaling=scale.csv", "nccl-tests=links.txt")
+    assert "nccl-tests links.txt: links" in said
+    assert "scaling scale.csv: computing" in said
+    assert cluster.read("p.toml").network.latency_s == pytest.approx(
+        1e-6 * LATENCY_US, rel=0.01
+    )  # which tables do not tell
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([*TWO, TWO[0]], "TRACE: given 't32'; allowed: each file once"),
+        ([*TWO, "torch=t32/rank0.json"], "none of a folder that is there whole"),
+        (["torch=t32,batch=32,ranks=8"], "--ranks: given '4 and 8'"),
+        (["torch=t32,batch=0"], "batch: given 0; allowed: an integer from 1"),
+        (["torch=t32,batch=x"], "batch: given 'x'"),
+        (["torhc=t32"], "did you mean torch?"),
+        (["torch=nowhere,batch=3"], "a file that can be read"),
+        ([*TWO, "horovod-timeline=links.txt"], "a timeline alone"),
+        ([TWO[0], "nccl-tests=links.txt", "--link", "10 Gbit/s"], "no link beside that which nccl-tests measured"),
+        ([TWO[0], "nccl-tests=links.txt", "--shared-cores", "2"], "nothing with sources of several kinds"),
+        (["torch=t32"], "--batch: missing; needed"),
+        (
+            ["steps=steps.csv", "--columns", "seconds=train/step"],
+            "train/step_time, samples (did you mean train/step_time?)",
+        ),
+        (["steps=steps.csv", "--columns", "secs=loss"], "ours are step, rank, seconds"),
+        (["steps=steps.csv", "--unit", "fortnights"], "--unit: given 'fortnights'; allowed: s, ms, us, ns"),
+        (["nccl-tests=links.txt", "--unit", "ms"], "--unit: given 'ms'; allowed: nothing without --from steps"),
+    ],
+)
+def test_what_cannot_be_joined_is_one_line(logs, here, words, said):  # noqa: F811
+    Path("net.toml").write_text(
+        dumps(MODEL | {"step": {"time": "30 ms", "batch": 32}} if words != ["torch=t32"] else _silent())
+    )
+    assert said in refused(here("calibration.fit", *words, *NET, "-o", "p.toml"))
+    assert not Path("p.toml").exists()
+
+
+def _silent() -> dict:
+    """The model without a batch."""
+    return {name: value for name, value in MODEL.items() if name != "step"} | {"flops_per_sample": "1 Gflop"}
