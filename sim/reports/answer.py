@@ -10,6 +10,7 @@ import numpy as np
 from sim.answers import amount, basis, summary, worth
 from sim.answers.basis import Number
 from sim.answers.summary import number, seconds
+from sim.base.flat import flattened
 from sim.reports import figures
 from sim.reports.page import page
 from sim.reports.parts import Cell, Code, Part, Section, Table, Text
@@ -203,16 +204,6 @@ def _settings(answer: dict) -> Iterator[tuple[str, str]]:
     for what in ("asked", "done"):
         yield what, ", ".join(f"{value} {name}" for name, value in answer[what].items())
     yield "simulated in", seconds(answer["wall_s"])
-
-
-def flattened(table: dict, path: str = "") -> Iterator[tuple[str, str]]:
-    """Dotted paths of everything in a JSON object, and the values as text; what is null is left out."""
-    for name, value in table.items():
-        items = {str(i): item for i, item in enumerate(value)} if isinstance(value, list) else value
-        if isinstance(items, dict):
-            yield from flattened(items, f"{path}{name}.")
-        elif value is not None:
-            yield f"{path}{name}", str(value)
 
 
 def _n(value: float | None) -> Cell:

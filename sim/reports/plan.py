@@ -12,8 +12,8 @@ from importlib.resources import files
 
 from sim.answers.summary import number
 from sim.base.errors import WrongSetting
+from sim.base.flat import flattened
 from sim.base.progress import duration
-from sim.reports.answer import flattened
 from sim.reports.page import page
 from sim.reports.parts import Cell, Code, Part, Script, Section, Table, Text
 

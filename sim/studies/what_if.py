@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp, hypot, log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,27 @@ if TYPE_CHECKING:
 HEADINGS = ("what if", "samples/s", "mean step", "throughput", "9 in 10 pairs")
 
 
+class Ratio(NamedTuple):
+    """A throughput over another one.
+
+    Args:
+        value: the geometric mean over pairs of runs with equal random numbers.
+        interval: low and high between which the ratio of one more pair, of real runs, falls nine times in ten; None if that is not known.
+        pairs: of runs.
+    """
+
+    value: float
+    interval: tuple[float, float] | None
+    pairs: int
+
+    @property
+    def spread(self) -> str:
+        """The interval as text."""
+        if self.interval is None:
+            return "one pair" if self.pairs == 1 else "all equal"
+        return " to ".join(map(percent, self.interval))
+
+
 @dataclass(frozen=True)
 class Compared:
     """A changed job beside the base.
@@ -28,9 +49,7 @@ class Compared:
     Args:
         change: what was changed, as the user wrote it.
         result: of the changed job.
-        ratio: its throughput over the base's, the geometric mean over pairs of runs with equal random numbers.
-        interval: low and high between which the ratio of one more pair, of real runs, falls nine times in ten; None if that is not known.
-        pairs: of runs.
+        ratio, interval, pairs: of its throughput over the base's, see `Ratio`.
     """
 
     change: str
@@ -42,9 +61,7 @@ class Compared:
     @property
     def spread(self) -> str:
         """The interval as text."""
-        if self.interval is None:
-            return "one pair" if self.pairs == 1 else "all equal"
-        return " to ".join(map(percent, self.interval))
+        return Ratio(self.ratio, self.interval, self.pairs).spread
 
     def as_json(self) -> dict:
         """The object of this change in the JSON answer."""
@@ -65,12 +82,22 @@ def compare(change: str, base: Result, changed: Result, real: bool = False) -> C
         real: both may be run for real, and what is not known of them counts; a job without messages cannot, and then what is
             unknown of costs does alone, which is the same in both.
     """
-    runs = min(base.done.runs, changed.done.runs)
-    ratios = changed.outcome.throughput()[:runs] / base.outcome.throughput()[:runs]
+    unknown = paired.unknown(base, changed) if real else paired.of_same_numbers(base, changed)
+    return Compared(change, changed, *of_pairs(base.outcome.throughput(), changed.outcome.throughput(), unknown))
+
+
+def of_pairs(base: np.ndarray, changed: np.ndarray, unknown: tuple[float, float]) -> Ratio:
+    """The ratio of the throughputs of changed runs and base runs, of which those at equal places have equal random numbers.
+
+    Args:
+        base, changed: samples a second, shapes (runs,), of which the fewer count.
+        unknown: logarithms by which the ratio may be lower and higher, besides the runs.
+    """
+    runs = min(len(base), len(changed))
+    ratios = changed[:runs] / base[:runs]
     pair = interval.of_runs(ratios) if runs > 1 and np.ptp(ratios) > 0 else None
     ratio = interval.middle(ratios)
-    unknown = paired.unknown(base, changed) if real else paired.of_same_numbers(base, changed)
-    return Compared(change, changed, ratio, widened(pair, ratio, *unknown), runs)
+    return Ratio(ratio, widened(pair, ratio, *unknown), runs)
 
 
 def widened(pair: tuple[float, float] | None, ratio: float, lower: float, higher: float) -> tuple[float, float] | None:

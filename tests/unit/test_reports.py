@@ -10,8 +10,8 @@ import pytest
 
 from sim import reports, run
 from sim.base.errors import WrongSetting
+from sim.base.flat import flattened
 from sim.reports import figures, steps
-from sim.reports.answer import flattened
 from sim.reports.plan import plan_page, standing, title
 
 JOB = ("--workers=2", "--steps=8", "--warmup=2", "--replications=3", "--stragglers=none")
