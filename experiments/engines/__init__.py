@@ -69,12 +69,13 @@ FURTHER = {
     "v100-engine": Further("allreduce, V100 8 a host, engine", "protocols:v100_engine", 64, 10, beside="v100"),
     "ps-async": Further("ps-async, event world", "protocols:ps_async", 1_000, 20),
     "ps-async-engine": Further("ps-async, engine", "protocols:ps_async_engine", 1_000, 20, beside="ps-async"),
+    "ps-async-long": Further("ps-async, long, engine", "protocols:ps_async_engine", 1_000, 500),
     "ps-async-runs": Further(
         "ps-async, engine, on all cores", "protocols:ps_async_engine", 1_000, 20, runs=8, beside="ps-async"
     ),
     "kbatch": Further("kbatch-async, event world", "protocols:kbatch", 100, 20),
     "kbatch-engine": Further("kbatch-async, engine", "protocols:kbatch_engine", 100, 20, beside="kbatch"),
-    "kbatch-1000": Further("kbatch-async, engine", "protocols:kbatch_engine", 1_000, 20),
+    "kbatch-1000": Further("kbatch-async, engine", "protocols:kbatch_engine", 1_000, 100),
     "hybrid": Further("hybrid, LM, event world", "protocols:hybrid", 16, 10),
     "hybrid-engine": Further("hybrid, LM, engine", "protocols:hybrid_engine", 16, 10, beside="hybrid"),
     "layers": Further("ps-layers, ResNet-50, event world", "protocols:layers", 16, 5),

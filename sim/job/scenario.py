@@ -271,11 +271,6 @@ class Scenario:
         """Whether each rank has a host of its own."""
         return len(set(self.hosts)) == self.ranks
 
-    @property
-    def cores_shared(self) -> bool:
-        """Whether ranks share cores, with one another or with a runtime's other threads."""
-        return bool(not self.apart or self.cluster.shared_cores or self.threaded)
-
     @cached_property
     def cores_suffice(self) -> bool:
         """Whether every thread, and every part of what is added or updated at once, has a core of its own, and none slows another down.
