@@ -163,7 +163,7 @@ def test_a_loader_needs_no_length_and_keeps_the_one_that_it_has(tmp_path):
 def test_what_passes_between_two_loops_is_no_part_of_the_run(tmp_path):
     recorder = Recorder(tmp_path / "run", 8, warmup=0)
     clock = itertools.count()
-    recorder.now = lambda: float(next(clock))
+    recorder.now = lambda: recorder._began_s + next(clock)
     for epoch in range(2):
         for _ in recorder.steps(range(2)):
             pass
@@ -211,7 +211,7 @@ def test_a_loop_that_is_left_keeps_the_steps_that_were_whole(tmp_path):
 
 def test_a_disk_that_takes_no_more_ends_the_recording_and_not_the_loop(tmp_path, capsys, monkeypatch):
     recorder = Recorder(tmp_path / "run", 8)
-    monkeypatch.setattr("trainsim.recording.files.BLOCK_S", 0.0)
+    monkeypatch.setattr("trainsim.recording.recorder.BLOCK_S", 0.0)
 
     def full(*_):
         raise OSError(28, "No space left on device")

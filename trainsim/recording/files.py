@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,6 @@ class Files:
     def __init__(self, folder: Path, rank: int):
         self.folder, self.rank = folder, rank
         self._lines: list[str] = []
-        self._flushed_s = time.perf_counter()
         try:
             folder.mkdir(parents=True, exist_ok=True)
             flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
@@ -46,13 +44,11 @@ class Files:
             raise WrongSetting("Recorder", str(folder), f"a folder that can be written ({why})") from error
 
     def add(self, rows: list[tuple]) -> None:
-        """Keep some rows, and write them with those before if it is time."""
+        """Keep some rows for the next block."""
         for start_s, end_s, rank, step, activity, samples, size, peer, version in rows:
             self._lines.append(
                 f'[{start_s:.7f},{end_s:.7f},{rank},{step},"{activity}",{samples},{size},{peer},{version}]\n'
             )
-        if time.perf_counter() - self._flushed_s > BLOCK_S:
-            self.flush()
 
     def flush(self) -> None:
         """Write what has not been written.
@@ -65,7 +61,6 @@ class Files:
         block, self._lines = "".join(self._lines).encode(), []
         while block:
             block = block[os.write(self._file, block) :]
-        self._flushed_s = time.perf_counter()
 
     def tell(self, facts: dict[str, Any]) -> None:
         """Write what is known of the rank, in place of what was."""

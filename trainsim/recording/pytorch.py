@@ -1,16 +1,15 @@
 """What PyTorch does in a recorded loop: hooks on optimisers and on DistributedDataParallel; on a GPU, events in place of a clock.
 
-Nothing here imports PyTorch: the loop has, or else this module is not loaded. Hooks are global only until the first forward pass has shown
-the model. The communication hook is PyTorch's own allreduce (torch.distributed.algorithms.ddp_comm_hooks.default_hooks), with the time of
-its beginning and its end. On a GPU moments are events on the current stream (torch.cuda.Event). A step is written when its events have
-happened, which the recorder asks and never waits for.
+Nothing here imports PyTorch: the loop has, or else this module is not loaded. The first forward pass shows the model. The communication
+hook averages gradients as DistributedDataParallel does without one, and notes when it begins and ends. On a GPU moments are events on the
+current stream (torch.cuda.Event). A step is written when its events have happened, which the recorder asks and never waits for.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from trainsim.recording.loops import Guard
@@ -62,38 +61,37 @@ class Torch:
                 self._hook_sums()
 
     def _before_update(self, optimiser: Any, *_: Any) -> None:
-        with Guard(self._recorder):
-            iteration = self._recorder.iteration
-            if iteration is None:
-                return
-            iteration.computed = self._recorder.now()
+        recorder = self._recorder
+        iteration = recorder.iteration
+        if iteration is None:
+            return
+        try:
+            iteration.computed = recorder.now()
             self._updates += 1
-            if self._updates in TOLD and self._model is not None:
+            if self._updates <= TOLD[-1] and self._updates in TOLD and self._model is not None:
                 self._tell(optimiser, iteration)
+        except Exception as error:
+            recorder.give_up(error)
 
     def _hook_sums(self) -> None:
         """Time the allreduces of gradients, unless the user has a communication hook of his own."""
-        from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
-
-        recorder, group = self._recorder, self._summing.process_group
+        recorder, group, sum_all = self._recorder, self._summing.process_group, self._torch.distributed.all_reduce
+        share = (
+            1.0 / group.size()
+        )  # a factor, as in DistributedDataParallel without a hook: gradients are the same to the last bit
 
         def timed(state, bucket):
-            iteration, call = recorder.iteration, None
+            tensor, iteration = bucket.buffer(), recorder.iteration
+            call = Call(recorder.now(), tensor.nbytes, items=tensor.numel())
             if iteration is not None:
-                tensor = bucket.buffer()
-                call = Call(recorder.now(), tensor.nbytes, items=tensor.numel())
                 iteration.calls.append(call)
 
             def summed(future):
-                if call is not None:
-                    with Guard(recorder):
-                        call.end = recorder.now()
-                return future.value()
+                call.end = recorder.now()
+                return future.value()[0]
 
-            return allreduce_hook(state, bucket).then(summed)
+            return sum_all(tensor.mul_(share), group=state, async_op=True).get_future().then(summed)
 
-        # PyTorch refuses a hook whose annotations are texts, as they are in this module.
-        timed.__annotations__ = {}
         try:
             self._summing.register_comm_hook(group, timed)
         except RuntimeError:  # it takes one hook, and the user has registered one
@@ -128,9 +126,9 @@ class Torch:
             self._recorder.learn(device="cpu")
             return
         cuda = self._torch.cuda
-        self._anchor = (self._event(), self._recorder.seconds())
+        self._anchor = (self._event(), perf_counter())
         self._recorder.learn(device="gpu", gpu=str(cuda.get_device_name(first.device)), gpus=int(cuda.device_count()))
-        self._recorder.use_clock(self._event)
+        self._recorder.now = self._event
 
     def _event(self) -> Any:
         event = self._torch.cuda.Event(enable_timing=True)
@@ -141,14 +139,12 @@ class Torch:
         """Turn the events of a step into seconds, if all have happened."""
         if self._anchor is None:
             return True
-        moments = [moment for one in iterations for moment in one.moments()]
-        if not all(isinstance(moment, float) or moment.query() for moment in moments):
+        places = [(*place, getattr(*place)) for one in iterations for place in one.places()]
+        events = [place for place in places if not isinstance(place[2], float | None)]
+        if not all(event.query() for _, _, event in events):
             return False
-        for one in iterations:
-            for holder, name in _places(one):
-                moment = getattr(holder, name)
-                if moment is not None and not isinstance(moment, float):
-                    setattr(holder, name, self._anchor[1] + MILLI * self._anchor[0].elapsed_time(moment))
+        for holder, name, event in events:
+            setattr(holder, name, self._anchor[1] + MILLI * self._anchor[0].elapsed_time(event))
         return True
 
     def close(self) -> None:
@@ -160,11 +156,6 @@ class Torch:
         last, until_s = self._event(), time.monotonic() + LAST_S
         while not last.query() and time.monotonic() < until_s:
             time.sleep(0.01)
-
-
-def _places(one: Iteration) -> Iterator[tuple[Any, str]]:
-    yield from ((one, name) for name in ("asked", "arrived", "computed", "ended"))
-    yield from ((call, name) for call in one.calls for name in ("start", "end"))
 
 
 def _unwrapped(module: Any) -> Any:

@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from platform import python_version
+from time import perf_counter
 from typing import Any
 
 from sim.base.errors import WrongSetting
 from trainsim.recording import place
-from trainsim.recording.files import Files
+from trainsim.recording.files import BLOCK_S, Files
 from trainsim.recording.loops import Guard, Loop
 from trainsim.recording.samples import Samples
 from trainsim.recording.steps import Iteration, Steps, rows
@@ -61,7 +62,7 @@ class Recorder:
         self._place, again = place.here(), place.restarts()
         path = Path(folder)
         self._files = Files(path.with_name(f"{path.name}.{again}") if again else path, self._place.rank)
-        self._began_s, self._pid = time.perf_counter(), os.getpid()
+        self._began_s, self._pid = perf_counter(), os.getpid()
         self._facts: dict[str, Any] = {
             "schema": SCHEMA,
             **self._place._asdict(),
@@ -73,8 +74,12 @@ class Recorder:
         self._steps, self._count, self._paused_s = Steps(), 0, 0.0
         self._waiting: list[list[Iteration]] = []  # steps whose moments have not all happened yet
         self._turn: object | None = None  # the loop that is recorded
-        self._thread, self.now = 0, self.seconds
+        self._thread = 0
+        self.now: Callable[[], Any] = perf_counter
+        self._ended: list[Iteration] = []  # since the last block was written
+        self._written_s = self._began_s
         self._iteration: Iteration | None = None
+        self.iteration: Iteration | None = None  # the same, once it has its batch: what an engine adds to
         self._last_end_s: float | None = None
         self._engine: Any = None
         self._failed, self._closed = False, False
@@ -136,14 +141,14 @@ class Recorder:
                 if self.iteration is not None:
                     self.warn("a loop within a loop: the inner one is recorded")
             self._turn, self._thread = turn, threading.get_ident()
-            self._iteration = Iteration(self.now(), resumed=True)
+            self.iteration, self._iteration = None, Iteration(self.now(), resumed=True)
 
     def arrived(self, turn: object, batch: Any = None, samples: int | None = None) -> None:
         """The loop has its next batch."""
         iteration = self._iteration
         if turn is not self._turn or iteration is None:
             return
-        with Guard(self):
+        try:
             if self._engine is None and "torch" in sys.modules:
                 from trainsim.recording.pytorch import Torch
 
@@ -151,30 +156,30 @@ class Recorder:
                 self._steps.joins = self._engine.sees_updates
             iteration.arrived = self.now()
             iteration.samples = self._samples.of(batch) if samples is None else samples
+            self.iteration = iteration
+        except Exception as error:
+            self.give_up(error)
 
     def done(self, turn: object) -> None:
         """The loop is done with its batch, and asks for the next one."""
-        iteration = self._iteration
-        if turn is not self._turn or iteration is None or iteration.arrived is None:
+        iteration = self.iteration
+        if turn is not self._turn or iteration is None:
             return
-        with Guard(self):
-            iteration.ended = self.now()
-            self._iteration = Iteration(iteration.ended)
-            self._waiting += self._steps.add(iteration)
-            self._write()
+        try:
+            iteration.ended = now = self.now()
+            self.iteration, self._iteration = None, Iteration(now)
+            self._ended.append(iteration)
+            if perf_counter() - self._written_s > BLOCK_S:
+                self._write()
+        except Exception as error:
+            self.give_up(error)
 
     def end(self, turn: object) -> None:
         """The loop has no more batches, or was left."""
         if turn is self._turn:
-            self._turn, self._iteration = None, None
+            self._turn, self._iteration, self.iteration = None, None, None
 
     # ---- what an engine tells
-
-    @property
-    def iteration(self) -> Iteration | None:
-        """The turn of the loop that is under way, if it has its batch."""
-        one = self._iteration
-        return one if one is not None and one.arrived is not None and not self._failed else None
 
     def learn(self, **facts: Any) -> None:
         """Keep what has become known of the run."""
@@ -190,17 +195,14 @@ class Recorder:
         """Keep the version of the library that computes."""
         self.learn(engine=library, versions=self._facts["versions"] | {library: version})
 
-    def use_clock(self, now: Callable[[], Any]) -> None:
-        """Take moments from another clock, a GPU's."""
-        self.now = now
-
-    def seconds(self) -> float:
-        """This process's clock: seconds since recording began."""
-        return time.perf_counter() - self._began_s
-
     # ---- writing
 
     def _write(self) -> None:
+        """Write a block: the steps that have ended, and on a GPU have happened."""
+        self._written_s = perf_counter()
+        ended, self._ended = self._ended, []
+        for iteration in ended:
+            self._waiting += self._steps.add(iteration)
         resolve = self._engine.resolve if self._engine else None
         while self._waiting and (resolve is None or resolve(self._waiting[0])):
             iterations = self._waiting.pop(0)
@@ -208,18 +210,17 @@ class Recorder:
                 self._shift(one)
             self._files.add(rows(self._count, iterations, self._place.rank, self._place.world))
             self._count += 1
+        self._files.flush()
 
     def _shift(self, one: Iteration) -> None:
-        """Take out of the run's time what passed while the loop was left."""
+        """Count from the beginning of the run, without what passed while the loop was left."""
         if one.resumed and self._last_end_s is not None:
             self._paused_s += max(0.0, one.asked - self._last_end_s)
         self._last_end_s = one.ended
-        by_s = self._paused_s
-        if by_s:
-            one.asked, one.arrived, one.ended = one.asked - by_s, one.arrived - by_s, one.ended - by_s
-            one.computed = None if one.computed is None else one.computed - by_s
-            for call in one.calls:
-                call.start, call.end = call.start - by_s, None if call.end is None else call.end - by_s
+        by_s = self._began_s + self._paused_s
+        for holder, name in one.places():
+            if (moment := getattr(holder, name)) is not None:
+                setattr(holder, name, moment - by_s)
 
     def _close(self, complete: bool) -> None:
         if self._closed or os.getpid() != self._pid:  # a process that the loop's own has forked has nothing to write
@@ -229,6 +230,7 @@ class Recorder:
         with Guard(self):
             if self._engine:
                 self._engine.close()
+            self._write()
             self._waiting += self._steps.left()
             self._write()
             self._files.close()
@@ -238,7 +240,7 @@ class Recorder:
     def give_up(self, error: BaseException) -> None:
         """Say what went wrong, once, and record no more."""
         if not self._failed:
-            self._failed, self._turn, self._iteration = True, None, None
+            self._failed, self._turn, self._iteration, self.iteration = True, None, None, None
             self.warn(f"nothing more is recorded: {' '.join(str(error).split()) or type(error).__name__}")
 
     def warn(self, said: str) -> None:

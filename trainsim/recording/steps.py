@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,11 +40,10 @@ class Iteration:
     calls: list[Call] = field(default_factory=list)
     resumed: bool = False
 
-    def moments(self) -> list[Moment]:
-        """All of them that are known."""
-        of_calls = [moment for call in self.calls for moment in (call.start, call.end)]
-        known = (self.asked, self.arrived, self.computed, self.ended, *of_calls)
-        return [moment for moment in known if moment is not None]
+    def places(self) -> Iterator[tuple[Any, str]]:
+        """Of each of its moments, known or not, the object that has it and its name there."""
+        yield from ((self, name) for name in ("asked", "arrived", "computed", "ended"))
+        yield from ((call, name) for call in self.calls for name in ("start", "end"))
 
 
 class Steps:
