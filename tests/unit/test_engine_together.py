@@ -55,6 +55,7 @@ def test_late_ranks_and_slow_ones_are_as_in_the_event_world(as_python, plays, al
     assert plays
 
 
+@pytest.mark.slow
 def test_messages_that_pass_those_of_an_earlier_call_are_events(as_python, plays):
     """Rings, whose ranks go on at once, among other calls."""
     scenario = replace(job("auto", 9, fused=False), workload=workload.read("mlp"))
