@@ -97,6 +97,7 @@ def test_what_cannot_be_written_is_refused_before_any_work(option, what, folder,
     before = sorted(folder.rglob("*"))
     line = refused(module, [*words, name, path], capsys)
     assert name in line
+    assert what != "no folder" or "a folder that exists" in line
     assert sorted(folder.rglob("*")) == before
 
 
