@@ -1,5 +1,6 @@
 """What tests share. A folder says what its tests need: those in tests/mpi start MPI, those in tests/browser Chromium."""
 
+import gc
 import importlib
 import math
 import os
@@ -47,6 +48,13 @@ def pytest_collection_modifyitems(items):
             item.add_marker(MARKED_FOLDERS[folder])
     tests = Counter(item.path for item in items)
     items.sort(key=lambda item: (_is_quick(item), tests[item.path]))
+
+
+def pytest_collection_finish():
+    """The garbage collector passes over what there is by now, and runs seldom: it took a twelfth of the time of quick tests."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def _is_quick(item) -> bool:

@@ -1,4 +1,4 @@
-"""Real runs by JAX on a machine that has no TensorFlow; and their parameters beside TensorFlow's."""
+"""Real runs by JAX on a machine that has no TensorFlow. Its parameters are TensorFlow's (tests/tensorflow/test_jax.py)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from real.recording import parameters
 from sim.recording import traces
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +57,6 @@ def folder(tmp_path_factory, without):
         [*SMALL, "--engine", "jax", "--protocol", name, *more.split(), "--trace", str(folder / f"{name}.parquet")]
         for name, more in PROTOCOLS.items()
     ]
-    cells[0] += ["--parameters", str(folder / "fmb.npz")]
     (folder / "cells.json").write_text(json.dumps(cells))
     done = run("real.campaign", folder / "cells.json", **without)
     assert done.returncode == 0, done.stderr
@@ -71,15 +68,6 @@ def test_a_protocol_runs_by_jax_over_mpi(folder, name):
     header = traces.read(folder / f"{name}.parquet").header
     assert (header.world, header.complete, header.training.engine) == ("mpi", True, "jax")
     assert set(header.details["versions"]) == {"python", "numpy", "jax"}
-
-
-def test_the_parameters_that_a_run_ends_with_are_tensorflows(folder):
-    kept = folder / "tensorflow.npz"
-    done = run("real.run", *SMALL, "--workload", "mlp", "--protocol", "fmb", "--parameters", kept, "--quiet", "--json")
-    assert done.returncode == 0, done.stderr
-    ours, theirs = parameters.read(folder / "fmb.npz"), parameters.read(kept)
-    for name, values in theirs.items():
-        np.testing.assert_allclose(ours[name], values, rtol=1e-4, atol=1e-5)
 
 
 def test_what_needs_tensorflow_says_so_in_one_line(without):

@@ -56,7 +56,7 @@ def test_alone_it_launches_and_answers_as_the_simulator_does(tmp_path):
 
 def test_one_process_alone_trains_undistributed():
     answers = []
-    for done in (run("--workers", 0, *SMALL), under_mpirun(1, *SMALL, *JAX)):
+    for done in (run("--workers", 0, *SMALL, *JAX), under_mpirun(1, *SMALL, *JAX)):
         assert done.returncode == 0, done.stderr
         answers.append(json.loads(done.stdout))
     assert [answer["scenario"]["workers"] for answer in answers] == [0, 0]
@@ -108,7 +108,7 @@ def test_workers_log_as_the_amb_repository_does(tmp_path):
     from calibration.fit import read
     from calibration.importers.about import About
 
-    done = run("--protocol", "fmb", "--workers", 2, *SMALL[:-1], "--verbose")
+    done = run("--protocol", "fmb", "--workers", 2, *SMALL[:-1], *JAX, "--verbose")
     lines = [line for line in done.stderr.splitlines() if "Sending [" in line]
     assert len(lines) == 2 * 22
     assert sum("learning_rate = 0.001, step = " in line for line in done.stderr.splitlines()) == 22

@@ -11,7 +11,6 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from real.launching import mpirun as launch
-from sim.sweep import sweep
 
 ROOT = Path(__file__).parents[2]
 GRID = 'schema = "sweep/1"\n[options]\nprotocol = ["amb", "ps-async"]\nworkers = [1, 2, 3]\n'
@@ -41,31 +40,3 @@ def test_ranks_give_the_rows_that_processes_give(tmp_path):
     assert same[:LEFT].all()
     assert not same[LEFT:].any()
     pd.testing.assert_frame_equal(*(one.drop(columns="wall_s") for one in rows.values()))
-
-
-SCRIPT = """
-import sys
-from mpi4py.futures import MPIPoolExecutor
-from sim import Scenario, protocols, read_workload
-from sim.sweep import sweep
-if __name__ == "__main__":
-    job = {"steps": 4, "warmup": 1}
-    wanted = [Scenario(protocols.make("fmb"), read_workload("mlp"), workers=n, **job) for n in (1, 2, 3)]
-    with MPIPoolExecutor() as executor:
-        sweep(wanted, sys.argv[1], executor, replications=2)
-"""
-
-
-def test_a_program_passes_its_own_executor(tmp_path):
-    (tmp_path / "script.py").write_text(SCRIPT)
-    mpirun = [launch.mpirun(), "-n", "3", "--oversubscribe", "--bind-to", "none", "--allow-run-as-root", sys.executable]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    line = [*mpirun, "-m", "mpi4py.futures", "script.py", "x.parquet"]
-    done = subprocess.run(
-        line, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=1200, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    job = ["--protocol", "fmb", "--workload", "mlp", "--stragglers", "none", "--steps", "4", "--warmup", "1"]
-    words = [[*job, "--replications", "2", "--workers", str(workers)] for workers in (1, 2, 3)]
-    alone = sweep(words, str(tmp_path / "y.parquet"), processes=1)
-    pd.testing.assert_series_equal(pd.read_parquet(tmp_path / "x.parquet")["step_mean_s"], alone["step_mean_s"])

@@ -86,6 +86,7 @@ def test_more_ranks_by_an_algorithm_that_nothing_tells_are_said_to_be(tmp_path):
     assert not said((8,), 16, "unknown")
 
 
+@pytest.mark.slow
 def test_one_number_of_ranks_tells_nothing_and_each_candidate_has_its_link(tmp_path, capsys):
     """All explain what was measured, and differ on other numbers of ranks."""
     (path,) = texts(tmp_path, "ring", (8,))
@@ -129,6 +130,7 @@ def test_a_table_of_many_hosts_tells_the_algorithm_and_one_of_two_does_not(tmp_p
     assert any(f"--set algorithm={planted}" in note for note in many.provenance.notes)
 
 
+@pytest.mark.slow
 def test_the_mixture_follows_the_weights(tmp_path):
     made = table(tmp_path, (1, 2, 3, 4, 6, 8, 12, 16), "tree")
     place = other_sizes.on_hosts(made, 8)

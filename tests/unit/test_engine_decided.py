@@ -97,7 +97,7 @@ def between(monkeypatch) -> list[float]:
     return found
 
 
-SMALL = job("algorithm=ring cycle_s=0 order=uniform", 7, batch=4)
+SMALL = job("algorithm=ring cycle_s=0 order=uniform", 7, batch=4, steps=2)
 
 
 def test_a_message_that_comes_between_is_as_in_the_event_world(as_python, monkeypatch):
@@ -110,7 +110,7 @@ def test_a_message_that_comes_between_is_as_in_the_event_world(as_python, monkey
 def test_a_run_in_which_messages_clash_is_begun_anew(as_python, monkeypatch):
     """As where none of the messages before is known, and no ring is played again."""
     monkeypatch.setattr(sys.modules["sim.engine.kernel.decided"], "ARRIVALS", 1)
-    scenario = job("algorithm=recursive-doubling cycle_s=0 order=uniform", 7, batch=4)
+    scenario = job("algorithm=recursive-doubling cycle_s=0 order=uniform", 7, batch=4, steps=2)
     replications, found = as_python.Replications(scenario), between(monkeypatch)
     made, begun = replications._job, []
 
@@ -144,8 +144,7 @@ def no_room(monkeypatch):
     monkeypatch.setattr(sys.modules["sim.engine.job"].noted, "KNOWN_WAITS", 1)
 
 
-@pytest.mark.parametrize("workers", [2, 7])
-@pytest.mark.parametrize("settings", ["", "fusion_bytes=100000 cycle_s=0", "order=end"])
+@pytest.mark.parametrize(("settings", "workers"), [("", 7), ("fusion_bytes=100000 cycle_s=0", 5), ("order=end", 2)])
 def test_rings_that_are_played_each_time_are_as_in_the_event_world(as_python, no_room, settings, workers):
     scenario = job(f"algorithm=ring {settings}", workers)
     for number in range(2):
@@ -198,9 +197,9 @@ def test_turns_of_many_ranks_are_played_together(as_python, no_room, monkeypatch
     assert_alike(as_python.Replications, job("algorithm=ring", 7))
 
 
-@pytest.mark.parametrize("warmup", [1, 2])
-@pytest.mark.parametrize("waits", [1, 2**16])
-@pytest.mark.parametrize("algorithm", ["ring", "tree"])
+@pytest.mark.parametrize(
+    ("algorithm", "waits", "warmup"), [("ring", 1, 1), ("ring", 2**16, 2), ("tree", 1, 2), ("tree", 2**16, 1)]
+)
 def test_waits_in_which_the_warm_up_ends_count_from_there(as_python, monkeypatch, algorithm, waits, warmup):
     """Rank 0 updates while others wait for their last message."""
     monkeypatch.setattr(sys.modules["sim.engine.job"].noted, "KNOWN_WAITS", waits)
@@ -216,10 +215,10 @@ def test_a_run_that_passes_over_all_sums_schedules_nothing(as_python):
     assert ran(as_python.Replications, scenario).record["sequence"] == 0
 
 
-@pytest.mark.parametrize("decisions", [1, 2, 5])
+@pytest.mark.parametrize("decisions", [1, 5])
 def test_some_sums_are_passed_over_and_others_played_by_events(as_python, monkeypatch, decisions):
     monkeypatch.setattr(sys.modules["sim.engine.job"].noted, "DECISIONS", decisions)
-    scenario = job("algorithm=halving-doubling order=uniform cycle_s=0.0001", 6, batch=16)
+    scenario = job("algorithm=halving-doubling order=uniform cycle_s=0.0001", 6, batch=16, steps=2)
     for number in range(2):
         assert_alike(as_python.Replications, scenario, number)
     state = ran(as_python.Replications, scenario)

@@ -308,7 +308,16 @@ def jobs_of_rows(draw) -> Scenario:
 JOBS = OF_CYCLES | OF_HOSTS | OF_SERVERS | OF_ROWS
 
 
-@pytest.mark.parametrize("scenario", JOBS.values(), ids=JOBS)
+LONG = (
+    "requests where messages pass for long",
+    "requests in each run's own rounds",
+    "requests in a long ring's last rounds",
+)
+
+
+@pytest.mark.parametrize(
+    "scenario", [pytest.param(one, id=name, marks=[pytest.mark.slow] * (name in LONG)) for name, one in JOBS.items()]
+)
 def test_a_job_is_as_in_the_event_world(scenario):
     agree(scenario, 2)
 

@@ -30,6 +30,7 @@ def planned():
     return plan.answer(exhaustive.asked(GRID, TARGET), pools.of_size(1))
 
 
+@pytest.mark.slow
 def test_the_best_are_the_same_and_one_that_is_missed_is_seen(every, planned, monkeypatch):
     asked = exhaustive.asked(GRID, TARGET)
     found = exhaustive.compared("here", asked, every)
@@ -45,6 +46,7 @@ def test_the_best_are_the_same_and_one_that_is_missed_is_seen(every, planned, mo
     assert found.dearer.endswith("%")
 
 
+@pytest.mark.slow
 def test_a_plan_that_was_cut_short_is_never_less_dear_than_the_best(every, planned, monkeypatch):
     """It may have what is cheaper, and misses the target once it is simulated whole; or too few: both are said, and are no price."""
     asked = exhaustive.asked(GRID, TARGET)

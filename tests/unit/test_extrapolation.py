@@ -15,6 +15,7 @@ from experiments.extrapolation.held import Held, Unmeasured, doublings
 from sim import laws, protocols
 from sim.answers import extrapolation, interval, shares
 from sim.answers.ignorance import CORE, HOST, LAW, LINK, LOCAL, UNCHANGED, Law
+from sim.answers.result import Result
 from sim.job import variants
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
@@ -22,7 +23,7 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform import other_sizes
 from sim.platform.cluster import Cluster, Host, Model, Provenance
-from sim.simulation import simulate
+from sim.simulation import simulate as simulated
 
 MODEL = workload.NAMED["resnet50"]
 COSTS = {"resnet50": Costs(compute=Line(base_s=0.1), noise=LogNormal(cv=0.02))}
@@ -35,6 +36,11 @@ def job(workers, hosts_seen=2, workers_seen=2, algorithm="ring", **seen):
     return Scenario(
         protocols.make("allreduce", [f"algorithm={algorithm}"]), MODEL, workers=workers, steps=5, cluster=cluster
     )
+
+
+def simulate(scenario: Scenario, replications: int) -> Result:
+    """By the engine, whose answers are the event world's."""
+    return simulated(scenario, "engine", replications)
 
 
 @cache

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import ks_2samp
 
 from sim import protocols, run
 from sim.base.errors import WrongSetting
@@ -55,12 +54,15 @@ def test_runs_are_spread_as_where_each_failure_is_simulated(mtbf_hours):
     assert found.interval == pytest.approx(tuple(np.quantile(shares, (0.05, 0.95))), rel=0.05)
 
 
+@pytest.mark.slow
 def test_each_kind_of_attempt_lasts_as_long_as_exponential_times_say():
     rng, rate, long_s = np.random.default_rng(0), 1 / HOUR, 2 * HOUR
     for count in (3, 1000):
         drawn = failures._in_vain_s(rng, np.full(500, count), rate, long_s)
         times = rng.exponential(HOUR, (500, 40 * count))
         kept = [row[row < long_s][:count].sum() for row in times]
+        from scipy.stats import ks_2samp
+
         assert ks_2samp(drawn, kept).pvalue > 1e-3
 
 

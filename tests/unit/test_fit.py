@@ -244,6 +244,7 @@ def test_one_minibatch_goes_through_the_origin(recovered):
     assert costs.partition.slope_s == costs.compute.slope_s
 
 
+@pytest.mark.slow
 def test_one_micro_batch_takes_the_slope_of_compute():
     runs = list(plain())
     costs = make([*runs[:2], *runs[4:6]], "one").costs["mlp"]
@@ -251,12 +252,14 @@ def test_one_micro_batch_takes_the_slope_of_compute():
     assert costs.partition(8) == pytest.approx(PLANTED.partition(8), rel=0.03)
 
 
+@pytest.mark.slow
 def test_anytime_runs_alone():
     costs = make(list(plain())[2:], "amb").costs["mlp"]
     assert costs.partition(64) == pytest.approx(PLANTED.partition(64), rel=0.03)
     assert costs.compute(64) == pytest.approx(costs.loop_s + costs.partition(64))
 
 
+@pytest.mark.slow
 def test_partitions_that_renew_are_small_minibatches():
     protocol = AnytimeDelayedGradients(time_limit_s=0.05, partitions=16)
     job = Scenario(protocol, batch=512, cluster=machines(PLANTED), **JOB)
@@ -303,6 +306,7 @@ def lengthened(rows, late, more_s):
     return rows
 
 
+@pytest.mark.slow
 def test_rare_stalls_are_left_out():
     costs = PLANTED.model_copy(update={"noise": LogNormal(cv=0.02)})
     sources = list(campaign(machines(costs)))
@@ -393,6 +397,7 @@ def test_intervals_cover_as_often_as_they_say():
     assert factors.uncertainty(np.array([1.0])) == np.inf
 
 
+@pytest.mark.slow
 def test_slow_host_through_the_whole_fit():
     quick, slow = Host(name="quick", count=3), Host(name="slow", speed=0.7)
     made = make(list(campaign(machines(PLANTED, quick, slow))), "hosts")

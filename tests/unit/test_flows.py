@@ -263,6 +263,7 @@ def test_unequal_shares_let_workers_that_wait_for_nobody_drift_apart():
     assert 1.95 * WHOLE_S < apart_s < 2.6 * WHOLE_S
 
 
+@pytest.mark.slow
 def test_where_who_came_first_leaves_first_three_asynchronous_workers_share_less():
     """Closer to one after another, by which one pulls while another pushes: no faster than three messages' time either way."""
     job = {"workers": 3, "compute_s": 1e-3, "unfairness": 0.2, "steps": 200}

@@ -270,7 +270,7 @@ CATALOGUE = {
 }
 
 
-@examples(120)
+@examples(60)
 @given(data=draw.data())
 def test_catalogues(folder, data):
     """Listed, shown, and simulated on."""
@@ -283,7 +283,7 @@ def test_catalogues(folder, data):
     catalogue._read.cache_clear()
 
 
-@examples(100)
+@examples(40)
 @given(
     odd_inputs.surroundings(),
     draw.sampled_from(["ascii", "latin-1", "utf-8"]),

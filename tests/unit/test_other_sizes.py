@@ -47,6 +47,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_profile_of_one_host_is_as_a_cluster_of_such_hosts(folder, capsys):
     """Four workers on four hosts of two cores, whose messages cross the network that is given."""
     given = step_s(capsys, "--hosts", "4", "--network", "1 Gbit/s, 100 us", "--workers", "4")

@@ -81,18 +81,23 @@ def refused(module: str, words: list[str], capsys) -> str:
     return err
 
 
-@pytest.mark.parametrize("what", PLACES)
-@pytest.mark.parametrize("option", WRITES, ids=" ".join)
+FOLDER = ("experiments.run", "--out")  # which is made
+OPTIONS = [
+    (option, what) for option in WRITES for what in ("no folder", "device") if (option, what) != (FOLDER, "no folder")
+]
+OPTIONS += [(option, what) for option in (("sim.run", "--trace"), ("real.calibrate", "--output")) for what in PLACES]
+
+
+@pytest.mark.parametrize(("option", "what"), dict.fromkeys(OPTIONS), ids=str)
 def test_what_cannot_be_written_is_refused_before_any_work(option, what, folder, capsys):
     (module, name), (words, ending) = option, WRITES[option]
     path = PLACES[what].format(ending=ending)
     if what == "folder":
         Path(path).mkdir()
-        if not ending:
-            pytest.skip("experiments write a folder")
     before = sorted(folder.rglob("*"))
     line = refused(module, [*words, name, path], capsys)
     assert name in line
+    assert what != "no folder" or "a folder that exists" in line
     assert sorted(folder.rglob("*")) == before
 
 
@@ -308,7 +313,7 @@ def test_text_is_written_whatever_the_locale(tmp_path, monkeypatch):
     assert (tmp_path / "a.txt").read_bytes() == "\u2603 ?".encode()
 
 
-@pytest.mark.parametrize("option", [one for one in WRITES if one != ("experiments.run", "--out")], ids=" ".join)
+@pytest.mark.parametrize("option", [one for one in WRITES if one != FOLDER], ids=" ".join)
 def test_another_ending_is_refused_before_any_work(option, folder, capsys):
     (module, name), (words, _) = option, WRITES[option]
     assert "a name that ends in ." in refused(module, [*words, name, "x.other"], capsys)

@@ -261,12 +261,12 @@ def test_steps_that_take_no_time_are_refused(world, tmp_path):
 
 
 TOO_LARGE = [
-    (["--workers", 1_000_000, "--protocol", "ps-async"], "--workers", "GB of memory"),
-    (["--workers", 300_000, "--protocol", "allreduce", "--world", "event"], "--workers", "GB of memory"),
+    (["--workers", 250_000, "--protocol", "ps-async"], "--workers", "GB of memory"),
+    (["--workers", 100_000, "--protocol", "allreduce", "--world", "event"], "--workers", "GB of memory"),
     (["--steps", 10**9, "--world", "engine"], "--steps", "GB of memory"),
     (["--steps", 10**9, "--protocol", "ps-async"], "--steps", "GB of memory"),
     (["--warmup", 10**9, "--protocol", "ps-async", "--within", 2], "--w", "GB of memory"),
-    (["--workers", 1_000_000, "--protocol", "ps-ssp", "--trace", "t.parquet"], "--workers", "GB of memory"),
+    (["--workers", 250_000, "--protocol", "ps-ssp", "--trace", "t.parquet"], "--workers", "GB of memory"),
 ]
 
 
@@ -274,7 +274,7 @@ TOO_LARGE = [
 @pytest.mark.parametrize(("words", "option", "said"), TOO_LARGE, ids=lambda words: str(words)[:60])
 def test_jobs_that_no_memory_holds_are_refused(words, option, said, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(needs, "most_bytes", lambda: 8e9)
+    monkeypatch.setattr(needs, "most_bytes", lambda: 2e9)
     given = words if "--within" in words else [*words, "--replications", 1]
     line = refused(*given)
     assert line.startswith(option)

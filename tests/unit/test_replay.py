@@ -167,15 +167,15 @@ def damaged(field, value):
 
 
 @pytest.mark.parametrize("field", [one.name for one in fields(Header) if one.name not in ("details", "cluster")])
-@pytest.mark.parametrize("value", ODD, ids=repr)
-def test_a_header_that_is_no_header_is_refused_in_one_line(field, value):
+def test_a_header_that_is_no_header_is_refused_in_one_line(field):
     """Or it is read, and is the same when it is written."""
-    text = damaged(field, value)
-    with suppress(WrongSetting):
-        assert json.loads(checked(text, "x.parquet").text())[field] == value
-        return
-    with pytest.raises(WrongSetting, match=r"^[^\n]*x\.parquet[^\n]*$"):
-        checked(text, "x.parquet")
+    for value in ODD:
+        text = damaged(field, value)
+        with suppress(WrongSetting):
+            assert json.loads(checked(text, "x.parquet").text())[field] == value
+            continue
+        with pytest.raises(WrongSetting, match=r"^[^\n]*x\.parquet[^\n]*$"):
+            checked(text, "x.parquet")
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "3", "{}", '"x"', "[" * 9999, '{"schema": "trace/2"}', "\0"])

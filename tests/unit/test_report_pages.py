@@ -105,6 +105,7 @@ def test_a_report_is_refused_before_anything_is_run(words, said, tmp_path, monke
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_validate_writes_its_page(rows, tmp_path, monkeypatch):
     """What is run and simulated is planted."""
     from experiments import validate

@@ -109,12 +109,14 @@ def rested(seconds, seed: int = 0):
     return make(runs, "rested").costs["mlp"]
 
 
+@pytest.mark.slow
 def test_what_a_rank_takes_more_after_a_sleep_is_found():
     found = rested(lambda: 5e-3)
     assert found.resume_s == pytest.approx(5e-3, rel=0.1)
     assert found.resume_error_s < 5e-4
 
 
+@pytest.mark.slow
 def test_nothing_is_found_after_sleeps_where_nothing_is():
     found = rested(lambda: 0.0)
     assert found.resume_s < 2e-4

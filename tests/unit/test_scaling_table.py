@@ -97,6 +97,7 @@ def test_what_gpus_of_a_host_share_once_does_not_grow_with_them():
     assert found.step_s(more) == pytest.approx(more.step_s, rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "planted"), [("several", 0.15), ("apart", 0.1), ("doubling", 0.04)])
 def test_planted_growth_of_computing_is_recovered_and_none_is_invented(name, planted):
     """And 16 hosts are predicted from 4; without growth they are, too, and a fit whose growth is struck out misses them: the control."""
@@ -156,6 +157,7 @@ def notes_of(path) -> str:
     return " ".join(profiled.profile(str(path), "x", "resnet50").provenance.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seen", "asked"), [((1, 2), 4), ((1, 3, 4), 2)])
 def test_rows_of_two_hosts_alone_or_of_none_do_not_tell_both_ways(seen, asked):
     """Whether a byte takes as long on two hosts, or twice as long, the step of other rows is in the interval; and of fitted rows known."""
@@ -229,6 +231,7 @@ def test_one_arrangement_of_several_hosts_leaves_the_algorithm_unknown(tmp_path)
     assert "--set algorithm=ring" in notes_of(written(tmp_path, rows(hosts=(1, 2, 4))))
 
 
+@pytest.mark.slow
 def test_the_scatter_of_links_tells_how_slow_the_slowest_of_many_is():
     """Planted: each row's ring has links of its own. Scatter of all steps alike, and rows of two hosts, tell nothing."""
     planted = replace(PLANTED, uneven=0.2, between_s=4e-9)
@@ -395,6 +398,7 @@ def test_options_of_other_formats_are_refused(tmp_path, options, said):
     assert not (tmp_path / "o.toml").exists()
 
 
+@pytest.mark.slow
 def test_one_host_alone_takes_the_link_that_is_given(tmp_path):
     path = written(tmp_path, rows(hosts=(1,)))
     from sim.platform.other_sizes import link

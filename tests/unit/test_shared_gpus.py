@@ -100,6 +100,7 @@ def test_what_was_planted_is_recovered():
 FLOORED = Costs(compute=Line(base_s=1e-3, slope_s=1e-5, floor_s=6e-3), noise=LogNormal(cv=0.05))
 
 
+@pytest.mark.slow
 def test_a_floor_is_recovered_and_none_is_invented():
     """Batches of 32 to 2,048: those below 500 take the floor. Without one, a line explains them all."""
     batches, found = (32, 128, 512, 1024, 2048), {}

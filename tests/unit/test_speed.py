@@ -46,12 +46,14 @@ def steps_s() -> dict[str, np.ndarray]:
     return {name: np.array(values) for name, values in found.items()}
 
 
+@pytest.mark.slow
 def test_the_engines_agree_on_the_mean_step(steps_s):
     line = same_job.check(steps_s, WORKERS)
     assert line.startswith(f"{WORKERS} workers: mean step")
     assert max(one.allowed for one in same_job.differences(steps_s)) < 0.01
 
 
+@pytest.mark.slow
 def test_a_step_without_the_port_is_another_job(steps_s, monkeypatch):
     """The negative control: nothing else is left out, and the check sees it."""
     monkeypatch.setattr(plain_simpy.simpy, "Resource", lambda env: simpy_resource(env, capacity=WORKERS))

@@ -301,6 +301,7 @@ def test_what_does_not_fit_a_table_is_said(tmp_path, said, message):
         steps.read(path, About("mlp", **said))
 
 
+@pytest.mark.slow
 def test_a_profile_is_put_on_more_hosts_and_on_another_link(tmp_path, capsys):
     path, made = tmp_path / "steps.csv", tmp_path / "p.toml"
     logged(job(), path)

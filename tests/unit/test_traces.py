@@ -160,6 +160,7 @@ def test_columns_that_are_no_trace_s(tmp_path, trace, change):
         traces.read(path)
 
 
+@pytest.mark.slow
 def test_a_file_of_nothing_but_rows_is_no_bomb(tmp_path, header):
     """A column of equal values takes no space, and a thousand million of them would take all memory."""
     table = pa.table({name: pa.array([1], pa.int64()).take(pa.array([0] * 3_000_000)) for name in ("rank",)})

@@ -110,6 +110,7 @@ def test_settings_are_those_that_can_be_set(capsys):
     assert "seconds a worker computes in each step" in said(capsys, "list", "protocols", "amb")
 
 
+@pytest.mark.processes
 def test_packages_of_the_user_do_not_hide_ours(tmp_path):
     for name in ("sim", "real", "trainsim_user"):
         (tmp_path / name).mkdir()
@@ -118,6 +119,7 @@ def test_packages_of_the_user_do_not_hide_ours(tmp_path):
     assert "halving-doubling" in found.stdout, found.stderr
 
 
+@pytest.mark.processes
 def test_a_module_of_the_current_folder_is_found(tmp_path):
     """By a console script too, for which Python does not look there."""
     (tmp_path / "mine.py").write_text(
@@ -139,6 +141,7 @@ def test_processes_that_it_starts_load_ours(tmp_path, monkeypatch, capsys):
     assert not os.environ["PYTHONSAFEPATH"]  # the checkout is where ours are
 
 
+@pytest.mark.processes
 def test_help_loads_no_arrays():
     names = [name for name in COMMANDS if name not in DRAWING]
     script = (
