@@ -412,7 +412,7 @@ HEAD = 'schema = "cluster/1"\n'
     ("text", "said"),
     [
         ('hosts = [{ gpu = "V1000" }]', "hosts.0.gpu: given 'V1000'; allowed: K80, P100"),
-        ('hosts = [{ type = "p3.8xlrge" }]', "did you mean p3.8xlarge?"),
+        ('hosts = [{ type = "p3.8xlrge" }]', "did you mean p3.8xlarge or"),
         ("hosts = [{ type = 3 }]", "hosts.0: given 3; allowed: a name of a kind of host"),
         ('hosts = [{ gpu = "V100" }]\nlocal = "NVlink"', "local: given 'NVlink'; allowed: PCIe 3 x16"),
         ("hosts = [{ gpu = 3 }]", "hosts.0.gpu"),

@@ -79,7 +79,7 @@ def test_several_hosts_without_a_known_network_cannot_be():
     room = Room(asked(hosts=["coreweave-8xH200"]))
     one, two = sorted(room.all, key=lambda it: it.hosts)
     assert room.scenario(one).workers == 8
-    with pytest.raises(WrongSetting, match="its network is not known"):
+    with pytest.raises(WrongSetting, match="network: given '2 x coreweave-8xH200'; allowed: one host"):
         room.scenario(two)
 
 
