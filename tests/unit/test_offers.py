@@ -86,10 +86,17 @@ def test_several_hosts_without_a_known_network_cannot_be():
 @pytest.mark.slow
 def test_one_job_is_simulated_once_and_costs_what_its_offer_does(capsys):
     """Money is in the currency that was asked for, and leaving data are in it; JSON has USD."""
-    offers = {"offers": ["on-demand", "spot"], "currency": "EUR=0.5", "egress": {HOST: "10 EUR"}, "counts": [1]}
+    offers = {
+        "offers": ["on-demand", "spot"],
+        "currency": "EUR=0.5",
+        "egress": {HOST: "10 EUR"},
+        "counts": [1],
+        "keep": 1,
+    }
     found = plan.answer(asked(**offers), pools.of_size(1), 60.0)
     rows = {row["offer"]: row for row in found.as_json()["rows"]}
-    assert rows["spot"]["samples_per_s"] == rows["on-demand"]["samples_per_s"]
+    for name in ("samples_per_s", "effort"):
+        assert rows["spot"][name] == rows["on-demand"][name]
     for offer, usd in (("on-demand", ON_DEMAND), ("spot", SPOT)):
         assert rows[offer]["usd"] == pytest.approx(rows[offer]["hours"] * usd + 20)
     assert found.best[0].configuration.offer == "spot"
