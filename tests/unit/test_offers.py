@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from sim import catalogue
 from sim.base.errors import WrongSetting
-from sim.plans import money, plan, question, show
+from sim.plans import money, plan, question, search, show
 from sim.plans.configurations import Room
+from sim.plans.simulating import Simulating
 from sim.sweeps import pools
 
 HOST = "a3-megagpu-8g"
@@ -106,6 +109,16 @@ def test_one_job_is_simulated_once_and_costs_what_its_offer_does(capsys):
     assert "EUR/h" in said
     assert f"{SPOT / 2:,.2f}" in said
     assert "USD/h" not in said
+
+
+@pytest.mark.slow
+def test_what_is_learned_of_one_offer_is_known_of_the_others():
+    """Also where only one of them was looked at: the front would have the dearer one beside it, if few steps found it faster."""
+    found, _ = search.screened(Room(asked(offers=["on-demand", "spot"], counts=[1])))
+    with pools.of_size(1) as pool:
+        Simulating(Room(asked()), pool, 60.0, math.inf, found).simulate(found[:1], 1)
+    assert [one.effort for one in found] == [1, 1]
+    assert found[0].figures == found[1].figures is not None
 
 
 def test_costs_that_do_not_depend_on_time_are_in_the_budget():
