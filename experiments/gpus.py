@@ -179,7 +179,8 @@ def on_hosts() -> list[Beside]:
             cluster=placed,
         )
         result = simulate(job, replications=1)
-        (low, high), cell = result.interval, Cell(one.gpu, one.precision, one.model, 0.0)
+        low, high = result.interval or (result.samples_per_s, result.samples_per_s)
+        cell = Cell(one.gpu, one.precision, one.model, 0.0)
         found.append(Beside(cell, one.samples_per_s, low, result.samples_per_s, high))
     return found
 
