@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from experiments.gpu_rates import LATER, RATES, Published
+from experiments.gpu_rates import BATCHES, LATER, OF_HOSTS, RATES, Published
 from experiments.kit import pages
 from sim.answers.interval import LEVEL, of_normal
 from sim.model.nominal import TRAINING
@@ -160,6 +160,31 @@ def beside(by: str) -> list[Beside]:
     return found
 
 
+def on_hosts() -> list[Beside]:
+    """The rates of `OF_HOSTS`, each beside what the product says of the host by its name: allreduce, 4 steps of one run."""
+    from sim import Scenario, protocols, simulate
+    from sim.model import workload
+    from sim.platform import cluster
+
+    found = []
+    for one in OF_HOSTS:
+        placed, model = cluster.read(one.gpu), workload.NAMED[one.model].model_copy(update={"precision": one.precision})
+        job = Scenario(
+            protocols.make("allreduce"),
+            model,
+            placed.hosts[0].ranks,
+            batch=BATCHES[one.model],
+            steps=4,
+            warmup=1,
+            cluster=placed,
+        )
+        result = simulate(job, replications=1)
+        low, high = result.interval or (result.samples_per_s, result.samples_per_s)
+        cell = Cell(one.gpu, one.precision, one.model, 0.0)
+        found.append(Beside(cell, one.samples_per_s, low, result.samples_per_s, high))
+    return found
+
+
 def run(folder: Path, seed: int) -> None:
     """Print the shares, predictions of others, and how often these held; no pictures."""
     pages.show(_shares())
@@ -174,6 +199,7 @@ def run(folder: Path, seed: int) -> None:
         pages.show(
             f"Of {len(rows)} rates of later GPUs {sum(one.held for one in rows)} are within the 90 % interval {what}"
         )
+    pages.show(_whole_hosts(on_hosts()))
 
 
 def _shares() -> Table:
@@ -203,6 +229,18 @@ def _later() -> Table:
         table.add_row(
             cell.gpu, cell.precision, cell.model, f"{of_gpu.published:,.0f}", *_said(of_gpu), *_said(of_model)
         )
+    return table
+
+
+def _whole_hosts(rows: list[Beside]) -> Table:
+    from rich.table import Table
+
+    table = Table(title="Hosts of 8 GPUs: published samples a second beside predictions by name")
+    for column in ("host", "format", "model", "published", "predicted", ""):
+        table.add_column(column, no_wrap=True)
+    for one in rows:
+        cell = one.cell
+        table.add_row(cell.gpu, cell.precision, cell.model, f"{one.published:,.0f}", *_said(one))
     return table
 
 

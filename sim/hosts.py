@@ -39,7 +39,9 @@ def main(argv: list[str] | None = None) -> int:
     shown = [told for name, told in known if asked in (None, name)]
     if not shown:
         names = [name for name, _ in known]
-        raise WrongSetting("show", given.name, f"{', '.join(names)}{nearest(given.name, names)}")
+        raise WrongSetting(
+            "show", given.name, f"a KIND, as list names them{nearest(given.name, names, catalogue.PROPOSED)}"
+        )
     for told in shown:
         lines = list(told)
         print(*(lines if given.name else lines[:1]), sep="\n")

@@ -41,12 +41,12 @@ class Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-def nearest(given: object, known: Iterable[object]) -> str:
-    """The known name that was probably meant, as a question to add to a refusal; empty if none is near.
+def nearest(given: object, known: Iterable[object], most: int = 1) -> str:
+    """The known names that were probably meant, as a question to add to a refusal; empty if none is near.
 
-    >>> nearest("abm", ["amb", "fmb"])
-    ' (did you mean amb?)'
+    >>> nearest("abm", ["amb", "fmb"]), nearest("abm", ["amb", "fmb", "abc"], 2)
+    (' (did you mean amb?)', ' (did you mean amb or abc?)')
     """
     names = {str(name).lower(): str(name) for name in known}
-    found = difflib.get_close_matches(str(given).lower(), names, n=1, cutoff=NEAR)
-    return f" (did you mean {names[found[0]]}?)" if found else ""
+    found = [names[near] for near in difflib.get_close_matches(str(given).lower(), names, n=most, cutoff=NEAR)]
+    return f" (did you mean {' or '.join(found)}?)" if found else ""

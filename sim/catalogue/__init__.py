@@ -27,6 +27,7 @@ SCHEMA = "catalogue/1"
 SEVERAL = re.compile(r"(.+?)(?:\*([0-9]{1,9}))?")  # NAME or NAME*COUNT
 SECTIONS = ("hosts", "gpus", "links")
 OF_HOSTS = ("cores", "gpus", "gpu", "price_per_hour")  # keys that hosts of a cluster have, too
+PROPOSED = 3  # names in place of a wrong one
 
 
 def _called(table):
@@ -133,8 +134,15 @@ def find(section: str, name: str, setting: str = ""):
     known, name = all_of(section), printable(name)
     names = {one.lower(): one for one in known}
     if name.lower() not in names:
-        raise WrongSetting(setting or section.removesuffix("s"), name, f"{', '.join(known)}{nearest(name, known)}")
+        allowed = hosts_near(name) if section == "hosts" else f"{', '.join(known)}{nearest(name, known)}"
+        raise WrongSetting(setting or section.removesuffix("s"), name, allowed)
     return known[names[name.lower()]]
+
+
+def hosts_near(name: str) -> str:
+    """What may stand in place of a host that there is not: there are too many to list them."""
+    known = all_of("hosts")
+    return f"one of the {len(known)} kinds of sim.hosts list{nearest(name, known, PROPOSED)}"
 
 
 def gpu_of(device: str) -> Gpu | None:

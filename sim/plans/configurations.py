@@ -183,8 +183,10 @@ class Room:
         known = self._clusters[name]
         if len(known.hosts) > 1:
             return known
-        if name in catalogue.all_of("hosts"):
-            catalogue.check_network(name, count)
+        kind = catalogue.all_of("hosts").get(name)
+        if kind and kind.network is None and count > 1:
+            allowed = "one host of a kind whose network is not known (sim.hosts show), or a cluster file that says it"
+            raise WrongSetting("network", f"{count} x {name}", allowed)
         called = f"{name}*{count}" if name in catalogue.all_of("hosts") else known.name
         hosts = (known.hosts[0].model_copy(update={"count": count}),)
         return known.model_copy(update={"hosts": hosts, "name": called})

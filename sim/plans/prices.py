@@ -65,7 +65,11 @@ class Prices:
     def _hosts(self) -> dict[str, int | None]:
         """The hosts that may be chosen, and the largest number of each; None without a limit."""
         if self.question.hosts:
-            return dict(_limited(text) for text in self.question.hosts)
+            found: dict[str, int | None] = {}
+            for name, most in map(_limited, self.question.hosts):
+                if found.setdefault(name, most) != most:
+                    raise WrongSetting("hosts", f"{name}*{most}", f"each host once: {name} has another limit already")
+            return found
         offers = {*self.question.offers}
         known = {name: {*kind.offered} for name, kind in catalogue.all_of("hosts").items() if kind.gpus}
         given = {host for host, offer in self._known if offer in offers}
@@ -76,12 +80,12 @@ class Prices:
         kinds = catalogue.all_of("hosts")
         for name, _ in self._known:
             if not (name in self.most or name in kinds or Path(name).exists()):
-                raise WrongSetting(
-                    "prices", name, f"a host: {', '.join(self.most)}{nearest(name, [*self.most, *kinds])}"
-                )
+                raise WrongSetting("prices", name, f"a host{nearest(name, [*self.most, *kinds], catalogue.PROPOSED)}")
         for name in self.question.egress:
             if name and name not in self.most:
-                raise WrongSetting("egress", name, f"a host: {', '.join(self.most)}{nearest(name, self.most)}")
+                raise WrongSetting(
+                    "egress", name, f"a host that is asked for{nearest(name, self.most, catalogue.PROPOSED)}"
+                )
 
     def _priced(self, name: str) -> dict[str, float]:
         """USD an hour of one host, by the offers that are asked for.
@@ -123,7 +127,7 @@ def _limited(text: str) -> tuple[str, int | None]:
     name, times, number = text.rpartition("*")
     if not times or Path(text).exists():
         return text, None
-    if not (number.isascii() and number.isdigit() and 1 <= int(number) <= MOST_RANKS):
+    if not name or not (number.isascii() and number.isdigit() and 1 <= int(number) <= MOST_RANKS):
         raise WrongSetting("hosts", text, f"HOST, or HOST*N with N from 1 to {MOST_RANKS:,}")
     return name, int(number)
 

@@ -16,7 +16,6 @@ from pydantic import BeforeValidator, Field, model_validator
 from sim.base.errors import WrongSetting
 from sim.base.files import names_a_file, read_toml, text_of, validated
 from sim.base.models import Checked
-from sim.base.nearest import nearest
 from sim.base.ranges import (
     MOST_RANKS,
     BothWays,
@@ -454,8 +453,7 @@ def _from_file(path: str) -> Cluster:
     if not names_a_file(path):
         from sim import catalogue
 
-        kinds = catalogue.all_of("hosts")
-        allowed = f"a file, or one of {', '.join(kinds)}, also times a number{nearest(path.partition('*')[0], kinds)}"
+        allowed = f"a file, or {catalogue.hosts_near(path.partition('*')[0])}, also times a number"
         raise WrongSetting("--cluster", path, allowed)
     table = read_toml(path, "--cluster")
     if table.get("schema") != SCHEMA:

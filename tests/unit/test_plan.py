@@ -267,7 +267,7 @@ def test_a_process_that_dies_costs_its_configuration_alone(tmp_path):
         ({"samples_per_s": 10, "prices": {"p3.2xlarge": -1}}, "greater than 0"),
         (
             {"samples_per_s": 10, "prices": {"p3.2xlage": 1}},
-            "^prices: given 'p3.2xlage'; allowed: a host: .*p3.2xlarge",
+            "^prices: given 'p3.2xlage'; allowed: a host .did you mean p3.2xlarge",
         ),
         ({"samples_per_s": 10, "settings": {"no": [1]}}, "algorithm"),
         ({"samples_per_s": 10, "settings": {"algorithm": ["no"]}}, "ring"),
