@@ -80,8 +80,10 @@ def of(scenario: Scenario, world: str, within_s: float = math.inf, *, traced: bo
     found.add("--workload", ROW_S * by_rows, ROW_BYTES * by_rows)
     step_s, rounds = unit.ring_message_s * sent.in_rings + unit.message_s * sent.others, _rounds(scenario)
     found.add("--workers", RUN_S + unit.rank_s * scenario.ranks + step_s * min(2, least) / rounds)
-    found.add("--set gradients", step_s * min(2, least) * (1 - 1 / rounds))
-    found.add("--warmup", step_s * (least - min(2, least)))
+    if rounds > 1:
+        found.add("--set gradients", step_s * min(2, least) * (1 - 1 / rounds))
+    if least > 2:
+        found.add("--warmup", step_s * (least - 2))
     found.add("--workers", size_bytes=unit.rank_bytes * scenario.ranks + unit.message_bytes * sent.at_once)
     found.add("--cluster", size_bytes=CORE_BYTES * _cores(scenario))
     step_bytes = UPDATE_BYTES * float(scenario.updates_per_step)
@@ -161,7 +163,7 @@ def _ahead(scenario: Scenario) -> float:
     """The number of steps of a worker while a master waits for what comes in a window, at least one."""
     window_s = getattr(scenario.protocol, "window_s", 0.0)
     partition_s = scenario.costs.partition(scenario.batch // max(1, getattr(scenario.protocol, "partitions", 1)))
-    worker_s = _partitions(scenario) * partition_s
+    worker_s = _partitions(scenario) * partition_s or scenario.costs.compute(scenario.batch)
     return max(1.0, window_s / worker_s) if worker_s else math.inf if window_s else 1.0
 
 

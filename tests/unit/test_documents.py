@@ -26,8 +26,11 @@ import members as members_of_pages
 import results
 
 KNOWN = {*COMMANDS, *(command.module for command in OF_TRAINSIM.values())}
-LINES = [(page, line) for page in PAGES for fence in fences(page) for line, _ in fence.commands()]
 MODULE = re.compile(r".*?\b(?:python (?:-m mpi4py )?-m (\S+)|trainsim (\S+))(.*)")
+OTHERS = ("torchrun ",)  # commands of others
+LINES = [
+    (page, line) for page in PAGES for fence in fences(page) for line, _ in fence.commands() if not line.startswith(OTHERS)
+]
 DATA = sorted((ROOT / "docs" / "data").glob("*.json"))
 
 

@@ -137,7 +137,6 @@ WRONG_WORKLOADS = {
     "operations in metres": (MODEL + 'flops_per_sample = "3 m"\n', "3 Gflop"),
     "a step of no time": (MODEL + "step = { time = 0, batch = 32 }\n", "step.0.time"),
     "a step of no samples": (MODEL + "step = { time = 1, batch = 0 }\n", "step.0.batch"),
-    "a step, and operations": (MODEL + STEP + "flops_per_sample = 1e9\n", "step"),
     "larger steps that take less": (
         MODEL + "step = [{ time = 2, batch = 32 }, { time = 1, batch = 64 }]\n",
         "grow with the batch",
