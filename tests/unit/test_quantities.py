@@ -42,7 +42,7 @@ def profiled():
     )
     link = Link(latency_s=1e-3, bandwidth_bytes_per_s=1e8, latency_spread=0.3, bandwidth_spread=0.2)
     place = Cluster(
-        hosts=[Host(count=3, cores=2, contention=0.2, contention_error=0.2)],
+        hosts=[Host(count=2, cores=2, slots=2, contention=0.2, contention_error=0.2)],
         network=link,
         costs={"mlp": COSTS},
         provenance=known,
@@ -50,7 +50,7 @@ def profiled():
         oversleep_spread=0.4,
         poll_s=1e-5,
     )
-    return replace(asked("--protocol fmb --workers 2 --workload mlp --batch 32"), cluster=place)
+    return replace(asked("--protocol fmb --workers 3 --workload mlp --batch 32"), cluster=place)
 
 
 @cache
@@ -85,8 +85,7 @@ def job(request):
     return JOBS[request.param]()
 
 
-def test_all_kinds_are_here():
-    keys = {one.key for make_job in JOBS.values() for one in quantities.of(make_job())}
+def test_all_kinds_are_here_and_each_moves_a_step():
     names = {
         quantities.WORK,
         quantities.CONTENTION,
@@ -95,7 +94,15 @@ def test_all_kinds_are_here():
         quantities.BETWEEN,
         quantities.WITHIN,
     }
-    assert keys == names | {quantities.MESSAGES, quantities.OVERSLEPT, "rate of the link", "latency of the link"}
+    names |= {quantities.MESSAGES, quantities.OVERSLEPT, "rate of the link", "latency of the link"}
+    assert {one.key for make_job in JOBS.values() for one in quantities.of(make_job())} == names
+    moved = {
+        key
+        for make_job in JOBS.values()
+        for key, off in simulate(make_job(), "event", 2).outcome.ends.items()
+        if max(off) > 0.005
+    }
+    assert moved == names
 
 
 def test_at_its_median_a_number_changes_nothing_and_beyond_it_steps_take_longer(job):
