@@ -20,7 +20,10 @@ from sim.base.errors import WrongSetting
 from sim.base.ranges import check
 
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from calibration.comparison import Checked
+    from sim.platform.cluster import Cluster
 
 TOLERANCE = 0.1  # of the mean step
 SCHEMA = "check/3"  # in check/2, no floor was said, and every job had steps; in check/1, each run was judged alone
@@ -63,17 +66,8 @@ def main(argv: list[str] | None = None) -> int:
         WrongSetting: a file that cannot be read, or a run that the profile's cluster cannot have.
     """
     given = parser().parse_args(argv)
-    from calibration import sources, sources_checked
-    from sim.platform import cluster
-
     check("--tolerance", given.tolerance, 0, 10)
-    named = sources.parsed(given.traces, given.source)
-    kinds = {one.kind for one in named}
-    log_options.check(given, kinds)
-    if kinds & {sources.TORCH, sources.SCALING, sources.TIMELINE} and not given.workload:
-        raise WrongSetting("--workload", None, "what was trained: a name, or a TOML file")
-    profile = cluster.read(given.profile)
-    found, notes = sources_checked.found(profile, named, lambda one: log_options.about(given, one), given.gpus_per_host)
+    found, notes = checked(given)
     wrong = [one for one in found if abs(one.error) > given.tolerance]
     if given.json:
         table = {"schema": SCHEMA, "tolerance": given.tolerance, "jobs": [asdict(one) for one in found]}
@@ -81,6 +75,27 @@ def main(argv: list[str] | None = None) -> int:
     else:
         _show(found, given.tolerance, len(wrong), notes)
     return 1 if wrong else 0
+
+
+def checked(given: Namespace, profile: Cluster | None = None) -> tuple[list[Checked], list[str]]:
+    """Each job beside its prediction, and notes, for options as `parser` gives them.
+
+    Args:
+        profile: in place of the file that they name.
+
+    Raises:
+        WrongSetting: see `main`.
+    """
+    from calibration import sources, sources_checked
+    from sim.platform import cluster
+
+    named = sources.parsed(given.traces, given.source)
+    kinds = {one.kind for one in named}
+    log_options.check(given, kinds)
+    if kinds & {sources.TORCH, sources.SCALING, sources.TIMELINE} and not given.workload:
+        raise WrongSetting("--workload", None, "what was trained: a name, or a TOML file")
+    known = profile or cluster.read(given.profile)
+    return sources_checked.found(known, named, lambda one: log_options.about(given, one), given.gpus_per_host)
 
 
 def _show(found: list[Checked], tolerance: float, wrong: int, notes: list[str]) -> None:
@@ -93,7 +108,7 @@ def _show(found: list[Checked], tolerance: float, wrong: int, notes: list[str]) 
         wide = heading == HEADINGS[0]
         table.add_column(heading, justify="left" if heading in LEFT else "right", no_wrap=not wide, overflow="fold")
     for one in found:
-        table.add_row(*map(Text, _cells(one)))
+        table.add_row(*map(Text, cells(one)))
     console = Console(highlight=False)
     console.print(table)
     mean, jobs = fmean(abs(one.error) for one in found), f"{len(found)} job{'s' * (len(found) != 1)}"
@@ -103,7 +118,8 @@ def _show(found: list[Checked], tolerance: float, wrong: int, notes: list[str]) 
         console.print(Text(f"note: {note}", "yellow"))
 
 
-def _cells(one: Checked) -> Iterator[str]:
+def cells(one: Checked) -> Iterator[str]:
+    """The texts of a row, below HEADINGS."""
     from sim.answers.summary import seconds
 
     yield from (_called(one.runs), seconds(one.measured_s), seconds(one.predicted_s), f"{one.error:+.1%}")

@@ -36,16 +36,26 @@ def main(argv: list[str] | None = None) -> int:
 
     check_outputs([("--output", given.output)], [*given.traces, given.probe, given.workload, given.stragglers])
     check_ending("--output", given.output, (".toml",))
-    named = parsed(given.traces, given.source)
-    _check_sources(given, named)
-    made = _made(given, named)
-    if given.hosts is not None:
-        from sim.platform import other_sizes
-
-        made = other_sizes.on_hosts(made, given.hosts)
+    made = fitted(given)
     profiles.write(made, given.output)
     _report(given, made)
     return 0
+
+
+def fitted(given: Namespace) -> Cluster:
+    """The profile that options ask for, as `parser` gives them.
+
+    Raises:
+        WrongSetting: an option that no source has a use for, or a file that cannot be read or holds nothing to fit.
+    """
+    named = parsed(given.traces, given.source)
+    _check_sources(given, named)
+    made = _made(given, named)
+    if given.hosts is None:
+        return made
+    from sim.platform import other_sizes
+
+    return other_sizes.on_hosts(made, given.hosts)
 
 
 def _check_sources(given: Namespace, named: list[Named]) -> None:

@@ -14,11 +14,11 @@ from sim.base.files import check_ending, check_outputs, write_whole
 from sim.base.ranges import LONGEST_S
 from sim.base.units import number_or_text
 from sim.command import Parser
+from sim.plans.asking import WITHIN_S
 
 if TYPE_CHECKING:
     from sim.plans.plan import Plan
 
-WITHIN_S = 60.0
 ENDINGS = (".json", ".csv", ".parquet")
 LISTS = {
     "protocols": "protocols; default: allreduce,horovod,ps-sync",

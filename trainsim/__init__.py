@@ -1,21 +1,106 @@
-"""The command `trainsim`: one name for all commands; each is also run by its module, as `python -m sim.run`.
+"""All that programs use, each loaded when it is first used; and the command `trainsim`, which runs each command by a name.
+
+>>> import trainsim
+>>> job = trainsim.Scenario(trainsim.make_protocol("amb"), trainsim.read_workload("mnist"), workers=4, steps=50)
+>>> found = trainsim.simulate(job, replications=5)
+>>> found.step_s.shape
+(5, 50)
 
 Programs that train get the recorder from here: `from trainsim import Recorder`. It loads nothing but Python's own library.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from calibration.asking import check, fit
+    from sim import laws, protocols
+    from sim.answers.result import Result
+    from sim.base.errors import RunFailed, WrongSetting
+    from sim.job.scenario import Scenario
+    from sim.model.workload import Variable, Workload
+    from sim.model.workload import read as read_workload
+    from sim.plans.asking import plan
+    from sim.platform.cluster import Cluster, Host, Link
+    from sim.platform.cluster import read as read_cluster
+    from sim.protocols import make as make_protocol
+    from sim.recording.traces import Trace
+    from sim.recording.traces import read as read_trace
+    from sim.simulation import simulate
+    from sim.stragglers import read as read_stragglers
+    from sim.studies.asking import what_if, why
+    from sim.sweep import sweep
+    from sim.sweeps.differences import differences
     from trainsim.recording.recorder import Recorder
 
-__all__ = ["Recorder"]
+__all__ = [
+    "Cluster",
+    "Host",
+    "Link",
+    "Recorder",
+    "Result",
+    "RunFailed",
+    "Scenario",
+    "Trace",
+    "Variable",
+    "Workload",
+    "WrongSetting",
+    "check",
+    "differences",
+    "fit",
+    "laws",
+    "make_protocol",
+    "plan",
+    "protocols",
+    "read_cluster",
+    "read_stragglers",
+    "read_trace",
+    "read_workload",
+    "simulate",
+    "sweep",
+    "what_if",
+    "why",
+]
+
+_HOMES = {  # module, or module:name where the name there is another
+    "Cluster": "sim",
+    "Host": "sim",
+    "Link": "sim",
+    "Recorder": "trainsim.recording.recorder",
+    "Result": "sim",
+    "RunFailed": "sim",
+    "Scenario": "sim",
+    "Trace": "sim",
+    "Variable": "sim",
+    "Workload": "sim",
+    "WrongSetting": "sim",
+    "check": "calibration.asking",
+    "differences": "sim.sweeps.differences",
+    "fit": "calibration.asking",
+    "laws": "sim",
+    "make_protocol": "sim.protocols:make",
+    "plan": "sim.plans.asking",
+    "protocols": "sim",
+    "read_cluster": "sim",
+    "read_stragglers": "sim",
+    "read_trace": "sim",
+    "read_workload": "sim",
+    "simulate": "sim",
+    "sweep": "sim.sweep",
+    "what_if": "sim.studies.asking",
+    "why": "sim.studies.asking",
+}
 
 
 def __getattr__(name: str):
-    if name == "Recorder":
-        from trainsim.recording.recorder import Recorder
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, there = _HOMES[name].partition(":")
+    globals()[name] = getattr(import_module(module), there or name)
+    return globals()[name]
 
-        return Recorder
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

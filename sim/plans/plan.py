@@ -21,6 +21,8 @@ from sim.platform import gpu_memory, measured_steps
 from sim.version import VERSION
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from sim.plans.question import Question
     from sim.plans.sensitivity import Value
     from sim.sweeps.pools import Pool
@@ -36,7 +38,7 @@ CUT = "the search was cut short: what was not looked at may be better; --within 
 AS_GOOD = 3  # that are shown where no configuration meets the target
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """The answer to a question.
 
@@ -126,6 +128,23 @@ class Plan:
     def to_json(self) -> str:
         """`as_json`, on one line."""
         return json.dumps(self.as_json(), allow_nan=False)
+
+    def __repr__(self) -> str:
+        from sim.plans import show
+
+        best = self.best[0].configuration
+        return f"<Plan: {show.headline(self)} {best.hosts} x {best.host}, {best.protocol}>"
+
+    def _repr_html_(self) -> str:
+        from sim.plans import show
+
+        return show.as_html(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each configuration that was simulated, see `rows`."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows())
 
     def rows(self) -> list[dict]:
         """Rows of every simulated configuration, flat, for a table."""

@@ -92,6 +92,20 @@ def _table(rows: list[dict], plan: Plan, limits: bool = True) -> Table:
     from rich.table import Table
     from rich.text import Text
 
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    shown = _headings(rows, plan, limits)
+    for heading in shown:
+        left = heading in ("hosts", "offer", "protocol", "limited by")
+        said = heading.replace("USD", plan.question.money.name)
+        table.add_column(said, justify="left" if left else "right", no_wrap=True)
+    for row in rows:
+        cells = _cells(row, plan.question.money.per_usd)
+        table.add_row(*(Text(cells[heading]) for heading in shown))
+    return table
+
+
+def _headings(rows: list[dict], plan: Plan, limits: bool) -> list[str]:
+    """Those of HEADINGS under which something stands."""
     has_end, has_servers = plan.question.work is not None, any(row["servers"] for row in rows)
     offered = plan.question.offers != ("on-demand",)
     left_out = {
@@ -101,16 +115,17 @@ def _table(rows: list[dict], plan: Plan, limits: bool = True) -> Table:
         "limited by": not limits,
         "offer": not offered,
     }
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    shown = [heading for heading in HEADINGS if not left_out.get(heading)]
-    for heading in shown:
-        left = heading in ("hosts", "offer", "protocol", "limited by")
-        said = heading.replace("USD", plan.question.money.name)
-        table.add_column(said, justify="left" if left else "right", no_wrap=True)
-    for row in rows:
-        cells = _cells(row, plan.question.money.per_usd)
-        table.add_row(*(Text(cells[heading]) for heading in shown))
-    return table
+    return [heading for heading in HEADINGS if not left_out.get(heading)]
+
+
+def as_html(plan: Plan) -> str:
+    """It as a notebook shows it: the answer, and a table of the best."""
+    from sim.base.notebook import shown
+
+    rows, money = [plan.row(one) for one in plan.best], plan.question.money
+    headings = _headings(rows, plan, limits=True)
+    cells = [[_cells(row, money.per_usd)[heading] for heading in headings] for row in rows]
+    return shown(headline(plan), [heading.replace("USD", money.name) for heading in headings], cells, notes(plan))
 
 
 def _cells(row: dict, per_usd: float) -> dict[str, str]:

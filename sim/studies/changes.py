@@ -67,7 +67,7 @@ def applied(change: Change, given: argparse.Namespace, read: options.Readers) ->
     from sim import simulated_options
 
     changed = simulated_options.completed(said(change, given), read)
-    settings, cluster = _sorted(change, changed, read)
+    settings, cluster = sorted_out(change, changed, read)
     changed.set = _settings(changed, settings, read)
     alter = (lambda found: with_values(found, cluster)) if cluster else None
     return simulated_options.scenario(changed, read, alter)
@@ -112,7 +112,7 @@ def said(change: Change, given: argparse.Namespace) -> argparse.Namespace:
     return argparse.Namespace(**vars(given) | job)
 
 
-def _sorted(change: Change, changed: argparse.Namespace, read: options.Readers) -> tuple[dict, dict]:
+def sorted_out(change: Change, changed: argparse.Namespace, read: options.Readers) -> tuple[dict, dict]:
     """The other values by what they are of: settings of the changed job's protocol, the cluster.
 
     Raises:

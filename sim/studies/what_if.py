@@ -122,9 +122,9 @@ def show(compared: list[Compared], base: dict) -> None:
     for heading in HEADINGS:
         first = heading == HEADINGS[0]
         table.add_column(heading, justify="left" if first else "right", no_wrap=not first, overflow="fold")
-    table.add_row(*map(Text, _cells("as it is", base, None)))
+    table.add_row(*map(Text, cells("as it is", base, None)))
     for one in compared:
-        table.add_row(*map(Text, _cells(one.change, one.result.answer(), one)))
+        table.add_row(*map(Text, cells(one.change, one.result.answer(), one)))
     Console(highlight=False).print(table)
     for line in too_large(compared):
         Console(highlight=False, markup=False).print(f"note: {line}")
@@ -136,7 +136,13 @@ def too_large(compared: list[Compared]) -> list[str]:
     return [f"{change}: {line}" for change, line in lines if line.startswith(gpu_memory.DOES_NOT_FIT)]
 
 
-def _cells(what: str, answer: dict, compared: Compared | None) -> list[str]:
+def cells(what: str, answer: dict, compared: Compared | None) -> list[str]:
+    """The texts of a row, below HEADINGS.
+
+    Args:
+        what: the change.
+        answer: the JSON answer of the changed job; of the base, `compared` is None.
+    """
     from sim.answers.summary import number, seconds
 
     cells = [what, number(answer["samples_per_s"]), seconds(answer["step_s"]["mean"])]

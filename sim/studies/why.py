@@ -28,7 +28,7 @@ LEAST = 0.005  # gains below this share of the throughput are not shown
 Simulate = Callable[["Scenario"], "Result"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Why:
     """The causes on which a job's throughput depends.
 
@@ -69,6 +69,14 @@ class Why:
         for cells in self._rows():
             table.add_row(*map(Text, cells))
         Console(highlight=False).print(table)
+
+    def __repr__(self) -> str:
+        return "\n".join("  ".join(cells) for cells in self._rows())
+
+    def _repr_html_(self) -> str:
+        from sim.base.notebook import shown
+
+        return shown("Why", HEADINGS, self._rows())
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
         for one in self.causes:

@@ -1,0 +1,178 @@
+"""The questions of `--what-if` and `--why`, for programs: about a scenario, or about a result that is there already."""
+
+from __future__ import annotations
+
+import math
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from sim import protocols
+from sim.answers.result import Result
+from sim.base.errors import WrongSetting
+from sim.base.notebook import shown
+from sim.job import filling
+from sim.job.scenario import LATER, Scenario
+from sim.options import Readers
+from sim.platform import other_sizes
+from sim.simulation import simulate
+from sim.studies import changes
+from sim.studies import what_if as comparing
+from sim.studies import why as causes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from sim.studies.what_if import Compared
+    from sim.studies.why import Why
+
+A_JOB = "a Scenario, or the Result of one"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WhatIf(Sequence["Compared"]):
+    """Changes of a job beside the job, as a sequence.
+
+    Args:
+        base: the job's result.
+        compared: each change, in the order in which they were asked.
+    """
+
+    base: Result
+    compared: tuple[Compared, ...]
+
+    def __getitem__(self, index):
+        return self.compared[index]
+
+    def __len__(self) -> int:
+        return len(self.compared)
+
+    def __repr__(self) -> str:
+        return "\n".join("  ".join(cells) for cells in self._rows())
+
+    def _rows(self) -> Iterator[Sequence[str]]:
+        yield comparing.cells("as it is", self.base.answer(), None)
+        for one in self.compared:
+            yield comparing.cells(one.change, one.result.answer(), one)
+
+    def _repr_html_(self) -> str:
+        return shown("What if", comparing.HEADINGS, self._rows(), comparing.too_large(list(self.compared)))
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row each: change, samples_per_s, ratio (of throughputs), its 90 % limits ratio_low and ratio_high, pairs (of runs)."""
+        import pandas as pd
+
+        rows = [
+            (one.change, one.result.samples_per_s, one.ratio, *(one.interval or (math.nan, math.nan)), one.pairs)
+            for one in self.compared
+        ]
+        columns = ["change", "samples_per_s", "ratio", "ratio_low", "ratio_high", "pairs"]
+        return pd.DataFrame(rows, columns=columns)
+
+
+def what_if(
+    base: Scenario | Result,
+    *changed: str | Scenario,
+    world: str = "auto",
+    replications: int | None = None,
+    within_s: float = math.inf,
+) -> WhatIf:
+    """Changes of a job beside the job, on the same random numbers.
+
+    Args:
+        base: the job; a result is not simulated again.
+        changed: each a text as `--what-if` takes it, such as "workers=8" or "network.bandwidth=25 Gbit/s", or another job.
+        world, replications, within_s: of each simulation, see sim.simulate; a result's own if it is given.
+
+    Raises:
+        WrongSetting: no job, a change that cannot be, or see sim.simulate.
+        RunFailed: see sim.simulate.
+    """
+    asking = _Asking(base, world, replications, within_s)
+    scenario = asking.base.scenario
+    jobs = [
+        (one, applied(scenario, one)) if isinstance(one, str) else (f"job {n}", one) for n, one in enumerate(changed, 1)
+    ]
+    found = [comparing.compare(said, asking.base, asking.simulate(job), real=True) for said, job in jobs]
+    return WhatIf(asking.base, tuple(found))
+
+
+def why(
+    base: Scenario | Result, *, world: str = "auto", replications: int | None = None, within_s: float = math.inf
+) -> Why:
+    """The job without each cause of its step time, and with changes that would help.
+
+    Args:
+        base, world, replications, within_s: see `what_if`.
+
+    Raises:
+        WrongSetting: see `what_if`.
+        RunFailed: see sim.simulate.
+    """
+    asking = _Asking(base, world, replications, within_s)
+    return causes.why(asking.base, asking.simulate, lambda text: applied(asking.base.scenario, text))
+
+
+class _Asking:
+    """Simulates jobs with the random numbers of a first one."""
+
+    def __init__(self, base: Scenario | Result, world: str, replications: int | None, within_s: float):
+        if not isinstance(base, (Scenario, Result)):
+            raise WrongSetting("base", base, A_JOB)
+        self._world, self._within_s = world, within_s
+        self.base = base if isinstance(base, Result) else simulate(base, world, replications, within_s=within_s)
+
+    def simulate(self, job: Scenario) -> Result:
+        """The result of another job."""
+        runs, first = self.base.done.runs, self.base.first
+        return simulate(job, self._world, runs, first=first, within_s=self._within_s)
+
+
+def applied(job: Scenario, text: str) -> Scenario:
+    """The job with a change, as `--what-if` takes it. Hosts that were not described are as many as the changed job needs.
+
+    Raises:
+        WrongSetting: no such name, a value that it cannot have, or a job that cannot be.
+    """
+    own, read = protocols.name_of(job.protocol), Readers()
+    change = changes.parse(text)
+    of_job = vars(changes.said(change, Namespace()))
+    name = str(of_job.get("protocol", own))
+    settings, of_cluster = changes.sorted_out(change, Namespace(protocol=name), read)
+    updates: dict[str, Any] = {"servers": max(1, job.servers), **of_job}
+    if settings or "protocol" in of_job:
+        updates["protocol"] = _protocol(job, name, settings)
+    if "workload" in updates:
+        updates["workload"] = read.workload(updates["workload"])
+        updates.setdefault("batch", LATER if job.batch == job.workload.batch else job.batch)
+    if "stragglers" in updates:
+        updates |= {"stragglers_name": updates["stragglers"], "stragglers": read.stragglers(updates["stragglers"])}
+    updates |= _placed(job, updates, read)
+    found = replace(job, **updates)
+    found = replace(found, cluster=changes.with_values(found.cluster, of_cluster)) if of_cluster else found
+    found.check_computing()
+    return found
+
+
+def _placed(job: Scenario, updates: dict[str, Any], read: Readers) -> dict[str, Any]:
+    """The cluster and the workers of a changed job; takes the number of hosts out of the updates."""
+    described = replace(job, cluster=LATER).cluster != job.cluster
+    cluster = read.cluster(updates["cluster"]) if "cluster" in updates else job.cluster if described else LATER
+    hosts, workers = updates.pop("hosts", None), updates.get("workers", job.workers)
+    if hosts is not None:
+        cluster = other_sizes.on_hosts(cluster or job.cluster, hosts)
+    if workers == filling.ALL:
+        protocol, model = (updates.get(name, getattr(job, name)) for name in ("protocol", "workload"))
+        beside = updates["servers"], updates.get("servers_on", job.servers_on)
+        workers = filling.workers(cluster, protocol, model, *beside, counted=hosts is not None)
+    return {"cluster": cluster, "workers": workers}
+
+
+def _protocol(job: Scenario, name: str, settings: dict[str, str]):
+    """The protocol of this name with these settings, and those of the job's that it has too and that are no defaults."""
+    kept = {one.name: getattr(job.protocol, one.name) for one in fields(job.protocol)}
+    changed = {one.name for one in fields(job.protocol) if kept[one.name] != one.default}
+    known = {one.name for one in fields(protocols.find(name))}
+    values = {key: str(kept[key]) for key in kept if key in changed & known} | settings
+    return protocols.make(name, [f"{key}={value}" for key, value in values.items()])

@@ -1,0 +1,211 @@
+"""`import trainsim`: names that load what they are of, and questions that say what the commands say."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sim
+import trainsim
+from calibration import check as checking
+from calibration import fit as fitting
+from calibration import profiles
+from sim import plan as planning
+from sim import run
+from sim.base.errors import WrongSetting
+from sim.model.costs import Costs, Line
+from sim.model.workload import Variable, Workload
+
+ROOT = Path(__file__).parents[2]
+ODD = "<b>&'\x1b"
+JOB = ("--protocol=amb", "--set=partitions=8", "--workload=mnist", "--workers=3", "--steps=8", "--replications=3")
+SLOW = "--stragglers=niagara*0.01"
+
+
+def job(**further) -> sim.Scenario:
+    law = {"stragglers": trainsim.read_stragglers("niagara*0.01"), "stragglers_name": "niagara*0.01"}
+    protocol = trainsim.make_protocol("amb", ["partitions=8"])
+    return trainsim.Scenario(protocol, trainsim.read_workload("mnist"), **{"workers": 3, "steps": 8} | law | further)
+
+
+def test_names_are_there_and_typed():
+    tree = ast.parse((ROOT / "trainsim" / "__init__.py").read_text())
+    typed = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If)
+        for one in node.body
+        if isinstance(one, ast.ImportFrom)
+        for alias in one.names
+    }
+    assert typed == set(trainsim.__all__) == set(dir(trainsim)) == set(trainsim._HOMES)
+    assert all(getattr(trainsim, name).__doc__ for name in trainsim.__all__)
+    assert trainsim.simulate is sim.simulate
+    with pytest.raises(AttributeError, match="no attribute 'simulatte'"):
+        _ = trainsim.simulatte
+
+
+def test_importing_it_loads_nothing():
+    code = "import sys; before = set(sys.modules); import trainsim; print(*set(sys.modules) - before)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert {name for name in done.stdout.split() if name.partition(".")[0] not in sys.stdlib_module_names} == {
+        "trainsim"
+    }
+
+
+CHANGES = (
+    "workers=5",
+    "protocol=fmb",
+    "protocol=ps-sync, servers=2, workers=4",
+    "time_limit_s=30 ms",
+    "network.bandwidth=1 Gbit/s",
+    "stragglers=none",
+    "workload=mlp",
+    "workload=mlp, batch=10",
+    "cluster=p3.8xlarge*4",
+    "cluster=p3.8xlarge*4, workers=all, protocol=allreduce",
+    "cluster=p3.8xlarge*4, hosts=2",
+)
+
+
+def test_what_if_says_what_the_command_says(capsys):
+    run.main([*JOB, SLOW, "--json", *(f"--what-if={change}" for change in CHANGES)])
+    printed = json.loads(capsys.readouterr().out)["what_if"]
+    found = trainsim.what_if(job(), *CHANGES, replications=3)
+    assert [one.change for one in found] == list(CHANGES)
+    for one, row in zip(found, printed, strict=True):
+        assert (one.change, one.ratio, one.pairs) == (row["change"], row["throughput_ratio"], row["pairs"])
+        assert list(one.interval) == row["interval"]["throughput_ratio"]
+    frame = found.to_frame()
+    assert frame["ratio_low"].tolist() == [one.interval[0] for one in found]
+    assert found._repr_html_().count("<tr>") == len(CHANGES) + 2
+
+
+def test_a_job_of_ones_own_is_a_change_and_a_result_is_not_simulated_again():
+    base = trainsim.simulate(job(), replications=3, first=4)
+    found = trainsim.what_if(base, replace(job(), batch=8), "batch=8")
+    assert found.base is base
+    assert found[0].ratio == found[1].ratio
+    assert found[0].result.first == 4
+
+
+def test_why_says_what_the_command_says(capsys):
+    run.main([*JOB, SLOW, "--json", "--why"])
+    printed, found = json.loads(capsys.readouterr().out)["why"], trainsim.why(job(), replications=3)
+    assert json.loads(json.dumps(found.as_json())) == printed
+
+
+def test_a_plan_is_that_of_the_command(capsys):
+    asked = {
+        "workload": "toy_fc",
+        "samples_per_s": 1000,
+        "hosts": ["p3.2xlarge"],
+        "counts": [1, 2],
+        "protocols": ["fmb"],
+    }
+    words = (
+        f"--{name.replace('_', '-')}={','.join(map(str, one)) if isinstance(one, list) else one}"
+        for name, one in asked.items()
+    )
+    planning.main([*words, "--processes=1", "--json"])
+    printed, found = json.loads(capsys.readouterr().out), trainsim.plan(**asked, processes=1)
+    assert found.as_json() | {"wall_s": 0} == printed | {"wall_s": 0}
+    assert len(found.to_frame()) == len(found.simulated)
+    assert "p3.2xlarge" in repr(found)
+    assert found._repr_html_().count("<tr>") == len(found.best) + 1
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """A trace of one run, whose costs are known exactly."""
+    path = tmp_path_factory.mktemp("runs") / "run.parquet"
+    run.main([*JOB[:-1], "--stragglers=none", "--replications=1", "--trace", str(path)])
+    return path
+
+
+def timeless(profile: Path) -> list[str]:
+    """The lines of a profile but that of when it was made."""
+    return [line for line in profile.read_text().splitlines() if not line.startswith("made = ")]
+
+
+def test_a_fit_is_that_of_the_command_and_a_check_too(recorded, tmp_path, capsys):
+    profile = tmp_path / "mine.toml"
+    fitting.main([str(recorded), "-o", str(profile), "--link=10 Gbit/s, 20 us"])
+    made = trainsim.fit(recorded, name="mine", link="10 Gbit/s, 20 us")
+    again = tmp_path / "again.toml"
+    profiles.write(made, str(again))
+    assert timeless(again) == timeless(profile)
+    capsys.readouterr()
+    checking.main([str(profile), str(recorded), "--json", "--tolerance=9"])
+    printed = json.loads(capsys.readouterr().out)
+    for known in (made, str(profile)):
+        found = trainsim.check(known, recorded)
+        np.testing.assert_allclose(
+            [one.predicted_s for one in found], [one["predicted_s"] for one in printed["jobs"]], rtol=1e-5
+        )
+    assert found.to_frame()["measured_s"].tolist() == [one["measured_s"] for one in printed["jobs"]]
+    assert found._repr_html_().count("<tr>") == len(found) + 1
+
+
+def test_rows_of_a_sweep_are_compared_run_by_run(tmp_path):
+    jobs = [job(), job(workers=5), job(seed=3), job(steps=9)]
+    swept = trainsim.sweep([*jobs, [*JOB, "--batch=0"]], str(tmp_path / "rows.parquet"), processes=1, replications=3)
+    found = trainsim.differences(swept)
+    (change,) = trainsim.what_if(jobs[0], jobs[1], replications=3)
+    assert found["pairs"].tolist() == [3, 3, 0, 0, 0]
+    assert found["ratio"].tolist()[:2] == [1, pytest.approx(change.ratio)]
+    ratios = np.log([one[1] / one[0] for one in zip(*map(json.loads, swept["samples_per_s_runs"][:2]), strict=True)])
+    assert found["ratio_se"][1] == pytest.approx(change.ratio * ratios.std(ddof=1) / 3**0.5)
+    assert found[["ratio", "ratio_se"]][2:].isna().all(axis=None)
+    assert trainsim.differences(swept, 1)["ratio"][0] == pytest.approx(1 / change.ratio)
+    for rows, base in ((swept, 4), (swept, 5), (swept, True), (swept[["seed"]], 0), (3, 0)):
+        with pytest.raises(WrongSetting):
+            trainsim.differences(rows, base)
+
+
+REFUSED = {
+    "no job": (lambda: trainsim.what_if(3), "base: given 3"),
+    "no name": (lambda: trainsim.what_if(job(), "wrokers=3"), "wrokers"),
+    "no value": (lambda: trainsim.what_if(job(), "workers=0.5"), "workers"),
+    "no change": (lambda: trainsim.what_if(job(), 3), "scenario: given 3"),
+    "no why": (lambda: trainsim.why("amb"), "base: given 'amb'"),
+    "no target": (lambda: trainsim.plan(workload="mlp"), "target"),
+    "no such question": (lambda: trainsim.plan(samples_per_s=1, hots=["x"]), "hots"),
+    "no time": (lambda: trainsim.plan(samples_per_s=1, within_s=float("nan")), "within_s: given nan"),
+    "no traces": (trainsim.fit, "traces: missing"),
+    "no option": (lambda: trainsim.fit("x.parquet", wrokload="mlp"), "wrokload: given 'mlp'"),
+    "no kind": (lambda: trainsim.fit("x.parquet", ranks="4"), "ranks: given '4'; allowed: an integer"),
+    "no source": (lambda: trainsim.fit("x.parquet", source="torhc"), "source: given 'torhc'"),
+    "no file": (lambda: trainsim.fit("nowhere.parquet"), "nowhere.parquet"),
+    "no profile": (lambda: trainsim.check(3, "x.parquet"), "--cluster: given 3"),
+    "no runs": (lambda: trainsim.check("p3.8xlarge*4"), "traces: missing"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_asked_is_a_wrong_setting(name):
+    ask, said = REFUSED[name]
+    with pytest.raises(WrongSetting) as refused:
+        ask()
+    assert said in str(refused.value)
+
+
+def test_names_are_text_in_a_notebook():
+    costs = Costs(compute=Line(slope_s=1e-5))
+    odd = Workload(name=ODD, variables=[Variable(name="v", shape=(10,))], costs=costs)
+    found = trainsim.simulate(replace(job(), workload=odd), replications=2)
+    for shown in (
+        found._repr_html_(),
+        trainsim.what_if(found, "workers=2")._repr_html_(),
+        trainsim.why(found)._repr_html_(),
+    ):
+        assert "<b>&'" not in shown
+        assert "\x1b" not in shown
+    assert "&lt;b&gt;&amp;" in found._repr_html_()
