@@ -224,6 +224,26 @@ def test_a_disk_that_takes_no_more_ends_the_recording_and_not_the_loop(tmp_path,
 
 
 @pytest.mark.processes
+def test_a_loop_that_imports_nothing_is_recorded_with_pythons_own_library(tmp_path):
+    program = (
+        "import sys; from trainsim import Recorder; recorder = Recorder('run', 8)\n"
+        "for _ in recorder.steps(range(9)): pass\n"
+        "recorder.close()\n"
+        "print(*{'numpy', 'pandas', 'pydantic', 'torch', 'scipy', 'tensorflow'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "\n"
+    assert traces.read(tmp_path / "run").header.complete
+
+
+@pytest.mark.processes
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_process_that_is_killed_leaves_its_steps_up_to_the_last_block(tmp_path, by):
     program = (
