@@ -70,6 +70,7 @@ def test_a_rank_is_that_of_its_launcher(monkeypatch, variables, said):
         ({"batch": "32"}, "batch"),
         ({"batch": True}, "batch"),
         ({"warmup": -1}, "warmup"),
+        ({"workload": "resnet5O"}, "did you mean resnet50"),
         ({"folder": 3}, "folder"),
         ({"folder": ""}, "folder"),
         ({"folder": "/dev/null"}, "a file of this name is there"),
@@ -88,6 +89,13 @@ def test_a_launcher_that_says_no_rank_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(WrongSetting, match="RANK: given '2'; allowed: an integer from 0 to 1"):
         Recorder(tmp_path / "run")
+
+
+def test_a_workload_may_be_named(tmp_path):
+    (tmp_path / "own.toml").write_text('schema = "workload/1"\nname = "own"\nparameters = 900\nlayers = 3\n')
+    for name, parameters in (("mlp", None), (str(tmp_path / "own.toml"), 900)):
+        found = recorded(tmp_path / f"run-{parameters}", range(3), workload=name).header
+        assert (found.workload, (found.model or {}).get("parameters")) == ("own" if parameters else name, parameters)
 
 
 def test_a_folder_takes_one_run(tmp_path):
