@@ -67,7 +67,9 @@ def _dedented(text: str, by: int) -> str:
 
 
 def run(line: str, folder: Path, columns: int = 80) -> subprocess.CompletedProcess:
-    """Run a command of a page in a folder; `python` is this one, and `trainsim` its module."""
+    """Run a command of a page in a folder, beside the examples; `python` is this one, and `trainsim` its module."""
+    if not (folder / "examples").exists():
+        (folder / "examples").symlink_to(ROOT / "examples")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]), "COLUMNS": str(columns)}
     if "sim.run" in line and not any(option in line for option in ("--replications", "--within", "--sweep")):
         line = line.replace("-m sim.run", f"-m sim.run --within {LONG_S}")  # a busy machine answers from fewer runs

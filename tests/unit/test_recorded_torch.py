@@ -45,7 +45,7 @@ def played(tmp_path: Path, program: str, code: int = 0) -> traces.Trace:
 
 def ddp(folder: Path, batch: int, epochs: int = 2) -> str:
     """A run of two processes over gloo, on loopback."""
-    words = ["--nproc-per-node", "2", "--master-port", "0", str(ROOT / "examples" / "pytorch" / "train.py")]
+    words = ["--nproc-per-node", "2", str(ROOT / "examples" / "pytorch" / "train.py")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     line = [sys.executable, "-m", "torch.distributed.run", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
     done = subprocess.run(
@@ -61,7 +61,7 @@ def ddp(folder: Path, batch: int, epochs: int = 2) -> str:
 
 
 def test_two_processes_are_recorded_fitted_and_checked(tmp_path):
-    fitted = [ddp(tmp_path / name, batch) for name, batch in (("a", 64), ("b", 64), ("c", 128))]
+    fitted = [ddp(tmp_path / name, batch) for name, batch in (("a", 64), ("b", 128))]
     found = traces.read(fitted[0])
     head, rows = found.header, found.rows
     assert (head.protocol, head.world, head.ranks, head.batch, head.complete) == ("horovod", "torch", 2, 64, True)

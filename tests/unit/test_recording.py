@@ -70,6 +70,7 @@ def test_a_rank_is_that_of_its_launcher(monkeypatch, variables, said):
         ({"batch": "32"}, "batch"),
         ({"batch": True}, "batch"),
         ({"warmup": -1}, "warmup"),
+        ({"workload": "resnet5O"}, "did you mean resnet50"),
         ({"folder": 3}, "folder"),
         ({"folder": ""}, "folder"),
         ({"folder": "/dev/null"}, "a file of this name is there"),
@@ -88,6 +89,13 @@ def test_a_launcher_that_says_no_rank_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(WrongSetting, match="RANK: given '2'; allowed: an integer from 0 to 1"):
         Recorder(tmp_path / "run")
+
+
+def test_a_workload_may_be_named(tmp_path):
+    (tmp_path / "own.toml").write_text('schema = "workload/1"\nname = "own"\nparameters = 900\nlayers = 3\n')
+    for name, parameters in (("mlp", None), (str(tmp_path / "own.toml"), 900)):
+        found = recorded(tmp_path / f"run-{parameters}", range(3), workload=name).header
+        assert (found.workload, (found.model or {}).get("parameters")) == ("own" if parameters else name, parameters)
 
 
 def test_a_folder_takes_one_run(tmp_path):
@@ -221,6 +229,26 @@ def test_a_disk_that_takes_no_more_ends_the_recording_and_not_the_loop(tmp_path,
         assert list(recorder.steps(range(5))) == [0, 1, 2, 3, 4]
         recorder.close()
     assert capsys.readouterr().err.count("No space left on device") == 1
+
+
+@pytest.mark.processes
+def test_a_loop_that_imports_nothing_is_recorded_with_pythons_own_library(tmp_path):
+    program = (
+        "import sys; from trainsim import Recorder; recorder = Recorder('run', 8)\n"
+        "for _ in recorder.steps(range(9)): pass\n"
+        "recorder.close()\n"
+        "print(*{'numpy', 'pandas', 'pydantic', 'torch', 'scipy', 'tensorflow'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "\n"
+    assert traces.read(tmp_path / "run").header.complete
 
 
 @pytest.mark.processes

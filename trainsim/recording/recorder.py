@@ -55,6 +55,10 @@ class Recorder:
         warmup: int = WARMUP,
     ):
         self._samples = Samples(batch)
+        if workload is not None:
+            from sim.model.workload import read
+
+            read(workload)  # a wrong one is said now, and not when the run is over
         if isinstance(warmup, bool) or not isinstance(warmup, int) or not 0 <= warmup <= 10**6:
             raise WrongSetting("Recorder: warmup", warmup, "an integer from 0 to 1000000")
         if not isinstance(folder, str | os.PathLike) or not os.fspath(folder):
@@ -68,7 +72,11 @@ class Recorder:
             **self._place._asdict(),
             "began_unix_s": time.time(),
             "warmup": warmup,
-            "workload": workload,
+            "workload": None
+            if workload is None
+            else os.path.abspath(workload)
+            if os.path.exists(workload)
+            else workload,
             "versions": {"python": python_version()},
         }
         self._steps, self._count, self._paused_s = Steps(), 0, 0.0
