@@ -63,8 +63,12 @@ def _parsed(text: str, kind: str) -> Named:
     own: dict[str, int] = {}
     while (comma := text.rpartition(","))[1] and comma[2].partition("=")[0] in OWN and not Path(text).exists():
         name, _, value = comma[2].partition("=")
+        if name in own:
+            raise WrongSetting(f"{text}: {name}", value, "each once")
         check_integer(f"{text}: {name}", int(value) if value.isdecimal() else value, 1, OWN[name])  # type: ignore[arg-type]
         text, own[name] = comma[0], int(value)
+    if not text:
+        raise WrongSetting("TRACE", f"{kind}=", "the name of a file or a folder")
     return Named(kind, text, **own)
 
 

@@ -184,7 +184,7 @@ def scenario(
     )
     if workers == filling.ALL:
         on, counted = further.get("servers_on", "own"), getattr(options, "hosts", None) is not None
-        workers = filling.workers(placed or here, protocol, model, options.servers, on, counted)
+        workers = filling.workers(placed, protocol, model, options.servers, on, counted)
     try:
         described = Scenario(
             protocol=protocol,

@@ -127,6 +127,8 @@ def test_a_table_of_scaling_is_fitted_checked_and_joined(logs, here):  # noqa: F
         (["torch=t32,batch=32,ranks=8"], "--ranks: given '4 and 8'"),
         (["torch=t32,batch=0"], "batch: given 0; allowed: an integer from 1"),
         (["torch=t32,batch=x"], "batch: given 'x'"),
+        (["torch=t32,batch=8,batch=9"], "batch: given '8'; allowed: each once"),
+        (["torch=", TWO[1]], "TRACE: given 'torch='; allowed: the name of a file"),
         (["torhc=t32"], "did you mean torch?"),
         (["torch=nowhere,batch=3"], "a file that can be read"),
         ([*TWO, "horovod-timeline=links.txt"], "a timeline alone"),

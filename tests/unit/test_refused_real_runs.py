@@ -100,6 +100,12 @@ def test_a_batch_that_no_memory_holds(workers):
     assert said.startswith("--batch: given 1000000000000; allowed: a smaller one")
 
 
+def test_all_workers_of_no_cluster():
+    assert refused(run.main, [*JOB, "--workers", "all"]).startswith(
+        "--workers: given 'all'; allowed: a number, or --cluster"
+    )
+
+
 def test_a_model_that_no_memory_holds(tmp_path):
     layers = [("a", [784, 10**9]), ("b", [10**9]), ("c", [10**9, 10]), ("d", [10])]
     variables = ", ".join(f'{{ name = "{name}", shape = {shape} }}' for name, shape in layers)
