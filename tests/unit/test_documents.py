@@ -29,7 +29,11 @@ KNOWN = {*COMMANDS, *(command.module for command in OF_TRAINSIM.values())}
 MODULE = re.compile(r".*?\b(?:python (?:-m mpi4py )?-m (\S+)|trainsim (\S+))(.*)")
 OTHERS = ("torchrun ",)  # commands of others
 LINES = [
-    (page, line) for page in PAGES for fence in fences(page) for line, _ in fence.commands() if not line.startswith(OTHERS)
+    (page, line)
+    for page in PAGES
+    for fence in fences(page)
+    for line, _ in fence.commands()
+    if not line.startswith(OTHERS)
 ]
 DATA = sorted((ROOT / "docs" / "data").glob("*.json"))
 
