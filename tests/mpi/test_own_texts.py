@@ -274,12 +274,7 @@ def test_what_is_simulated_runs(module, campaign, tmp_path):
     cells = []
     for cell, (name, workers, settings) in CELLS.items():
         line = ["--protocol", f"{module}:{name}", "--workers", str(workers), "--batch", "32"]
-        line += [
-            "--engine",
-            "jax",
-            "--workload",
-            MODELS.get(name, "mlp"),
-        ]  # any will do, and this one starts in half the time
+        line += ["--workload", MODELS.get(name, "mlp")]
         line += [word for key, value in settings.items() for word in ("--set", f"{key}={str(value).lower()}")]
         line += ["--servers", "2"] if name == "Servers" else []
         line += ["--test-size", "10", "--evaluate-every", "3"] if cell in EVALUATED else []

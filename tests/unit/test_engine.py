@@ -144,6 +144,7 @@ def test_a_text_outside_the_subset_is_refused_with_what_it_says(compiled):
 def test_it_is_used_where_it_saves_more_than_loading_it(monkeypatch):
     """And compiled where it saves more than that, and an answer is not awaited before."""
     made = []
+    monkeypatch.setattr(choose, "LEAST_S", 0.05)
     monkeypatch.setattr(choose, "LOADING_S", 2.0)
     monkeypatch.setattr(choose.kept, "is_kept", lambda: bool(made))
     monkeypatch.setattr(choose.kept, "keep", lambda *_: not made.append(1))

@@ -115,6 +115,7 @@ def test_at_its_median_a_number_changes_nothing_and_beyond_it_steps_take_longer(
         assert speeds[2] <= 1.001 * speeds[1], one.key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["one GPU's host", "hosts by name", "nominal cores"])
 def test_ends_one_at_a_time_are_those_of_draws_of_all_at_once(name):
     """The reference: every number is drawn in each of 300 runs. Ends count as independent, in logarithms."""
