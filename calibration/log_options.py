@@ -86,7 +86,7 @@ def about(given: Namespace, one: Named | None = None) -> About:
     Raises:
         WrongSetting: a link, columns or a unit that cannot be.
     """
-    from calibration.importers import step_tables
+    from calibration.importers import table_names
     from sim.platform import other_sizes
 
     text = getattr(given, "link", None)
@@ -98,6 +98,6 @@ def about(given: Namespace, one: Named | None = None) -> About:
         batch=given.batch,
         link=other_sizes.link(text, LINK) if text else None,
         ranks=given.ranks,
-        names=step_tables.names_of(given.columns, given.unit),
+        names=table_names.names_of(given.columns, given.unit),
     )
     return replace(said, batch=one.batch or said.batch, ranks=one.ranks or said.ranks) if one else said

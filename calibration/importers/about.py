@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from calibration.importers.step_tables import AS_NAMED, Names
+from calibration.importers.table_names import AS_NAMED, Names
 from sim.base.errors import WrongSetting
 from sim.model.sizes import ITEM_BYTES
 

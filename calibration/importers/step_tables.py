@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from calibration.importers import spoken
 from calibration.importers.rounds import shortened
-from sim.base.commas import parts
+from calibration.importers.table_names import AS_NAMED, COMPUTE, RANK, SAMPLES, SECONDS, SHORT, STEP, Names
 from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
 from sim.base.ranges import LONGEST_S, SHORTEST_S
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SOURCE = "--from steps"
-STEP, RANK, SECONDS, COMPUTE, SAMPLES = "step", "rank", "seconds", "compute_s", "samples"
 NEEDED = (STEP, RANK, SECONDS)
 NAMES = {
     STEP: ("step", "global step", "trainer global step", "iteration", "iter"),
@@ -37,8 +36,6 @@ THINGS = "images?|imgs?|samples?|tokens?|sequences?|examples?|it|its|iters?|iter
 RATE = re.compile(
     rf"(per |\b({THINGS})\s*/\s*)(s|sec|secs|second|seconds|ms)\b"
 )  # of a name in words, or as it is: no time
-SHORT = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-OURS = (STEP, RANK, SECONDS, COMPUTE, SAMPLES)
 MOST_LISTED = 30  # names of columns
 WITHOUT_UNIT = ("time", "duration", "latency")  # the last word
 SINCE_START = {
@@ -62,39 +59,6 @@ class Column(NamedTuple):
     name: str
     unit_s: float
     sure: bool
-
-
-class Names(NamedTuple):
-    """What a user says of a table.
-
-    Args:
-        columns: the table's names of ours: step, rank, seconds, compute_s and samples.
-        unit: of its times, s, ms, us or ns; None if the names say it.
-    """
-
-    columns: Mapping[str, str] = {}
-    unit: str | None = None
-
-
-AS_NAMED = Names()
-
-
-def names_of(columns: str | None, unit: str | None) -> Names:
-    """What the options say: --columns "seconds=train/step_time,rank=global_rank" and --unit ms.
-
-    Raises:
-        WrongSetting: a name that is none of ours, twice, or without one of the table; an unknown unit.
-    """
-    found: dict[str, str] = {}
-    for part in parts(columns) if columns is not None else ():
-        ours, equals, theirs = (piece.strip() for piece in part.partition("="))
-        if not (equals and theirs) or ours not in OURS or ours in found:
-            allowed = f"OURS=THEIRS, with commas between them, each once; ours are {', '.join(OURS)}"
-            raise WrongSetting("--columns", columns, f"{allowed}{nearest(ours, OURS)}")
-        found[ours] = theirs.strip("\"'")
-    if unit is not None and unit not in SHORT:
-        raise WrongSetting("--unit", unit, ", ".join(SHORT))
-    return Names(found, unit)
 
 
 def read(path: Path, said: Names = AS_NAMED) -> tuple[pd.DataFrame, list[str]]:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from calibration import fit, profiles
-from calibration.importers import step_tables, steps
+from calibration.importers import step_tables, steps, table_names
 from calibration.importers.about import About
 from sim import protocols, simulate
 from sim.answers.outcome import of_trace
@@ -193,12 +193,12 @@ def test_rows_are_read_with_what_a_launcher_has_put_before_them(tmp_path, launch
 def test_columns_and_a_unit_are_those_that_are_said(tmp_path):
     path = tmp_path / "wandb.csv"
     path.write_text("_step,global_rank,train/step,lr,eval_s\n0,0,400,1,9\n0,1,410,1,9\n1,0,400,1,9\n1,1,410,1,9\n")
-    names = step_tables.names_of("seconds=train/step, step=_step,rank=global_rank", "ms")
+    names = table_names.names_of("seconds=train/step, step=_step,rank=global_rank", "ms")
     assert steps.logged(path, About("mlp", names=names)).length_s == pytest.approx([0.405, 0.405])
     with pytest.raises(WrongSetting, match="--unit: given 'us'; allowed: the unit of the column 'eval_s'"):
-        steps.logged(path, About("mlp", names=step_tables.names_of("seconds=eval_s", "us")))
+        steps.logged(path, About("mlp", names=table_names.names_of("seconds=eval_s", "us")))
     with pytest.raises(WrongSetting, match="a column of it: _step, global_rank, train/step, lr, eval_s"):
-        steps.logged(path, About("mlp", names=step_tables.names_of("seconds=time", None)))
+        steps.logged(path, About("mlp", names=table_names.names_of("seconds=time", None)))
 
 
 def test_computing_has_a_unit_too(tmp_path):

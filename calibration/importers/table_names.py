@@ -1,0 +1,47 @@
+"""The names of a table's columns and the unit of its times, as a user says them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sim.base.commas import parts
+from sim.base.errors import WrongSetting
+from sim.base.nearest import nearest
+
+STEP, RANK, SECONDS, COMPUTE, SAMPLES = "step", "rank", "seconds", "compute_s", "samples"
+OURS = (STEP, RANK, SECONDS, COMPUTE, SAMPLES)
+SHORT = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+class Names(NamedTuple):
+    """What a user says of a table.
+
+    Args:
+        columns: the table's names of ours: step, rank, seconds, compute_s and samples.
+        unit: of its times, s, ms, us or ns; None if the names say it.
+    """
+
+    columns: Mapping[str, str] = {}
+    unit: str | None = None
+
+
+AS_NAMED = Names()
+
+
+def names_of(columns: str | None, unit: str | None) -> Names:
+    """What the options say: --columns "seconds=train/step_time,rank=global_rank" and --unit ms.
+
+    Raises:
+        WrongSetting: a name that is none of ours, twice, or without one of the table; an unknown unit.
+    """
+    found: dict[str, str] = {}
+    for part in parts(columns) if columns is not None else ():
+        ours, equals, theirs = (piece.strip() for piece in part.partition("="))
+        if not (equals and theirs) or ours not in OURS or ours in found:
+            allowed = f"OURS=THEIRS, with commas between them, each once; ours are {', '.join(OURS)}"
+            raise WrongSetting("--columns", columns, f"{allowed}{nearest(ours, OURS)}")
+        found[ours] = theirs.strip("\"'")
+    if unit is not None and unit not in SHORT:
+        raise WrongSetting("--unit", unit, ", ".join(SHORT))
+    return Names(found, unit)
