@@ -137,7 +137,7 @@ def _called(runs: tuple[str, ...]) -> str:
     'check-0 x 2'
     """
     path = Path(runs[0])
-    name = path.stem if path.suffix in FILES else runs[0]
+    name = path.stem if path.suffix in FILES else path.name if path.is_dir() else runs[0]
     return name if len(runs) == 1 else f"{NUMBER.sub('', name)} x {len(runs)}"
 
 
