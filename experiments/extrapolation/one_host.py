@@ -189,7 +189,8 @@ def learned(found: Sequence[Asked]) -> Spread:
 
     used = [of for name, of in sources(found).items() if not name.endswith((NVLINK, "in no choice"))]
     offs = [[one.off for one in of] for of in used]
-    means, within = np.array([np.mean(of) for of in offs]), float(np.mean([np.var(of) for of in offs]))
+    means = np.array([np.mean(of) for of in offs])
+    within = float(np.mean([np.var(of, ddof=1) for of in offs if len(of) > 1]))  # a single row tells nothing of it
     of_links = float(np.mean([np.mean([one.link**2 for one in of]) for of in used]))
     deviation = max(0.0, float(means.var(ddof=1)) * (1 + 1 / len(means)) + within - of_links) ** 0.5
     few = t.ppf((1 + LEVEL) / 2, len(means) - 1) / of_normal(1.0)

@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from real.training import tensorflow_setup
 from sim.base.errors import WrongSetting
 from sim.recording import traces
 from trainsim import Recorder
 
 keras = pytest.importorskip("keras")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def as_others_start_it():
+    """TensorFlow keeps the threads that it began with, and other tests of this process ask for one."""
+    tensorflow_setup.tensorflow(1, "cpu")
 
 
 def fitted(recorder: Recorder, epochs: int = 2) -> None:
