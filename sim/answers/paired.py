@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sim.answers.result import Result
     from sim.job.scenario import Scenario
 
-BY_NAME = (WORK, BETWEEN, WITHIN)  # of a job whose costs are not given
+UNASKED = (WORK, BETWEEN, WITHIN)  # of a job whose costs are not given
 
 
 def unknown(base: Result, changed: Result) -> tuple[float, float]:
@@ -38,7 +38,7 @@ def of_same_numbers(base: Result, changed: Result) -> tuple[float, float]:
     not simulated of one of them is taken to cancel.
     """
     known = [_effects(one) for one in (base, changed)]
-    lost = [key for key in BY_NAME if not all(key in of for of in known)]
+    lost = [key for key in UNASKED if not all(key in of for of in known)]
     kept = ({key: off for key, off in of.items() if key not in lost} for of in known)
     return difference(*([Unknown(*off, shared=((key, *off),)) for key, off in of.items()] for of in kept))
 
