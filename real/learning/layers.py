@@ -13,7 +13,7 @@ from real.learning.parameters import Gradient, Held, Whole
 NONE = Held(np.empty(0, np.float32))
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from real.learning.trainer import Trainer
     from sim.job.scenario import Scenario
@@ -24,11 +24,12 @@ class Layers:
 
     Args:
         scenario: the job, whose protocol is layerwise.
-        trainer: what computes.
+        trainer: makes optimisers and first parameters.
+        total: sums gradients.
     """
 
-    def __init__(self, scenario: Scenario, trainer: Trainer):
-        self._trainer = trainer
+    def __init__(self, scenario: Scenario, trainer: Trainer, total: Callable[[list[Gradient]], np.ndarray]):
+        self._total = total
         sizes = [variable.size for variable, _ in scenario.traffic.placed]
         self._places = [slice(*bounds) for bounds in pairwise([0, *accumulate(sizes)])]
         start = trainer.initial()
@@ -51,7 +52,7 @@ class Layers:
     def update(self, step: int, variables: Collection[int]) -> None:
         """Update some variables by the sum of all workers' gradients."""
         gradients, now, then = self._gradients[step], self._held[step], self._of(step + 1)
-        total, samples = self._trainer.sum(gradients), sum(len(gradient.samples) for gradient in gradients)
+        total, samples = self._total(gradients), sum(len(gradient.samples) for gradient in gradients)
         for number in variables:
             then[number] = self._updaters[number].updated(now[number], total[self._places[number]], samples)
         missing = self._missing.setdefault(step, set(range(len(now))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -16,68 +16,65 @@ from real.training.row_optimiser import RowOptimiser
 
 if TYPE_CHECKING:
     from real.training.trainee import Training
-    from sim.job.scenario import Scenario
+    from sim.model.workload import Workload
 
 AT_ONCE_BYTES = 64e6  # of samples in a call
-KEPT_BYTES = 1e9  # of sums that several servers are going to cut pieces of
+TIMED = 2048  # samples
 
 
 class Trainer:
-    """The engine, the data and the optimisers of all ranks of a job.
+    """The engine and the data of jobs of one model.
 
     Args:
-        scenario: the job.
-        training: the engine, its data and rates; `threads` are those of the whole process.
+        workload: the model.
+        seed: of its first parameters, and of data that are drawn.
+        training: the engine, the data and rates; `threads` are those of the whole process.
     """
 
-    def __init__(self, scenario: Scenario, training: Training):
-        self.scenario, self.training = scenario, training
-        self.workload, self.engine = scenario.workload, engines.engine_of(training.engine)
-        self._engine = self.engine.gradients("whole", self.workload, training.threads, training.device, 0)
-        self.data = data_for(self.workload, training.data, scenario.seed)
-        self._by_batch = self.workload.name in BY_BATCH
-        self._at_once = max(1, int(AT_ONCE_BYTES / (4 * max(1, np.prod(self.workload.sample_shape)))))
-        self._sums: OrderedDict[frozenset[Gradient], np.ndarray] = OrderedDict()
-        several = scenario.servers > 1 or bool(scenario.summed)
-        self._most = max(1, int(KEPT_BYTES / (4 * self.workload.parameters))) if several else 0
+    def __init__(self, workload: Workload, seed: int, training: Training):
+        self.workload, self.seed, self.training = workload, seed, training
+        self._library = engines.engine_of(training.engine)
+        self._engine = self._library.gradients("whole", workload, training.threads, training.device, 0)
+        self.data = data_for(workload, training.data, seed)
+        self._by_batch = workload.name in BY_BATCH
+        self._at_once = max(1, int(AT_ONCE_BYTES / (4 * max(1, np.prod(workload.sample_shape)))))
         self.computed = 0  # samples
 
     def initial(self) -> np.ndarray:
         """First parameters, float32 (parameters,)."""
-        return initial(self.workload, self.scenario.seed)
+        return initial(self.workload, self.seed)
 
     # ---- gradients
 
     def sum(self, gradients: Iterable[Gradient]) -> np.ndarray:
         """The sum of gradients, float32 (parameters,); those of one version are one call, whoever's they are."""
-        wanted = frozenset(gradients)
-        if wanted in self._sums:
-            self._sums.move_to_end(wanted)
-            return self._sums[wanted]
-        found = self._summed(wanted)
-        if self._most:
-            self._sums[wanted] = found
-            if len(self._sums) > self._most:
-                self._sums.popitem(last=False)
-        return found
-
-    def _summed(self, gradients: frozenset[Gradient]) -> np.ndarray:
         of_version: dict[Whole, list[np.ndarray]] = {}
         for gradient in gradients:
             of_version.setdefault(gradient.whole, []).append(gradient.samples)
-        total = None
+        total = np.zeros(self.workload.parameters, np.float32)
         for whole, samples in of_version.items():
             for part in samples if self._by_batch else self._cut(np.concatenate(samples)):
-                x, y = self.data.train_x[part], self.data.train_y[part]
-                found = self._engine.fixed(whole.vector, x, y).sum
-                total = found if total is None else total + found
+                total += self._engine.fixed(whole.vector, self.data.train_x[part], self.data.train_y[part]).sum
                 self.computed += len(part)
-        assert total is not None, "an update of no samples is refused before"
         return total
 
     def _cut(self, samples: np.ndarray) -> list[np.ndarray]:
-        """Parts of at most so many samples, of like sizes."""
+        """Parts of like sizes, each of at most so many samples as a call takes."""
         return np.array_split(samples, -(-len(samples) // self._at_once))
+
+    @property
+    def data_bytes(self) -> int:
+        """Bytes of the data."""
+        return self.data.train_x.nbytes + self.data.test_x.nbytes
+
+    def sample_s(self) -> float:
+        """Seconds of a sample's gradient, of many at once."""
+        places = np.arange(min(self._at_once, TIMED)) % len(self.data.train_y)
+        x, y, vector = self.data.train_x[places], self.data.train_y[places], self.initial()
+        self._engine.fixed(vector, x, y)
+        began_s = time.perf_counter()
+        self._engine.fixed(vector, x, y)
+        return (time.perf_counter() - began_s) / len(places)
 
     # ---- evaluations
 
@@ -95,7 +92,7 @@ class Trainer:
 
     def updater(self, size: int, branches: bool = False) -> Updater:
         """A new optimiser of so many numbers; see Updater."""
-        made = self.engine.optimiser(self.training.threads, *self.rates)
+        made = self._library.optimiser(self.training.threads, *self.rates)
         made.warm_up(size)
         return Updater(made, branches)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ import numpy as np
 
 from real.data import Batches
 from real.learning.layers import Layers
-from real.learning.parameters import Held, Shared, Whole
+from real.learning.parameters import Gradient, Held, Shared, Whole
 from real.learning.rank import LearningRank
 from sim.base.errors import RunFailed
 from sim.event.world import EventWorld
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
     from sim.model.workload import Variable
 
+KEPT_BYTES = 1e9  # of sums that several ranks may ask for
 DENSE, SPARSE = "dense", "sparse"  # sections that workers update themselves
 BOTH = "{}: rank {} exchanges pieces of its gradient and then calls allreduce; in simulated time a step is trained by one of the two"
 NOT_ALL = "{}: a sum of {} of {} workers; in simulated time allreduce needs all of them"
@@ -71,8 +73,11 @@ class LearningWorld(EventWorld):
         self.scenario, self.trainer, self._made = scenario, trainer, made
         self._versions, self._applied, self._run = 0, 0, replication
         self._wholes: WeakValueDictionary[tuple, Whole] = WeakValueDictionary()
-        self._sums: dict[int, Shared] = {}
-        self.layers = Layers(scenario, trainer) if scenario.protocol.layerwise else None
+        self._calls: dict[int, Shared] = {}
+        self._sums: OrderedDict[frozenset[Gradient], np.ndarray] = OrderedDict()
+        several = scenario.servers > 1 or scenario.summed or scenario.protocol.layerwise
+        self._most_sums = max(1, int(KEPT_BYTES / (4 * scenario.workload.parameters))) if several else 0
+        self.layers = Layers(scenario, trainer, self.sum) if scenario.protocol.layerwise else None
         self.sections = [] if self.layers else self._made_sections()
         start = trainer.initial()
         self._start = {section.key: Held(start[section.places]) for section in self.sections}
@@ -148,7 +153,7 @@ class LearningWorld(EventWorld):
     def _updated(self, section: Section, held: Held, rank: LearningRank) -> Held:
         if section.of_rows:
             gradients = [one for shared in rank.shared for one in shared.gradients] or rank.at_sum
-            total, touched = self.trainer.sum(gradients), self.trainer.touched(gradients)
+            total, touched = self.sum(gradients), self.trainer.touched(gradients)
             return section.updater.updated(held, total[section.places], rank.samples, touched[section.places])
         return section.updater.updated(held, self._total(section, rank), rank.samples)
 
@@ -157,10 +162,10 @@ class LearningWorld(EventWorld):
         if rank.vector is not None:
             return rank.vector
         if not rank.shared:
-            return self.trainer.sum(rank.at_sum)[section.places]
+            return self.sum(rank.at_sum)[section.places]
         total = np.empty(section.places.size, np.float32)
         for shared in rank.shared:
-            total[shared.piece] = self.trainer.sum(shared.gradients)[section.places[shared.piece]]
+            total[shared.piece] = self.sum(shared.gradients)[section.places[shared.piece]]
         return total
 
     def vector(self, rank: LearningRank) -> np.ndarray:
@@ -173,7 +178,7 @@ class LearningWorld(EventWorld):
         if rank.vector is not None:
             raise RunFailed(BOTH.format(name_of(self.scenario.protocol), rank.rank))
         number, rank.calls_entered = rank.calls_entered, rank.calls_entered + 1
-        shared = self._sums.setdefault(number, Shared(number, piece))
+        shared = self._calls.setdefault(number, Shared(number, piece))
         shared.gradients += rank.own if self.scenario.served else rank.at_sum
         shared.entered += 1
         return shared
@@ -185,8 +190,20 @@ class LearningWorld(EventWorld):
             raise RunFailed(NOT_ALL.format(name_of(self.scenario.protocol), shared.entered, workers))
         shared.taken += 1
         if shared.taken == workers:
-            del self._sums[shared.number]
+            del self._calls[shared.number]
         return shared
+
+    def sum(self, gradients: Iterable[Gradient]) -> np.ndarray:
+        """The sum of gradients, float32 (parameters,), which several ranks may ask for."""
+        wanted = frozenset(gradients)
+        found = self._sums.get(wanted)
+        if found is None:
+            found = self.trainer.sum(wanted)
+            if self._most_sums:
+                self._sums[wanted] = found
+        if len(self._sums) > self._most_sums:
+            self._sums.popitem(last=False)
+        return found
 
     # ---- versions
 
