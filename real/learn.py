@@ -76,7 +76,7 @@ def main(argv: list[str] | None = None) -> int:
     changed = questions.changed(given, read)
     from real.learning import learning
 
-    training, runs = training_of(given), options.replications(given, learning.RUNS)
+    training, runs = training_of(given), options.replications(given, None) or learning.RUNS
     jobs = [scenario, *(job for _, job in changed)]
     for job in jobs:
         learning.check_trainable(job, training)

@@ -1,4 +1,4 @@
-"""Parameters that travel variable by variable. No gradient is stale there: those of a step are of the parameters that the last step made."""
+"""Parameters that travel variable by variable. No gradient is stale there: a step's are of what the step before has made."""
 
 from __future__ import annotations
 

@@ -98,8 +98,8 @@ class Learned:
     def notes(self) -> list[str]:
         """Caveats, a line each."""
         found = list(self.speed.notes)
-        missed = int(np.isnan(self.times_s).sum()) if self.target else 0
-        if missed:
+        missed = int(np.isnan(self.times_s).sum())
+        if self.target and missed:
             said = f"{missed} of {len(self.curves)} runs did not reach {self.target.of} {self.target.value:g}"
             found.insert(0, f"{said} in {self.scenario.steps:,} steps")
         return found

@@ -16,12 +16,12 @@ class Held:
 
     Args:
         values: float32 (numbers,); nobody writes to them.
-        state: the optimiser's behind them; None at the start, and where the optimiser keeps it.
+        state: the optimiser's behind them; empty at the start, and where the optimiser keeps it.
     """
 
     __slots__ = ("next", "state", "values")
 
-    def __init__(self, values: np.ndarray, state: list[np.ndarray] | None = None):
+    def __init__(self, values: np.ndarray, state: Sequence[np.ndarray] = ()):
         self.values, self.state = values, state
         self.next: dict[Hashable, Held] = {}  # made of them by sums that several ranks share
 

@@ -32,14 +32,15 @@ class LearningRank(Rank):
         self.shared: list[Shared] = []  # sums of all workers, since the last gradient
         self.vector: np.ndarray | None = None  # that is exchanged, where the text itself exchanges pieces
         self.calls_entered = 0
+        self._carrying: CarryingCalls | None = None
         self._places, self._left, self._layered = self.world.order_of_data(self.rank), np.empty(0, int), False
 
     @property
     def calls(self) -> CarryingCalls:
         """Its collective calls."""
-        if self._calls is None:
-            self._calls = CarryingCalls(self)
-        return self._calls
+        if self._carrying is None:
+            self._calls = self._carrying = CarryingCalls(self)
+        return self._carrying
 
     # ---- gradients
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -37,7 +38,7 @@ class Trainer:
         self._engine = self._library.gradients("whole", workload, training.threads, training.device, 0)
         self.data = data_for(workload, training.data, seed)
         self._by_batch = workload.name in BY_BATCH
-        self._at_once = max(1, int(AT_ONCE_BYTES / (4 * max(1, np.prod(workload.sample_shape)))))
+        self._at_once = max(1, int(AT_ONCE_BYTES / (4 * math.prod(workload.sample_shape))))
         self.computed = 0  # samples
 
     def initial(self) -> np.ndarray:
@@ -122,18 +123,21 @@ class Updater:
 
     def __init__(self, optimiser, branches: bool):
         self._optimiser, self._branches = optimiser, branches
-        self._start = [part.copy() for part in optimiser.state] if branches else None
+        self._start = self._state()
         self._newest: Held | None = None
 
-    def updated(self, held: Held, gradient: np.ndarray, samples: int) -> Held:
-        """New parameters, of those that are held and the sum of gradients over so many samples."""
+    def updated(self, held: Held, gradient: np.ndarray, samples: int, touched: np.ndarray | None = None) -> Held:
+        """New parameters, of those that are held and the sum of gradients over so many samples; `touched` is for rows."""
         if self._branches and held is not self._newest:
             self._optimiser.restore([part.copy() for part in held.state or self._start])
         values = held.values.copy()
         self._optimiser.apply(values, gradient, samples)
-        state = [part.copy() for part in self._optimiser.state] if self._branches else None
-        self._newest = Held(values, state)
+        self._newest = Held(values, self._state())
         return self._newest
+
+    def _state(self) -> list[np.ndarray]:
+        """A copy of the optimiser's state; empty where it is never gone back to."""
+        return [part.copy() for part in self._optimiser.state] if self._branches else []
 
 
 class RowUpdater:
@@ -146,10 +150,10 @@ class RowUpdater:
     def __init__(self, optimiser: RowOptimiser):
         self._optimiser = optimiser
 
-    def updated(self, held: Held, gradient: np.ndarray, samples: int, touched: np.ndarray) -> Held:
-        """New parameters; `touched` says which numbers are of rows that have a gradient, shape (numbers,)."""
-        if self._optimiser.name == "sgd":  # whose weight decay comes to all rows in the end
-            touched = np.full_like(touched, True)
+    def updated(self, held: Held, gradient: np.ndarray, samples: int, touched: np.ndarray | None = None) -> Held:
+        """New parameters; `touched` says which numbers are of rows that have a gradient, shape (numbers,); all if None."""
+        if touched is None or self._optimiser.name == "sgd":  # whose weight decay comes to all rows in the end
+            touched = np.full(held.values.size, True)
         values, moments = held.values.copy(), held.state[0].copy() if held.state else np.zeros_like(held.values)
         some, of_some = values[touched], moments[touched]
         self._optimiser.apply(some, of_some, gradient[touched] / np.float32(samples))

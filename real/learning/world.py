@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -151,11 +150,11 @@ class LearningWorld(EventWorld):
         return found
 
     def _updated(self, section: Section, held: Held, rank: LearningRank) -> Held:
-        if section.of_rows:
-            gradients = [one for shared in rank.shared for one in shared.gradients] or rank.at_sum
-            total, touched = self.sum(gradients), self.trainer.touched(gradients)
-            return section.updater.updated(held, total[section.places], rank.samples, touched[section.places])
-        return section.updater.updated(held, self._total(section, rank), rank.samples)
+        if not section.of_rows:
+            return section.updater.updated(held, self._total(section, rank), rank.samples)
+        gradients = [one for shared in rank.shared for one in shared.gradients] or rank.at_sum
+        total, touched = self.sum(gradients), self.trainer.touched(gradients)
+        return section.updater.updated(held, total[section.places], rank.samples, touched[section.places])
 
     def _total(self, section: Section, rank: LearningRank) -> np.ndarray:
         """The sum that a rank has at hand of a section's gradient."""
