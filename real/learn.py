@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from real.learning import answer
 from real.options import add_learning_options
 from real.options import training as training_of
-from sim import command, options, simulated_options
+from sim import command, options, reports, simulated_options
 from sim.base.files import check_ending, check_outputs, write_whole
 from sim.base.progress import Progress, advance, duration
 from sim.plot import ENDINGS
@@ -56,6 +57,7 @@ def parser() -> command.Parser:
         "-o", "--output", metavar="FILE", help="write a row for each evaluation of each run, .csv or .parquet"
     )
     group.add_argument("--trace", metavar="FILE", help="write the activities of the first run, .parquet or .jsonl")
+    group.add_argument("--report", metavar="FILE", help="the answer as a page for a browser, .html")
     group.add_argument("--plot", metavar="FILE", help="draw accuracy and loss of all runs, .png, .pdf or .svg")
     group.add_argument("--quiet", action="store_true", help="print no progress")
     add_learning_options(made)
@@ -98,7 +100,7 @@ def main(argv: list[str] | None = None) -> int:
             for job, trainer in zip(jobs, trainers, strict=True)
         ]
     compared = [(text, other) for (text, _), other in zip(changed, others, strict=True)]
-    write_outputs(given, base, compared)
+    write_outputs(given, base, compared, line(argv))
     if given.json:
         print(json.dumps(answer.as_json(base, compared)))
     else:
@@ -124,7 +126,8 @@ def check_files(given: argparse.Namespace) -> None:
         WrongSetting: naming the option.
         MissingExtra: what writes one of them is not installed.
     """
-    names = ("output", "trace", "plot")
+    names = ("output", "trace", "plot", "report")
+    reports.check(given.report)
     check_outputs([(f"--{name}", getattr(given, name)) for name in names], options.inputs(given))
     check_ending("--output", given.output, (".csv", ".parquet"))
     check_ending("--plot", given.plot, ENDINGS)
@@ -139,8 +142,13 @@ def announce(needed: Estimate) -> None:
         print(f"at most about {duration(needed.seconds)} and {size}", file=sys.stderr, flush=True)
 
 
-def write_outputs(given: argparse.Namespace, base: Learned, compared: list[tuple[str, Learned]]) -> None:
-    """The files that were asked for."""
+def line(argv: list[str] | None) -> str:
+    """The command line, as a shell takes it."""
+    return shlex.join(["python", "-m", PROGRAM, *(sys.argv[1:] if argv is None else argv)])
+
+
+def write_outputs(given: argparse.Namespace, base: Learned, compared: list[tuple[str, Learned]], asked: str) -> None:
+    """The files that were asked for; `asked` is the command line."""
     if base.trace is not None:
         base.trace.write(given.trace)
     if given.output:
@@ -149,6 +157,10 @@ def write_outputs(given: argparse.Namespace, base: Learned, compared: list[tuple
             given.output,
             lambda file: frame.to_csv(file, index=False) if file.suffix == ".csv" else frame.to_parquet(file),
         )
+    if given.report:
+        from real.learning.page import learned_page
+
+        reports.write(given.report, learned_page(base, compared, asked))
     if given.plot:
         answer.plot(given.plot, base, compared)
 

@@ -54,14 +54,18 @@ def show(base: Learned, compared: Sequence[Compared]) -> None:
         for change, one in (("as it is", base), *compared):
             table.add_row(*map(Text, cells(change, one, None if one is base else base)))
         console.print(table)
-    for note in dict.fromkeys(note for one in (base, *(one for _, one in compared)) for note in one.notes):
+    for note in base.notes:
         console.print(f"note: {note}")
+    for change, one in compared:
+        for note in one.notes:
+            if note not in base.notes:
+                console.print(f"note: {change}: {note}")
 
 
 def lines(found: Learned) -> Iterator[tuple[str, str]]:
     """Further figures of an answer: a name, and text."""
-    few, many = min(found.steps), max(found.steps)
-    yield "steps", f"{few:,}" if few == many else f"{few:,} to {many:,}"
+    few, many = min(found.updates), max(found.updates)
+    yield "updates", f"{few:,}" if few == many else f"{few:,} to {many:,}"
     few, many = (pick(int(one.samples[-1]) for one in found.curves) for pick in (min, max))
     yield "samples", f"{few:,}" if few == many else f"{few:,} to {many:,}"
     yield "best accuracy", f"{found.best_accuracy:.3f}"

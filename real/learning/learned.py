@@ -47,7 +47,7 @@ class Learned:
         training: the data, the optimiser and the engine.
         target: at which a run ends; None if all steps were trained.
         curves: of each run.
-        steps: trained, of each run.
+        updates: of rank 0, of each run.
         speed: of the same job without training, for what is not known of its times.
         wall_s: seconds that training took.
         trace: of the first run; None if it was not asked for.
@@ -57,7 +57,7 @@ class Learned:
     training: Training
     target: Target | None
     curves: tuple[Curves, ...]
-    steps: tuple[int, ...]
+    updates: tuple[int, ...]
     speed: Result
     wall_s: float
     trace: Trace | None = None
@@ -133,7 +133,7 @@ class Learned:
             "time_s": self.time_s,
             "interval": {"level": interval.LEVEL, "time_s": self.interval},
             "times_s": self.times_s.tolist(),
-            "steps": list(self.steps),
+            "updates": list(self.updates),
             "curves": [{name: column.tolist() for name, column in vars(one).items()} for one in self.curves],
             "samples_per_s": self.speed.samples_per_s,
             "notes": self.notes,
@@ -152,7 +152,7 @@ class Learned:
 def in_a_line(found: Learned) -> str:
     """The answer, in a line."""
     if found.target is None:
-        return f"{sum(found.steps):,} steps in {len(found.curves)} runs, best accuracy {found.best_accuracy:.3f}"
+        return f"{sum(found.updates):,} updates in {len(found.curves)} runs, best accuracy {found.best_accuracy:.3f}"
     goal = f"{found.target.of} {found.target.value:g}"
     if found.time_s is None:
         return found.notes[0]

@@ -75,9 +75,11 @@ def learn(
     speed = simulate(replace(scenario, warmup=10, steps=SPEED_STEPS))
     job = _Job(scenario, training, trainer, target, every, want_trace, done)
     runs = [_Run(job, number).run() for number in range(replications)]
-    curves, steps = tuple(run.curves for run in runs), tuple(run.steps for run in runs)
+    curves, updates = tuple(run.curves for run in runs), tuple(run.updates for run in runs)
     took_s = time.monotonic() - began_s
-    return Learned(scenario, training.recorded(scenario.workload), target, curves, steps, speed, took_s, runs[0].trace)
+    return Learned(
+        scenario, training.recorded(scenario.workload), target, curves, updates, speed, took_s, runs[0].trace
+    )
 
 
 def check_trainable(scenario: Scenario, training: Training) -> None:
@@ -152,7 +154,7 @@ class _Run:
         self._job, self._number, self._scenario = job, number, job.scenario
         self._size = job.scenario.test_size or min(MOST_TESTED, len(job.trainer.data.test_y))
         self._found: list[tuple[int, float, int, float, float]] = []
-        self._next, self._counted, self.steps = job.every or 1, job.trainer.computed, 0
+        self._next, self._counted, self.updates = job.every or 1, job.trainer.computed, 0
         self._left = work(job.scenario)
         self.trace: Trace | None = None
 
@@ -172,7 +174,7 @@ class _Run:
     def _made(self, world: LearningWorld, updates: int, time_s: float, samples: int) -> bool:
         """A version has been made; whether training is over with it."""
         job, computed = self._job, self._job.trainer.computed - self._counted
-        self._counted, self._left, self.steps = self._counted + computed, self._left - computed, updates
+        self._counted, self._left, self.updates = self._counted + computed, self._left - computed, updates
         job.done(computed)
         if updates < self._next and updates < self._scenario.updates:
             return False
@@ -196,7 +198,7 @@ class _Run:
                 Activity(at_s, at_s, 0, step - 1, "evaluate", self._size, version=step)
                 for step, at_s, *_ in self._found
             ]
-        done = replace(scenario, steps=-(-self.steps // scenario.updates_per_step))
+        done = replace(scenario, steps=-(-self.updates // scenario.updates_per_step))
         told = tuple((step - 1, loss, accuracy) for step, _, _, loss, accuracy in self._found)
         training = self._job.training.recorded(scenario.workload)
         return Trace.of(done.header("learning", self._number, training=training, evaluations=told), rows)
