@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from real.learning.learned import Learned, in_a_line
 from sim.answers.summary import known, number, seconds
+from sim.plot import LEARNING
+from sim.recording import curve_panels
 from sim.studies.what_if import percent
 
 if TYPE_CHECKING:
@@ -60,6 +62,17 @@ def show(base: Learned, compared: Sequence[Compared]) -> None:
         for note in one.notes:
             if note not in base.notes:
                 console.print(f"note: {change}: {note}")
+
+
+def plot(path: str, base: Learned, compared: Sequence[Compared]) -> None:
+    """Draw the curves of all runs, in all panels."""
+    jobs = {in_words(base): base.curves} | {change: one.curves for change, one in compared}
+    curve_panels.picture(jobs, LEARNING, path)
+
+
+def in_words(found: Learned) -> str:
+    """The job, for a legend."""
+    return f"{found.scenario.protocol.name}, {found.scenario.workload.name}, {found.scenario.workers} workers"
 
 
 def lines(found: Learned) -> Iterator[tuple[str, str]]:

@@ -17,7 +17,7 @@ from sim.recording.curves import Curves, curves
 from sim.recording.panels import STYLES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -53,8 +53,12 @@ def draw(runs: list[tuple[str, Trace]], names: Sequence[str], path: str | Path, 
     Raises:
         WrongSetting: an unknown ending, a folder that cannot be written, a run without evaluations, or too many jobs.
     """
+    picture(lines(runs, setting), names, path)
+
+
+def picture(drawn: Mapping[str, Sequence[Curves]], names: Sequence[str], path: str | Path) -> None:
+    """Draw panels of curves: of the replications of each job, by the job's label; see `draw`."""
     check_path(path)
-    drawn = lines(runs, setting)
     columns = min(len(names), ABREAST)
     rows, wrapped = -(-len(names) // columns), [fill(label, LETTERS * columns) for label in drawn]
     figure = new_figure(0.6 + 0.2 * len("\n".join(wrapped).splitlines()) + 3.4 * rows, 1.6 + 4.0 * columns)
@@ -110,7 +114,7 @@ def _labels(first: list[tuple[str, Trace]]) -> list[str]:
     ]
 
 
-def _draw(axes: Axes, name: str, drawn: dict[str, list[Curves]]) -> None:
+def _draw(axes: Axes, name: str, drawn: Mapping[str, Sequence[Curves]]) -> None:
     measure, _, against = name.partition("_vs_")
     along, words = AGAINST[against]
     for (label, replications), (colour, dash) in zip(drawn.items(), STYLES, strict=False):
