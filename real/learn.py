@@ -71,7 +71,8 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command."""
     given = parser().parse_args(argv)
     check_files(given)
-    every, given.evaluate_every = given.evaluate_every, given.evaluate_every or EVALUATE_EVERY
+    every = given.evaluate_every
+    given.evaluate_every = EVALUATE_EVERY if every is None else every
     target = None if given.until is None else Target.read(given.until)
     read = options.Readers(remember=True)
     scenario = simulated_options.scenario(given, read)

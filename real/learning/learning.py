@@ -83,7 +83,7 @@ def learn(
 
 
 def check_trainable(scenario: Scenario, training: Training) -> None:
-    """Refuse what no real run trains either.
+    """Refuse what no real run trains either, and what there is no memory for.
 
     Raises:
         WrongSetting: naming the setting.
@@ -93,6 +93,7 @@ def check_trainable(scenario: Scenario, training: Training) -> None:
 
     scenario.check_computing()
     scenario.check_evaluation()
+    needs.check(scenario, "event")
     forward_of(scenario.workload)
     if scenario.gathered_variables or scenario.traffic.sends_rows:
         check_by_rows(training.optimiser)
