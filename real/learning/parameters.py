@@ -5,7 +5,7 @@ Nothing here is ever written to: a message carries a reference, and what nobody 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ class Held:
 
     def __init__(self, values: np.ndarray, state: Sequence[np.ndarray] = ()):
         self.values, self.state = values, state
-        self.next: dict[Hashable, Held] = {}  # made of them by sums that several ranks share
+        self.next: dict[tuple[int, ...], Held] = {}  # made of them by sums that several ranks share, by the numbers of these calls
 
 
 class Whole:

@@ -137,7 +137,7 @@ class LearningWorld(EventWorld):
 
     def updated_parameters(self, rank: LearningRank) -> dict:
         """A rank's parameters after an update of those that it holds."""
-        found, shared = dict(rank.parameters), tuple(rank.shared)
+        found, shared = dict(rank.parameters), tuple(one.number for one in rank.shared)
         for section in self.sections:
             if section.key in (DENSE, SPARSE) if not rank.serves else section.key == rank.rank:
                 held = found[section.key]
