@@ -35,6 +35,14 @@ class LearningRank(Rank):
         self._carrying: CarryingCalls | None = None
         self._places, self._left, self._layered = self.world.order_of_data(self.rank), np.empty(0, int), False
 
+    def fall_apart(self) -> None:
+        """Drop all references to others, and to what it holds."""
+        super().fall_apart()
+        self.letters.rank = self._carrying = None
+        for verb in ("compute", "compute_until", "update", "add", "take_up", "send"):
+            setattr(self, verb, None)
+        self.parameters, self.own, self.at_sum, self.shared = {}, [], [], []
+
     @property
     def calls(self) -> CarryingCalls:
         """Its collective calls."""

@@ -74,13 +74,14 @@ class LearningWorld(EventWorld):
         self._wholes: WeakValueDictionary[tuple, Whole] = WeakValueDictionary()
         self._calls: dict[int, Shared] = {}
         self._sums: OrderedDict[frozenset[Gradient], np.ndarray] = OrderedDict()
-        several = scenario.servers > 1 or scenario.summed or scenario.protocol.layerwise
-        self._most_sums = max(1, int(KEPT_BYTES / (4 * scenario.workload.parameters))) if several else 0
+        several = scenario.ranks if scenario.servers > 1 else 2 if scenario.summed or scenario.protocol.layerwise else 0
+        self._most_sums = min(several, max(1, int(KEPT_BYTES / (4 * scenario.workload.parameters))))
         self.layers = Layers(scenario, trainer, self.sum) if scenario.protocol.layerwise else None
         self.sections = [] if self.layers else self._made_sections()
         start = trainer.initial()
         self._start = {section.key: Held(start[section.places]) for section in self.sections}
         super().__init__(scenario, replication, want_trace=want_trace)
+        self._start.clear()  # each version knows the next one: who keeps the first keeps all
 
     def _made_sections(self) -> list[Section]:
         scenario, trainer, found = self.scenario, self.trainer, []
@@ -203,6 +204,12 @@ class LearningWorld(EventWorld):
         if len(self._sums) > self._most_sums:
             self._sums.popitem(last=False)
         return found
+
+    def fall_apart(self) -> None:
+        """Cut references that form circles, so that memory is free at once."""
+        super().fall_apart()
+        self._sums.clear()
+        self._calls.clear()
 
     # ---- versions
 
