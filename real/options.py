@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
 
-def add_training_options(parser: argparse.ArgumentParser) -> None:
-    """Options of training, and of progress."""
+def add_learning_options(parser: argparse.ArgumentParser):
+    """Options of training; their group."""
     group = parser.add_argument_group("the training")
     group.add_argument(
         "--data",
@@ -49,8 +49,14 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
         choices=("cpu", "gpu"),
         help="where to compute; each rank takes the GPU of its local rank",
     )
-    group.add_argument("--cpu-master", action="store_true", help="with --device gpu, keep the master on the CPU")
     group.add_argument("--threads", type=int, default=1, metavar="N", help="threads of the engine, for each rank")
+    return group
+
+
+def add_training_options(parser: argparse.ArgumentParser) -> None:
+    """Options of training in ranks of their own, and of progress."""
+    group = add_learning_options(parser)
+    group.add_argument("--cpu-master", action="store_true", help="with --device gpu, keep the master on the CPU")
     group.add_argument("--parameters", metavar="FILE", help="write the final parameters of the first run, .npz")
     group.add_argument(
         "--verbose", action="store_true", help="log every step of every worker on stderr, as the AMB repository does"

@@ -1,4 +1,4 @@
-"""Pictures of runs: what each rank did, and how step times and minibatches are distributed.
+"""Pictures of runs: what each rank did, how step times and minibatches are distributed, and how loss and accuracy went.
 
 `python -m sim.plot TRACE... -o FILE` makes one of recorded traces, side by side.
 """
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 ENDINGS = (".png", ".pdf", ".svg")
 STEPS_SHOWN = 10
 MOST_TRACES = 8
+LEARNING = tuple(
+    f"{measure}_vs_{against}" for measure in ("accuracy", "loss") for against in ("time", "step", "samples")
+)
 MOST_RANKS = 40  # more bars than this cannot be told apart
 # Work is blue to green, moving bytes orange, waiting pale, a straggler red: distinct also to the colour-blind (Okabe, Ito).
 COLOURS = {
@@ -52,17 +55,25 @@ COLOURS = {
 def parser() -> command.Parser:
     """The command line."""
     parser = command.Parser(
-        prog="sim.plot", description="Make a picture of traces: their first steps, and all step times."
+        prog="sim.plot",
+        description="Make a picture of traces: their first steps and all step times, or loss and accuracy.",
     )
     parser.add_argument(
-        "traces", nargs="+", metavar="TRACE", help="of sim.run or real.run, .parquet or .jsonl; several side by side"
+        "traces", nargs="+", metavar="TRACE", help="of sim.run or real.run, .parquet or .jsonl; one picture of all"
     )
     parser.add_argument(
         "--panels",
-        default="ranks",
-        choices=("ranks", "samples"),
-        help="ranks: activities of each rank, and step times; samples: samples of each step, compute times and all samples by time, as "
-        "the AMB repository plots them",
+        choices=("ranks", "samples", "learning"),
+        help="ranks: activities of each rank, and step times, side by side; samples: samples of each step, compute times and all samples "
+        "by time, as the AMB repository plots them; learning: accuracy and loss against time, updates and samples (default: ranks, or "
+        "learning with --subset)",
+    )
+    parser.add_argument(
+        "--subset",
+        nargs="+",
+        choices=LEARNING,
+        metavar="PANEL",
+        help=f"some panels of learning, by the AMB repository's names: {', '.join(LEARNING)}; `step` counts updates",
     )
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE", help="the picture to write, .png, .pdf or .svg"
@@ -77,17 +88,23 @@ def main(argv: list[str] | None = None) -> int:
     given = parser().parse_args(argv)
     check_path(given.output, "--output")
     check_outputs([("--output", given.output)], given.traces)
-    if len(given.traces) > MOST_TRACES:
+    if given.subset and given.panels not in (None, "learning"):
+        raise WrongSetting("--subset", " ".join(given.subset), "with --panels learning alone")
+    learning = bool(given.subset) or given.panels == "learning"
+    if len(given.traces) > MOST_TRACES and not learning:
         raise WrongSetting("traces", len(given.traces), f"at most {MOST_TRACES} side by side")
-    traces = [read(path) for path in given.traces]
-    if given.panels == "samples":
+    runs = [(path, read(path)) for path in given.traces]
+    if learning:
+        from sim.recording import curve_panels
+
+        names, asked = (dict.fromkeys(given.subset), "--subset") if given.subset else (LEARNING, "--panels")
+        curve_panels.draw(runs, list(names), given.output, asked)
+    elif given.panels == "samples":
         from sim.recording import panels
 
-        panels.draw(
-            [(run_name(trace, path), trace) for path, trace in zip(given.traces, traces, strict=True)], given.output
-        )
+        panels.draw([(run_name(trace, path), trace) for path, trace in runs], given.output)
     else:
-        side_by_side(traces, given.output)
+        side_by_side([trace for _, trace in runs], given.output)
     return 0
 
 

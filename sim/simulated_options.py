@@ -21,16 +21,10 @@ if TYPE_CHECKING:
 WITHIN_S = 10.0
 
 
-def simulation_options() -> Parser:
-    """A parent parser: how to simulate."""
+def place_options() -> Parser:
+    """A parent parser: the hosts that are simulated."""
     parser = Parser(add_help=False)
-    group = parser.add_argument_group("the simulation")
-    group.add_argument(
-        "--world",
-        default="auto",
-        choices=WORLDS,
-        help="the simulator; event: the reference; engine: compiled, with the same answers; auto: whichever is faster",
-    )
+    group = parser.add_argument_group("the hosts")
     group.add_argument(
         "--servers-on",
         default="own",
@@ -45,6 +39,19 @@ def simulation_options() -> Parser:
     )
     group.add_argument(
         "--network", metavar="'25 Gbit/s, 20 us'", help="another bandwidth and latency between the hosts of --cluster"
+    )
+    return parser
+
+
+def simulation_options() -> Parser:
+    """A parent parser: how to simulate."""
+    parser = Parser(add_help=False, parents=[place_options()])
+    group = parser.add_argument_group("the simulation")
+    group.add_argument(
+        "--world",
+        default="auto",
+        choices=WORLDS,
+        help="the simulator; event: the reference; engine: compiled, with the same answers; auto: whichever is faster",
     )
     group.add_argument(
         "--within",

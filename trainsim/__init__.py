@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from calibration.asking import check, fit
+    from real.learning.learning import learn
+    from real.training.trainee import Training
     from sim import laws, protocols
     from sim.answers.result import Result
     from sim.base.errors import RunFailed, WrongSetting
@@ -44,6 +46,7 @@ __all__ = [
     "RunFailed",
     "Scenario",
     "Trace",
+    "Training",
     "Variable",
     "Workload",
     "WrongSetting",
@@ -51,6 +54,7 @@ __all__ = [
     "differences",
     "fit",
     "laws",
+    "learn",
     "make_protocol",
     "plan",
     "protocols",
@@ -73,6 +77,7 @@ _HOMES = {  # module, or module:name where the name there is another
     "RunFailed": "sim",
     "Scenario": "sim",
     "Trace": "sim",
+    "Training": "real.training.trainee",
     "Variable": "sim",
     "Workload": "sim",
     "WrongSetting": "sim",
@@ -80,6 +85,7 @@ _HOMES = {  # module, or module:name where the name there is another
     "differences": "sim.sweeps.differences",
     "fit": "calibration.asking",
     "laws": "sim",
+    "learn": "real.learning.learning",
     "make_protocol": "sim.protocols:make",
     "plan": "sim.plans.asking",
     "protocols": "sim",

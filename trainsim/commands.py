@@ -25,6 +25,7 @@ COMMANDS = {
     "report": Command("sim.report", "compare two answers of run --json"),
     "sweep": Command("sim.sweep", "simulate many jobs, and keep a row of each"),
     "real": Command("real.run", "run a training job for real: MPI, TensorFlow, Horovod"),
+    "learn": Command("real.learn", "train a job in simulated time: time to an accuracy"),
     "campaign": Command("real.campaign", "many real runs in one launch"),
     "calibrate": Command("real.calibrate", "probe, runs, fit and check of this machine or cluster in one command"),
     "probe": Command("real.probe", "measure links and sleeps, for fit"),

@@ -25,8 +25,13 @@ class Batches:
         return self
 
     def __next__(self) -> tuple[np.ndarray, np.ndarray]:
+        chosen = self.places()
+        return self._data.train_x[chosen], self._data.train_y[chosen]
+
+    def places(self) -> np.ndarray:
+        """The places of the next minibatch's samples in the data, shape (batch,)."""
         samples = len(self._data.train_y)
         epochs = -(-max(0, self._batch - len(self._left)) // samples)
         self._left = np.concatenate([self._left, *(self._rng.permutation(samples) for _ in range(epochs))])
         chosen, self._left = np.split(self._left, [self._batch])
-        return self._data.train_x[chosen], self._data.train_y[chosen]
+        return chosen

@@ -6,7 +6,6 @@ from sim.event import plain
 from sim.event.machines.cores import THREADS_TURN_S, TICK_S, Cores
 from sim.event.machines.free import Free
 from sim.event.machines.machine import Machine
-from sim.event.ranks.rank import Rank
 
 
 def machines(world) -> list[Machine]:
@@ -24,13 +23,13 @@ def machines(world) -> list[Machine]:
     return made
 
 
-def ranks(world) -> list[Rank]:
+def ranks(world) -> list:
     """All ranks; sets the world's `senders`."""
     scenario, groups = world.scenario, world.scenario.groups(world.scenario.hosts)
     world.senders = groups.senders
     kind = mechanics_of(world)
     made = [
-        Rank(world, number, groups.of.get(number) or [number], machine, kind)
+        world.rank_class(world, number, groups.of.get(number) or [number], machine, kind)
         for number, machine in enumerate(world.machines[host] for host in scenario.hosts)
     ]
     everyone = [rank.mechanics for rank in made]

@@ -82,6 +82,8 @@ def garbage_left_lying():
 class EventWorld:
     """The ranks of one scenario on their machines."""
 
+    rank_class = Rank
+
     def __init__(
         self,
         scenario: Scenario,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SCHEMA = "trace/2"  # in trace/1, where variables were placed and how a run trained were not said
 WRITTEN = "a trace written by sim.run or real.run"
 LONGEST_RUN_S = 1e12  # of a run
-SIMULATED, IMPORTED = ("event", "engine"), "imported"  # worlds whose times no run of ours took
+SIMULATED, IMPORTED = ("event", "engine", "learning"), "imported"  # worlds whose times no run of ours took
 OWN_TEXT = "mpi"  # the world in which ranks follow a protocol's text for real; any other name is another runtime's
 
 

@@ -81,7 +81,7 @@ class Questions:
     def __init__(self, given: argparse.Namespace, read: options.Readers):
         self._given, self._read = given, read
         self._failures = _failures(given.failures)
-        self.changed = [(text, self._job(text)) for text in given.what_if]
+        self.changed = changed(given, read)
 
     def simulations(self, scenario: Scenario) -> int:
         """About how many simulations the answers take."""
@@ -107,18 +107,28 @@ class Questions:
             return Answers(compared, lost)
         from sim.studies.why import why
 
-        return Answers(compared, lost, why(base, simulate, self._job))
+        return Answers(compared, lost, why(base, simulate, lambda text: _changed(text, self._given, self._read)))
 
-    def _job(self, text: str) -> Scenario:
-        from sim.studies import changes
 
-        try:
-            return changes.applied(changes.parse(text), self._given, self._read)
-        except WrongSetting as error:
-            if error.setting.startswith(changes.OPTION):
-                raise
-            setting = f"{changes.OPTION} {text}: {error.setting}"  # which of several changes the job could not bear
-            raise WrongSetting(setting, error.given, error.allowed) from error
+def changed(given: argparse.Namespace, read: options.Readers) -> list[tuple[str, Scenario]]:
+    """The job with each change of --what-if, beside its text.
+
+    Raises:
+        WrongSetting: a change that cannot be.
+    """
+    return [(text, _changed(text, given, read)) for text in given.what_if]
+
+
+def _changed(text: str, given: argparse.Namespace, read: options.Readers) -> Scenario:
+    from sim.studies import changes
+
+    try:
+        return changes.applied(changes.parse(text), given, read)
+    except WrongSetting as error:
+        if error.setting.startswith(changes.OPTION):
+            raise
+        setting = f"{changes.OPTION} {text}: {error.setting}"  # which of several changes the job could not bear
+        raise WrongSetting(setting, error.given, error.allowed) from error
 
 
 def _failures(text: str | None) -> Failures | None:

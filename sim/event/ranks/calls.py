@@ -101,8 +101,7 @@ class Calls:
         """Send a piece while receiving another one; then add it up."""
         rank, message = self._rank, None
         if exchange.to is not None:
-            size_bytes = exchange.sent_bytes
-            message = Message(rank.rank, rank.version, rank.samples, (size_bytes,) * messages, size_bytes * messages)
+            message = self.piece(exchange, messages)
             message.ready = ready
         letter = yield from rank.mechanics.swap(message, exchange.to, exchange.source, exchange.ahead)
         if exchange.adds:
@@ -112,6 +111,11 @@ class Calls:
         if exchange.kind == DENSE and letter is not None and self._brings_samples(exchange):
             rank.samples = letter.samples + rank.samples * exchange.adds
         return letter
+
+    def piece(self, exchange: Exchange, messages: int) -> Message:
+        """The message of an exchange."""
+        rank, size_bytes = self._rank, exchange.sent_bytes
+        return Message(rank.rank, rank.version, rank.samples, (size_bytes,) * messages, size_bytes * messages)
 
     def _exchanged_s(self, exchange: Exchange, size_bytes: int) -> float:
         costs = self._costs

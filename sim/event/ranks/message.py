@@ -21,10 +21,11 @@ class Message:
         asked, landed: of a message that leaves when its receiver asks for it; fire when the control message has come, and when all
             bytes have.
         asked_s: when that comes; infinity until it is known.
+        carried: its contents, in a world that has any (real.learning.world).
     """
 
     # A message stores only values that differ from these.
-    begin_s = end_s = departure = asked = landed = None  # type: Any
+    begin_s = end_s = departure = asked = landed = carried = None  # type: Any
     held_s = 0.0
     asked_s = math.inf
     note = last = False

@@ -1,0 +1,170 @@
+"""Train a job in simulated time: `python -m real.learn --protocol amb --workload mnist --until accuracy=0.9`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import sys
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+from real.learning import answer
+from real.options import add_learning_options
+from real.options import training as training_of
+from sim import command, options, reports, simulated_options
+from sim.base.files import check_ending, check_outputs, write_whole
+from sim.base.progress import Progress, advance, duration
+from sim.plot import ENDINGS
+from sim.recording import traces
+from sim.recording.curves import Target
+from sim.studies import questions
+
+if TYPE_CHECKING:
+    from real.learning.learned import Learned
+    from real.learning.learning import Estimate
+    from real.learning.trainer import Trainer
+    from real.training.trainee import Training
+    from sim.job.scenario import Scenario
+
+PROGRAM = "real.learn"
+STEPS = 1000
+EVALUATE_EVERY = 10  # in simulated time, with --test-size
+SAID_S = 10.0  # of an estimate above which it is printed
+
+
+def parser() -> command.Parser:
+    """The command line."""
+    made = command.Parser(
+        prog=PROGRAM,
+        description="Train a job in simulated time: real gradients, in the order and at the times of the simulation.",
+        parents=[options.job_options(), simulated_options.place_options()],
+    )
+    group = made.add_argument_group("the answer")
+    group.add_argument(
+        "--until", metavar="TARGET", help="end each run when accuracy=0.9, or loss=0.3, is reached on the test samples"
+    )
+    group.add_argument(
+        "--what-if",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE,...",
+        help="compare with a changed job on the same random numbers, as sim.run does; may be repeated",
+    )
+    group.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    group.add_argument(
+        "-o", "--output", metavar="FILE", help="write a row for each evaluation of each run, .csv or .parquet"
+    )
+    group.add_argument("--trace", metavar="FILE", help="write the activities of the first run, .parquet or .jsonl")
+    group.add_argument("--report", metavar="FILE", help="the answer as a page for a browser, .html")
+    group.add_argument("--plot", metavar="FILE", help="draw accuracy and loss of all runs, .png, .pdf or .svg")
+    group.add_argument("--quiet", action="store_true", help="print no progress")
+    add_learning_options(made)
+    made.set_defaults(
+        steps=STEPS, evaluate_every=None, warmup=0, threads=len(os.sched_getaffinity(0)), cpu_master=False
+    )
+    return made
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command."""
+    given = parser().parse_args(argv)
+    check_files(given)
+    every = given.evaluate_every
+    given.evaluate_every = EVALUATE_EVERY if every is None else every
+    target = None if given.until is None else Target.read(given.until)
+    read = options.Readers(remember=True)
+    scenario = simulated_options.scenario(given, read)
+    changed = questions.changed(given, read)
+    from real.learning import learning
+
+    training, runs = training_of(given), options.replications(given, None) or learning.RUNS
+    jobs = [scenario, *(job for _, job in changed)]
+    for job in jobs:
+        learning.check_trainable(job, training)
+    trainers = trainers_of(jobs, training)
+    if not given.quiet:
+        announce(learning.estimate(list(zip(jobs, trainers, strict=True)), runs))
+    with nullcontext() if given.quiet else Progress("training in simulated time", runs * sum(map(learning.work, jobs))):
+        base, *others = [
+            learning.learn(
+                job,
+                training,
+                target,
+                runs,
+                trainer=trainer,
+                evaluate_every=every,
+                want_trace=bool(given.trace) and job is scenario,
+                done=advance,
+            )
+            for job, trainer in zip(jobs, trainers, strict=True)
+        ]
+    compared = [(text, other) for (text, _), other in zip(changed, others, strict=True)]
+    write_outputs(given, base, compared, line(argv))
+    if given.json:
+        print(json.dumps(answer.as_json(base, compared)))
+    else:
+        answer.show(base, compared)
+    return 0
+
+
+def trainers_of(jobs: list[Scenario], training: Training) -> list[Trainer]:
+    """What computes each job; jobs of one model and random seed share it."""
+    from real.learning.trainer import Trainer
+
+    made: dict[tuple[str, int], Trainer] = {}
+    for job in jobs:
+        key = job.workload.model_dump_json(), job.seed
+        made[key] = made.get(key) or Trainer(job.workload, job.seed, training)
+    return [made[job.workload.model_dump_json(), job.seed] for job in jobs]
+
+
+def check_files(given: argparse.Namespace) -> None:
+    """Refuse output files that could not be written, before anything is trained.
+
+    Raises:
+        WrongSetting: naming the option.
+        MissingExtra: what writes one of them is not installed.
+    """
+    names = ("output", "trace", "plot", "report")
+    reports.check(given.report)
+    check_outputs([(f"--{name}", getattr(given, name)) for name in names], options.inputs(given))
+    check_ending("--output", given.output, (".csv", ".parquet"))
+    check_ending("--plot", given.plot, ENDINGS)
+    if given.trace:
+        traces.check_path(given.trace)
+
+
+def announce(needed: Estimate) -> None:
+    """Print what training takes, where that is long."""
+    if needed.seconds > SAID_S:
+        size = f"{needed.bytes / 1e6:,.0f} MB" if needed.bytes < 1e9 else f"{needed.bytes / 1e9:,.1f} GB"
+        print(f"at most about {duration(needed.seconds)} and {size}", file=sys.stderr, flush=True)
+
+
+def line(argv: list[str] | None) -> str:
+    """The command line, as a shell takes it."""
+    return shlex.join(["python", "-m", PROGRAM, *(sys.argv[1:] if argv is None else argv)])
+
+
+def write_outputs(given: argparse.Namespace, base: Learned, compared: list[tuple[str, Learned]], asked: str) -> None:
+    """The files that were asked for; `asked` is the command line."""
+    if base.trace is not None:
+        base.trace.write(given.trace)
+    if given.output:
+        frame = answer.frame(base, compared)
+        write_whole(
+            given.output,
+            lambda file: frame.to_csv(file, index=False) if file.suffix == ".csv" else frame.to_parquet(file),
+        )
+    if given.report:
+        from real.learning.page import learned_page
+
+        reports.write(given.report, learned_page(base, compared, asked))
+    if given.plot:
+        answer.plot(given.plot, base, compared)
+
+
+if __name__ == "__main__":
+    command.run(PROGRAM, main)

@@ -1,0 +1,97 @@
+"""Answers of training in simulated time, for programs and for people: a job, and changes of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from real.learning.learned import Learned, in_a_line
+from sim.answers.summary import known, number, seconds
+from sim.plot import LEARNING
+from sim.recording import curve_panels
+from sim.studies.what_if import percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pandas as pd
+
+Compared = tuple[str, Learned]
+HEADINGS = ("what if", "time", "9 in 10 runs", "change", "9 in 10 pairs")
+
+
+def as_json(base: Learned, compared: Sequence[Compared]) -> dict:
+    """The object that `real.learn --json` prints; what is not known is None."""
+    changes = []
+    for change, one in compared:
+        slower = one.slower_than(base)
+        ratio = slower._asdict() if slower else None
+        changes.append({"change": change, "time_ratio": ratio, "answer": one.answer()})
+    return known(base.answer() | ({"what_if": changes} if changes else {}))
+
+
+def frame(base: Learned, compared: Sequence[Compared]) -> pd.DataFrame:
+    """The rows of Learned.to_frame, and the change that they are of in a column `change`, empty for the job itself."""
+    import pandas as pd
+
+    return pd.concat(
+        [one.to_frame().assign(change=change) for change, one in (("", base), *compared)], ignore_index=True
+    )
+
+
+def show(base: Learned, compared: Sequence[Compared]) -> None:
+    """Print them."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False, markup=False)
+    console.print(in_a_line(base))
+    for name, said in lines(base):
+        console.print(f"  {name:16}{said}")
+    if compared:
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for heading in HEADINGS:
+            first = heading == HEADINGS[0]
+            table.add_column(heading, justify="left" if first else "right", no_wrap=not first, overflow="fold")
+        for change, one in (("as it is", base), *compared):
+            table.add_row(*map(Text, cells(change, one, None if one is base else base)))
+        console.print(table)
+    for note in base.notes:
+        console.print(f"note: {note}")
+    for change, one in compared:
+        for note in one.notes:
+            if note not in base.notes:
+                console.print(f"note: {change}: {note}")
+
+
+def plot(path: str, base: Learned, compared: Sequence[Compared]) -> None:
+    """Draw the curves of all runs, in all panels."""
+    jobs = {in_words(base): base.curves} | {change: one.curves for change, one in compared}
+    curve_panels.picture(jobs, LEARNING, path)
+
+
+def in_words(found: Learned) -> str:
+    """The job, for a legend."""
+    return f"{found.scenario.protocol.name}, {found.scenario.workload.name}, {found.scenario.workers} workers"
+
+
+def lines(found: Learned) -> Iterator[tuple[str, str]]:
+    """Further figures of an answer: a name, and text."""
+    few, many = min(found.updates), max(found.updates)
+    yield "updates", f"{few:,}" if few == many else f"{few:,} to {many:,}"
+    few, many = (pick(int(one.samples[-1]) for one in found.curves) for pick in (min, max))
+    yield "samples", f"{few:,}" if few == many else f"{few:,} to {many:,}"
+    yield "best accuracy", f"{found.best_accuracy:.3f}"
+    yield "throughput", f"{number(found.speed.samples_per_s)} samples/s"
+
+
+def cells(change: str, one: Learned, base: Learned | None) -> list[str]:
+    """The texts of a row, below HEADINGS."""
+    slower = one.slower_than(base) if base is not None else None
+    return [
+        change,
+        "not reached" if one.time_s is None else seconds(one.time_s),
+        "" if one.interval is None else " to ".join(map(seconds, one.interval)),
+        "" if slower is None else percent(slower.value),
+        "" if slower is None or slower.interval is None else " to ".join(map(percent, slower.interval)),
+    ]

@@ -1,0 +1,205 @@
+"""Train a job in simulated time."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from real.learning.learned import Learned
+from real.learning.world import LearningWorld
+from real.training.trainee import Training
+from sim import candidates, needs
+from sim.base.errors import WrongSetting
+from sim.base.ranges import MOST_REPLICATIONS, check_integer
+from sim.event.world import garbage_left_lying
+from sim.job.scenario import Scenario
+from sim.recording.activity import Activity
+from sim.recording.curves import Curves, Target
+from sim.recording.traces import Trace
+from sim.simulation import simulate
+
+if TYPE_CHECKING:
+    from real.learning.trainer import Trainer
+
+RUNS = 5
+RARELY = 50  # evaluations: after that, each comes when the number of updates has grown by one part in so many
+MOST_TESTED = 10_000  # samples of an evaluation that takes no simulated time
+SPEED_STEPS = 100
+
+
+def learn(
+    scenario: Scenario,
+    training: Training | None = None,
+    until: Target | str | None = None,
+    replications: int = RUNS,
+    *,
+    trainer: Trainer | None = None,
+    evaluate_every: int | None = None,
+    want_trace: bool = False,
+    done: Callable[[float], object] = lambda samples: None,
+) -> Learned:
+    """Train a job in simulated time, run by run: real gradients, in the order and at the times of the simulation.
+
+    Args:
+        scenario: the job, and the most steps of a run. Warm-up steps train as others do. Evaluations take simulated time, as real ones
+            do, if it has a `test_size`; else they are of all test samples, and nobody waits for them.
+        training: data, optimiser and engine, see real.training.trainee.Training; the usual ones if None.
+        until: ends each run, such as "accuracy=0.9".
+        replications: runs, each with times and an order of data of its own: those of the real runs of these numbers.
+        trainer: made before for the same model, seed and training.
+        evaluate_every: updates of rank 0 from one evaluation to the next; if None the scenario's with a test_size, else about 2 % of
+            those so far.
+        want_trace: record all activities of the first run.
+        done: called with the number of samples whose gradients have just been computed, of `work(scenario)` in each run.
+
+    Raises:
+        WrongSetting: an argument is out of range, or the job cannot be trained.
+        RunFailed: the ranks wait for one another for ever, or do what no world can run.
+    """
+    from real.learning.trainer import Trainer
+
+    check_integer("--replications", replications, 1, MOST_REPLICATIONS)
+    if candidates.unknown(scenario):
+        candidates.refuse(scenario, "training in simulated time")
+    target = Target.read(until) if isinstance(until, str) else until
+    training = training or Training(threads=len(os.sched_getaffinity(0)))
+    scenario = replace(scenario, steps=scenario.rounds, warmup=0)
+    check_trainable(scenario, training)
+    every = evaluate_every or (scenario.evaluate_every if scenario.test_size else None)
+    began_s, trainer = time.monotonic(), trainer or Trainer(scenario.workload, scenario.seed, training)
+    speed = simulate(replace(scenario, warmup=10, steps=SPEED_STEPS))
+    job = _Job(scenario, training, trainer, target, every, want_trace, done)
+    runs = [_Run(job, number).run() for number in range(replications)]
+    curves, updates = tuple(run.curves for run in runs), tuple(run.updates for run in runs)
+    took_s = time.monotonic() - began_s
+    return Learned(
+        scenario, training.recorded(scenario.workload), target, curves, updates, speed, took_s, runs[0].trace
+    )
+
+
+def check_trainable(scenario: Scenario, training: Training) -> None:
+    """Refuse what no real run trains either, and what there is no memory for.
+
+    Raises:
+        WrongSetting: naming the setting.
+    """
+    from real.models import forward_of
+    from real.training.row_optimiser import check_by_rows
+
+    scenario.check_computing()
+    scenario.check_evaluation()
+    needs.check(scenario, "event")
+    forward_of(scenario.workload)
+    if scenario.gathered_variables or scenario.traffic.sends_rows:
+        check_by_rows(training.optimiser)
+    if scenario.protocol.layerwise and scenario.traffic.sends_rows:
+        allowed = f"a model without sparse variables for {scenario.protocol.name}"
+        raise WrongSetting("--workload", scenario.workload.name, allowed)
+
+
+def work(scenario: Scenario) -> float:
+    """Samples whose gradients a run of all steps computes, at most."""
+    each = max(1.0, scenario.protocol.gradients_per_update(scenario.workers) / max(1, scenario.workers))
+    return scenario.rounds * max(1, scenario.workers) * scenario.batch * each
+
+
+class _Job(NamedTuple):
+    """All that runs share; see `learn`."""
+
+    scenario: Scenario
+    training: Training
+    trainer: Trainer
+    target: Target | None
+    every: int | None
+    want_trace: bool
+    done: Callable[[float], object]
+
+
+class Estimate(NamedTuple):
+    """What training takes at most.
+
+    Args:
+        seconds: of the wall clock.
+        bytes: of memory, besides the engine.
+    """
+
+    seconds: float
+    bytes: float
+
+
+def estimate(jobs: list[tuple[Scenario, Trainer]], runs: int) -> Estimate:
+    """The seconds and bytes of so many runs of each job, by timing a gradient."""
+    seconds, largest = 0.0, 0.0
+    for scenario, trainer in jobs:
+        once_s, step_s = needs.once_and_step_s(scenario, "event")
+        seconds += runs * (once_s + step_s * scenario.rounds + work(scenario) * trainer.sample_s())
+        live = 2 * scenario.ranks if scenario.protocol.counts_updates else 2
+        largest = max(largest, 4.0 * scenario.workload.parameters * (live + 4) + trainer.data_bytes)
+    return Estimate(seconds, largest)
+
+
+class _Run:
+    """One run, and its evaluations.
+
+    Args:
+        every: updates of rank 0 between two; None: more rarely as the run goes on.
+        done: called with the work of each update, and at the end with what was left out.
+    """
+
+    def __init__(self, job: _Job, number: int):
+        self._job, self._number, self._scenario = job, number, job.scenario
+        self._size = job.scenario.test_size or min(MOST_TESTED, len(job.trainer.data.test_y))
+        self._found: list[tuple[int, float, int, float, float]] = []
+        self._next, self._counted, self.updates = job.every or 1, job.trainer.computed, 0
+        self._left = work(job.scenario)
+        self.trace: Trace | None = None
+
+    def run(self) -> _Run:
+        """Train until the target, or to the last step."""
+        want_trace = self._job.want_trace and self._number == 0
+        with garbage_left_lying():
+            world = LearningWorld(self._scenario, self._number, self._job.trainer, self._made, want_trace)
+            try:
+                world.run()
+                self.trace = self._traced(world) if want_trace else None
+            finally:
+                world.fall_apart()
+        self._job.done(max(0.0, self._left))
+        return self
+
+    def _made(self, world: LearningWorld, updates: int, time_s: float, samples: int) -> bool:
+        """A version has been made; whether training is over with it."""
+        job, computed = self._job, self._job.trainer.computed - self._counted
+        self._counted, self._left, self.updates = self._counted + computed, self._left - computed, updates
+        job.done(computed)
+        if updates < self._next and updates < self._scenario.updates:
+            return False
+        self._next = updates + (job.every or max(1, updates // RARELY))
+        loss, accuracy = job.trainer.evaluate(world.newest, self._size)
+        self._found.append((updates, time_s, samples, loss, accuracy))
+        return job.target is not None and bool(job.target.met(np.array(loss), np.array(accuracy)))
+
+    @property
+    def curves(self) -> Curves:
+        """All evaluations."""
+        step, time_s, samples, loss, accuracy = np.array(self._found, float).reshape(-1, 5).T
+        return Curves(step.astype(int), time_s, samples.astype(int), loss, accuracy)
+
+    def _traced(self, world: LearningWorld) -> Trace:
+        """The activities until the last update, with an evaluation that takes no time for each that nobody waited for."""
+        scenario, end_s = self._scenario, self._found[-1][1]
+        rows = [row for row in world.recorder.rows or [] if row.end_s <= end_s]
+        if not scenario.test_size:
+            rows += [
+                Activity(at_s, at_s, 0, step - 1, "evaluate", self._size, version=step)
+                for step, at_s, *_ in self._found
+            ]
+        done = replace(scenario, steps=-(-self.updates // scenario.updates_per_step))
+        told = tuple((step - 1, loss, accuracy) for step, _, _, loss, accuracy in self._found)
+        training = self._job.training.recorded(scenario.workload)
+        return Trace.of(done.header("learning", self._number, training=training, evaluations=told), rows)

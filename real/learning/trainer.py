@@ -1,0 +1,162 @@
+"""What computes: gradients of many ranks in as few calls as there are versions, updates, and evaluations."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from real import engines
+from real.data import data_for
+from real.learning.parameters import Gradient, Held, Whole
+from real.models import BY_BATCH, initial
+from real.training.row_optimiser import RowOptimiser
+
+if TYPE_CHECKING:
+    from real.training.trainee import Training
+    from sim.model.workload import Workload
+
+AT_ONCE_BYTES = 64e6  # of samples in a call
+TIMED = 2048  # samples
+
+
+class Trainer:
+    """The engine and the data of jobs of one model.
+
+    Args:
+        workload: the model.
+        seed: of its first parameters, and of data that are drawn.
+        training: the engine, the data and rates; `threads` are those of the whole process.
+    """
+
+    def __init__(self, workload: Workload, seed: int, training: Training):
+        self.workload, self.seed, self.training = workload, seed, training
+        self._library = engines.engine_of(training.engine)
+        self._engine = self._library.gradients("whole", workload, training.threads, training.device, 0)
+        self.data = data_for(workload, training.data, seed)
+        self._by_batch = workload.name in BY_BATCH
+        self._at_once = max(1, int(AT_ONCE_BYTES / (4 * math.prod(workload.sample_shape))))
+        self.computed = 0  # samples
+
+    def initial(self) -> np.ndarray:
+        """First parameters, float32 (parameters,)."""
+        return initial(self.workload, self.seed)
+
+    # ---- gradients
+
+    def sum(self, gradients: Iterable[Gradient]) -> np.ndarray:
+        """The sum of gradients, float32 (parameters,); those of one version are one call, whoever's they are."""
+        of_version: dict[Whole, list[np.ndarray]] = {}
+        for gradient in gradients:
+            of_version.setdefault(gradient.whole, []).append(gradient.samples)
+        total = np.zeros(self.workload.parameters, np.float32)
+        for whole, samples in of_version.items():
+            for part in samples if self._by_batch else self._cut(np.concatenate(samples)):
+                total += self._engine.fixed(whole.vector, self.data.train_x[part], self.data.train_y[part]).sum
+                self.computed += len(part)
+        return total
+
+    def _cut(self, samples: np.ndarray) -> list[np.ndarray]:
+        """Parts of like sizes, each of at most so many samples as a call takes."""
+        return np.array_split(samples, -(-len(samples) // self._at_once))
+
+    @property
+    def data_bytes(self) -> int:
+        """Bytes of the data."""
+        return self.data.train_x.nbytes + self.data.test_x.nbytes
+
+    def sample_s(self) -> float:
+        """Seconds of a sample's gradient, of many at once."""
+        places = np.arange(min(self._at_once, TIMED)) % len(self.data.train_y)
+        x, y, vector = self.data.train_x[places], self.data.train_y[places], self.initial()
+        self._engine.fixed(vector, x, y)
+        began_s = time.perf_counter()
+        self._engine.fixed(vector, x, y)
+        return (time.perf_counter() - began_s) / len(places)
+
+    # ---- evaluations
+
+    def evaluate(self, whole: Whole, size: int) -> tuple[float, float]:
+        """Mean loss, and the share of the first `size` test samples that are labelled right."""
+        return self._engine.evaluate(whole.vector, self.data.test_x[:size], self.data.test_y[:size])
+
+    # ---- updates
+
+    @property
+    def rates(self) -> tuple:
+        """The optimiser's name and its rates, as real.training.optimiser.Rates takes them."""
+        training = self.training
+        return training.optimiser, training.learning_rate, training.decay_steps, training.decay_rate
+
+    def updater(self, size: int, branches: bool = False) -> Updater:
+        """A new optimiser of so many numbers; see Updater."""
+        made = self._library.optimiser(self.training.threads, *self.rates)
+        made.warm_up(size)
+        return Updater(made, branches)
+
+    def updater_of_rows(self) -> RowUpdater:
+        """A new optimiser of sparse variables."""
+        return RowUpdater(RowOptimiser(*self.rates))
+
+    def touched(self, gradients: Iterable[Gradient]) -> np.ndarray:
+        """Whether any of these minibatches has read the row of each number of the model, shape (parameters,); of a dense one true."""
+        read = np.unique(self.data.train_x[np.concatenate([gradient.samples for gradient in gradients])]).astype(int)
+        found = []
+        for variable in self.workload.variables:
+            rows = np.full(variable.shape, not variable.rows)
+            if variable.rows:
+                rows[read] = True
+            found.append(rows.ravel())
+        return np.concatenate(found)
+
+
+class Updater:
+    """An optimiser, whose state is that behind the newest parameters that it has made.
+
+    Args:
+        optimiser: warm, at its first step.
+        branches: ranks may update the same parameters in different ways, so that the state behind each is kept.
+    """
+
+    def __init__(self, optimiser, branches: bool):
+        self._optimiser, self._branches = optimiser, branches
+        self._start = self._state()
+        self._newest: Held | None = None
+
+    def updated(self, held: Held, gradient: np.ndarray, samples: int, touched: np.ndarray | None = None) -> Held:
+        """New parameters, of those that are held and the sum of gradients over so many samples; `touched` is for rows."""
+        if self._branches and held is not self._newest:
+            self._optimiser.restore([part.copy() for part in held.state or self._start])
+        values = held.values.copy()
+        self._optimiser.apply(values, gradient, samples)
+        self._newest = Held(values, self._state())
+        return self._newest
+
+    def _state(self) -> list[np.ndarray]:
+        """A copy of the optimiser's state; empty where it is never gone back to."""
+        return [part.copy() for part in self._optimiser.state] if self._branches else []
+
+
+class RowUpdater:
+    """An optimiser of the rows that have a gradient, which leaves the others as they are; see real.training.row_optimiser.
+
+    Args:
+        optimiser: of rows.
+    """
+
+    def __init__(self, optimiser: RowOptimiser):
+        self._optimiser = optimiser
+
+    def updated(self, held: Held, gradient: np.ndarray, samples: int, touched: np.ndarray | None = None) -> Held:
+        """New parameters; `touched` says which numbers are of rows that have a gradient, shape (numbers,); all if None."""
+        if touched is None or self._optimiser.name == "sgd":  # whose weight decay comes to all rows in the end
+            touched = np.full(held.values.size, True)
+        values, moments = held.values.copy(), held.state[0].copy() if held.state else np.zeros_like(held.values)
+        some, of_some = values[touched], moments[touched]
+        self._optimiser.apply(some, of_some, gradient[touched] / np.float32(samples))
+        values[touched], moments[touched] = some, of_some
+        self._optimiser.end_update()
+        return Held(values, [moments])

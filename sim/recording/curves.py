@@ -1,0 +1,123 @@
+"""Loss and accuracy of a run against time, steps and samples, and the time at which a target is reached.
+
+Time is the wall time since the run's common start, simulated or real. Warm-up is inside, and so is all that the run did besides training:
+earlier evaluations, checkpoints, restarts. An evaluation counts at the moment at which its parameters were made, and its own seconds make
+later ones later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, cast
+
+import numpy as np
+
+from sim.base.errors import WrongSetting
+
+if TYPE_CHECKING:
+    from sim.recording.traces import Trace
+
+TARGETS = "accuracy=0.9 or loss=0.3: an accuracy above 0 and up to 1, or a loss above 0"
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The evaluations of one run in order, each array of shape (evaluations,).
+
+    Args:
+        step: updates of rank 0 behind the evaluated parameters, warm-up included: 1 after the first.
+        time_s: when the last of these updates ended, seconds since the run's common start; 0 before any.
+        samples: whose gradients these updates applied, warm-up included; of a user's text without a master, those of all ranks.
+        loss: mean over the test samples.
+        accuracy: share of the test samples that are classified correctly, 0 to 1.
+    """
+
+    step: np.ndarray
+    time_s: np.ndarray
+    samples: np.ndarray
+    loss: np.ndarray
+    accuracy: np.ndarray
+
+
+@dataclass(frozen=True)
+class Target:
+    """What training is to reach.
+
+    Args:
+        of: what is compared.
+        value: an accuracy is at least this, a loss at most.
+    """
+
+    of: Literal["accuracy", "loss"]
+    value: float
+
+    @classmethod
+    def read(cls, text: str, setting: str = "--until") -> Target:
+        """The target that a user wrote.
+
+        Args:
+            setting: which a complaint names.
+
+        Raises:
+            WrongSetting: no such target, or a value that cannot be reached.
+
+        >>> Target.read("accuracy=0.9")
+        Target(of='accuracy', value=0.9)
+        """
+        name, _, number = text.partition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            value = np.nan
+        if not 0 < value <= {"accuracy": 1.0, "loss": np.finfo(float).max}.get(name, -1.0):
+            raise WrongSetting(setting, text, TARGETS)
+        return cls(cast(Literal["accuracy", "loss"], name), value)
+
+    def met(self, loss: np.ndarray, accuracy: np.ndarray) -> np.ndarray:
+        """Whether evaluations reach it, of one shape; NaN, as of a run that diverged, never does."""
+        return accuracy >= self.value if self.of == "accuracy" else loss <= self.value
+
+
+def curves(trace: Trace) -> Curves:
+    """The evaluations of a trace; empty arrays if it has none.
+
+    `header.evaluations` has loss and accuracy, the activities `evaluate` have the times, in the same order. The parameters are those of
+    the last `update` of rank 0 that had ended when the evaluation began. Some runtimes evaluate at another rank than the one that updates.
+
+    Raises:
+        WrongSetting: more or fewer evaluations than activities.
+    """
+    found = np.array(trace.header.evaluations, float).reshape(-1, 3)
+    starts_s = trace.rows.loc[trace.rows["activity"] == "evaluate", "start_s"].to_numpy(float)
+    if len(found) and len(found) != len(starts_s):
+        given = f"{len(found)} evaluations in its header, {len(starts_s)} activities `evaluate`"
+        raise WrongSetting("trace", given, "as many of both")
+    updates = trace.rows[(trace.rows["rank"] == 0) & (trace.rows["activity"] == "update")]
+    ends_s = updates["end_s"].to_numpy(float)
+    behind = np.searchsorted(ends_s, starts_s[: len(found)], side="right")
+    step, time_s = np.append(0, updates["step"].to_numpy(int) + 1)[behind], np.append(0.0, ends_s)[behind]
+    return Curves(step, time_s, _samples(trace, updates["samples"].to_numpy(int), behind, step), *found.T[1:])
+
+
+def _samples(trace: Trace, updated: np.ndarray, behind: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """Samples that so many updates of rank 0 applied, or so many steps of all ranks."""
+    if trace.header.by_all_ranks:
+        from sim.recording.all_ranks import rounds_of
+
+        updated = rounds_of(trace).samples
+        behind = np.minimum(step, len(updated))
+    return np.append(0, np.cumsum(updated))[behind]
+
+
+def reached(curves: Curves, target: Target | str) -> float:
+    """Seconds until the first evaluation that reaches a target; NaN if none does.
+
+    Args:
+        target: or its text, such as "accuracy=0.9".
+
+    Raises:
+        WrongSetting: a text that is no target.
+    """
+    target = Target.read(target) if isinstance(target, str) else target
+    met = target.met(curves.loss, curves.accuracy)
+    return float(curves.time_s[met.argmax()]) if met.any() else np.nan
