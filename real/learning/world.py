@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 KEPT_BYTES = 1e9  # of sums that several ranks may ask for
 DENSE, SPARSE = "dense", "sparse"  # sections that workers update themselves
 BOTH = "{}: rank {} exchanges pieces of its gradient and then calls allreduce; in simulated time a step is trained by one of the two"
+TWICE = "{}: rank {} sums a piece of its gradient twice; in simulated time a piece is summed once a step"
 NOT_ALL = "{}: a sum of {} of {} workers; in simulated time allreduce needs all of them"
 NO_PARAMETERS = "{}: rank {} computes on parameters that nobody has sent it"
 
@@ -138,10 +139,10 @@ class LearningWorld(EventWorld):
 
     def updated_parameters(self, rank: LearningRank) -> dict:
         """A rank's parameters after an update of those that it holds."""
-        found, shared = dict(rank.parameters), tuple(one.number for one in rank.shared)
+        found, calls = dict(rank.parameters), tuple(one.number for one in rank.shared)
         for section in self.sections:
             if section.key in (DENSE, SPARSE) if not rank.serves else section.key == rank.rank:
-                held = found[section.key]
+                held, shared = found[section.key], calls if _is_of_all(section, rank.shared) else ()
                 made = held.next.get(shared) if shared else None
                 if made is None:
                     made = self._updated(section, held, rank)
@@ -161,9 +162,10 @@ class LearningWorld(EventWorld):
         """The sum that a rank has at hand of a section's gradient."""
         if rank.vector is not None:
             return rank.vector
-        if not rank.shared:
-            return self.sum(rank.at_sum)[section.places]
-        total = np.empty(section.places.size, np.float32)
+        if _is_of_all(section, rank.shared):
+            total = np.empty(section.places.size, np.float32)
+        else:
+            total = self.sum(rank.at_sum)[section.places]
         for shared in rank.shared:
             total[shared.piece] = self.sum(shared.gradients)[section.places[shared.piece]]
         return total
@@ -177,6 +179,8 @@ class LearningWorld(EventWorld):
         """A rank enters the next sum of all workers with the gradients that it has at hand."""
         if rank.vector is not None:
             raise RunFailed(BOTH.format(name_of(self.scenario.protocol), rank.rank))
+        if any(max(piece.start, one.piece.start) < min(piece.stop, one.piece.stop) for one in rank.shared):
+            raise RunFailed(TWICE.format(name_of(self.scenario.protocol), rank.rank))
         number, rank.calls_entered = rank.calls_entered, rank.calls_entered + 1
         shared = self._calls.setdefault(number, Shared(number, piece))
         shared.gradients += rank.own if self.scenario.served else rank.at_sum
@@ -194,11 +198,12 @@ class LearningWorld(EventWorld):
         return shared
 
     def sum(self, gradients: Iterable[Gradient]) -> np.ndarray:
-        """The sum of gradients, float32 (parameters,), which several ranks may ask for."""
-        wanted = frozenset(gradients)
+        """The sum of gradients, float32 (parameters,), which several ranks may ask for; added up in the order of the first who asks."""
+        ordered = list(gradients)
+        wanted = frozenset(ordered)
         found = self._sums.get(wanted)
         if found is None:
-            found = self.trainer.sum(wanted)
+            found = self.trainer.sum(ordered)
             if self._most_sums:
                 self._sums[wanted] = found
         if len(self._sums) > self._most_sums:
@@ -239,3 +244,9 @@ class LearningWorld(EventWorld):
         self._versions, self._applied = self._versions + 1, self._applied + samples
         self.patience.over = self._made(self, self._versions, time_s, self._applied) or self.patience.over
         return self.patience.over
+
+
+def _is_of_all(section: Section, shared: list[Shared]) -> bool:
+    """Whether sums of all workers leave nothing of a section that is a rank's own."""
+    size = section.places.size
+    return section.of_rows or sum(len(range(*one.piece.indices(size))) for one in shared) == size
