@@ -56,7 +56,11 @@ def test_parameters_after_some_steps_are_tensorflows(optimiser):
     digits = load("digits", workload.sample_shape, workload.classes, seed=0)
     ends = []
     for engine in map(engine_of, ("tensorflow", "numpy")):
-        parameters, update, computes = initial(workload, 0), engine.optimiser(1, optimiser), engine.gradients("whole", workload)
+        parameters, update, computes = (
+            initial(workload, 0),
+            engine.optimiser(1, optimiser),
+            engine.gradients("whole", workload),
+        )
         batches = Batches(digits, 64, 0, 0, 1)
         for _ in range(10):
             gradient = computes.fixed(parameters, *next(batches))

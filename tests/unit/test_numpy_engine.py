@@ -90,7 +90,9 @@ def test_logits_and_inputs_of_any_size_give_numbers():
     loss, gradient = numpy_gradients.cross_entropy(np.array([[1000.0, -1000.0]], np.float32), np.array([1]))
     assert loss == 2000
     np.testing.assert_array_equal(gradient, [[1, -1]])
-    assert np.isfinite(gradients("mlp").fixed(*(1000 * part for part in sample("mlp", 3)[:2]), np.zeros(3, int)).sum).all()
+    assert np.isfinite(
+        gradients("mlp").fixed(*(1000 * part for part in sample("mlp", 3)[:2]), np.zeros(3, int)).sum
+    ).all()
 
 
 def test_evaluate_in_pieces_is_the_whole():
