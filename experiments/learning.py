@@ -26,6 +26,7 @@ from sim import options, stragglers
 from sim.base.files import write_whole
 from sim.base.progress import each
 from sim.job.scenario import Scenario
+from sim.model.costs import Line
 from sim.platform.cluster import Cluster, Host, Link
 from sim.recording.curves import curves, reached
 from sim.recording.traces import Trace
@@ -315,10 +316,12 @@ def of_paper(protocol: str, workers: int, law: str, latency_s: float, seed: int)
     words += ["--steps", str(MOST_STEPS), "--seed", str(seed), "--stragglers", f"independent(factor={law})"]
     words += [word for setting in settings for word in ("--set", setting)]
     described = options.scenario(options.job_options().parse_args(words))
-    usual_s = described.workload.costs.compute(BATCH)
+    sample = Line(slope_s=COMPUTING_S / BATCH)
+    costs = described.workload.costs.model_copy(update={"compute": sample, "partition": sample})
+    workload = described.workload.model_copy(update={"costs": costs})
     cluster = Cluster(
         name="equal machines",
-        hosts=(Host(name="host", count=workers + 1, cores=1, speed=usual_s / COMPUTING_S),),
+        hosts=(Host(name="host", count=workers + 1, cores=1),),
         network=Link(bandwidth_bytes_per_s=12.5e9, latency_s=latency_s),
     )
-    return replace(described, cluster=cluster)
+    return replace(described, workload=workload, cluster=cluster)
