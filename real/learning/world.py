@@ -75,6 +75,7 @@ class LearningWorld(EventWorld):
         self._run = replication if scenario.sleeps_of is None else scenario.sleeps_of
         self._wholes: WeakValueDictionary[tuple, Whole] = WeakValueDictionary()
         self._calls: dict[int, Shared] = {}
+        self._ahead: dict[int, dict] = {}  # parameters of rank 0 after steps that other ranks have not ended, where a step is that of all
         self._sums: OrderedDict[frozenset[Gradient], np.ndarray] = OrderedDict()
         several = scenario.ranks if scenario.servers > 1 else 2 if scenario.summed or scenario.protocol.layerwise else 0
         self._most_sums = min(several, max(1, int(KEPT_BYTES / (4 * scenario.workload.parameters))))
@@ -200,7 +201,7 @@ class LearningWorld(EventWorld):
 
     def sum(self, gradients: Iterable[Gradient]) -> np.ndarray:
         """The sum of gradients, float32 (parameters,), which several ranks may ask for; added up in the order of the first who asks."""
-        ordered = list(gradients)
+        ordered = list(dict.fromkeys(gradients))
         wanted = frozenset(ordered)
         found = self._sums.get(wanted)
         if found is None:
@@ -221,15 +222,18 @@ class LearningWorld(EventWorld):
 
     @property
     def newest(self) -> Whole:
-        """The newest parameters: the servers' own, and the first worker's."""
+        """The newest parameters: the servers' own, and the first worker's; of a step that is that of all, those after it."""
         if self.layers:
             return self.layers.newest
         first = self.ranks[self.scenario.servers if self.scenario.workers else 0]
-        held = {**first.parameters, **{server: self.ranks[server].parameters[server] for server in self.servers}}
+        own = next(iter(self._ahead.values()), first.parameters)
+        held = {**own, **{server: self.ranks[server].parameters[server] for server in self.servers}}
         return self._joined(held, 0)
 
     def updated(self, rank, samples: int):
         """Rank 0 has made an update; or any rank, where a step is that of all."""
+        if self.all_ranks is not None and rank.rank == 0:
+            self._ahead[rank.step] = dict(rank.parameters)
         found = super().updated(rank, samples)
         if self.all_ranks is None and self._ends_training(rank.clock_s, samples):
             return self._ended_early(rank)
@@ -240,6 +244,7 @@ class LearningWorld(EventWorld):
         super().step_over(end_s, samples)
         if self._ends_training(end_s, samples):
             self.at(end_s, self._cut)
+        self._ahead.pop(next(iter(self._ahead)), None)
 
     def _ends_training(self, time_s: float, samples: int) -> bool:
         self._versions, self._applied = self._versions + 1, self._applied + samples

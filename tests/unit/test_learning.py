@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import weakref
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from learning_jobs import MODEL, TRAINING, job, trained
+from learning_texts import Alone, Both, Drifting, Gossip, Swapped, TopPart, Twice
 
 import real.learning.layers
 import real.learning.trainer
@@ -19,11 +20,8 @@ from real.learning.parameters import Held, Whole
 from real.learning.trainer import Trainer
 from sim import event
 from sim.base.errors import RunFailed
-from sim.collectives.base import swap
 from sim.protocols import PROTOCOLS
-from sim.protocols.base import Protocol
 from sim.recording.traces import Trace
-from sim.verbs import allreduce, reduce
 
 KINDS = {  # every protocol, and settings that change whose gradients an update has
     "amb": ("amb", "time_limit_s=10ms", "partitions=4"),
@@ -197,94 +195,12 @@ def test_short_minibatches_are_the_first_samples_of_whole_ones():
 # ---- texts of one's own
 
 
-class Alone(Protocol):
-    """What these texts have in common."""
-
-    def worker(self, me):
-        for step in me.steps():
-            yield from me.sleep()
-            yield from me.compute()
-            yield from self.mix(me, step)
-            yield from me.update()
-
-    def mix(self, me, step):
-        return
-        yield
-
-
-@dataclass(frozen=True)
-class Drifting(Alone):
-    """Workers sum in steps that `every` divides, and else go on with their own gradients."""
-
-    every: int = 3
-
-    def mix(self, me, step):
-        if step % self.every == 0:
-            yield from allreduce(me, "ring")
-
-    @staticmethod
-    def expected(step, vectors, every=3):
-        """What `mix` leaves of vectors whose last item is the number of samples."""
-        return [sum(vectors)] * len(vectors) if step % every == 0 else vectors
-
-
-@dataclass(frozen=True)
-class Gossip(Alone):
-    """Each worker adds its neighbour's gradient, in turn the one before and the one after."""
-
-    def mix(self, me, step):
-        peer = self.peer(me.rank, step, len(me.workers))
-        whole = slice(0, me.scenario.summed_items + 1)
-        yield from me.exchange(swap(peer, whole, whole, adds=True))
-
-    @staticmethod
-    def peer(rank, step, workers):
-        """Whom a rank swaps with."""
-        return (rank ^ 1) if step % 2 else ((rank ^ 1) + 2 * (-1) ** rank * (-1)) % workers
-
-    @staticmethod
-    def expected(step, vectors):
-        """As above."""
-        return [mine + vectors[Gossip.peer(rank, step, len(vectors))] for rank, mine in enumerate(vectors)]
-
-
-@dataclass(frozen=True)
-class TopPart(Alone):
-    """The first 50 numbers are summed; of the others, and of the number of samples, each worker has its own."""
-
-    def mix(self, me, step):
-        yield from reduce(me, "ring", slice(0, 50))
-
-    @staticmethod
-    def expected(step, vectors):
-        """As above."""
-        return [np.concatenate([sum(vectors)[:50], mine[50:]]) for mine in vectors]
-
-
-@dataclass(frozen=True)
-class Swapped(Alone):
-    """Two pieces of the gradient are exchanged one after the other; the second replaces one's own."""
-
-    def mix(self, me, step):
-        peer, items = me.rank ^ 1, me.scenario.summed_items
-        yield from me.exchange(swap(peer, slice(0, 70), slice(0, 70), adds=True))
-        yield from me.exchange(swap(peer, slice(70, items), slice(70, items), adds=False))
-
-    @staticmethod
-    def expected(step, vectors):
-        """As above."""
-        others = [vectors[rank ^ 1] for rank in range(len(vectors))]
-        return [
-            np.concatenate([(mine + other)[:70], other[70:-1], mine[-1:]])
-            for mine, other in zip(vectors, others, strict=True)
-        ]
-
-
-def by_loops(scenario, mix) -> list[np.ndarray]:
-    """The parameters of each worker after plain gradient descent, with `mix` of the gradients of each step."""
+def by_loops(scenario, mix) -> np.ndarray:
+    """The parameters of each worker after each step of plain gradient descent, with `mix` of the gradients; (steps, workers, parameters)."""
     trainer = Trainer(MODEL, scenario.seed, SGD)
     parameters = [trainer.initial().astype(float) for _ in range(scenario.workers)]
     streams = [Batches(trainer.data, scenario.batch, scenario.seed, 0, worker + 1) for worker in range(scenario.workers)]
+    found = []
     for step in range(scenario.steps):
         vectors = []
         for mine, stream in zip(parameters, streams, strict=True):
@@ -293,35 +209,28 @@ def by_loops(scenario, mix) -> list[np.ndarray]:
             vectors.append(np.append(gradient.astype(float), len(y)))
         for mine, vector in zip(parameters, mix(step, vectors), strict=True):
             mine -= SGD.learning_rate * (vector[:-1] / vector[-1] + 5e-4 * mine)
-    return parameters
+        found.append(np.array(parameters))
+    return np.array(found)
 
 
 @pytest.mark.parametrize("text", [Drifting(), Gossip(), TopPart(), Swapped()], ids=lambda text: text.name)
-def test_a_text_of_ones_own_ends_where_plain_loops_do(text):
+def test_a_text_of_ones_own_trains_as_plain_loops_do(text):
+    """Every rank ends with the same parameters; and those of each step are the first rank's after it, however far ahead it is."""
     scenario = job(text, workers=4)
-    found, expected = trained(scenario, training=SGD).parameters, by_loops(scenario, text.expected)
-    for rank, parameters in enumerate(expected):
-        (held,) = found[rank].values()
+    found, expected = trained(scenario, training=SGD), by_loops(scenario, text.expected)
+    for rank, parameters in enumerate(expected[-1]):
+        (held,) = found.parameters[rank].values()
         np.testing.assert_allclose(held.values, parameters, **CLOSE)
-    assert not np.allclose(expected[0], expected[1])  # replicas drift: a mistake in one would not hide
+    assert not np.allclose(*expected[-1, :2])  # replicas drift: a mistake in one would not hide
+    np.testing.assert_allclose(found.versions[1:], expected[:, 0], **CLOSE)
 
 
-@dataclass(frozen=True)
-class Both(Alone):
-    """Pieces are exchanged, and then all sum."""
-
-    def mix(self, me, step):
-        yield from me.exchange(swap(me.rank ^ 1, slice(0, 9), slice(0, 9), adds=True))
-        yield from allreduce(me, "ring")
-
-
-@dataclass(frozen=True)
-class Twice(Alone):
-    """Two calls sum one piece."""
-
-    def mix(self, me, step):
-        yield from reduce(me, "ring", slice(0, 50))
-        yield from reduce(me, "ring", slice(40, 60))
+def test_a_rank_that_waits_for_nobody_is_evaluated_after_the_step_that_is_over():
+    """The first of two is done long before the second."""
+    scenario = job(Alone(), workers=2, stragglers="slow-ranks(rank=1, seconds=100ms)")
+    found = trained(scenario, training=SGD)
+    np.testing.assert_allclose(found.versions[1:], by_loops(scenario, lambda step, vectors: vectors)[:, 0], **CLOSE)
+    assert np.diff(found.times_s, prepend=0.0) == pytest.approx(0.1, rel=0.2)
 
 
 @pytest.mark.parametrize(
