@@ -223,18 +223,19 @@ def check_training(given: argparse.Namespace) -> None:
             machine's memory holds.
     """
     from real.data import data_for
-    from real.models import forward_of
     from real.recording import parameters
     from real.training.optimiser import Rates
+    from real.training.trainee import kind_of
 
     if given.parameters:
         parameters.check_path(given.parameters)
     Rates(given.optimiser, given.learning_rate, given.decay_steps, given.decay_rate)
     check_integer("--threads", given.threads, 1, MOST_CORES)
     scenario = scenario_of(given)
-    forward_of(scenario.workload)
+    engine = engine_of(given.engine)
+    engine.check(kind_of(scenario), scenario.workload, given.device)
     if not launch.remote(scenario.cluster if given.cluster else None):
-        needs.check(scenario.ranks, engine_of(given.engine).memory_bytes, scenario)
+        needs.check(scenario.ranks, engine.memory_bytes, scenario)
     data_for(scenario.workload, given.data, scenario.seed)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from real.engines.engine import Engine
 from real.engines.jax_engine import ByJax
+from real.engines.numpy_engine import ByNumpy
 from real.engines.tensorflow_engine import ByTensorFlow
 from sim.base.errors import WrongSetting
 
-ENGINES: dict[str, Engine] = {"tensorflow": ByTensorFlow(), "jax": ByJax()}
+ENGINES: dict[str, Engine] = {"tensorflow": ByTensorFlow(), "jax": ByJax(), "numpy": ByNumpy()}
 DEFAULT = "tensorflow"
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from real.training.gradients import Gradients
     from real.training.optimiser import Optimiser
+    from sim.model.workload import Workload
 
 
 class Engine(Protocol):
@@ -19,6 +20,13 @@ class Engine(Protocol):
 
     package: str
     memory_bytes: float
+
+    def check(self, kind: str, workload: Workload, device: str) -> None:
+        """Refuse what it cannot compute, before ranks are started; whether the host has a GPU they find out.
+
+        Raises:
+            WrongSetting: the workload has no model, or this engine not these gradients of it, or not on such a device.
+        """
 
     def gradients(self, kind: str, *settings: Any) -> Gradients:
         """The object that computes gradients.

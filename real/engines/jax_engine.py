@@ -8,6 +8,12 @@ class ByJax:
 
     package, memory_bytes = "jax", 0.5e9
 
+    def check(self, kind, workload, device):
+        """As any engine."""
+        from real.models import forward_of
+
+        forward_of(workload)
+
     def gradients(self, kind, *settings):
         """As any engine."""
         from real.engines.jax_gradients import JaxGradients

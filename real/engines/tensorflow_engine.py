@@ -8,6 +8,12 @@ class ByTensorFlow:
 
     package, memory_bytes = "tensorflow", 0.7e9
 
+    def check(self, kind, workload, device):
+        """As any engine."""
+        from real.models import forward_of
+
+        forward_of(workload)
+
     def gradients(self, kind, *settings):
         """As any engine."""
         from real.training.gradients import Gradients

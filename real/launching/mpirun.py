@@ -27,9 +27,13 @@ STAGE = "TRAINSIM_STAGE "  # before the phase that the chief of TensorFlow's wor
 MEETING, TRAINING = "meeting", "training"
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 GRACE_S = 5.0  # for mpirun to end its ranks
-INSTALL = "pip install 'anytime-trainsim[real]'"
-INSTALL_JAX = "pip install 'anytime-trainsim[jax]'"
-NEEDED = {"tensorflow": ("TensorFlow", INSTALL), "jax": ("JAX", INSTALL_JAX), "mpi4py": ("mpi4py", INSTALL)}
+INSTALL = "pip install 'anytime-trainsim[{}]'"
+NEEDED = {  # by module: its name, and the extra that has it
+    "tensorflow": ("TensorFlow", "real"),
+    "jax": ("JAX", "jax"),
+    "threadpoolctl": ("threadpoolctl", "mpi"),
+    "mpi4py": ("mpi4py", "mpi"),
+}
 MPIRUN_S = re.compile(
     "mpirun|prterun|plm:ssh: Warning: setpgid"
 )  # lines of its own; the last, a race that does no harm
@@ -65,8 +69,8 @@ def check_installed(*modules: str) -> None:
     """
     for module in modules:
         if not found(module):
-            name, install = NEEDED[module]
-            raise WrongSetting(name, None, f"{install} (sim.run works without)")
+            name, extra = NEEDED[module]
+            raise WrongSetting(name, None, f"{INSTALL.format(extra)} (sim.run works without)")
 
 
 def found(module: str) -> bool:
@@ -86,7 +90,7 @@ def mpirun() -> str:
     here = Path(sys.executable).parent / "mpirun"
     found = str(here) if here.exists() else shutil.which("mpirun")
     if found is None:
-        raise WrongSetting("mpirun", None, f"{INSTALL}, or load the cluster's own Open MPI")
+        raise WrongSetting("mpirun", None, f"{INSTALL.format('mpi')}, or load the cluster's own Open MPI")
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -61,6 +61,10 @@ class Learned:
     speed: Result
     wall_s: float
     trace: Trace | None = None
+
+    def at(self, target: Target | str) -> Learned:
+        """The same runs, asked for another target."""
+        return replace(self, target=Target.read(target) if isinstance(target, str) else target)
 
     @cached_property
     def times_s(self) -> np.ndarray:

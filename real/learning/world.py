@@ -52,7 +52,7 @@ class LearningWorld(EventWorld):
 
     Args:
         scenario: the job.
-        replication: the number of the run, which draws its times and the order of its data.
+        replication: the number of the run, which draws its times and the order of its data; that has the scenario's `sleeps_of`, if any.
         trainer: computes.
         made: called with each version: the number of updates of rank 0 so far, seconds since the start, and samples in all updates; says
             whether training is over with it. With a text without a master it is called once a step.
@@ -70,7 +70,8 @@ class LearningWorld(EventWorld):
         want_trace: bool = False,
     ):
         self.scenario, self.trainer, self._made = scenario, trainer, made
-        self._versions, self._applied, self._run = 0, 0, replication
+        self._versions, self._applied = 0, 0
+        self._run = replication if scenario.sleeps_of is None else scenario.sleeps_of
         self._wholes: WeakValueDictionary[tuple, Whole] = WeakValueDictionary()
         self._calls: dict[int, Shared] = {}
         self._sums: OrderedDict[frozenset[Gradient], np.ndarray] = OrderedDict()

@@ -24,8 +24,9 @@ FORWARD: dict[str, Callable] = {
     "lstm_classifier": recurrent.row_by_row,
     "lstm_lm": recurrent.next_word,
     "bigram": bigram.next_word,
+    "softmax": dense.one_layer,
 }
-
+DENSE = [name for name, text in FORWARD.items() if text.__module__ == dense.__name__]
 
 RESIDUAL: dict[str, Callable] = {  # deep models, whose blocks add to what they read
     "resnet18": residual.resnet18,

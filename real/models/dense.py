@@ -18,6 +18,12 @@ def layers(nn: Operations, variables: list, x, activation):
     return nn.add_bias(x @ weights, bias)
 
 
+def one_layer(nn: Operations, variables: list, x):
+    """Softmax regression: the loss is convex."""
+    ((weights, bias),) = pairs(variables)
+    return nn.add_bias(x @ weights, bias)
+
+
 def relu_layers(nn: Operations, variables: list, x):
     """The toy model of the AMB repository (T. Adikari), fully connected."""
     return layers(nn, variables, x, nn.relu)

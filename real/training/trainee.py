@@ -62,6 +62,13 @@ class Training:
         return LEARNING_RATES[self.optimiser] if self.learning_rate is None else self.learning_rate
 
 
+def kind_of(scenario: Scenario) -> str:
+    """The gradients that a run's workers compute, as real.engines.engine.Engine names them."""
+    if scenario.traffic.sends_rows or scenario.gathered_variables:
+        return "rows"
+    return "layered" if computes_by_layer(scenario.protocol) else "whole"
+
+
 class Workshop:
     """Trainees of one process; what is slow to make (data, traced graphs, updates) is made once and used for every run."""
 
@@ -105,9 +112,7 @@ class Workshop:
         return "cpu" if self.training.master_on_cpu and self.rank < scenario.servers else self.training.device
 
     def _made(self, scenario: Scenario) -> Gradients:
-        workload, training = scenario.workload, self.training
-        kind = "layered" if computes_by_layer(scenario.protocol) else "whole"
-        kind = "rows" if scenario.traffic.sends_rows or scenario.gathered_variables else kind
+        workload, training, kind = scenario.workload, self.training, kind_of(scenario)
         if (workload, kind) not in self._gradients:
             settings = workload, training.threads, self._device(scenario), self.gpu_index
             self._gradients[workload, kind] = self.engine.gradients(kind, *settings)

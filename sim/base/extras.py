@@ -16,9 +16,10 @@ EXTRAS = {
     "plotly": "report",
     "tensorflow": "real",
     "jax": "jax",
-    "mpi4py": "real",
-    "sklearn": "real",
-    "psutil": "real",
+    "mpi4py": "mpi",
+    "sklearn": "mpi",
+    "psutil": "mpi",
+    "threadpoolctl": "mpi",
 }
 
 

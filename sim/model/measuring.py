@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 # The models that real.run trains, as real.models has them.
 TRAINED = (
-    *("toy_fc", "toy_conv", "mnist", "cifar10", "mlp", "lstm_classifier", "lstm_lm", "bigram"),
+    *("toy_fc", "toy_conv", "mnist", "cifar10", "mlp", "lstm_classifier", "lstm_lm", "bigram", "softmax"),
     *("resnet18", "resnet18_cifar", "transformer_small"),
 )
 # By whether the hosts have GPUs, the commands that measure links.

@@ -1,4 +1,4 @@
-"""Real runs by JAX on a machine that has no TensorFlow. Its parameters are TensorFlow's (tests/tensorflow/test_jax.py)."""
+"""Real runs by JAX and NumPy on a machine that has no TensorFlow. Parameters are TensorFlow's (tests/tensorflow/test_jax.py)."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ PROTOCOLS = {
     "hybrid": "--workload bigram",
     "allreduce": "--workload transformer_small",
 }
+BY = [
+    *(("jax", name) for name in PROTOCOLS),
+    *(("numpy", name) for name in ("fmb", "amb", "ps-async", "hybrid", "allreduce")),
+]
+DENSE = {"hybrid": "--workload mlp", "allreduce": "--workload softmax"}  # in place of what NumPy has no operations for
 GONE = """
 import sys
 class Gone:
@@ -51,23 +56,23 @@ def without(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, without):
-    """Of a campaign's traces, one a protocol, by JAX alone."""
-    folder = tmp_path_factory.mktemp("jax")
-    cells = [
-        [*SMALL, "--engine", "jax", "--protocol", name, *more.split(), "--trace", str(folder / f"{name}.parquet")]
-        for name, more in PROTOCOLS.items()
-    ]
+    """Of a campaign's traces, one for each engine and protocol."""
+    folder, cells = tmp_path_factory.mktemp("traces"), []
+    for engine, name in BY:
+        more = DENSE.get(name, PROTOCOLS[name]) if engine == "numpy" else PROTOCOLS[name]
+        words = f"--engine {engine} --protocol {name} {more} --trace {folder / f'{engine}-{name}.parquet'}"
+        cells.append([*SMALL, *words.split()])
     (folder / "cells.json").write_text(json.dumps(cells))
     done = run("real.campaign", folder / "cells.json", **without)
     assert done.returncode == 0, done.stderr
     return folder
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
-def test_a_protocol_runs_by_jax_over_mpi(folder, name):
-    header = traces.read(folder / f"{name}.parquet").header
-    assert (header.world, header.complete, header.training.engine) == ("mpi", True, "jax")
-    assert set(header.details["versions"]) == {"python", "numpy", "jax"}
+@pytest.mark.parametrize(("engine", "name"), BY)
+def test_a_protocol_runs_over_mpi_without_tensorflow(folder, engine, name):
+    header = traces.read(folder / f"{engine}-{name}.parquet").header
+    assert (header.world, header.complete, header.training.engine) == ("mpi", True, engine)
+    assert set(header.details["versions"]) == {"python", "numpy", engine}
 
 
 def test_what_needs_tensorflow_says_so_in_one_line(without):

@@ -16,6 +16,7 @@ LAYERS = {
     "lstm_classifier": "lstm linear",
     "lstm_lm": "embed lstm linear",
     "bigram": "follow",
+    "softmax": "linear",
 }
 VARIABLES = {"pool": 0, "embed": 1, "follow": 1}  # of a layer, where not two
 

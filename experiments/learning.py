@@ -1,0 +1,327 @@
+"""Time to accuracy, predicted against measured on this machine: a fit on fixed and anytime minibatches predicts every protocol.
+
+All runs share one launch in random order. Each predicted cell runs twice, and the noise floor is how far the repeats differ. No run that
+is predicted was fitted. A prediction trains in simulated time, with the sleeps and the order of data of the real runs of that seed, and
+evaluates after the same updates. Targets were chosen before any real run. Then jobs of 10 to 100 workers are simulated alone, beside what
+papers say of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.kit import pages
+from experiments.kit.cells import fitted, measure
+from experiments.validate import Plan, order
+from real.cells import Cell, fitted_cells
+from real.learning.learned import Learned
+from real.learning.learning import learn
+from real.learning.trainer import Trainer
+from real.training.trainee import Training
+from sim import options, stragglers
+from sim.base.files import write_whole
+from sim.base.progress import each
+from sim.job.scenario import Scenario
+from sim.model.costs import Line
+from sim.platform.cluster import Cluster, Host, Link
+from sim.recording.curves import curves, reached
+from sim.recording.traces import Trace
+
+ACCURACIES = (0.7, 0.8, 0.9)
+TEST_SIZE = 297  # all that digits have
+REPLICATIONS = 8
+TARGET, FLOORS = 0.10, 2  # mean error, or so many times the floor
+
+
+class Model(NamedTuple):
+    """A model, the minibatch that is predicted, and those that are fitted."""
+
+    workload: str
+    batch: int
+    fits: tuple[int, int]
+
+
+MODELS = (Model("mlp", 64, (48, 96)), Model("toy_fc", 64, (48, 96)))
+LAWS = ("niagara*0.05", "shifted-exponential(mean=40ms,shift=10ms)")
+
+
+class Way(NamedTuple):
+    """A protocol as it is run here.
+
+    Args:
+        limit_s: of its time, if it has one.
+        every: updates between evaluations.
+    """
+
+    protocol: str
+    limit_s: float | None = None
+    settings: tuple[str, ...] = ()
+    every: int = 2
+    runtime: str | None = None
+
+
+WAYS = (
+    Way("fmb"),
+    Way("amb", 0.06),
+    Way("ps-sync", runtime="mpi"),
+    Way("ps-backup", runtime="mpi"),
+    Way("allreduce", settings=("algorithm=ring",)),
+    Way("ps-async", every=4, runtime="mpi"),
+    Way("kbatch-async"),
+    Way("amb-dg", 0.06, ("window_s=0.1",)),
+)
+PARTITIONS = 8
+
+
+def plan(demo: bool, seed: int) -> Plan:
+    """Fitted: fmb and amb of each model with 1 and 2 workers. Predicted: every protocol with 2, 3 or 4."""
+    models, laws, steps = (MODELS[:1], LAWS[:1], 20) if demo else (MODELS, LAWS, 60)
+    watched: dict = {"test_size": TEST_SIZE, "partitions": PARTITIONS, "data": "digits", "seed": seed}
+    fits = [
+        replace(cell, evaluate_every=5)
+        for model in models
+        for cell in fitted_cells(20, batches=model.fits, workload=model.workload, **watched)
+    ]
+    fits += [
+        Cell(
+            "amb-dg",
+            1,
+            model.fits[1],
+            0.06,
+            "niagara*0.03",
+            20,
+            settings=("window_s=0.1",),
+            workload=model.workload,
+            **watched,
+        )
+        for model in models
+    ]
+    cells = [(model, law, way) for model in models for law in laws for way in WAYS]
+    predicted = [
+        Cell(way.protocol, 2 + number % 3, model.batch, way.limit_s, law, steps, settings=way.settings, runtime=way.runtime,
+             workload=model.workload, evaluate_every=way.every, **watched)
+        for number, (model, law, way) in enumerate(cells)
+    ]  # fmt: skip
+    return Plan(fits, predicted, fits=1 if demo else 2, repeats=2)
+
+
+class Row(NamedTuple):
+    """A cell and a target: predicted and measured seconds.
+
+    Args:
+        said_s, interval_s: predicted; None if not every simulated run reached it, or if that is not known.
+        real_s: of each repeat, shape (repeats,); NaN where it did not reach the target.
+    """
+
+    cell: Cell
+    accuracy: float
+    said_s: float | None
+    interval_s: tuple[float, float] | None
+    real_s: np.ndarray
+
+    @property
+    def known(self) -> bool:
+        """Whether all runs reached the target, simulated and real."""
+        return self.said_s is not None and bool(np.isfinite(self.real_s).all())
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured, less 1."""
+        assert self.said_s is not None
+        return self.said_s / float(self.real_s.mean()) - 1
+
+    @property
+    def floor(self) -> float:
+        """How far the repeats differ, over their mean."""
+        return float(np.ptp(self.real_s) / self.real_s.mean())
+
+    @property
+    def covered(self) -> list[bool]:
+        """Whether the interval holds each repeat."""
+        low_s, high_s = self.interval_s or (np.inf, -np.inf)
+        return [bool(low_s <= one <= high_s) for one in self.real_s]
+
+
+def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False) -> None:
+    """Measure, fit, predict and simulate; out/learning.csv, and the tables on stdout."""
+    chosen = plan(demo, seed)
+    traces = measure(order(chosen, seed), out / "traces", resume=resume)
+    cluster = fitted([name for name in traces if name.startswith("fit")], out / "traces", out / "profile.toml")
+    rows = predicted(chosen, traces, cluster)
+    write_csv(rows, out / "learning.csv")
+    show(rows)
+    show_papers(seed, (10,) if demo else (10, 30, 100))
+
+
+def predicted(chosen: Plan, traces: dict[str, Trace], cluster: Cluster) -> list[Row]:
+    """Every cell at every target."""
+    rows, trainers = [], {}
+    for index, cell in enumerate(each(chosen.predicted, "training in simulated time", label=lambda cell: cell.label)):
+        scenario, training = cell.scenario(cluster), Training(data=cell.data, optimiser=cell.optimiser, threads=2)
+        if cell.workload not in trainers:
+            trainers[cell.workload] = Trainer(scenario.workload, scenario.seed, training)
+        found = learn(scenario, training, None, REPLICATIONS, trainer=trainers[cell.workload])
+        real = [curves(traces[f"predict-{index}-{repeat}"]) for repeat in range(chosen.repeats)]
+        for accuracy in ACCURACIES:
+            target = f"accuracy={accuracy}"
+            one, real_s = found.at(target), np.array([reached(curve, target) for curve in real])
+            rows.append(Row(cell, accuracy, one.time_s, one.interval, real_s))
+    return rows
+
+
+def show(rows: list[Row]) -> None:
+    """Cells, and what they come to."""
+    table = pages.table(
+        "Seconds to an accuracy", "cell", "accuracy", "predicted", "interval", "measured", "error", "floor"
+    )
+    for row in rows:
+        said = "not reached" if row.said_s is None else f"{row.said_s:.2f}"
+        ends = "" if row.interval_s is None else "{:.2f}-{:.2f}".format(*row.interval_s)
+        real = " ".join("not reached" if np.isnan(one) else f"{one:.2f}" for one in row.real_s)
+        off = (f"{row.error:+.1%}", f"{row.floor:.1%}") if row.known else ("", "")
+        table.add_row(row.cell.label, f"{row.accuracy:g}", said, ends, real, *off)
+    pages.show(table)
+    title = "Mean absolute error of the time to an accuracy, and the noise floor"
+    summary = pages.table(title, "of", "rows", "error", "floor", "covered by 90 %", "not reached")
+    for name, some in groups(rows):
+        summary.add_row(name, *figures(some))
+    pages.show(summary)
+    known = [row for row in rows if row.known]
+    error, floor = (
+        float(np.mean([abs(pick(row)) for row in known])) for pick in (lambda r: r.error, lambda r: r.floor)
+    )
+    most = max(TARGET, FLOORS * floor)
+    pages.show(
+        f"Mean error {error:.1%}, target {most:.1%} (10 %, or twice the floor): {'met' if error <= most else 'missed'}"
+    )
+
+
+def groups(rows: list[Row]) -> list[tuple[str, list[Row]]]:
+    """Rows by protocol, model, law, accuracy, and all."""
+    found = [(way.protocol, [row for row in rows if row.cell.protocol == way.protocol]) for way in WAYS]
+    for name in ("workload", "stragglers", "workers"):
+        values = dict.fromkeys(getattr(row.cell, name) for row in rows)
+        found += [
+            (f"{name} {value}", [row for row in rows if getattr(row.cell, name) == value]) for value in sorted(values)
+        ]
+    found += [(f"accuracy {level:g}", [row for row in rows if row.accuracy == level]) for level in ACCURACIES]
+    return [*found, ("all", rows)]
+
+
+def figures(rows: list[Row]) -> list[str]:
+    """Rows that were reached, their mean error and floor, how many repeats the interval holds, and rows that were not reached."""
+    known = [row for row in rows if row.known]
+    if not known:
+        return ["0", "", "", "", f"{len(rows)}"]
+    held = [one for row in known for one in row.covered]
+    error, floor = np.mean([abs(row.error) for row in known]), np.mean([row.floor for row in known])
+    return [f"{len(known)}", f"{error:.1%}", f"{floor:.1%}", f"{sum(held)} of {len(held)}", f"{len(rows) - len(known)}"]
+
+
+def write_csv(rows: list[Row], path: Path) -> None:
+    """A row each, and into what is kept."""
+    import pandas as pd
+
+    table = [
+        {
+            "cell": row.cell.label,
+            "accuracy": row.accuracy,
+            "predicted_s": row.said_s,
+            "low_s": row.interval_s and row.interval_s[0],
+            "high_s": row.interval_s and row.interval_s[1],
+        }
+        | {f"measured_{repeat}_s": None if np.isnan(one) else float(one) for repeat, one in enumerate(row.real_s)}
+        for row in rows
+    ]
+    write_whole(path, lambda file: pd.DataFrame(table).to_csv(file, index=False))
+
+
+# ---- jobs that are simulated alone, beside what papers say
+
+LAWS_OF_WORKERS = (  # factors on the time that a worker computes
+    "lognormal(mean=1,cv=0.1)",
+    "shifted-exponential(mean=2.5,shift=1)",
+    "lognormal(mean=2.5,cv=2)",
+)
+BATCH, PARTS_A_BATCH, MOST_BATCHES = (
+    60,
+    6,
+    4,
+)  # samples of a fixed minibatch; partitions of it; how much an anytime one may grow
+COMPUTING_S = 0.1  # of a fixed minibatch on a machine that is not slow
+NEAR_S, FAR_S = 1e-3, 0.2  # latency of a message
+GOAL, MOST_STEPS, RUNS = "accuracy=0.85", 400, 4
+AMB_SAYS = (
+    "AMB against FMB: up to 1.5 times as fast on EC2, up to 5 times where nodes vary more (Ferdinand et al., ICLR 2019)"
+)
+AMB_DG_SAYS = "AMB-DG over slow links: faster than AMB; on a real cluster more than twice as fast as k-batch (Al-Lawati, Draper 2020)"
+
+
+def show_papers(seed: int, workers: tuple[int, ...]) -> None:
+    """How many times as fast the protocols of papers reach an accuracy, with random slow workers on equal machines."""
+    title = f"Simulated: times as fast to {GOAL}"
+    table = pages.table(title, "workers", "computing takes, times", "of", "against", "faster", "9 in 10 pairs")
+    anytime, delayed = (("amb", "fmb"),), (("amb-dg", "amb"), ("amb-dg", "kbatch-async"))
+    asked: list[tuple[int, str, float, tuple]] = [
+        (count, law, NEAR_S, anytime) for count in workers for law in LAWS_OF_WORKERS
+    ]
+    asked += [(count, LAWS_OF_WORKERS[1], FAR_S, delayed) for count in workers]
+    trainer = None
+    for count, law, latency_s, pairs in each(
+        asked, "training in simulated time", label=lambda one: f"{one[0]} workers"
+    ):
+        found: dict[str, Learned] = {}
+        for protocol in dict.fromkeys(name for pair in pairs for name in pair):
+            scenario = of_paper(protocol, count, law, latency_s, seed)
+            training = Training(engine="numpy", optimiser="sgd", data="digits")
+            trainer = trainer or Trainer(scenario.workload, scenario.seed, training)
+            found[protocol] = learn(scenario, training, GOAL, RUNS, trainer=trainer)
+        for ours, theirs in pairs:
+            slower = found[theirs].slower_than(found[ours])
+            ends = "" if slower is None or slower.interval is None else "{:.2f} to {:.2f}".format(*slower.interval)
+            faster = "not reached" if slower is None else f"{slower.value:.2f}"
+            far = f", messages {latency_s * 1e3:g} ms" if latency_s == FAR_S else ""
+            table.add_row(f"{count}", f"{law}{far}", ours, theirs, faster, ends)
+    pages.show(table, AMB_SAYS, AMB_DG_SAYS)
+
+
+def of_paper(protocol: str, workers: int, law: str, latency_s: float, seed: int) -> Scenario:
+    """A job of equal machines, each slow at random; an anytime minibatch has the mean time of a fixed one."""
+    factor = stragglers.read(law)
+    limit_s, batch = COMPUTING_S * factor.mean, BATCH
+    settings = []
+    if protocol.startswith("amb"):
+        batch, settings = (
+            BATCH * MOST_BATCHES,
+            [f"time_limit_s={limit_s}", f"partitions={PARTS_A_BATCH * MOST_BATCHES}"],
+        )
+    if protocol == "amb-dg":
+        settings.append(f"window_s={limit_s}")
+    words = [
+        "--protocol",
+        protocol,
+        "--workload",
+        "mlp",
+        "--workers",
+        str(workers),
+        "--batch",
+        str(batch),
+        "--warmup",
+        "0",
+    ]
+    words += ["--steps", str(MOST_STEPS), "--seed", str(seed), "--stragglers", f"independent(factor={law})"]
+    words += [word for setting in settings for word in ("--set", setting)]
+    described = options.scenario(options.job_options().parse_args(words))
+    sample = Line(slope_s=COMPUTING_S / BATCH)
+    costs = described.workload.costs.model_copy(update={"compute": sample, "partition": sample})
+    workload = described.workload.model_copy(update={"costs": costs})
+    cluster = Cluster(
+        name="equal machines",
+        hosts=(Host(name="host", count=workers + 1, cores=1),),
+        network=Link(bandwidth_bytes_per_s=12.5e9, latency_s=latency_s),
+    )
+    return replace(described, workload=workload, cluster=cluster)

@@ -1,0 +1,125 @@
+"""Gradients by NumPy of dense models: as real.training.gradients, without another library."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from real.models import DENSE, forward_of
+from real.models.on_numpy import Chain
+from real.training import devices
+from real.training.gradients import CLOCK_S, EVALUATED_AT_ONCE, Gradient, check_partitions
+from sim.base.errors import WrongSetting
+from sim.model.workload import Workload
+
+
+def check_dense(workload: Workload, device: str) -> None:
+    """Refuse what NumPy has no operations for.
+
+    Raises:
+        WrongSetting: a model without a text, or with other layers than dense ones; or a GPU.
+    """
+    forward_of(workload, "numpy")
+    if workload.name not in DENSE:
+        raise WrongSetting("--workload", workload.name, f"{', '.join(DENSE)} with --engine numpy")
+    if device != "cpu":
+        raise WrongSetting("--device", device, "cpu with --engine numpy")
+
+
+class NumpyGradients:
+    """A workload's gradients by NumPy, as real.training.gradients.Gradients.
+
+    Gradients are computed in their place in one vector, so that nothing is left to join. `anytime` reads the clock before each
+    micro-batch but the first.
+
+    Args:
+        threads: of the library that multiplies matrices for NumPy, in this process.
+        device: cpu.
+        gpu_index: not used.
+
+    Raises:
+        WrongSetting: the workload's model is not dense, or the device is not a CPU.
+    """
+
+    def __init__(self, workload: Workload, threads: int = 1, device: str = "cpu", gpu_index: int = 0):
+        devices.check(threads, device)
+        check_dense(workload, device)
+        from threadpoolctl import threadpool_limits
+
+        threadpool_limits(threads, "blas")
+        self._forward, self._workload = forward_of(workload, "numpy"), workload
+        self._ends = np.cumsum([variable.size for variable in workload.variables])[:-1]
+
+    def fixed(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray) -> Gradient:
+        """The gradient of a whole minibatch, x (samples, *sample_shape) float32 and y (samples,) int32."""
+        return self.anytime(parameters, x, y, 1, 0.0)
+
+    def anytime(
+        self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray, partitions: int, remaining_s: float
+    ) -> Gradient:
+        """The gradient of as many micro-batches as start within `remaining_s` of this call, at least one; the last overruns.
+
+        Raises:
+            WrongSetting: there are fewer samples than partitions.
+        """
+        called_s = time.perf_counter()
+        check_partitions(partitions, len(x))
+        size, variables = len(x) // partitions, self._variables(parameters)
+        total, loss = self._sums(variables, x[:size], y[:size])
+        computed_s, done = time.perf_counter() - called_s, 1
+        while done < partitions and remaining_s - computed_s > CLOCK_S:
+            part = slice(done * size, (done + 1) * size)
+            gradient, more = self._sums(variables, x[part], y[part])
+            total += gradient
+            loss += more
+            computed_s, done = time.perf_counter() - called_s, done + 1
+        total.flags.writeable = False
+        return Gradient(total, done * size, loss, computed_s)
+
+    def evaluate(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+        """Mean loss and the share of samples that are labelled right."""
+        variables, loss, right = self._variables(parameters), 0.0, 0
+        for start in range(0, len(x), EVALUATED_AT_ONCE):
+            part = slice(start, start + EVALUATED_AT_ONCE)
+            logits = self._forward(variables, Chain(x[part])).value
+            loss += cross_entropy(logits, y[part])[0]
+            right += int(np.count_nonzero(logits.argmax(1) == y[part]))
+        return loss / len(x), right / len(x)
+
+    def warm_up(self, batch: int, partitions: int | None = None) -> None:
+        """Run everything that steps of `batch` samples will, so that step 0 finds its memory and threads at hand."""
+        parameters = np.zeros(self._workload.parameters, np.float32)
+        x, y = np.zeros((batch, *self._workload.sample_shape), np.float32), np.zeros(batch, np.int32)
+        for _ in range(2):
+            self.anytime(parameters, x, y, partitions or 1, remaining_s=3600.0)
+
+    def _variables(self, flat: np.ndarray) -> list[np.ndarray]:
+        """Views of the variables in a vector."""
+        parts = zip(np.split(flat, self._ends), self._workload.variables, strict=True)
+        return [part.reshape(variable.shape) for part, variable in parts]
+
+    def _sums(self, variables: list[np.ndarray], x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
+        """The gradient, float32 (parameters,), and the loss, summed over samples."""
+        chain = self._forward(variables, Chain(x))
+        loss, gradient = cross_entropy(chain.value, y)
+        flat = np.empty(self._workload.parameters, np.float32)
+        due = self._variables(flat)
+        for number, step in reversed(list(enumerate(chain.steps))):
+            if step.put:
+                step.put(gradient, due.pop())
+            if number:  # nothing needs the gradient with respect to samples
+                gradient = step.back(gradient)
+        return flat, loss
+
+
+def cross_entropy(logits: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
+    """The softmax cross-entropy summed over samples, and its gradient with respect to logits, float32 (samples, classes)."""
+    samples = np.arange(len(y))
+    shifted = logits - logits.max(1, keepdims=True)
+    powers = np.exp(shifted)
+    totals = powers.sum(1, keepdims=True)
+    loss = float((np.log(totals[:, 0]) - shifted[samples, y]).sum())
+    gradient = powers / totals
+    gradient[samples, y] -= 1
+    return loss, gradient
