@@ -83,7 +83,7 @@ def lines(runs: list[tuple[str, Trace]], setting: str = "--subset") -> dict[str,
         raise WrongSetting("traces", f"{len(jobs)} jobs", f"at most {MOST_TRACES}, each with all of its replications")
     labels = _labels([found[0] for found in jobs.values()])
     return {
-        f"{label}, {len(found)} runs" if len(found) > 1 else label: [curves(trace) for _, trace in found]
+        f"{label}, {len(found)} runs" if len(found) > 1 else label: [curves(trace, path) for path, trace in found]
         for label, found in zip(labels, jobs.values(), strict=True)
     }
 
