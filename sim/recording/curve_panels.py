@@ -32,7 +32,8 @@ AGAINST = {  # a field of Curves, and its words
     "samples": ("samples", "samples so far"),
 }
 ABREAST, LETTERS = 3, 50  # panels side by side, and letters of the legend above each
-OF_A_RUN = {*RECORDED, "seed", "replication"} - {"cluster"}  # what does not make another job of it
+# What does not make another job of it; how long it lasts is seen, and replications may end where each reaches a target.
+OF_A_RUN = {*RECORDED, "seed", "replication", "steps", "warmup"} - {"cluster"}
 UNSAID = {
     "protocol",
     "world",
