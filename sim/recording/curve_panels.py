@@ -81,7 +81,7 @@ def lines(runs: list[tuple[str, Trace]], setting: str = "--subset") -> dict[str,
     jobs: dict[str, list[tuple[str, Trace]]] = {}
     for path, trace in runs:
         if not trace.header.evaluations:
-            allowed = "traces of runs that evaluated, as `real.run --test-size N --trace FILE` records them"
+            allowed = "traces of runs that evaluated, as `real.run --test-size N --trace FILE` and `real.learn --trace FILE` record them"
             raise WrongSetting(setting, f"{path}, which has no evaluations", allowed)
         jobs.setdefault(str(_facts(trace.header)), []).append((path, trace))
     if len(jobs) > MOST_TRACES:
