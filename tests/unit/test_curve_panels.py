@@ -107,7 +107,7 @@ def test_a_trace_without_evaluations_is_refused(learning, trace):
         curve_panels.lines([("a.parquet", learning), ("b.parquet", trace)])
     assert str(refused.value) == (
         "--subset: given 'b.parquet, which has no evaluations'; allowed: traces of runs that evaluated, as "
-        "`real.run --test-size N --trace FILE` records them"
+        "`real.run --test-size N --trace FILE` and `real.learn --trace FILE` record them"
     )
 
 
