@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 NAMES = {  # of the changes that sim.studies.why makes
     "without induced stragglers": "stragglers",
+    "without slow hosts": "slow hosts",
     "without messages": "network",
     "without sharing cores": "shared cores",
     "without sums and updates": "sums and updates",

@@ -98,7 +98,7 @@ def _throughputs(answer: dict) -> Iterator[tuple[str, Cell]]:
 
 def _costs(answer: dict, compared: dict[str, dict]) -> Iterator[Part]:
     for said, other in compared.items():
-        yield Text(f"{said}: {summary.COSTS[said](answer['samples_per_s'], other['samples_per_s'])}")
+        yield Text(f"{said}: {summary.COSTS[said](answer, other)}")
 
 
 def _basis(numbers: list[dict]) -> Iterator[Part]:

@@ -148,20 +148,23 @@ def applied(job: Scenario, text: str) -> Scenario:
         updates.setdefault("batch", LATER if job.batch == job.workload.batch else job.batch)
     if "stragglers" in updates:
         updates |= {"stragglers_name": updates["stragglers"], "stragglers": read.stragglers(updates["stragglers"])}
-    updates |= _placed(job, updates, read)
+    updates |= _placed(job, updates, of_cluster, read)
     found = replace(job, **updates)
-    found = replace(found, cluster=changes.with_values(found.cluster, of_cluster)) if of_cluster else found
+    if of_cluster and updates["cluster"] is LATER:
+        found = replace(found, cluster=changes.with_values(found.cluster, of_cluster))
     found.check_computing()
     return found
 
 
-def _placed(job: Scenario, updates: dict[str, Any], read: Readers) -> dict[str, Any]:
-    """The cluster and the workers of a changed job; takes the number of hosts out of the updates."""
+def _placed(job: Scenario, updates: dict[str, Any], of_cluster: dict[str, str], read: Readers) -> dict[str, Any]:
+    """The changed cluster, if one was described, and the workers; takes the number of hosts out of the updates."""
     described = replace(job, cluster=LATER).cluster != job.cluster
     cluster = read.cluster(updates["cluster"]) if "cluster" in updates else job.cluster if described else LATER
     hosts, workers = updates.pop("hosts", None), updates.get("workers", job.workers)
     if hosts is not None:
         cluster = other_sizes.on_hosts(cluster or job.cluster, hosts)
+    if cluster is not LATER:
+        cluster = changes.with_values(cluster, of_cluster)
     if workers == filling.ALL:
         protocol, model = (updates.get(name, getattr(job, name)) for name in ("protocol", "workload"))
         beside = updates["servers"], updates.get("servers_on", job.servers_on)

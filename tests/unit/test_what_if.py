@@ -16,7 +16,7 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform import cluster
 from sim.platform.cluster import LOCAL, Cluster, Host, Link
-from sim.studies import changes
+from sim.studies import asking, changes
 from sim.studies.what_if import compare
 
 TWO = Cluster(hosts=(Host(name="a", count=2), Host(name="b", count=3, speed=2.0)), network=Link(latency_s=1e-3))
@@ -83,6 +83,22 @@ def test_a_path_changes_one_thing_in_the_cluster(path, text, expected):
             else:
                 table[name][key] = value
     assert changes.with_values(TWO, {path: text}).model_dump(mode="json") == table
+
+
+def test_hosts_whose_count_is_0_are_gone():
+    assert changes.with_values(TWO, {"hosts.0.count": "0"}).hosts == TWO.hosts[1:]
+    with pytest.raises(WrongSetting, match=r"hosts\.0\.count: given 0"):
+        changes.with_values(TWO, {"hosts.0.count": "0", "hosts.1.count": "0"})
+
+
+def test_all_workers_are_those_of_the_hosts_that_are_left(tmp_path):
+    path = tmp_path / "two.toml"
+    path.write_text('schema = "cluster/1"\nhosts = [{ count = 4 }, { cores = 2 }]\n')
+    words = "--cluster", str(path), "--workers", "all"
+    for change, workers in (("hosts.1.count=0", 3), ("hosts.0.count=0, workers=all", 1)):
+        assert applied(change, *words).workers == workers
+    job = Scenario(protocols.make("fmb"), workload.read("mlp"), 5, cluster=cluster.read(str(path)))
+    assert asking.applied(job, "hosts.1.count=0, workers=all").workers == 3
 
 
 def test_a_change_within_a_host_leaves_the_defaults_of_messages_there():
