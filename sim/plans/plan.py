@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sim import protocols
+from sim.answers.summary import number
 from sim.base.errors import RunFailed
 from sim.base.progress import Progress
+from sim.job import reading
 from sim.model import measuring
 from sim.plans import families, limits, search, sensitivity
 from sim.plans.candidates import EFFORTS, Candidate
@@ -23,6 +25,7 @@ from sim.version import VERSION
 if TYPE_CHECKING:
     import pandas as pd
 
+    from sim.job.scenario import Scenario
     from sim.plans.question import Question
     from sim.plans.sensitivity import Value
     from sim.sweeps.pools import Pool
@@ -168,8 +171,19 @@ def notes(plan: Plan) -> list[str]:
         )
     if why := plan.best[0].figures and plan.best[0].figures.why_none:
         found.append(f"no intervals and no probabilities: {why}; {measuring.calibrated(plan.room.workload)}")
-    found += [f"the first: {line}" for line in gpu_memory.note(plan.room.scenario(plan.best[0].configuration))]
+    first = plan.room.scenario(plan.best[0].configuration)
+    found += [f"the first: {line}" for line in (*gpu_memory.note(first), *_of_reading(plan.best[0], first))]
     return found + plan.room.notes + plan.room.prices.notes
+
+
+def _of_reading(best: Candidate, job: Scenario) -> list[str]:
+    """Where reading data binds; or what a host has to read, where nothing says how fast it does."""
+    if job.workload.reading or job.has_measured_costs or not best.figures:
+        return reading.notes(job)
+    each = best.figures.mid / len(set(job.computing_hosts))
+    return [
+        f"a host has to read {number(each)} samples/s, which is taken as free: a model's file says how fast it is (reading)"
+    ]
 
 
 def _stale(plan: Plan, name: str) -> bool:

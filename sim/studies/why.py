@@ -128,6 +128,9 @@ def without_causes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
         hosts = tuple(host.model_copy(update={"gpus": host.gpus and host.ranks}) for host in scenario.cluster.hosts)
         yield "without sharing GPUs", _on(scenario, hosts=hosts)
     costs = scenario.costs
+    if costs.input(scenario.batch):
+        at_once = replace(scenario, workload=scenario.workload.model_copy(update={"reading": None}))
+        yield "without waiting for data", with_costs(at_once, costs.model_copy(update={"input": Line()}))
     yield "without sums and updates", with_costs(scenario, costs.model_copy(update=dict.fromkeys(SUMS, Line())))
     halves = {name: _half(getattr(costs, name)) for name in COMPUTING} | {"loop_s": costs.loop_s / 2}
     yield "computing twice as fast", with_costs(scenario, costs.model_copy(update=halves))

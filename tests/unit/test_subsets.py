@@ -95,6 +95,7 @@ def test_the_fastest_of_each_number_is_that_of_simulating_them_all(own, capsys):
         of_number = speeds[best.configuration.hosts]
         assert of_number[best.configuration.subset] == pytest.approx(max(of_number.values()), rel=0.02)
     assert [one.configuration.hosts for one in found.by_number] == [1, 2, 3, 4]
+    assert any(note.startswith("the first: a host has to read ") for note in plan.notes(found))
     show.show(found)
     out = capsys.readouterr().out
     assert "The fastest of each number of hosts:" in out
