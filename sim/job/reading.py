@@ -80,9 +80,11 @@ def notes(scenario: Scenario) -> list[str]:
 
 def _paces(scenario: Scenario, costs: Costs) -> list[Paces]:
     """Of each host with workers; none where nothing says how fast samples are read."""
-    known, found = scenario.workload.reading, []
-    compute_s = float(costs.compute(scenario.batch))
-    for host, workers in Counter(scenario.computing_hosts).items() if known and compute_s else ():
+    known, compute_s = scenario.workload.reading, float(costs.compute(scenario.batch))
+    if not (known and compute_s):
+        return []
+    found = []
+    for host, workers in Counter(scenario.computing_hosts).items():
         machine = scenario.machines[host]
         read_s = workers * scenario.batch / known.samples_per_s(machine.cores)
         found.append(Paces(machine, workers, read_s, compute_s / machine.speed))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from sim import protocols
+from sim.answers import worth
 from sim.answers.result import Result
 from sim.base.errors import WrongSetting
 from sim.base.notebook import shown
@@ -49,26 +50,38 @@ class WhatIf(Sequence["Compared"]):
         return len(self.compared)
 
     def __repr__(self) -> str:
-        return "\n".join("  ".join(cells) for cells in self._rows())
-
-    def _rows(self) -> Iterator[Sequence[str]]:
-        yield comparing.cells("as it is", self.base.answer(), None)
-        for one in self.compared:
-            yield comparing.cells(one.change, one.result.answer(), one)
+        _, *rows = comparing.rows(self.compared, self.base.answer())
+        return "\n".join("  ".join(cells) for cells in rows)
 
     def _repr_html_(self) -> str:
-        return shown("What if", comparing.HEADINGS, self._rows(), comparing.too_large(list(self.compared)))
+        headings, *rows = comparing.rows(self.compared, self.base.answer())
+        return shown("What if", headings, rows, comparing.too_large(list(self.compared)))
 
     def to_frame(self) -> pd.DataFrame:
-        """A row each: change, samples_per_s, ratio (of throughputs), its 90 % limits ratio_low and ratio_high, pairs (of runs)."""
+        """A row each: change, samples_per_s, ratio (of throughputs), its 90 % limits ratio_low and ratio_high, pairs (of runs).
+
+        usd_per_million_samples is NaN where a price is not known.
+        """
         import pandas as pd
 
         rows = [
-            (one.change, one.result.samples_per_s, one.ratio, *(one.interval or (math.nan, math.nan)), one.pairs)
+            (
+                one.change,
+                one.result.samples_per_s,
+                one.ratio,
+                *(one.interval or (math.nan, math.nan)),
+                one.pairs,
+                _usd(one),
+            )
             for one in self.compared
         ]
-        columns = ["change", "samples_per_s", "ratio", "ratio_low", "ratio_high", "pairs"]
+        columns = ["change", "samples_per_s", "ratio", "ratio_low", "ratio_high", "pairs", comparing.USD]
         return pd.DataFrame(rows, columns=columns)
+
+
+def _usd(one: Compared) -> float:
+    """For a million samples."""
+    return worth.of(one.result.scenario, one.result.samples_per_s).get(comparing.USD, math.nan)
 
 
 def what_if(
