@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from sim.answers.result import Result
 
 HEADINGS = ("what if", "samples/s", "mean step", "throughput", "9 in 10 pairs")
-COST, USD = (
-    "USD a million",
-    "usd_per_million_samples",
-)  # a further heading where a price is known, and its key in an answer
+COST, USD = "USD/M", "usd_per_million_samples"  # a further heading where a price is known, and its key in an answer
+PRICED_WIDTH = 100  # of a page, at least, with that heading: names of changes are not cut
 
 
 class Ratio(NamedTuple):
@@ -130,7 +128,8 @@ def show(compared: list[Compared], base: dict) -> None:
         table.add_column(heading, justify="left" if first else "right", no_wrap=not first, overflow="fold")
     for row in found:
         table.add_row(*map(Text, row))
-    Console(highlight=False).print(table)
+    width = Console().width
+    Console(highlight=False, width=max(width, PRICED_WIDTH) if COST in headings else width).print(table)
     for line in too_large(compared):
         Console(highlight=False, markup=False).print(f"note: {line}")
 

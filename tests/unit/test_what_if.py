@@ -94,7 +94,7 @@ def test_what_a_million_samples_cost_is_a_column_where_a_price_is_known():
     assert frame["usd_per_million_samples"].tolist() == pytest.approx(usd)
     assert usd[0] == pytest.approx(6.0 / 3600 / frame["samples_per_s"][0] * 1e6)
     headings, base, *rows = what_if.rows(found, found.base.answer())
-    assert headings[-1] == "USD a million"
+    assert headings[-1] == "USD/M"
     assert [row[-1] for row in (base, *rows)] == [number(one) for one in (found.base.answer()[what_if.USD], *usd)]
     free = asking.what_if(scenario(), "workers=2", replications=1)
     assert next(what_if.rows(free, free.base.answer())) == [*what_if.HEADINGS]
