@@ -82,7 +82,7 @@ class Law(NamedTuple):
         return float(here @ np.linalg.pinv(known.T @ known) @ here)
 
 
-def fit(batches: Sequence[float], steps: Sequence[float]) -> Law:
+def fit(batches: Sequence[float] | np.ndarray, steps: Sequence[float] | np.ndarray) -> Law:
     """The law of least squares of logarithms; runs of one batch count as their mean.
 
     Args:

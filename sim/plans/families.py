@@ -15,6 +15,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from sim.plans.configurations import Configuration
+from sim.plans.until import LIMITED
 from sim.protocols import is_ours
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from sim.protocols.base import Protocol
 
 ALIKE = 1.02  # times as fast: a batch that would miss the target even so is no tie with smaller ones
-LIMITED = ("compute_until", "compute_renewing")
 but_batch: Callable[[Configuration], tuple] = attrgetter(
     *(one.name for one in fields(Configuration) if one.name != "batch")
 )
