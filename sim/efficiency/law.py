@@ -17,10 +17,22 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-# Of published tables (experiments.run efficiency): the spread of a batch's mean about the law, with the weight of so many degrees of
-# freedom, and that of each doubling of the batch beyond a table; standard deviations of logarithms.
-SPREAD, SPREAD_FREEDOM = 0.05, 2.0
-SPREAD_A_DOUBLING = 0.1
+
+class Published(NamedTuple):
+    """Spreads of published tables, standard deviations of logarithms; `experiments.run efficiency` prints them.
+
+    Args:
+        spread: of a batch's mean about the law of its table.
+        freedom: degrees of freedom that this counts as, beside those of a table.
+        a_doubling: further, for each doubling beyond a table.
+    """
+
+    spread: float = 0.05
+    freedom: float = 2.0
+    a_doubling: float = 0.1
+
+
+PUBLISHED = Published()
 EDGE = 1e3  # b_crit is looked for up to so many times beyond the table, where samples or steps are the same for all batches
 
 
@@ -51,7 +63,7 @@ class Law(NamedTuple):
     spread: float
     freedom: float
     of_runs: float
-    a_doubling: float = SPREAD_A_DOUBLING
+    a_doubling: float
 
     def steps(self, batch: float) -> Steps:
         """Steps to the target with a global batch, in samples."""
@@ -82,12 +94,15 @@ class Law(NamedTuple):
         return float(here @ np.linalg.pinv(known.T @ known) @ here)
 
 
-def fit(batches: Sequence[float] | np.ndarray, steps: Sequence[float] | np.ndarray) -> Law:
+def fit(
+    batches: Sequence[float] | np.ndarray, steps: Sequence[float] | np.ndarray, others: Published = PUBLISHED
+) -> Law:
     """The law of least squares of logarithms; runs of one batch count as their mean.
 
     Args:
         batches: samples of a step, of all workers, shape (runs,).
         steps: to the target, shape (runs,).
+        others: spreads of other tables; a table of two batches tells none.
 
     Raises:
         WrongSetting: they are all of one batch.
@@ -110,11 +125,11 @@ def fit(batches: Sequence[float] | np.ndarray, steps: Sequence[float] | np.ndarr
         lambda log: float(np.sum(residuals(log) ** 2)), bounds=edges, method="bounded", options={"xatol": 1e-9}
     )
     b_crit, freedom = math.exp(best.x), len(known) - 2
-    spread = math.sqrt((float(best.fun) + SPREAD_FREEDOM * SPREAD**2) / (freedom + SPREAD_FREEDOM))
+    spread = math.sqrt((float(best.fun) + others.freedom * others.spread**2) / (freedom + others.freedom))
     again = len(logs) - len(known)
     of_runs = math.sqrt(float(np.sum((logs - means[place]) ** 2)) / again) if again else 0.0
     s_min = math.exp(float(np.mean(means - np.log1p(b_crit / known))))
-    return Law(s_min, b_crit, tuple(known.tolist()), spread, freedom + SPREAD_FREEDOM, of_runs)
+    return Law(s_min, b_crit, tuple(known.tolist()), spread, freedom + others.freedom, of_runs, others.a_doubling)
 
 
 def _slopes(batches: np.ndarray, b_crit: float) -> np.ndarray:

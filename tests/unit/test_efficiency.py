@@ -21,7 +21,7 @@ def test_a_planted_law_comes_back(batches):
     found = law.fit(batches, [planted(batch) for batch in batches])
     assert (found.s_min, found.b_crit) == pytest.approx((1000, 300), rel=1e-6)
     assert found.steps(4096).median == pytest.approx(planted(4096), rel=1e-6)
-    assert found.freedom == len(set(batches)) - 2 + law.SPREAD_FREEDOM
+    assert found.freedom == len(set(batches)) - 2 + law.PUBLISHED.freedom
 
 
 @pytest.mark.parametrize(("steps", "at_twice"), [((1000, 500), 250), ((1000, 1000), 1000)])
