@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from experiments.kit import pages
 from sim.efficiency import law
 
 LEARN, REPORT = "learn", "report"
+MEANS = law.PUBLISHED._replace(of_runs=0.0)  # rows are means of many seeds
 BANDS = (0.0, 0.5, 1.0, 2.0, math.inf)  # doublings beyond the table
 
 
@@ -28,12 +30,14 @@ class Model(NamedTuple):
     Args:
         batches: ascending, shape (batches,); the last is held out.
         steps: of each, in a unit that is the same within a model.
+        spread: standard deviation of the logarithm from seed to seed, pooled over batches.
         half: LEARN or REPORT.
     """
 
     name: str
     batches: tuple[float, ...]
     steps: tuple[float, ...]
+    spread: float
     half: str
 
 
@@ -70,11 +74,12 @@ def models() -> list[Model]:
     for name, rows in table.groupby("model", sort=False):
         steps = (rows["epochs"] / rows["batch"]).tolist()
         assert rows["use"].tolist() == ["fit"] * (len(rows) - 1) + ["held"]
-        found.append(Model(str(name), tuple(rows["batch"].astype(float)), tuple(steps), rows["half"].iloc[0]))
+        spread = float(np.sqrt(np.average(rows["spread"] ** 2, weights=rows["seeds"] - 1)))
+        found.append(Model(str(name), tuple(rows["batch"].astype(float)), tuple(steps), spread, rows["half"].iloc[0]))
     return found
 
 
-def predict(model: Model, count: int, at: int, others: law.Published = law.PUBLISHED) -> Predicted:
+def predict(model: Model, count: int, at: int, others: law.Published = MEANS) -> Predicted:
     """One batch of a model, by its `count` smallest."""
     found = law.fit(model.batches[:count], model.steps[:count], others)
     batch, steps = model.batches[at], model.steps[at]
@@ -92,12 +97,12 @@ def predict(model: Model, count: int, at: int, others: law.Published = law.PUBLI
     )
 
 
-def held_out(several: Iterable[Model], others: law.Published = law.PUBLISHED) -> list[Predicted]:
+def held_out(several: Iterable[Model], others: law.Published = MEANS) -> list[Predicted]:
     """The largest batch of each, by all the others."""
     return [predict(one, len(one.batches) - 1, len(one.batches) - 1, others) for one in several]
 
 
-def from_parts(several: Iterable[Model], others: law.Published = law.PUBLISHED) -> Iterator[Predicted]:
+def from_parts(several: Iterable[Model], others: law.Published = MEANS) -> Iterator[Predicted]:
     """Every batch by every part of its table that is smaller."""
     for one in several:
         for count in range(2, len(one.batches)):
@@ -105,35 +110,64 @@ def from_parts(several: Iterable[Model], others: law.Published = law.PUBLISHED) 
 
 
 def learn(several: Sequence[Model]) -> law.Published:
-    """The spreads that tables share: about the law, pooled over tables; and that of doublings, the most likely under Student's t."""
+    """The spreads that tables share: about the law, see `_shared`; and that of doublings, the most likely under Student's t."""
     from scipy.optimize import minimize_scalar
     from scipy.stats import t
 
-    squares = freedom = 0.0
-    for one in several:
-        whole = law.fit(one.batches, one.steps)
-        squares += sum(
-            math.log(steps / whole.steps(batch).median) ** 2
-            for batch, steps in zip(one.batches, one.steps, strict=True)
-        )
-        freedom += len(one.batches) - 2
-    shared = law.PUBLISHED._replace(spread=math.sqrt(squares / freedom), a_doubling=0.0)
-    parts = [
-        (law.fit(one.batches[:count], one.steps[:count], shared), batch, steps, 1 / len(one.batches) ** 2)
-        for one in several
-        for count in range(2, len(one.batches))
-        for batch, steps in zip(one.batches[count:], one.steps[count:], strict=True)
-    ]  # each model weighs about the same, whatever the number of its parts
+    wholes = [(one, law.fit(one.batches, one.steps)) for one in several]
+    variances = [_squares(one, whole) / (len(one.batches) - 2) for one, whole in wholes]
+    spread, freedom = _shared(np.array(variances), np.array([len(one.batches) - 2 for one in several]))
+    shared = law.Published(spread, freedom, 0.0, 0.0)
+    errors, scales, doublings, counts_as, weights = np.array(list(_parts(several, shared))).T
 
     def unlikely(a_doubling: float) -> float:
-        found = 0.0
-        for fitted, batch, steps, weight in parts:
-            scale = fitted._replace(a_doubling=a_doubling).deviation(batch)
-            found -= weight * float(t.logpdf(math.log(fitted.steps(batch).median / steps), fitted.freedom, scale=scale))
-        return found
+        return -float(np.sum(weights * t.logpdf(errors, counts_as, scale=np.hypot(scales, a_doubling * doublings))))
 
     best = minimize_scalar(unlikely, bounds=(0.0, 2.0), method="bounded")
-    return shared._replace(a_doubling=float(best.x))
+    of_runs = float(np.median([one.spread for one in several]))
+    return shared._replace(a_doubling=float(best.x), of_runs=of_runs)
+
+
+def _parts(several: Sequence[Model], shared: law.Published) -> Iterator[tuple[float, float, float, float, float]]:
+    """Of every batch by every part of its table that is smaller: error, deviation, doublings beyond the part, degrees of freedom, weight.
+
+    Models weigh about the same, whatever the number of their parts.
+    """
+    for one in several:
+        for count in range(2, len(one.batches)):
+            fitted = law.fit(one.batches[:count], one.steps[:count], shared)
+            for batch, steps in zip(one.batches[count:], one.steps[count:], strict=True):
+                error = math.log(fitted.steps(batch).median / steps)
+                yield error, fitted.deviation(batch), fitted.beyond(batch), fitted.freedom, 1 / len(one.batches) ** 2
+
+
+def _squares(model: Model, whole: law.Law) -> float:
+    """Squared residuals of a table."""
+    pairs = zip(model.batches, model.steps, strict=True)
+    return sum(math.log(steps / whole.steps(batch).median) ** 2 for batch, steps in pairs)
+
+
+def _shared(variances: np.ndarray, freedom: np.ndarray) -> tuple[float, float]:
+    """The spread of a typical table, and the degrees of freedom that it counts as, the most likely.
+
+    A table's variance over the typical one has an F distribution: G. Smyth, "Linear models and empirical Bayes methods for assessing
+    differential expression", Statistical Applications in Genetics and Molecular Biology 3(1), 2004, section 4.
+
+    Args:
+        variances: of residuals, shape (tables,).
+        freedom: of them, shape (tables,).
+    """
+    from scipy.optimize import minimize
+    from scipy.stats import f
+
+    def unlikely(logs: np.ndarray) -> float:
+        variance, counts_as = np.exp(logs)
+        return -float(np.sum(f.logpdf(variances / variance, freedom, counts_as) - np.log(variance)))
+
+    bounds = [(-20.0, 5.0), (math.log(0.5), math.log(1e4))]
+    first = np.log([np.median(variances), 2.0])
+    variance, counts_as = np.exp(minimize(unlikely, first, method="Nelder-Mead", bounds=bounds).x)
+    return math.sqrt(variance), float(counts_as)
 
 
 def run(folder: Path, seed: int) -> None:
@@ -144,8 +178,9 @@ def run(folder: Path, seed: int) -> None:
     names = ", ".join(one.name for one in halves[LEARN])
     pages.show(
         f"Learned on {len(halves[LEARN])} models ({names}): spread {learned.spread:.3f} about the law, "
-        f"{learned.a_doubling:.3f} for each doubling beyond a table (in the product: {law.PUBLISHED.spread:g} and "
-        f"{law.PUBLISHED.a_doubling:g})"
+        f"as {learned.freedom:.1f} degrees of freedom, {learned.a_doubling:.3f} for each doubling beyond a table "
+        f"(in the product: {law.PUBLISHED.spread:g}, {law.PUBLISHED.freedom:g} and {law.PUBLISHED.a_doubling:g}); "
+        f"from seed to seed {learned.of_runs:.3f} (in the product: {law.PUBLISHED.of_runs:g})"
     )
     for half, title in ((REPORT, "Models that nothing was learned on"), (LEARN, "Models that spreads were learned on")):
         rows = held_out(halves[half])
@@ -191,7 +226,7 @@ def _bands(rows: Sequence[Predicted]):
         "Of the same models, every batch by every smaller part of its table: mean errors by doublings beyond the part"
     )
     table = pages.table(title, "doublings", "predicted", "law", "same samples", "same steps", "within 90%")
-    for low, high in zip(BANDS[:-1], BANDS[1:], strict=True):
+    for low, high in pairwise(BANDS):
         if not (some := [one for one in rows if low < one.beyond <= high]):
             continue
         errors = [mean([getattr(one, name) for one in some]) for name in ("error", "same_samples", "same_steps")]

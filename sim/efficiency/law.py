@@ -25,11 +25,13 @@ class Published(NamedTuple):
         spread: of a batch's mean about the law of its table.
         freedom: degrees of freedom that this counts as, beside those of a table.
         a_doubling: further, for each doubling beyond a table.
+        of_runs: from run to run of a batch, which is in the rows of a table without repeats.
     """
 
-    spread: float = 0.05
-    freedom: float = 2.0
-    a_doubling: float = 0.1
+    spread: float = 0.046
+    freedom: float = 2.1
+    a_doubling: float = 0.075
+    of_runs: float = 0.047
 
 
 PUBLISHED = Published()
@@ -53,7 +55,7 @@ class Law(NamedTuple):
         batches: of the table, ascending, shape (batches,).
         spread: standard deviation of the logarithm of a batch's mean about the law.
         freedom: degrees of freedom of that.
-        of_runs: standard deviation of the logarithm from run to run of a batch; 0 if no batch was repeated.
+        of_runs: standard deviation of the logarithm from run to run of a batch; 0 if none was repeated: `spread` then has it.
         a_doubling: further standard deviation for each doubling beyond the table.
     """
 
@@ -125,8 +127,9 @@ def fit(
         lambda log: float(np.sum(residuals(log) ** 2)), bounds=edges, method="bounded", options={"xatol": 1e-9}
     )
     b_crit, freedom = math.exp(best.x), len(known) - 2
-    spread = math.sqrt((float(best.fun) + others.freedom * others.spread**2) / (freedom + others.freedom))
     again = len(logs) - len(known)
+    of_others = math.hypot(others.spread, 0.0 if again else others.of_runs)
+    spread = math.sqrt((float(best.fun) + others.freedom * of_others**2) / (freedom + others.freedom))
     of_runs = math.sqrt(float(np.sum((logs - means[place]) ** 2)) / again) if again else 0.0
     s_min = math.exp(float(np.mean(means - np.log1p(b_crit / known))))
     return Law(s_min, b_crit, tuple(known.tolist()), spread, freedom + others.freedom, of_runs, others.a_doubling)
