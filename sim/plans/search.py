@@ -11,6 +11,7 @@ import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -74,8 +75,9 @@ def screened(room: Room, until_s: float = math.inf) -> tuple[list[Candidate], Co
             )
             at_most = least.samples_per_s()
             likely = least.samples_per_s(math.exp(error * unlikely)) if error else at_most
-            family = families.of(job.protocol, one)
-            found.append(Candidate(one, job.workers, least, error, at_most, likely, family=family))
+            work = room.until.work(replace(job, batch=one.batch)) if room.until else None
+            family = () if work else families.of(job.protocol, one)  # a smaller batch has less to do
+            found.append(Candidate(one, job.workers, least, error, at_most, likely, family=family, work=work))
     return found, thrown + _of_memory(too_large, room.workload.optimiser)
 
 
