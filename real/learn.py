@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
 PROGRAM = "real.learn"
-STEPS = 1000
+STEPS, MOST_STEPS = 100, 1000  # of a run, and at most until a target
 EVALUATE_EVERY = 10  # in simulated time, with --test-size
 SAID_S = 10.0  # of an estimate above which it is printed
 
@@ -61,9 +61,7 @@ def parser() -> command.Parser:
     group.add_argument("--plot", metavar="FILE", help="draw accuracy and loss of all runs, .png, .pdf or .svg")
     group.add_argument("--quiet", action="store_true", help="print no progress")
     add_learning_options(made)
-    made.set_defaults(
-        steps=STEPS, evaluate_every=None, warmup=0, threads=len(os.sched_getaffinity(0)), cpu_master=False
-    )
+    made.set_defaults(steps=None, evaluate_every=None, warmup=0, threads=len(os.sched_getaffinity(0)), cpu_master=False)
     return made
 
 
@@ -71,6 +69,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command."""
     given = parser().parse_args(argv)
     check_files(given)
+    given.steps = given.steps if given.steps is not None else MOST_STEPS if given.until else STEPS
     every = given.evaluate_every
     given.evaluate_every = EVALUATE_EVERY if every is None else every
     target = None if given.until is None else Target.read(given.until)

@@ -15,7 +15,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from sim.plans.configurations import Configuration
-from sim.plans.until import LIMITED
 from sim.protocols import is_ours
 
 if TYPE_CHECKING:
@@ -30,8 +29,7 @@ but_batch: Callable[[Configuration], tuple] = attrgetter(
 
 def of(protocol: Protocol, one: Configuration) -> Hashable:
     """The family of a configuration; empty if nothing is known of its batches."""
-    grows = is_ours(protocol) and not any(protocol.uses(name) for name in LIMITED)
-    return but_batch(one) if grows else ()
+    return but_batch(one) if is_ours(protocol) and not protocol.limits_computing else ()
 
 
 def largest_first(

@@ -13,6 +13,7 @@ from sim import protocols
 from sim.answers.summary import number
 from sim.base.errors import RunFailed
 from sim.base.progress import Progress
+from sim.job import reading
 from sim.model import measuring
 from sim.plans import families, limits, search, sensitivity
 from sim.plans.candidates import EFFORTS, Candidate
@@ -24,6 +25,7 @@ from sim.version import VERSION
 if TYPE_CHECKING:
     import pandas as pd
 
+    from sim.job.scenario import Scenario
     from sim.plans.question import Question
     from sim.plans.sensitivity import Value
     from sim.sweeps.pools import Pool
@@ -50,6 +52,7 @@ class Plan:
         simulated: every configuration that was simulated.
         rejected: numbers of configurations that are not among the best, by reason.
         values: the values of measuring.
+        by_number: where hosts of several kinds may be chosen, the fastest configuration of each number of hosts that was simulated.
         whole: whether there was time for the whole search.
     """
 
@@ -61,6 +64,7 @@ class Plan:
     simulated: list[Candidate]
     rejected: Counter[str]
     values: list[Value] = field(default_factory=list)
+    by_number: list[Candidate] = field(default_factory=list)
     whole: bool = True
     wall_s: float = 0.0
 
@@ -80,6 +84,7 @@ class Plan:
             "host": asked.host,
             "offer": asked.offer,
             "hosts": asked.hosts,
+            "hosts_told": self.room.told(asked),
             "workers": one.workers,
             "servers": asked.servers,
             "servers_on": asked.servers_on,
@@ -119,6 +124,7 @@ class Plan:
             "configurations": self.configurations,
             "best": [self.row(one) for one in self.best],
             "front": [self.row(one) for one in self.front],
+            "by_number": [self.row(one) for one in self.by_number],
             "rows": [self.row(one) for one in self.simulated],
             "rejected": dict(self.rejected.most_common()),
             "sensitivity": [one.as_json() for one in self.values],
@@ -135,7 +141,7 @@ class Plan:
         from sim.plans import show
 
         best = self.best[0].configuration
-        return f"<Plan: {show.headline(self)} {best.hosts} x {best.host}, {best.protocol}>"
+        return f"<Plan: {show.headline(self)} {self.room.told(best)}, {best.protocol}>"
 
     def _repr_html_(self) -> str:
         from sim.plans import show
@@ -167,8 +173,19 @@ def notes(plan: Plan) -> list[str]:
     if why := plan.best[0].figures and plan.best[0].figures.why_none:
         found.append(f"no intervals and no probabilities: {why}; {measuring.calibrated(plan.room.workload)}")
     found += _extrapolated(plan)
-    found += [f"the first: {line}" for line in gpu_memory.note(plan.room.scenario(plan.best[0].configuration))]
-    return found + plan.room.prices.notes
+    first = plan.room.scenario(plan.best[0].configuration)
+    found += [f"the first: {line}" for line in (*gpu_memory.note(first), *_of_reading(plan.best[0], first))]
+    return found + plan.room.notes + plan.room.prices.notes
+
+
+def _of_reading(best: Candidate, job: Scenario) -> list[str]:
+    """Where reading data binds; or what a host has to read, where nothing says how fast it does."""
+    if job.workload.reading or job.has_measured_costs or not best.figures:
+        return reading.notes(job)
+    each = best.figures.mid / len(set(job.computing_hosts))
+    return [
+        f"a host has to read {number(each)} samples/s, which is taken as free: a model's file says how fast it is (reading)"
+    ]
 
 
 def _extrapolated(plan: Plan) -> list[str]:
@@ -226,7 +243,7 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
     room = Room(question)
     with Progress("planning"):
         candidates, thrown = search.screened(room, start_s + SCREENED_UNTIL * within_s)
-        of_hosts = {one.configuration.host: one.configuration for one in candidates}
+        of_hosts = {(one.configuration.host, one.configuration.subset): one.configuration for one in candidates}
         measured_steps.check_one_kind(map(room.scenario, of_hosts.values()))
         if not candidates:
             why = "; ".join(f"{count}: {reason}" for reason, count in thrown.most_common(3))
@@ -237,6 +254,7 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
             whole = simulating.left_s > 0 and not thrown[search.NO_TIME]
             simulating.until_s = start_s + FRONT_UNTIL * within_s
             front = search.front(candidates, _axes(question), simulating, FRONT_EFFORT)
+            by_number = search.fastest_of_each_number(candidates, simulating, FRONT_EFFORT)
             best, met = _ranked(question, candidates, best, met)
             simulating.until_s = start_s + LIMITS_UNTIL * within_s
             limits.find(best, simulating)
@@ -246,7 +264,8 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
     rejected = thrown + search.thrown_out(candidates, best if met else [], lambda one: one.may_meet(question))
     values = sensitivity.values(best[0], simulated, question, room.scenario(best[0].configuration))
     whole = whole and not simulating.cut
-    return Plan(question, room, best, met, front, simulated, rejected, values, whole, time.monotonic() - start_s)
+    wall_s = time.monotonic() - start_s
+    return Plan(question, room, best, met, front, simulated, rejected, values, by_number, whole, wall_s)
 
 
 def _best(question: Question, candidates: list[Candidate], simulating: Simulating) -> tuple[list[Candidate], bool]:

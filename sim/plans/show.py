@@ -51,6 +51,9 @@ def show(plan: Plan) -> None:
         console.print(_table(rows[:MOST_OF_FRONT], plan, limits=False))
         if len(rows) > MOST_OF_FRONT:
             console.print(Text(f"and {len(rows) - MOST_OF_FRONT} more that are faster; --json has them", "dim"))
+    if plan.by_number:
+        console.print(Text("The fastest of each number of hosts:"))
+        console.print(_table([plan.row(one) for one in plan.by_number], plan, limits=False))
     for line in _further(plan):
         console.print(Text(line))
     for note in notes(plan):
@@ -139,7 +142,7 @@ def _cells(row: dict, per_usd: float) -> dict[str, str]:
     low, high = speeds["low"], speeds["high"]
     settings = f" ({', '.join(row['settings'])})" if row["settings"] else ""
     return {
-        "hosts": f"{row['hosts']} x {row['host']}",
+        "hosts": row["hosts_told"],
         "offer": row["offer"],
         "protocol": f"{row['protocol']}{settings}",
         "servers": str(row["servers"] or ""),

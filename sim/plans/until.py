@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
     from sim.protocols.base import Protocol
 
-LIMITED = ("compute_until", "compute_renewing")  # primitives by which time, and not a number of samples, ends computing
-
 
 class Work(NamedTuple):
     """What a configuration has to do until the target.
@@ -77,7 +75,7 @@ def check(protocol: Protocol) -> None:
     Raises:
         WrongSetting: naming `protocols`.
     """
-    if any(protocol.uses(name) for name in LIMITED):
+    if protocol.limits_computing:
         why = "the batch differs from step to step"
     elif protocol.counts_updates and not isinstance(protocol, BarrierServers):
         why = "gradients are of older parameters"

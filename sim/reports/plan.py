@@ -1,6 +1,6 @@
 """The page of a plan: sliders for a need, a budget and a probability; the cheapest, the front and a table follow from its rows.
 
-It is made from the JSON of a plan alone, schema plan/1. Of each of its rows it reads protocol, settings, host (a kind), offer, hosts,
+It is made from the JSON of a plan alone, schema plan/1. Of each of its rows it reads protocol, settings, hosts_told, offer, hosts,
 workers, servers, batch, samples_per_s (low, mid and high), usd_per_hour, hours and usd (null unless the training has an end), p_target,
 work (null unless steps to a target are of a table; of it the steps: low, mid and high), limits and command.
 """
@@ -60,6 +60,11 @@ def plan_page(plan: dict) -> str:
         ),
         Section("As it was asked", list(_best(plan["best"]))),
         Section("The front of cost and time", [_table(plan["front"], "front_table")]),
+        *(
+            [Section("The fastest of each number of hosts", [_table(plan["by_number"], "by_number")])]
+            if plan["by_number"]
+            else []
+        ),
         Section("What was thrown out", list(_rejected(plan["rejected"]))),
         Section("What would change the answer most", list(_sensitivity(plan["sensitivity"]))),
         Section("The question", [Table(("setting", "value"), list(flattened(plan["question"])), "question", (0, 1))]),
@@ -131,7 +136,7 @@ def _flat(row: dict) -> dict:
     speeds = {f"samples_per_s.{name}": value for name, value in row["samples_per_s"].items()}
     protocol = " ".join([row["protocol"], *row.get("settings", ())])
     offer = row.get("offer", "on-demand")
-    hosts = f"{row['hosts']}\u00a0×\u00a0{row['host']}" + ("" if offer == "on-demand" else f", {offer}")
+    hosts = row["hosts_told"].replace(" ", "\u00a0") + ("" if offer == "on-demand" else f", {offer}")
     steps = {"work.steps.mid": row["work"]["steps"]["mid"]} if row.get("work") else {}
     return row | speeds | steps | {"protocol": protocol, "hosts": hosts}
 

@@ -41,7 +41,7 @@
   }
 
   const offer = (row) => (row.offer || "on-demand") === "on-demand" ? "" : `, ${row.offer}`;
-  const name = (row) => [`${protocol(row)}, ${row.hosts} × ${row.host}${offer(row)}`, `${row.workers} workers`,
+  const name = (row) => [`${protocol(row)}, ${row.hosts_told}${offer(row)}`, `${row.workers} workers`,
     row.servers ? `${row.servers} server${row.servers > 1 ? "s" : ""}` : "", `batch ${row.batch}`].filter(Boolean).join(", ");
 
   function chosen() { return Object.fromEntries(Object.entries(CHOICES).map(([key, choice]) => [key, choice.value])); }
@@ -102,7 +102,7 @@
     return { tickvals, ticktext: tickvals.map((value) => number(value)) };
   }
 
-  const COLUMNS = [["protocol", protocol], ["hosts", (row) => `${row.hosts}\u00a0×\u00a0${row.host}${offer(row)}`],
+  const COLUMNS = [["protocol", protocol], ["hosts", (row) => `${row.hosts_told.replaceAll(" ", "\u00a0")}${offer(row)}`],
     ["workers", (row) => row.workers], ["servers", (row) => row.servers], ["batch", (row) => row.batch],
     ...(ROWS.some((row) => row.work) ? [["steps", (row) => row.work.steps.mid]] : []),
     ["samples/s", (row) => row.samples_per_s.mid], ["at least", (row) => row.samples_per_s.low], ["at most", (row) => row.samples_per_s.high],
