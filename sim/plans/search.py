@@ -166,16 +166,16 @@ def front(
 
 
 def fastest_of_each_number(candidates: list[Candidate], simulating: Simulating, until: int) -> list[Candidate]:
-    """Of hosts of several kinds, the candidate with the most samples a second of each number of them, simulated with this effort.
+    """Of hosts of several kinds, the candidate that trains fastest of each number of them, simulated with this effort.
 
     Where time is over, it is the fastest of those that were simulated.
     """
     found = []
     for number in sorted({one.configuration.hosts for one in candidates if one.configuration.subset}):
         of_number = [one for one in candidates if one.configuration.hosts == number and one.configuration.subset]
-        best_first(of_number, lambda one: (-one.hoped,), 1, simulating, most=until)
+        best_first(of_number, lambda one: ((one.samples or 1) / one.hoped,), 1, simulating, most=until)
         known = [one for one in of_number if one.figures and not one.problem]
-        found += sorted(known, key=lambda one: -one.samples_per_s)[:1]
+        found += sorted(known, key=lambda one: (one.samples or 1) / one.samples_per_s)[:1]
     return found
 
 
