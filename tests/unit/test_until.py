@@ -102,6 +102,26 @@ def test_the_best_are_those_of_simulating_everything(usual):
     assert 0 < len(meeting) < len(found)
 
 
+def test_a_small_batch_may_meet_what_a_large_one_misses(tmp_path):
+    """Where steps stay the same, a large batch takes longer; with a number of samples it never does."""
+    flat = tmp_path / "flat.csv"
+    flat.write_text("batch,steps\n128,200000\n512,200000\n2048,200000\n")
+    everything = planned(str(flat), counts=[2], batches=[64, 16384], protocols=["fmb"], deadline="200 h")
+    hours = {row["batch"]: row["hours"] for row in everything.as_json()["rows"]}
+    assert hours[64] < 0.7 * hours[16384]
+    deadline = f"{hours[64] * 0.3 + hours[16384] * 0.7} h"
+    found = planned(str(flat), counts=[2], batches=[64, 16384], protocols=["fmb"], deadline=deadline, probability=0.5)
+    assert found.met
+    assert [one.configuration.batch for one in found.best] == [64]
+
+
+def test_a_large_batch_says_nothing_of_smaller_ones(table):
+    """With a number of samples one that misses the target leaves smaller ones unsimulated (families)."""
+    of_samples = question.read(None, ASKED | {"samples": 10**9})
+    assert all(one.family for one in search.screened(Room(of_samples))[0])
+    assert not any(one.family for one in search.screened(Room(question.read(None, ASKED | {"until": table})))[0])
+
+
 def test_a_batch_beyond_the_table_is_said_to_be(table):
     beyond = planned(table, counts=[4], batches=[1024])
     assert beyond.best[0].work.beyond == 2
