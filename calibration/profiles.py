@@ -21,11 +21,10 @@ from sim.base.errors import RunFailed, WrongSetting, from_validation
 from sim.base.files import write_text
 from sim.job import replay
 from sim.model.sizes import ITEM_BYTES
-from sim.platform.cluster import ASSUMED, Cluster, Host, Link, Model, Provenance
+from sim.platform.cluster import ASSUMED, UNCOUNTED, Cluster, Host, Link, Model, Provenance
 from sim.platform.other_sizes import told
 from sim.recording.traces import Trace
 
-SLOTS = 1024  # ranks that a profile of one machine takes: more than it has cores, as mpirun --oversubscribe
 FREE = Link(latency_s=0, overhead_s=0, gap_s=0, bandwidth_bytes_per_s=float("inf"))
 DIGITS = 6
 
@@ -225,7 +224,7 @@ def _hosts(
     slowed = {"contention": contention.value, "contention_error": contention.error}
     slowed |= {"gpus": place.gpus, "switching": switching.value} if place.gpus else {}
     if len(place.names) == 1:
-        return (Host(name="localhost", cores=place.cores[0], slots=SLOTS, **slowed),)
+        return (Host(name="localhost", cores=place.cores[0], slots=UNCOUNTED, **slowed),)
     if (speed == 1).all() and not place.shared and set(place.cores) == {1}:
         return (Host(count=len(speed)),)
     return tuple(

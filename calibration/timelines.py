@@ -14,7 +14,7 @@ from calibration.estimators import lines
 from calibration.evidence import factors
 from calibration.importers.about import About
 from calibration.importers.horovod_timeline import Reduction, Timeline, read
-from calibration.profiles import FREE, SLOTS
+from calibration.profiles import FREE
 from calibration.seating import OPTION
 from calibration.timeline_costs import Learned, computed_s, item_bytes, learned, step_s
 from sim import protocols
@@ -24,7 +24,7 @@ from sim.model import workload as workloads
 from sim.model.costs import Costs, Line
 from sim.model.sizes import ITEM_BYTES
 from sim.model.workload import Workload
-from sim.platform.cluster import ASSUMED, LOCAL, Candidate, Cluster, Host, Link, Model, Provenance
+from sim.platform.cluster import ASSUMED, LOCAL, UNCOUNTED, Candidate, Cluster, Host, Link, Model, Provenance
 
 CORES = 2  # cores of each rank: one computes, and Horovod's thread has the other
 MOST = 10**6  # ranks, and samples of a batch
@@ -63,7 +63,7 @@ def _profile(path: str, name: str, workload: str, ranks: int | None, batch: int 
     notes = (*_notes(kept, batch, going), *_left_out(timeline, reductions), *about.batch_note(trained))
     made = Cluster(
         name=name,
-        hosts=(Host(name="rank" if each == 1 else "host", count=SLOTS, cores=CORES * each, slots=each),),
+        hosts=(Host(name="rank" if each == 1 else "host", count=UNCOUNTED, cores=CORES * each, slots=each),),
         **_links(found.links["ring"], ranks, each),
         costs={trained.name: _costs(kept, found, seconds[going], batch)},
         provenance=_provenance(path, trained, found, (ranks, each), notes),

@@ -107,6 +107,11 @@ QUESTIONS = {
         "5 s",
         "all published rates; the errors are of models and GPUs that were left out in turn",
     ),
+    "efficiency": Question(
+        "How close are steps to a target at a batch that nobody tried, by the law of smaller batches?",
+        "3 s",
+        "of each model all batches but the largest; spreads that tables share on half of the models",
+    ),
     "decisions": Question(
         "Do predictions pick the faster of two measured configurations, and is P(target) met as often as it says?",
         "4 min",

@@ -14,8 +14,10 @@ from real.learning import answer
 from real.options import add_learning_options
 from real.options import training as training_of
 from sim import command, options, reports, simulated_options
-from sim.base.files import check_ending, check_outputs, write_whole
+from sim.base.errors import WrongSetting
+from sim.base.files import check_ending, check_outputs, write_text, write_whole
 from sim.base.progress import Progress, advance, duration
+from sim.plans import until
 from sim.plot import ENDINGS
 from sim.recording import traces
 from sim.recording.curves import Target
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
 PROGRAM = "real.learn"
-STEPS = 1000
+STEPS, MOST_STEPS = 100, 1000  # of a run, and at most until a target
 EVALUATE_EVERY = 10  # in simulated time, with --test-size
 SAID_S = 10.0  # of an estimate above which it is printed
 
@@ -56,14 +58,17 @@ def parser() -> command.Parser:
     group.add_argument(
         "-o", "--output", metavar="FILE", help="write a row for each evaluation of each run, .csv or .parquet"
     )
+    group.add_argument(
+        "--steps-table",
+        metavar="FILE",
+        help="write the updates until the target of each run, and its batch of all workers, for sim.plan --until, .csv",
+    )
     group.add_argument("--trace", metavar="FILE", help="write the activities of the first run, .parquet or .jsonl")
     group.add_argument("--report", metavar="FILE", help="the answer as a page for a browser, .html")
     group.add_argument("--plot", metavar="FILE", help="draw accuracy and loss of all runs, .png, .pdf or .svg")
     group.add_argument("--quiet", action="store_true", help="print no progress")
     add_learning_options(made)
-    made.set_defaults(
-        steps=STEPS, evaluate_every=None, warmup=0, threads=len(os.sched_getaffinity(0)), cpu_master=False
-    )
+    made.set_defaults(steps=None, evaluate_every=None, warmup=0, threads=len(os.sched_getaffinity(0)), cpu_master=False)
     return made
 
 
@@ -71,6 +76,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command."""
     given = parser().parse_args(argv)
     check_files(given)
+    given.steps = given.steps if given.steps is not None else MOST_STEPS if given.until else STEPS
     every = given.evaluate_every
     given.evaluate_every = EVALUATE_EVERY if every is None else every
     target = None if given.until is None else Target.read(given.until)
@@ -83,6 +89,8 @@ def main(argv: list[str] | None = None) -> int:
     jobs = [scenario, *(job for _, job in changed)]
     for job in jobs:
         learning.check_trainable(job, training)
+        if given.steps_table:
+            until.check(job.protocol)
     trainers = trainers_of(jobs, training)
     if not given.quiet:
         announce(learning.estimate(list(zip(jobs, trainers, strict=True)), runs))
@@ -127,9 +135,12 @@ def check_files(given: argparse.Namespace) -> None:
         WrongSetting: naming the option.
         MissingExtra: what writes one of them is not installed.
     """
-    names = ("output", "trace", "plot", "report")
+    names = ("output", "steps_table", "trace", "plot", "report")
+    check_ending("--steps-table", given.steps_table, (".csv",))
+    if given.steps_table and not given.until:
+        raise WrongSetting("--steps-table", given.steps_table, "a file with --until, whose target it is of")
     reports.check(given.report)
-    check_outputs([(f"--{name}", getattr(given, name)) for name in names], options.inputs(given))
+    check_outputs([(f"--{name.replace('_', '-')}", getattr(given, name)) for name in names], options.inputs(given))
     check_ending("--output", given.output, (".csv", ".parquet"))
     check_ending("--plot", given.plot, ENDINGS)
     if given.trace:
@@ -158,6 +169,8 @@ def write_outputs(given: argparse.Namespace, base: Learned, compared: list[tuple
             given.output,
             lambda file: frame.to_csv(file, index=False) if file.suffix == ".csv" else frame.to_parquet(file),
         )
+    if given.steps_table:
+        write_text(given.steps_table, answer.steps_table(base, compared))
     if given.report:
         from real.learning.page import learned_page
 

@@ -193,12 +193,14 @@ class _Run:
     def _traced(self, world: LearningWorld) -> Trace:
         """The activities until the last update, with an evaluation that takes no time for each that nobody waited for."""
         scenario, end_s = self._scenario, self._found[-1][1]
+        found = {step - 1: at_s for step, at_s, *_ in self._found}
         rows = [row for row in world.recorder.rows or [] if row.end_s <= end_s]
-        if not scenario.test_size:
-            rows += [
-                Activity(at_s, at_s, 0, step - 1, "evaluate", self._size, version=step)
-                for step, at_s, *_ in self._found
-            ]
+        rows = [row for row in rows if row.activity != "evaluate" or row.step in found]
+        free = found.keys() - {row.step for row in rows if row.activity == "evaluate"}
+        rows += [
+            Activity(found[step], found[step], 0, step, "evaluate", self._size, version=step + 1)
+            for step in sorted(free)
+        ]
         done = replace(scenario, steps=-(-self.updates // scenario.updates_per_step))
         told = tuple((step - 1, loss, accuracy) for step, _, _, loss, accuracy in self._found)
         training = self._job.training.recorded(scenario.workload)

@@ -10,6 +10,7 @@ import numpy as np
 from sim.answers import ignorance, interval, quantities, shares, sources, trust
 from sim.answers.ignorance import HOST, LAW, UNCHANGED
 from sim.answers.sources import HOSTS, MODEL, SLEEPS
+from sim.job import reading
 from sim.model.sparse_rows import ITEM_BYTES
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def residuals(scenario: Scenario, step_s: float) -> list[Unknown]:
     if scenario.cluster.costs_of(scenario.workload) is not None:
         found = list(_of_profile(scenario, step_s, known, share)) if known else []
     elif sources.nothing_measured(scenario):
-        found = list(_unmeasured(scenario, share))
+        found = list(_unmeasured(scenario, step_s, share))
     else:
         found = []
     return [*found, *_rest_of_fit(scenario, share)]
@@ -123,13 +124,13 @@ def _of_profile(scenario: Scenario, step_s: float, known: Provenance, share: flo
         cold = (("caches after a sleep", slower, 0.0),)  # trust says which sleeps
         yield Unknown(slower, 0.0, "", cold, SLEEPS, "assumed: caches that are cold after a sleep")
     if (known.workers or 1) == 1:
-        yield from _of_shared_hosts(scenario)
+        yield from _of_shared_hosts(scenario, step_s)
 
 
-def _unmeasured(scenario: Scenario, share: float) -> Iterator[Unknown]:
+def _unmeasured(scenario: Scenario, step_s: float, share: float) -> Iterator[Unknown]:
     """Of a job of which nothing was measured, or one process alone."""
     hosts, known = len(set(scenario.hosts)), scenario.cluster.provenance
-    yield from _of_shared_hosts(scenario)
+    yield from _of_shared_hosts(scenario, step_s)
     if hosts > 1 and known and known.links_measured:
         said = (
             "links were measured, and no training: the interval is that by which predictions of published runs were off"
@@ -150,11 +151,13 @@ def _rest_of_fit(scenario: Scenario, share: float) -> Iterator[Unknown]:
         yield Unknown(rest, rest, "", ((cause, rest, rest),), MODEL, sources.of_links(scenario, apart))
 
 
-def _of_shared_hosts(scenario: Scenario) -> Iterator[Unknown]:
-    """GPUs that share a host, of which the step of one alone is known."""
+def _of_shared_hosts(scenario: Scenario, step_s: float) -> Iterator[Unknown]:
+    """GPUs that share a host, of which the step of one alone is known; nothing makes a step shorter than the reading of its samples."""
     if not sources.gpus_together(scenario):
         return
-    slower, faster = log(HOST.at(1)), -log(HOST.at(-1))
+    slower, faster, read_s = log(HOST.at(1)), -log(HOST.at(-1)), reading.least_s(scenario)
+    if read_s:
+        faster = min(faster, max(0.0, log(step_s / read_s)))
     said = f"GPUs of a host share its memory and input: their step is {HOST.at(-1):.2g} to {HOST.at(1):.2g} times that of one alone"
     cause = f"hosts of {sources.machines(scenario)}"
     yield Unknown(slower, faster, said, ((cause, slower, faster),), HOSTS, "published steps of GPUs alone and together")

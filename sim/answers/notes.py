@@ -6,6 +6,7 @@ import numpy as np
 
 from sim.answers import bottleneck, extrapolation, shares, summary, trust, unused
 from sim.answers.outcome import Outcome
+from sim.job import reading
 from sim.job.header import measured
 from sim.job.scenario import Scenario
 from sim.plans import bounds
@@ -41,6 +42,7 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
     unknown = [one.said for one in extrapolation.unknowns(scenario, outcome) if one.said]
     found += (
         (_of_computing(scenario) or _of_batch(scenario))
+        + reading.notes(scenario)
         + _of_gradients(scenario)
         + _of_sustained_rate(scenario, outcome)
     )

@@ -182,7 +182,7 @@ def _by_name(scenario: Scenario, key: str, number: str, which: str, link: Link, 
             f"{which} are known by name alone: a byte is taken to need {at:.2g} times as long as they say, and may need"
         )
         said += f" {least:.2g} to {most:.0f} times"
-    cause = f"{'links within' if number == INNER_LINKS else 'links of'} {sources.machines(scenario)}"
+    cause = f"{'links within' if number == INNER_LINKS else 'links of'} {sources.usual_machine(scenario)}"
     bound = _of_messages(scenario, times)
     source = sources.of_links(scenario, apart=number == LINKS)
     return Quantity(key, number, source, times, put, bound, cause, said, (1, -1) if times(-END) < 1 else (1,))

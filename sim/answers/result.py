@@ -136,10 +136,12 @@ class Result:
         """One row a step: replication, step (from 0, after warm-up), step_s (seconds), samples.
 
         Args:
-            by_rank: one row for each rank's own step, with `rank` in place of `samples`.
+            by_rank: one row for each rank's own step, with `rank` in place of `samples`. Where `rank_step_s` is None, all replications
+                are simulated again and recorded: a worker's step lasts from the begin of one gradient, or of the sleep before it, to
+                that of the next. Workers that do not go on together make different numbers of steps.
 
         Raises:
-            WrongSetting: by_rank, and all ranks' steps are one (see `rank_step_s`).
+            WrongSetting: by_rank, and there are more steps than 10,000,000, or a record needs too much memory.
         """
         import numpy as np
         import pandas as pd
@@ -160,12 +162,10 @@ class Result:
         import numpy as np
         import pandas as pd
 
-        from sim.base.errors import WrongSetting
-
         if self.rank_step_s is None:
-            raise WrongSetting(
-                "by_rank", True, "False: ranks have steps of their own in a text of one's own without a master"
-            )
+            from sim.studies import rank_steps
+
+            return rank_steps.frame(self)
         runs, steps, ranks = self.rank_step_s.shape
         replication, step, rank = np.indices((runs, steps, ranks)).reshape(3, -1)
         own_s = self.rank_step_s.ravel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from sim.answers import trust
@@ -83,6 +84,12 @@ def kind(scenario: Scenario) -> Hashable:
     if scenario.on_named_gpus:
         return scenario.workload.name, *sorted({gpu.name for gpu in named_gpus.gpus(scenario) if gpu})
     return job(scenario)
+
+
+def usual_machine(scenario: Scenario) -> str:
+    """The name of the hosts that have most of the ranks: a few hosts more or fewer are still on the same network."""
+    ranks = Counter(scenario.kinds[host].name for host in scenario.hosts)
+    return min(ranks, key=lambda name: (-ranks[name], name))
 
 
 def machines(scenario: Scenario) -> str:

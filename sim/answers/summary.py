@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
 SCHEMA = "answer/1"
-STRAGGLERS_COST, SLOW_RANKS_COST = "stragglers cost", "slow ranks cost"
+STRAGGLERS_COST, SLOW_RANKS_COST, SLOW_HOSTS_COST = "stragglers cost", "slow ranks cost", "slow hosts cost"
 MOST_LISTED = 12  # idle shares of more ranks than this are summed up
 
 
@@ -188,7 +188,7 @@ def _lines(summary: dict, compared: dict[str, dict], servers: int) -> Iterator[t
     yield "samples a step", f"{number(samples['mean'])}, sd {number(samples['sd'])}"
     yield "idle", _idle(summary["idle_fraction"], servers)
     for label, other in compared.items():
-        yield label, COSTS[label](summary["samples_per_s"], other["samples_per_s"])
+        yield label, COSTS[label](summary, other)
     yield "wall time", seconds(summary["wall_s"])
 
 
@@ -212,20 +212,39 @@ def _idle(shares: list[float | None], servers: int) -> str:
     return f"{before}workers min {low:.1%}, median {middle:.1%}, max {high:.1%}"
 
 
-def _cost(with_stragglers: float | None, without: float | None) -> str:
+def _cost(now: dict, free: dict) -> str:
+    with_stragglers, without = now["samples_per_s"], free["samples_per_s"]
     if not with_stragglers or not without:
         return "unknown"
     lost, times = 1 - with_stragglers / without, without / with_stragglers
     return f"{lost:.1%} of throughput, {times:.2f} times slower than {number(without)} samples/s"
 
 
-def _cost_of_slow_ranks(now: float | None, median: float | None) -> str:
-    if not now or not median:
+def _cost_of_slow_ranks(now: dict, median: dict) -> str:
+    if not now["samples_per_s"] or not median["samples_per_s"]:
         return "unknown"
-    return f"{1 - now / median:.1%}: {number(median)} samples/s if every rank were as the median"
+    lost = 1 - now["samples_per_s"] / median["samples_per_s"]
+    return f"{lost:.1%}: {number(median['samples_per_s'])} samples/s if every rank were as the median"
 
 
-COSTS = {STRAGGLERS_COST: _cost, SLOW_RANKS_COST: _cost_of_slow_ranks}
+def _cost_of_slow_hosts(now: dict, without: dict) -> str:
+    """In samples a second, and in USD where prices are known; nothing where they are of use."""
+    if not now["samples_per_s"] or not without["samples_per_s"]:
+        return "unknown"
+    kept = without["scenario"]["cluster"]["hosts"]
+    gone = " and ".join(map(_hosts, (host for host in now["scenario"]["cluster"]["hosts"] if host not in kept)))
+    lost = 1 - now["samples_per_s"] / without["samples_per_s"]
+    said = [f"{lost:.1%}" if lost > 0 else "nothing", f"{number(without['samples_per_s'])} samples/s without {gone}"]
+    paid = [f", {line}" for label, line in worth.lines(without) if label == worth.COST]
+    return ": ".join(said) + "".join(paid)
+
+
+def _hosts(told: dict) -> str:
+    gpu = f" ({told['gpu']['name']})" if told.get("gpu") else ""
+    return f"{told.get('count', 1)} x {told.get('name', 'host')}{gpu}"
+
+
+COSTS = {STRAGGLERS_COST: _cost, SLOW_RANKS_COST: _cost_of_slow_ranks, SLOW_HOSTS_COST: _cost_of_slow_hosts}
 
 
 def seconds(value_s: float) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from sim.base.errors import printable
-from sim.job.filling import ANY
+from sim.platform.cluster import UNCOUNTED
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -16,7 +16,7 @@ MOST_NAMES = 3
 
 def notes(scenario: Scenario) -> list[str]:
     """What is idle, in a line; empty where every GPU and every host has a rank."""
-    if scenario.cluster.provenance and sum(host.count for host in scenario.cluster.hosts) >= ANY:
+    if scenario.cluster.provenance and sum(host.count for host in scenario.cluster.hosts) >= UNCOUNTED:
         return []
     hosts, workers = _hosts(scenario), scenario.workers
     gpus = sum(host.count * (host.gpus or 0) for host in scenario.cluster.hosts)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
 MILLION = 1e6
+COST = "cost"  # the label of its line
 
 
 def of(scenario: Scenario, samples_per_s: float) -> dict:
@@ -54,7 +55,7 @@ def lines(answer: dict) -> Iterator[tuple[str, str]]:
         said = [f"{number(answer['usd_per_million_samples'])} USD a million samples"]
         if per_token := answer.get("usd_per_million_tokens"):
             said.append(f"{number(per_token)} a million tokens")
-        yield "cost", f"{', '.join(said)}, {number(usd)} an hour"
+        yield COST, f"{', '.join(said)}, {number(usd)} an hour"
     if mfu := answer.get("mfu"):
         peak = mfu["peak_flops_per_s"] / 1e12
         yield "MFU", f"{mfu['share']:.1%} of {number(peak)} Tflop/s ({' and '.join(mfu['formats'])})"

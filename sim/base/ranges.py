@@ -80,6 +80,7 @@ Layers = Annotated[int, Field(ge=1, le=MOST_VARIABLES), _Number]
 Classes = Annotated[int, Field(ge=2, le=MOST), _Number]
 
 Price = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False), _Number]  # USD an hour
+SamplesPerSecond = Annotated[float, Field(gt=0, le=MOST, allow_inf_nan=False), _Number]
 Amount = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False), _Number]
 Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False), _Number]
 Speed = Annotated[float, Field(ge=1e-6, le=1e6, allow_inf_nan=False), _Number]

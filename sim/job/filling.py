@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
+from sim.platform.cluster import UNCOUNTED
 
 if TYPE_CHECKING:
     from sim.model.workload import Workload
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from sim.protocols.base import Protocol
 
 ALL = "all"
-ANY = 1024  # hosts of a profile, or ranks of its host, whose source did not say how many there were (calibration.profiles.SLOTS)
 
 
 def workers(
@@ -50,5 +50,5 @@ def _takes_any(cluster: Cluster) -> bool:
     """Whether it is a profile whose source did not say how many hosts, or how many ranks of its host, there were."""
     hosts = cluster.hosts
     return bool(cluster.provenance) and (
-        sum(host.count for host in hosts) == ANY or any(host.slots == ANY for host in hosts)
+        sum(host.count for host in hosts) == UNCOUNTED or any(host.slots == UNCOUNTED for host in hosts)
     )

@@ -13,6 +13,7 @@ import numpy as np
 from sim.answers.ignorance import LINK, LOCAL
 from sim.base.errors import WrongSetting
 from sim.base.ranges import JOB, LONGEST_S, MOST_RANKS, SHORTEST_S, check_integer
+from sim.job import reading
 from sim.job.draws import Draws
 from sim.job.traffic import Traffic
 from sim.laws import Constant, Stragglers, checked
@@ -157,9 +158,10 @@ class Scenario:
 
         Raises:
             WrongSetting: it takes no time, or beyond all range, or only a CPU's speed is known where GPUs compute; see
-            sim.platform.named_gpus.
+            sim.platform.named_gpus; or samples are read by cores that nobody counted.
         """
         named_gpus.check(self)
+        reading.check(self)
         costs, name = self.costs, self.workload.name
         if not (costs.compute(self.batch) or costs.partition(self.batch)):
             allowed = "a workload that says what computing takes: step, flops_per_sample or costs; or a profile of it"
@@ -383,7 +385,7 @@ class Scenario:
     @cached_property
     def costs(self) -> Costs:
         """Measured on the cluster if it was calibrated for this workload; else of its GPUs, or the workload's nominal ones."""
-        found = self._costs
+        found = reading.with_waits(self, self._costs)
         return found.with_evaluation() if self.test_size else found
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from itertools import product
@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from sim import catalogue, protocols
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
+from sim.job.unlike import called
 from sim.model import workload
 from sim.model.variable_placement import STRATEGIES
-from sim.plans import prices
+from sim.plans import prices, subsets, until
 from sim.plans.prices import Prices
+from sim.plans.subsets import Subset
+from sim.plans.until import Until
 from sim.stragglers import read as read_stragglers
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ class Configuration:
         protocol, settings: as sim.run's --protocol and --set have them.
         host: a kind of sim.catalogue, or a file.
         hosts: how many.
+        subset: of a file with hosts of several kinds, how many of each; empty for others.
         servers: 0 of protocols without.
         usd_per_hour: of all hosts.
         offer: how they are rented, one of sim.catalogue.OFFERS.
@@ -52,6 +56,7 @@ class Configuration:
     usd_per_hour: float
     offer: str = "on-demand"
     fixed_usd: float = 0.0
+    subset: Subset = ()
 
     @property
     def without_price(self) -> Configuration:
@@ -88,6 +93,7 @@ class Room:
         self._clusters = {name: prices.read(name) for name in self.prices.of}
         self._kinds = [(name, settings) for name in question.protocols for settings in self._settings(name)]
         self._check_settings()
+        self.until = Until(question.until) if question.until else None
         self.protocol = lru_cache(None)(protocols.make)
         self.cluster = lru_cache(None)(self._cluster)
 
@@ -96,12 +102,13 @@ class Room:
         """Every configuration once, in the order of the question."""
         question, batches = self.question, self.question.batches or (self.workload.batch,)
         found = [
-            Configuration(name, settings, host, count, batch, *served, count * price, offer, question.fixed_usd(host))
+            Configuration(name, settings, host, count, batch, *served, usd, offer, question.fixed_usd(host), subset)
             for name, settings in self._kinds
             for served in self._served(self.protocol(name, settings))
             for host, offered in self.prices.of.items()
-            for offer, price in offered.items()
-            for count in self._counts(host)
+            for offer in offered
+            for count, subset in self._counts(host)
+            for usd in [self._usd_per_hour(host, offer, count, subset)]
             for batch in batches
         ]
         if len(found) > MOST:
@@ -114,7 +121,7 @@ class Room:
         Raises:
             WrongSetting: there can be no such job.
         """
-        placed, protocol = self.cluster(one.host, one.hosts), self.protocol(one.protocol, one.settings)
+        placed, protocol = self.cluster(one.host, one.hosts, one.subset), self.protocol(one.protocol, one.settings)
         own = one.servers if one.servers_on == "own" else 0
         found = Scenario(
             protocol=protocol,
@@ -148,7 +155,10 @@ class Room:
 
         scenario = self.scenario(one)
         words = {"--protocol": one.protocol, "--workload": self.question.workload, "--batch": one.batch}
-        changed = f"hosts.0.count={one.hosts}, workers={scenario.workers}"
+        counts = one.subset or (one.hosts,)
+        changed = ", ".join(
+            [*(f"hosts.{place}.count={count}" for place, count in enumerate(counts)), f"workers={scenario.workers}"]
+        )
         kind = self._clusters[one.host]
         if one.host in catalogue.all_of("hosts"):
             words |= {"--cluster": f"{one.host}*{one.hosts}", "--workers": scenario.workers}
@@ -162,34 +172,66 @@ class Room:
         words |= {"--stragglers": self.question.stragglers, "--steps": steps, "--warmup": warmup}
         words |= {"--replications": runs, "--seed": self.question.seed}
         if self.question.failures:
-            words["--failures"] = self.question.failures_for(samples_per_s)
+            samples = self.until.work(scenario).samples if self.until else None
+            words["--failures"] = self.question.failures_for(samples_per_s, samples)
         settings = [word for setting in one.settings for word in ("--set", setting)]
         said = [str(word) for pair in words.items() for word in pair]
         return f"python -m sim.run {shlex.join(said + settings)}"
 
-    def _counts(self, name: str) -> tuple[int, ...]:
-        hosts, most, counts = self._clusters[name].hosts, self.prices.most[name], self.question.counts
-        if len(hosts) > 1:
-            return (sum(host.count for host in hosts),)
+    def told(self, one: Configuration) -> str:
+        """Its hosts in words."""
+        if not one.subset:
+            return f"{one.hosts} x {one.host}"
+        hosts = zip(one.subset, self._clusters[one.host].hosts, strict=True)
+        return " + ".join(f"{count} {called(host)}" for count, host in hosts if count)
+
+    @cached_property
+    def _subsets(self) -> dict[str, tuple[list[Subset], bool]]:
+        """Those of each file with hosts of several kinds, and whether they are all."""
+        several = {name: known for name, known in self._clusters.items() if len(known.hosts) > 1}
+        return {name: subsets.of(known, self.workload) for name, known in several.items()}
+
+    @property
+    def notes(self) -> list[str]:
+        """Files of which not all subsets are looked at."""
+        line = "of the more than {} subsets of {} those of the fastest machines, and of the fastest for their price, were looked at alone"
+        return [line.format(subsets.MOST, name) for name, (_, whole) in self._subsets.items() if not whole]
+
+    def _counts(self, name: str) -> Iterable[tuple[int, Subset]]:
+        """Numbers of hosts; of a file with several kinds, of each of them."""
+        if name not in self._subsets:
+            return ((count, ()) for count in self._numbers(name, self.prices.most[name]))
+        whole = sum(host.count for host in self._clusters[name].hosts)
+        numbers = self._numbers(name, min(whole, self.prices.most[name] or whole), each=True)
+        return ((sum(one), one) for one in self._subsets[name][0] if sum(one) in numbers)
+
+    def _numbers(self, name: str, most: int | None, each: bool = False) -> Sequence[int]:
+        """The numbers of hosts that are asked for; of `most` every one, if nobody says and `each`, or they are few."""
+        counts = self.question.counts
         if most is None:
             return counts
         if "counts" not in self.question.model_fields_set:
-            return tuple(range(1, most + 1)) if most <= EACH else (*(count for count in counts if count < most), most)
+            return range(1, most + 1) if each or most <= EACH else (*(count for count in counts if count < most), most)
         if not (found := tuple(count for count in counts if count <= most)):
             raise WrongSetting("counts", min(counts), f"at most {most} {name}, as in {name}*{most}")
         return found
 
-    def _cluster(self, name: str, count: int) -> Cluster:
+    def _usd_per_hour(self, name: str, offer: str, count: int, subset: Subset) -> float:
+        """Of all hosts; of a file's several kinds by the price of each, unless one price was given for all."""
+        chosen = subsets.taken(self._clusters[name], subset).usd_per_hour if subset else None
+        return count * self.prices.of[name][offer] if chosen is None or self.prices.given(name, offer) else chosen
+
+    def _cluster(self, name: str, count: int, subset: Subset = ()) -> Cluster:
         known = self._clusters[name]
-        if len(known.hosts) > 1:
-            return known
+        if subset:
+            return subsets.taken(known, subset)
         kind = catalogue.all_of("hosts").get(name)
         if kind and kind.network is None and count > 1:
             allowed = "one host of a kind whose network is not known (sim.hosts show), or a cluster file that says it"
             raise WrongSetting("network", f"{count} x {name}", allowed)
-        called = f"{name}*{count}" if name in catalogue.all_of("hosts") else known.name
+        new_name = f"{name}*{count}" if name in catalogue.all_of("hosts") else known.name
         hosts = (known.hosts[0].model_copy(update={"count": count}),)
-        return known.model_copy(update={"hosts": hosts, "name": called})
+        return known.model_copy(update={"hosts": hosts, "name": new_name})
 
     def _settings(self, name: str) -> Iterator[tuple[str, ...]]:
         """Every choice of the settings that the protocol has, as --set takes them."""
@@ -201,7 +243,9 @@ class Room:
     def _check_settings(self) -> None:
         """Refuse settings that no protocol has, and values that one cannot have."""
         for name, settings in self._kinds:
-            protocols.make(name, settings)
+            made = protocols.make(name, settings)
+            if self.question.until:
+                until.check(made)
         known = {one.name for name in self.question.protocols for one in fields(protocols.find(name))}
         for key in self.question.settings:
             if key not in known:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from sim.protocols.base import Protocol
 
 ALIKE = 1.02  # times as fast: a batch that would miss the target even so is no tie with smaller ones
-LIMITED = ("compute_until", "compute_renewing")
 but_batch: Callable[[Configuration], tuple] = attrgetter(
     *(one.name for one in fields(Configuration) if one.name != "batch")
 )
@@ -30,8 +29,7 @@ but_batch: Callable[[Configuration], tuple] = attrgetter(
 
 def of(protocol: Protocol, one: Configuration) -> Hashable:
     """The family of a configuration; empty if nothing is known of its batches."""
-    grows = is_ours(protocol) and not any(protocol.uses(name) for name in LIMITED)
-    return but_batch(one) if grows else ()
+    return but_batch(one) if is_ours(protocol) and not protocol.limits_computing else ()
 
 
 def largest_first(

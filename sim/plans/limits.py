@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 NAMES = {  # of the changes that sim.studies.why makes
     "without induced stragglers": "stragglers",
+    "without slow hosts": "slow hosts",
     "without messages": "network",
+    "without waiting for data": "reading data",
     "without sharing cores": "shared cores",
     "without sums and updates": "sums and updates",
     "computing twice as fast": "computing",

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sim import protocols
+from sim.answers.summary import number
 from sim.base.errors import RunFailed
 from sim.base.progress import Progress
+from sim.job import reading
 from sim.model import measuring
 from sim.plans import families, limits, search, sensitivity
 from sim.plans.candidates import EFFORTS, Candidate
@@ -23,6 +25,7 @@ from sim.version import VERSION
 if TYPE_CHECKING:
     import pandas as pd
 
+    from sim.job.scenario import Scenario
     from sim.plans.question import Question
     from sim.plans.sensitivity import Value
     from sim.sweeps.pools import Pool
@@ -49,6 +52,7 @@ class Plan:
         simulated: every configuration that was simulated.
         rejected: numbers of configurations that are not among the best, by reason.
         values: the values of measuring.
+        by_number: where hosts of several kinds may be chosen, the fastest configuration of each number of hosts that was simulated.
         whole: whether there was time for the whole search.
     """
 
@@ -60,6 +64,7 @@ class Plan:
     simulated: list[Candidate]
     rejected: Counter[str]
     values: list[Value] = field(default_factory=list)
+    by_number: list[Candidate] = field(default_factory=list)
     whole: bool = True
     wall_s: float = 0.0
 
@@ -72,13 +77,14 @@ class Plan:
         """The knowledge about a configuration; units are in the names, unknown values are None."""
         asked, figures, question = one.configuration, one.figures, self.question
         assert figures
-        hours, known = question.hours(figures.mid), figures.why_none is None
+        hours, known = one.hours_at(question, figures.mid), figures.why_none is None
         return {
             "protocol": asked.protocol,
             "settings": list(asked.settings),
             "host": asked.host,
             "offer": asked.offer,
             "hosts": asked.hosts,
+            "hosts_told": self.room.told(asked),
             "workers": one.workers,
             "servers": asked.servers,
             "servers_on": asked.servers_on,
@@ -94,9 +100,10 @@ class Plan:
             "goodput": figures.goodput,
             "usd_per_hour": one.usd_per_hour,
             "hours": hours,
-            "usd": None if hours is None else question.cost(one.usd_per_hour, figures.mid, one.fixed_usd),
+            "usd": None if hours is None else one.cost_at(question, figures.mid),
             "needed_samples_per_s": one.needed(question),
             "p_target": one.chance(question) if known else None,
+            "work": one.work.as_json() if one.work else None,
             "limits": one.limits,
             "world": figures.world,
             "effort": EFFORTS[one.effort].name,
@@ -117,6 +124,7 @@ class Plan:
             "configurations": self.configurations,
             "best": [self.row(one) for one in self.best],
             "front": [self.row(one) for one in self.front],
+            "by_number": [self.row(one) for one in self.by_number],
             "rows": [self.row(one) for one in self.simulated],
             "rejected": dict(self.rejected.most_common()),
             "sensitivity": [one.as_json() for one in self.values],
@@ -133,7 +141,7 @@ class Plan:
         from sim.plans import show
 
         best = self.best[0].configuration
-        return f"<Plan: {show.headline(self)} {best.hosts} x {best.host}, {best.protocol}>"
+        return f"<Plan: {show.headline(self)} {self.room.told(best)}, {best.protocol}>"
 
     def _repr_html_(self) -> str:
         from sim.plans import show
@@ -164,8 +172,32 @@ def notes(plan: Plan) -> list[str]:
         )
     if why := plan.best[0].figures and plan.best[0].figures.why_none:
         found.append(f"no intervals and no probabilities: {why}; {measuring.calibrated(plan.room.workload)}")
-    found += [f"the first: {line}" for line in gpu_memory.note(plan.room.scenario(plan.best[0].configuration))]
-    return found + plan.room.prices.notes
+    found += _extrapolated(plan)
+    first = plan.room.scenario(plan.best[0].configuration)
+    found += [f"the first: {line}" for line in (*gpu_memory.note(first), *_of_reading(plan.best[0], first))]
+    return found + plan.room.notes + plan.room.prices.notes
+
+
+def _of_reading(best: Candidate, job: Scenario) -> list[str]:
+    """Where reading data binds; or what a host has to read, where nothing says how fast it does."""
+    if job.workload.reading or job.has_measured_costs or not best.figures:
+        return reading.notes(job)
+    each = best.figures.mid / len(set(job.computing_hosts))
+    return [
+        f"a host has to read {number(each)} samples/s, which is taken as free: a model's file says how fast it is (reading)"
+    ]
+
+
+def _extrapolated(plan: Plan) -> list[str]:
+    """Whether the first's global batch is one that the table of steps does not reach."""
+    work = plan.best[0].work
+    if not (work and work.beyond):
+        return []
+    assert plan.room.until
+    least, most = (f"{end:,.0f}" for end in (plan.room.until.law.batches[0], plan.room.until.law.batches[-1]))
+    ends = f"batches of {least} to {most}, and the first has {work.batch:,}"
+    mid, low, high = map(number, work.steps)
+    return [f"{plan.question.until} has {ends}: its {mid} steps are extrapolated ({low} to {high}, nine times in ten)"]
 
 
 def _stale(plan: Plan, name: str) -> bool:
@@ -179,8 +211,16 @@ def _stale(plan: Plan, name: str) -> bool:
 def flat(row: dict) -> dict:
     """A row without objects in it."""
     speeds = row["samples_per_s"]
-    found = {name: value for name, value in row.items() if name not in ("samples_per_s", "settings")}
+    found = {name: value for name, value in row.items() if name not in ("samples_per_s", "settings", "work")}
     found["settings"] = " ".join(row["settings"])
+    if row["work"]:
+        steps = row["work"]["steps"]
+        found |= {"global_batch": row["work"]["global_batch"], "doublings_beyond": row["work"]["doublings_beyond"]}
+        found |= {
+            "steps_to_target": steps["mid"],
+            "steps_to_target_low": steps["low"],
+            "steps_to_target_high": steps["high"],
+        }
     return found | {
         "samples_per_s": speeds["mid"],
         "samples_per_s_low": speeds["low"],
@@ -203,7 +243,7 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
     room = Room(question)
     with Progress("planning"):
         candidates, thrown = search.screened(room, start_s + SCREENED_UNTIL * within_s)
-        of_hosts = {one.configuration.host: one.configuration for one in candidates}
+        of_hosts = {(one.configuration.host, one.configuration.subset): one.configuration for one in candidates}
         measured_steps.check_one_kind(map(room.scenario, of_hosts.values()))
         if not candidates:
             why = "; ".join(f"{count}: {reason}" for reason, count in thrown.most_common(3))
@@ -214,6 +254,7 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
             whole = simulating.left_s > 0 and not thrown[search.NO_TIME]
             simulating.until_s = start_s + FRONT_UNTIL * within_s
             front = search.front(candidates, _axes(question), simulating, FRONT_EFFORT)
+            by_number = search.fastest_of_each_number(candidates, simulating, FRONT_EFFORT)
             best, met = _ranked(question, candidates, best, met)
             simulating.until_s = start_s + LIMITS_UNTIL * within_s
             limits.find(best, simulating)
@@ -223,7 +264,8 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
     rejected = thrown + search.thrown_out(candidates, best if met else [], lambda one: one.may_meet(question))
     values = sensitivity.values(best[0], simulated, question, room.scenario(best[0].configuration))
     whole = whole and not simulating.cut
-    return Plan(question, room, best, met, front, simulated, rejected, values, whole, time.monotonic() - start_s)
+    wall_s = time.monotonic() - start_s
+    return Plan(question, room, best, met, front, simulated, rejected, values, by_number, whole, wall_s)
 
 
 def _best(question: Question, candidates: list[Candidate], simulating: Simulating) -> tuple[list[Candidate], bool]:
@@ -280,7 +322,7 @@ def _axes(question: Question):
 
     def of(one: Candidate) -> tuple[float, float]:
         speed = one.samples_per_s
-        return (question.cost(one.usd_per_hour, speed, one.fixed_usd), 1 / speed) if speed else (math.inf, math.inf)
+        return (one.cost_at(question, speed), (one.samples or 1) / speed) if speed else (math.inf, math.inf)
 
     return of
 

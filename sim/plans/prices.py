@@ -55,6 +55,10 @@ class Prices:
             )
         return found
 
+    def given(self, name: str, offer: str) -> bool:
+        """Whether the price of a host was given."""
+        return (name, offer) in self._known
+
     def _given(self) -> dict[tuple[str, str], float]:
         """The prices that were given, by host and offer."""
         asked = self.question

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from sim.model.workload import Workload
 
 SCHEMA = "cluster/1"
+UNCOUNTED = 1024  # hosts of a profile, or ranks of its host, whose source did not say how many there were: more than it has cores
 
 
 def _by_name(section: str) -> BeforeValidator:

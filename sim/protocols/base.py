@@ -79,6 +79,11 @@ class Protocol:
         """Whether the order in which gradients arrive decides what becomes of them."""
         return self.counts_updates or self.uses("take")
 
+    @property
+    def limits_computing(self) -> bool:
+        """Whether time cuts computing short, whatever the minibatch."""
+        return self.uses("compute_until") or self.uses("compute_renewing")
+
     def waits_for_all(self, workers: int) -> bool:
         """Whether training stands still while any one worker is missing."""
         return not self.by_arrival

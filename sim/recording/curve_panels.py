@@ -32,7 +32,8 @@ AGAINST = {  # a field of Curves, and its words
     "samples": ("samples", "samples so far"),
 }
 ABREAST, LETTERS = 3, 50  # panels side by side, and letters of the legend above each
-OF_A_RUN = {*RECORDED, "seed", "replication"} - {"cluster"}  # what does not make another job of it
+# What does not make another job of it; how long it lasts is seen, and replications may end where each reaches a target.
+OF_A_RUN = {*RECORDED, "seed", "replication", "steps", "warmup"} - {"cluster"}
 UNSAID = {
     "protocol",
     "world",
@@ -80,14 +81,14 @@ def lines(runs: list[tuple[str, Trace]], setting: str = "--subset") -> dict[str,
     jobs: dict[str, list[tuple[str, Trace]]] = {}
     for path, trace in runs:
         if not trace.header.evaluations:
-            allowed = "traces of runs that evaluated, as `real.run --test-size N --trace FILE` records them"
+            allowed = "traces of runs that evaluated, as `real.run --test-size N --trace FILE` and `real.learn --trace FILE` record them"
             raise WrongSetting(setting, f"{path}, which has no evaluations", allowed)
         jobs.setdefault(str(_facts(trace.header)), []).append((path, trace))
     if len(jobs) > MOST_TRACES:
         raise WrongSetting("traces", f"{len(jobs)} jobs", f"at most {MOST_TRACES}, each with all of its replications")
     labels = _labels([found[0] for found in jobs.values()])
     return {
-        f"{label}, {len(found)} runs" if len(found) > 1 else label: [curves(trace) for _, trace in found]
+        f"{label}, {len(found)} runs" if len(found) > 1 else label: [curves(trace, path) for path, trace in found]
         for label, found in zip(labels, jobs.values(), strict=True)
     }
 

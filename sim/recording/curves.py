@@ -78,11 +78,14 @@ class Target:
         return accuracy >= self.value if self.of == "accuracy" else loss <= self.value
 
 
-def curves(trace: Trace) -> Curves:
+def curves(trace: Trace, source: str = "trace") -> Curves:
     """The evaluations of a trace; empty arrays if it has none.
 
     `header.evaluations` has loss and accuracy, the activities `evaluate` have the times, in the same order. The parameters are those of
     the last `update` of rank 0 that had ended when the evaluation began. Some runtimes evaluate at another rank than the one that updates.
+
+    Args:
+        source: the file, as a complaint names it.
 
     Raises:
         WrongSetting: more or fewer evaluations than activities.
@@ -91,7 +94,7 @@ def curves(trace: Trace) -> Curves:
     starts_s = trace.rows.loc[trace.rows["activity"] == "evaluate", "start_s"].to_numpy(float)
     if len(found) and len(found) != len(starts_s):
         given = f"{len(found)} evaluations in its header, {len(starts_s)} activities `evaluate`"
-        raise WrongSetting("trace", given, "as many of both")
+        raise WrongSetting(source, given, "as many of both")
     updates = trace.rows[(trace.rows["rank"] == 0) & (trace.rows["activity"] == "update")]
     ends_s = updates["end_s"].to_numpy(float)
     behind = np.searchsorted(ends_s, starts_s[: len(found)], side="right")

@@ -14,7 +14,7 @@ from sim.base.flat import flattened
 from sim.reports import figures
 from sim.reports.page import page
 from sim.reports.parts import Cell, Code, Part, Section, Table, Text
-from sim.studies.what_if import percent
+from sim.studies.what_if import COST, USD, percent
 
 if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
@@ -98,7 +98,7 @@ def _throughputs(answer: dict) -> Iterator[tuple[str, Cell]]:
 
 def _costs(answer: dict, compared: dict[str, dict]) -> Iterator[Part]:
     for said, other in compared.items():
-        yield Text(f"{said}: {summary.COSTS[said](answer['samples_per_s'], other['samples_per_s'])}")
+        yield Text(f"{said}: {summary.COSTS[said](answer, other)}")
 
 
 def _basis(numbers: list[dict]) -> Iterator[Part]:
@@ -142,23 +142,30 @@ def _called(one: dict, before: str) -> dict:
 
 def _what_if(answer: dict) -> Iterator[Part]:
     rows = answer["what_if"]
-    base = ("as it is", _s(answer["step_s"]["mean"]), "", "", "", _n(answer["samples_per_s"]))
-    answers = [one["answer"] for one in rows]
-    steps, speeds = [_s(one["step_s"]["mean"]) for one in answers], [(_n(one["samples_per_s"]),) for one in answers]
-    yield from _ratios("what if", rows, steps, speeds, [base])
+    answers = [answer, *(one["answer"] for one in rows)]
+    further = {"samples/s": "samples_per_s"} | ({COST: USD} if any(one.get(USD) for one in answers) else {})
+    steps = [_s(one["step_s"]["mean"]) for one in answers]
+    first, *speeds = [tuple(_n(one.get(key)) for key in further.values()) for one in answers]
+    base = ("as it is", steps[0], "", "", "", *first)
+    yield from _ratios("what if", rows, steps[1:], speeds, [base], tuple(further))
 
 
 def _ratios(
-    what: str, rows: list[dict], steps: list[Cell], speeds: Sequence = (), first: Sequence = ()
+    what: str,
+    rows: list[dict],
+    steps: list[Cell],
+    speeds: Sequence = (),
+    first: Sequence = (),
+    further: Sequence[str] = (),
 ) -> Iterator[Part]:
-    """Changes beside the base, run by run: a figure and a table; `speeds` is a further column, `first` are rows on top."""
+    """Changes beside the base, run by run: a figure and a table; `speeds` has the columns `further`, `first` are rows on top."""
     key = what.replace(" ", "_")
     ratios = [one["throughput_ratio"] for one in rows]
     pairs = [one["interval"]["throughput_ratio"] for one in rows]
     names = [one["change"] for one in rows]
     caption = "Throughput over that of the job as it is. Bars: nine in ten pairs of runs with the same random numbers."
     yield figures.intervals(names, ratios, pairs, "times the throughput", caption, f"{key}_figure", reference=1.0)
-    headings = [what, "mean step", "throughput", "at least", "at most", *(["samples/s"] if speeds else [])]
+    headings = [what, "mean step", "throughput", "at least", "at most", *further]
     table = [
         (name, step, _ratio(ratio), *(map(_ratio, pair) if pair else ("", "")), *speed)
         for name, step, ratio, pair, speed in zip(names, steps, ratios, pairs, speeds or [()] * len(rows), strict=True)

@@ -1,8 +1,8 @@
 """The page of a plan: sliders for a need, a budget and a probability; the cheapest, the front and a table follow from its rows.
 
-It is made from the JSON of a plan alone, schema plan/1. Of each of its rows it reads protocol, settings, host (a kind), offer, hosts,
+It is made from the JSON of a plan alone, schema plan/1. Of each of its rows it reads protocol, settings, hosts_told, offer, hosts,
 workers, servers, batch, samples_per_s (low, mid and high), usd_per_hour, hours and usd (null unless the training has an end), p_target,
-limits and command.
+work (null unless steps to a target are of a table; of it the steps: low, mid and high), limits and command.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ COLUMNS = {
     "workers": "workers",
     "servers": "servers",
     "batch": "batch",
+    "work.steps.mid": "steps",
     "samples_per_s.low": "at least",
     "samples_per_s.mid": "samples/s",
     "samples_per_s.high": "at most",
@@ -59,6 +60,11 @@ def plan_page(plan: dict) -> str:
         ),
         Section("As it was asked", list(_best(plan["best"]))),
         Section("The front of cost and time", [_table(plan["front"], "front_table")]),
+        *(
+            [Section("The fastest of each number of hosts", [_table(plan["by_number"], "by_number")])]
+            if plan["by_number"]
+            else []
+        ),
         Section("What was thrown out", list(_rejected(plan["rejected"]))),
         Section("What would change the answer most", list(_sensitivity(plan["sensitivity"]))),
         Section("The question", [Table(("setting", "value"), list(flattened(plan["question"])), "question", (0, 1))]),
@@ -72,18 +78,23 @@ def title(question: dict) -> str:
         "samples_per_s": "at {} samples/s",
         "epochs": "for {} epochs",
         "samples": "for {} samples",
+        "until": "until the target of {}",
         "budget": "for at most {} USD",
         "usd_per_hour": "for at most {} USD/h",
     }
-    said = [words.format(number(question[name])) for name, words in asked.items() if question.get(name) is not None]
+    said = [words.format(_said(question[name])) for name, words in asked.items() if question.get(name) is not None]
     if deadline := question.get("deadline"):
         said.append(f"within {duration(deadline)}")
     return " ".join(["Plan:", str(question["workload"]), *said])
 
 
+def _said(value: float | str) -> str:
+    return value if isinstance(value, str) else number(value)
+
+
 def standing(question: dict) -> dict[str, float]:
     """The positions of the sliders that are asked for: need (hours, or samples/s), budget (USD, or USD an hour) and probability."""
-    deadline, timed = question.get("deadline"), question.get("samples") or question.get("epochs")
+    deadline, timed = question.get("deadline"), any(question.get(name) for name in ("samples", "epochs", "until"))
     asked = {
         "need": deadline / HOUR_S if deadline else question.get("samples_per_s"),
         "budget": question.get("budget") or (None if timed else question.get("usd_per_hour")),
@@ -125,8 +136,9 @@ def _flat(row: dict) -> dict:
     speeds = {f"samples_per_s.{name}": value for name, value in row["samples_per_s"].items()}
     protocol = " ".join([row["protocol"], *row.get("settings", ())])
     offer = row.get("offer", "on-demand")
-    hosts = f"{row['hosts']}\u00a0×\u00a0{row['host']}" + ("" if offer == "on-demand" else f", {offer}")
-    return row | speeds | {"protocol": protocol, "hosts": hosts}
+    hosts = row["hosts_told"].replace(" ", "\u00a0") + ("" if offer == "on-demand" else f", {offer}")
+    steps = {"work.steps.mid": row["work"]["steps"]["mid"]} if row.get("work") else {}
+    return row | speeds | steps | {"protocol": protocol, "hosts": hosts}
 
 
 def _cell(value: object) -> str | Cell:

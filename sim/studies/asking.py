@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from sim import protocols
+from sim.answers import worth
 from sim.answers.result import Result
 from sim.base.errors import WrongSetting
 from sim.base.notebook import shown
@@ -49,26 +50,38 @@ class WhatIf(Sequence["Compared"]):
         return len(self.compared)
 
     def __repr__(self) -> str:
-        return "\n".join("  ".join(cells) for cells in self._rows())
-
-    def _rows(self) -> Iterator[Sequence[str]]:
-        yield comparing.cells("as it is", self.base.answer(), None)
-        for one in self.compared:
-            yield comparing.cells(one.change, one.result.answer(), one)
+        _, *rows = comparing.rows(self.compared, self.base.answer())
+        return "\n".join("  ".join(cells) for cells in rows)
 
     def _repr_html_(self) -> str:
-        return shown("What if", comparing.HEADINGS, self._rows(), comparing.too_large(list(self.compared)))
+        headings, *rows = comparing.rows(self.compared, self.base.answer())
+        return shown("What if", headings, rows, comparing.too_large(list(self.compared)))
 
     def to_frame(self) -> pd.DataFrame:
-        """A row each: change, samples_per_s, ratio (of throughputs), its 90 % limits ratio_low and ratio_high, pairs (of runs)."""
+        """A row each: change, samples_per_s, ratio (of throughputs), its 90 % limits ratio_low and ratio_high, pairs (of runs).
+
+        usd_per_million_samples is NaN where a price is not known.
+        """
         import pandas as pd
 
         rows = [
-            (one.change, one.result.samples_per_s, one.ratio, *(one.interval or (math.nan, math.nan)), one.pairs)
+            (
+                one.change,
+                one.result.samples_per_s,
+                one.ratio,
+                *(one.interval or (math.nan, math.nan)),
+                one.pairs,
+                _usd(one),
+            )
             for one in self.compared
         ]
-        columns = ["change", "samples_per_s", "ratio", "ratio_low", "ratio_high", "pairs"]
+        columns = ["change", "samples_per_s", "ratio", "ratio_low", "ratio_high", "pairs", comparing.USD]
         return pd.DataFrame(rows, columns=columns)
+
+
+def _usd(one: Compared) -> float:
+    """For a million samples."""
+    return worth.of(one.result.scenario, one.result.samples_per_s).get(comparing.USD, math.nan)
 
 
 def what_if(
@@ -148,20 +161,23 @@ def applied(job: Scenario, text: str) -> Scenario:
         updates.setdefault("batch", LATER if job.batch == job.workload.batch else job.batch)
     if "stragglers" in updates:
         updates |= {"stragglers_name": updates["stragglers"], "stragglers": read.stragglers(updates["stragglers"])}
-    updates |= _placed(job, updates, read)
+    updates |= _placed(job, updates, of_cluster, read)
     found = replace(job, **updates)
-    found = replace(found, cluster=changes.with_values(found.cluster, of_cluster)) if of_cluster else found
+    if of_cluster and updates["cluster"] is LATER:
+        found = replace(found, cluster=changes.with_values(found.cluster, of_cluster))
     found.check_computing()
     return found
 
 
-def _placed(job: Scenario, updates: dict[str, Any], read: Readers) -> dict[str, Any]:
-    """The cluster and the workers of a changed job; takes the number of hosts out of the updates."""
+def _placed(job: Scenario, updates: dict[str, Any], of_cluster: dict[str, str], read: Readers) -> dict[str, Any]:
+    """The changed cluster, if one was described, and the workers; takes the number of hosts out of the updates."""
     described = replace(job, cluster=LATER).cluster != job.cluster
     cluster = read.cluster(updates["cluster"]) if "cluster" in updates else job.cluster if described else LATER
     hosts, workers = updates.pop("hosts", None), updates.get("workers", job.workers)
     if hosts is not None:
         cluster = other_sizes.on_hosts(cluster or job.cluster, hosts)
+    if cluster is not LATER:
+        cluster = changes.with_values(cluster, of_cluster)
     if workers == filling.ALL:
         protocol, model = (updates.get(name, getattr(job, name)) for name in ("protocol", "workload"))
         beside = updates["servers"], updates.get("servers_on", job.servers_on)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,7 @@ def applied(change: Change, given: argparse.Namespace, read: options.Readers) ->
 
 
 def with_values(cluster: Cluster, values: dict[str, str]) -> Cluster:
-    """The cluster with other values at some dotted paths.
+    """The cluster with other values at some dotted paths; hosts whose count is 0 are gone.
 
     Raises:
         WrongSetting: no such path, or a value that it cannot have.
@@ -94,7 +95,13 @@ def with_values(cluster: Cluster, values: dict[str, str]) -> Cluster:
                 OPTION, f"{path}={text}", f"a part of {path}: {', '.join(f'{path}.{name}' for name in names)}"
             )
         inside[key] = value
-    return validated(Cluster, table, OPTION)
+    return validated(Cluster, table | {"hosts": _left(table["hosts"])}, OPTION)
+
+
+def _left(hosts: Sequence[dict]) -> list[dict]:
+    """Without hosts of which a change leaves none; all if it leaves none at all, which is refused."""
+    left = [host for host in hosts if host.get("count") != 0]
+    return left or list(hosts)
 
 
 def said(change: Change, given: argparse.Namespace) -> argparse.Namespace:

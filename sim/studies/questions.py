@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sim.studies.what_if import Compared
     from sim.studies.why import Why
 
-CAUSES = 6  # simulations that --why takes besides those of changes
+CAUSES = 8  # simulations that --why takes at most besides those of changes
 
 
 def question_options() -> Parser:

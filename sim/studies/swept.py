@@ -107,11 +107,13 @@ def _job(given: argparse.Namespace, chosen: dict[str, str], how: How, read: opti
     from sim.sweeps import columns, jobs
 
     said = {f"{columns.SWEPT}{name}": value for name, value in chosen.items()}
+    change = changes.Change(OPTION, chosen)
     try:
-        scenario = changes.applied(changes.Change(OPTION, chosen), given, read)
+        scenario = changes.applied(change, given, read)
     except WrongSetting as error:
         return jobs.that_cannot_be(said, how, str(error))
-    return jobs.of_scenario(scenario, how, said)
+    assumed = simulated_options.assumed(changes.said(change, given), read, scenario.workers)
+    return jobs.of_scenario(scenario, how, said, assumed)
 
 
 def show(rows: pa.Table, names: list[str]) -> None:

@@ -6,6 +6,7 @@ interval also contains unknowns that differ between the two: another protocol's 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import exp, hypot, log
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from sim.answers.result import Result
 
 HEADINGS = ("what if", "samples/s", "mean step", "throughput", "9 in 10 pairs")
+COST, USD = "USD/M", "usd_per_million_samples"  # a further heading where a price is known, and its key in an answer
+PRICED_WIDTH = 100  # of a page, at least, with that heading: names of changes are not cut
 
 
 class Ratio(NamedTuple):
@@ -119,13 +122,14 @@ def show(compared: list[Compared], base: dict) -> None:
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for heading in HEADINGS:
+    headings, *found = rows(compared, base)
+    for heading in headings:
         first = heading == HEADINGS[0]
         table.add_column(heading, justify="left" if first else "right", no_wrap=not first, overflow="fold")
-    table.add_row(*map(Text, cells("as it is", base, None)))
-    for one in compared:
-        table.add_row(*map(Text, cells(one.change, one.result.answer(), one)))
-    Console(highlight=False).print(table)
+    for row in found:
+        table.add_row(*map(Text, row))
+    width = Console().width
+    Console(highlight=False, width=max(width, PRICED_WIDTH) if COST in headings else width).print(table)
     for line in too_large(compared):
         Console(highlight=False, markup=False).print(f"note: {line}")
 
@@ -136,19 +140,29 @@ def too_large(compared: list[Compared]) -> list[str]:
     return [f"{change}: {line}" for change, line in lines if line.startswith(gpu_memory.DOES_NOT_FIT)]
 
 
-def cells(what: str, answer: dict, compared: Compared | None) -> list[str]:
-    """The texts of a row, below HEADINGS.
+def rows(compared: Sequence[Compared], base: dict) -> Iterator[list[str]]:
+    """The texts of the headings, of the base, and of each change; what a million samples cost is among them where a price is known."""
+    answers = [base, *(one.result.answer() for one in compared)]
+    priced = any(answer.get(USD) for answer in answers)
+    yield [*HEADINGS, *([COST] if priced else [])]
+    for answer, one in zip(answers, (None, *compared), strict=True):
+        yield [*_cells(answer, one), *([_usd(answer)] if priced else [])]
 
-    Args:
-        what: the change.
-        answer: the JSON answer of the changed job; of the base, `compared` is None.
-    """
+
+def _cells(answer: dict, compared: Compared | None) -> list[str]:
+    """Below HEADINGS; of the base, `compared` is None."""
     from sim.answers.summary import number, seconds
 
-    cells = [what, number(answer["samples_per_s"]), seconds(answer["step_s"]["mean"])]
+    cells = [number(answer["samples_per_s"]), seconds(answer["step_s"]["mean"])]
     if compared is None:
-        return [*cells, "", ""]
-    return [*cells, percent(compared.ratio), compared.spread]
+        return ["as it is", *cells, "", ""]
+    return [compared.change, *cells, percent(compared.ratio), compared.spread]
+
+
+def _usd(answer: dict) -> str:
+    from sim.answers.summary import number
+
+    return number(answer.get(USD))
 
 
 def percent(ratio: float) -> str:

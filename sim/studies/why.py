@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from sim.base.errors import RunFailed, WrongSetting
+from sim.job import unlike
 from sim.job.variants import with_costs
 from sim.model.costs import Line
 from sim.platform.cluster import Link
@@ -23,7 +24,7 @@ FREE = Link(latency_s=0.0, overhead_s=0.0, bandwidth_bytes_per_s=float("inf"))
 SUMS = ("take_up", "reduce", "reduce_rows", "update")
 COMPUTING = ("input", "compute", "partition")
 HEADINGS = ("why", "mean step", "throughput", "9 in 10 pairs")
-WITHOUT_STRAGGLERS = "without induced stragglers"  # the one job without a cause that can be run for real
+WITHOUT_STRAGGLERS = "without induced stragglers"  # the one job without a cause whose pairs are of real runs
 LEAST = 0.005  # gains below this share of the throughput are not shown
 Simulate = Callable[["Scenario"], "Result"]
 
@@ -104,6 +105,8 @@ def why(base: Result, simulate: Simulate, changed: Callable[[str], Scenario]) ->
     ]
     doubled, *tried = (_tried(text, base, simulate, changed) for text in candidates(scenario))
     helpful = [one for one in tried if one and (one.interval[0] if one.interval else one.ratio) > 1 + LEAST]
+    for text, shared in unlike.by_speed(scenario):  # whatever its interval: what it gains is what slow hosts cost
+        helpful += [one for one in (compare(text, base, simulate(shared), real=True),) if one.ratio > 1 + LEAST]
     return Why(_by_gain([one for one in causes if one.ratio > 1 + LEAST]), _by_gain(helpful), doubled)
 
 
@@ -111,6 +114,8 @@ def without_causes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
     """Each cause of a step's time that the job has, and the job without it."""
     if scenario.slowed:
         yield WITHOUT_STRAGGLERS, scenario.without_stragglers()
+    if fewer := unlike.without_slowest(scenario):
+        yield "without slow hosts", fewer
     if scenario.ranks > 1:
         yield "without messages", _on(scenario, network=FREE, library=None, local=FREE)
     if not scenario.cores_suffice:
@@ -123,6 +128,9 @@ def without_causes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
         hosts = tuple(host.model_copy(update={"gpus": host.gpus and host.ranks}) for host in scenario.cluster.hosts)
         yield "without sharing GPUs", _on(scenario, hosts=hosts)
     costs = scenario.costs
+    if costs.input(scenario.batch):
+        at_once = replace(scenario, workload=scenario.workload.model_copy(update={"reading": None}))
+        yield "without waiting for data", with_costs(at_once, costs.model_copy(update={"input": Line()}))
     yield "without sums and updates", with_costs(scenario, costs.model_copy(update=dict.fromkeys(SUMS, Line())))
     halves = {name: _half(getattr(costs, name)) for name in COMPUTING} | {"loop_s": costs.loop_s / 2}
     yield "computing twice as fast", with_costs(scenario, costs.model_copy(update=halves))

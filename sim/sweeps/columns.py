@@ -34,6 +34,7 @@ ASKED = {
     "world_asked": "string",
     "runs_asked": "int64",
     "within_s": "float64",
+    "assumed": "string",  # the options that were chosen because nobody gave them
 }
 ANSWERED = {
     "world": "string",

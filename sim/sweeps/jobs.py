@@ -55,10 +55,16 @@ class Job:
         return self.asked["digest"]
 
 
-def of_scenario(scenario: Scenario, how: How, swept: dict[str, str] | None = None) -> Job:
-    """The job of a scenario; `swept` are columns of what was swept to come to it."""
+def of_scenario(scenario: Scenario, how: How, swept: dict[str, str] | None = None, assumed: str | None = None) -> Job:
+    """The job of a scenario.
+
+    Args:
+        swept: columns of what was swept to come to it.
+        assumed: the options that nobody gave, in a line; the same scenario has the same digest without them.
+    """
     costs = {name: costs.model_dump(mode="json") for name, costs in scenario.cluster.costs.items()}
-    return Job(_with_digest(_told(scenario) | _of_how(how) | (swept or {}), costs), how, scenario)
+    asked = _with_digest(_told(scenario) | _of_how(how) | (swept or {}), costs)
+    return Job(asked | {"assumed": assumed}, how, scenario)
 
 
 def that_cannot_be(swept: dict[str, str], how: How, error: str) -> Job:
@@ -74,7 +80,8 @@ def of_options(given: argparse.Namespace, read: options.Readers) -> Job:
     """
     how = How(given.world, options.replications(given, None), simulated_options.within_s(given))
     try:
-        return of_scenario(simulated_options.scenario(given, read), how)
+        scenario = simulated_options.scenario(given, read)
+        return of_scenario(scenario, how, assumed=simulated_options.assumed(given, read, scenario.workers))
     except WrongSetting as error:
         plain = {name: value for name, value in vars(given).items() if name in ASKED}
         plain["workers"] = options.DEFAULT_WORKERS if given.workers is None else given.workers  # no number if all

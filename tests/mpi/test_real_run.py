@@ -13,6 +13,7 @@ import pytest
 
 from real.launching import mpirun as launch
 from sim.recording import traces
+from sim.recording.curves import curves
 
 pytestmark = pytest.mark.tensorflow
 ROOT = Path(__file__).parents[2]
@@ -47,10 +48,11 @@ def test_alone_it_launches_and_answers_as_the_simulator_does(tmp_path):
     low, high = answer["interval"]["samples_per_s"]
     assert 0 < low < answer["samples_per_s"] < high
     assert len(answer["idle_fraction"]) == 3
-    header = traces.read(trace).header
-    assert header.complete
-    assert header.details["data"].startswith("digits")
-    assert [step for step, *_ in header.evaluations] == [9, 19]
+    found = traces.read(trace)
+    assert found.header.complete
+    assert found.header.details["data"].startswith("digits")
+    assert [step for step, *_ in found.header.evaluations] == [9, 19]
+    assert curves(found).step.tolist() == [10, 20]
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
 
 

@@ -10,11 +10,20 @@ from pathlib import Path
 import private_slurm
 import pytest
 
+from calibration import fit
 from sim.platform import cluster
 
 pytestmark = pytest.mark.tensorflow
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "examples" / "slurm"
+TRAIN = """import os, time
+from trainsim import Recorder
+
+recorder = Recorder(os.environ["RECORDED"], batch=32, workload="mlp")
+for _ in recorder.steps(range(20)):
+    time.sleep(0.02)
+recorder.close()
+"""
 NO_PMIX = "can not load PMIx library"
 
 
@@ -62,6 +71,19 @@ def test_the_scripts_calibrate_run_and_compare(slurm, tmp_path):
     assert code in (0, 1), said
     assert "mean absolute error of a step" in said
     assert [path.suffix for path in tmp_path.glob("run-*")] == [".parquet"]
+
+
+def test_a_recorded_training_is_checked_at_night(slurm, tmp_path):
+    """A plain loop on each of two nodes; what is predicted of so short runs does not matter."""
+    (tmp_path / "train.py").write_text(TRAIN)
+    job = "p.toml", sys.executable, "train.py"
+    code, said = slurm.batch(SCRIPTS / "nightly.sbatch", *job, cwd=tmp_path)
+    assert code == 2, said  # no profile yet
+    (recorded,) = tmp_path.glob("recorded-*")
+    assert fit.main([str(recorded), "-o", str(tmp_path / "p.toml")]) == 0
+    code, said = slurm.batch(SCRIPTS / "nightly.sbatch", *job, cwd=tmp_path)
+    assert code in (0, 1), said
+    assert "mean absolute error of a step" in said
 
 
 def test_a_job_that_cannot_be_ends_with_2_and_one_line(slurm, tmp_path):

@@ -17,6 +17,7 @@ from real.servers.tasks import free_port
 from sim.answers import bottleneck
 from sim.answers.outcome import of_trace
 from sim.recording import traces
+from sim.recording.curves import curves
 
 pytestmark = pytest.mark.tensorflow
 ROOT = Path(__file__).parents[2]
@@ -131,6 +132,9 @@ def test_it_learns(recorded, name):
     ]  # others' updates may come between two looks, and a look after the next is due
     assert due == sorted(set(due))
     assert (min(due) >= 1, max(due)) == (True, 4)
+    found = curves(recorded[name])  # whose worker evaluates, while servers' updates go on
+    assert (found.step >= (np.array(steps) + 1) * recorded[name].header.updates_per_step).all()
+    assert (np.diff(found.time_s) > 0).all()
     _, loss, accuracy = evaluations[-1]
     assert loss < np.log(10)
     assert accuracy > (0.5 if name == "parted" else 0.2)  # others' order, and so what they learn, is the machine's

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from sim import WrongSetting, event, simulate, stragglers
+from sim import event, simulate, stragglers
 from sim.answers.outcome import join, of_trace
 from sim.collectives.base import swap
 from sim.job.scenario import Scenario
@@ -160,8 +160,6 @@ def test_our_own_texts_have_one_step():
 
     found = simulate(job(protocols.make("allreduce")), replications=1)
     assert "rank_step_s" not in found.answer()
-    with pytest.raises(WrongSetting, match="by_rank"):
-        found.to_frame(by_rank=True)
 
 
 def test_a_run_that_is_cut_short_has_whole_steps():

@@ -68,6 +68,11 @@ def test_replications_share_a_style_and_a_line_of_the_legend(learning, drawn):
     assert [text.get_text() for text in legend.get_texts()] == ["fmb, real (mpi)", "fmb, simulated (event), 9 runs"]
 
 
+def test_replications_that_end_after_different_steps_are_of_one_job(learning):
+    runs = [("a", learning), ("b", other(learning, steps=3, warmup=0, seed=1))]
+    assert list(curve_panels.lines(runs)) == ["fmb, simulated (event), 2 runs"]
+
+
 def test_a_label_has_what_differs_between_jobs(learning):
     amb = {"protocol": "amb", "settings": {"time_limit_s": 0.06, "partitions": 16}}
     longer = {**amb, "settings": {"time_limit_s": 0.1, "partitions": 16}}
@@ -102,7 +107,7 @@ def test_a_trace_without_evaluations_is_refused(learning, trace):
         curve_panels.lines([("a.parquet", learning), ("b.parquet", trace)])
     assert str(refused.value) == (
         "--subset: given 'b.parquet, which has no evaluations'; allowed: traces of runs that evaluated, as "
-        "`real.run --test-size N --trace FILE` records them"
+        "`real.run --test-size N --trace FILE` and `real.learn --trace FILE` record them"
     )
 
 

@@ -55,8 +55,8 @@ def test_without_evaluations_curves_are_empty(trace):
 
 
 def test_evaluations_without_their_activities_are_refused(trace):
-    with pytest.raises(WrongSetting, match="2 evaluations in its header, 0 activities `evaluate`"):
-        curves(Trace(replace(trace.header, evaluations=((0, 2.3, 0.1), (1, 2.2, 0.2))), trace.rows))
+    with pytest.raises(WrongSetting, match=r"^t\.jsonl: given '2 evaluations in its header, 0 activities `evaluate`'"):
+        curves(Trace(replace(trace.header, evaluations=((0, 2.3, 0.1), (1, 2.2, 0.2))), trace.rows), "t.jsonl")
 
 
 @pytest.mark.parametrize("cluster", ["one core each", "two cores"])

@@ -75,7 +75,8 @@ def test_package_citation_and_changelog_name_one_version():
 def test_a_kept_result_says_what_was_run_when_and_on_what(path):
     found = kept.read(path)
     assert found.experiment == path.stem
-    assert found.command == f"python -m experiments.run {path.stem}"
+    asked = " --held-out" * (path.stem == "evidence")  # once all choices were made
+    assert found.command == f"python -m experiments.run {path.stem}{asked}"
     assert found.fitted == run.QUESTIONS[path.stem].fitted
     assert all(len(row) == len(table.columns) for table in found.tables for row in table.rows)
     assert f"{found.date}" in results.page(path.stem)

@@ -10,8 +10,8 @@ from test_commands import here, refused  # noqa: F401 here is a fixture
 from sim import options, run, simulate, simulated_options
 from sim.answers import worth
 from sim.base.errors import WrongSetting
-from sim.job.filling import ANY
 from sim.platform import cluster, gpu_memory
+from sim.platform.cluster import UNCOUNTED
 from sim.studies import changes
 from sim.sweeps import pools
 
@@ -36,7 +36,9 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(pools, "of_command", lambda _: pools.of_size(1))
     (tmp_path / "mine.toml").write_text(MINE)
     (tmp_path / "cpu.toml").write_text(CPU)
-    (tmp_path / "any.toml").write_text(f'schema = "cluster/1"\nhosts = [{{ slots = {ANY} }}]\nprovenance = {{}}\n')
+    (tmp_path / "any.toml").write_text(
+        f'schema = "cluster/1"\nhosts = [{{ slots = {UNCOUNTED} }}]\nprovenance = {{}}\n'
+    )
     return tmp_path
 
 
@@ -61,7 +63,7 @@ P3 = ("--workload", "resnet50", "--stragglers", "none", "--cluster", "p3.8xlarge
         (["--protocol", "allreduce"], "hosts=3, workers=2", 2),
         (["--protocol", "allreduce", "--workers", "4"], "hosts=3", 4),
         (["--protocol", "allreduce", "--hosts", "5"], None, 20),
-        (["--protocol", "allreduce", "--hosts", str(ANY)], None, 4 * ANY),
+        (["--protocol", "allreduce", "--hosts", str(UNCOUNTED)], None, 4 * UNCOUNTED),
     ],
 )
 def test_workers_fill_the_slots_that_are_asked_for(words, change, workers):

@@ -36,6 +36,20 @@ def test_a_row_says_what_was_swept_and_is_what_the_job_alone_gives(sweep):
     assert "6 of 6 scenarios" in done.stdout
 
 
+def test_rows_say_what_was_assumed(sweep, here):  # noqa: F811
+    Path("mine.toml").write_text(
+        'schema = "workload/1"\nname = "mine"\nparameters = 1000\nlayers = 1\nflops_per_sample = 1e9\nbatch = 8\n'
+    )
+    words = ["--protocol", "allreduce", "--workload", "mine.toml", "--cluster", "p3.8xlarge", "--replications", "1"]
+    done = here("sim.run", *words, "--steps", "5", "--sweep", "hosts=1,2", "-o", "grid.parquet")
+    assert done.returncode == 0, done.stderr
+    rows = pd.read_parquet("grid.parquet")
+    said = "assumed, as nobody said: --workers all ({}), --stragglers none"
+    assert list(rows["assumed"]) == [said.format(4), said.format(8)]
+    sweep("--sweep", "workers=1,2", "-o", "plain.parquet")
+    assert pd.read_parquet("plain.parquet")["assumed"].isna().all()
+
+
 def test_rows_need_no_file(sweep):
     done = sweep("--sweep", "workers=1,2")
     assert done.stdout.endswith("\n2 of 2 scenarios simulated\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from calibration import profiles
 from sim import protocols
 from sim.answers import unused
 from sim.base.errors import WrongSetting
@@ -54,7 +53,7 @@ def test_servers_take_slots_or_none():
 def test_a_profile_may_have_as_many_hosts_as_anybody_asks_for():
     known = {"provenance": Provenance()}
     assert said(CORES.model_copy(update=known), 1) == ["no rank on 3 of 4 hosts (3 x b)"]
-    assert said(Cluster(hosts=[{"count": profiles.SLOTS}], **known), 1) == []
+    assert said(Cluster(hosts=[{"count": cluster.UNCOUNTED}], **known), 1) == []
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from sim import options, protocols, run, simulate, stragglers
 from sim.answers import paired, shares
+from sim.answers.summary import number
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
@@ -16,7 +17,7 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform import cluster
 from sim.platform.cluster import LOCAL, Cluster, Host, Link
-from sim.studies import changes
+from sim.studies import asking, changes, what_if
 from sim.studies.what_if import compare
 
 TWO = Cluster(hosts=(Host(name="a", count=2), Host(name="b", count=3, speed=2.0)), network=Link(latency_s=1e-3))
@@ -83,6 +84,37 @@ def test_a_path_changes_one_thing_in_the_cluster(path, text, expected):
             else:
                 table[name][key] = value
     assert changes.with_values(TWO, {path: text}).model_dump(mode="json") == table
+
+
+def test_what_a_million_samples_cost_is_a_column_where_a_price_is_known():
+    priced = Cluster(hosts=(Host(name="a", count=4, price_per_hour=1.5),))
+    found = asking.what_if(scenario(cluster=priced), "workers=2", "cluster=p3.2xlarge*4", replications=1)
+    usd = [one.result.answer()["usd_per_million_samples"] for one in found]
+    frame = found.to_frame()
+    assert frame["usd_per_million_samples"].tolist() == pytest.approx(usd)
+    assert usd[0] == pytest.approx(6.0 / 3600 / frame["samples_per_s"][0] * 1e6)
+    headings, base, *rows = what_if.rows(found, found.base.answer())
+    assert headings[-1] == "USD/M"
+    assert [row[-1] for row in (base, *rows)] == [number(one) for one in (found.base.answer()[what_if.USD], *usd)]
+    free = asking.what_if(scenario(), "workers=2", replications=1)
+    assert next(what_if.rows(free, free.base.answer())) == [*what_if.HEADINGS]
+    assert free.to_frame()["usd_per_million_samples"].isna().all()
+
+
+def test_hosts_whose_count_is_0_are_gone():
+    assert changes.with_values(TWO, {"hosts.0.count": "0"}).hosts == TWO.hosts[1:]
+    with pytest.raises(WrongSetting, match=r"hosts\.0\.count: given 0"):
+        changes.with_values(TWO, {"hosts.0.count": "0", "hosts.1.count": "0"})
+
+
+def test_all_workers_are_those_of_the_hosts_that_are_left(tmp_path):
+    path = tmp_path / "two.toml"
+    path.write_text('schema = "cluster/1"\nhosts = [{ count = 4 }, { cores = 2 }]\n')
+    words = "--cluster", str(path), "--workers", "all"
+    for change, workers in (("hosts.1.count=0", 3), ("hosts.0.count=0, workers=all", 1)):
+        assert applied(change, *words).workers == workers
+    job = Scenario(protocols.make("fmb"), workload.read("mlp"), 5, cluster=cluster.read(str(path)))
+    assert asking.applied(job, "hosts.1.count=0, workers=all").workers == 3
 
 
 def test_a_change_within_a_host_leaves_the_defaults_of_messages_there():

@@ -1,0 +1,113 @@
+"""The best of one's own machines, of several kinds: which of them for each number, what they cost, and which are not looked at."""
+
+from __future__ import annotations
+
+import shlex
+from itertools import product
+
+import pytest
+
+from sim import run as sim_run
+from sim import simulate
+from sim.base.errors import WrongSetting
+from sim.model import workload
+from sim.plans import plan, question, show, subsets
+from sim.plans.configurations import Room
+from sim.platform.cluster import Cluster, Host
+from sim.reports.plan import plan_page
+from sim.sweeps import pools
+
+MODEL = workload.read("mlp")
+OWN = """schema = "cluster/1"
+hosts = [
+    { name = "big", count = 2, gpu = "A100", price_per_hour = 3.0 },
+    { name = "old", gpu = "T4", price_per_hour = 0.5 },
+    { name = "twin", gpu = "A100", price_per_hour = 3.0 },
+]
+"""
+
+
+@pytest.fixture
+def own(tmp_path) -> str:
+    path = tmp_path / "own.toml"
+    path.write_text(OWN)
+    return str(path)
+
+
+def asked(own: str, **further) -> question.Question:
+    given = {"hosts": [own], "workload": "mlp", "protocols": ["allreduce"], "samples_per_s": 1.0}
+    return question.read(None, given | further)
+
+
+def test_machines_of_one_kind_are_interchangeable(own):
+    found = Room(asked(own)).all
+    assert [(one.hosts, one.subset) for one in found] == [
+        (1, (0, 1, 0)),
+        (1, (1, 0, 0)),
+        (2, (1, 1, 0)),
+        (2, (2, 0, 0)),
+        (3, (2, 0, 1)),
+        (3, (2, 1, 0)),
+        (4, (2, 1, 1)),
+    ]
+    assert [one.usd_per_hour for one in found] == [0.5, 3.0, 3.5, 6.0, 9.0, 6.5, 9.5]
+
+
+def test_a_price_that_is_given_is_that_of_each_machine(own):
+    assert {one.usd_per_hour for one in Room(asked(own, prices={own: 2.0})).all} == {2.0, 4.0, 6.0, 8.0}
+
+
+def test_counts_and_a_limit_choose_among_numbers(own):
+    assert {one.hosts for one in Room(asked(own, counts=[2, 3, 16])).all} == {2, 3}
+    assert {one.hosts for one in Room(asked(own, hosts=[f"{own}*2"])).all} == {1, 2}
+    with pytest.raises(WrongSetting, match="at most 4"):
+        _ = Room(asked(own, counts=[5])).all
+
+
+def test_more_subsets_than_the_bound_are_those_of_the_fastest_and_of_the_fastest_for_their_price():
+    speeds = [1.0, 5.0, 2.0, 4.0, 3.0, 6.0, 7.0, 8.0, 9.0]
+    hosts = tuple(Host(name=f"n{n}", speed=speed, price_per_hour=speed**2) for n, speed in enumerate(speeds))
+    found, whole = subsets.of(Cluster(hosts=hosts), MODEL)
+    assert not whole
+    fastest, dearest = sorted(range(9), key=lambda n: -speeds[n]), sorted(range(9), key=lambda n: speeds[n])
+    for number, order in product(range(1, 10), (fastest, dearest)):
+        assert tuple(int(n in order[:number]) for n in range(9)) in found
+    assert len(found) == 17
+    every, whole = subsets.of(Cluster(hosts=hosts[:8]), MODEL)
+    assert whole
+    assert len(every) == 2**8 - 1
+
+
+def test_a_plan_says_that_not_all_subsets_were_looked_at(own, monkeypatch):
+    assert Room(asked(own)).notes == []
+    monkeypatch.setattr(subsets, "MOST", 6)
+    (note,) = Room(asked(own)).notes
+    assert note.startswith("of the more than 6 subsets of ")
+
+
+@pytest.mark.slow
+def test_the_fastest_of_each_number_is_that_of_simulating_them_all(own, capsys):
+    found = plan.answer(asked(own, probability=0.5), pools.of_size(1), 600.0)
+    speeds: dict[int, dict[tuple, float]] = {}
+    for one in found.room.all:
+        speeds.setdefault(one.hosts, {})[one.subset] = simulate(found.room.scenario(one), replications=1).samples_per_s
+    for best in found.by_number:
+        of_number = speeds[best.configuration.hosts]
+        assert of_number[best.configuration.subset] == pytest.approx(max(of_number.values()), rel=0.02)
+    assert [one.configuration.hosts for one in found.by_number] == [1, 2, 3, 4]
+    assert any(note.startswith("the first: a host has to read ") for note in plan.notes(found))
+    show.show(found)
+    out = capsys.readouterr().out
+    assert "The fastest of each number of hosts:" in out
+    assert "2 big (A100) + 1 old (T4) + 1 twin (A100)" in out
+    assert "The fastest of each number of hosts" in plan_page(found.as_json())
+
+
+def test_the_command_simulates_the_subset(own, capsys):
+    room = Room(asked(own))
+    one = next(one for one in room.all if one.subset == (2, 1, 0))
+    said = room.command(one, 5, 2, 2, 1.0)
+    words = shlex.split(said)[3:]
+    assert words[words.index("--what-if") + 1] == "hosts.0.count=2, hosts.1.count=1, hosts.2.count=0, workers=3"
+    sim_run.main([*words, "--json"])
+    assert '"workers": 3' in capsys.readouterr().out
