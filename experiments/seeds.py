@@ -58,7 +58,7 @@ PLATFORMS = (
 )
 TESTED = 10_000
 MNIST = Path("data/mnist.npz")
-OF_CHOI = "the optimiser, where it names none; Parallax's first weights, which were trained before"
+OF_CHOI = "the optimiser may, since the seed names none; its Parallax began with trained weights"
 OF_WEIGHTS = "Seed 000 says that weights end near each other; seed 001, which trains a captioner, that no two platforms end alike."
 # ---- Adikari: commands for ten workers; a minibatch of 256 took 5.64 s in the log
 AMB = {"fmb": (), "amb": ("time_limit_s=5.5", "partitions=16")}
@@ -97,7 +97,7 @@ def show_schlag(data: str, seed: int, epochs: int) -> None:
         found = learn(scenario, training, replications=1, trainer=trainer, evaluate_every=steps)
         whole = f"{said:.2f}" if epochs == EPOCHS else ""
         table.add_row(f"{workers}", f"{found.updates[0]:,}", whole, f"{found.curves[0].accuracy[-1]:.2f}")
-    pages.show(table, f"Not the same: random weights and order, or {_data(trainer)}.")
+    pages.show(table, f"What differs: random weights and order; {_data(trainer)}.")
 
 
 class _NormalStart(Trainer):
@@ -132,7 +132,7 @@ def show_choi(data: str, seed: int, last: int) -> None:
     apart = pages.table(f"Seeds 000 and 001: weights after {last} steps", "one", "another", "largest difference")
     for one, other in combinations(ends, 2):
         apart.add_row(one, other, f"{distance(ends[one], ends[other]):.1e} of the largest weight")
-    pages.show(table, f"Not the same: {OF_CHOI}, or {_data(trainer)}.", apart, f"{OF_WEIGHTS}")
+    pages.show(table, f"What differs: {OF_CHOI}; {_data(trainer)}.", apart, OF_WEIGHTS)
 
 
 def by_step(platform: Platform, trainer: _KeepsLast, training: Training, last: int) -> list[float]:
