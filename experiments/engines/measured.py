@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sim.base.errors import RunFailed
+from sim.base.home import installed
 
-ROOT = Path(__file__).parents[2]  # of the packages, for a Python that does not have them
+ROOT = Path(__file__).parents[
+    installed("experiments.engines").count(".") + 1
+]  # of the packages, for a Python that does not have them
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,9 @@ class Held:
 
     def __init__(self, values: np.ndarray, state: Sequence[np.ndarray] = ()):
         self.values, self.state = values, state
-        self.next: dict[tuple[int, ...], Held] = {}  # made of them by sums that several ranks share, by the numbers of these calls
+        self.next: dict[
+            tuple[int, ...], Held
+        ] = {}  # made of them by sums that several ranks share, by the numbers of these calls
 
 
 class Whole:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sim import catalogue, protocols
 from sim.base.errors import WrongSetting
+from sim.base.home import installed
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.variable_placement import STRATEGIES
@@ -165,7 +166,7 @@ class Room:
             words["--failures"] = self.question.failures_for(samples_per_s)
         settings = [word for setting in one.settings for word in ("--set", setting)]
         said = [str(word) for pair in words.items() for word in pair]
-        return f"python -m sim.run {shlex.join(said + settings)}"
+        return f"python -m {installed('sim.run')} {shlex.join(said + settings)}"
 
     def _counts(self, name: str) -> tuple[int, ...]:
         hosts, most, counts = self._clusters[name].hosts, self.prices.most[name], self.question.counts

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import get_origin
 
 from sim.base.errors import WrongSetting
+from sim.base.home import installed
 from sim.base.nearest import nearest
 from sim.protocols.base import Protocol
 
@@ -112,7 +113,9 @@ def default_of(setting: Field) -> str:
 
 def sources(protocol: type[Protocol]) -> set[str]:
     """The files of a class and of those that it derives from, but ours."""
-    modules = [sys.modules.get(c.__module__) for c in protocol.__mro__ if not c.__module__.startswith("sim.")]
+    modules = [
+        sys.modules.get(c.__module__) for c in protocol.__mro__ if not c.__module__.startswith(installed("sim."))
+    ]
     return {file for module in modules if (file := getattr(module, "__file__", None))}
 
 
