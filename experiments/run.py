@@ -13,6 +13,7 @@ from experiments.kit import kept, pages
 from sim import command, reports
 from sim.base.errors import WrongSetting
 from sim.base.files import check_ending, check_folder, check_output
+from sim.base.home import installed
 from sim.base.ranges import JOB, check_integer
 
 
@@ -217,7 +218,7 @@ def main(argv: list[str] | None = None) -> int:
     if given.name is None:
         print(*listed(), sep="\n")
         return 0
-    experiment = import_module(f"experiments.{given.name.replace('-', '_')}").run
+    experiment = import_module(installed(f"experiments.{given.name.replace('-', '_')}")).run
     further = {name: value for name in FURTHER if (value := getattr(given, name)) is not None}
     for name in sorted(further.keys() - signature(experiment).parameters.keys()):
         option = f"--{name.replace('_', '-')}"
@@ -246,7 +247,7 @@ def main(argv: list[str] | None = None) -> int:
 def _asked(argv: list[str] | None) -> str:
     """The command, but for where its results go."""
     words = iter(sys.argv[1:] if argv is None else argv)
-    asked = ["python", "-m", "experiments.run"]
+    asked = ["python", "-m", installed("experiments.run")]
     for word in words:
         if word in ("--keep", "--out", "--report"):
             next(words)

@@ -15,6 +15,7 @@ from real.options import training as training_of
 from sim import command, options, reports, simulated_options
 from sim.base.errors import WrongSetting
 from sim.base.files import check_ending, check_outputs, write_text, write_whole
+from sim.base.home import installed
 from sim.base.progress import Progress, advance, duration
 from sim.studies import questions
 
@@ -157,7 +158,7 @@ def announce(needed: Estimate) -> None:
 
 def line(argv: list[str] | None) -> str:
     """The command line, as a shell takes it."""
-    return shlex.join(["python", "-m", PROGRAM, *(sys.argv[1:] if argv is None else argv)])
+    return shlex.join(["python", "-m", installed(PROGRAM), *(sys.argv[1:] if argv is None else argv)])
 
 
 def write_outputs(given: argparse.Namespace, base: Learned, compared: list[tuple[str, Learned]], asked: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sim import catalogue, protocols
 from sim.base.errors import WrongSetting
+from sim.base.home import installed
 from sim.job.scenario import Scenario
 from sim.job.unlike import called
 from sim.model import workload
@@ -176,7 +177,7 @@ class Room:
             words["--failures"] = self.question.failures_for(samples_per_s, samples)
         settings = [word for setting in one.settings for word in ("--set", setting)]
         said = [str(word) for pair in words.items() for word in pair]
-        return f"python -m sim.run {shlex.join(said + settings)}"
+        return f"python -m {installed('sim.run')} {shlex.join(said + settings)}"
 
     def told(self, one: Configuration) -> str:
         """Its hosts in words."""

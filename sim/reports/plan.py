@@ -13,6 +13,7 @@ from importlib.resources import files
 from sim.answers.summary import number
 from sim.base.errors import WrongSetting
 from sim.base.flat import flattened
+from sim.base.home import installed
 from sim.base.progress import duration
 from sim.reports.page import page
 from sim.reports.parts import Cell, Code, Part, Script, Section, Table, Text
@@ -111,7 +112,7 @@ def cheapest(question: dict) -> bool:
 def _explorer(asked: dict[str, float], cheapest: bool) -> Script:
     said = " ".join(f'data-{name}="{float(value)!r}"' for name, value in asked.items())
     said += f' data-kind="{"cheapest" if cheapest else "fastest"}"'
-    here = files("sim.reports") / "templates"
+    here = files(installed("sim.reports")) / "templates"
     html = f'<div id="asked" {said}></div>\n{(here / "plan.html").read_text(encoding="utf-8")}'
     return Script(html, (here / "plan.js").read_text(encoding="utf-8"))
 
