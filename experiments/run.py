@@ -52,6 +52,11 @@ QUESTIONS = {
         "20 to 25 min",
         "other batches: of each model fmb and amb with 1 and 2 workers, some of fmb with sleeps, and amb-dg with 1",
     ),
+    "seeds": Question(
+        "Do simulated workers reach the accuracies that the seeds report?",
+        "4 to 5 min",
+        "the seconds of a step alone, which accuracies hardly depend on",
+    ),
     "same-seed": Question(
         "Do a simulated and a real run with one seed go through the same steps?",
         "2 to 4 min",

@@ -10,17 +10,12 @@ import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from real.learning import answer
 from real.options import add_learning_options
 from real.options import training as training_of
 from sim import command, options, reports, simulated_options
 from sim.base.errors import WrongSetting
 from sim.base.files import check_ending, check_outputs, write_text, write_whole
 from sim.base.progress import Progress, advance, duration
-from sim.plans import until
-from sim.plot import ENDINGS
-from sim.recording import traces
-from sim.recording.curves import Target
 from sim.studies import questions
 
 if TYPE_CHECKING:
@@ -79,11 +74,14 @@ def main(argv: list[str] | None = None) -> int:
     given.steps = given.steps if given.steps is not None else MOST_STEPS if given.until else STEPS
     every = given.evaluate_every
     given.evaluate_every = EVALUATE_EVERY if every is None else every
+    from sim.recording.curves import Target
+
     target = None if given.until is None else Target.read(given.until)
     read = options.Readers(remember=True)
     scenario = simulated_options.scenario(given, read)
     changed = questions.changed(given, read)
-    from real.learning import learning
+    from real.learning import answer, learning
+    from sim.plans import until
 
     training, runs = training_of(given), options.replications(given, None) or learning.RUNS
     jobs = [scenario, *(job for _, job in changed)]
@@ -135,6 +133,9 @@ def check_files(given: argparse.Namespace) -> None:
         WrongSetting: naming the option.
         MissingExtra: what writes one of them is not installed.
     """
+    from sim.plot import ENDINGS
+    from sim.recording import traces
+
     names = ("output", "steps_table", "trace", "plot", "report")
     check_ending("--steps-table", given.steps_table, (".csv",))
     if given.steps_table and not given.until:
@@ -161,6 +162,8 @@ def line(argv: list[str] | None) -> str:
 
 def write_outputs(given: argparse.Namespace, base: Learned, compared: list[tuple[str, Learned]], asked: str) -> None:
     """The files that were asked for; `asked` is the command line."""
+    from real.learning import answer
+
     if base.trace is not None:
         base.trace.write(given.trace)
     if given.output:

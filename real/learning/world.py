@@ -75,7 +75,9 @@ class LearningWorld(EventWorld):
         self._run = replication if scenario.sleeps_of is None else scenario.sleeps_of
         self._wholes: WeakValueDictionary[tuple, Whole] = WeakValueDictionary()
         self._calls: dict[int, Shared] = {}
-        self._ahead: dict[int, dict] = {}  # parameters of rank 0 after steps that other ranks have not ended, where a step is that of all
+        self._ahead: dict[
+            int, dict
+        ] = {}  # parameters of rank 0 after steps that other ranks have not ended, where a step is that of all
         self._sums: OrderedDict[frozenset[Gradient], np.ndarray] = OrderedDict()
         several = scenario.ranks if scenario.servers > 1 else 2 if scenario.summed or scenario.protocol.layerwise else 0
         self._most_sums = min(several, max(1, int(KEPT_BYTES / (4 * scenario.workload.parameters))))
@@ -164,10 +166,8 @@ class LearningWorld(EventWorld):
         """The sum that a rank has at hand of a section's gradient."""
         if rank.vector is not None:
             return rank.vector
-        if _is_of_all(section, rank.shared):
-            total = np.empty(section.places.size, np.float32)
-        else:
-            total = self.sum(rank.at_sum)[section.places]
+        whole = _is_of_all(section, rank.shared)
+        total = np.empty(section.places.size, np.float32) if whole else self.sum(rank.at_sum)[section.places]
         for shared in rank.shared:
             total[shared.piece] = self.sum(shared.gradients)[section.places[shared.piece]]
         return total

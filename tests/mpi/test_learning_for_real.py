@@ -20,7 +20,7 @@ from sim.recording.traces import read
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
 ROOT = Path(__file__).parents[2]
-JOB = "--steps 4 --warmup 2 --stragglers exponential(mean=2ms) --seed 3".split()
+JOB = ["--steps", "4", "--warmup", "2", "--stragglers", "exponential(mean=2ms)", "--seed", "3"]
 EVALUATED = ["--test-size", "100", "--evaluate-every", "2"]
 MLP, BIGRAM = ["--workload", "mlp", "--batch", "16"], ["--workload", "bigram", "--batch", "16"]
 CELLS = {  # all wait for all, so that the order of updates is the same
@@ -29,21 +29,63 @@ CELLS = {  # all wait for all, so that the order of updates is the same
     "fmb, decaying": ["--protocol", "fmb", "--workers", "2", *MLP, "--decay-steps", "2", "--decay-rate", "0.5"],
     "amb, whole": ["--protocol", "amb", "--set", "time_limit_s=3600", "--workers", "2", *MLP],
     "allreduce": ["--protocol", "allreduce", "--workers", "3", *MLP],
-    "allreduce, unfused": ["--protocol", "allreduce", "--set", "fused=false", "--workers", "3", *MLP, "--optimiser", "adm"],
+    "allreduce, unfused": [
+        "--protocol",
+        "allreduce",
+        "--set",
+        "fused=false",
+        "--workers",
+        "3",
+        *MLP,
+        "--optimiser",
+        "adm",
+    ],
     "horovod": ["--protocol", "horovod", "--runtime", "mpi", "--workers", "3", *MLP],
     "ps-sync": ["--protocol", "ps-sync", "--runtime", "mpi", "--set", "barrier=true", "--workers", "2", *MLP],
     "ps-layers": ["--protocol", "ps-layers", "--workers", "2", *MLP],
 }
 UNSEEN = {  # no rank has all parameters, so that none can evaluate: only where runs end is compared
     "hybrid": ["--protocol", "hybrid", "--workers", "2", *BIGRAM],
-    "hybrid, in parts": ["--protocol", "hybrid", "--workers", "2", "--variable-partitions", "3", *BIGRAM, "--optimiser", "mom"],
+    "hybrid, in parts": [
+        "--protocol",
+        "hybrid",
+        "--workers",
+        "2",
+        "--variable-partitions",
+        "3",
+        *BIGRAM,
+        "--optimiser",
+        "mom",
+    ],
     "rows gathered": ["--protocol", "allreduce", "--set", "sparse_as_dense=false", "--workers", "2", *BIGRAM],
-    "ps-sync, 2 servers": ["--protocol", "ps-sync", "--servers", "2", "--runtime", "mpi", "--set", "barrier=true", "--workers", "2", *MLP],
+    "ps-sync, 2 servers": [
+        "--protocol",
+        "ps-sync",
+        "--servers",
+        "2",
+        "--runtime",
+        "mpi",
+        "--set",
+        "barrier=true",
+        "--workers",
+        "2",
+        *MLP,
+    ],
     "ps-layers, 2 servers": ["--protocol", "ps-layers", "--servers", "2", "--workers", "2", *MLP],
-    "hybrid, 2 servers": ["--protocol", "hybrid", "--servers", "2", "--workers", "2", "--variable-partitions", "2", *BIGRAM],
+    "hybrid, 2 servers": [
+        "--protocol",
+        "hybrid",
+        "--servers",
+        "2",
+        "--workers",
+        "2",
+        "--variable-partitions",
+        "2",
+        *BIGRAM,
+    ],
 }
 OWN = ("Drifting", "Gossip", "TopPart", "Swapped")
-# Sums in another order differ by roundings of float32. RMSprop and Adam divide by the size of a gradient, which magnifies those of small ones.
+# Sums in another order differ by roundings of float32, which RMSprop and Adam magnify where they divide by the size of small gradients.
 CLOSE = {"rtol": 1e-4, "atol": 2e-5}
 
 

@@ -29,7 +29,9 @@ MODEL = Workload(
 )
 
 
-def job(protocol: str | Protocol, *settings: str, workers: int = 3, batch: int = 16, steps: int = 12, **further) -> Scenario:
+def job(
+    protocol: str | Protocol, *settings: str, workers: int = 3, batch: int = 16, steps: int = 12, **further
+) -> Scenario:
     """A job whose workers sleep, each at another time."""
     asked = protocols.make(protocol, settings) if isinstance(protocol, str) else protocol
     sleeps = further.pop("stragglers", "exponential(mean=5ms)")

@@ -45,6 +45,7 @@ def asked(*words: str) -> list[str]:
 # ---- runs
 
 
+@pytest.mark.slow
 def test_a_run_ends_when_its_target_is_reached():
     """At the first evaluation that reaches it; the runs are the first parts of those without a target."""
     scenario = job("ps-async", steps=60)
@@ -89,6 +90,7 @@ def test_evaluations_take_no_time_unless_they_are_asked_to():
     assert waited.curves[0].time_s[-1] > free.curves[0].time_s[-1]
 
 
+@pytest.mark.slow
 def test_evaluations_come_more_rarely_as_the_run_goes_on():
     found = learn(job("ps-async", steps=400), TRAINING, replications=1).curves[0]
     assert found.step[:50].tolist() == list(range(1, 51))
@@ -98,7 +100,9 @@ def test_evaluations_come_more_rarely_as_the_run_goes_on():
 
 @pytest.mark.parametrize("protocol", ["fmb", "ps-async", "allreduce"])
 def test_a_trace_has_the_same_curves(protocol, tmp_path):
-    found = learn(job(protocol), TRAINING, "accuracy=0.9", 2, want_trace=True)
+    """It is the beginning of the simulation's, until the last evaluation."""
+    found = learn(job(protocol, steps=40), TRAINING, "accuracy=0.9", 2, want_trace=True)
+    assert rows(found.trace) == rows(event.trace(job(protocol, steps=40)), end_s=found.times_s[0])
     found.trace.write(tmp_path / "a.parquet")
     trace = read(tmp_path / "a.parquet")
     assert (trace.header.world, trace.header.training) == ("learning", found.training)
@@ -123,9 +127,11 @@ def test_work_done_is_said_as_it_is_done():
     assert min(done) >= 0
 
 
+@pytest.mark.slow
 def test_a_job_that_is_slower_is_compared_run_by_run():
     fast, slow = (
-        learn(job("fmb", steps=60, stragglers=law), TRAINING, "accuracy=0.9", 3) for law in ("none", "exponential(mean=50ms)")
+        learn(job("fmb", steps=60, stragglers=law), TRAINING, "accuracy=0.9", 3)
+        for law in ("none", "exponential(mean=50ms)")
     )
     found = slow.slower_than(fast)
     assert found.pairs == 3
@@ -137,10 +143,13 @@ def test_a_job_that_is_slower_is_compared_run_by_run():
 # ---- the command
 
 
+@pytest.mark.slow
 def test_the_command_answers(capsys, tmp_path):
     table, trace, page, plot = (tmp_path / name for name in ("a.csv", "a.jsonl", "a.html", "a.png"))
     outputs = ["-o", str(table), "--trace", str(trace), "--report", str(page), "--plot", str(plot)]
-    words = asked("--protocol", "ps-async", "--until", "loss=2", "--what-if", "workers=1", "--json", "--quiet", *outputs)
+    words = asked(
+        "--protocol", "ps-async", "--until", "loss=2", "--what-if", "workers=1", "--json", "--quiet", *outputs
+    )
     assert command_of_learn.main(words) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["schema"], found["runs"], found["target"]) == ("learned/1", 2, {"of": "loss", "value": 2.0})
@@ -157,6 +166,7 @@ def test_the_command_answers(capsys, tmp_path):
     assert plot.stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_the_answer_is_a_line_and_a_table(capsys):
     assert command_of_learn.main(asked("--until", "loss=2", "--what-if", "protocol=ps-async")) == 0
     said = capsys.readouterr().out
@@ -170,7 +180,18 @@ REFUSED = {
     "--until  ": ["--until", "loss=0"],
     "--workload": ["--workload", "vgg16"],
     "--workload ": ["--workload", "mnist"],  # which NumPy has no operations for
-    "--optimiser": ["--workload", "bigram", "--data", "words", "--engine", "tensorflow", "--optimiser", "adm", "--protocol", "hybrid"],
+    "--optimiser": [
+        "--workload",
+        "bigram",
+        "--data",
+        "words",
+        "--engine",
+        "tensorflow",
+        "--optimiser",
+        "adm",
+        "--protocol",
+        "hybrid",
+    ],
     "--set algorithm": ["--protocol", "allreduce", "--set", "algorithm=unknown"],
     "--evaluate-every": ["--evaluate-every", "0"],
     "--replications": ["--replications", "0"],

@@ -42,7 +42,16 @@ KINDS = {  # every protocol, and settings that change whose gradients an update 
     "hybrid": ("hybrid",),
 }
 SERVED = ("amb", "fmb", "kbatch-async", "kbatch-async of 2", "amb-dg", "ps-async", "ps-sync", "ps-backup", "ps-ssp")
-SAME = ("fmb", "ps-sync, barrier", "ps-layers", "allreduce", "allreduce, unfused", "horovod", "horovod, by name", "hybrid")
+SAME = (
+    "fmb",
+    "ps-sync, barrier",
+    "ps-layers",
+    "allreduce",
+    "allreduce, unfused",
+    "horovod",
+    "horovod, by name",
+    "hybrid",
+)
 SGD = replace(TRAINING, optimiser="sgd")
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}  # sums in another order
 NOT_MEASURED = ("evaluate",)
@@ -129,7 +138,9 @@ def test_minibatches_are_those_of_a_real_run_in_its_order(kind):
     scenario = job(*KINDS[kind])
     found = trained(scenario, replication=1)
     data = Trainer(MODEL, 0, TRAINING).data
-    streams = {worker: Batches(data, scenario.batch, scenario.seed, 1, worker) for worker in range(1, scenario.workers + 1)}
+    streams = {
+        worker: Batches(data, scenario.batch, scenario.seed, 1, worker) for worker in range(1, scenario.workers + 1)
+    }
     for (added, _), gradients in zip(updates(event.trace(scenario, 1)), found.summed, strict=True):
         expected = {tuple(streams[row.peer].places()) for row in added}
         assert {tuple(gradient.samples) for gradient in gradients} == expected
@@ -195,29 +206,34 @@ def test_short_minibatches_are_the_first_samples_of_whole_ones():
 # ---- texts of one's own
 
 
-def by_loops(scenario, mix) -> np.ndarray:
-    """The parameters of each worker after each step of plain gradient descent, with `mix` of the gradients; (steps, workers, parameters)."""
+def by_loops(scenario, mix, momentum: float = 0.0) -> np.ndarray:
+    """Gradient descent with `mix` of each step's gradients: parameters after each step, shape (steps, workers, parameters)."""
     trainer = Trainer(MODEL, scenario.seed, SGD)
-    parameters = [trainer.initial().astype(float) for _ in range(scenario.workers)]
-    streams = [Batches(trainer.data, scenario.batch, scenario.seed, 0, worker + 1) for worker in range(scenario.workers)]
-    found = []
+    parameters = np.tile(trainer.initial().astype(float), (scenario.workers, 1))
+    streams = [
+        Batches(trainer.data, scenario.batch, scenario.seed, 0, worker + 1) for worker in range(scenario.workers)
+    ]
+    found, velocity = [], np.zeros_like(parameters)
     for step in range(scenario.steps):
         vectors = []
         for mine, stream in zip(parameters, streams, strict=True):
             x, y = next(stream)
             gradient = trainer._engine.fixed(mine.astype(np.float32), x, y).sum
             vectors.append(np.append(gradient.astype(float), len(y)))
-        for mine, vector in zip(parameters, mix(step, vectors), strict=True):
-            mine -= SGD.learning_rate * (vector[:-1] / vector[-1] + 5e-4 * mine)
-        found.append(np.array(parameters))
+        mixed = np.array(mix(step, vectors))
+        velocity = momentum * velocity - SGD.learning_rate * (mixed[:, :-1] / mixed[:, -1:] + 5e-4 * parameters)
+        parameters = parameters + velocity
+        found.append(parameters)
     return np.array(found)
 
 
+@pytest.mark.parametrize(("optimiser", "momentum"), [("sgd", 0.0), ("mom", 0.9)])
 @pytest.mark.parametrize("text", [Drifting(), Gossip(), TopPart(), Swapped()], ids=lambda text: text.name)
-def test_a_text_of_ones_own_trains_as_plain_loops_do(text):
-    """Every rank ends with the same parameters; and those of each step are the first rank's after it, however far ahead it is."""
+def test_a_text_of_ones_own_trains_as_plain_loops_do(text, optimiser, momentum):
+    """All ranks end with the same parameters, each with a momentum of its own; versions are the first rank's, however far ahead it is."""
     scenario = job(text, workers=4)
-    found, expected = trained(scenario, training=SGD), by_loops(scenario, text.expected)
+    found = trained(scenario, training=replace(TRAINING, optimiser=optimiser))
+    expected = by_loops(scenario, text.expected, momentum)
     for rank, parameters in enumerate(expected[-1]):
         (held,) = found.parameters[rank].values()
         np.testing.assert_allclose(held.values, parameters, **CLOSE)
@@ -248,7 +264,14 @@ def test_what_cannot_be_trained_is_said(text, said):
 # ---- memory
 
 
-MOST_LIVE = {"ps-async": 21, "ps-ssp": 21, "kbatch-async": 21, "fmb": 3, "allreduce": 3, "ps-layers": 3 * len(MODEL.variables)}
+MOST_LIVE = {
+    "ps-async": 21,
+    "ps-ssp": 21,
+    "kbatch-async": 21,
+    "fmb": 3,
+    "allreduce": 3,
+    "ps-layers": 3 * len(MODEL.variables),
+}
 
 
 @pytest.mark.parametrize("kind", MOST_LIVE)
