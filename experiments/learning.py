@@ -1,6 +1,6 @@
 """Time to accuracy, predicted against measured on this machine: a fit on fixed and anytime minibatches predicts every protocol.
 
-All runs share one launch in random order. Each predicted cell runs three times, and the noise floor is how far two repeats differ on
+All runs share one launch in random order. Each predicted cell runs twice, and the noise floor is how far two repeats differ on
 the average. No run that is predicted was fitted. A prediction trains in simulated time, with the sleeps and the order of data of the
 real runs of that seed, and evaluates after the same updates. Targets were chosen before any real run. Then jobs of 10 to 100 workers are
 simulated alone, beside what papers say of them.
@@ -108,7 +108,7 @@ def plan(demo: bool, seed: int) -> Plan:
              workload=model.workload, evaluate_every=way.every, **watched)
         for number, (model, law, way) in enumerate(cells)
     ]  # fmt: skip
-    return Plan(fits, predicted, fits=1 if demo else 2, repeats=2 if demo else 3)
+    return Plan(fits, predicted, fits=1 if demo else 2, repeats=2)
 
 
 class Row(NamedTuple):
