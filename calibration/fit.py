@@ -14,6 +14,7 @@ from calibration.sources import NCCL, PROFILES, SCALING, SEVERAL, STEPS, TORCH, 
 from sim import command
 from sim.base.errors import WrongSetting, printable
 from sim.base.files import check_ending, check_outputs
+from sim.base.home import installed
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -152,7 +153,7 @@ def read(path: str, source: str = "trace", about: About = NOTHING) -> list[Sourc
     laws.read(about.stragglers)  # a wrong name is said before anything is read
     if source == STEPS:
         return [_of_steps(path, about)]
-    importer = import_module(f"calibration.importers.{IMPORTERS[source]}")
+    importer = import_module(installed(f"calibration.importers.{IMPORTERS[source]}"))
     runs, left_out = importer.read(path, about), tuple(importer.left_out(path))
     return [Source(f"{Path(path).name}: {run.header.cluster}", run, left_out if run is runs[0] else ()) for run in runs]
 

@@ -3,7 +3,7 @@
 # %% The job, on hosts that are known by name
 from pathlib import Path
 
-from sim import Scenario, protocols, read_cluster, read_stragglers, read_workload, simulate
+from trainsim import Scenario, protocols, read_cluster, read_stragglers, read_workload, simulate
 
 CLUSTER, MODEL = read_cluster("rented.toml"), read_workload("layers.toml")
 SLEEPS = "shifted-exponential(mean=100ms, shift=20ms)"

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from sim.protocols.amb import AnytimeMinibatch
-from sim.verbs.me import GRADIENT
+from trainsim.protocols.amb import AnytimeMinibatch
+from trainsim.verbs.me import GRADIENT
 
 
 @dataclass(frozen=True)

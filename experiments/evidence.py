@@ -32,6 +32,7 @@ from experiments.extrapolation.held import Held, Unmeasured, mean_error
 from experiments.figures import CHOICE, HELD_OUT
 from experiments.kit import pages
 from sim import reports
+from sim.base.home import installed
 from sim.base.progress import Progress, advance
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def run(out: Path, seed: int = 0, report: str | None = None, held_out: bool | No
     if report:
         from experiments.reports.evidence_page import evidence_page
 
-        command = "python -m experiments.run evidence" + " --held-out" * bool(held_out)
+        command = f"python -m {installed('experiments.run')} evidence" + " --held-out" * bool(held_out)
         reports.write(report, evidence_page(rows, of_others, printed, command, out))
 
 
@@ -108,7 +109,7 @@ def of_tables() -> list[Held]:
     """The rows that were held out of the tables that the law was learned on."""
     found: list[Held] = []
     for name, seconds in SOURCES.items():
-        found += import_module(f"experiments.extrapolation.{name}").held_out()
+        found += import_module(installed(f"experiments.extrapolation.{name}")).held_out()
         if name not in ("sums", "servers", "parallax_figure"):  # those count their own simulations
             advance(seconds, name)
     return found

@@ -22,6 +22,7 @@ from experiments.kit import pages
 from real.launching.supervisor import Failing
 from real.recording.attempts import LOST, RESTART
 from sim.base.errors import RunFailed
+from sim.base.home import installed
 from sim.base.progress import Progress, advance
 from sim.recording import traces
 from sim.recording.traces import Trace
@@ -110,7 +111,7 @@ def real(path: Path, steps: int, seed: int, killed: bool = True) -> Trace:
     words = [*JOB.split(), "--steps", steps, "--seed", seed, "--engine", engine, "--quiet", "--trace", path]
     words += ["--restarts", RESTARTS, "--checkpoint-every", EVERY]
     words += ["--failures", f"mtbf={MTBF_S:g} s"] if killed else []
-    line = [sys.executable, "-m", "real.run", *map(str, words)]
+    line = [sys.executable, "-m", installed("real.run"), *map(str, words)]
     ended = subprocess.run(line, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     if ended.returncode:
         raise RunFailed(ended.stderr.strip().splitlines()[-1] if ended.stderr.strip() else f"{path.stem} failed")

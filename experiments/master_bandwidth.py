@@ -18,6 +18,7 @@ from sim import reports
 from sim.answers import interval
 from sim.answers.outcome import of_trace
 from sim.base.files import write_whole
+from sim.base.home import installed
 from sim.base.progress import each
 from sim.model import workload as workloads
 from sim.plot import first_steps
@@ -126,7 +127,7 @@ def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False, repo
     if report:
         from experiments.reports.master_bandwidth_page import master_bandwidth_page
 
-        command = f"python -m experiments.run master-bandwidth --seed {seed}{' --demo' * demo}"
+        command = f"python -m {installed('experiments.run')} master-bandwidth --seed {seed}{' --demo' * demo}"
         reports.write(report, master_bandwidth_page(rows, FITTED, command))
 
 

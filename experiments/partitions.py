@@ -17,6 +17,7 @@ from experiments.reports import validate_report
 from real.cells import Cell, fitted_cells, interleaved
 from sim import reports
 from sim.answers.outcome import of_trace
+from sim.base.home import installed
 from sim.base.progress import each
 
 MODELS = {"toy_fc": ((384, 768), (256, 1024)), "toy_conv": ((48, 96), (32, 128))}  # minibatches fitted, and predicted
@@ -80,7 +81,7 @@ def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False, repo
     if report:
         from experiments.reports.validate_page import validate_page
 
-        command = f"python -m experiments.run partitions --seed {seed}{' --demo' * demo}"
+        command = f"python -m {installed('experiments.run')} partitions --seed {seed}{' --demo' * demo}"
         reports.write(report, validate_page("Seconds a step against partitions", rows, [], FITTED, command))
 
 

@@ -23,6 +23,7 @@ from real.recording import parameters
 from sim import reports
 from sim.answers.outcome import of_trace
 from sim.base.errors import RunFailed, WrongSetting
+from sim.base.home import installed
 from sim.base.progress import each
 from sim.model import workload as workloads
 from sim.platform.cluster import Cluster
@@ -201,7 +202,7 @@ def run(
         from experiments.reports.platforms_page import platforms_page
 
         job = f"--workers {workers} --workload {workload} --steps {steps} --seed {seed}{f' --data {data}' if data else ''}"
-        command = f"python -m experiments.run platforms {job}"
+        command = f"python -m {installed('experiments.run')} platforms {job}"
         reports.write(report, platforms_page(title, rows, agreement, excused, command))
     if failures := agreement.failures():
         raise RunFailed(f"FAIL: {'; '.join(failures)}")

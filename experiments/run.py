@@ -13,6 +13,7 @@ from experiments.kit import kept, pages
 from sim import command, reports
 from sim.base.errors import WrongSetting
 from sim.base.files import check_ending, check_folder, check_output
+from sim.base.home import installed
 from sim.base.ranges import JOB, check_integer
 
 
@@ -49,8 +50,13 @@ QUESTIONS = {
     ),
     "learning": Question(
         "How long does training take to an accuracy, predicted and measured, and which protocol is the fastest?",
-        "15 to 20 min",
+        "20 to 25 min",
         "other batches: of each model fmb and amb with 1 and 2 workers, some of fmb with sleeps, and amb-dg with 1",
+    ),
+    "seeds": Question(
+        "Do simulated workers reach the accuracies that the seeds report?",
+        "4 to 5 min",
+        "the seconds of a step alone, which accuracies hardly depend on",
     ),
     "same-seed": Question(
         "Do a simulated and a real run with one seed go through the same steps?",
@@ -101,6 +107,11 @@ QUESTIONS = {
         "What share of a GPU's peak does training reach, and how far off are unmeasured models?",
         "5 s",
         "all published rates; the errors are of models and GPUs that were left out in turn",
+    ),
+    "efficiency": Question(
+        "How close are steps to a target at a batch that nobody tried, by the law of smaller batches?",
+        "3 s",
+        "of each model all batches but the largest; spreads that tables share on half of the models",
     ),
     "decisions": Question(
         "Do predictions pick the faster of two measured configurations, and is P(target) met as often as it says?",
@@ -207,7 +218,7 @@ def main(argv: list[str] | None = None) -> int:
     if given.name is None:
         print(*listed(), sep="\n")
         return 0
-    experiment = import_module(f"experiments.{given.name.replace('-', '_')}").run
+    experiment = import_module(installed(f"experiments.{given.name.replace('-', '_')}")).run
     further = {name: value for name in FURTHER if (value := getattr(given, name)) is not None}
     for name in sorted(further.keys() - signature(experiment).parameters.keys()):
         option = f"--{name.replace('_', '-')}"
@@ -236,7 +247,7 @@ def main(argv: list[str] | None = None) -> int:
 def _asked(argv: list[str] | None) -> str:
     """The command, but for where its results go."""
     words = iter(sys.argv[1:] if argv is None else argv)
-    asked = ["python", "-m", "experiments.run"]
+    asked = ["python", "-m", installed("experiments.run")]
     for word in words:
         if word in ("--keep", "--out", "--report"):
             next(words)

@@ -26,6 +26,7 @@ from experiments.kit import pages
 from real.launching import mpirun
 from sim import options
 from sim.base.errors import RunFailed
+from sim.base.home import installed
 from sim.base.progress import each
 from sim.engine import install
 from sim.plans import plan, question
@@ -167,7 +168,16 @@ def of_command(words: list[str], out: Path) -> str:
     """
     path = out / ("ranks.parquet" if words else "sweep.parquet")
     futures = ["-m", "mpi4py.futures"] if words else []
-    line = [*words, sys.executable, *futures, "-m", "sim.sweep", str(GRID.relative_to(ROOT)), "-o", str(path.resolve())]
+    line = [
+        *words,
+        sys.executable,
+        *futures,
+        "-m",
+        installed("sim.sweep"),
+        str(GRID.relative_to(ROOT)),
+        "-o",
+        str(path.resolve()),
+    ]
     begun_s = time.monotonic()
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     if done.returncode:

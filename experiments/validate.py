@@ -16,6 +16,7 @@ from experiments.reports import validate_report
 from real.cells import SLEEPS, Cell, fitted_cells, interleaved
 from sim import reports
 from sim.answers.outcome import of_trace
+from sim.base.home import installed
 from sim.base.progress import each
 
 
@@ -107,7 +108,7 @@ def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False, repo
     if report:
         from experiments.reports.validate_page import validate_page
 
-        command = f"python -m experiments.run validate --seed {seed}{' --demo' * demo}"
+        command = f"python -m {installed('experiments.run')} validate --seed {seed}{' --demo' * demo}"
         reports.write(
             report, validate_page("Predicted against measured on this machine", predicted, further, FITTED, command)
         )

@@ -22,6 +22,7 @@ from real.run import parse
 from sim import command
 from sim.base.errors import WrongSetting, of_system
 from sim.base.files import check_ending, check_outputs
+from sim.base.home import installed
 from sim.base.progress import duration
 from sim.base.ranges import JOB, MOST, MOST_RANKS, check_integer
 
@@ -243,7 +244,7 @@ def concluded(given: Namespace, asked: Asked) -> int:
 
 def _run(module: str, *words: str) -> int:
     """Run another command to its end, which ends with this one; its exit code."""
-    line = [sys.executable, "-m", module, *words]
+    line = [sys.executable, "-m", installed(module), *words]
     # In a group of its own, or a Ctrl-C would have both say that they were interrupted.
     with subprocess.Popen(line, preexec_fn=launch.end_with_parent, process_group=0) as process:  # noqa: PLW1509 no thread runs
         try:

@@ -10,15 +10,13 @@ import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from real.learning import answer
 from real.options import add_learning_options
 from real.options import training as training_of
 from sim import command, options, reports, simulated_options
-from sim.base.files import check_ending, check_outputs, write_whole
+from sim.base.errors import WrongSetting
+from sim.base.files import check_ending, check_outputs, write_text, write_whole
+from sim.base.home import installed
 from sim.base.progress import Progress, advance, duration
-from sim.plot import ENDINGS
-from sim.recording import traces
-from sim.recording.curves import Target
 from sim.studies import questions
 
 if TYPE_CHECKING:
@@ -56,6 +54,11 @@ def parser() -> command.Parser:
     group.add_argument(
         "-o", "--output", metavar="FILE", help="write a row for each evaluation of each run, .csv or .parquet"
     )
+    group.add_argument(
+        "--steps-table",
+        metavar="FILE",
+        help="write the updates until the target of each run, and its batch of all workers, for sim.plan --until, .csv",
+    )
     group.add_argument("--trace", metavar="FILE", help="write the activities of the first run, .parquet or .jsonl")
     group.add_argument("--report", metavar="FILE", help="the answer as a page for a browser, .html")
     group.add_argument("--plot", metavar="FILE", help="draw accuracy and loss of all runs, .png, .pdf or .svg")
@@ -72,16 +75,21 @@ def main(argv: list[str] | None = None) -> int:
     given.steps = given.steps if given.steps is not None else MOST_STEPS if given.until else STEPS
     every = given.evaluate_every
     given.evaluate_every = EVALUATE_EVERY if every is None else every
+    from sim.recording.curves import Target
+
     target = None if given.until is None else Target.read(given.until)
     read = options.Readers(remember=True)
     scenario = simulated_options.scenario(given, read)
     changed = questions.changed(given, read)
-    from real.learning import learning
+    from real.learning import answer, learning
+    from sim.plans import until
 
     training, runs = training_of(given), options.replications(given, None) or learning.RUNS
     jobs = [scenario, *(job for _, job in changed)]
     for job in jobs:
         learning.check_trainable(job, training)
+        if given.steps_table:
+            until.check(job.protocol)
     trainers = trainers_of(jobs, training)
     if not given.quiet:
         announce(learning.estimate(list(zip(jobs, trainers, strict=True)), runs))
@@ -126,9 +134,15 @@ def check_files(given: argparse.Namespace) -> None:
         WrongSetting: naming the option.
         MissingExtra: what writes one of them is not installed.
     """
-    names = ("output", "trace", "plot", "report")
+    from sim.plot import ENDINGS
+    from sim.recording import traces
+
+    names = ("output", "steps_table", "trace", "plot", "report")
+    check_ending("--steps-table", given.steps_table, (".csv",))
+    if given.steps_table and not given.until:
+        raise WrongSetting("--steps-table", given.steps_table, "a file with --until, whose target it is of")
     reports.check(given.report)
-    check_outputs([(f"--{name}", getattr(given, name)) for name in names], options.inputs(given))
+    check_outputs([(f"--{name.replace('_', '-')}", getattr(given, name)) for name in names], options.inputs(given))
     check_ending("--output", given.output, (".csv", ".parquet"))
     check_ending("--plot", given.plot, ENDINGS)
     if given.trace:
@@ -144,11 +158,13 @@ def announce(needed: Estimate) -> None:
 
 def line(argv: list[str] | None) -> str:
     """The command line, as a shell takes it."""
-    return shlex.join(["python", "-m", PROGRAM, *(sys.argv[1:] if argv is None else argv)])
+    return shlex.join(["python", "-m", installed(PROGRAM), *(sys.argv[1:] if argv is None else argv)])
 
 
 def write_outputs(given: argparse.Namespace, base: Learned, compared: list[tuple[str, Learned]], asked: str) -> None:
     """The files that were asked for; `asked` is the command line."""
+    from real.learning import answer
+
     if base.trace is not None:
         base.trace.write(given.trace)
     if given.output:
@@ -157,6 +173,8 @@ def write_outputs(given: argparse.Namespace, base: Learned, compared: list[tuple
             given.output,
             lambda file: frame.to_csv(file, index=False) if file.suffix == ".csv" else frame.to_parquet(file),
         )
+    if given.steps_table:
+        write_text(given.steps_table, answer.steps_table(base, compared))
     if given.report:
         from real.learning.page import learned_page
 

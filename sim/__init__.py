@@ -88,9 +88,9 @@ _HOMES = {  # module:name; without a name the module itself
 
 def __getattr__(name: str):
     if name not in _HOMES:
-        raise AttributeError(f"module 'sim' has no attribute {name!r}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, _, there = _HOMES[name].partition(":")
-    home = import_module(f"sim.{module}")
+    home = import_module(f"{__name__}.{module}")
     globals()[name] = getattr(home, there) if there else home
     return globals()[name]
 

@@ -36,6 +36,7 @@ TARGETS = {
     "samples": 'samples of the whole training, such as "115 M"',
     "epochs": "epochs of the whole training, with --samples-per-epoch",
     "samples-per-epoch": "samples of one epoch",
+    "until": "in place of samples, a table of steps to a target by the global batch: columns batch and steps",
     "deadline": 'longest time of the whole training, such as "24 h"',
     "budget": "largest cost of the whole training, USD",
     "usd-per-hour": "largest price of all hosts together",
@@ -107,7 +108,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command; 1 if no configuration meets the target."""
     given = parser().parse_args(argv)
     outputs = [("--output", given.output), ("--report", given.report)]
-    check_outputs(outputs, [given.JOB, given.workload, given.stragglers])
+    check_outputs(outputs, [given.JOB, given.workload, given.stragglers, given.until])
     reports.check(given.report)
     check_ending("--output", given.output, ENDINGS)
     if not 0 < given.within <= LONGEST_S:

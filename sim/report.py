@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sim import command, reports
 from sim.base.errors import printable
 from sim.base.files import check_outputs
+from sim.base.home import installed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
     if given.output:
         from sim.reports.two_answers import comparison_page
 
-        asked = shlex.join(["python", "-m", "sim.report", *(sys.argv[1:] if argv is None else argv)])
+        asked = shlex.join(["python", "-m", installed("sim.report"), *(sys.argv[1:] if argv is None else argv)])
         reports.write(given.output, comparison_page(found, printable(asked)))
     if given.json:
         print(json.dumps(found.as_json(), allow_nan=False))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from sim import command, options, simulated_options
 from sim.base.errors import WrongSetting
+from sim.base.home import installed
 from sim.base.progress import Progress, advance
 from sim.studies import questions
 
@@ -69,7 +70,7 @@ def line(argv: list[str] | None) -> str:
     """The command line, as a shell takes it."""
     import shlex
 
-    return shlex.join(["python", "-m", "sim.run", *(sys.argv[1:] if argv is None else argv)])
+    return shlex.join(["python", "-m", installed("sim.run"), *(sys.argv[1:] if argv is None else argv)])
 
 
 def sweep(given: argparse.Namespace, read: options.Readers, asked: str) -> int:

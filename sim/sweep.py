@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sim import command, options, reports
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.files import check_outputs, text_of
+from sim.base.home import installed
 from sim.base.progress import Progress
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def main(argv: list[str] | None = None) -> int:
     if given.report:
         from sim.reports.sweep import sweep_page
 
-        asked = shlex.join(["python", "-m", "sim.sweep", *(sys.argv[1:] if argv is None else argv)])
+        asked = shlex.join(["python", "-m", installed("sim.sweep"), *(sys.argv[1:] if argv is None else argv)])
         reports.write(given.report, sweep_page(rows, asked))
     print(ended)
     return 0

@@ -6,6 +6,8 @@
 >>> found.step_s.shape
 (5, 50)
 
+A protocol or law of one's own imports from trainsim.protocols, trainsim.verbs, trainsim.laws and trainsim.base (see trainsim.aliases).
+
 Programs that train get the recorder from here: `from trainsim import Recorder`. It loads nothing but Python's own library.
 """
 
@@ -13,6 +15,8 @@ from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from trainsim import aliases
 
 if TYPE_CHECKING:
     from calibration.asking import check, fit
@@ -99,12 +103,16 @@ _HOMES = {  # module, or module:name where the name there is another
     "why": "sim.studies.asking",
 }
 
+aliases.add()
+
 
 def __getattr__(name: str):
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from sim.base.home import installed
+
     module, _, there = _HOMES[name].partition(":")
-    globals()[name] = getattr(import_module(module), there or name)
+    globals()[name] = getattr(import_module(installed(module)), there or name)
     return globals()[name]
 
 

@@ -7,6 +7,7 @@ from functools import cache
 from importlib import import_module
 
 from sim import command
+from sim.base.home import installed
 
 SHELLS = ("bash", "zsh", "tcsh")
 FILES = ("FILE", "PATH", "FOLDER")  # in the metavar of an option that takes one
@@ -40,7 +41,7 @@ def _all_commands() -> argparse.ArgumentParser:
     whole = argparse.ArgumentParser(prog=PROGRAM)
     commands = whole.add_subparsers(dest="command", parser_class=argparse.ArgumentParser)
     for name, one in COMMANDS.items():
-        options = import_module(one.module).parser()
+        options = import_module(installed(one.module)).parser()
         added = commands.add_parser(name, help=one.about, parents=[options], add_help=False)
         for action in added._actions:
             _complete(action)

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from sim import command
+from sim.base.home import installed
 from sim.version import VERSION
 from trainsim.commands import COMMANDS
 
@@ -54,7 +55,7 @@ def main(words: list[str]) -> int:
     named = COMMANDS[words[0]]
     _keep_to_ours()
     os.environ[command.CALLED] = f"{named.module}={program(words)}"
-    return import_module(named.module).main([*named.words, *words[1:]]) or 0
+    return import_module(installed(named.module)).main([*named.words, *words[1:]]) or 0
 
 
 def _keep_to_ours() -> None:

@@ -11,6 +11,7 @@ from calibration.laws import best, plots, ranking, ranks, sources
 from calibration.laws.ranking import FEWEST, Fitted
 from sim.base.errors import WrongSetting
 from sim.base.files import write_text
+from sim.base.home import installed
 from sim.laws import Constant, Empirical, Stragglers
 from sim.laws.empirical import MOST_VALUES
 
@@ -37,7 +38,7 @@ def run(given: argparse.Namespace) -> None:
         law, lines = Constant(value=float(values[0])), [f"all are {_number(values[0])}: constant"]
     if given.output:
         _write(given, law)
-        lines.append(f"{given.output}: python -m sim.run --stragglers {given.output}")
+        lines.append(f"{given.output}: python -m {installed('sim.run')} --stragglers {given.output}")
     print("\n".join([_headline(given.file, measured, given.unit), *lines]))
 
 

@@ -1,7 +1,7 @@
 """A law of one's own: `python -m sim.run --stragglers "own:Triangular(most=60ms)"` in this folder."""
 
-from sim.base.ranges import Seconds
-from sim.laws import Law
+from trainsim.base.ranges import Seconds
+from trainsim.laws import Law
 
 
 class Triangular(Law):

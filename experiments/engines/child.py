@@ -13,6 +13,7 @@ from pathlib import Path
 
 from experiments.engines import entry_of
 from experiments.engines.job import Job
+from sim.base.home import installed
 
 
 def peak_bytes() -> int:
@@ -32,7 +33,7 @@ def measured(run: Callable[[Job], list[float]], job: Job) -> dict:
 def main(name: str, job: str) -> None:
     """Print what a job takes in an engine."""
     module, _, function = entry_of(name).partition(":")
-    run = getattr(import_module(f"experiments.engines.{module}"), function)
+    run = getattr(import_module(installed(f"experiments.engines.{module}")), function)
     print(json.dumps(measured(run, Job(**json.loads(job)))))
 
 

@@ -14,6 +14,7 @@ from experiments.engines import ENGINES, simgrid
 from experiments.engines.job import Job
 from experiments.engines.measured import measure
 from sim.base.errors import RunFailed
+from sim.base.home import installed
 
 CIMBA_PYTHON = (
     "TRAINSIM_CIMBA_PYTHON"  # the environment variable that names a Python that has Cimba, if this one does not
@@ -24,7 +25,7 @@ Command = Callable[[Job], list[str]]
 
 def in_python(name: str, python: str = sys.executable) -> Command:
     """A process of Python that runs `experiments.engines.child`."""
-    return lambda job: [python, "-m", "experiments.engines.child", name, json.dumps(asdict(job))]
+    return lambda job: [python, "-m", installed("experiments.engines.child"), name, json.dumps(asdict(job))]
 
 
 def in_cimba(_folder: Path) -> Command:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sim.base.errors import RunFailed
+from sim.base.home import installed
 
-ROOT = Path(__file__).parents[2]  # of the packages, for a Python that does not have them
+# The folder of all packages, for a Python that does not have them.
+OURS = Path(__file__).parents[1 + installed("experiments.engines").count(".")]
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ def measure(command: list[str], longest_s: float) -> Measured | None:
     Raises:
         RunFailed: the process cannot be started, or fails.
     """
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    path = os.pathsep.join(filter(None, [str(OURS), os.environ.get("PYTHONPATH")]))
     about = {
         "capture_output": True,
         "text": True,

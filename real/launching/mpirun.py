@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.base.errors import RunFailed, WrongSetting
+from sim.base.home import installed
 
 if TYPE_CHECKING:
     from sim.platform.cluster import Cluster
@@ -127,7 +128,7 @@ def command(
             "mpi_yield_when_idle",
             "1",
         ]
-    return [*line, sys.executable, "-m", "mpi4py", "-m", module, *arguments]
+    return [*line, sys.executable, "-m", "mpi4py", "-m", installed(module), *arguments]
 
 
 def _between(hosts: Hosts) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from real.learning.learned import Learned, in_a_line
@@ -36,6 +37,21 @@ def frame(base: Learned, compared: Sequence[Compared]) -> pd.DataFrame:
     return pd.concat(
         [one.to_frame().assign(change=change) for change, one in (("", base), *compared)], ignore_index=True
     )
+
+
+def steps_table(base: Learned, compared: Sequence[Compared]) -> str:
+    """Batch (samples of an update, of all workers) and steps (updates until the target) of each run, as sim.plan --until reads them.
+
+    Runs that did not reach the target are left out.
+    """
+    lines = ["batch,steps"]
+    for one in (base, *(other for _, other in compared)):
+        job = one.scenario
+        batch = job.batch * job.protocol.gradients_per_update(job.workers)
+        lines += [
+            f"{batch},{steps}" for steps, time_s in zip(one.updates, one.times_s, strict=True) if isfinite(time_s)
+        ]
+    return "\n".join(lines) + "\n"
 
 
 def show(base: Learned, compared: Sequence[Compared]) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 KEPT_BYTES = 1e9  # of sums that several ranks may ask for
 DENSE, SPARSE = "dense", "sparse"  # sections that workers update themselves
 BOTH = "{}: rank {} exchanges pieces of its gradient and then calls allreduce; in simulated time a step is trained by one of the two"
+TWICE = "{}: rank {} sums a piece of its gradient twice; in simulated time a piece is summed once a step"
 NOT_ALL = "{}: a sum of {} of {} workers; in simulated time allreduce needs all of them"
 NO_PARAMETERS = "{}: rank {} computes on parameters that nobody has sent it"
 
@@ -74,6 +75,9 @@ class LearningWorld(EventWorld):
         self._run = replication if scenario.sleeps_of is None else scenario.sleeps_of
         self._wholes: WeakValueDictionary[tuple, Whole] = WeakValueDictionary()
         self._calls: dict[int, Shared] = {}
+        self._ahead: dict[
+            int, dict
+        ] = {}  # parameters of rank 0 after steps that other ranks have not ended, where a step is that of all
         self._sums: OrderedDict[frozenset[Gradient], np.ndarray] = OrderedDict()
         several = scenario.ranks if scenario.servers > 1 else 2 if scenario.summed or scenario.protocol.layerwise else 0
         self._most_sums = min(several, max(1, int(KEPT_BYTES / (4 * scenario.workload.parameters))))
@@ -139,10 +143,10 @@ class LearningWorld(EventWorld):
 
     def updated_parameters(self, rank: LearningRank) -> dict:
         """A rank's parameters after an update of those that it holds."""
-        found, shared = dict(rank.parameters), tuple(one.number for one in rank.shared)
+        found, calls = dict(rank.parameters), tuple(one.number for one in rank.shared)
         for section in self.sections:
             if section.key in (DENSE, SPARSE) if not rank.serves else section.key == rank.rank:
-                held = found[section.key]
+                held, shared = found[section.key], calls if _is_of_all(section, rank.shared) else ()
                 made = held.next.get(shared) if shared else None
                 if made is None:
                     made = self._updated(section, held, rank)
@@ -162,9 +166,8 @@ class LearningWorld(EventWorld):
         """The sum that a rank has at hand of a section's gradient."""
         if rank.vector is not None:
             return rank.vector
-        if not rank.shared:
-            return self.sum(rank.at_sum)[section.places]
-        total = np.empty(section.places.size, np.float32)
+        whole = _is_of_all(section, rank.shared)
+        total = np.empty(section.places.size, np.float32) if whole else self.sum(rank.at_sum)[section.places]
         for shared in rank.shared:
             total[shared.piece] = self.sum(shared.gradients)[section.places[shared.piece]]
         return total
@@ -178,6 +181,8 @@ class LearningWorld(EventWorld):
         """A rank enters the next sum of all workers with the gradients that it has at hand."""
         if rank.vector is not None:
             raise RunFailed(BOTH.format(name_of(self.scenario.protocol), rank.rank))
+        if any(max(piece.start, one.piece.start) < min(piece.stop, one.piece.stop) for one in rank.shared):
+            raise RunFailed(TWICE.format(name_of(self.scenario.protocol), rank.rank))
         number, rank.calls_entered = rank.calls_entered, rank.calls_entered + 1
         shared = self._calls.setdefault(number, Shared(number, piece))
         shared.gradients += rank.own if self.scenario.served else rank.at_sum
@@ -195,11 +200,12 @@ class LearningWorld(EventWorld):
         return shared
 
     def sum(self, gradients: Iterable[Gradient]) -> np.ndarray:
-        """The sum of gradients, float32 (parameters,), which several ranks may ask for."""
-        wanted = frozenset(gradients)
+        """The sum of gradients, float32 (parameters,), which several ranks may ask for; added up in the order of the first who asks."""
+        ordered = list(dict.fromkeys(gradients))
+        wanted = frozenset(ordered)
         found = self._sums.get(wanted)
         if found is None:
-            found = self.trainer.sum(wanted)
+            found = self.trainer.sum(ordered)
             if self._most_sums:
                 self._sums[wanted] = found
         if len(self._sums) > self._most_sums:
@@ -216,15 +222,18 @@ class LearningWorld(EventWorld):
 
     @property
     def newest(self) -> Whole:
-        """The newest parameters: the servers' own, and the first worker's."""
+        """The newest parameters: the servers' own, and the first worker's; of a step that is that of all, those after it."""
         if self.layers:
             return self.layers.newest
         first = self.ranks[self.scenario.servers if self.scenario.workers else 0]
-        held = {**first.parameters, **{server: self.ranks[server].parameters[server] for server in self.servers}}
+        own = next(iter(self._ahead.values()), first.parameters)
+        held = {**own, **{server: self.ranks[server].parameters[server] for server in self.servers}}
         return self._joined(held, 0)
 
     def updated(self, rank, samples: int):
         """Rank 0 has made an update; or any rank, where a step is that of all."""
+        if self.all_ranks is not None and rank.rank == 0:
+            self._ahead[rank.step] = dict(rank.parameters)
         found = super().updated(rank, samples)
         if self.all_ranks is None and self._ends_training(rank.clock_s, samples):
             return self._ended_early(rank)
@@ -235,8 +244,15 @@ class LearningWorld(EventWorld):
         super().step_over(end_s, samples)
         if self._ends_training(end_s, samples):
             self.at(end_s, self._cut)
+        self._ahead.pop(next(iter(self._ahead)), None)
 
     def _ends_training(self, time_s: float, samples: int) -> bool:
         self._versions, self._applied = self._versions + 1, self._applied + samples
         self.patience.over = self._made(self, self._versions, time_s, self._applied) or self.patience.over
         return self.patience.over
+
+
+def _is_of_all(section: Section, shared: list[Shared]) -> bool:
+    """Whether sums of all workers leave nothing of a section that is a rank's own."""
+    size = section.places.size
+    return section.of_rows or sum(len(range(*one.piece.indices(size))) for one in shared) == size

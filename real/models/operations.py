@@ -6,6 +6,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Protocol
 
+from sim.base.home import installed
+
 EPSILON = 1e-5  # as PyTorch's normalisations have it
 NEVER = -1e9  # a score that softmax makes 0 of
 Array = Any  # of the engine's own
@@ -68,4 +70,4 @@ class Operations(Protocol):
 
 def operations(engine: str) -> Operations:
     """Those of an engine, which is imported now."""
-    return import_module(f"real.models.on_{engine}")
+    return import_module(installed(f"real.models.on_{engine}"))

@@ -13,6 +13,7 @@ import time
 from real.launching.mpirun import MEETING, REASON, STAGE, TRAINING, Refused, end_with_parent, interrupt
 from real.servers.tasks import LOOPBACK, free_port
 from sim.base.errors import RunFailed
+from sim.base.home import installed
 from sim.command import called
 from sim.job.scenario import Scenario
 
@@ -52,7 +53,7 @@ class Process:
     def __init__(self, job: str, task: int, arguments: list[str]):
         self.job, self.task, self.words, self.told = job, task, "", False
         self.stage = MEETING  # if it is the chief, of the run
-        line = [sys.executable, "-m", "real.run", *arguments, "--job", job, "--task", str(task)]
+        line = [sys.executable, "-m", installed("real.run"), *arguments, "--job", job, "--task", str(task)]
         environment = {**os.environ, "TRAINSIM_LAUNCHED": "1", "PYTHONUNBUFFERED": "1"}
         self._process = subprocess.Popen(
             line,

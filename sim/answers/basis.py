@@ -10,6 +10,7 @@ import numpy as np
 from sim import zoo
 from sim.answers import extrapolation, shares, sources
 from sim.answers.sources import BY_NAME, COMPUTING, HOSTS, INNER_LINKS, LINKS, MODEL
+from sim.base.home import installed
 from sim.model import measuring
 
 if TYPE_CHECKING:
@@ -154,7 +155,8 @@ def _measured_by(name: str, scenario: Scenario) -> str:
         return f"on {'two hosts' if name == LINKS else 'one host'}: {measuring.LINKS[on_gpu]}"
     if name in (HOSTS, MODEL) and scenario.summed:
         where = "one such host" if name == HOSTS else "two sizes of the cluster or more"
-        return f"steps of this job on {where}: python -m calibration.fit steps.csv --from scaling --workload {said} -o measured.toml"
+        fit = f"python -m {installed('calibration.fit')} steps.csv --from scaling --workload {said} -o measured.toml"
+        return f"steps of this job on {where}: {fit}"
     return ""
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from sim.base.deadline import postponed
 from sim.base.errors import WrongSetting
+from sim.base.home import installed
 from sim.engine import install, kept
 from sim.engine.threads import in_order
 
@@ -73,7 +74,9 @@ class Engine:
             WrongSetting: it has something that the engine does not have, or nothing is compiled here.
         """
         if not kept.is_kept():
-            raise WrongSetting("--world", "engine", "auto or event, until python -m sim.engine.install has compiled it")
+            raise WrongSetting(
+                "--world", "engine", f"auto or event, until python -m {installed('sim.engine.install')} has compiled it"
+            )
         if not self._is_loaded:
             self._load(may_compile=False)
         found = self.replications(scenario)

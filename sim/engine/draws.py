@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sim.base.home import installed
 from sim.laws import Law
 from sim.randomness import BLOCK, Draws, Stream, generator, known
 
-OURS = "sim.laws."  # laws of one's own are checked as they draw, rank by rank
+OURS = installed("sim.laws.")  # laws of one's own are checked as they draw, rank by rank
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario

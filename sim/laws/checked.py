@@ -14,6 +14,7 @@ import numpy as np
 
 from sim.base.deadline import deadline
 from sim.base.errors import WrongSetting
+from sim.base.home import installed
 from sim.base.ranges import LONGEST_S
 from sim.laws.steps import Steps
 
@@ -95,7 +96,7 @@ def sequence(law: Stragglers, method: str, scenario: Scenario, random: RandomStr
     allowed = SECONDS if method == "sleeps" else FACTORS
     with told(law, method, allowed):
         if not callable(getattr(found, "first", None)) or not hasattr(found, "sole"):
-            raise _Wrong(_shown(found), "sim.laws.Steps, or random.draws(law, number)")
+            raise _Wrong(_shown(found), "trainsim.laws.Steps, or random.draws(law, number)")
         if found.sole is not None:
             return Steps(sole=float(_numbers(found.sole, (), allowed)))
 
@@ -216,7 +217,9 @@ def _files(law: Stragglers) -> set[str]:
     """The files of the user's own classes of a law."""
     from sim.laws.base import Stragglers as Base
 
-    own = [cls for cls in type(law).__mro__ if issubclass(cls, Base) and not cls.__module__.startswith("sim.")]
+    own = [
+        cls for cls in type(law).__mro__ if issubclass(cls, Base) and not cls.__module__.startswith(installed("sim."))
+    ]
     return {file for cls in own if (file := _user_file(cls))}
 
 

@@ -40,7 +40,7 @@ class Own(Stragglers):
         from sim.base.files import validated
         from sim.protocols.own import complaint, imported
 
-        allowed = "module:Class, a subclass of sim.laws.Law or of sim.laws.Stragglers"
+        allowed = "module:Class, a subclass of trainsim.laws.Law or of trainsim.laws.Stragglers"
         found = imported("name", self.name, allowed)
         if not (isinstance(found, type) and issubclass(found, Stragglers)):
             raise WrongSetting("name", self.name, allowed)

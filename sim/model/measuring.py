@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from sim.base.home import installed
+
 if TYPE_CHECKING:
     from sim.model.workload import Workload
 
@@ -13,10 +15,11 @@ TRAINED = (
     *("toy_fc", "toy_conv", "mnist", "cifar10", "mlp", "lstm_classifier", "lstm_lm", "bigram", "softmax"),
     *("resnet18", "resnet18_cifar", "transformer_small"),
 )
+FIT = f"python -m {installed('calibration.fit')}"
 # By whether the hosts have GPUs, the commands that measure links.
 LINKS = {
-    False: "python -m real.probe -o links.json",
-    True: "all_reduce_perf -b 1M -e 1G -f 2 > links.txt; python -m calibration.fit links.txt --from nccl-tests -o links.toml",
+    False: f"python -m {installed('real.probe')} -o links.json",
+    True: f"all_reduce_perf -b 1M -e 1G -f 2 > links.txt; {FIT} links.txt --from nccl-tests -o links.toml",
 }
 
 
@@ -43,7 +46,7 @@ def commands(workload: Workload, said: str, batch: int, on_gpu: bool) -> str:
     name = shlex.quote(said)
     if is_trained(workload):
         device = " --device gpu" * on_gpu
-        run = f"real.run --protocol fmb --workers 1 --workload {name} --batch {batch} --steps 30{device} --trace w1.parquet"
-        return f"python -m {run}; python -m calibration.fit w1.parquet -o measured.toml"
-    fit = f"python -m calibration.fit trace.json --from torch --workload {name} --batch {batch} -o measured.toml"
+        run = f"{installed('real.run')} --protocol fmb --workers 1 --workload {name} --batch {batch} --steps 30{device} --trace w1.parquet"
+        return f"python -m {run}; {FIT} w1.parquet -o measured.toml"
+    fit = f"{FIT} trace.json --from torch --workload {name} --batch {batch} -o measured.toml"
     return f"train it under torch.profiler; {fit} (or a table of its steps, --from steps)"

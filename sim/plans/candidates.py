@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sim.plans.bounds import Least
     from sim.plans.configurations import Configuration
     from sim.plans.question import Question
+    from sim.plans.until import Work
 
 
 class Effort(NamedTuple):
@@ -88,15 +89,20 @@ class Figures:
     goodput: float = 1.0
     slower: float = 0.0
 
-    def chance(self, needed: float) -> float:
-        """The probability that one more run reaches so many samples a second: normal in logarithms, on each side of the middle."""
+    def chance(self, needed: float, error: float = 0.0) -> float:
+        """The probability that one more run reaches so many samples a second: normal in logarithms, on each side of the middle.
+
+        Args:
+            error: standard deviation of the logarithm of what is needed, independent of the speed.
+        """
         from scipy.special import ndtr, ndtri
 
         mid = self.mid
         if needed <= 0 or mid <= 0:
             return float(needed <= 0)
         side = mid / self.low if mid >= needed else self.high / mid
-        deviation = math.log(side) / float(ndtri((1 + LEVEL) / 2)) if side > 1 else 0.0
+        of_speed = math.log(side) / float(ndtri((1 + LEVEL) / 2)) if side > 1 else 0.0
+        deviation = math.hypot(of_speed, error)
         distance = math.log(mid / needed)
         return float(ndtr(distance / deviation)) if deviation else float(distance >= 0)
 
@@ -125,6 +131,7 @@ class Candidate:
             (`sim.plans.families`); empty for others.
         no_faster: samples a second, than a larger batch of its family may reach.
         beaten: whether a larger batch misses the target.
+        work: until the target, where it differs by the configuration.
     """
 
     configuration: Configuration
@@ -140,6 +147,7 @@ class Candidate:
     family: Hashable = ()
     no_faster: float = math.inf
     beaten: bool = False
+    work: Work | None = None
 
     @property
     def samples_per_s(self) -> float:
@@ -156,9 +164,19 @@ class Candidate:
         """Dollars of the whole training, whatever the time."""
         return self.configuration.fixed_usd
 
+    @property
+    def samples(self) -> float | None:
+        """Of its own whole training; None where all configurations have the same."""
+        return self.work.samples if self.work else None
+
+    @property
+    def error_of_samples(self) -> float:
+        """Standard deviation of their logarithm."""
+        return self.work.error if self.work else 0.0
+
     def needed(self, question: Question) -> float:
         """Samples a second that meet the target."""
-        return question.needed(self.usd_per_hour, self.fixed_usd)
+        return question.needed(self.usd_per_hour, self.fixed_usd, self.samples)
 
     def key(self, question: Question) -> tuple[float, float]:
         """Its place among the others, the best first: as good as the whole effort may find it."""
@@ -166,7 +184,15 @@ class Candidate:
 
     def key_at(self, question: Question, samples_per_s: float) -> tuple[float, float]:
         """Its place, were it so fast."""
-        return question.key(self.usd_per_hour, samples_per_s, self.fixed_usd)
+        return question.key(self.usd_per_hour, samples_per_s, self.fixed_usd, self.samples)
+
+    def cost_at(self, question: Question, samples_per_s: float) -> float:
+        """USD of the whole training, or of an hour, were it so fast."""
+        return question.cost(self.usd_per_hour, samples_per_s, self.fixed_usd, self.samples)
+
+    def hours_at(self, question: Question, samples_per_s: float) -> float | None:
+        """The time of the whole training, were it so fast; None if it has no end."""
+        return question.hours(samples_per_s, self.samples)
 
     @property
     def hoped(self) -> float:
@@ -176,7 +202,7 @@ class Candidate:
     def chance(self, question: Question) -> float:
         """The probability that it meets the target, once it was simulated."""
         assert self.figures
-        return self.figures.chance(self.needed(question))
+        return self.figures.chance(self.needed(question), self.error_of_samples)
 
     def may_meet(self, question: Question, faster: float = 1.0) -> bool:
         """Whether it meets the target with the probability asked, were it so many times as fast.
@@ -189,11 +215,12 @@ class Candidate:
         """
         needed = self.needed(question) / faster
         if self.figures and self.effort == WHOLE:
-            return self.figures.chance(needed) >= question.probability
+            return self.figures.chance(needed, self.error_of_samples) >= question.probability
         needed /= self._optimism
         if self.least_likely < needed or not self.figures:
             return self.least_likely >= needed
-        return self.figures.narrowed(EFFORTS[self.effort].narrower).chance(needed) >= question.probability
+        hoped = self.figures.narrowed(EFFORTS[self.effort].narrower)
+        return hoped.chance(needed, self.error_of_samples) >= question.probability
 
     @property
     def _optimism(self) -> float:

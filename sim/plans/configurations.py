@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sim import catalogue, protocols
 from sim.base.errors import WrongSetting
+from sim.base.home import installed
 from sim.job.scenario import Scenario
 from sim.job.unlike import called
 from sim.model import workload
 from sim.model.variable_placement import STRATEGIES
-from sim.plans import prices, subsets
+from sim.plans import prices, subsets, until
 from sim.plans.prices import Prices
 from sim.plans.subsets import Subset
+from sim.plans.until import Until
 from sim.stragglers import read as read_stragglers
 
 if TYPE_CHECKING:
@@ -92,6 +94,7 @@ class Room:
         self._clusters = {name: prices.read(name) for name in self.prices.of}
         self._kinds = [(name, settings) for name in question.protocols for settings in self._settings(name)]
         self._check_settings()
+        self.until = Until(question.until) if question.until else None
         self.protocol = lru_cache(None)(protocols.make)
         self.cluster = lru_cache(None)(self._cluster)
 
@@ -170,10 +173,11 @@ class Room:
         words |= {"--stragglers": self.question.stragglers, "--steps": steps, "--warmup": warmup}
         words |= {"--replications": runs, "--seed": self.question.seed}
         if self.question.failures:
-            words["--failures"] = self.question.failures_for(samples_per_s)
+            samples = self.until.work(scenario).samples if self.until else None
+            words["--failures"] = self.question.failures_for(samples_per_s, samples)
         settings = [word for setting in one.settings for word in ("--set", setting)]
         said = [str(word) for pair in words.items() for word in pair]
-        return f"python -m sim.run {shlex.join(said + settings)}"
+        return f"python -m {installed('sim.run')} {shlex.join(said + settings)}"
 
     def told(self, one: Configuration) -> str:
         """Its hosts in words."""
@@ -240,7 +244,9 @@ class Room:
     def _check_settings(self) -> None:
         """Refuse settings that no protocol has, and values that one cannot have."""
         for name, settings in self._kinds:
-            protocols.make(name, settings)
+            made = protocols.make(name, settings)
+            if self.question.until:
+                until.check(made)
         known = {one.name for name in self.question.protocols for one in fields(protocols.find(name))}
         for key in self.question.settings:
             if key not in known:

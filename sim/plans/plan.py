@@ -77,7 +77,7 @@ class Plan:
         """The knowledge about a configuration; units are in the names, unknown values are None."""
         asked, figures, question = one.configuration, one.figures, self.question
         assert figures
-        hours, known = question.hours(figures.mid), figures.why_none is None
+        hours, known = one.hours_at(question, figures.mid), figures.why_none is None
         return {
             "protocol": asked.protocol,
             "settings": list(asked.settings),
@@ -100,9 +100,10 @@ class Plan:
             "goodput": figures.goodput,
             "usd_per_hour": one.usd_per_hour,
             "hours": hours,
-            "usd": None if hours is None else question.cost(one.usd_per_hour, figures.mid, one.fixed_usd),
+            "usd": None if hours is None else one.cost_at(question, figures.mid),
             "needed_samples_per_s": one.needed(question),
             "p_target": one.chance(question) if known else None,
+            "work": one.work.as_json() if one.work else None,
             "limits": one.limits,
             "world": figures.world,
             "effort": EFFORTS[one.effort].name,
@@ -171,6 +172,7 @@ def notes(plan: Plan) -> list[str]:
         )
     if why := plan.best[0].figures and plan.best[0].figures.why_none:
         found.append(f"no intervals and no probabilities: {why}; {measuring.calibrated(plan.room.workload)}")
+    found += _extrapolated(plan)
     first = plan.room.scenario(plan.best[0].configuration)
     found += [f"the first: {line}" for line in (*gpu_memory.note(first), *_of_reading(plan.best[0], first))]
     return found + plan.room.notes + plan.room.prices.notes
@@ -186,6 +188,18 @@ def _of_reading(best: Candidate, job: Scenario) -> list[str]:
     ]
 
 
+def _extrapolated(plan: Plan) -> list[str]:
+    """Whether the first's global batch is one that the table of steps does not reach."""
+    work = plan.best[0].work
+    if not (work and work.beyond):
+        return []
+    assert plan.room.until
+    least, most = (f"{end:,.0f}" for end in (plan.room.until.law.batches[0], plan.room.until.law.batches[-1]))
+    ends = f"batches of {least} to {most}, and the first has {work.batch:,}"
+    mid, low, high = map(number, work.steps)
+    return [f"{plan.question.until} has {ends}: its {mid} steps are extrapolated ({low} to {high}, nine times in ten)"]
+
+
 def _stale(plan: Plan, name: str) -> bool:
     return any(
         plan.room.protocol(one.configuration.protocol, one.configuration.settings).way == "asynchronous"
@@ -197,8 +211,16 @@ def _stale(plan: Plan, name: str) -> bool:
 def flat(row: dict) -> dict:
     """A row without objects in it."""
     speeds = row["samples_per_s"]
-    found = {name: value for name, value in row.items() if name not in ("samples_per_s", "settings")}
+    found = {name: value for name, value in row.items() if name not in ("samples_per_s", "settings", "work")}
     found["settings"] = " ".join(row["settings"])
+    if row["work"]:
+        steps = row["work"]["steps"]
+        found |= {"global_batch": row["work"]["global_batch"], "doublings_beyond": row["work"]["doublings_beyond"]}
+        found |= {
+            "steps_to_target": steps["mid"],
+            "steps_to_target_low": steps["low"],
+            "steps_to_target_high": steps["high"],
+        }
     return found | {
         "samples_per_s": speeds["mid"],
         "samples_per_s_low": speeds["low"],
@@ -300,7 +322,7 @@ def _axes(question: Question):
 
     def of(one: Candidate) -> tuple[float, float]:
         speed = one.samples_per_s
-        return (question.cost(one.usd_per_hour, speed, one.fixed_usd), 1 / speed) if speed else (math.inf, math.inf)
+        return (one.cost_at(question, speed), (one.samples or 1) / speed) if speed else (math.inf, math.inf)
 
     return of
 

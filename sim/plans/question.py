@@ -22,7 +22,8 @@ DEFAULT_PROTOCOLS = ("allreduce", "horovod", "ps-sync")  # synchronous: equal sa
 DEFAULT_COUNTS = (1, 2, 4, 8, 16, 32)
 TARGETS = (
     "a throughput, as --samples-per-s 5000; or the samples of the whole training with a deadline or a budget, "
-    'as --samples "115 M" --deadline "24 h" or --budget 100; a JOB file has the same names with underscores'
+    'as --samples "115 M" --deadline "24 h" or --budget 100; or a table of steps to an accuracy, as --until steps.csv, in place '
+    "of the samples; a JOB file has the same names with underscores"
 )
 
 
@@ -57,6 +58,7 @@ class Question(BaseModel):
         settings: values of protocols' settings, for the protocols that have them.
         samples_per_s: the target.
         samples, or epochs of samples_per_epoch: the whole training, which has to end by `deadline` (seconds) for at most `budget` (USD).
+        until: in place of them, a table of steps to a target by the global batch (sim.efficiency), columns batch and steps.
         usd_per_hour: the largest.
         largest_global_batch: the largest number of samples of all workers together in a step.
         probability: that the target is met.
@@ -84,6 +86,7 @@ class Question(BaseModel):
     samples: Samples | None = None
     epochs: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = None
     samples_per_epoch: Samples | None = None
+    until: Path | None = None
     deadline: Long | None = None
     budget: Usd | None = None
     usd_per_hour: Usd | None = None
@@ -111,7 +114,17 @@ class Question(BaseModel):
 
     @model_validator(mode="after")
     def _makes_sense(self):
-        if self.egress and self.work is None:
+        if self.until and (self.samples or self.epochs or self.samples_per_s):
+            raise WrongSetting(
+                "until",
+                self.until,
+                "no samples, epochs or samples_per_s besides: the table says when training ends",
+            )
+        if self.until and not (self.deadline or self.budget):
+            raise WrongSetting(
+                "deadline", None, 'a deadline or a budget with until, as --deadline "24 h" or --budget "200 USD"'
+            )
+        if self.egress and not self.has_end:
             raise WrongSetting("egress", None, "samples of the whole training besides, or epochs and samples_per_epoch")
         if self.budget and max(self.egress.values(), default=0) >= self.budget:
             raise WrongSetting("egress", max(self.egress.values()), f"less than the budget, {self.budget:g} USD")
@@ -121,9 +134,11 @@ class Question(BaseModel):
             missing = "epochs" if self.epochs is None else "samples_per_epoch"
             raise WrongSetting(missing, None, "epochs and samples_per_epoch, or neither")
         for name in ("deadline", "budget"):
-            if getattr(self, name) and self.work is None:
+            if getattr(self, name) and not self.has_end:
                 raise WrongSetting(
-                    "samples", None, f"those of the whole training, with a {name}; or epochs and samples_per_epoch"
+                    "samples",
+                    None,
+                    f"those of the whole training, with a {name}; or epochs and samples_per_epoch; or until",
                 )
         if not (self.samples_per_s or self.deadline or self.budget):
             raise WrongSetting("target", None, TARGETS)
@@ -131,10 +146,15 @@ class Question(BaseModel):
 
     @property
     def work(self) -> float | None:
-        """Samples of the whole training; None if it has no end."""
+        """Samples of the whole training, where they are the same for all configurations; None if not, or if it has no end."""
         if self.epochs and self.samples_per_epoch:
             return self.epochs * self.samples_per_epoch
         return self.samples
+
+    @property
+    def has_end(self) -> bool:
+        """Whether the training has an end."""
+        return bool(self.work or self.until)
 
     @property
     def cheapest(self) -> bool:
@@ -150,37 +170,46 @@ class Question(BaseModel):
         """What leaving data cost, whatever the time."""
         return self.egress.get(host, self.egress.get("", 0.0))
 
-    def needed(self, usd_per_hour: float, fixed_usd: float = 0.0) -> float:
-        """Samples a second that meet every target at this price, and with these costs besides."""
-        floors = [self.samples_per_s or 0.0]
-        if self.work and self.deadline:
-            floors.append(self.work / self.deadline)
-        if self.work and self.budget:
-            floors.append(usd_per_hour / HOUR_S * self.work / (self.budget - fixed_usd))
+    def needed(self, usd_per_hour: float, fixed_usd: float = 0.0, samples: float | None = None) -> float:
+        """Samples a second that meet every target at this price, and with these costs besides.
+
+        Args:
+            samples: of the whole training, where they differ by the configuration; likewise below.
+        """
+        floors, work = [self.samples_per_s or 0.0], samples or self.work
+        if work and self.deadline:
+            floors.append(work / self.deadline)
+        if work and self.budget:
+            floors.append(usd_per_hour / HOUR_S * work / (self.budget - fixed_usd))
         return max(floors)
 
-    def hours(self, samples_per_s: float) -> float | None:
-        """Samples of the whole training."""
-        return self.work / samples_per_s / HOUR_S if self.work else None
+    def hours(self, samples_per_s: float, samples: float | None = None) -> float | None:
+        """The time of the whole training."""
+        work = samples or self.work
+        return work / samples_per_s / HOUR_S if work else None
 
-    def failures_for(self, samples_per_s: float) -> str:
+    def failures_for(self, samples_per_s: float, samples: float | None = None) -> str:
         """The failures of hosts during the training, as `--failures` of sim.run takes them.
 
         Args:
             samples_per_s: without failures.
         """
-        hours = self.hours(samples_per_s)
+        hours = self.hours(samples_per_s, samples)
         return failures.lasting(self.failures or "", hours and hours * HOUR_S)
 
-    def cost(self, usd_per_hour: float, samples_per_s: float, fixed_usd: float = 0.0) -> float:
+    def cost(
+        self, usd_per_hour: float, samples_per_s: float, fixed_usd: float = 0.0, samples: float | None = None
+    ) -> float:
         """USD of the whole training, or of an hour of one that has no end."""
-        hours = self.hours(samples_per_s)
+        hours = self.hours(samples_per_s, samples)
         return usd_per_hour if hours is None else hours * usd_per_hour + fixed_usd
 
-    def key(self, usd_per_hour: float, samples_per_s: float, fixed_usd: float = 0.0) -> tuple[float, float]:
+    def key(
+        self, usd_per_hour: float, samples_per_s: float, fixed_usd: float = 0.0, samples: float | None = None
+    ) -> tuple[float, float]:
         """The order of configurations; less is better: money and then time, or time and then money."""
-        usd = self.cost(usd_per_hour, samples_per_s, fixed_usd)
-        return (usd, 1 / samples_per_s) if self.cheapest else (1 / samples_per_s, usd)
+        usd, time = self.cost(usd_per_hour, samples_per_s, fixed_usd, samples), (samples or 1) / samples_per_s
+        return (usd, time) if self.cheapest else (time, usd)
 
 
 def read(path: str | None, further: dict[str, Any]) -> Question:

@@ -11,6 +11,7 @@ import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -74,8 +75,9 @@ def screened(room: Room, until_s: float = math.inf) -> tuple[list[Candidate], Co
             )
             at_most = least.samples_per_s()
             likely = least.samples_per_s(math.exp(error * unlikely)) if error else at_most
-            family = families.of(job.protocol, one)
-            found.append(Candidate(one, job.workers, least, error, at_most, likely, family=family))
+            work = room.until.work(replace(job, batch=one.batch)) if room.until else None
+            family = () if work else families.of(job.protocol, one)  # a smaller batch has less to do
+            found.append(Candidate(one, job.workers, least, error, at_most, likely, family=family, work=work))
     return found, thrown + _of_memory(too_large, room.workload.optimiser)
 
 
@@ -164,16 +166,16 @@ def front(
 
 
 def fastest_of_each_number(candidates: list[Candidate], simulating: Simulating, until: int) -> list[Candidate]:
-    """Of hosts of several kinds, the candidate with the most samples a second of each number of them, simulated with this effort.
+    """Of hosts of several kinds, the candidate that trains fastest of each number of them, simulated with this effort.
 
     Where time is over, it is the fastest of those that were simulated.
     """
     found = []
     for number in sorted({one.configuration.hosts for one in candidates if one.configuration.subset}):
         of_number = [one for one in candidates if one.configuration.hosts == number and one.configuration.subset]
-        best_first(of_number, lambda one: (-one.hoped,), 1, simulating, most=until)
+        best_first(of_number, lambda one: ((one.samples or 1) / one.hoped,), 1, simulating, most=until)
         known = [one for one in of_number if one.figures and not one.problem]
-        found += sorted(known, key=lambda one: -one.samples_per_s)[:1]
+        found += sorted(known, key=lambda one: (one.samples or 1) / one.samples_per_s)[:1]
     return found
 
 

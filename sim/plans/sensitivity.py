@@ -131,7 +131,7 @@ def _value(parameter: Parameter, best: Candidate, candidates: list[Candidate], q
         saved += gain / len(factors)
         changed += (gain > 0) / len(factors)
     low, high = sorted(_speed(parameter, factor, best) for factor in (factors[0], factors[-1]))
-    unit = "USD" if question.work else "USD an hour"
+    unit = "USD" if question.has_end else "USD an hour"
     return Value(parameter, low, high, changed, saved, unit if question.cheapest else "hours")
 
 
@@ -147,7 +147,7 @@ def _meets(parameter: Parameter, factor: float, one: Candidate, question: Questi
     from scipy.special import ndtri
 
     spread = math.log(one.figures.high / one.figures.low) / (2 * float(ndtri(0.95))) if one.figures.low > 0 else 0.0
-    left = math.sqrt(max(spread**2 - parameter.deviation**2, 0.0)) + MEASURED
+    left = math.hypot(math.sqrt(max(spread**2 - parameter.deviation**2, 0.0)) + MEASURED, one.error_of_samples)
     return math.log(speed / needed) >= left * float(ndtri(question.probability)) if needed else True
 
 
@@ -165,7 +165,7 @@ def _computing_s(one: Candidate) -> float:
 
 def _price(question: Question, one: Candidate, samples_per_s: float) -> float:
     """The minimised quantity, in the unit of `Value`."""
-    hours = question.hours(samples_per_s)
+    hours = one.hours_at(question, samples_per_s)
     if question.cheapest:
-        return question.cost(one.usd_per_hour, samples_per_s, one.fixed_usd)
+        return one.cost_at(question, samples_per_s)
     return hours if hours is not None else 1 / samples_per_s

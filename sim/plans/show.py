@@ -23,6 +23,7 @@ HEADINGS = (
     "protocol",
     "servers",
     "batch",
+    "steps",
     "samples/s",
     "9 in 10 runs",
     "USD/h",
@@ -86,6 +87,10 @@ def targets(plan: Plan) -> list[str]:
     name, per_usd = asked.money
     if asked.work and asked.budget:
         found.append(f"{number(asked.work)} samples for {number(asked.budget * per_usd)} {name}")
+    if asked.until and asked.deadline:
+        found.append(f"the target of {asked.until} in {duration(asked.deadline)}")
+    if asked.until and asked.budget:
+        found.append(f"the target of {asked.until} for {number(asked.budget * per_usd)} {name}")
     if asked.usd_per_hour:
         found.append(f"{number(asked.usd_per_hour * per_usd)} {name} an hour at most")
     return found
@@ -109,12 +114,13 @@ def _table(rows: list[dict], plan: Plan, limits: bool = True) -> Table:
 
 def _headings(rows: list[dict], plan: Plan, limits: bool) -> list[str]:
     """Those of HEADINGS under which something stands."""
-    has_end, has_servers = plan.question.work is not None, any(row["servers"] for row in rows)
+    has_end, has_servers = plan.question.has_end, any(row["servers"] for row in rows)
     offered = plan.question.offers != ("on-demand",)
     left_out = {
         "servers": not has_servers,
         "time": not has_end,
         "USD": not has_end,
+        "steps": plan.question.until is None,
         "limited by": not limits,
         "offer": not offered,
     }
@@ -141,6 +147,7 @@ def _cells(row: dict, per_usd: float) -> dict[str, str]:
         "protocol": f"{row['protocol']}{settings}",
         "servers": str(row["servers"] or ""),
         "batch": str(row["batch"]),
+        "steps": number(row["work"]["steps"]["mid"]) if row["work"] else "",
         "samples/s": number(speeds["mid"]),
         "9 in 10 runs": "unknown" if low is None else f"{number(low)} to {number(high)}",
         "USD/h": f"{row['usd_per_hour'] * per_usd:,.2f}",

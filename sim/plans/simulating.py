@@ -143,7 +143,7 @@ class Simulating:
         assert job.scenario
         assert question.failures
         try:
-            lost = failures.lost(job.scenario, failures.read(question.failures_for(figures.mid)))
+            lost = failures.lost(job.scenario, failures.read(question.failures_for(figures.mid, one.samples)))
         except WrongSetting as error:
             one.problem, one.figures = str(error), None
             return

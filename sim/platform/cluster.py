@@ -462,4 +462,5 @@ def _from_file(path: str) -> Cluster:
             f"{path}: schema", table.get("schema"), f"{SCHEMA} (make the profile again with calibration.fit)"
         )
     found = validated(Cluster, table, path)
-    return found if "network" in table else found.model_copy(update={"network": ASSUMED})  # nothing tells
+    told = "network" in found.model_fields_set  # by the file, or by the types of its hosts
+    return found if told else found.model_copy(update={"network": ASSUMED})

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from sim import command, protocols
 from sim.base import ranges
 from sim.base.errors import RunFailed, WrongSetting
+from sim.base.home import installed
 from sim.protocols.time_limit import within
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ LEAST_S, MOST_S = 0.01, 86400
 ENDING_S = 30.0  # that processes have to end when they are told to
 EXACT_S = 1e-9  # times of the engine and of the event world may differ by so much
 DROPPING = "a text that drops some on purpose receives them with take(me, ...)"
-NEEDED = ("real", "mpi4py", "tensorflow")  # for a real run
+NEEDED = (installed("real"), "mpi4py", "tensorflow")  # for a real run
 
 
 def parser() -> command.Parser:
@@ -170,7 +171,7 @@ def by_engine(jobs: list[Scenario], traces: list[Trace], limit_s: float = LIMIT_
     from sim.engine.choose import engine
 
     if not engine.is_at_hand:
-        return "not compiled: python -m sim.engine.install does that"
+        return f"not compiled: python -m {installed('sim.engine.install')} does that"
     alike, refused = 0, ""
     for job, trace in zip(jobs, traces, strict=True):
         try:
@@ -218,7 +219,7 @@ def by_mpi(given: argparse.Namespace, jobs: list[Scenario]) -> list[tuple[str, s
         paths = [Path(folder) / f"{job.workers}.parquet" for job in jobs]
         cells = Path(folder) / "cells.json"
         cells.write_text(json.dumps([_cell(given, job, path) for job, path in zip(jobs, paths, strict=True)]))
-        code, said = _ran([sys.executable, "-m", "real.campaign", str(cells)], REAL_TIMES * given.time_limit)
+        code, said = _ran([sys.executable, "-m", installed("real.campaign"), str(cells)], REAL_TIMES * given.time_limit)
         if code == 2:
             return [("real run", f"refused: {said}")]
         if code:

@@ -11,12 +11,14 @@ from operator import attrgetter
 from typing import get_origin
 
 from sim.base.errors import WrongSetting
+from sim.base.home import PACKAGE, installed
 from sim.base.nearest import nearest
 from sim.protocols.base import Protocol
 
 KINDS = ("int", "float", "str", "bool")  # types of settings, which a command line and the header of a trace can hold
 LONGEST = 300  # characters of somebody else's complaint
 SOURCES: set[str] = set()  # files of the classes that were found
+MOVED = "; here import from trainsim.protocols, trainsim.verbs, trainsim.laws or trainsim.base"
 IMPORTING = (__file__, importlib.__file__, "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
 
 
@@ -112,7 +114,9 @@ def default_of(setting: Field) -> str:
 
 def sources(protocol: type[Protocol]) -> set[str]:
     """The files of a class and of those that it derives from, but ours."""
-    modules = [sys.modules.get(c.__module__) for c in protocol.__mro__ if not c.__module__.startswith("sim.")]
+    modules = [
+        sys.modules.get(c.__module__) for c in protocol.__mro__ if not c.__module__.startswith(installed("sim."))
+    ]
     return {file for module in modules if (file := getattr(module, "__file__", None))}
 
 
@@ -130,8 +134,14 @@ def _at_import(error: BaseException) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in IMPORTING]
     libraries = tuple(map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
     frames = [frame for frame in frames if not frame.filename.startswith(libraries)] or frames
-    said = complaint(error)
+    said = complaint(error) + _moved(error)
     return f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}: {said}" if frames else said
+
+
+def _moved(error: BaseException) -> str:
+    """Words for a file that imports from the source tree's `sim`, where a wheel is installed."""
+    is_sim = isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "sim"
+    return MOVED if is_sim and PACKAGE else ""
 
 
 def complaint(error: BaseException) -> str:

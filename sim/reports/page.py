@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
 from sim.base.files import check_ending, check_output, write_text
+from sim.base.home import installed
 from sim.version import VERSION
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _environment():
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     made = Environment(
-        loader=PackageLoader("sim.reports"),
+        loader=PackageLoader(installed("sim.reports")),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

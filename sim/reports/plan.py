@@ -2,7 +2,7 @@
 
 It is made from the JSON of a plan alone, schema plan/1. Of each of its rows it reads protocol, settings, hosts_told, offer, hosts,
 workers, servers, batch, samples_per_s (low, mid and high), usd_per_hour, hours and usd (null unless the training has an end), p_target,
-limits and command.
+work (null unless steps to a target are of a table; of it the steps: low, mid and high), limits and command.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from importlib.resources import files
 from sim.answers.summary import number
 from sim.base.errors import WrongSetting
 from sim.base.flat import flattened
+from sim.base.home import installed
 from sim.base.progress import duration
 from sim.reports.page import page
 from sim.reports.parts import Cell, Code, Part, Script, Section, Table, Text
@@ -26,6 +27,7 @@ COLUMNS = {
     "workers": "workers",
     "servers": "servers",
     "batch": "batch",
+    "work.steps.mid": "steps",
     "samples_per_s.low": "at least",
     "samples_per_s.mid": "samples/s",
     "samples_per_s.high": "at most",
@@ -77,18 +79,23 @@ def title(question: dict) -> str:
         "samples_per_s": "at {} samples/s",
         "epochs": "for {} epochs",
         "samples": "for {} samples",
+        "until": "until the target of {}",
         "budget": "for at most {} USD",
         "usd_per_hour": "for at most {} USD/h",
     }
-    said = [words.format(number(question[name])) for name, words in asked.items() if question.get(name) is not None]
+    said = [words.format(_said(question[name])) for name, words in asked.items() if question.get(name) is not None]
     if deadline := question.get("deadline"):
         said.append(f"within {duration(deadline)}")
     return " ".join(["Plan:", str(question["workload"]), *said])
 
 
+def _said(value: float | str) -> str:
+    return value if isinstance(value, str) else number(value)
+
+
 def standing(question: dict) -> dict[str, float]:
     """The positions of the sliders that are asked for: need (hours, or samples/s), budget (USD, or USD an hour) and probability."""
-    deadline, timed = question.get("deadline"), question.get("samples") or question.get("epochs")
+    deadline, timed = question.get("deadline"), any(question.get(name) for name in ("samples", "epochs", "until"))
     asked = {
         "need": deadline / HOUR_S if deadline else question.get("samples_per_s"),
         "budget": question.get("budget") or (None if timed else question.get("usd_per_hour")),
@@ -105,7 +112,7 @@ def cheapest(question: dict) -> bool:
 def _explorer(asked: dict[str, float], cheapest: bool) -> Script:
     said = " ".join(f'data-{name}="{float(value)!r}"' for name, value in asked.items())
     said += f' data-kind="{"cheapest" if cheapest else "fastest"}"'
-    here = files("sim.reports") / "templates"
+    here = files(installed("sim.reports")) / "templates"
     html = f'<div id="asked" {said}></div>\n{(here / "plan.html").read_text(encoding="utf-8")}'
     return Script(html, (here / "plan.js").read_text(encoding="utf-8"))
 
@@ -131,7 +138,8 @@ def _flat(row: dict) -> dict:
     protocol = " ".join([row["protocol"], *row.get("settings", ())])
     offer = row.get("offer", "on-demand")
     hosts = row["hosts_told"].replace(" ", "\u00a0") + ("" if offer == "on-demand" else f", {offer}")
-    return row | speeds | {"protocol": protocol, "hosts": hosts}
+    steps = {"work.steps.mid": row["work"]["steps"]["mid"]} if row.get("work") else {}
+    return row | speeds | steps | {"protocol": protocol, "hosts": hosts}
 
 
 def _cell(value: object) -> str | Cell:

@@ -18,9 +18,10 @@ from contextlib import contextmanager
 from weakref import WeakSet
 
 from sim.base.errors import RunFailed, WrongSetting
+from sim.base.home import installed
 from sim.base.ranges import MOST_CORES, check_integer
 
-PRELOADED = ["sim.sweeps.work", "sim.event.world", "pandas"]
+PRELOADED = [installed("sim.sweeps.work"), installed("sim.event.world"), "pandas"]
 UNGUARDED = (
     "the processes of a sweep import the script that calls it, which has to do so below `if __name__ == '__main__':`"
 )

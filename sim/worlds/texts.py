@@ -38,7 +38,7 @@ WITH_PEERS = (
 OURS = str(Path(__file__).parents[1]) + os.sep
 NO_TEXT = "it has no text: write `def {}(self, me)`"
 NO_GENERATOR = "it is no generator: verbs need `yield from`"
-A_FUNCTION = "{0} is a function: `from sim.verbs import {0}`, then `yield from {0}(me, ...)`"
+A_FUNCTION = "{0} is a function: `from trainsim.verbs import {0}`, then `yield from {0}(me, ...)`"
 STEPPING = {"steps", "push", "newest"}  # what begins a worker's next step
 NO_STEPS = "its steps are not counted: loop over `for _ in me.steps()`, or use push(me, ...) or newest(me, ...)"
 NOT_FROM = "`yield from me.verb()` is all that a text may yield; `for _ in me.steps()` is a loop"
@@ -271,7 +271,7 @@ def _unknown(name: str) -> str:
     near = get_close_matches(name, VERBS, 1)
     functions = get_close_matches(name, verbs.__all__, 1)
     if functions and not near:
-        return f"me has no {name}; the nearest is {functions[0]}(me, ...), of sim.verbs"
+        return f"me has no {name}; the nearest is {functions[0]}(me, ...), of trainsim.verbs"
     return f"me has no {name}" + (f"; the nearest is me.{near[0]}" if near else "; sim/verbs/me.py lists its verbs")
 
 

@@ -23,6 +23,7 @@ def made_up(timed: bool = False) -> dict:
         },
         "best": rows[:3],
         "front": rows[:4],
+        "by_number": [],
         "rows": rows,
         "rejected": {"too slow": 12},
         "sensitivity": [
@@ -44,7 +45,8 @@ def row(host: str, protocol: str, hosts: int, batch: int, timed: bool) -> dict:
     hours = SAMPLES / speed / 3600 if timed else None
     servers = int(protocol == "ps-sync")
     return {
-        "protocol": protocol, "settings": [], "host": host, "hosts": hosts, "workers": hosts, "servers": servers, "batch": batch,
+        "protocol": protocol, "settings": [], "host": host, "hosts": hosts,
+        "hosts_told": f"{hosts} x {host}", "workers": hosts, "servers": servers, "batch": batch,
         "samples_per_s": {"low": speed * 0.9, "mid": speed, "high": speed / 0.9}, "usd_per_hour": per_hour,
         "hours": hours, "usd": hours and hours * per_hour, "p_target": 0.9, "limits": "network",
         "command": f"python -m sim.run --protocol {protocol} --workers {hosts} --cluster {host}*{hosts} --batch {batch}",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from experiments import learning
-from experiments.learning import Row
+from experiments.learning import Against, Row
 from real.cells import Cell, refusal
 
 CELL = Cell("fmb", 2, 64, workload="mlp")
@@ -21,6 +21,10 @@ def test_a_row_is_predicted_over_the_mean_of_its_repeats():
     assert one.error == pytest.approx(0.1)
     assert one.floor == pytest.approx(0.2)
     assert one.covered == [True, False]
+
+
+def test_the_floor_is_the_mean_of_all_pairs_of_repeats():
+    assert row(1.0, None, [0.8, 1.0, 1.2]).floor == pytest.approx((0.2 + 0.2 + 0.4) / 3)
 
 
 def test_rows_that_any_run_did_not_reach_count_apart():
@@ -52,6 +56,43 @@ def test_no_fitted_job_is_predicted_and_all_can_be_run():
             len(chosen.fitted) + len(chosen.predicted)
         )
     assert {cell.workers for cell in chosen.predicted} == {2, 3, 4}
+
+
+def test_the_verdict_holds_the_mean_error_against_ten_percent_or_twice_the_floor():
+    quiet = [row(1.2, (1, 2), [1.0, 1.0])]
+    noisy = [row(1.2, (1, 2), [0.9, 1.1])]
+    assert learning.verdict(quiet)[0] == "Mean error 20.0%, target 10.0% (10 %, or twice the floor): missed"
+    assert learning.verdict(noisy)[0] == "Mean error 20.0%, target 40.0% (10 %, or twice the floor): met"
+
+
+@pytest.mark.parametrize(("held", "met"), [(8, "missed"), (9, "met"), (10, "missed")])
+def test_intervals_that_hold_too_many_miss_their_target_too(held, met):
+    rows = [row(1.0, (0.9, 1.1) if number < held else (2, 3), [1.0, 1.0]) for number in range(10)]
+    assert learning.verdict(rows)[1].startswith(f"90 % intervals hold {held * 10}.0% of 20 runs")
+    assert learning.verdict(rows)[1].endswith(met)
+
+
+def test_rows_that_are_left_out_are_counted_by_whether_all_runs_agree():
+    rows = [row(None, None, [np.nan, np.nan]), row(None, None, [1.0, 1.0]), row(1.0, None, [1.0, np.nan])]
+    assert [one.differs for one in rows] == [False, True, True]
+    assert learning.verdict(rows) == [
+        "Left out: 1 rows that no simulated or real run reached in time, 2 that some runs reached and others did not"
+    ]
+
+
+def test_amb_wins_only_where_nine_in_ten_pairs_say_so():
+    def of(faster, interval, pair=("amb", "fmb")):
+        return Against(10, "none", 1e-3, *pair, faster, interval)
+
+    found = [of(1.5, (1.2, 1.9)), of(1.1, (0.9, 1.3)), of(0.8, None), of(None, None), of(0.5, None, ("amb-dg", "amb"))]
+    assert [one.wins for one in found] == [True, False, False, False, False]
+    assert [line.rpartition(": ")[2] for line in learning.lost(found)[1:]] == [
+        "1.10 times as fast",
+        "0.80 times as fast",
+        "not reached",
+    ]
+    assert learning.lost(found)[0] == "amb is not surely faster than fmb in 3 of 4 jobs:"
+    assert learning.lost(found[:1]) == ["amb is not surely faster than fmb in 0 of 1 jobs"]
 
 
 @pytest.mark.parametrize("protocol", ["fmb", "amb"])

@@ -146,7 +146,7 @@ def test_batches_that_are_too_large_are_thrown_out_by_themselves(tmp_path):
 def test_a_plan_says_what_its_first_choice_takes():
     asked = question.read(None, {"hosts": ["g4dn.xlarge"], "counts": [1], "samples_per_s": 1})
     room = Room(asked)
-    first = SimpleNamespace(configuration=room.all[0], figures=None)
+    first = SimpleNamespace(configuration=room.all[0], figures=None, work=None)
     (line,) = plan.notes(SimpleNamespace(whole=True, best=[first], room=room, question=asked))
     assert line.startswith("the first: a worker takes 0.307 GB (parameters 0.103 GB")
     assert line.endswith("of the 16 GB of T4; activations are not counted: say memory_bytes")

@@ -259,6 +259,17 @@ def test_a_ring_within_a_host_takes_what_its_link_passes(name):
 # The catalogue
 
 
+def test_a_file_without_a_network_has_that_of_its_types_and_else_the_usual_one(tmp_path):
+    path = tmp_path / "two.toml"
+    for hosts, network in (
+        ('{ type = "p4d.24xlarge", count = 2 }', catalogue.find("hosts", "p4d.24xlarge").network),
+        ('{ type = "p4d.24xlarge" }, { type = "g5.12xlarge" }', catalogue.find("hosts", "g5.12xlarge").network),
+        ('{ name = "own", count = 2 }', cluster.ASSUMED),
+    ):
+        path.write_text(f'schema = "cluster/1"\nhosts = [{hosts}]\n')
+        assert cluster.read(str(path)).network == network
+
+
 @pytest.mark.parametrize("name", catalogue.all_of("hosts"))
 def test_every_kind_of_host_answers(name):
     kind = catalogue.find("hosts", name)

@@ -66,7 +66,7 @@ CLASSES = {  # a module, and the method, its line and what is said
     ),
     "an array for steps": (
         HEAD + PLAIN + SEQUENCE + "    def sleeps(self, scenario, random, worker):\n        return np.zeros(9)\n",
-        "sleeps: given 'numbers of type float64'; allowed: sim.laws.Steps",
+        "sleeps: given 'numbers of type float64'; allowed: trainsim.laws.Steps",
     ),
     "factors that are none": (
         HEAD + PLAIN + SEQUENCE + "    slows_computing = property(lambda self: True)\n"

@@ -137,7 +137,7 @@ LINES = {  # a line of the texts above, what stands in its place, and what is sa
     "a verb that is a function": (
         GATHER,
         "yield from me.gather(me.workers)",
-        "gather is a function: `from sim.verbs import gather`",
+        "gather is a function: `from trainsim.verbs import gather`",
     ),
     "an unknown verb": (RECEIVE, "yield from me.xyzzy()", "me has no xyzzy; .* lists its verbs$"),
     "a loop in which no time passes": (COMPUTE, "while True: yield from me.fetch()", ":LINE: .* no time has passed"),

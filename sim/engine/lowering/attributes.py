@@ -6,6 +6,8 @@ import inspect
 from types import FunctionType, ModuleType
 from typing import Any
 
+from sim.base.home import installed
+
 FIXED = FunctionType | classmethod | staticmethod  # found in a class, and bound to what they are asked of
 
 OF_PYTHON = ("builtins", "collections", "_collections")  # modules of Python's own descriptors
@@ -25,4 +27,4 @@ def is_plain_attribute(of: Any, name: str) -> bool:
 
 
 def _is_ours(of: Any) -> bool:
-    return (getattr(of, "__module__", None) or "").startswith("sim.")
+    return (getattr(of, "__module__", None) or "").startswith(installed("sim."))

@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
+from sim.base.home import installed
 from sim.collectives.base import Exchange, hand, swap, take
 from sim.engine.kernel import ops
 from sim.engine.lowering.known import is_known, is_of_jobs
@@ -159,7 +160,7 @@ class Functions(Verbs):
         if constant and (folds or _is_ours(function)):
             return Value("const", function(*(one.at for one in given), **{name: one.at for name, one in named.items()}))
         macro = getattr(self, f"_macro_{getattr(function, '__name__', '')}", None)
-        if macro and inspect.unwrap(function).__module__.startswith("sim.verbs."):
+        if macro and inspect.unwrap(function).__module__.startswith(installed("sim.verbs.")):
             known = all(one.kind == "const" for one in (*given[1:], *named.values()))
             if not (self.frame.is_ours or known or macro == self._macro_gather):
                 self.fail(node, "what is known before the run is needed")
@@ -223,7 +224,7 @@ class Functions(Verbs):
 
     def inline(self, function: Callable, given: Values, named: Named, node: ast.AST | None = None) -> Value:
         """The body of a function in place of its call; what it returns."""
-        function = inspect.unwrap(function) if function.__module__.startswith("sim.") else function
+        function = inspect.unwrap(function) if function.__module__.startswith(installed("sim.")) else function
         tree, several = tree_of(function)
         frame = Frame(function, {}, several)
         frame.end = self.tag()
@@ -281,7 +282,11 @@ class Functions(Verbs):
 def _is_ours(function: Any) -> bool:
     """Whether it is a method of ours that gives something at once."""
     module = getattr(function, "__module__", None) or ""
-    return inspect.ismethod(function) and module.startswith("sim.") and not inspect.isgeneratorfunction(function)
+    return (
+        inspect.ismethod(function)
+        and module.startswith(installed("sim."))
+        and not inspect.isgeneratorfunction(function)
+    )
 
 
 EXCHANGES = {hand, take, swap, Exchange}

@@ -6,6 +6,7 @@ import inspect
 import os
 from typing import Any
 
+from sim.base.home import installed
 from sim.engine.lowering.values import Value
 from sim.protocols.own import SOURCES
 
@@ -14,13 +15,13 @@ PURE = {abs, bool, float, int, len, max, min, range, round, slice, str, sum, tup
 MODULES = {"math", "operator"}
 # Whose functions a user's text may call, and whose methods.
 OF_TEXTS = (
-    "sim.verbs.servers",
-    "sim.verbs.collectives",
-    "sim.verbs.asynchronous",
-    "sim.protocols.",
-    "sim.collectives.",
+    installed("sim.verbs.servers"),
+    installed("sim.verbs.collectives"),
+    installed("sim.verbs.asynchronous"),
+    installed("sim.protocols."),
+    installed("sim.collectives."),
 )
-OF_JOBS = ("sim.job.", "sim.model.", "sim.platform.", "sim.verbs.me", "sim.collectives.")
+OF_JOBS = tuple(map(installed, ("sim.job.", "sim.model.", "sim.platform.", "sim.verbs.me", "sim.collectives.")))
 
 
 def is_generator(callee: Value) -> bool:
@@ -30,7 +31,7 @@ def is_generator(callee: Value) -> bool:
 
 def is_verb(function: Any) -> bool:
     """Whether it is one of ours over `me`."""
-    return (getattr(function, "__module__", None) or "").startswith("sim.verbs.")
+    return (getattr(function, "__module__", None) or "").startswith(installed("sim.verbs."))
 
 
 def is_of_jobs(function: Any) -> bool:

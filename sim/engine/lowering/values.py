@@ -10,6 +10,8 @@ from copy import deepcopy
 from functools import cache
 from typing import Any
 
+from sim.base.home import installed
+
 
 class TooFewRegisters(Exception):
     """A text needs more of them."""
@@ -64,7 +66,7 @@ class Frame:
 
     def __init__(self, function: Callable, names: dict[str, Value], several: set[str]):
         self.function, self.names, self.several = function, names, several
-        self.is_ours = function.__module__.startswith("sim.")
+        self.is_ours = function.__module__.startswith(installed("sim."))
         self.end, self.live = "", True
         self.result: Value | None = None
         self.nones: list[int] = []  # instructions by which it returns nothing

@@ -9,6 +9,7 @@
     Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(digits)));
   const probability = (p) => p > 0.995 ? "over 0.99" : p < 0.005 ? "under 0.01" : p.toFixed(2);
   const speed = (row) => row.samples_per_s.mid;
+  const quick = (row) => TIMED ? 1 / row.hours : speed(row);
   const protocol = (row) => [row.protocol, ...(row.settings ?? [])].join(" ");
 
   // Abramowitz and Stegun, 7.1.26: within 1.5e-7.
@@ -24,16 +25,17 @@
     const { low, mid: middle, high } = row.samples_per_s, paid = budget < costs[1] ? middle * row.usd / budget : 0;
     const asked = TIMED ? Math.max(middle * row.hours / need, paid) : need;
     const side = low === null || high === null ? 1 : middle >= asked ? middle / low : high / middle;
-    if (side <= 1) return middle >= asked ? 1 : 0;
-    return normal(Math.log(middle / asked) / (Math.log(side) / Z90));
+    const steps = row.work ? Math.log(row.work.steps.high / row.work.steps.mid) : 0; // which are independent of the speed
+    const spread = Math.hypot(Math.log(side), steps);
+    if (spread <= 0) return middle >= asked ? 1 : 0;
+    return normal(Math.log(middle / asked) / (spread / Z90));
   }
 
-  function cheaper(one, other) { return one[COST] - other[COST] || speed(other) - speed(one); }
+  function cheaper(one, other) { return one[COST] - other[COST] || quick(other) - quick(one); }
 
-  function better(one, other) { return KIND === "fastest" ? speed(other) - speed(one) || one[COST] - other[COST] : cheaper(one, other); }
+  function better(one, other) { return KIND === "fastest" ? quick(other) - quick(one) || one[COST] - other[COST] : cheaper(one, other); }
 
   function paretoFront(rows) { // no other row is both cheaper and faster
-    const quick = (row) => TIMED ? 1 / row.hours : speed(row);
     let most = 0;
     return [...rows].sort(cheaper).filter((row) => quick(row) > most && (most = quick(row)));
   }
@@ -56,7 +58,7 @@
 
   function say(judged, meet, now) {
     const said = document.getElementById("chosen"), command = document.getElementById("chosen-command");
-    const affordable = judged.filter((row) => row[COST] <= now.budget).sort((one, other) => other.p - one.p || speed(other) - speed(one));
+    const affordable = judged.filter((row) => row[COST] <= now.budget).sort((one, other) => other.p - one.p || quick(other) - quick(one));
     const best = meet[0] ?? affordable[0];
     const figures = (row) => `${number(row[COST])} ${COST_UNIT}, ${number(speed(row))} samples/s` +
       (TIMED ? `, ${number(row.hours)} h` : "") + ` (met with probability ${probability(row.p)})`;
@@ -102,6 +104,7 @@
 
   const COLUMNS = [["protocol", protocol], ["hosts", (row) => `${row.hosts_told.replaceAll(" ", "\u00a0")}${offer(row)}`],
     ["workers", (row) => row.workers], ["servers", (row) => row.servers], ["batch", (row) => row.batch],
+    ...(ROWS.some((row) => row.work) ? [["steps", (row) => row.work.steps.mid]] : []),
     ["samples/s", (row) => row.samples_per_s.mid], ["at least", (row) => row.samples_per_s.low], ["at most", (row) => row.samples_per_s.high],
     ["USD/h", (row) => row.usd_per_hour], ...(TIMED ? [["hours", (row) => row.hours], ["USD", (row) => row.usd]] : []),
     ["P", (row) => Number(row.p.toFixed(3))],

@@ -1,0 +1,242 @@
+"""`trainsim learn`: when runs end, what is evaluated, what is written, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from learning_jobs import MODEL, TRAINING, job
+from test_learning import rows
+
+from real import learn as command_of_learn
+from real.learning.learned import in_a_line
+from real.learning.learning import learn
+from real.learning.trainer import Trainer
+from sim import command, event
+from sim.base.errors import WrongSetting
+from sim.recording import curves
+from sim.recording.curves import reached
+from sim.recording.traces import read
+
+USUAL = {
+    "--protocol": "fmb",
+    "--workload": "softmax",
+    "--engine": "numpy",
+    "--data": "synthetic",
+    "--batch": "20",
+    "--workers": "2",
+    "--steps": "8",
+    "--replications": "2",
+}
+
+
+def asked(*words: str) -> list[str]:
+    """A command line, whose words replace the usual ones."""
+    return [*words, *(word for option in USUAL.items() if option[0] not in words for word in option)]
+
+
+# ---- runs
+
+
+@pytest.mark.slow
+def test_a_run_ends_when_its_target_is_reached():
+    """At the first evaluation that reaches it; the runs are the first parts of those without a target."""
+    scenario = job("ps-async", steps=60)
+    whole, found = (learn(scenario, TRAINING, until, 3, evaluate_every=1) for until in (None, "accuracy=0.9"))
+    assert whole.time_s is None
+    for short, long, time_s, updates in zip(found.curves, whole.curves, found.times_s, found.updates, strict=True):
+        size = len(short.time_s)
+        assert 1 < size < len(long.time_s)
+        for name in vars(long):
+            np.testing.assert_array_equal(getattr(short, name), getattr(long, name)[:size])
+        assert (short.accuracy[:-1] < 0.9).all()
+        assert short.accuracy[-1] >= 0.9
+        assert (time_s, updates) == (short.time_s[-1], short.step[-1])
+        assert time_s == reached(long, "accuracy=0.9")
+    assert found.time_s == pytest.approx(np.exp(np.log(found.times_s).mean()))
+    assert found.interval[0] < found.time_s < found.interval[1]
+
+
+def test_a_run_that_does_not_reach_its_target_is_said():
+    """Of five runs, so short that some reach it."""
+    full = learn(job("fmb", steps=6), TRAINING, replications=5, evaluate_every=1)
+    best = sorted(one.accuracy.max() for one in full.curves)
+    assert best[1] < best[3]
+    found = learn(job("fmb", steps=6), TRAINING, f"accuracy={best[3]}", 5, evaluate_every=1)
+    missed = int(np.isnan(found.times_s).sum())
+    assert 0 < missed < 5
+    assert (found.time_s, found.interval) == (None, None)
+    assert in_a_line(found) == found.notes[0] == f"{missed} of 5 runs did not reach accuracy {best[3]:g} in 6 steps"
+    assert found.best_accuracy == best[-1]
+
+
+def test_evaluations_take_no_time_unless_they_are_asked_to():
+    scenario = job("fmb", steps=20)
+    free, waited = (
+        learn(replace(scenario, test_size=size, evaluate_every=5), TRAINING, replications=1, want_trace=True)
+        for size in (0, 200)
+    )
+    assert rows(free.trace) == rows(event.trace(scenario))
+    assert waited.curves[0].step.tolist() == [5, 10, 15, 20]
+    expected = event.trace(replace(scenario, test_size=200, evaluate_every=5))
+    assert rows(waited.trace) == rows(expected, end_s=waited.curves[0].time_s[-1])
+    assert waited.curves[0].time_s[-1] > free.curves[0].time_s[-1]
+
+
+@pytest.mark.slow
+def test_evaluations_come_more_rarely_as_the_run_goes_on():
+    found = learn(job("ps-async", steps=400), TRAINING, replications=1).curves[0]
+    assert found.step[:50].tolist() == list(range(1, 51))
+    assert found.step[-1] == 1200
+    assert (np.diff(found.step[50:-1]) == found.step[50:-2] // 50).all()
+
+
+@pytest.mark.parametrize("protocol", ["fmb", "ps-async", "allreduce"])
+def test_a_trace_has_the_same_curves(protocol, tmp_path):
+    """It is the beginning of the simulation's, until the last evaluation."""
+    found = learn(job(protocol, steps=40), TRAINING, "accuracy=0.9", 2, want_trace=True)
+    assert rows(found.trace) == rows(event.trace(job(protocol, steps=40)), end_s=found.times_s[0])
+    found.trace.write(tmp_path / "a.parquet")
+    trace = read(tmp_path / "a.parquet")
+    assert (trace.header.world, trace.header.training) == ("learning", found.training)
+    for name, column in vars(curves.curves(trace)).items():
+        np.testing.assert_allclose(column, getattr(found.curves[0], name), err_msg=name)
+
+
+def test_an_own_trainer_is_used_again():
+    scenario = job("fmb")
+    trainer = Trainer(MODEL, scenario.seed, TRAINING)
+    one, other = (learn(scenario, TRAINING, replications=1, trainer=trainer) for _ in range(2))
+    np.testing.assert_array_equal(one.curves[0].loss, other.curves[0].loss)
+
+
+def test_work_done_is_said_as_it_is_done():
+    """In all that of the runs, though a run ends early."""
+    from real.learning.learning import work
+
+    scenario, done = job("ps-async", steps=60), []
+    learn(scenario, TRAINING, "accuracy=0.8", 2, done=done.append)
+    assert sum(done) == pytest.approx(2 * work(scenario))
+    assert min(done) >= 0
+
+
+@pytest.mark.slow
+def test_a_job_that_is_slower_is_compared_run_by_run():
+    fast, slow = (
+        learn(job("fmb", steps=60, stragglers=law), TRAINING, "accuracy=0.9", 3)
+        for law in ("none", "exponential(mean=50ms)")
+    )
+    found = slow.slower_than(fast)
+    assert found.pairs == 3
+    assert found.value == pytest.approx(slow.time_s / fast.time_s)
+    assert found.value > 1.5
+    assert slow.slower_than(learn(job("fmb"), TRAINING, replications=3)) is None
+
+
+# ---- the command
+
+
+@pytest.mark.slow
+def test_the_command_answers(capsys, tmp_path):
+    table, trace, page, plot = (tmp_path / name for name in ("a.csv", "a.jsonl", "a.html", "a.png"))
+    outputs = ["-o", str(table), "--trace", str(trace), "--report", str(page), "--plot", str(plot)]
+    words = asked(
+        "--protocol", "ps-async", "--until", "loss=2", "--what-if", "workers=1", "--json", "--quiet", *outputs
+    )
+    assert command_of_learn.main(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["schema"], found["runs"], found["target"]) == ("learned/1", 2, {"of": "loss", "value": 2.0})
+    assert found["time_s"] > 0
+    (other,) = found["what_if"]
+    assert (other["change"], other["answer"]["scenario"]["workers"]) == ("workers=1", 1)
+    assert other["time_ratio"]["pairs"] == 2
+    frame = pd.read_csv(table)
+    assert set(frame["replication"]) == {0, 1}
+    assert set(frame["change"].fillna("")) == {"", "workers=1"}
+    assert len(frame) == sum(len(one["step"]) for answer in (found, other["answer"]) for one in answer["curves"])
+    assert read(trace).header.world == "learning"
+    assert page.read_text().startswith("<!doctype html>")
+    assert plot.stat().st_size > 0
+
+
+@pytest.mark.slow
+def test_the_answer_is_a_line_and_a_table(capsys):
+    assert command_of_learn.main(asked("--until", "loss=2", "--what-if", "protocol=ps-async")) == 0
+    said = capsys.readouterr().out
+    assert re.match(r"loss 2 after [\d.]+ m?s \([\d.]+ m?s to [\d.]+ m?s\), 2 runs\n", said)
+    assert re.search(r"^protocol=ps-async", said, re.MULTILINE)
+
+
+REFUSED = {
+    "--until": ["--until", "accuracy=1.5"],
+    "--until ": ["--until", "speed=3"],
+    "--until  ": ["--until", "loss=0"],
+    "--workload": ["--workload", "vgg16"],
+    "--workload ": ["--workload", "mnist"],  # which NumPy has no operations for
+    "--optimiser": [
+        "--workload",
+        "bigram",
+        "--data",
+        "words",
+        "--engine",
+        "tensorflow",
+        "--optimiser",
+        "adm",
+        "--protocol",
+        "hybrid",
+    ],
+    "--set algorithm": ["--protocol", "allreduce", "--set", "algorithm=unknown"],
+    "--evaluate-every": ["--evaluate-every", "0"],
+    "--replications": ["--replications", "0"],
+    "--output": ["-o", "x.txt"],
+    "--trace": ["--trace", "x.txt"],
+    "--plot": ["--plot", "x.txt"],
+    "--report": ["--report", "x.txt"],
+    "--data": ["--data", "nowhere"],
+    "--learning-rate": ["--learning-rate", "0"],
+    "--test-size": ["--test-size", "-1"],
+    "--what-if": ["--what-if", "speed=3"],
+    "--what-if ": ["--what-if", "workload=vgg16"],
+}
+
+
+@pytest.mark.parametrize("words", REFUSED.values(), ids=REFUSED)
+def test_a_wrong_setting_is_one_line(words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = asked(*words)
+    with pytest.raises(SystemExit) as ended:
+        command.run(command_of_learn.PROGRAM, lambda: command_of_learn.main(given))
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out) == (2, "")
+    assert len(said.err.splitlines()) == 1, said.err
+    assert said.err.startswith("real.learn: ")
+    assert not list(tmp_path.iterdir())
+
+
+def test_python_is_told_too():
+    for change in ({"replications": 0}, {"until": "accuracy=2"}):
+        with pytest.raises(WrongSetting):
+            learn(job("fmb"), TRAINING, **change)
+
+
+@pytest.mark.processes
+def test_ctrl_c_ends_it_with_a_line(tmp_path):
+    """While it trains; nothing is written."""
+    words = asked("--steps", "1000000", "--trace", str(tmp_path / "a.jsonl"))
+    with subprocess.Popen([sys.executable, "-m", "real.learn", *words], stderr=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stderr.readline().startswith("at most about ")  # and training begins
+            running.send_signal(signal.SIGINT)
+            said = running.communicate(timeout=60)[1]
+        finally:
+            running.kill()
+    assert running.returncode == 130
+    assert said.splitlines()[-1] == "real.learn: interrupted"
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,298 @@
+"""Training in simulated time: the simulation's times, gradients of the versions that ranks hold, and the parameters of plain loops."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from learning_jobs import MODEL, TRAINING, job, trained
+from learning_texts import Alone, Both, Drifting, Gossip, Swapped, TopPart, Twice
+
+import real.learning.layers
+import real.learning.trainer
+import real.learning.world
+from real.data import Batches
+from real.learning.parameters import Held, Whole
+from real.learning.trainer import Trainer
+from sim import event
+from sim.base.errors import RunFailed
+from sim.protocols import PROTOCOLS
+from sim.recording.traces import Trace
+
+KINDS = {  # every protocol, and settings that change whose gradients an update has
+    "amb": ("amb", "time_limit_s=10ms", "partitions=4"),
+    "fmb": ("fmb",),
+    "kbatch-async": ("kbatch-async",),
+    "kbatch-async of 2": ("kbatch-async", "gradients=2"),
+    "amb-dg": ("amb-dg", "time_limit_s=10ms", "partitions=4", "window_s=15ms"),
+    "ps-async": ("ps-async",),
+    "ps-sync": ("ps-sync",),
+    "ps-sync, barrier": ("ps-sync", "barrier=true"),
+    "ps-backup": ("ps-backup",),
+    "ps-ssp": ("ps-ssp", "staleness=1"),
+    "ps-layers": ("ps-layers",),
+    "allreduce": ("allreduce",),
+    "allreduce, unfused": ("allreduce", "fused=false", "algorithm=ring"),
+    "horovod": ("horovod",),
+    "horovod, by name": ("horovod", "by_name=true"),
+    "hybrid": ("hybrid",),
+}
+SERVED = ("amb", "fmb", "kbatch-async", "kbatch-async of 2", "amb-dg", "ps-async", "ps-sync", "ps-backup", "ps-ssp")
+SAME = (
+    "fmb",
+    "ps-sync, barrier",
+    "ps-layers",
+    "allreduce",
+    "allreduce, unfused",
+    "horovod",
+    "horovod, by name",
+    "hybrid",
+)
+SGD = replace(TRAINING, optimiser="sgd")
+CLOSE = {"rtol": 1e-4, "atol": 1e-5}  # sums in another order
+NOT_MEASURED = ("evaluate",)
+
+
+def rows(trace: Trace, end_s: float = np.inf) -> list[tuple]:
+    """Activities until a moment, sorted."""
+    frame = trace.rows[(trace.rows["end_s"] <= end_s) & ~trace.rows["activity"].isin(NOT_MEASURED)]
+    return sorted(frame.itertuples(index=False, name=None))
+
+
+def updates(trace: Trace) -> list[tuple[list, int]]:
+    """Of each update of rank 0: the rows of the gradients that it adds, and its samples."""
+    mine = trace.rows[(trace.rows["rank"] == 0) & trace.rows["activity"].isin(["reduce", "update"])]
+    found, added = [], []
+    for row in mine.sort_values("end_s", kind="stable").itertuples():
+        if row.activity == "reduce":
+            added.append(row)
+        else:
+            found.append((added, row.samples))
+            added = []
+    return found
+
+
+def test_no_protocol_is_left_out():
+    assert {said[0] for said in KINDS.values()} == set(PROTOCOLS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_times_are_those_of_the_simulation(kind):
+    """All activities are, of each replication; and samples are those of the updates."""
+    scenario = job(*KINDS[kind])
+    for replication in (0, 2):
+        found, expected = trained(scenario, replication), event.trace(scenario, replication)
+        assert rows(found.trace) == rows(expected)
+        made = expected.rows[(expected.rows["rank"] == 0) & (expected.rows["activity"] == "update")]
+        made = made[made["samples"] > 0] if kind == "ps-layers" else made
+        assert found.samples == np.cumsum(made["samples"]).tolist()
+        assert found.times_s == pytest.approx(made["end_s"].tolist())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_protocol_learns(kind):
+    scenario = job(*KINDS[kind], steps=60)
+    versions = trained(scenario).versions
+    trainer = Trainer(MODEL, 0, TRAINING)
+    first, last = (trainer.evaluate(_whole(vector), 500) for vector in (versions[0], versions[-1]))
+    assert last[0] < 0.5 * first[0]
+    assert last[1] > 0.9
+
+
+def _whole(vector: np.ndarray):
+    return Whole([Held(vector)], [slice(None)])
+
+
+@pytest.mark.parametrize("kind", SERVED)
+def test_gradients_are_of_the_versions_that_the_simulation_says(kind):
+    """Those of each update, by the columns `version` and `peer` of what rank 0 adds; and of minibatches of its senders."""
+    scenario = job(*KINDS[kind], workers=4, steps=20)
+    found = trained(scenario)
+    made = updates(event.trace(scenario))
+    assert len(made) == len(found.summed) == len(found.versions) - 1
+    stale = 0
+    for number, ((added, samples), gradients) in enumerate(zip(made, found.summed, strict=True)):
+        assert sum(len(gradient.samples) for gradient in gradients) == samples
+        said = Counter(row.version for row in added)
+        stale += sum(row.version < number for row in added)
+        of = {gradient: _version(found.versions[: number + 1], gradient.whole.vector) for gradient in gradients}
+        if kind == "amb-dg":  # a gradient counts as of the oldest version of its partitions
+            assert min(of.values()) == min(said)
+            assert Counter(of.values()).total() == samples // (scenario.batch // 4)
+        else:
+            assert Counter(of.values()) == said
+    assert stale > 0 or kind in ("amb", "fmb", "ps-sync", "ps-backup")
+
+
+def _version(versions: list[np.ndarray], vector: np.ndarray) -> int:
+    (found,) = [number for number, of in enumerate(versions) if (of == vector).all()]
+    return found
+
+
+@pytest.mark.parametrize("kind", ["fmb", "ps-async", "ps-ssp", "kbatch-async"])
+def test_minibatches_are_those_of_a_real_run_in_its_order(kind):
+    scenario = job(*KINDS[kind])
+    found = trained(scenario, replication=1)
+    data = Trainer(MODEL, 0, TRAINING).data
+    streams = {
+        worker: Batches(data, scenario.batch, scenario.seed, 1, worker) for worker in range(1, scenario.workers + 1)
+    }
+    for (added, _), gradients in zip(updates(event.trace(scenario, 1)), found.summed, strict=True):
+        expected = {tuple(streams[row.peer].places()) for row in added}
+        assert {tuple(gradient.samples) for gradient in gradients} == expected
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "mom", "rms", "adm"])
+def test_synchronous_protocols_end_with_the_same_parameters(optimiser):
+    training = replace(TRAINING, optimiser=optimiser, learning_rate=None, decay_steps=3, decay_rate=0.5)
+    ends = {kind: trained(job(*KINDS[kind]), training=training).versions[-1] for kind in SAME}
+    for kind, end in ends.items():
+        np.testing.assert_allclose(end, ends["fmb"], **CLOSE, err_msg=kind)
+
+
+@pytest.mark.parametrize("kind", ["ps-sync, barrier", "ps-layers", "hybrid"])
+@pytest.mark.parametrize("servers", [2, 3])
+def test_several_servers_are_one_where_all_wait(kind, servers):
+    for parts in (1, 2):
+        scenario = job(*KINDS[kind], servers=servers, variable_partitions=parts)
+        np.testing.assert_allclose(trained(scenario).end, trained(job("fmb")).end, **CLOSE)
+
+
+def test_a_worker_of_several_servers_has_pieces_of_their_own_versions():
+    """Each server's piece of the parameters that a gradient is of is one of those that this server has made."""
+    scenario, pieces = job("ps-async", servers=2, workers=4), [set(), set()]
+
+    def seen(world):
+        for server in world.servers:
+            pieces[server].add(world.ranks[server].parameters[server].values.tobytes())
+
+    found = trained(scenario, seen=seen)
+    mixed = 0
+    for gradients in found.summed:
+        for gradient in gradients:
+            sizes = [piece.values.size for piece in gradient.whole.pieces]
+            assert sum(sizes) == MODEL.parameters
+            mixed += all(piece.values.tobytes() in pieces[server] for server, piece in enumerate(gradient.whole.pieces))
+    assert mixed > 0.5 * len(found.summed)
+
+
+def test_replications_have_times_and_minibatches_of_their_own():
+    one, other = (trained(job("ps-async"), replication) for replication in (0, 1))
+    assert one.times_s != other.times_s
+    assert not np.allclose(one.versions[-1], other.versions[-1])
+    np.testing.assert_array_equal(one.versions[0], other.versions[0])
+    np.testing.assert_array_equal(one.versions[-1], trained(job("ps-async")).versions[-1])
+
+
+def test_short_minibatches_are_the_first_samples_of_whole_ones():
+    """amb computes the first partitions of the minibatch that it has drawn."""
+    scenario = job("amb", "time_limit_s=10ms", "partitions=4", workers=2)
+    found, data = trained(scenario), Trainer(MODEL, 0, TRAINING).data
+    streams = [Batches(data, scenario.batch, scenario.seed, 0, worker) for worker in (1, 2)]
+    sizes = set()
+    for gradients in found.summed:
+        whole = [tuple(stream.places()) for stream in streams]
+        for gradient in gradients:
+            places = tuple(gradient.samples)
+            sizes.add(len(places))
+            assert any(of[: len(places)] == places for of in whole)
+    assert len(sizes) > 1
+
+
+# ---- texts of one's own
+
+
+def by_loops(scenario, mix, momentum: float = 0.0) -> np.ndarray:
+    """Gradient descent with `mix` of each step's gradients: parameters after each step, shape (steps, workers, parameters)."""
+    trainer = Trainer(MODEL, scenario.seed, SGD)
+    parameters = np.tile(trainer.initial().astype(float), (scenario.workers, 1))
+    streams = [
+        Batches(trainer.data, scenario.batch, scenario.seed, 0, worker + 1) for worker in range(scenario.workers)
+    ]
+    found, velocity = [], np.zeros_like(parameters)
+    for step in range(scenario.steps):
+        vectors = []
+        for mine, stream in zip(parameters, streams, strict=True):
+            x, y = next(stream)
+            gradient = trainer._engine.fixed(mine.astype(np.float32), x, y).sum
+            vectors.append(np.append(gradient.astype(float), len(y)))
+        mixed = np.array(mix(step, vectors))
+        velocity = momentum * velocity - SGD.learning_rate * (mixed[:, :-1] / mixed[:, -1:] + 5e-4 * parameters)
+        parameters = parameters + velocity
+        found.append(parameters)
+    return np.array(found)
+
+
+@pytest.mark.parametrize(("optimiser", "momentum"), [("sgd", 0.0), ("mom", 0.9)])
+@pytest.mark.parametrize("text", [Drifting(), Gossip(), TopPart(), Swapped()], ids=lambda text: text.name)
+def test_a_text_of_ones_own_trains_as_plain_loops_do(text, optimiser, momentum):
+    """All ranks end with the same parameters, each with a momentum of its own; versions are the first rank's, however far ahead it is."""
+    scenario = job(text, workers=4)
+    found = trained(scenario, training=replace(TRAINING, optimiser=optimiser))
+    expected = by_loops(scenario, text.expected, momentum)
+    for rank, parameters in enumerate(expected[-1]):
+        (held,) = found.parameters[rank].values()
+        np.testing.assert_allclose(held.values, parameters, **CLOSE)
+    assert not np.allclose(*expected[-1, :2])  # replicas drift: a mistake in one would not hide
+    np.testing.assert_allclose(found.versions[1:], expected[:, 0], **CLOSE)
+
+
+def test_a_rank_that_waits_for_nobody_is_evaluated_after_the_step_that_is_over():
+    """The first of two is done long before the second."""
+    scenario = job(Alone(), workers=2, stragglers="slow-ranks(rank=1, seconds=100ms)")
+    found = trained(scenario, training=SGD)
+    np.testing.assert_allclose(found.versions[1:], by_loops(scenario, lambda step, vectors: vectors)[:, 0], **CLOSE)
+    assert np.diff(found.times_s, prepend=0.0) == pytest.approx(0.1, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (Both(), "rank . exchanges pieces of its gradient and then calls allreduce"),
+        (Twice(), "rank . sums a piece of its gradient twice"),
+    ],
+)
+def test_what_cannot_be_trained_is_said(text, said):
+    with pytest.raises(RunFailed, match=said):
+        trained(job(text, workers=2))
+
+
+# ---- memory
+
+
+MOST_LIVE = {
+    "ps-async": 21,
+    "ps-ssp": 21,
+    "kbatch-async": 21,
+    "fmb": 3,
+    "allreduce": 3,
+    "ps-layers": 3 * len(MODEL.variables),
+}
+
+
+@pytest.mark.parametrize("kind", MOST_LIVE)
+def test_versions_that_nobody_holds_are_freed(kind, monkeypatch):
+    """Twenty asynchronous workers and their server hold one each at most; where all wait, there are the newest and those before."""
+    live: weakref.WeakSet = weakref.WeakSet()
+
+    class Known(Held):
+        __slots__ = ("__weakref__",)
+
+        def __init__(self, *held):
+            super().__init__(*held)
+            live.add(self)
+
+    for module in (real.learning.trainer, real.learning.world, real.learning.layers):
+        monkeypatch.setattr(module, "Held", Known)
+    scenario, counts = job(*KINDS[kind], workers=20), []
+    gc.disable()  # what only the garbage collector would free stays
+    try:
+        trained(scenario, seen=lambda world: counts.append(len(live)), keep=False)
+    finally:
+        gc.enable()
+    assert len(counts) == scenario.updates
+    assert max(counts) <= MOST_LIVE[kind]

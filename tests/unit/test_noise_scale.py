@@ -1,0 +1,62 @@
+"""The gradient noise scale: closed forms, planted gradients, its standard error, and wrong inputs."""
+
+import math
+
+import numpy as np
+import pytest
+
+from sim.base.errors import WrongSetting
+from sim.efficiency.noise import noise_scale
+
+SQUARED, TRACE = 4.0, 600.0  # |G|^2 and tr(Sigma): B_simple is 150
+
+
+def norms(rng: np.random.Generator, batch: int, pairs: int, size: int = 50) -> np.ndarray:
+    """Squared norms of gradients with this noise, shape (pairs,)."""
+    gradient = np.full(size, math.sqrt(SQUARED / size))
+    noise = rng.normal(0, math.sqrt(TRACE / size / batch), (pairs, size))
+    return np.sum((gradient + noise) ** 2, axis=1)
+
+
+def test_expected_norms_give_the_scale_exactly():
+    found = noise_scale(8, SQUARED + TRACE / 8, 64, SQUARED + TRACE / 64)
+    assert found[:1] + found[2:] == pytest.approx((150, SQUARED, TRACE))
+    assert math.isnan(found.error)
+
+
+def test_planted_gradients_come_back_within_their_error():
+    rng, off = np.random.default_rng(0), []
+    for _ in range(200):
+        found = noise_scale(32, norms(rng, 32, 200), 512, norms(rng, 512, 200))
+        off.append((found.samples - 150) / found.error)
+    assert abs(np.mean(off)) < 0.3
+    assert 0.8 < np.std(off) < 1.25
+
+
+def test_norms_alone_would_be_biased():
+    """The negative control: the big batch's norm taken for the gradient's."""
+    rng = np.random.default_rng(0)
+    small, big = norms(rng, 32, 1000), norms(rng, 512, 1000)
+    assert noise_scale(32, small, 512, big).squared == pytest.approx(SQUARED, rel=0.05)
+    assert big.mean() > 1.2 * SQUARED
+
+
+def test_where_noise_hides_the_gradient_there_is_no_scale():
+    assert math.isnan(noise_scale(8, 80.0, 16, 39.0).samples)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((8, 1.0, 8, 1.0), "big_batch"),
+        ((0, 1.0, 8, 1.0), "big_batch"),
+        ((8, [1.0, 2.0], 16, [1.0]), "big_norm2"),
+        ((8, [], 16, []), "big_norm2"),
+        ((8, math.nan, 16, 1.0), "small_norm2"),
+        ((8, 1.0, 16, -1.0), "big_norm2"),
+        ((8, math.inf, 16, 1.0), "small_norm2"),
+    ],
+)
+def test_wrong_norms_are_refused_by_name(given, said):
+    with pytest.raises(WrongSetting, match=said):
+        noise_scale(*given)

@@ -1,0 +1,191 @@
+"""A plan for an accuracy: work is the law's, chances are the closed form, and the best are those of simulating everything."""
+
+import math
+from contextlib import contextmanager
+from itertools import count
+from types import SimpleNamespace
+
+import pytest
+from scipy.special import ndtr
+from test_commands import here, refused  # noqa: F401
+
+from sim import protocols, simulation
+from sim.base.errors import WrongSetting
+from sim.efficiency.law import Steps
+from sim.plans import plan, question, search, simulating, until
+from sim.plans.candidates import WHOLE, Figures
+from sim.plans.configurations import Room
+from sim.reports.plan import plan_page
+from sim.sweeps import pools
+from sim.worlds import time_budget
+
+pytestmark = pytest.mark.slow
+
+Z90 = 1.6448536269514722
+ASKED = {
+    "workload": "toy_fc",
+    "protocols": ["allreduce", "fmb"],
+    "hosts": ["p3.2xlarge"],
+    "counts": [2, 4],
+    "batches": [64, 256, 1024],
+    "deadline": "2 h",
+    "probability": 0.8,
+    "keep": 3,
+}
+S_MIN, B_CRIT = 200_000, 1000.0
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("until") / "steps.csv"
+    rows = [f"{batch},{S_MIN * (1 + B_CRIT / batch)!r}" for batch in (128, 256, 512, 1024)]
+    path.write_text("\n".join(["batch,steps", *rows]) + "\n")
+    return str(path)
+
+
+@contextmanager
+def own_clock():
+    """Whenever the clock is read a microsecond has passed, so that a busy machine simulates as much as an idle one."""
+    clock = SimpleNamespace(monotonic=count(step=1e-6).__next__, process_time=count(step=1e-6).__next__)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (plan, search, simulating, simulation, time_budget):
+            patch.setattr(module, "time", clock)
+        yield
+
+
+def planned(table: str, **further) -> plan.Plan:
+    with own_clock():
+        return plan.answer(question.read(None, ASKED | {"until": table} | further), pools.of_size(1), 600.0)
+
+
+@pytest.fixture(scope="module")
+def usual(table) -> plan.Plan:
+    return planned(table)
+
+
+def test_rows_have_the_work_of_their_global_batch(usual):
+    assert usual.met
+    for row in usual.as_json()["rows"]:
+        batch = row["workers"] * row["batch"]
+        assert row["work"]["global_batch"] == batch
+        assert row["work"]["steps"]["mid"] == pytest.approx(S_MIN * (1 + B_CRIT / batch), rel=1e-4)
+        samples = batch * row["work"]["steps"]["mid"]
+        assert row["hours"] == pytest.approx(samples / row["samples_per_s"]["mid"] / 3600)
+        assert row["usd"] == pytest.approx(row["hours"] * row["usd_per_hour"])
+        assert row["needed_samples_per_s"] == pytest.approx(samples / 7200)
+
+
+def test_both_spreads_make_the_chance(usual):
+    for one in usual.simulated:
+        mid, needed = one.figures.mid, one.needed(usual.question)
+        side = mid / one.figures.low if mid >= needed else one.figures.high / mid
+        steps = one.work.steps
+        spread = math.hypot(math.log(side), math.log(steps.high / steps.median)) / Z90
+        assert one.chance(usual.question) == pytest.approx(float(ndtr(math.log(mid / needed) / spread)), abs=1e-9)
+
+
+def test_unknown_steps_make_a_certain_speed_uncertain():
+    sure = Figures(100.0, 100.0, 100.0)
+    assert (sure.chance(90.0), sure.chance(110.0)) == (1.0, 0.0)
+    error = until.Work(8, Steps(100.0, 100 / 1.5, 150.0), 0.0).error
+    assert sure.chance(100 / 1.5, error) == pytest.approx(0.95)
+    assert sure.chance(150.0, error) == pytest.approx(0.05)
+
+
+def test_the_best_are_those_of_simulating_everything(usual):
+    found, _ = search.screened(usual.room)
+    with own_clock(), pools.of_size(1) as pool:
+        simulating.Simulating(usual.room, pool, 600.0, math.inf).simulate(found, WHOLE)
+    meeting = [one for one in found if one.chance(usual.question) >= usual.question.probability]
+    wanted = sorted(meeting, key=lambda one: one.key(usual.question))[: usual.question.keep]
+    assert [one.configuration for one in usual.best] == [one.configuration for one in wanted]
+    assert 0 < len(meeting) < len(found)
+
+
+def test_a_small_batch_may_meet_what_a_large_one_misses(tmp_path):
+    """Where steps stay the same, a large batch takes longer; with a number of samples it never does."""
+    flat = tmp_path / "flat.csv"
+    flat.write_text("batch,steps\n128,200000\n512,200000\n2048,200000\n")
+    everything = planned(str(flat), counts=[2], batches=[64, 16384], protocols=["fmb"], deadline="200 h")
+    hours = {row["batch"]: row["hours"] for row in everything.as_json()["rows"]}
+    assert hours[64] < 0.7 * hours[16384]
+    deadline = f"{hours[64] * 0.3 + hours[16384] * 0.7} h"
+    found = planned(str(flat), counts=[2], batches=[64, 16384], protocols=["fmb"], deadline=deadline, probability=0.5)
+    assert found.met
+    assert [one.configuration.batch for one in found.best] == [64]
+
+
+def test_a_large_batch_says_nothing_of_smaller_ones(table):
+    """With a number of samples one that misses the target leaves smaller ones unsimulated (families)."""
+    of_samples = question.read(None, ASKED | {"samples": 10**9})
+    assert all(one.family for one in search.screened(Room(of_samples))[0])
+    assert not any(one.family for one in search.screened(Room(question.read(None, ASKED | {"until": table})))[0])
+
+
+def test_a_batch_beyond_the_table_is_said_to_be(table):
+    beyond = planned(table, counts=[4], batches=[1024])
+    assert beyond.best[0].work.beyond == 2
+    (note,) = [line for line in beyond.as_json()["notes"] if "extrapolated" in line]
+    assert "batches of 128 to 1,024, and the first has 4,096" in note
+
+
+def test_pages_and_tables_have_the_steps(usual):
+    page = plan_page(usual.as_json())
+    assert "until the target of" in page
+    row = usual.rows()[0]
+    assert row["steps_to_target_low"] < row["steps_to_target"] < row["steps_to_target_high"]
+    assert row["global_batch"] == row["workers"] * row["batch"]
+
+
+def test_money_limits_it_too(table, usual):
+    dearest = max(row["usd"] for row in usual.as_json()["best"])
+    found = planned(table, budget=4 * dearest, deadline=None)
+    assert found.met
+    assert all(row["usd"] <= 4 * dearest for row in found.as_json()["best"])
+    assert not planned(table, budget=0.1 * dearest).met
+
+
+def test_updates_of_backup_workers_have_fewer_gradients(table):
+    room = Room(question.read(None, ASKED | {"until": table, "protocols": ["ps-backup"], "counts": [4]}))
+    job = room.scenario(room.all[0])
+    assert room.until.work(job).batch == (job.workers - 1) * job.batch
+
+
+@pytest.mark.parametrize("name", protocols.PROTOCOLS)
+def test_protocols_without_a_fixed_batch_on_newest_parameters_are_refused(name):
+    refuses = {
+        "amb": "batch differs",
+        "amb-dg": "batch differs",
+        "ps-async": "older parameters",
+        "ps-ssp": "older parameters",
+        "kbatch-async": "older parameters",
+    }
+    if name not in refuses:
+        until.check(protocols.make(name))
+        return
+    with pytest.raises(WrongSetting, match=f"{refuses[name]}.*trainsim learn"):
+        until.check(protocols.make(name))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--until", "TABLE"], "deadline"),
+        (["--until", "TABLE", "--deadline", "1 h", "--samples", 5], "samples"),
+        (["--until", "TABLE", "--deadline", "1 h", "--samples-per-s", 5], "samples_per_s"),
+        (["--until", "nowhere.csv", "--deadline", "1 h"], "--until: given 'nowhere.csv'"),
+        (["--until", "TABLE.txt", "--deadline", "1 h"], "--until"),
+        (["--until", "TABLE", "--deadline", "1 h", "--protocols", "ps-async"], "trainsim learn"),
+    ],
+)
+def test_wrong_questions_are_one_line(here, table, options, said):  # noqa: F811
+    words = [str(word).replace("TABLE", table) for word in options]
+    assert said in refused(here("sim.plan", "--hosts", "p3.2xlarge", *words))
+
+
+def test_the_command_prints_steps(here, table):  # noqa: F811
+    done = here("sim.plan", "--workload", "toy_fc", "--until", table, "--deadline", "10 h", "--hosts", "p3.2xlarge",
+                "--counts", 2, "--protocols", "fmb", "--batches", "64,256", "--processes", 1)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert f"for the target of {table} in 10 h 0 min" in done.stdout
+    assert "steps" in done.stdout
