@@ -50,7 +50,7 @@ QUESTIONS = {
     ),
     "learning": Question(
         "How long does training take to an accuracy, predicted and measured, and which protocol is the fastest?",
-        "20 to 25 min",
+        "15 to 20 min",
         "other batches: of each model fmb and amb with 1 and 2 workers, some of fmb with sleeps, and amb-dg with 1",
     ),
     "seeds": Question(

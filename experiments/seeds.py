@@ -24,6 +24,7 @@ from real.learning.trainer import Trainer
 from real.recording import parameters
 from real.training.trainee import Training
 from sim import plot, protocols, stragglers
+from sim.base.home import installed
 from sim.base.progress import each
 from sim.job.scenario import Scenario
 from sim.model import workload as workloads
@@ -190,4 +191,7 @@ def draw_panels(out: Path, data: str, seed: int, steps: int) -> None:
         trace.write(files[-1])
     words = [*files, "--subset", *PANELS, "-o", str(out / "amb.png")]
     plot.main(words)
-    pages.show(f"Seed 003: the AMB repository's panels, of {OF_AMB}:", shlex.join(["python", "-m", "sim.plot", *words]))
+    pages.show(
+        f"Seed 003: the AMB repository's panels, of {OF_AMB}:",
+        shlex.join(["python", "-m", installed("sim.plot"), *words]),
+    )

@@ -56,7 +56,8 @@ def test_importing_it_loads_nothing():
     code = "import sys; before = set(sys.modules); import trainsim; print(*set(sys.modules) - before)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert {name for name in done.stdout.split() if name.partition(".")[0] not in sys.stdlib_module_names} == {
-        "trainsim"
+        "trainsim",
+        "trainsim.aliases",
     }
 
 
