@@ -91,7 +91,8 @@ def _of_learning() -> list[str]:
     table = next(
         table for table in kept("learning").tables if table.title.startswith("Mean absolute error of the time")
     )
-    _, rows, error, floor, _, held, _ = table.rows[-1]  # of runs with an order of data of their own, as the command has them
+    # Intervals are of runs with an order of data of their own, as the command has them.
+    _, rows, error, floor, _, held, _ = table.rows[-1]
     return ["time to an accuracy, 8 protocols over MPI", "`learning`", rows, error, floor, held]
 
 
