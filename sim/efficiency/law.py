@@ -26,12 +26,16 @@ class Published(NamedTuple):
         freedom: degrees of freedom that this counts as, beside those of a table.
         a_doubling: further, for each doubling beyond a table.
         of_runs: from run to run of a batch, which is in the rows of a table without repeats.
+        by_noise: for each doubling from a single batch whose noise scale is known.
+        freedom_by_noise: degrees of freedom of that: the models that it was learned on.
     """
 
     spread: float = 0.046
     freedom: float = 2.1
     a_doubling: float = 0.075
     of_runs: float = 0.047
+    by_noise: float = 0.1
+    freedom_by_noise: float = 3.0
 
 
 PUBLISHED = Published()
@@ -133,6 +137,23 @@ def fit(
     of_runs = math.sqrt(float(np.sum((logs - means[place]) ** 2)) / again) if again else 0.0
     s_min = math.exp(float(np.mean(means - np.log1p(b_crit / known))))
     return Law(s_min, b_crit, tuple(known.tolist()), spread, freedom + others.freedom, of_runs, others.a_doubling)
+
+
+def of_noise(batch: float, steps: Sequence[float], noise_scale: float, others: Published = PUBLISHED) -> Law:
+    """The law of runs of one batch, whose gradient noise scale is b_crit.
+
+    Args:
+        batch: samples of a step, of all workers.
+        steps: of each run to the target.
+        noise_scale: over the runs, in samples, see sim.efficiency.noise.over_a_run.
+        others: spreads of published runs.
+    """
+    logs = [math.log(one) for one in steps]
+    mean, count = math.fsum(logs) / len(logs), len(logs)
+    of_runs = math.sqrt(math.fsum((one - mean) ** 2 for one in logs) / (count - 1)) if count > 1 else others.of_runs
+    s_min = math.exp(mean) / (1 + noise_scale / batch)
+    around = of_runs * math.sqrt(1 + 1 / count)  # of one more run, about the mean of these
+    return Law(s_min, noise_scale, (batch,), 0.0, others.freedom_by_noise, around, others.by_noise)
 
 
 def _slopes(batches: np.ndarray, b_crit: float) -> np.ndarray:

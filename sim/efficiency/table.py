@@ -1,4 +1,7 @@
-"""A table of runs to a target that a user brings: `batch`, samples of a step of all workers, and `steps`, updates to the target."""
+"""A table of runs to a target that a user brings: `batch`, samples of a step of all workers, and `steps`, updates to the target.
+
+`noise_scale`, in samples, makes a table of a single batch enough: the gradient noise scale over each run (sim.efficiency.noise.over_a_run).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from sim.base.errors import WrongSetting
 from sim.efficiency import law
 
 OPTION = "--until"
-COLUMNS = ("batch", "steps")
+COLUMNS, NOISE = ("batch", "steps"), "noise_scale"
 MOST = 1e12
 
 
@@ -15,11 +18,15 @@ def read(path: str) -> law.Law:
     """The law of a table in a file; several rows of one batch are repeated runs.
 
     Raises:
-        WrongSetting: there is no such file or column, a value is no number from 1, or all rows are of one batch.
+        WrongSetting: there is no such file or column, a value is no number from 1, or all rows are of one batch without a noise scale.
     """
     table = tables.read(path, OPTION, COLUMNS)
     batches, steps = (tables.numbers(table, name, f"{OPTION} {path}", least=1, most=MOST) for name in COLUMNS)
-    if len(set(batches)) < 2:
+    if len(set(batches)) > 1:
+        return law.fit(batches, steps)
+    if NOISE not in table.columns:
         given = f"one batch, {batches[0]:g}"
-        raise WrongSetting(f"{OPTION} {path}: batch", given, "two batches or more, which say what a larger one saves")
-    return law.fit(batches, steps)
+        allowed = f"two batches or more, which say what a larger one saves; or a column {NOISE}, the gradient noise scale in samples"
+        raise WrongSetting(f"{OPTION} {path}: batch", given, allowed)
+    known = tables.numbers(table, NOISE, f"{OPTION} {path}", least=0, most=MOST)
+    return law.of_noise(float(batches[0]), steps, float(known.mean()))

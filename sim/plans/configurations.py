@@ -94,7 +94,7 @@ class Room:
         self._clusters = {name: prices.read(name) for name in self.prices.of}
         self._kinds = [(name, settings) for name in question.protocols for settings in self._settings(name)]
         self._check_settings()
-        self.until = Until(question.until) if question.until else None
+        self.until = Until(question.until, self.workload.name) if question.until else None
         self.protocol = lru_cache(None)(protocols.make)
         self.cluster = lru_cache(None)(self._cluster)
 

@@ -19,6 +19,7 @@ from sim.plans import families, limits, search, sensitivity
 from sim.plans.candidates import EFFORTS, Candidate
 from sim.plans.configurations import Room
 from sim.plans.simulating import Simulating
+from sim.plans.until import by_name, in_words
 from sim.platform import gpu_memory, measured_steps
 from sim.version import VERSION
 
@@ -172,7 +173,7 @@ def notes(plan: Plan) -> list[str]:
         )
     if why := plan.best[0].figures and plan.best[0].figures.why_none:
         found.append(f"no intervals and no probabilities: {why}; {measuring.calibrated(plan.room.workload)}")
-    found += _extrapolated(plan)
+    found += _extrapolated(plan) + _published(plan)
     first = plan.room.scenario(plan.best[0].configuration)
     found += [f"the first: {line}" for line in (*gpu_memory.note(first), *_of_reading(plan.best[0], first))]
     return found + plan.room.notes + plan.room.prices.notes
@@ -189,15 +190,24 @@ def _of_reading(best: Candidate, job: Scenario) -> list[str]:
 
 
 def _extrapolated(plan: Plan) -> list[str]:
-    """Whether the first's global batch is one that the table of steps does not reach."""
+    """Whether the first's global batch is beyond those whose steps are known."""
     work = plan.best[0].work
     if not (work and work.beyond):
         return []
     assert plan.room.until
-    least, most = (f"{end:,.0f}" for end in (plan.room.until.law.batches[0], plan.room.until.law.batches[-1]))
-    ends = f"batches of {least} to {most}, and the first has {work.batch:,}"
+    known = plan.room.until.law.batches
+    ends = " to ".join(f"{end:,.0f}" for end in sorted({known[0], known[-1]}))
     mid, low, high = map(number, work.steps)
-    return [f"{plan.question.until} has {ends}: its {mid} steps are extrapolated ({low} to {high}, nine times in ten)"]
+    said = f"{in_words(str(plan.question.until))} is known of batches of {ends}, and the first has {work.batch:,}"
+    return [f"{said}: its {mid} steps are extrapolated ({low} to {high}, nine times in ten)"]
+
+
+def _published(plan: Plan) -> list[str]:
+    """Where steps to the target are those of others."""
+    target = plan.question.until
+    if not (target and by_name(target)):
+        return []
+    return ["steps are of published runs, each with a learning rate for its batch; runs of your own, as --until steps.csv, say it of your recipe"]
 
 
 def _stale(plan: Plan, name: str) -> bool:

@@ -22,8 +22,8 @@ DEFAULT_PROTOCOLS = ("allreduce", "horovod", "ps-sync")  # synchronous: equal sa
 DEFAULT_COUNTS = (1, 2, 4, 8, 16, 32)
 TARGETS = (
     "a throughput, as --samples-per-s 5000; or the samples of the whole training with a deadline or a budget, "
-    'as --samples "115 M" --deadline "24 h" or --budget 100; or a table of steps to an accuracy, as --until steps.csv, in place '
-    "of the samples; a JOB file has the same names with underscores"
+    'as --samples "115 M" --deadline "24 h" or --budget 100; or an accuracy, as --until accuracy=0.755 or as a '
+    "table of steps to it, --until steps.csv, in place of the samples; a JOB file has the same names with underscores"
 )
 
 
@@ -58,7 +58,8 @@ class Question(BaseModel):
         settings: values of protocols' settings, for the protocols that have them.
         samples_per_s: the target.
         samples, or epochs of samples_per_epoch: the whole training, which has to end by `deadline` (seconds) for at most `budget` (USD).
-        until: in place of them, a table of steps to a target by the global batch (sim.efficiency), columns batch and steps.
+        until: in place of them, a table of steps to a target by the global batch (sim.efficiency), columns batch and steps; or
+            METRIC=NUMBER, which published runs of the workload reached.
         usd_per_hour: the largest.
         largest_global_batch: the largest number of samples of all workers together in a step.
         probability: that the target is met.
@@ -118,7 +119,7 @@ class Question(BaseModel):
             raise WrongSetting(
                 "until",
                 self.until,
-                "no samples, epochs or samples_per_s besides: the table says when training ends",
+                "no samples, epochs or samples_per_s besides: the target says when training ends",
             )
         if self.until and not (self.deadline or self.budget):
             raise WrongSetting(

@@ -9,6 +9,7 @@ from sim.answers.quantities import END
 from sim.answers.summary import number
 from sim.base.progress import duration
 from sim.plans.plan import notes
+from sim.plans.until import in_words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -88,9 +89,9 @@ def targets(plan: Plan) -> list[str]:
     if asked.work and asked.budget:
         found.append(f"{number(asked.work)} samples for {number(asked.budget * per_usd)} {name}")
     if asked.until and asked.deadline:
-        found.append(f"the target of {asked.until} in {duration(asked.deadline)}")
+        found.append(f"{in_words(asked.until)} in {duration(asked.deadline)}")
     if asked.until and asked.budget:
-        found.append(f"the target of {asked.until} for {number(asked.budget * per_usd)} {name}")
+        found.append(f"{in_words(asked.until)} for {number(asked.budget * per_usd)} {name}")
     if asked.usd_per_hour:
         found.append(f"{number(asked.usd_per_hour * per_usd)} {name} an hour at most")
     return found

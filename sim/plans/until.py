@@ -1,13 +1,14 @@
-"""The work of a training that ends at a target: samples by the global batch, from a table of steps to that target."""
+"""The work of a training that ends at a target: samples by the global batch, from steps to that target, a table's or published ones."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from sim import tables
 from sim.answers.interval import LEVEL
 from sim.base.errors import WrongSetting
-from sim.efficiency import table
+from sim.efficiency import published, table
 from sim.protocols.ps_sync import BarrierServers
 
 if TYPE_CHECKING:
@@ -51,22 +52,33 @@ class Work(NamedTuple):
 
 
 class Until:
-    """The target of a table.
+    """A target.
 
     Args:
-        path: of the table, columns batch and steps.
+        target: the path of a table, columns batch and steps; or METRIC=NUMBER, which published runs of the model reached.
+        model: its name.
 
     Raises:
-        WrongSetting: see sim.efficiency.table.
+        WrongSetting: see sim.efficiency.table and published.
     """
 
-    def __init__(self, path: str):
-        self.law = table.read(path)
+    def __init__(self, target: str, model: str):
+        self.law = published.read(model, target, table.OPTION) if by_name(target) else table.read(target)
 
     def work(self, job: Scenario) -> Work:
         """The work of a job, whose global batch is that of the gradients in an update."""
         batch = job.batch * job.protocol.gradients_per_update(job.workers)
         return Work(batch, self.law.steps(batch), self.law.beyond(batch))
+
+
+def by_name(target: str) -> bool:
+    """Whether it is METRIC=NUMBER, and not the path of a table."""
+    return "=" in target and not target.endswith(tables.ENDINGS)
+
+
+def in_words(target: str) -> str:
+    """The target, in a sentence."""
+    return target.replace("=", " ") if by_name(target) else f"the target of {target}"
 
 
 def check(protocol: Protocol) -> None:

@@ -15,6 +15,7 @@ from sim.base.errors import WrongSetting
 from sim.base.flat import flattened
 from sim.base.home import installed
 from sim.base.progress import duration
+from sim.plans.until import in_words
 from sim.reports.page import page
 from sim.reports.parts import Cell, Code, Part, Script, Section, Table, Text
 
@@ -79,10 +80,11 @@ def title(question: dict) -> str:
         "samples_per_s": "at {} samples/s",
         "epochs": "for {} epochs",
         "samples": "for {} samples",
-        "until": "until the target of {}",
+        "until": "until {}",
         "budget": "for at most {} USD",
         "usd_per_hour": "for at most {} USD/h",
     }
+    question = question | ({"until": in_words(question["until"])} if question.get("until") else {})
     said = [words.format(_said(question[name])) for name, words in asked.items() if question.get(name) is not None]
     if deadline := question.get("deadline"):
         said.append(f"within {duration(deadline)}")
