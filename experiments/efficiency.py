@@ -3,6 +3,8 @@
 Tables are MLPerf's convergence points (figures/mlperf_convergence.csv). Of each model the largest batch is held out, and predicted by the
 law of the others (`sim.efficiency`), beside two rules: samples stay the same, and steps stay the same. The spreads that tables share are
 learned on half of the models, from every smaller part of their tables; errors and intervals of the other half are the report.
+
+Then the same of other runs, whose gradient noise scale was measured: see experiments.noise_scales.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments import figures
+from experiments import figures, noise_scales
 from experiments.kit import pages
 from sim.efficiency import law
 
@@ -186,6 +188,48 @@ def run(folder: Path, seed: int) -> None:
         rows = held_out(halves[half])
         pages.show(_table(f"{title}: steps at the largest batch, which is held out", rows), _summary(rows))
     pages.show(_bands(list(from_parts(halves[REPORT]))))
+    _of_pollux()
+
+
+def _of_pollux() -> None:
+    """The runs of Pollux, in its two ways."""
+    learned = noise_scales.learn()
+    names = ", ".join(noise_scales.LEARN)
+    pages.show(
+        f"From a single batch and its noise scale: {learned:.3f} for each doubling, learned on {names} "
+        f"(in the product: {law.PUBLISHED.by_noise:g}, as {law.PUBLISHED.freedom_by_noise:g} degrees of freedom)"
+    )
+    several = {
+        half: list(noise_scales.predictions(models)) for half, models in ((REPORT, noise_scales.REPORT), (LEARN, noise_scales.LEARN))
+    }
+    by_law = [one for rows in several.values() for one in rows if one.way == noise_scales.LAW]
+    title = "Pollux's models, of which nothing was learned for the law: steps at the largest batch, by all smaller ones"
+    pages.show(_of_targets(title, by_law), _summary(by_law))
+    for half, said in ((REPORT, "that nothing was learned on"), (LEARN, "that its spread was learned on")):
+        rows = [one for one in several[half] if one.way == noise_scales.NOISE]
+        title = f"Models {said}: steps at larger batches, by the smallest batch and its noise scale"
+        pages.show(_of_targets(title, rows), _summary(rows))
+
+
+def _of_targets(title: str, rows: Sequence[noise_scales.Predicted]):
+    table = pages.table(
+        title, "model", "target", "batch", "doublings", "predicted", "90% interval", "same samples", "same steps", ""
+    )
+    for one in rows:
+        factor = math.exp(one.half_width)
+        errors = (f"{math.expm1(error):+.1%}" for error in (one.error, one.same_samples, one.same_steps))
+        said, *of_rules = errors
+        table.add_row(
+            one.model,
+            one.target.replace("=", " "),
+            f"{one.batch:,}",
+            f"{one.beyond:.2f}",
+            said,
+            f"{1 / factor - 1:+.0%} to {factor - 1:+.0%}",
+            *of_rules,
+            "" if one.held else "outside",
+        )
+    return table
 
 
 def _table(title: str, rows: Sequence[Predicted]):
@@ -210,13 +254,13 @@ def _table(title: str, rows: Sequence[Predicted]):
     return table
 
 
-def _summary(rows: Sequence[Predicted]) -> str:
+def _summary(rows: Sequence[Predicted] | Sequence[noise_scales.Predicted]) -> str:
     of_law, samples, steps = (
         mean([getattr(one, name) for one in rows]) for name in ("error", "same_samples", "same_steps")
     )
     inside = sum(one.held for one in rows)
     return (
-        f"Mean error: law {of_law:.1%}, same samples {samples:.1%}, same steps {steps:.1%}; "
+        f"Mean error: predicted {of_law:.1%}, same samples {samples:.1%}, same steps {steps:.1%}; "
         f"{inside} of {len(rows)} within the 90% interval"
     )
 

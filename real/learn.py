@@ -57,7 +57,7 @@ def parser() -> command.Parser:
     group.add_argument(
         "--steps-table",
         metavar="FILE",
-        help="write the updates until the target of each run, and its batch of all workers, for sim.plan --until, .csv",
+        help="write the updates until the target of each run, its batch of all workers and the gradient noise scale, for sim.plan --until, .csv",
     )
     group.add_argument("--trace", metavar="FILE", help="write the activities of the first run, .parquet or .jsonl")
     group.add_argument("--report", metavar="FILE", help="the answer as a page for a browser, .html")
@@ -92,7 +92,7 @@ def main(argv: list[str] | None = None) -> int:
             until.check(job.protocol)
     trainers = trainers_of(jobs, training)
     if not given.quiet:
-        announce(learning.estimate(list(zip(jobs, trainers, strict=True)), runs))
+        announce(learning.estimate(list(zip(jobs, trainers, strict=True)), runs, bool(given.steps_table)))
     with nullcontext() if given.quiet else Progress("training in simulated time", runs * sum(map(learning.work, jobs))):
         base, *others = [
             learning.learn(
@@ -103,6 +103,7 @@ def main(argv: list[str] | None = None) -> int:
                 trainer=trainer,
                 evaluate_every=every,
                 want_trace=bool(given.trace) and job is scenario,
+                want_noise=bool(given.steps_table),
                 done=advance,
             )
             for job, trainer in zip(jobs, trainers, strict=True)

@@ -30,6 +30,7 @@ PURPOSES = (
     "input",
     "background",
     "pause",
+    "gradient",
 )
 MOST_LAWS = 256
 _kept: OrderedDict[tuple, tuple[Law, np.ndarray]] = OrderedDict()

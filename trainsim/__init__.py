@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sim import laws, protocols
     from sim.answers.result import Result
     from sim.base.errors import RunFailed, WrongSetting
+    from sim.efficiency.noise import noise_scale
     from sim.job.scenario import Scenario
     from sim.model.workload import Variable, Workload
     from sim.model.workload import read as read_workload
@@ -60,6 +61,7 @@ __all__ = [
     "laws",
     "learn",
     "make_protocol",
+    "noise_scale",
     "plan",
     "protocols",
     "read_cluster",
@@ -91,6 +93,7 @@ _HOMES = {  # module, or module:name where the name there is another
     "laws": "sim",
     "learn": "real.learning.learning",
     "make_protocol": "sim.protocols:make",
+    "noise_scale": "sim.efficiency.noise",
     "plan": "sim.plans.asking",
     "protocols": "sim",
     "read_cluster": "sim",

@@ -14,6 +14,7 @@ from real.training.gradients import CLOCK_S, EVALUATED_AT_ONCE, Copies, Gradient
 from sim.model.workload import Workload
 
 NOBODYS = -1  # the label of a sample that fills up a shape
+SHAPES = 256  # samples: minibatches of `weighted` are filled up to a multiple
 
 
 class JaxGradients:
@@ -36,6 +37,7 @@ class JaxGradients:
         self._jax, self._device = jax_on(threads, device, gpu_index)
         jit = self._jax.jit
         self._whole, self._apart = jit(self._of_batch), jit(self._variables)
+        self._weighted = jit(self._of_weighted)
         self._first = jit(self._first_micro_batch, static_argnames="size")
         self._next = jit(self._next_micro_batch, static_argnames="size", donate_argnames="state")
         self._joined = jit(self._flat)
@@ -46,6 +48,15 @@ class JaxGradients:
         call = Call(self._copied, parameters, x, y)
         gradients, loss = self._finished(self._whole(*call.there))
         return self._gradient(call, gradients, len(x), loss, call.elapsed_s)
+
+    def weighted(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """The sum, float32 (parameters,), of a minibatch that has each sample so many times, `times` float32 (samples,).
+
+        Samples that count 0 times are added, so that few shapes are compiled for.
+        """
+        more = -len(x) % SHAPES
+        filled = [np.pad(array, [(0, more)] + [(0, 0)] * (array.ndim - 1)) for array in (x, y, times)]
+        return np.asarray(self._weighted(*self._there(parameters, *filled)))
 
     def anytime(
         self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray, partitions: int, remaining_s: float
@@ -128,12 +139,18 @@ class JaxGradients:
     def _loss(self, variables: list, x, y):
         return self._losses(variables, x, y)[1].sum()
 
+    def _weighted_loss(self, variables: list, x, y, times):
+        return (self._losses(variables, x, y)[1] * times).sum()
+
     def _gradients(self, variables: list, x, y):
         loss, gradients = self._jax.value_and_grad(self._loss)(variables, x, y)
         return gradients, loss
 
     def _of_batch(self, flat, x, y):
         return self._gradients(self._variables(flat), x, y)
+
+    def _of_weighted(self, flat, x, y, times):
+        return self._flat(self._jax.grad(self._weighted_loss)(self._variables(flat), x, y, times))
 
     def _micro_batch(self, done, variables, x, y, size: int):
         cut = partial(self._jax.lax.dynamic_slice_in_dim, start_index=done * size, slice_size=size)

@@ -55,6 +55,10 @@ class NumpyGradients:
         """The gradient of a whole minibatch, x (samples, *sample_shape) float32 and y (samples,) int32."""
         return self.anytime(parameters, x, y, 1, 0.0)
 
+    def weighted(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """The sum, float32 (parameters,), of a minibatch that has each sample so many times, `times` float32 (samples,)."""
+        return self._sums(self._variables(parameters), x, y, times)[0]
+
     def anytime(
         self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray, partitions: int, remaining_s: float
     ) -> Gradient:
@@ -99,10 +103,14 @@ class NumpyGradients:
         parts = zip(np.split(flat, self._ends), self._workload.variables, strict=True)
         return [part.reshape(variable.shape) for part, variable in parts]
 
-    def _sums(self, variables: list[np.ndarray], x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
-        """The gradient, float32 (parameters,), and the loss, summed over samples."""
+    def _sums(
+        self, variables: list[np.ndarray], x: np.ndarray, y: np.ndarray, times: np.ndarray | None = None
+    ) -> tuple[np.ndarray, float]:
+        """The gradient, float32 (parameters,), summed over samples, each so many times; and the loss, summed over samples."""
         chain = self._forward(variables, Chain(x))
         loss, gradient = cross_entropy(chain.value, y)
+        if times is not None:
+            gradient *= times[:, None]
         flat = np.empty(self._workload.parameters, np.float32)
         due = self._variables(flat)
         for number, step in reversed(list(enumerate(chain.steps))):

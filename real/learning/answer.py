@@ -40,16 +40,18 @@ def frame(base: Learned, compared: Sequence[Compared]) -> pd.DataFrame:
 
 
 def steps_table(base: Learned, compared: Sequence[Compared]) -> str:
-    """Batch (samples of an update, of all workers) and steps (updates until the target) of each run, as sim.plan --until reads them.
+    """Batch (samples of an update, of all workers), steps (updates until the target) and noise scale (samples) of each run.
 
-    Runs that did not reach the target are left out.
+    sim.plan --until reads it. Runs that did not reach the target are left out.
     """
-    lines = ["batch,steps"]
+    lines = ["batch,steps,noise_scale"]
     for one in (base, *(other for _, other in compared)):
-        job = one.scenario
-        batch = job.batch * job.protocol.gradients_per_update(job.workers)
+        batch, scale = one.scenario.global_batch, one.noise_scale
+        known = f"{scale:.4g}" if scale is not None and isfinite(scale) else ""
         lines += [
-            f"{batch},{steps}" for steps, time_s in zip(one.updates, one.times_s, strict=True) if isfinite(time_s)
+            f"{batch},{steps},{known}"
+            for steps, time_s in zip(one.updates, one.times_s, strict=True)
+            if isfinite(time_s)
         ]
     return "\n".join(lines) + "\n"
 
@@ -98,6 +100,9 @@ def lines(found: Learned) -> Iterator[tuple[str, str]]:
     few, many = (pick(int(one.samples[-1]) for one in found.curves) for pick in (min, max))
     yield "samples", f"{few:,}" if few == many else f"{few:,} to {many:,}"
     yield "best accuracy", f"{found.best_accuracy:.3f}"
+    if found.noise_scale is not None:
+        known = isfinite(found.noise_scale)
+        yield "noise scale", f"{number(found.noise_scale)} samples" if known else "not known: noise hides the gradient"
     yield "throughput", f"{number(found.speed.samples_per_s)} samples/s"
 
 

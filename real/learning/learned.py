@@ -51,6 +51,8 @@ class Learned:
         speed: of the same job without training, for what is not known of its times.
         wall_s: seconds that training took.
         trace: of the first run; None if it was not asked for.
+        noise_scale: of gradients over all runs, samples, see sim.efficiency.noise.over_a_run; None if it was not asked for, NaN where noise
+            hides the gradient.
     """
 
     scenario: Scenario
@@ -61,6 +63,7 @@ class Learned:
     speed: Result
     wall_s: float
     trace: Trace | None = None
+    noise_scale: float | None = None
 
     def at(self, target: Target | str) -> Learned:
         """The same runs, asked for another target."""
@@ -140,6 +143,7 @@ class Learned:
             "updates": list(self.updates),
             "curves": [{name: column.tolist() for name, column in vars(one).items()} for one in self.curves],
             "samples_per_s": self.speed.samples_per_s,
+            "noise_scale": self.noise_scale,
             "notes": self.notes,
             "wall_s": self.wall_s,
         }

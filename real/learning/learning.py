@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,8 +17,10 @@ from real.training.trainee import Training
 from sim import candidates, needs
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_REPLICATIONS, check_integer
+from sim.efficiency import noise
 from sim.event.world import garbage_left_lying
 from sim.job.scenario import Scenario
+from sim.randomness import generator
 from sim.recording.activity import Activity
 from sim.recording.curves import Curves, Target
 from sim.recording.traces import Trace
@@ -30,6 +33,7 @@ RUNS = 5
 RARELY = 50  # evaluations: after that, each comes when the number of updates has grown by one part in so many
 MOST_TESTED = 10_000  # samples of an evaluation that takes no simulated time
 SPEED_STEPS = 100
+LEAST_MINIBATCHES, LEAST_SAMPLES = 4, 512  # of a noise scale, at each evaluation
 
 
 def learn(
@@ -41,6 +45,7 @@ def learn(
     trainer: Trainer | None = None,
     evaluate_every: int | None = None,
     want_trace: bool = False,
+    want_noise: bool = False,
     done: Callable[[float], object] = lambda samples: None,
 ) -> Learned:
     """Train a job in simulated time, run by run: real gradients, in the order and at the times of the simulation.
@@ -55,6 +60,7 @@ def learn(
         evaluate_every: updates of rank 0 from one evaluation to the next; if None the scenario's with a test_size, else about 2 % of
             those so far.
         want_trace: record all activities of the first run.
+        want_noise: measure the gradient noise scale at each evaluation, with minibatches that are used for nothing else.
         done: called with the number of samples whose gradients have just been computed, of `work(scenario)` in each run.
 
     Raises:
@@ -73,13 +79,28 @@ def learn(
     every = evaluate_every or (scenario.evaluate_every if scenario.test_size else None)
     began_s, trainer = time.monotonic(), trainer or Trainer(scenario.workload, scenario.seed, training)
     speed = simulate(replace(scenario, warmup=10, steps=SPEED_STEPS))
-    job = _Job(scenario, training, trainer, target, every, want_trace, done)
+    job = _Job(scenario, training, trainer, target, every, want_trace, want_noise, done)
     runs = [_Run(job, number).run() for number in range(replications)]
     curves, updates = tuple(run.curves for run in runs), tuple(run.updates for run in runs)
     took_s = time.monotonic() - began_s
     return Learned(
-        scenario, training.recorded(scenario.workload), target, curves, updates, speed, took_s, runs[0].trace
+        scenario,
+        training.recorded(scenario.workload),
+        target,
+        curves,
+        updates,
+        speed,
+        took_s,
+        runs[0].trace,
+        _noise_scale(scenario, runs) if want_noise else None,
     )
+
+
+def _noise_scale(scenario: Scenario, runs: Sequence[_Run]) -> float:
+    """Over all runs, samples; NaN where noise hides the gradient."""
+    rows = [row for run in runs for row in run.noise]
+    steps, squared, trace = zip(*rows, strict=True)
+    return noise.over_a_run(scenario.global_batch, steps, squared, trace)
 
 
 def check_trainable(scenario: Scenario, training: Training) -> None:
@@ -117,6 +138,7 @@ class _Job(NamedTuple):
     target: Target | None
     every: int | None
     want_trace: bool
+    want_noise: bool
     done: Callable[[float], object]
 
 
@@ -132,15 +154,25 @@ class Estimate(NamedTuple):
     bytes: float
 
 
-def estimate(jobs: list[tuple[Scenario, Trainer]], runs: int) -> Estimate:
+def estimate(jobs: list[tuple[Scenario, Trainer]], runs: int, want_noise: bool = False) -> Estimate:
     """The seconds and bytes of so many runs of each job, by timing a gradient."""
     seconds, largest = 0.0, 0.0
     for scenario, trainer in jobs:
         once_s, step_s = needs.once_and_step_s(scenario, "event")
-        seconds += runs * (once_s + step_s * scenario.rounds + work(scenario) * trainer.sample_s())
+        alike = 1.0 if scenario.protocol.counts_updates else trainer.share(scenario.batch, max(1, scenario.workers))
+        samples = work(scenario) * alike
+        if want_noise:  # at each evaluation: see RARELY
+            samples += (RARELY * (1 + math.log1p(scenario.rounds / RARELY))) * math.prod(_minibatches(scenario))
+        seconds += runs * (once_s + step_s * scenario.rounds + samples * trainer.sample_s())
         live = 2 * scenario.ranks if scenario.protocol.counts_updates else 2
         largest = max(largest, 4.0 * scenario.workload.parameters * (live + 4) + trainer.data_bytes)
     return Estimate(seconds, largest)
+
+
+def _minibatches(scenario: Scenario) -> tuple[int, int]:
+    """The samples of a minibatch, and how many minibatches tell the noise scale at one place."""
+    batch = scenario.global_batch
+    return batch, max(LEAST_MINIBATCHES, -(-LEAST_SAMPLES // batch))
 
 
 class _Run:
@@ -158,6 +190,8 @@ class _Run:
         self._next, self._counted, self.updates = job.every or 1, job.trainer.computed, 0
         self._left = work(job.scenario)
         self.trace: Trace | None = None
+        self.noise: list[tuple[int, float, float]] = []  # updates since the evaluation before, |G|^2, tr(Sigma)
+        self._drawn = generator(job.scenario.seed, number, 0, "gradient")
 
     def run(self) -> _Run:
         """Train until the target, or to the last step."""
@@ -181,6 +215,11 @@ class _Run:
             return False
         self._next = updates + (job.every or max(1, updates // RARELY))
         loss, accuracy = job.trainer.evaluate(world.newest, self._size)
+        if job.want_noise:
+            batch, count = _minibatches(self._scenario)
+            small, big = job.trainer.norms2(world.newest, batch, count, self._drawn)
+            found = noise.noise_scale(batch, small, batch * count, big)
+            self.noise.append((updates - (self._found[-1][0] if self._found else 0), found.squared, found.trace))
         self._found.append((updates, time_s, samples, loss, accuracy))
         return job.target is not None and bool(job.target.met(np.array(loss), np.array(accuracy)))
 

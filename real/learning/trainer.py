@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sim.model.workload import Workload
 
 AT_ONCE_BYTES = 64e6  # of samples in a call
+ALIKE = 0.8  # of the samples of a minibatch: with fewer that differ each of them is computed once
 TIMED = 2048  # samples
 
 
@@ -54,14 +55,47 @@ class Trainer:
             of_version.setdefault(gradient.whole, []).append(gradient.samples)
         total = np.zeros(self.workload.parameters, np.float32)
         for whole, samples in of_version.items():
-            for part in samples if self._by_batch else self._cut(np.concatenate(samples)):
-                total += self._engine.fixed(whole.vector, self.data.train_x[part], self.data.train_y[part]).sum
-                self.computed += len(part)
+            for minibatch in samples if self._by_batch else [np.concatenate(samples)]:
+                self._add(total, whole, minibatch)
+                self.computed += len(minibatch)
         return total
+
+    def _add(self, total: np.ndarray, whole: Whole, minibatch: np.ndarray) -> None:
+        """Add the gradient of a minibatch, of which samples may be the same; these are computed once."""
+        x, y = self.data.train_x, self.data.train_y
+        places, times = np.unique(minibatch, return_counts=True)
+        if self._by_batch:  # the minibatch as it is
+            total += self._engine.fixed(whole.vector, x[minibatch], y[minibatch]).sum
+        elif len(places) > ALIKE * len(minibatch):
+            for part in self._cut(minibatch):
+                total += self._engine.fixed(whole.vector, x[part], y[part]).sum
+        else:
+            for part in self._cut(np.arange(len(places))):
+                of = places[part]
+                total += self._engine.weighted(whole.vector, x[of], y[of], times[part].astype(np.float32))
 
     def _cut(self, samples: np.ndarray) -> list[np.ndarray]:
         """Parts of like sizes, each of at most so many samples as a call takes."""
         return np.array_split(samples, -(-len(samples) // self._at_once))
+
+    def norms2(self, whole: Whole, batch: int, count: int, drawn: np.random.Generator) -> tuple[float, float]:
+        """The mean squared norm of the gradients of so many minibatches, and the squared norm of their mean.
+
+        Gradients are means over samples, which are drawn from the training set independently.
+        """
+        mean, squares = np.zeros(self.workload.parameters), 0.0
+        for minibatch in drawn.integers(len(self.data.train_y), size=(count, batch)):
+            one = np.zeros(self.workload.parameters, np.float32)
+            self._add(one, whole, minibatch)
+            squares += float(one @ one)
+            mean += one
+        return squares / batch**2 / count, float(mean @ mean) / (batch * count) ** 2
+
+    def share(self, batch: int, workers: int) -> float:
+        """The share of the samples in minibatches of so many workers that is computed, where they are one call."""
+        size = len(self.data.train_y)
+        found = size * (1 - max(0.0, 1 - batch / size) ** workers) / (batch * workers)
+        return found if found <= ALIKE and not self._by_batch else 1.0
 
     @property
     def data_bytes(self) -> int:

@@ -83,7 +83,7 @@ class Transcript:
 
     def updated(self, made: dict) -> None:
         """An update of all servers, of gradients that they had added up; what Replica.update gave."""
-        samples = self.scenario.protocol.gradients_per_update(self.scenario.workers) * self.scenario.batch
+        samples = self.scenario.global_batch
         for server, (taken_s, updated_s) in enumerate(zip(made["taken"], made["updated"], strict=True)):
             times = self.clocks.there(server, taken_s), self.clocks.there(server, updated_s)
             self._add(server, 0, "update", *times, samples, self.scenario.traffic.server_bytes[server])

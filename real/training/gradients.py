@@ -84,6 +84,8 @@ class Gradients:
         )
         loop = (tf.TensorSpec((), tf.int32), tf.TensorSpec((), tf.float64))
         self._fixed = tf.function(self._fixed_graph, input_signature=batch, autograph=False)
+        times = (tf.TensorSpec((None,), tf.float32),)
+        self._weighted = tf.function(self._weighted_graph, input_signature=batch + times, autograph=False)
         self._anytime = tf.function(self._anytime_graph, input_signature=batch + loop, autograph=False)
         self._evaluate = tf.function(self._evaluate_graph, input_signature=batch, autograph=False)
 
@@ -92,6 +94,10 @@ class Gradients:
         called_s = time.time()
         gradient, loss, computed_s = self._fixed(parameters, x, y)
         return Gradient(np.asarray(gradient), len(x), float(loss), float(computed_s) - called_s)
+
+    def weighted(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """The sum, float32 (parameters,), of a minibatch that has each sample so many times, `times` float32 (samples,)."""
+        return np.asarray(self._weighted(parameters, x, y, times))
 
     def anytime(
         self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray, partitions: int, remaining_s: float
@@ -138,13 +144,14 @@ class Gradients:
     def _flat(self, tensors):
         return self._tf.concat([self._tf.reshape(t, (-1,)) for t in tensors], 0)
 
-    def _loss(self, logits, y):
-        return self._tf.reduce_sum(self._tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits))
+    def _loss(self, logits, y, times=None):
+        losses = self._tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits)
+        return self._tf.reduce_sum(losses if times is None else losses * times)
 
-    def _gradients(self, variables: list, x, y):
+    def _gradients(self, variables: list, x, y, times=None):
         with self._tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
-            loss = self._loss(self._forward(variables, x), y)
+            loss = self._loss(self._forward(variables, x), y, times)
         return [self._tf.convert_to_tensor(g) for g in tape.gradient(loss, variables)], loss  # an embedding's are rows
 
     def _fixed_graph(self, flat, x, y):
@@ -152,6 +159,9 @@ class Gradients:
         computed_s = self._clock_after(gradients)
         with self._tf.control_dependencies([computed_s]):
             return self._flat(gradients), loss, computed_s
+
+    def _weighted_graph(self, flat, x, y, times):
+        return self._flat(self._gradients(self._variables(flat), x, y, times)[0])
 
     def _evaluate_graph(self, flat, x, y):
         tf = self._tf

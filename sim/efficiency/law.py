@@ -34,7 +34,7 @@ class Published(NamedTuple):
     freedom: float = 2.1
     a_doubling: float = 0.075
     of_runs: float = 0.047
-    by_noise: float = 0.1
+    by_noise: float = 0.091
     freedom_by_noise: float = 3.0
 
 

@@ -197,6 +197,11 @@ class Scenario:
         return self.protocol.updates_per_step(self.workers)
 
     @property
+    def global_batch(self) -> int:
+        """Samples of an update, of all workers whose gradients it has; where time cuts computing short, at most."""
+        return self.batch * self.protocol.gradients_per_update(self.workers)
+
+    @property
     def updates(self) -> int:
         """Updates of the first server in the whole run."""
         return self.rounds * self.updates_per_step

@@ -30,6 +30,10 @@ class Stragglers(Checked):
 
     kind: str = "own"
 
+    def model_post_init(self, context: object, /) -> None:
+        """Its kind counts as given, so that it is written wherever a law is."""
+        self.model_fields_set.add("kind")
+
     if TYPE_CHECKING:
 
         @property

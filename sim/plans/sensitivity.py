@@ -2,7 +2,7 @@
 
 Raiffa and Schlaifer, Applied Statistical Decision Theory, 1961, chapter 4: choose under each value that a parameter may have, and
 compare the cost of these choices with that of today's choice. A step is taken to be computing, known in closed form, and the rest of
-the simulated step; each is scaled by itself.
+the simulated step; each is scaled by itself. Steps to a target are more or fewer for all configurations at once, each by its own spread.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from sim.answers import quantities, sources
 from sim.answers.quantities import END
 from sim.model import measuring
 from sim.plans.candidates import Candidate
+from sim.plans.until import by_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)  # quantiles that stand for a parameter's values
 MEASURED = 0.02  # the rest of it after a short run
 LEAST = 1e-3  # share of a price below which a gain is none
-COMPUTING, MESSAGES = "speed of computing", "network and all else than computing"
+COMPUTING, MESSAGES, STEPS = "speed of computing", "network and all else than computing", "steps to the target"
 
 
 class Parameter(NamedTuple):
@@ -55,7 +56,7 @@ class Value:
     """The effect of knowing a parameter.
 
     Args:
-        low, high: samples a second of the best if the parameter is at its 10 % and 90 % quantile.
+        low, high: samples a second of the best if the parameter is at its 10 % and 90 % quantile; of steps, over the steps that are added.
         changes: share of its values at which another configuration is chosen.
         saves: mean saving in the minimised quantity: USD of the training, USD an hour, or hours.
         unit: of that.
@@ -99,7 +100,14 @@ def parameters(best: Candidate, question: Question, job: Scenario) -> list[Param
         if known:
             assumed = any(one.source == sources.GIVEN or one.source.startswith("assumed") for one in known)
             found.append(Parameter(name, partial(_product, known), assumed, measured_by[name]))
+    if best.work and best.error_of_samples:
+        how = f"a run to the target with {best.work.batch:,} samples of all workers in a step: a row of a table for --until"
+        found.append(Parameter(STEPS, partial(_more_steps, best), by_name(str(question.until)), how))
     return found
+
+
+def _more_steps(one: Candidate, z: float) -> float:
+    return math.exp(z * one.error_of_samples)
 
 
 def _product(known: Sequence[Quantity], z: float) -> float:
@@ -122,41 +130,45 @@ def values(best: Candidate, candidates: list[Candidate], question: Question, job
 def _value(parameter: Parameter, best: Candidate, candidates: list[Candidate], question: Question) -> Value:
     from scipy.special import ndtri
 
-    factors = [parameter.times(float(ndtri(share))) for share in SHARES]
+    places = [float(ndtri(share)) for share in SHARES]
     saved = changed = 0.0
-    for factor in factors:
-        chosen = _chosen(parameter, factor, candidates, question) or best
-        ours, theirs = (_price(question, one, _speed(parameter, factor, one)) for one in (best, chosen))
+    for z in places:
+        chosen = _chosen(parameter, z, candidates, question) or best
+        ours, theirs = (_price(question, one, _speed(parameter, z, one)) for one in (best, chosen))
         gain = ours - theirs if ours - theirs > LEAST * ours else 0.0
-        saved += gain / len(factors)
-        changed += (gain > 0) / len(factors)
-    low, high = sorted(_speed(parameter, factor, best) for factor in (factors[0], factors[-1]))
+        saved += gain / len(places)
+        changed += (gain > 0) / len(places)
+    low, high = sorted(_speed(parameter, z, best) for z in (places[0], places[-1]))
     unit = "USD" if question.has_end else "USD an hour"
     return Value(parameter, low, high, changed, saved, unit if question.cheapest else "hours")
 
 
-def _chosen(parameter: Parameter, factor: float, candidates: list[Candidate], question: Question) -> Candidate | None:
-    """The best that meets the target once the parameter is known; None if none does."""
-    meet = [one for one in candidates if _meets(parameter, factor, one, question)]
-    return min(meet, key=lambda one: one.key_at(question, _speed(parameter, factor, one)), default=None)
+def _chosen(parameter: Parameter, z: float, candidates: list[Candidate], question: Question) -> Candidate | None:
+    """The best that meets the target once the parameter is known, z standard deviations from its median; None if none does."""
+    meet = [one for one in candidates if _meets(parameter, z, one, question)]
+    return min(meet, key=lambda one: one.key_at(question, _speed(parameter, z, one)), default=None)
 
 
-def _meets(parameter: Parameter, factor: float, one: Candidate, question: Question) -> bool:
-    speed, needed = _speed(parameter, factor, one), one.needed(question)
+def _meets(parameter: Parameter, z: float, one: Candidate, question: Question) -> bool:
+    speed, needed = _speed(parameter, z, one), one.needed(question)
     assert one.figures
     from scipy.special import ndtri
 
     spread = math.log(one.figures.high / one.figures.low) / (2 * float(ndtri(0.95))) if one.figures.low > 0 else 0.0
-    left = math.hypot(math.sqrt(max(spread**2 - parameter.deviation**2, 0.0)) + MEASURED, one.error_of_samples)
+    left = math.hypot(spread, MEASURED)
+    if parameter.name != STEPS:
+        left = math.hypot(math.sqrt(max(spread**2 - parameter.deviation**2, 0.0)) + MEASURED, one.error_of_samples)
     return math.log(speed / needed) >= left * float(ndtri(question.probability)) if needed else True
 
 
-def _speed(parameter: Parameter, factor: float, one: Candidate) -> float:
-    """Samples a second, if what the parameter is of takes longer by this factor."""
+def _speed(parameter: Parameter, z: float, one: Candidate) -> float:
+    """Samples a second, if the parameter is z standard deviations from its median; with more steps, those that count."""
     assert one.figures
+    if parameter.name == STEPS:
+        return one.figures.mid / _more_steps(one, z)
     share = min(1.0, _computing_s(one) * one.figures.mid / one.least.samples)
     share = share if parameter.name == COMPUTING else 1 - share
-    return one.figures.mid / (1 + share * (factor - 1))
+    return one.figures.mid / (1 + share * (parameter.times(z) - 1))
 
 
 def _computing_s(one: Candidate) -> float:

@@ -67,7 +67,7 @@ class Until:
 
     def work(self, job: Scenario) -> Work:
         """The work of a job, whose global batch is that of the gradients in an update."""
-        batch = job.batch * job.protocol.gradients_per_update(job.workers)
+        batch = job.global_batch
         return Work(batch, self.law.steps(batch), self.law.beyond(batch))
 
 

@@ -120,6 +120,15 @@ def test_nothing_is_traced_after_the_warm_up():
     assert [graph.experimental_get_tracing_count() for graph in graphs] == [1, 1, 1]
 
 
+@pytest.mark.parametrize("name", ["mnist", "lstm_lm"])
+def test_a_sample_that_counts_three_times_is_three_samples(name):
+    parameters, x, y = sample(NAMED[name], 6)
+    times = np.arange(6) % 4
+    whole = gradients(name).fixed(parameters, np.repeat(x, times, 0), np.repeat(y, times, 0)).sum
+    found = gradients(name).weighted(parameters, x, y, times.astype(np.float32))
+    np.testing.assert_allclose(found, whole, rtol=1e-3, atol=1e-4)
+
+
 def test_evaluate_in_pieces_is_the_whole():
     workload = NAMED["mlp"]
     parameters, x, y = sample(workload, 1203)

@@ -48,6 +48,16 @@ def test_anytime_without_haste_is_fixed_over_whole_partitions(batch, partitions)
     assert (found.samples, found.loss) == (used, pytest.approx(expected.loss, rel=1e-5))
 
 
+def test_a_sample_that_counts_three_times_is_three_samples():
+    """Few shapes are compiled for, whatever the number of samples."""
+    (parameters, x, y), times, engine = sample(NAMED["mlp"], 6), np.arange(6) % 4, gradients("jax", "mlp")
+    whole = engine.fixed(parameters, np.repeat(x, times, 0), np.repeat(y, times, 0)).sum
+    np.testing.assert_allclose(engine.weighted(parameters, x, y, times.astype(np.float32)), whole, **CLOSE)
+    for count in (3, 4):
+        engine.weighted(parameters, x[:count], y[:count], times[:count].astype(np.float32))
+    assert engine._weighted._cache_size() == 1
+
+
 def test_copies_are_timed_in_turn():
     """There, computed, joined, and then the copy to the host; the bytes are those of parameters, pictures and labels."""
     model = NAMED["mlp"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sim.base.errors import WrongSetting
-from sim.efficiency import law, table
+from sim.efficiency import law, published, table
 
 BATCHES = (64, 128, 256, 512, 1024)
 
@@ -83,3 +83,59 @@ def test_a_table_is_read(tmp_path):
     path = tmp_path / "steps.csv"
     path.write_text("batch,steps\n" + "".join(f"{batch},{planted(batch)}\n" for batch in BATCHES))
     assert table.read(str(path)).b_crit == pytest.approx(300, rel=1e-6)
+
+
+def test_a_single_batch_needs_its_noise_scale(tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text("batch,steps,noise_scale\n" + "".join(f"64,{planted(64) * factor},300\n" for factor in (0.8, 1.25)))
+    found = table.read(str(path))
+    assert (found.b_crit, found.steps(1024).median) == (300, pytest.approx(planted(1024)))
+    assert found.of_runs == pytest.approx(math.log(1.25 / 0.8) / math.sqrt(2) * math.sqrt(1.5))
+    near, far = (found.steps(batch).high / found.steps(batch).median for batch in (128, 4096))
+    assert 1 < near < far
+    path.write_text("batch,steps,noise_scale\n64,1000,\n")
+    with pytest.raises(WrongSetting, match="noise_scale, row 1"):
+        table.read(str(path))
+
+
+def test_a_table_of_several_batches_says_itself_what_larger_ones_save(tmp_path):
+    path = tmp_path / "two.csv"
+    path.write_text("batch,steps,noise_scale\n" + "".join(f"{batch},{planted(batch)},7\n" for batch in BATCHES))
+    assert table.read(str(path)).b_crit == pytest.approx(300, rel=1e-3)
+
+
+def test_published_runs_are_in_order():
+    for model, metrics in published.curves().items():
+        for metric, several in metrics.items():
+            for one in several:
+                assert list(one.steps) == sorted(set(one.steps)), (model, one.batch)
+                assert list(one.values) == sorted(set(one.values), reverse=metric in published.FALLING)
+                assert len(one.noise_scale) in (0, len(one.steps))
+
+
+def test_a_published_target_is_that_of_the_first_evaluation_that_reached_it():
+    law_of = published.read("resnet50", "accuracy=0.755", "--until")
+    assert law_of.batches == (200, 400, 800, 1600, 3200, 6400, 12800)
+    assert 10_000 < law_of.steps(12800).median < 16_000
+    again = published.read("resnet50", "accuracy=0.759", "--until")  # another source's, which reached this one alone
+    assert again.batches[0] == 1632
+    falling = published.runs("deepspeech2", "wer", 30.0)
+    assert len(falling) == 6
+    assert falling[0].steps < published.runs("deepspeech2", "wer", 24.5)[0].steps
+
+
+@pytest.mark.parametrize(
+    ("model", "target", "said"),
+    [
+        ("vgg16", "accuracy=0.7", "accuracy=0.7 of vgg16.*a table of steps by batch, as steps.csv; targets are known by name of bert_base"),
+        ("resnet50", "loss=1", "accuracy=NUMBER of resnet50, or a table"),
+        ("resnet50", "accuracy=0.9", r"0\.07004 to 0\.7572 or 0\.759 of resnet50"),
+        ("resnet50", "accuracy=much", "of resnet50"),
+        ("resnet50", "accuracy=nan", "of resnet50"),
+        ("resnet50", "accuracy=0.001", "of resnet50"),
+        ("bert_large", "accuracy=0.7", "0.72 of bert_large"),
+    ],
+)
+def test_targets_that_nobody_reached_are_refused(model, target, said):
+    with pytest.raises(WrongSetting, match=said):
+        published.read(model, target, "--until")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments import efficiency
+from experiments import efficiency, noise_scales
 from sim.efficiency import law
 
 
@@ -48,3 +48,20 @@ def test_it_prints_every_model(tmp_path, capsys):
     printed = capsys.readouterr().out.split()
     assert all(printed.count(one.name) >= 1 for one in efficiency.models())
     assert "outside" in printed
+
+
+def test_the_spread_by_noise_scales_is_what_half_of_the_models_teach():
+    assert round(noise_scales.learn(), 3) == law.PUBLISHED.by_noise
+    assert len(noise_scales.LEARN) == law.PUBLISHED.freedom_by_noise
+
+
+def test_noise_scales_predict_larger_batches_of_models_that_nothing_was_learned_on():
+    rows = list(noise_scales.predictions(noise_scales.REPORT))
+    by_noise, by_law = ([one for one in rows if one.way == way] for way in (noise_scales.NOISE, noise_scales.LAW))
+    for some, most in ((by_noise, 0.3), (by_law, 0.1)):
+        of, samples, steps = (
+            efficiency.mean([getattr(one, name) for one in some]) for name in ("error", "same_samples", "same_steps")
+        )
+        assert of < most
+        assert of < min(samples, steps)
+        assert sum(one.held for one in some) >= 0.9 * len(some)

@@ -21,6 +21,7 @@ from real.learning.learning import learn
 from real.learning.trainer import Trainer
 from sim import command, event
 from sim.base.errors import WrongSetting
+from sim.efficiency import table as steps_to_target
 from sim.recording import curves
 from sim.recording.curves import reached
 from sim.recording.traces import read
@@ -164,6 +165,31 @@ def test_the_command_answers(capsys, tmp_path):
     assert read(trace).header.world == "learning"
     assert page.read_text().startswith("<!doctype html>")
     assert plot.stat().st_size > 0
+
+
+@pytest.mark.slow
+def test_a_table_of_steps_has_the_noise_scale_with_which_one_batch_is_enough(tmp_path, capsys):
+    """Of a model without noise the table says that only samples count; a plan reads it."""
+    file = tmp_path / "steps.csv"
+    words = asked("--until", "loss=2.2", "--steps", "200", "--batch", "4", "--steps-table", str(file), "--quiet")
+    assert command_of_learn.main(words) == 0
+    assert "noise scale" in capsys.readouterr().out
+    table = pd.read_csv(file)
+    assert list(table.columns) == ["batch", "steps", "noise_scale"]
+    assert set(table["batch"]) == {8}
+    assert table["noise_scale"].nunique() == 1
+    found = steps_to_target.read(str(file))
+    assert found.b_crit == pytest.approx(table["noise_scale"][0])
+    assert found.steps(8).median == pytest.approx(np.exp(np.log(table["steps"]).mean()))
+
+
+def test_a_noise_scale_is_that_of_all_runs():
+    scenario = job("fmb", steps=10)
+    found = learn(scenario, TRAINING, replications=2, want_noise=True)
+    assert found.noise_scale > 0
+    assert json.loads(found.to_json())["noise_scale"] == found.noise_scale
+    assert learn(scenario, TRAINING, replications=2).noise_scale is None
+    np.testing.assert_array_equal(found.curves[0].loss, learn(scenario, TRAINING, replications=2).curves[0].loss)
 
 
 @pytest.mark.slow

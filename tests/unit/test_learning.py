@@ -16,10 +16,11 @@ import real.learning.layers
 import real.learning.trainer
 import real.learning.world
 from real.data import Batches
-from real.learning.parameters import Held, Whole
+from real.learning.parameters import Gradient, Held, Whole
 from real.learning.trainer import Trainer
 from sim import event
 from sim.base.errors import RunFailed
+from sim.efficiency.noise import noise_scale
 from sim.protocols import PROTOCOLS
 from sim.recording.traces import Trace
 
@@ -296,3 +297,34 @@ def test_versions_that_nobody_holds_are_freed(kind, monkeypatch):
         gc.enable()
     assert len(counts) == scenario.updates
     assert max(counts) <= MOST_LIVE[kind]
+
+
+def test_samples_that_many_workers_have_are_computed_once(monkeypatch):
+    """Where the workers' minibatches are much of the training set; the sum is the same, to rounding."""
+    scenario, asked = job("fmb", workers=40, batch=100, steps=3), []
+    trainer = Trainer(scenario.workload, scenario.seed, TRAINING)
+    size = len(trainer.data.train_y)
+    weighted = trainer._engine.weighted
+    monkeypatch.setattr(trainer._engine, "weighted", lambda *given: asked.append(len(given[1])) or weighted(*given))
+    rng, whole = np.random.default_rng(0), _whole(trainer.initial())
+    parts = [Gradient(whole, rng.permutation(size)[: size // 4]) for _ in range(12)]
+    found = trainer.sum(parts)
+    assert asked == [len(np.unique(np.concatenate([part.samples for part in parts])))]
+    assert trainer.computed == 12 * (size // 4)  # as many samples as the workers have
+    x, y = trainer.data.train_x, trainer.data.train_y
+    one_by_one = sum(trainer._engine.fixed(whole.vector, x[part.samples], y[part.samples]).sum for part in parts)
+    np.testing.assert_allclose(found, one_by_one, rtol=1e-4, atol=1e-3)
+    assert trainer.share(size // 4, 12) == pytest.approx(asked[0] / trainer.computed, rel=0.05)
+    assert trainer.share(1, 2) == 1.0
+
+
+def test_noise_scales_are_those_of_single_gradients():
+    """The covariance of single samples' gradients, by a loop over all of them."""
+    trainer = Trainer(MODEL, 0, TRAINING)
+    whole, x, y = _whole(trainer.initial()), trainer.data.train_x, trainer.data.train_y
+    single = np.array([trainer._engine.fixed(whole.vector, x[at : at + 1], y[at : at + 1]).sum for at in range(len(y))])
+    mean = single.mean(0).astype(float)
+    trace = float((single.astype(float) ** 2).sum(1).mean() - mean @ mean)
+    small, big = trainer.norms2(whole, 8, 4000, np.random.default_rng(0))
+    found = noise_scale(8, small, 8 * 4000, big)
+    assert (found.squared, found.trace) == pytest.approx((float(mean @ mean), trace), rel=0.05)

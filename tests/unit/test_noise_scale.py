@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from sim.base.errors import WrongSetting
-from sim.efficiency.noise import noise_scale
+from sim.efficiency import law
+from sim.efficiency.noise import noise_scale, over_a_run
 
 SQUARED, TRACE = 4.0, 600.0  # |G|^2 and tr(Sigma): B_simple is 150
 
@@ -60,3 +61,28 @@ def test_where_noise_hides_the_gradient_there_is_no_scale():
 def test_wrong_norms_are_refused_by_name(given, said):
     with pytest.raises(WrongSetting, match=said):
         noise_scale(*given)
+
+
+def test_over_a_run_steps_at_other_batches_are_those_of_the_same_progress():
+    """Steps at each place are 1 + N / batch times those of a batch without end."""
+    ideal, scales = np.array([10.0, 30.0, 100.0]), np.array([40.0, 300.0, 5000.0])
+    squared = np.array([4.0, 0.5, 0.01])
+    found = over_a_run(64, ideal * (1 + scales / 64), squared, squared * scales)
+    by = law.of_noise(64, [float(np.sum(ideal * (1 + scales / 64)))], found)
+    for batch in (8, 64, 1024, 2**20):
+        assert by.steps(batch).median == pytest.approx(np.sum(ideal * (1 + scales / batch)), rel=1e-9)
+
+
+def test_single_places_may_be_noisy():
+    """Estimates of |G|^2 fall below 0, and the scale comes out all the same; a mean of ratios would be far off."""
+    rng, places = np.random.default_rng(0), 4000
+    small, big = norms(rng, 32, places), norms(rng, 128, places)
+    rows = [noise_scale(32, one, 128, other) for one, other in zip(small, big, strict=True)]
+    squared, trace = [row.squared for row in rows], [row.trace for row in rows]
+    assert min(squared) < 0
+    assert over_a_run(32, [1] * places, squared, trace) == pytest.approx(150, rel=0.1)
+    assert not np.isclose(np.mean(np.divide(trace, squared)), 150, rtol=0.1)
+
+
+def test_a_run_without_a_gradient_has_no_scale():
+    assert math.isnan(over_a_run(8, [3, 2], [-1.0, -2.0], [10.0, 20.0]))

@@ -95,6 +95,14 @@ def test_logits_and_inputs_of_any_size_give_numbers():
     ).all()
 
 
+def test_a_sample_that_counts_three_times_is_three_samples():
+    engine, (parameters, x, y), times = gradients("mlp"), sample("mlp", 40), np.arange(40) % 4
+    whole = engine.fixed(parameters, np.repeat(x, times, 0), np.repeat(y, times, 0)).sum
+    found = engine.weighted(parameters, x, y, times.astype(np.float32))
+    np.testing.assert_allclose(found, whole, rtol=1e-4, atol=1e-4)
+    assert not np.allclose(found, engine.fixed(parameters, x, y).sum, rtol=1e-2)
+
+
 def test_evaluate_in_pieces_is_the_whole():
     parameters, x, y = sample("softmax", 1203)
     logits = x @ parameters[:7840].reshape(784, 10) + parameters[7840:]

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sim import event, stragglers
+from sim import event, laws, stragglers
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
+from sim.model.costs import Costs
 from sim.protocols import PROTOCOLS, make
 from sim.recording import records, traces
 from sim.recording.traces import Activity, Trace
@@ -50,6 +51,13 @@ def test_a_worker_may_make_many_steps_in_a_window_of_its_master(tmp_path):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_trace_without_rows(tmp_path, header, suffix):
     assert len(traces.read(written(Trace.of(header, []), tmp_path, suffix)).rows) == 0
+
+
+def test_a_model_that_a_program_made_is_read_as_it_was(tmp_path):
+    """Its laws are written with their kind, though nobody gave it."""
+    own = workload.NAMED["mlp"].model_copy(update={"name": "own", "costs": Costs(noise=laws.LogNormal(cv=0.1))})
+    trace = event.trace(Scenario(make("fmb"), own, workers=2, steps=3, warmup=0, batch=8))
+    assert traces.read(written(trace, tmp_path, ".jsonl")).header == trace.header
 
 
 FIRST = Activity(0.0, 1.0, 1, 0, "compute", samples=8)

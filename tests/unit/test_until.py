@@ -11,8 +11,9 @@ from test_commands import here, refused  # noqa: F401
 
 from sim import protocols, simulation
 from sim.base.errors import WrongSetting
+from sim.efficiency import published
 from sim.efficiency.law import Steps
-from sim.plans import plan, question, search, simulating, until
+from sim.plans import plan, question, search, sensitivity, simulating, until
 from sim.plans.candidates import WHOLE, Figures
 from sim.plans.configurations import Room
 from sim.reports.plan import plan_page
@@ -189,3 +190,29 @@ def test_the_command_prints_steps(here, table):  # noqa: F811
     assert done.returncode == 0, done.stderr
     assert f"for the target of {table} in 10 h 0 min" in done.stdout
     assert "steps" in done.stdout
+
+
+def test_a_published_target_is_asked_for_by_name(here):  # noqa: F811
+    """The steps of the plan are the law's, and the line says whose they are."""
+    asked = ("--until", "accuracy=0.755", "--deadline", "40 h", "--hosts", "p3.8xlarge", "--counts", "4", "--batches", "64",
+             "--protocols", "allreduce", "--processes", 1)  # fmt: skip
+    done = here("sim.plan", "--workload", "resnet50", *asked)
+    assert done.returncode == 0, done.stderr
+    assert "for accuracy 0.755 in 1 d 16 h" in done.stdout
+    steps = published.read("resnet50", "accuracy=0.755", "--until").steps(1024).median
+    assert f"{steps:,.0f}" in done.stdout
+    assert "steps are of published runs" in " ".join(done.stdout.split())
+    assert "steps.csv" in refused(here("sim.plan", "--workload", "vgg16", *asked))
+    assert "0.759 of resnet50" in refused(here("sim.plan", "--workload", "resnet50", "--until", "accuracy=0.99", *asked[2:]))
+
+
+def test_knowing_the_steps_may_change_the_choice(table):
+    """With a deadline that the median just meets; the fewer steps the table leaves unknown, the less that is worth."""
+    wide = planned(table, counts=[2, 4], batches=[64, 256], deadline="3 h")
+    assert sensitivity.STEPS in {value.parameter.name for value in wide.values}
+    (of_steps,) = [value for value in wide.values if value.parameter.name == sensitivity.STEPS]
+    assert not of_steps.parameter.assumed
+    assert "a row of a table for --until" in of_steps.parameter.measured_by
+    best = wide.best[0]
+    assert of_steps.parameter.times(1.0) == pytest.approx(math.exp(best.work.error))
+    assert of_steps.low < best.samples_per_s < of_steps.high
