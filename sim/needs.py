@@ -78,7 +78,7 @@ def of(scenario: Scenario, world: str, within_s: float = math.inf, *, traced: bo
     least = 1 + (scenario.warmup if scenario.updates_per_step > 1 else min(1, scenario.warmup))
     by_rows = sum(variable.rows.of or variable.shape[0] for variable in _drawn_rows(scenario))
     found.add("--workload", ROW_S * by_rows, ROW_BYTES * by_rows)
-    step_s, rounds = unit.ring_message_s * sent.in_rings + unit.message_s * sent.others, _rounds(scenario)
+    step_s, rounds = unit.ring_message_s * sent.in_rings + unit.message_s * sent.others, gradients_each(scenario)
     found.add("--workers", RUN_S + unit.rank_s * scenario.ranks + step_s * min(2, least) / rounds)
     if rounds > 1:
         found.add("--set gradients", step_s * min(2, least) * (1 - 1 / rounds))
@@ -122,7 +122,7 @@ def messages(scenario: Scenario) -> Sent:
     in_rings = sum(several for is_ring, several in calls if is_ring)
     others = served + sum(several for is_ring, several in calls if not is_ring)
     others += scenario.ranks + workers * (2 * called.cycles + _partitions(scenario) / PARTITIONS_OF_A_MESSAGE)
-    gradients = max(_ahead(scenario), _rounds(scenario))
+    gradients = max(_ahead(scenario), gradients_each(scenario))
     return Sent(in_rings * gradients, others * gradients, max([served, *(call.messages for call in called.calls)]))
 
 
@@ -154,7 +154,7 @@ def _partitions(scenario: Scenario) -> float:
     return min(partitions, 1 + limit_s / partition_s) if partition_s else partitions
 
 
-def _rounds(scenario: Scenario) -> float:
+def gradients_each(scenario: Scenario) -> float:
     """The number of gradients of each worker in an update, at least one."""
     return max(1.0, scenario.protocol.gradients_per_update(scenario.workers) / max(1, scenario.workers))
 

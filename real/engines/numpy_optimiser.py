@@ -29,7 +29,7 @@ class NumpyOptimiser(Rates):
     @property
     def learning_rate(self) -> float:
         """The learning rate of the next update."""
-        return self.start * self.decay_rate ** (self._updates / self.decay_steps if self.decay_steps else 0)
+        return self.rate_after(self._updates)
 
     def apply(self, parameters: np.ndarray, gradient_sum: np.ndarray, samples: int) -> None:
         """One update of `parameters`, in place; both vectors float32 (parameters,).

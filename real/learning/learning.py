@@ -125,8 +125,7 @@ def check_trainable(scenario: Scenario, training: Training) -> None:
 
 def work(scenario: Scenario) -> float:
     """Samples whose gradients a run of all steps computes, at most."""
-    each = max(1.0, scenario.protocol.gradients_per_update(scenario.workers) / max(1, scenario.workers))
-    return scenario.rounds * max(1, scenario.workers) * scenario.batch * each
+    return scenario.rounds * max(1, scenario.workers) * scenario.batch * needs.gradients_each(scenario)
 
 
 class _Job(NamedTuple):

@@ -46,6 +46,10 @@ class Rates:
         self.decay_steps, self.decay_rate, self.weight_decay = decay_steps, decay_rate, weight_decay
         self._check()
 
+    def rate_after(self, updates: int) -> float:
+        """The learning rate of the update after so many."""
+        return self.start * self.decay_rate ** (updates / self.decay_steps if self.decay_steps else 0)
+
     def _check(self) -> None:
         if not 0 < self.start <= FASTEST:
             raise WrongSetting("--learning-rate", self.start, f"a number above 0, up to {FASTEST:g}")

@@ -35,7 +35,7 @@ class RowOptimiser(Rates):
     @property
     def learning_rate(self) -> float:
         """The learning rate of the next update."""
-        return self.start * self.decay_rate ** (self._updates / self.decay_steps if self.decay_steps else 0)
+        return self.rate_after(self._updates)
 
     @property
     def decay(self) -> float:
