@@ -200,7 +200,8 @@ def _of_pollux() -> None:
         f"(in the product: {law.PUBLISHED.by_noise:g}, as {law.PUBLISHED.freedom_by_noise:g} degrees of freedom)"
     )
     several = {
-        half: list(noise_scales.predictions(models)) for half, models in ((REPORT, noise_scales.REPORT), (LEARN, noise_scales.LEARN))
+        half: list(noise_scales.predictions(models))
+        for half, models in ((REPORT, noise_scales.REPORT), (LEARN, noise_scales.LEARN))
     }
     by_law = [one for rows in several.values() for one in rows if one.way == noise_scales.LAW]
     title = "Pollux's models, of which nothing was learned for the law: steps at the largest batch, by all smaller ones"

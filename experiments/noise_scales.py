@@ -1,8 +1,8 @@
 """Steps to a target at larger batches, by published runs whose gradient noise scale was measured (Pollux, sim/efficiency/published.csv).
 
-Two predictions: every larger batch by the smallest batch's run alone and its noise scale; and the largest batch by the law of all smaller
-ones. The spread of the first, by doublings, is learned on half of the models, and reported of the other half. The second has learned nothing
-of these models. Halves are by the rule of MLPerf's models, and were listed before anything was predicted.
+Two predictions: every larger batch by the smallest batch's run alone and its noise scale; and the largest batch by the law of all
+smaller ones. The spread of the first, by doublings, is learned on half of the models, and reported of the other half. The second has
+learned nothing of these models. Halves are by the rule of MLPerf's models, and were listed before anything was predicted.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ def targets(model: str) -> Iterator[tuple[str, float]]:
             continue
         first = several[0]
         if len(first.steps) >= LEAST:
-            yield metric, [v for step, v in zip(first.steps, first.values, strict=True) if step <= AFTER * first.steps[-1]][-1]
+            yield (
+                metric,
+                [v for step, v in zip(first.steps, first.values, strict=True) if step <= AFTER * first.steps[-1]][-1],
+            )
         ends = [curve.values[-1] for curve in several]
         yield metric, max(ends) if metric in published.FALLING else min(ends)
 

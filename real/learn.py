@@ -57,7 +57,7 @@ def parser() -> command.Parser:
     group.add_argument(
         "--steps-table",
         metavar="FILE",
-        help="write the updates until the target of each run, its batch of all workers and the gradient noise scale, for sim.plan --until, .csv",
+        help="write each run's updates until the target, its batch of all workers and gradient noise scale, for sim.plan --until, .csv",
     )
     group.add_argument("--trace", metavar="FILE", help="write the activities of the first run, .parquet or .jsonl")
     group.add_argument("--report", metavar="FILE", help="the answer as a page for a browser, .html")

@@ -36,8 +36,8 @@ TARGETS = {
     "samples": 'samples of the whole training, such as "115 M"',
     "epochs": "epochs of the whole training, with --samples-per-epoch",
     "samples-per-epoch": "samples of one epoch",
-    "until": "in place of samples, a table of steps to a target by the global batch (columns batch and steps), or accuracy=0.755 of a model "
-    "whose published runs reached it",
+    "until": "in place of samples, a table of steps to a target by the global batch (columns batch and steps), or accuracy=0.755 "
+    "of a model whose published runs reached it",
     "deadline": 'longest time of the whole training, such as "24 h"',
     "budget": "largest cost of the whole training, USD",
     "usd-per-hour": "largest price of all hosts together",

@@ -66,13 +66,11 @@ def noise_scale(
     )
 
 
-def over_a_run(
-    batch: float, steps: Sequence[float], squared: Sequence[float], trace: Sequence[float]
-) -> float:
+def over_a_run(batch: float, steps: Sequence[float], squared: Sequence[float], trace: Sequence[float]) -> float:
     """The noise scale of a run, with which the law of steps says exactly how many updates another batch needs for the same progress.
 
-    A step makes 1 / (1 + N / batch) of the progress that a batch without end makes at that place, where N is trace / squared (McCandlish and
-    others, equation 2.6). N is weighted by that. Sums alone are divided, so that single estimates may be noisy, or `squared` below 0.
+    A step makes 1 / (1 + N / batch) of the progress that a batch without end makes at that place, where N is trace / squared (McCandlish
+    and others, equation 2.6). N is weighted by that. Sums alone are divided, so that single estimates may be noisy, or `squared` below 0.
 
     Args:
         batch: samples of an update.

@@ -70,7 +70,9 @@ def curves() -> dict[str, dict[str, list[Curve]]]:
 
 def _curve(batch: int, rows: list[dict[str, str]]) -> Curve:
     noise_scale = tuple(float(row["noise_scale"]) for row in rows if row["noise_scale"])
-    return Curve(batch, tuple(int(row["steps"]) for row in rows), tuple(float(row["value"]) for row in rows), noise_scale)
+    return Curve(
+        batch, tuple(int(row["steps"]) for row in rows), tuple(float(row["value"]) for row in rows), noise_scale
+    )
 
 
 def runs(model: str, metric: str, value: float) -> list[Reached]:
@@ -101,13 +103,17 @@ def read(model: str, target: str, setting: str) -> law.Law:
         value = float("nan")
     found = runs(model, metric, value)
     if len(found) < 2:
-        raise WrongSetting(setting, target, f"{_range(known[metric], metric in FALLING)} of {model}, or a table of steps by batch")
+        raise WrongSetting(
+            setting, target, f"{_range(known[metric], metric in FALLING)} of {model}, or a table of steps by batch"
+        )
     return law.fit([one.batch for one in found], [one.steps for one in found])
 
 
 def _range(several: list[Curve], falls: bool) -> str:
     """The targets that two batches or more are known to have reached."""
-    first, last = (sorted((one.values[end] for one in several if len(one.values) > 1), reverse=falls) for end in (0, -1))
+    first, last = (
+        sorted((one.values[end] for one in several if len(one.values) > 1), reverse=falls) for end in (0, -1)
+    )
     alone = sorted({one.values[0] for one in several if len(one.values) == 1})
     said = [f"{first[1]:g} to {last[-2]:g}"] if len(first) > 1 else []
     return " or ".join([*said, *(f"{value:g}" for value in alone)])

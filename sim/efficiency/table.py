@@ -29,4 +29,4 @@ def read(path: str) -> law.Law:
         allowed = f"two batches or more, which say what a larger one saves; or a column {NOISE}, the gradient noise scale in samples"
         raise WrongSetting(f"{OPTION} {path}: batch", given, allowed)
     known = tables.numbers(table, NOISE, f"{OPTION} {path}", least=0, most=MOST)
-    return law.of_noise(float(batches[0]), steps, float(known.mean()))
+    return law.of_noise(float(batches[0]), steps.tolist(), float(known.mean()))

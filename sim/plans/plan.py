@@ -207,7 +207,9 @@ def _published(plan: Plan) -> list[str]:
     target = plan.question.until
     if not (target and by_name(target)):
         return []
-    return ["steps are of published runs, each with a learning rate for its batch; runs of your own, as --until steps.csv, say it of your recipe"]
+    return [
+        "steps are of published runs, each with its own learning rate; runs of yours, as --until steps.csv, say it of your recipe"
+    ]
 
 
 def _stale(plan: Plan, name: str) -> bool:

@@ -127,7 +127,11 @@ def test_a_published_target_is_that_of_the_first_evaluation_that_reached_it():
 @pytest.mark.parametrize(
     ("model", "target", "said"),
     [
-        ("vgg16", "accuracy=0.7", "accuracy=0.7 of vgg16.*a table of steps by batch, as steps.csv; targets are known by name of bert_base"),
+        (
+            "vgg16",
+            "accuracy=0.7",
+            "accuracy=0.7 of vgg16.*a table of steps by batch, as steps.csv; targets are known by name of bert_base",
+        ),
         ("resnet50", "loss=1", "accuracy=NUMBER of resnet50, or a table"),
         ("resnet50", "accuracy=0.9", r"0\.07004 to 0\.7576 or 0\.759 of resnet50"),
         ("resnet50", "accuracy=much", "of resnet50"),

@@ -203,7 +203,9 @@ def test_a_published_target_is_asked_for_by_name(here):  # noqa: F811
     assert f"{steps:,.0f}" in done.stdout
     assert "steps are of published runs" in " ".join(done.stdout.split())
     assert "steps.csv" in refused(here("sim.plan", "--workload", "vgg16", *asked))
-    assert "0.759 of resnet50" in refused(here("sim.plan", "--workload", "resnet50", "--until", "accuracy=0.99", *asked[2:]))
+    assert "0.759 of resnet50" in refused(
+        here("sim.plan", "--workload", "resnet50", "--until", "accuracy=0.99", *asked[2:])
+    )
 
 
 def test_knowing_the_steps_may_change_the_choice(table):
