@@ -19,9 +19,13 @@ from real import learn as command_of_learn
 from real.learning.learned import in_a_line
 from real.learning.learning import learn
 from real.learning.trainer import Trainer
-from sim import command, event
+from real.training.trainee import Training
+from sim import command, event, protocols
 from sim.base.errors import WrongSetting
+from sim.efficiency import law
 from sim.efficiency import table as steps_to_target
+from sim.job.scenario import Scenario
+from sim.model.workload import NAMED
 from sim.recording import curves
 from sim.recording.curves import reached
 from sim.recording.traces import read
@@ -181,6 +185,18 @@ def test_a_table_of_steps_has_the_noise_scale_with_which_one_batch_is_enough(tmp
     found = steps_to_target.read(str(file))
     assert found.b_crit == pytest.approx(table["noise_scale"][0])
     assert found.steps(8).median == pytest.approx(np.exp(np.log(table["steps"]).mean()))
+
+
+@pytest.mark.slow
+def test_a_small_batch_and_its_noise_scale_predict_a_batch_eight_times_as_large():
+    training = Training(engine="numpy", optimiser="sgd", learning_rate=0.5)
+    jobs = [Scenario(protocols.make("fmb"), NAMED["mlp"], workers=4, batch=batch, steps=200) for batch in (8, 64)]
+    small, large = (learn(one, training, "accuracy=0.9", 4, want_noise=True) for one in jobs)
+    found = law.of_noise(32, small.updates, small.noise_scale)
+    trained = np.exp(np.log(large.updates).mean())
+    assert found.steps(256).median == pytest.approx(trained, rel=0.15)
+    assert trained < 0.75 * np.exp(np.log(small.updates).mean())  # neither steps stay the same
+    assert trained > 3 * np.exp(np.log(small.updates).mean()) / 8  # nor samples
 
 
 def test_a_noise_scale_is_that_of_all_runs():
