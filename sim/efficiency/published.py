@@ -103,9 +103,8 @@ def read(model: str, target: str, setting: str) -> law.Law:
         value = float("nan")
     found = runs(model, metric, value)
     if len(found) < 2:
-        raise WrongSetting(
-            setting, target, f"{_range(known[metric], metric in FALLING)} of {model}, or a table of steps by batch"
-        )
+        allowed = f"{metric} {_range(known[metric], metric in FALLING)} of {model}, or a table of steps by batch"
+        raise WrongSetting(setting, target, allowed)
     return law.fit([one.batch for one in found], [one.steps for one in found])
 
 
@@ -115,5 +114,5 @@ def _range(several: list[Curve], falls: bool) -> str:
         sorted((one.values[end] for one in several if len(one.values) > 1), reverse=falls) for end in (0, -1)
     )
     alone = sorted({one.values[0] for one in several if len(one.values) == 1})
-    said = [f"{first[1]:g} to {last[-2]:g}"] if len(first) > 1 else []
+    said = [f"from {first[1]:g} to {last[-2]:g}"] if len(first) > 1 else []
     return " or ".join([*said, *(f"{value:g}" for value in alone)])

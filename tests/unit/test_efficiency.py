@@ -133,11 +133,11 @@ def test_a_published_target_is_that_of_the_first_evaluation_that_reached_it():
             "accuracy=0.7 of vgg16.*a table of steps by batch, as steps.csv; targets are known by name of bert_base",
         ),
         ("resnet50", "loss=1", "accuracy=NUMBER of resnet50, or a table"),
-        ("resnet50", "accuracy=0.9", r"0\.07004 to 0\.7576 or 0\.759 of resnet50"),
+        ("resnet50", "accuracy=0.9", r"accuracy from 0\.07004 to 0\.7576 or 0\.759 of resnet50"),
         ("resnet50", "accuracy=much", "of resnet50"),
         ("resnet50", "accuracy=nan", "of resnet50"),
         ("resnet50", "accuracy=0.001", "of resnet50"),
-        ("bert_large", "accuracy=0.7", "0.72 of bert_large"),
+        ("bert_large", "accuracy=0.7", "accuracy 0.72 of bert_large"),
     ],
 )
 def test_targets_that_nobody_reached_are_refused(model, target, said):
