@@ -88,8 +88,11 @@ def main(argv: list[str] | None = None) -> int:
     jobs = [scenario, *(job for _, job in changed)]
     for job in jobs:
         learning.check_trainable(job, training)
-        if given.steps_table:
-            until.check(job.protocol)
+        if given.steps_table and (why := until.no_law(job.protocol)):
+            allowed = (
+                f"a file with a synchronous protocol of a fixed batch, as --protocol fmb; of {job.protocol.name}, {why}"
+            )
+            raise WrongSetting("--steps-table", given.steps_table, allowed)
     trainers = trainers_of(jobs, training)
     if not given.quiet:
         announce(learning.estimate(list(zip(jobs, trainers, strict=True)), runs, bool(given.steps_table)))
@@ -175,7 +178,11 @@ def write_outputs(given: argparse.Namespace, base: Learned, compared: list[tuple
             lambda file: frame.to_csv(file, index=False) if file.suffix == ".csv" else frame.to_parquet(file),
         )
     if given.steps_table:
-        write_text(given.steps_table, answer.steps_table(base, compared))
+        table = answer.steps_table(base, compared)
+        write_text(given.steps_table, table)
+        if table.count("\n") == 1:
+            said = f"{given.steps_table} has no rows: no run reached {given.until.replace('=', ' ')}"
+            print(f"{command.called(PROGRAM)}: {said}", file=sys.stderr)
     if given.report:
         from real.learning.page import learned_page
 

@@ -87,13 +87,15 @@ def check(protocol: Protocol) -> None:
     Raises:
         WrongSetting: naming `protocols`.
     """
+    if why := no_law(protocol):
+        allowed = f"synchronous protocols with a fixed batch, with --until; of {protocol.name}, {why}: trainsim learn trains it"
+        raise WrongSetting("protocols", protocol.name, allowed)
+
+
+def no_law(protocol: Protocol) -> str:
+    """The reason why the law of steps is not a protocol's; empty if it is."""
     if protocol.limits_computing:
-        why = "the batch differs from step to step"
-    elif protocol.counts_updates and not isinstance(protocol, BarrierServers):
-        why = "gradients are of older parameters"
-    else:
-        return
-    allowed = (
-        f"synchronous protocols with a fixed batch, with --until; of {protocol.name}, {why}: trainsim learn trains it"
-    )
-    raise WrongSetting("protocols", protocol.name, allowed)
+        return "the batch differs from step to step"
+    if protocol.counts_updates and not isinstance(protocol, BarrierServers):
+        return "gradients are of older parameters"
+    return ""

@@ -199,6 +199,12 @@ def test_a_small_batch_and_its_noise_scale_predict_a_batch_eight_times_as_large(
     assert trained > 3 * np.exp(np.log(small.updates).mean()) / 8  # nor samples
 
 
+def test_a_table_without_rows_is_said(tmp_path, capsys):
+    file = tmp_path / "steps.csv"
+    assert command_of_learn.main(asked("--until", "loss=0.001", "--steps-table", str(file), "--quiet")) == 0
+    assert "has no rows: no run reached loss 0.001" in capsys.readouterr().err
+
+
 def test_a_noise_scale_is_that_of_all_runs():
     scenario = job("fmb", steps=10)
     found = learn(scenario, TRAINING, replications=2, want_noise=True)
@@ -238,6 +244,9 @@ REFUSED = {
     "--evaluate-every": ["--evaluate-every", "0"],
     "--replications": ["--replications", "0"],
     "--output": ["-o", "x.txt"],
+    "--steps-table": ["--until", "loss=2", "--steps-table", "x.txt"],
+    "--steps-table ": ["--steps-table", "x.csv"],  # without a target
+    "--steps-table  ": ["--until", "loss=2", "--steps-table", "x.csv", "--protocol", "amb"],
     "--trace": ["--trace", "x.txt"],
     "--plot": ["--plot", "x.txt"],
     "--report": ["--report", "x.txt"],
