@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sim import laws, protocols
     from sim.answers.result import Result
     from sim.base.errors import RunFailed, WrongSetting
-    from sim.efficiency.noise import noise_scale
+    from sim.efficiency.noise import noise_scale, noise_scale_of_run
     from sim.job.scenario import Scenario
     from sim.model.workload import Variable, Workload
     from sim.model.workload import read as read_workload
@@ -62,6 +62,7 @@ __all__ = [
     "learn",
     "make_protocol",
     "noise_scale",
+    "noise_scale_of_run",
     "plan",
     "protocols",
     "read_cluster",
@@ -94,6 +95,7 @@ _HOMES = {  # module, or module:name where the name there is another
     "learn": "real.learning.learning",
     "make_protocol": "sim.protocols:make",
     "noise_scale": "sim.efficiency.noise",
+    "noise_scale_of_run": "sim.efficiency.noise",
     "plan": "sim.plans.asking",
     "protocols": "sim",
     "read_cluster": "sim",

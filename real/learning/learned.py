@@ -51,8 +51,8 @@ class Learned:
         speed: of the same job without training, for what is not known of its times.
         wall_s: seconds that training took.
         trace: of the first run; None if it was not asked for.
-        noise_scale: of gradients over all runs, samples, see sim.efficiency.noise.over_a_run; None if it was not asked for, NaN where noise
-            hides the gradient.
+        noise_scale: of gradients over all runs, samples, see sim.efficiency.noise.noise_scale_of_run; None if it was not asked for, NaN
+            where noise hides the gradient.
     """
 
     scenario: Scenario

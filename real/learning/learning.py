@@ -17,7 +17,7 @@ from real.training.trainee import Training
 from sim import candidates, needs
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_REPLICATIONS, check_integer
-from sim.efficiency import noise
+from sim.efficiency.noise import NoiseScale, noise_scale, noise_scale_of_run
 from sim.event.world import garbage_left_lying
 from sim.job.scenario import Scenario
 from sim.randomness import generator
@@ -99,8 +99,7 @@ def learn(
 def _noise_scale(scenario: Scenario, runs: Sequence[_Run]) -> float:
     """Over all runs, samples; NaN where noise hides the gradient."""
     rows = [row for run in runs for row in run.noise]
-    steps, squared, trace = zip(*rows, strict=True)
-    return noise.over_a_run(scenario.global_batch, steps, squared, trace)
+    return noise_scale_of_run(scenario.global_batch, *zip(*rows, strict=True))
 
 
 def check_trainable(scenario: Scenario, training: Training) -> None:
@@ -189,7 +188,7 @@ class _Run:
         self._next, self._counted, self.updates = job.every or 1, job.trainer.computed, 0
         self._left = work(job.scenario)
         self.trace: Trace | None = None
-        self.noise: list[tuple[int, float, float]] = []  # updates since the evaluation before, |G|^2, tr(Sigma)
+        self.noise: list[tuple[int, NoiseScale]] = []  # and the updates since the evaluation before
         self._drawn = generator(job.scenario.seed, number, 0, "gradient")
 
     def run(self) -> _Run:
@@ -217,8 +216,8 @@ class _Run:
         if job.want_noise:
             batch, count = _minibatches(self._scenario)
             small, big = job.trainer.norms2(world.newest, batch, count, self._drawn)
-            found = noise.noise_scale(batch, small, batch * count, big)
-            self.noise.append((updates - (self._found[-1][0] if self._found else 0), found.squared, found.trace))
+            since = updates - (self._found[-1][0] if self._found else 0)
+            self.noise.append((since, noise_scale(batch, small, batch * count, big)))
         self._found.append((updates, time_s, samples, loss, accuracy))
         return job.target is not None and bool(job.target.met(np.array(loss), np.array(accuracy)))
 

@@ -145,7 +145,7 @@ def of_noise(batch: float, steps: Sequence[float], noise_scale: float, others: P
     Args:
         batch: samples of a step, of all workers.
         steps: of each run to the target.
-        noise_scale: over the runs, in samples, see sim.efficiency.noise.over_a_run.
+        noise_scale: over the runs, in samples, see sim.efficiency.noise.noise_scale_of_run.
         others: spreads of published runs.
     """
     logs = [math.log(one) for one in steps]

@@ -66,25 +66,24 @@ def noise_scale(
     )
 
 
-def over_a_run(batch: float, steps: Sequence[float], squared: Sequence[float], trace: Sequence[float]) -> float:
+def noise_scale_of_run(batch: float, steps: Sequence[float], places: Sequence[NoiseScale]) -> float:
     """The noise scale of a run, with which the law of steps says exactly how many updates another batch needs for the same progress.
 
     A step makes 1 / (1 + N / batch) of the progress that a batch without end makes at that place, where N is trace / squared (McCandlish
-    and others, equation 2.6). N is weighted by that. Sums alone are divided, so that single estimates may be noisy, or `squared` below 0.
+    and others, equation 2.6). N is weighted by that. Sums alone are divided, so that single places may be noisy, or `squared` below 0.
 
     Args:
         batch: samples of an update.
         steps: updates at each place where the gradient was looked at, shape (places,).
-        squared: |G|^2 there.
-        trace: tr(Sigma) there.
+        places: the scale there.
 
     Returns:
         Samples; NaN where noise hides the gradient.
     """
     import numpy as np
 
-    weights, of_mean, of_noise = (np.asarray(one, float) for one in (steps, squared, trace))
-    norms = of_mean + of_noise / batch  # of a minibatch's gradient, squared
+    of_mean, of_noise = (np.array([getattr(one, name) for one in places], float) for name in ("squared", "trace"))
+    norms, weights = of_mean + of_noise / batch, np.asarray(steps, float)  # of a minibatch's gradient, squared
     weights = np.divide(weights, norms, out=np.zeros_like(weights), where=norms > 0)
     return _ratio(float(weights @ of_noise), float(weights @ of_mean))
 

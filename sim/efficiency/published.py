@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from functools import lru_cache
+from math import nan
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ class Reached(NamedTuple):
     Args:
         batch: samples of an update.
         steps: updates until the first evaluation that reached it.
-        noise_scale: of its gradients until then, samples, see sim.efficiency.noise.over_a_run; None if it is not known.
+        noise_scale: of its gradients until then, samples, see sim.efficiency.noise.noise_scale_of_run; None if it is not known.
     """
 
     batch: int
@@ -50,7 +51,8 @@ class Curve(NamedTuple):
         if not self.noise_scale:
             return Reached(self.batch, self.steps[count - 1], None)
         between = [end - start for start, end in zip((0, *self.steps), self.steps[:count], strict=False)]
-        known = noise.over_a_run(self.batch, between, [1.0] * count, self.noise_scale[:count])
+        places = [noise.NoiseScale(one, nan, 1.0, one) for one in self.noise_scale[:count]]
+        known = noise.noise_scale_of_run(self.batch, between, places)
         return Reached(self.batch, self.steps[count - 1], known)
 
 
@@ -100,7 +102,7 @@ def read(model: str, target: str, setting: str) -> law.Law:
     try:
         value = float(number)
     except ValueError:
-        value = float("nan")
+        value = nan
     found = runs(model, metric, value)
     if len(found) < 2:
         allowed = f"{metric} {_range(known[metric], metric in FALLING)} of {model}, or a table of steps by batch"

@@ -1,6 +1,7 @@
 """A table of runs to a target that a user brings: `batch`, samples of a step of all workers, and `steps`, updates to the target.
 
-`noise_scale`, in samples, makes a table of a single batch enough: the gradient noise scale over each run (sim.efficiency.noise.over_a_run).
+`noise_scale`, in samples, makes a table of a single batch enough: the gradient noise scale of each run
+(sim.efficiency.noise.noise_scale_of_run).
 """
 
 from __future__ import annotations

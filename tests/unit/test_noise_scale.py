@@ -7,7 +7,7 @@ import pytest
 
 from sim.base.errors import WrongSetting
 from sim.efficiency import law
-from sim.efficiency.noise import noise_scale, over_a_run
+from sim.efficiency.noise import NoiseScale, noise_scale, noise_scale_of_run
 
 SQUARED, TRACE = 4.0, 600.0  # |G|^2 and tr(Sigma): B_simple is 150
 
@@ -63,11 +63,12 @@ def test_wrong_norms_are_refused_by_name(given, said):
         noise_scale(*given)
 
 
-def test_over_a_run_steps_at_other_batches_are_those_of_the_same_progress():
+def test_of_a_run_steps_at_other_batches_are_those_of_the_same_progress():
     """Steps at each place are 1 + N / batch times those of a batch without end."""
     ideal, scales = np.array([10.0, 30.0, 100.0]), np.array([40.0, 300.0, 5000.0])
     squared = np.array([4.0, 0.5, 0.01])
-    found = over_a_run(64, ideal * (1 + scales / 64), squared, squared * scales)
+    places = [NoiseScale(one, math.nan, of, of * one) for one, of in zip(scales, squared, strict=True)]
+    found = noise_scale_of_run(64, ideal * (1 + scales / 64), places)
     by = law.of_noise(64, [float(np.sum(ideal * (1 + scales / 64)))], found)
     for batch in (8, 64, 1024, 2**20):
         assert by.steps(batch).median == pytest.approx(np.sum(ideal * (1 + scales / batch)), rel=1e-9)
@@ -77,10 +78,10 @@ def test_single_places_may_be_noisy():
     """Sums are divided: a mean of the places' own ratios would be off."""
     rng, places = np.random.default_rng(0), 800
     rows = [noise_scale(32, norms(rng, 32, 4), 128, norms(rng, 128, 4)) for _ in range(places)]
-    squared, trace = [row.squared for row in rows], [row.trace for row in rows]
-    assert over_a_run(32, [1] * places, squared, trace) == pytest.approx(150, rel=0.06)
-    assert np.mean(np.divide(trace, squared)) > 1.1 * 150
+    assert noise_scale_of_run(32, [1] * places, rows) == pytest.approx(150, rel=0.06)
+    assert np.mean([row.samples for row in rows]) > 1.1 * 150
 
 
 def test_a_run_without_a_gradient_has_no_scale():
-    assert math.isnan(over_a_run(8, [3, 2], [-1.0, -2.0], [10.0, 20.0]))
+    hidden = [NoiseScale(math.nan, math.nan, -1.0, 10.0), NoiseScale(math.nan, math.nan, -2.0, 20.0)]
+    assert math.isnan(noise_scale_of_run(8, [3, 2], hidden))
