@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments import figures, noise_scales
+from experiments.batches import Predicted, predicted
 from experiments.kit import pages
 from sim.efficiency import law
 
@@ -43,32 +44,6 @@ class Model(NamedTuple):
     half: str
 
 
-class Predicted(NamedTuple):
-    """A batch beyond a part of a table: logarithms of predicted over published steps.
-
-    Args:
-        fitted: batches of the part.
-        beyond: doublings from the part.
-        error: of the law.
-        half_width: of its 90 % interval.
-        same_samples, same_steps: of the two rules, from the largest batch of the part.
-    """
-
-    model: str
-    fitted: int
-    batch: float
-    beyond: float
-    error: float
-    half_width: float
-    same_samples: float
-    same_steps: float
-
-    @property
-    def held(self) -> bool:
-        """Whether the interval covers it."""
-        return abs(self.error) <= self.half_width
-
-
 def models() -> list[Model]:
     """All, as their file has them."""
     table = figures.table("mlperf_convergence")
@@ -84,19 +59,8 @@ def models() -> list[Model]:
 def predict(model: Model, count: int, at: int, others: law.Published = MEANS) -> Predicted:
     """One batch of a model, by its `count` smallest."""
     found = law.fit(model.batches[:count], model.steps[:count], others)
-    batch, steps = model.batches[at], model.steps[at]
-    said = found.steps(batch)
-    last = math.log(model.steps[count - 1] / steps)
-    return Predicted(
-        model.name,
-        count,
-        batch,
-        found.beyond(batch),
-        math.log(said.median / steps),
-        math.log(said.high / said.median),
-        last - math.log(batch / model.batches[count - 1]),
-        last,
-    )
+    pairs = list(zip(model.batches, model.steps, strict=True))
+    return predicted(model.name, str(count), found, pairs[count - 1], pairs[at])
 
 
 def held_out(several: Iterable[Model], others: law.Published = MEANS) -> list[Predicted]:
@@ -192,50 +156,29 @@ def run(folder: Path, seed: int) -> None:
 
 
 def _of_pollux() -> None:
-    """The runs of Pollux, in its two ways."""
-    learned = noise_scales.learn()
+    """The runs of Pollux, in two ways."""
     names = ", ".join(noise_scales.LEARN)
     pages.show(
-        f"From a single batch and its noise scale: {learned:.3f} for each doubling, learned on {names} "
+        f"From a single batch and its noise scale: {noise_scales.learn():.3f} for each doubling, learned on {names} "
         f"(in the product: {law.PUBLISHED.by_noise:g}, as {law.PUBLISHED.freedom_by_noise:g} degrees of freedom)"
     )
-    several = {
-        half: list(noise_scales.predictions(models))
-        for half, models in ((REPORT, noise_scales.REPORT), (LEARN, noise_scales.LEARN))
-    }
-    by_law = [one for rows in several.values() for one in rows if one.way == noise_scales.LAW]
+    rows = list(noise_scales.by_law((*noise_scales.REPORT, *noise_scales.LEARN)))
     title = "Pollux's models, of which nothing was learned for the law: steps at the largest batch, by all smaller ones"
-    pages.show(_of_targets(title, by_law), _summary(by_law))
-    for half, said in ((REPORT, "that nothing was learned on"), (LEARN, "that its spread was learned on")):
-        rows = [one for one in several[half] if one.way == noise_scales.NOISE]
+    pages.show(_table(title, rows, "target"), _summary(rows))
+    halves = {
+        "that nothing was learned on": noise_scales.REPORT,
+        "that its spread was learned on": noise_scales.LEARN,
+    }
+    for said, models_of in halves.items():
+        rows = list(noise_scales.by_noise(models_of))
         title = f"Models {said}: steps at larger batches, by the smallest batch and its noise scale"
-        pages.show(_of_targets(title, rows), _summary(rows))
+        bias = math.expm1(float(np.mean([one.error / one.beyond for one in rows])))
+        pages.show(_table(title, rows, "target"), f"{_summary(rows)}; {bias:+.1%} for each doubling")
 
 
-def _of_targets(title: str, rows: Sequence[noise_scales.Predicted]):
+def _table(title: str, rows: Sequence[Predicted], by: str = "fitted"):
     table = pages.table(
-        title, "model", "target", "batch", "doublings", "predicted", "90% interval", "same samples", "same steps", ""
-    )
-    for one in rows:
-        factor = math.exp(one.half_width)
-        errors = (f"{math.expm1(error):+.1%}" for error in (one.error, one.same_samples, one.same_steps))
-        said, *of_rules = errors
-        table.add_row(
-            one.model,
-            one.target.replace("=", " "),
-            f"{one.batch:,}",
-            f"{one.beyond:.2f}",
-            said,
-            f"{1 / factor - 1:+.0%} to {factor - 1:+.0%}",
-            *of_rules,
-            "" if one.held else "outside",
-        )
-    return table
-
-
-def _table(title: str, rows: Sequence[Predicted]):
-    table = pages.table(
-        title, "model", "fitted", "batch", "doublings", "law", "90% interval", "same samples", "same steps", ""
+        title, "model", by, "batch", "doublings", "predicted", "90% interval", "same samples", "same steps", ""
     )
     for one in rows:
         factor = math.exp(one.half_width)
@@ -244,7 +187,7 @@ def _table(title: str, rows: Sequence[Predicted]):
         of_law, *of_rules = errors
         table.add_row(
             one.model,
-            str(one.fitted),
+            one.by,
             f"{one.batch:,.0f}",
             f"{one.beyond:.2f}",
             of_law,
@@ -255,7 +198,7 @@ def _table(title: str, rows: Sequence[Predicted]):
     return table
 
 
-def _summary(rows: Sequence[Predicted] | Sequence[noise_scales.Predicted]) -> str:
+def _summary(rows: Sequence[Predicted]) -> str:
     of_law, samples, steps = (
         mean([getattr(one, name) for one in rows]) for name in ("error", "same_samples", "same_steps")
     )

@@ -9,41 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
+from experiments.batches import Predicted, predicted
 from sim.efficiency import law, published
 
 LEARN, REPORT = ("bert_base", "ncf", "yolov3"), ("resnet18_cifar", "deepspeech2", "resnet50")
 AFTER = 0.75  # of the smallest batch's steps: what it has reached then is the first target
 LEAST = 10  # evaluations of a run for that target
-NOISE, LAW = "noise scale of the smallest batch", "law of all smaller batches"
-
-
-class Predicted(NamedTuple):
-    """A run to a target: logarithms of predicted over published steps.
-
-    Args:
-        target: METRIC=NUMBER.
-        way: NOISE or LAW.
-        beyond: doublings from the batches that it is predicted by.
-        half_width: of the 90 % interval.
-        same_samples, same_steps: of the two rules, from the largest batch that it is predicted by.
-    """
-
-    model: str
-    target: str
-    way: str
-    batch: int
-    beyond: float
-    error: float
-    half_width: float
-    same_samples: float
-    same_steps: float
-
-    @property
-    def held(self) -> bool:
-        """Whether the interval covers it."""
-        return abs(self.error) <= self.half_width
 
 
 def targets(model: str) -> Iterator[tuple[str, float]]:
@@ -62,41 +34,33 @@ def targets(model: str) -> Iterator[tuple[str, float]]:
         yield metric, max(ends) if metric in published.FALLING else min(ends)
 
 
-def predictions(models: Sequence[str], others: law.Published = law.PUBLISHED) -> Iterator[Predicted]:
-    """All, of both ways."""
+def by_noise(models: Sequence[str]) -> Iterator[Predicted]:
+    """Every larger batch, by the smallest one and its noise scale."""
+    for model, said, (first, *larger) in _runs(models):
+        assert first.noise_scale is not None
+        found = law.of_noise(first.batch, [first.steps], first.noise_scale)
+        yield from (predicted(model, said, found, first[:2], one[:2]) for one in larger)
+
+
+def by_law(models: Sequence[str]) -> Iterator[Predicted]:
+    """The largest batch, by all others."""
+    for model, said, (*smaller, largest) in _runs(models):
+        if len(smaller) > 1:
+            found = law.fit([one.batch for one in smaller], [one.steps for one in smaller])
+            yield predicted(model, said, found, smaller[-1][:2], largest[:2])
+
+
+def _runs(models: Sequence[str]) -> Iterator[tuple[str, str, list[published.Reached]]]:
+    """Models, targets, and the runs that reached them, smallest batch first."""
     for model in models:
         for metric, value in targets(model):
             runs = [one for one in published.runs(model, metric, value) if one.noise_scale is not None]
-            said, (first, *larger) = f"{metric}={value:g}", runs
-            assert first.noise_scale is not None
-            by_noise = law.of_noise(first.batch, [first.steps], first.noise_scale, others)
-            yield from (_predicted(model, said, NOISE, by_noise, first, one) for one in larger)
-            if len(runs) > 2:
-                by_law = law.fit([one.batch for one in runs[:-1]], [one.steps for one in runs[:-1]], others)
-                yield _predicted(model, said, LAW, by_law, runs[-2], runs[-1])
-
-
-def _predicted(
-    model: str, target: str, way: str, by: law.Law, last: published.Reached, one: published.Reached
-) -> Predicted:
-    steps, same_steps = by.steps(one.batch), math.log(last.steps / one.steps)
-    return Predicted(
-        model,
-        target,
-        way,
-        one.batch,
-        by.beyond(one.batch),
-        math.log(steps.median / one.steps),
-        math.log(steps.high / steps.median),
-        same_steps - math.log(one.batch / last.batch),
-        same_steps,
-    )
+            yield model, f"{metric} {value:g}", runs
 
 
 def learn() -> float:
     """The standard deviation of the logarithm for each doubling from the smallest batch; models weigh the same."""
     of_model: dict[str, list[float]] = {}
-    for one in predictions(LEARN):
-        if one.way == NOISE:
-            of_model.setdefault(one.model, []).append((one.error / one.beyond) ** 2)
+    for one in by_noise(LEARN):
+        of_model.setdefault(one.model, []).append((one.error / one.beyond) ** 2)
     return math.sqrt(math.fsum(math.fsum(squares) / len(squares) for squares in of_model.values()) / len(of_model))

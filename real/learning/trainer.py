@@ -64,10 +64,8 @@ class Trainer:
         """Add the gradient of a minibatch, of which samples may be the same; these are computed once."""
         x, y = self.data.train_x, self.data.train_y
         places, times = np.unique(minibatch, return_counts=True)
-        if self._by_batch:  # the minibatch as it is
-            total += self._engine.fixed(whole.vector, x[minibatch], y[minibatch]).sum
-        elif len(places) > ALIKE * len(minibatch):
-            for part in self._cut(minibatch):
+        if self._by_batch or len(places) > ALIKE * len(minibatch):
+            for part in [minibatch] if self._by_batch else self._cut(minibatch):
                 total += self._engine.fixed(whole.vector, x[part], y[part]).sum
         else:
             for part in self._cut(np.arange(len(places))):

@@ -56,8 +56,7 @@ def test_the_spread_by_noise_scales_is_what_half_of_the_models_teach():
 
 
 def test_noise_scales_predict_larger_batches_of_models_that_nothing_was_learned_on():
-    rows = list(noise_scales.predictions(noise_scales.REPORT))
-    by_noise, by_law = ([one for one in rows if one.way == way] for way in (noise_scales.NOISE, noise_scales.LAW))
+    by_noise, by_law = (list(way(noise_scales.REPORT)) for way in (noise_scales.by_noise, noise_scales.by_law))
     for some, most in ((by_noise, 0.3), (by_law, 0.1)):
         of, samples, steps = (
             efficiency.mean([getattr(one, name) for one in some]) for name in ("error", "same_samples", "same_steps")

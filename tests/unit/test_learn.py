@@ -173,7 +173,7 @@ def test_the_command_answers(capsys, tmp_path):
 
 @pytest.mark.slow
 def test_a_table_of_steps_has_the_noise_scale_with_which_one_batch_is_enough(tmp_path, capsys):
-    """Of a model without noise the table says that only samples count; a plan reads it."""
+    """One scale of all runs, as the law reads it."""
     file = tmp_path / "steps.csv"
     words = asked("--until", "loss=2.2", "--steps", "200", "--batch", "4", "--steps-table", str(file), "--quiet")
     assert command_of_learn.main(words) == 0

@@ -6,7 +6,7 @@ from itertools import count
 from types import SimpleNamespace
 
 import pytest
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 from test_commands import here, refused  # noqa: F401
 
 from sim import protocols, simulation
@@ -208,8 +208,8 @@ def test_a_published_target_is_asked_for_by_name(here):  # noqa: F811
     )
 
 
-def test_knowing_the_steps_may_change_the_choice(table):
-    """With a deadline that the median just meets; the fewer steps the table leaves unknown, the less that is worth."""
+def test_steps_are_a_number_that_may_be_measured(table):
+    """More or fewer for every configuration, by its own spread; once they are known only speed is not."""
     wide = planned(table, counts=[2, 4], batches=[64, 256], deadline="3 h")
     assert sensitivity.STEPS in {value.parameter.name for value in wide.values}
     (of_steps,) = [value for value in wide.values if value.parameter.name == sensitivity.STEPS]
@@ -218,3 +218,12 @@ def test_knowing_the_steps_may_change_the_choice(table):
     best = wide.best[0]
     assert of_steps.parameter.times(1.0) == pytest.approx(math.exp(best.work.error))
     assert of_steps.low < best.samples_per_s < of_steps.high
+    normal = ndtri(wide.question.probability)
+    of_speed = math.log(best.figures.high / best.figures.low) / (2 * ndtri(0.95))
+    margin = normal * (math.hypot(of_speed, sensitivity.MEASURED) + math.hypot(of_speed, best.work.error)) / 2
+    needed = best.figures.mid / math.exp(margin)  # what is met if the steps are known, and not otherwise
+    asked = wide.question.model_copy(update={"deadline": best.samples / needed})
+    assert best.needed(asked) == pytest.approx(needed)
+    assert sensitivity._meets(of_steps.parameter, 0.0, best, asked)
+    assert not sensitivity._meets(of_steps.parameter, 2.0, best, asked)
+    assert math.log(best.figures.mid / needed) < normal * math.hypot(of_speed, best.work.error)
