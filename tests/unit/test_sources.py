@@ -6,6 +6,7 @@ No prediction is made of a source that is held out: not here, and not before the
 from __future__ import annotations
 
 import hashlib
+import math
 from importlib import import_module
 from pathlib import Path
 
@@ -14,12 +15,12 @@ import pandas as pd
 import pytest
 
 from experiments import evidence, figures
-from experiments.extrapolation import sizes
+from experiments.extrapolation import scores, sizes
 from experiments.extrapolation.held import Held
 from experiments.figures import CHOICE, HELD_OUT
 from experiments.kit import kept
 from sim import zoo
-from sim.answers.ignorance import LAW
+from sim.answers.ignorance import LAW, Law
 
 DATA = Path(__file__).parents[2] / "docs" / "data" / "evidence.json"
 SOURCES = figures.sources()
@@ -43,14 +44,36 @@ def test_the_split_is_that_of_the_rule():
     assert all(source.split == CHOICE if source.before else by_rule(source.cluster) for source in SOURCES)
     held = [source.name for source in SOURCES if source.split == HELD_OUT]
     assert sorted(held) == [
+        "azure_p100",
+        "baskerville",
+        "cori_gpu",
+        "cori_gpu_cosmoflow",
+        "cori_gpu_sc20",
+        "cori_haswell",
+        "cori_knl",
         "dlperf",
+        "elasticdl",
+        "frontier",
+        "habana_gaudi",
+        "hkbu_100g_ib",
+        "hkbu_100g_tcp",
+        "hkbu_10g",
         "horovod_900",
+        "kempner",
         "lambda_h100_pcie",
+        "libai",
         "mosaic_h100",
         "mxnet_4968",
         "mxnet_p2",
+        "oneflow_benchmark",
         "open_clip_466",
+        "p3dn_maskrcnn",
+        "p3dn_raysgd",
+        "paddle_fleetx",
         "paddle_perf",
+        "stylegan_a100",
+        "stylegan_v100",
+        "summit",
     ]
     assert len(held) >= sum(not source.before for source in SOURCES) / 3
 
@@ -135,6 +158,19 @@ def test_sources_and_not_rows_say_how_sure_a_coverage_is():
     assert evidence._of_sources(rows, laws) == "50.0% on the average of sources (95 % confidence: 0.0% to 100.0%)"
     alike = {str(number): [held] for number in range(5)}
     assert "100.0% to 100.0%" in evidence._of_sources(alike, dict.fromkeys(("held", *alike), LAW))
+
+
+def test_a_rule_without_an_interval_is_none_and_a_wide_one_has_a_high_score():
+    """Both cover a row that is 10 % off; a source's own score is lower than those of rules that are off by more, or wider."""
+    row = Held("made", "", "row", 1.0, 0.11, 0.1, 0.1, 0.05, 0.2, changed=0.01, ideal_s=0.11, ideal_off=0.5)
+    found = scores.of([row], Law(0.05, 0.0, 0.0, 0.0))
+    assert found.best
+    assert [found.unchanged > 10, 2 > found.ideal > 1, found.ours < 0.5] == [True] * 3
+    assert math.isnan(scores.of([row._replace(changed=None)], LAW).unchanged)
+    assert scores.too_wide([row], Law(0.05, 0.0, 0.0, 0.0)) == pytest.approx(
+        1.645 * 0.05 * 2**0.5 / math.log(1.1), rel=0.01
+    )
+    assert scores.of_one_factor([[row]])[0] == pytest.approx(1.1, rel=0.01)
 
 
 def test_the_products_law_is_that_of_all_sources_as_kept():
