@@ -12,7 +12,8 @@ import numpy as np
 from calibration import algorithms
 from calibration.scaling import algorithms as summing
 from calibration.scaling import replay, table
-from calibration.scaling.fitting import fit
+from calibration.scaling.changes import missed_by
+from calibration.scaling.fitting import as_measured, fit
 from calibration.scaling.overlap import BUCKET_BYTES, Overlap
 from calibration.scaling.steps import INNER_S, TREE_S, Scaling
 from sim.base.errors import WrongSetting
@@ -33,7 +34,7 @@ FREE = Link(latency_s=0.0, overhead_s=0.0, bandwidth_bytes_per_s=float("inf"))
 FEWEST = 3  # rows
 SIZES = (1, 2, 3, *(2**power for power in range(2, 21)))  # hosts for which a profile says how well messages are known
 MOST_LAID_OUT = 64  # ranks whose exchanges are laid out for that, where they do not go round a ring
-MOST_SPREAD = 3.0  # sim.base.ranges.LogSpread
+MOST_SPREAD, DIGITS = 3.0, 4  # sim.base.ranges.LogSpread
 MOST_OFF = 1.4  # a factor by which a fit may miss its own rows (root mean square)
 LEAST_SHOWN = 5e-4  # of contention and computing, in a note
 AMONG_OTHERS = {"several": "on several GPUs", "apart": "on several hosts", "doubling": "with each doubling of GPUs"}
@@ -67,7 +68,7 @@ def profile(path: str, name: str, workload: str, protocol: str | None = None, li
     weights = summing.weights(rows, able) if able else {}
     if weights:  # the first of those that weigh the same: the ring
         found[best] = able[max(weights, key=lambda one: weights[one])]
-    made = _made(found[best], rows, model, name, link)
+    made = _made(as_measured(rows, found[best]), rows, model, name, link)
     off = replay.off(made, model, best, settings_of(found[best].algorithm, best), rows)
     _check_fit(float(np.sqrt(np.mean(off**2))) if off.size else 0.0, path)
     notes = [*_of_fits(off, found, best, rows), *_of_settings(found[best], best, rows, able)]
@@ -155,7 +156,7 @@ def _of_links(found: Scaling, rows: table.Table, link: Link | None) -> Iterator[
         yield f"the link was given, not measured: {told(link)}" if link else "links between hosts assumed: 10 Gbit/s"
     elif not {2.0} < apart:
         yield (
-            f"a byte is taken to need {found.both_ways:.2g} times as long on two hosts as on more, and the interval holds 1 to 2: "
+            f"a byte is taken to need {found.both_ways:.2g} times on two hosts what it needs on more, and the interval holds 1 to 2: "
             "rows of two hosts and of more would tell it"
         )
     longer = [
@@ -184,15 +185,22 @@ def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: L
         hosts=int(rows.hosts.max()),
         links_measured=apart,
         local_measured=bool((rows.gpus[rows.hosts == 1] > 1).any()),
+        changed=_changed(rows),
     )
     return Cluster(
         name=name,
         hosts=(Host(count=int(rows.hosts.max()), cores=gpus, gpus=gpus),),
         network=_network(found, gpus) if apart else link or ASSUMED,
         local=_local(found, gpus),
-        costs={model.name: Costs(compute=compute, error=found.residual, **longer)},
+        costs={model.name: Costs(compute=compute, error=found.residual, discrepancy=found.discrepancy, **longer)},
         provenance=known,
     )
+
+
+def _changed(rows: table.Table) -> float | None:
+    """What steps changed by from size to size, as far as a profile can say."""
+    changed = missed_by(rows)
+    return None if changed is None else round(min(changed, MOST_SPREAD), DIGITS)
 
 
 def _network(found: Scaling, each: float) -> Link:
@@ -216,7 +224,7 @@ def _spreads(found: Scaling, hosts: Sequence[int], each: float) -> list[float]:
     number = np.array(hosts, float)
     jobs = table.Table(number, number * each, np.full(len(number), each), *np.ones((3, len(number))))
     unknown = found.unknown(jobs, Scaling.messages_s)
-    return np.minimum(unknown, MOST_SPREAD).round(4).tolist()
+    return np.minimum(unknown, MOST_SPREAD).round(DIGITS).tolist()
 
 
 def _link(byte_s: float) -> Link:

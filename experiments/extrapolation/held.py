@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log2
+from math import log2, nan
 from typing import NamedTuple
 
 
@@ -20,6 +20,9 @@ class Held(NamedTuple):
         residual: standard deviation of the logarithm of fitted rows around the fit, and between the candidates; 0 if it has no freedom.
         trivial_s: of the largest number of hosts that was fitted, as if nothing changed.
         slower, faster: standard deviations of the logarithm by which a step may take longer alone, and less.
+        changed: root mean square of the logarithm by which fitted rows differ from the next smaller size; None if that is not known.
+        ideal_s: as long as on the smallest number of hosts or GPUs; NaN if that is not known.
+        ideal_off: as `changed`, from the smallest size.
     """
 
     source: str
@@ -33,6 +36,9 @@ class Held(NamedTuple):
     trivial_s: float
     slower: float = 0.0
     faster: float = 0.0
+    changed: float | None = None
+    ideal_s: float = nan
+    ideal_off: float | None = None
 
     @property
     def share(self) -> float:

@@ -34,7 +34,7 @@ BUFFER_BYTES = 64 * 2**20  # Horovod's, of then
 COST = 0.05  # of computing: the cost of distribution, and its error
 NOISE = 0.03  # of a step that was measured, standard deviation of its logarithm
 OTHERS = Law(
-    0.025, 0.0, 0.093, 0.0
+    0.025, 0.0, 0.09, 0.0
 )  # by which jobs are off by themselves: the other tables' law, which knows nothing of this page
 LINK = Link()
 BACKWARD = 2 / 3  # share of computing that hides messages

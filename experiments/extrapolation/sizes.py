@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from calibration.scaling.fitting import fit
+from calibration.scaling.changes import ideal_s, missed_by, unchanged_s
+from calibration.scaling.fitting import as_measured, fit
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
@@ -57,7 +58,7 @@ def of_source(name: str, table: pd.DataFrame) -> Iterator[Held]:
     for (named, *which), rows in alike.groupby([*SERIES], sort=False):
         model = workload(named, rows.million_parameters.iloc[0])
         for one in splits(series(rows)):
-            found = fit(one.seen, float(ITEM_BYTES * model.parameters), Overlap.of(model))
+            found = as_measured(one.seen, fit(one.seen, float(ITEM_BYTES * model.parameters), Overlap.of(model)))
             yield from predicted(name, one._replace(said=f"{', '.join([named, *which])}: {one.said}"), found)
 
 
@@ -98,29 +99,24 @@ def _of_one_host(rows: Table) -> tuple[Table, np.ndarray]:
 
 def predicted(source: str, split: Split, found: Scaling) -> Iterator[Held]:
     """The rows of a split that were left out, by a fit of the others."""
-    out = split.out
+    out, seen = split.out, split.seen
     columns = found.step_s(out), found.computing_s(out), np.hypot(found.unknown(out), found.residual), split.doublings
+    changed, ideal_off = missed_by(seen), missed_by(seen, ideal_s)
     for index in range(out.size):
         hosts, gpus, _, batch, step_s, _ = (float(column[index]) for column in out)
-        said_s, alone_s, off, beyond = (float(column[index]) for column in columns)
-        row = f"{hosts:.0f} hosts, {gpus:.0f} GPUs, batch {batch:.0f}"
-        unchanged_s = _unchanged_s(split.seen, out.where(np.arange(out.size) == index))
-        yield Held(source, split.said, row, beyond, step_s, said_s, alone_s, off, unchanged_s)
-
-
-def _unchanged_s(seen: Table, asked: Table) -> float:
-    """Seconds of the step if nothing changed from the next smaller size with the same batch, and the nearest number of GPUs a host.
-
-    Where that batch was not seen, a sample takes as long as on the largest number of GPUs.
-
-    Args:
-        asked: one row.
-    """
-    fewer = seen.hosts < asked.hosts if asked.hosts[0] > 1 else seen.gpus < asked.gpus
-    same = seen.where(fewer & (seen.batch == asked.batch))
-    if not same.size:
-        largest = seen.where(seen.gpus == seen.gpus.max())
-        return float(np.exp(np.log(largest.step_s / largest.batch).mean()) * asked.batch[0])
-    same = same.where(same.hosts == same.hosts.max())
-    near = np.abs(same.most - asked.most)
-    return float(np.exp(np.log(same.step_s[near == near.min()]).mean()))
+        said_s, alone_s, unknown, beyond = (float(column[index]) for column in columns)
+        asked = out.where(np.arange(out.size) == index)
+        yield Held(
+            source,
+            split.said,
+            f"{hosts:.0f} hosts, {gpus:.0f} GPUs, batch {batch:.0f}",
+            beyond,
+            step_s,
+            said_s,
+            alone_s,
+            unknown,
+            unchanged_s(seen, asked),
+            changed=changed,
+            ideal_s=ideal_s(seen, asked),
+            ideal_off=ideal_off,
+        )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibration.scaling.fitting import WITHIN, Before, fit
+from calibration.scaling.fitting import WITHIN, Before, as_measured, fit
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
@@ -72,4 +72,4 @@ def held_out() -> Iterator[Held]:
 def _beyond(name: str, rows: Table, kept: np.ndarray, out: np.ndarray, split: str) -> Iterator[Held]:
     seen, held = rows.where(kept), rows.where(out)
     beyond = np.array([doublings(hosts, seen.hosts.max()) for hosts in held.hosts])
-    yield from predicted(f"T4, {name}", Split(split, seen, held, beyond), fitted(name, seen))
+    yield from predicted(f"T4, {name}", Split(split, seen, held, beyond), as_measured(seen, fitted(name, seen)))

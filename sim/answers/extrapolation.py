@@ -106,7 +106,7 @@ def _of_profile(scenario: Scenario, step_s: float, known: Provenance, share: flo
     if beyond:
         doublings = beyond.doublings
         free = trust.free_links(scenario)
-        deviation = hypot(LAW.deviation(doublings, share), UNCHANGED * doublings * free)
+        deviation = hypot(LAW.slower * LAW.deviation(doublings, share, known.changed), UNCHANGED * doublings * free)
         times = exp(interval.of_normal(deviation))
         said = f"{beyond}: {_counted(doublings)} beyond; the interval is wider by a factor {times:.2g}"
         off = (
@@ -165,14 +165,21 @@ def _of_shared_hosts(scenario: Scenario, step_s: float) -> Iterator[Unknown]:
 
 def _of_law(scenario: Scenario, doublings: float, share: float, said: str = "", unchanged: float = 0.0) -> Unknown:
     """By the law of ignorance, and a deviation by which steps may have changed because links are free."""
-    half = interval.of_normal(hypot(LAW.deviation(doublings, share), unchanged))
+    known = scenario.cluster.provenance
+    changed = known.changed if known else None
     way = f"messages of {scenario.protocol}"  # another protocol's are unknown by themselves
-    causes = way, f"{way}, by doublings", "steps by doublings", "free links"
-    common = [*map(interval.of_normal, (*LAW.common(doublings, share), unchanged))]
-    own = max(0.0, half**2 - sum(one**2 for one in common)) ** 0.5  # another link changes nothing of that
-    parts = zip((*causes, f"steps of {sources.job(scenario)}"), (*common, own), strict=True)
-    shared = tuple((cause, one, one) for cause, one in parts)
-    return Unknown(half, half, said, shared, MODEL, "errors on published steps")
+    causes = way, f"{way}, by doublings", "steps by doublings"
+    common = LAW.common(doublings, share, changed)
+    own = (
+        max(0.0, LAW.deviation(doublings, share, changed) ** 2 - sum(one**2 for one in common)) ** 0.5
+    )  # of this job alone
+    parts = [*zip(causes, common, strict=True), (f"steps of {sources.job(scenario)}", own)]
+    sides = LAW.slower, LAW.faster
+    shared = [(cause, interval.of_normal(sides[0] * one), interval.of_normal(sides[1] * one)) for cause, one in parts]
+    free = interval.of_normal(unchanged)
+    shared.append(("free links", free, free))
+    _, slower, faster = zip(*shared, strict=True)
+    return Unknown(hypot(*slower), hypot(*faster), said, tuple(shared), MODEL, "errors on published steps")
 
 
 def _counted(doublings: float) -> str:

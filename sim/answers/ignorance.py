@@ -1,13 +1,14 @@
 """A model's ignorance about unmeasured jobs: its error grows with each doubling beyond the measured sizes.
 
 The law was learned on published tables: rows were held out, predicted from the others, and their errors make its parameters. What all rows
-of a source have in common is a draw for each source. A source's intervals come from the other sources alone when they are judged.
+of a source have in common is a draw for each source. A source's intervals come from the other sources alone when they are judged. Where
+steps changed little from one measured size to the next, they are off by little beyond.
 `python -m experiments.run evidence` prints the parameters and that test.
 """
 
 from __future__ import annotations
 
-from math import exp, log2
+from math import exp, hypot, log2
 from typing import NamedTuple
 
 from sim.answers.interval import of_normal
@@ -18,10 +19,13 @@ class Law(NamedTuple):
 
     Args:
         step: of a step, at sizes that were measured.
-        step_growth: of a step, for each doubling beyond them.
+        step_growth: of a step, for each doubling beyond them, where steps did not change from one measured size to the next.
         messages: of a step that is messages alone, at sizes that were measured.
         growth: of such a step, for each doubling beyond them.
         own: the part of `messages` that each job has for itself; the rest, and all growth, is common to the jobs of one cluster.
+        by_change: so many times what steps changed by, of a step for each doubling besides.
+        unseen: what they are taken to have changed by where that is not known.
+        slower, faster: times as much as a normal law's limit may a step take longer, and less: steps take longer than predicted more often.
     """
 
     step: float
@@ -29,25 +33,38 @@ class Law(NamedTuple):
     messages: float
     growth: float
     own: float = 0.0
+    by_change: float = 0.0
+    unseen: float = 0.0
+    slower: float = 1.0
+    faster: float = 1.0
 
-    def deviation(self, doublings: float, share: float) -> float:
+    def of_steps(self, changed: float | None = None) -> float:
+        """The deviation of a step for each doubling, where steps of measured sizes differed by so much from the next smaller ones.
+
+        Args:
+            changed: root mean square of the logarithm; None if that is not known.
+        """
+        return hypot(self.step_growth, self.by_change * (self.unseen if changed is None else changed))
+
+    def deviation(self, doublings: float, share: float, changed: float | None = None) -> float:
         """The deviation of the logarithm of a step. Variance is in proportion to the share, because small shares are known worse.
 
         Args:
             doublings: of hosts or ranks beyond those that were measured.
             share: of the step that is not computing, from 0 to 1.
+            changed: see `of_steps`.
         """
         of_messages = self.messages**2 + (self.growth * doublings) ** 2
-        return (self.step**2 + (self.step_growth * doublings) ** 2 + share * of_messages) ** 0.5
+        return (self.step**2 + (self.of_steps(changed) * doublings) ** 2 + share * of_messages) ** 0.5
 
-    def common(self, doublings: float, share: float) -> tuple[float, float, float]:
+    def common(self, doublings: float, share: float, changed: float | None = None) -> tuple[float, float, float]:
         """The common part of that deviation, which cancels between two jobs: of messages, of their growth, of the growth of steps."""
         messages = max(0.0, self.messages**2 - self.own**2) ** 0.5
-        return share**0.5 * messages, share**0.5 * self.growth * doublings, self.step_growth * doublings
+        return share**0.5 * messages, share**0.5 * self.growth * doublings, self.of_steps(changed) * doublings
 
-    def factor(self, doublings: float, share: float) -> float:
-        """The 90 % limit of a step's deviation."""
-        return exp(of_normal(self.deviation(doublings, share)))
+    def factor(self, doublings: float, share: float, changed: float | None = None) -> float:
+        """The factor by which a step may take longer, nine times in ten."""
+        return exp(of_normal(self.slower * self.deviation(doublings, share, changed)))
 
 
 def doublings(asked: float, known: float) -> float:
@@ -67,7 +84,17 @@ class Spread(NamedTuple):
 
 
 # Of all sources in experiments/figures/sources.toml but those that are held out, as `evidence` prints it.
-LAW = Law(step=0.025, step_growth=0.075, messages=0.087, growth=0.295, own=0.087)
+LAW = Law(
+    step=0.054,
+    step_growth=0.058,
+    messages=0.069,
+    growth=0.318,
+    own=0.069,
+    by_change=0.468,
+    unseen=0.101,
+    slower=0.997,
+    faster=0.415,
+)
 # Deviation of the logarithm of a step for each doubling, where all that is known is a smaller job's step.
 UNCHANGED = 0.26
 # Times as long as a byte takes at the rate that a link is called by, between hosts and within one. The median is the point of an answer

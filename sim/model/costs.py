@@ -12,6 +12,8 @@ from pydantic import AfterValidator
 from sim.base.models import Checked
 from sim.base.ranges import Exponent, ItemBytes, LogSpread, Seconds, Slowdown
 from sim.laws import AnyLaw, Constant, Law, LogNormal
+from sim.model import discrepancy
+from sim.model.discrepancy import Discrepancy
 from sim.model.sizes import ITEM_BYTES
 
 # Of idling: after less a rank is warm, after more it is cold (measured; see docs/how/details/idling.md).
@@ -109,6 +111,7 @@ class Costs(Checked):
         several, apart: shares by which `compute`, `partition` and `loop_s`, which are those of one worker alone, take longer where several
             workers train together, whatever their number, and where these are on several hosts.
         doubling: the power of the number of workers by which these take longer besides.
+        discrepancy: times as long as all this says they take, on numbers of hosts and workers that were measured (sim.model.discrepancy).
         noise: factor on a step's computation, drawn for each rank and step, mean 1.
         input_noise: the same on a step's input.
         update_noise: factor on the master's update, drawn for each step, mean 1.
@@ -139,6 +142,7 @@ class Costs(Checked):
     several: Slowdown = 0.0
     apart: Slowdown = 0.0
     doubling: Exponent = 0.0
+    discrepancy: Discrepancy = ()
     noise: Factor = LogNormal(cv=0.0)
     input_noise: Factor = LogNormal(cv=0.0)
     update_noise: Factor = LogNormal(cv=0.0)
@@ -165,12 +169,14 @@ class Costs(Checked):
 
     def among(self, workers: int, hosts: int) -> Costs:
         """Those of each of so many workers on so many hosts."""
-        times = (1 + self.several * (workers > 1)) * (1 + self.apart * (hosts > 1)) * max(1, workers) ** self.doubling
-        if times == 1:
+        workers = max(1, workers)
+        times = (1 + self.several * (workers > 1)) * (1 + self.apart * (hosts > 1)) * workers**self.doubling
+        times = float(times * discrepancy.times(self.discrepancy, workers, hosts))
+        if times == 1 and not self.discrepancy:
             return self
         lines = {name: getattr(self, name).times(times) for name in ("compute", "partition")}
         alone = dict.fromkeys(("several", "apart", "doubling"), 0.0)
-        return self.model_copy(update={**lines, **alone, "loop_s": times * self.loop_s})
+        return self.model_copy(update={**lines, **alone, "discrepancy": (), "loop_s": times * self.loop_s})
 
     def with_computing(self, times: float) -> Costs:
         """With computing and evaluation that take so many times as long."""

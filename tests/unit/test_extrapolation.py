@@ -59,7 +59,11 @@ def test_an_interval_widens_with_each_doubling():
     assert widths == sorted(widths)
     share = shares.of_messages(job(16), shares.mean_step_s(answer(2).outcome))
     assert 0.3 < share < 0.7
-    assert widths[3] == pytest.approx(math.hypot(widths[0], interval.of_normal(LAW.deviation(3, share))), rel=0.01)
+    logs = [[abs(math.log(end / answer(known).samples_per_s)) for end in answer(known).interval] for known in (16, 2)]
+    beyond = interval.of_normal(LAW.deviation(3, share))
+    for side, times in enumerate((LAW.slower, LAW.faster)):
+        assert logs[1][side] == pytest.approx(math.hypot(logs[0][side], times * beyond), rel=0.01)
+    assert logs[1][0] > 2 * logs[1][1]  # steps take longer than predicted more often
 
 
 def test_the_answer_says_how_far_it_is_beyond():
@@ -262,6 +266,31 @@ def test_planted_parameters_are_recovered():
         assert found.deviation(beyond, share) == pytest.approx(PLANTED.deviation(beyond, share), rel=0.25)
 
 
+def test_tables_whose_steps_change_more_are_off_by_more_beyond():
+    """Planted: errors of half of what steps changed by. A law that does not know the changes is as wide for all: the control."""
+    draw, rows = np.random.default_rng(3), []
+    for table in range(60):
+        changed = float(draw.choice([0.01, 0.4]))
+        common = 0.5 * changed * draw.normal()
+        rows += [
+            Held(f"table {table}", "", "", 1.0, math.exp(common), 1.0, 1.0, 0.02, 1.0, changed=changed) for _ in "abc"
+        ]
+    found = learning.learned(rows)
+    assert found.by_change == pytest.approx(0.5, rel=0.3)
+    quiet, other = (found.deviation(1.0, 0.0, changed) for changed in (0.01, 0.4))
+    assert (quiet < 0.05, other > 0.15) == (True, True)
+    alike = learning.learned([row._replace(changed=None) for row in rows])
+    assert alike.deviation(1.0, 0.0, 0.01) == alike.deviation(1.0, 0.0, 0.4)
+    assert quiet < alike.deviation(1.0, 0.0) < other
+    assert found.of_steps() == pytest.approx(alike.of_steps(), rel=0.01)
+
+
+def test_a_profile_of_sizes_knows_how_much_steps_changed():
+    widths = [width(simulate(job(16, 2, 2, changed=changed), replications=4)) for changed in (0.01, None, 0.5)]
+    assert widths == sorted(widths)
+    assert widths[2] > 1.1 * widths[0]
+
+
 def test_intervals_of_planted_tables_cover():
     """By the law of other tables; half as wide they do not: the negative control."""
     law, rows = learning.learned(planted(PLANTED, tables=20, seed=1)), planted(PLANTED, tables=60, seed=2)
@@ -277,10 +306,29 @@ def replaced(row: Held) -> Held:
 
 
 def test_no_table_makes_its_own_law(monkeypatch):
-    monkeypatch.setattr(learning, "learned", lambda rows: {row.source for row in rows})
+    """The law of all of them is where the search for each begins, and no more."""
+    monkeypatch.setattr(learning, "learned", lambda rows, near=None: ({row.source for row in rows}, near))
     rows = planted(PLANTED, tables=3, rows=2)
     everything = {f"table {number}" for number in range(3)}
-    assert learning.left_out(rows) == {name: everything - {name} for name in everything}
+    assert learning.left_out(rows) == {name: (everything - {name}, (everything, None)) for name in everything}
+
+
+def test_a_law_is_the_same_wherever_its_search_begins():
+    rows = planted(PLANTED, tables=10, rows=20)
+    one, other = learning.learned(rows), learning.learned(rows, near=Law(0.1, 0.1, 0.1, 0.1, 0.05))
+    for beyond, share in ((0, 0.2), (2, 0.5), (4, 1.0)):
+        assert one.deviation(beyond, share) == pytest.approx(other.deviation(beyond, share), rel=0.01)
+
+
+def test_errors_of_one_sign_make_a_law_of_two_sides():
+    """Planted: the errors of steps, those that take less a third of what they were. A symmetric law has both alike."""
+    rows = planted(PLANTED, tables=40, rows=25, seed=4)
+    even = learning.learned(rows)
+    assert even.slower == pytest.approx(even.faster, rel=0.4)
+    skewed = learning.learned([row._replace(measured_s=max(row.measured_s, row.measured_s ** (1 / 3))) for row in rows])
+    assert skewed.slower > 2 * skewed.faster
+    for law in (even, skewed):
+        assert min(law.slower, law.faster) > 0.1
 
 
 def test_candidates_and_a_link_by_name_are_a_mixture():

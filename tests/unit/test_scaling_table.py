@@ -9,7 +9,8 @@ import pytest
 
 from calibration import fit as command
 from calibration.scaling import profiled, replay, steps, table
-from calibration.scaling.fitting import BOTH_WAYS, MOST_ROUND_S, fit
+from calibration.scaling.changes import ideal_s, missed_by
+from calibration.scaling.fitting import BOTH_WAYS, MOST_ROUND_S, as_measured, fit
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
@@ -122,6 +123,34 @@ def test_a_profile_computes_longer_among_others():
     assert (abs(off[0]) < 0.01, off[1] < -0.25) == (True, True)
 
 
+def test_measured_sizes_take_what_they_took():
+    """Planted: steps of two hosts take 8 % longer than any constants say. The profile has it there, and half of it on the way to four."""
+    of = rows(hosts=(1, 2, 4), gpus=(4,), batches=(64, 128), planted=FAST)
+    of = of._replace(step_s=of.step_s * np.where(of.hosts == 2, 1.08, 1.0))
+    smooth = replace(FAST, algorithm="ring")
+    found = as_measured(of, smooth)
+    assert found.step_s(of) == pytest.approx(of.step_s, rel=0.005)
+    assert np.abs(np.log(smooth.step_s(of) / of.step_s)).max() > 0.07  # the control
+    made = profiled._made(found, of, MODEL, "x", None)
+    settings = profiled.settings_of(found.algorithm, "horovod")
+    assert np.abs(replay.off(made, MODEL, "horovod", settings, of)).max() < 0.03
+    costs = made.costs[MODEL.name]
+    halfway, apart = (costs.among(workers, hosts).compute(1) for workers, hosts in ((12, 3), (8, 2)))
+    alone = costs.among(16, 4).compute(1)
+    assert 1 < halfway / alone < apart / alone
+    assert costs.among(64, 16).compute(1) == pytest.approx(alone)
+
+
+def test_changes_are_from_one_size_to_the_next():
+    """Steps that are a tenth longer with each doubling, and ones that stay."""
+    of = rows(hosts=(1, 2, 4, 8), gpus=(1,), batches=(64,))
+    grown = of._replace(step_s=1.1 ** np.log2(of.hosts))
+    assert missed_by(grown) == pytest.approx(np.log(1.1))
+    assert missed_by(grown, ideal_s) == pytest.approx(np.log(1.1) * (14 / 3) ** 0.5)
+    assert missed_by(of._replace(step_s=np.ones(of.size))) == 0
+    assert missed_by(of.where(of.hosts == 2)) is None
+
+
 @pytest.mark.slow
 def test_accumulated_gradients_hide_messages_behind_the_last_minibatch(tmp_path):
     """Planted: the link is found by rows of 8 minibatches; as one minibatch of all samples they hide it: the negative control."""
@@ -165,9 +194,9 @@ def test_rows_of_two_hosts_alone_or_of_none_do_not_tell_both_ways(seen, asked):
     for both_ways in (1.0, 2.0):
         planted = replace(PLANTED, both_ways=both_ways)
         found = fit(rows(hosts=seen, planted=planted, noise=0.01), BYTES, OVERLAP)
-        assert found.both_ways == pytest.approx(BOTH_WAYS, rel=0.08)  # links are known before, a little
+        assert found.both_ways == pytest.approx(BOTH_WAYS, rel=0.15)  # links are known before, a little
         off = np.abs(np.log(found.step_s(other) / planted.step_s(other)))
-        assert (off > 0.05).any()
+        assert both_ways == 1.0 or (off > 0.05).any()
         assert (off < 1.645 * found.unknown(other) + 0.03).all()
         assert (found.unknown(rows(hosts=seen[1:], batches=(16,))) < 0.05).all()
     assert (fit(rows(noise=0.01), BYTES, OVERLAP).unknown(other) < 0.05).all()

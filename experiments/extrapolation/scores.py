@@ -1,0 +1,82 @@
+"""How good intervals are, beside those of trivial rules: interval scores, and how much too wide or narrow they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp, log, nan
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from experiments.extrapolation import law
+from sim.answers.interval import LEVEL, of_normal
+
+if TYPE_CHECKING:
+    from experiments.extrapolation.held import Held
+    from sim.answers.ignorance import Law
+
+FACTORS = np.exp(np.linspace(0.005, 1.5, 300))  # that are tried as one for all rows
+
+
+class Scores(NamedTuple):
+    """Mean interval scores of a source's rows, in logarithms of seconds; NaN where a rule has no interval.
+
+    Args:
+        ours: of the law of the other sources.
+        unchanged, ideal: of "nothing changes" and ideal scaling, whose intervals are as wide as they miss the rows that were fitted.
+    """
+
+    ours: float
+    unchanged: float
+    ideal: float
+
+    @property
+    def best(self) -> bool:
+        """Whether ours is the lowest of those that there are."""
+        return bool(self.ours < np.nanmin([self.unchanged, self.ideal, np.inf]))
+
+
+def score(measured_s: float, low_s: float, high_s: float) -> float:
+    """The width, and 2 / (1 - LEVEL) times the distance of what was measured from the nearer end (Gneiting and Raftery, 2007, section 6.2).
+
+    >>> round(score(1.0, 0.5, 2.0), 3), round(score(4.0, 0.5, 2.0), 3)
+    (1.386, 15.249)
+    """
+    outside = max(0.0, log(low_s / measured_s), log(measured_s / high_s))
+    return log(high_s / low_s) + 2 / (1 - LEVEL) * outside
+
+
+def of(rows: Sequence[Held], known: Law) -> Scores:
+    """Those of the rows of a source."""
+    ours = [score(row.measured_s, *law.interval_s(row, known)) for row in rows]
+    unchanged = [_around(row.measured_s, row.trivial_s, row.changed) for row in rows]
+    ideal = [_around(row.measured_s, row.ideal_s, row.ideal_off) for row in rows]
+    return Scores(*(float(np.mean(one)) for one in (ours, unchanged, ideal)))
+
+
+def _around(measured_s: float, said_s: float, off: float | None) -> float:
+    if off is None:
+        return nan
+    half = of_normal(off)
+    return score(measured_s, said_s * exp(-half), said_s * exp(half))
+
+
+def of_one_factor(sources: Sequence[Sequence[Held]]) -> tuple[float, float]:
+    """The factor that would have had the lowest mean score of all rows' predictions, chosen with them in view, and that score."""
+    offs = [np.array([abs(log(row.measured_s / row.predicted_s)) for row in rows]) for rows in sources]
+
+    def mean(half: float) -> float:
+        return float(np.mean([np.mean(2 * half + 2 / (1 - LEVEL) * np.maximum(0.0, off - half)) for off in offs]))
+
+    means = [mean(log(factor)) for factor in FACTORS]
+    return float(FACTORS[np.argmin(means)]), min(means)
+
+
+def too_wide(rows: Sequence[Held], known: Law) -> float:
+    """Times as wide as would have held LEVEL of the rows the intervals are, in logarithms: more than 1 is too wide."""
+    needed = []
+    for row in rows:
+        low_s, high_s = law.interval_s(row, known)
+        off = log(row.measured_s / row.predicted_s)
+        needed.append(off / log(high_s / row.predicted_s) if off > 0 else off / log(low_s / row.predicted_s))
+    return 1 / max(float(np.quantile(needed, LEVEL, method="inverted_cdf")), 1e-3)
