@@ -170,9 +170,8 @@ def _of_law(scenario: Scenario, doublings: float, share: float, said: str = "", 
     way = f"messages of {scenario.protocol}"  # another protocol's are unknown by themselves
     causes = way, f"{way}, by doublings", "steps by doublings"
     common = LAW.common(doublings, share, changed)
-    own = (
-        max(0.0, LAW.deviation(doublings, share, changed) ** 2 - sum(one**2 for one in common)) ** 0.5
-    )  # of this job alone
+    whole = LAW.deviation(doublings, share, changed)
+    own = max(0.0, whole**2 - sum(one**2 for one in common)) ** 0.5  # of this job alone
     parts = [*zip(causes, common, strict=True), (f"steps of {sources.job(scenario)}", own)]
     sides = LAW.slower, LAW.faster
     shared = [(cause, interval.of_normal(sides[0] * one), interval.of_normal(sides[1] * one)) for cause, one in parts]
