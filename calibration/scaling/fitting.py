@@ -25,8 +25,9 @@ FITTED = tuple(CONSTANTS)[:-1]  # by means of rows; `uneven` by their scatter
 # NCCL reckons with 18 us for a message of a large ring between hosts, and 50 us for one of a tree (its src/graph/tuning.cc).
 # Of a ring's rounds it takes one for each host between hosts; the others within a host cost 6.5 us by NVLink and 11 us by PCIe.
 LEAST_ROUND_S, ROUND_S, MOST_ROUND_S, ROUND_SPREAD_S = 18e-6, 35e-6, 50e-6, 8e-6
-# 1 on eight of nine published clusters with rows of two hosts and of more (Azure's K80, P40 and V100, EC2's p3, DGX-2, Piz Daint,
-# Xeon, M60), and 1.3 to 1.8 on one (EC2's T4). Twice as long, if one flow is all that a link carries, is the end of what nine in ten are.
+# 1 or little more suits eight of ten published clusters with rows of two hosts and of more (Azure's K80, P40 and V100, EC2's p3, DGX-2,
+# Piz Daint, Xeon, M60). EC2's T4 hosts have 1.3 to 1.8, and DGX A100 would rather have more than 1. Twice as long, if one flow is all that
+# a link carries, is the end of what nine in ten are.
 BOTH_WAYS, BOTH_WAYS_SPREAD = 1.0, 0.42
 CONTENTION_SPREAD = 0.05  # hosts of four T4 GPUs: 0.03 to 0.08
 UNEVEN_SPREAD = 0.15  # between fits of a table up to some number of hosts, and up to more
