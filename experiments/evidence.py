@@ -157,31 +157,7 @@ def _further(split: str, rows: Sequence[Held], laws: dict[str, law.Law]) -> Iter
     ours, unchanged = map(np.array, of_errors)
     said = f"mean error {ours.mean():.1%} (nothing changes: {unchanged.mean():.1%}), median {np.median(ours):.1%}"
     yield f"{said} ({np.median(unchanged):.1%}); worse than nothing changes on {(ours > unchanged).sum()}"
-    yield from _scored(split, sources, laws)
-
-
-def _scored(split: str, sources: dict[str, list[Held]], laws: dict[str, law.Law]) -> Iterator[str | Table]:
-    """Interval scores beside those of trivial rules, each with an interval as wide as it misses the rows that were fitted."""
-    heads = ("", "score", "nothing changes", "ideal scaling", "ideal, mean abs. error", "too wide by")
-    made = pages.table(f"Interval scores in logarithms, lower is better: further sources, {split}", *heads)
-    found = {name: scores.of(rows, laws[name]) for name, rows in sources.items()}
-    for name, one in found.items():
-        rows = sources[name]
-        cells = ("none" if np.isnan(score) else f"{score:.2f}" for score in one)
-        wide = f"x {scores.too_wide(rows, laws[name]):.2f}"
-        made.add_row(name, *cells, f"{mean_error(rows, 'ideal_s'):.1%}", wide)
-    yield made
-    ours, unchanged, ideal = (_mean(column) for column in zip(*found.values(), strict=True))
-    factor, least = scores.of_one_factor([*sources.values()])
-    lowest = sum(one.best for one in found.values())
-    yield f"lower than both rules on {lowest} of {len(found)}; mean score {ours} (nothing changes: {unchanged}, ideal scaling: {ideal})"
-    yield f"one factor for all these rows, chosen on them: {factor:.2f}, mean score {least:.2f}"
-
-
-def _mean(of_sources: Sequence[float]) -> str:
-    """Of those that there are, as text."""
-    known = [one for one in of_sources if not np.isnan(one)]
-    return f"{np.mean(known):.2f}" if known else "none"
+    yield from scores.shown(split, sources, laws)
 
 
 def _of_sources(sources: dict[str, list[Held]], laws: dict[str, law.Law]) -> str:

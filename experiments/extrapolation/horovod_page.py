@@ -33,9 +33,7 @@ WIRE_S = 8 / 25e9  # of a byte, at 25 Gbit/s
 BUFFER_BYTES = 64 * 2**20  # Horovod's, of then
 COST = 0.05  # of computing: the cost of distribution, and its error
 NOISE = 0.03  # of a step that was measured, standard deviation of its logarithm
-OTHERS = Law(
-    0.025, 0.0, 0.09, 0.0
-)  # by which jobs are off by themselves: the other tables' law, which knows nothing of this page
+OTHERS = Law(0.025, 0.0, 0.09, 0.0)  # by which jobs are off by themselves: the law of the first tables but this page
 LINK = Link()
 BACKWARD = 2 / 3  # share of computing that hides messages
 LAST = 0.1  # share of the bytes that nothing hides: the last buffer

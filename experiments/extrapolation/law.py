@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from experiments.extrapolation.held import Held, Unmeasured
+from sim.answers import paired
+from sim.answers.extrapolation import Unknown
 from sim.answers.ignorance import Law
 from sim.answers.interval import LEVEL, of_normal
 
@@ -142,7 +144,7 @@ class Ratios(NamedTuple):
 
     Args:
         off: the error of the predicted ratio.
-        half: its 90 % limit.
+        half: its 90 % limit, on the side where it is off.
         cancelled: the share of both rows' variances that the ratio does not have.
         outside: whether one of the rows is outside of its own interval.
     """
@@ -154,21 +156,34 @@ class Ratios(NamedTuple):
 
 
 def ratios(rows: Sequence[Held], law: Law) -> Ratios:
-    """The ratio of every two rows of a split: the common part of one table's rows cancels (sim.answers.ignorance.Law.common)."""
+    """The ratio of every two rows of a split, as of --what-if: what one table's rows have in common cancels (sim.answers.paired)."""
     found = []
     for split in dict.fromkeys(row.split for row in rows):
         mine = [row for row in rows if row.split == split]
         one, other = np.triu_indices(len(mine), 1)
         each = np.array([log(row.measured_s / row.predicted_s) for row in mine])
-        common = np.array([law.common(row.doublings, row.share, row.changed) for row in mine])
-        whole = np.array([row.residual**2 + law.deviation(row.doublings, row.share, row.changed) ** 2 for row in mine])
-        whole += np.array([max(row.slower, row.faster) ** 2 for row in mine])  # a ratio of either way
+        unknown = [_unknown(row, law) for row in mine]
         outside = np.array([not covers(row, law) for row in mine])
-        own = whole - (common**2).sum(axis=1)
-        variance = own[one] + own[other] + ((common[one] - common[other]) ** 2).sum(axis=1)
-        half, cancelled = of_normal(1.0) * np.sqrt(variance), 1 - variance / (whole[one] + whole[other])
-        found.append(Ratios(abs(each[one] - each[other]), half, cancelled, outside[one] | outside[other]))
+        off = each[one] - each[other]
+        limits = [
+            paired.difference([unknown[i]], [unknown[j]])[int(far > 0)]
+            for i, j, far in zip(one, other, off, strict=True)
+        ]
+        slower, faster = (np.array([getattr(row, side) for row in unknown]) for side in ("slower", "faster"))
+        apart = np.where(off > 0, np.hypot(slower[one], faster[other]), np.hypot(faster[one], slower[other]))
+        cancelled = 1 - (np.array(limits) / apart) ** 2
+        found.append(Ratios(abs(off), np.array(limits), cancelled, outside[one] | outside[other]))
     return Ratios(*map(np.concatenate, zip(*found, strict=True)))
+
+
+def _unknown(row: Held, law: Law) -> Unknown:
+    """As the product has it (sim.answers.extrapolation), with what is unknown of fitted rows besides."""
+    common = law.common(row.doublings, row.share, row.changed)
+    shared = tuple(
+        (str(part), of_normal(law.slower * one), of_normal(law.faster * one)) for part, one in enumerate(common)
+    )
+    low_s, high_s = interval_s(row, law)
+    return Unknown(log(high_s / row.predicted_s), log(row.predicted_s / low_s), shared=shared)
 
 
 def by_source(rows: Sequence[Held]) -> dict[str, list[Held]]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import exp, log, nan
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from experiments.extrapolation import law
+from experiments.extrapolation.held import mean_error
+from experiments.kit import pages
 from sim.answers.interval import LEVEL, of_normal
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from experiments.extrapolation.held import Held
     from sim.answers.ignorance import Law
 
@@ -80,3 +84,27 @@ def too_wide(rows: Sequence[Held], known: Law) -> float:
         off = log(row.measured_s / row.predicted_s)
         needed.append(off / log(high_s / row.predicted_s) if off > 0 else off / log(low_s / row.predicted_s))
     return 1 / max(float(np.quantile(needed, LEVEL, method="inverted_cdf")), 1e-3)
+
+
+def shown(split: str, sources: dict[str, list[Held]], laws: dict[str, Law]) -> Iterator[str | Table]:
+    """Interval scores beside those of trivial rules, each with an interval as wide as it misses the rows that were fitted."""
+    heads = ("", "score", "nothing changes", "ideal scaling", "ideal, mean abs. error", "too wide by")
+    made = pages.table(f"Interval scores in logarithms, lower is better: further sources, {split}", *heads)
+    found = {name: of(rows, laws[name]) for name, rows in sources.items()}
+    for name, one in found.items():
+        rows = sources[name]
+        cells = ("none" if np.isnan(score) else f"{score:.2f}" for score in one)
+        wide = f"x {too_wide(rows, laws[name]):.2f}"
+        made.add_row(name, *cells, f"{mean_error(rows, 'ideal_s'):.1%}", wide)
+    yield made
+    ours, unchanged, ideal = (_mean(column) for column in zip(*found.values(), strict=True))
+    factor, least = of_one_factor([*sources.values()])
+    lowest = sum(one.best for one in found.values())
+    yield f"lower than both rules on {lowest} of {len(found)}; mean score {ours} (nothing changes: {unchanged}, ideal scaling: {ideal})"
+    yield f"one factor for all these rows, chosen on them: {factor:.2f}, mean score {least:.2f}"
+
+
+def _mean(of_sources: Sequence[float]) -> str:
+    """Of those that there are, as text."""
+    known = [one for one in of_sources if not np.isnan(one)]
+    return f"{np.mean(known):.2f}" if known else "none"
