@@ -5,18 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from calibration import algorithms
-from calibration.scaling.fitting import fit
+from calibration.scaling.fitting import BETWEEN, Before, fit
 from calibration.scaling.steps import OF_MESSAGES, Overlaps, Scaling
 from calibration.scaling.table import Table
 
 
-def candidates(rows: Table, gradient_bytes: float, overlap: Overlaps | None) -> dict[str, Scaling]:
-    """The fit of each candidate; empty where no row has several hosts, or one has too many ranks."""
+def candidates(
+    rows: Table, gradient_bytes: float, overlap: Overlaps | None, between: Before = BETWEEN
+) -> dict[str, Scaling]:
+    """The fit of each candidate; empty where no row has several hosts, or one has too many ranks.
+
+    Args:
+        between: what is known of a byte between hosts.
+    """
     apart = rows.hosts > 1
     if not apart.any() or rows.gpus.max() > algorithms.MOST_RANKS or (rows.gpus % rows.hosts).any():
         return {}
     names = algorithms.names(int(rows.hosts.max()), int(rows.most.max()))
-    return {name: fit(rows, gradient_bytes, overlap, name) for name in names}
+    return {name: fit(rows, gradient_bytes, overlap, name, between=between) for name in names}
 
 
 def told(rows: Table, found: dict[str, Scaling]) -> int:

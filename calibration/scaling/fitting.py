@@ -14,9 +14,13 @@ import numpy as np
 
 from calibration.scaling.steps import CONSTANTS, INNER_S, Overlaps, Scaling, slowest_of
 from calibration.scaling.table import Table
+from sim.answers.ignorance import LINK
+from sim.platform import named_links
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from sim.platform.cluster import Link
 
 SCATTER = 0.05  # standard deviation of the logarithm of a row, by which rows weigh beside what is known before
 FEW_ROWS = 3  # that scatter so much, besides those of the table
@@ -77,6 +81,14 @@ BETWEEN, WITHIN = (
 # wait for the slowest of n ranks does so: both would grow further. Full hosts take 3 % longer on two hosts than on one (13 sources).
 SEVERAL, APART, DOUBLING = (Before(share, FEW, 10.0, 1.0, True) for share in (0.05, 0.02, 0.006))
 
+
+def named(link: Link) -> Before:
+    """What a network's name tells of a byte between hosts: none is faster than the wire."""
+    wire_s = 1 / link.bandwidth_bytes_per_s
+    at = named_links.median(link, LINK)
+    return Before(at * wire_s, wire_s, MOST_TIMES * at * wire_s, LINK.deviation, True)
+
+
 ANY = WITHIN._replace(start=0.5e-9, spread=0.0)  # of a link of which nothing is known
 
 
@@ -86,16 +98,18 @@ def fit(
     overlap: Overlaps | None = None,
     algorithm: str = "ring",
     within: Before = WITHIN,
+    between: Before = BETWEEN,
 ) -> Scaling:
     """The constants with which steps are nearest to measured ones, in ratio, and to what is known before.
 
     Args:
         overlap: gradients that are summed beside back-propagation; None where all are summed together after it.
-        within: what is known of a byte within a host.
+        within, between: what is known of a byte within a host, and between hosts.
     """
-    alike = fitted(rows, Scaling(gradient_bytes, 0.0, 0.0, 0.0, overlap=overlap, algorithm=algorithm), within)
+    like = Scaling(gradient_bytes, 0.0, 0.0, 0.0, overlap=overlap, algorithm=algorithm)
+    alike = fitted(rows, like, within, between)
     uneven = _uneven(rows, alike)
-    return fitted(rows, replace(alike, uneven=uneven), within) if uneven else alike
+    return fitted(rows, replace(alike, uneven=uneven), within, between) if uneven else alike
 
 
 def as_measured(rows: Table, found: Scaling) -> Scaling:
@@ -117,11 +131,11 @@ def as_measured(rows: Table, found: Scaling) -> Scaling:
     return replace(found, discrepancy=tuple(made))
 
 
-def fitted(rows: Table, like: Scaling, within: Before = WITHIN) -> Scaling:
+def fitted(rows: Table, like: Scaling, within: Before = WITHIN, between: Before = BETWEEN) -> Scaling:
     """With the constants of FITTED; all else is as in `like`."""
     from scipy.optimize import least_squares
 
-    before = _before(rows, within)
+    before = _before(rows, within, between)
     free = [name for name in FITTED if before[name].high > before[name].low]
     weights = _weights(rows)
     scale = np.array([before[name].start or before[name].spread for name in free])
@@ -223,7 +237,7 @@ def _uneven(rows: Table, found: Scaling) -> float:
     return float(np.exp(at[1])) if np.exp(at[1]) > LEAST else 0.0
 
 
-def _before(rows: Table, within: Before) -> dict[str, Before]:
+def _before(rows: Table, within: Before, between: Before) -> dict[str, Before]:
     """What is known of each constant; it is held where the rows say nothing of it."""
     apart, together = bool((rows.hosts > 1).any()), bool((rows.most > 1).any())
     each_s = rows.step_s / rows.minibatches
@@ -237,7 +251,7 @@ def _before(rows: Table, within: Before) -> dict[str, Before]:
         "several": SEVERAL if alone and rows.gpus.max() > 1 else nothing,
         "apart": APART if apart and near and together else nothing,
         "doubling": DOUBLING if np.ptp(rows.gpus) else nothing,
-        "between_s": BETWEEN if apart else nothing,
+        "between_s": between if apart else nothing,
         "both_ways": Before(BOTH_WAYS, 1.0, 2.0, BOTH_WAYS_SPREAD, True) if apart else Before(1.0, 1.0, 1.0),
         "contention": Before(0.0, 0.0, 1.0, CONTENTION_SPREAD) if apart and together else nothing,
         "within_s": within if together else nothing,

@@ -13,7 +13,7 @@ from calibration import algorithms
 from calibration.scaling import algorithms as summing
 from calibration.scaling import replay, table
 from calibration.scaling.changes import missed_by
-from calibration.scaling.fitting import as_measured, fit
+from calibration.scaling.fitting import BETWEEN, as_measured, fit, named
 from calibration.scaling.overlap import BUCKET_BYTES, Overlap
 from calibration.scaling.steps import INNER_S, TREE_S, Scaling
 from sim.base.errors import WrongSetting
@@ -45,10 +45,10 @@ def profile(path: str, name: str, workload: str, protocol: str | None = None, li
 
     Args:
         protocol: one of PROTOCOLS; that which meets the table better if None.
-        link: between hosts, where all rows are of one host.
+        link: between hosts, by name; where rows are of several hosts, its bandwidth is what is known of a byte before them.
 
     Raises:
-        WrongSetting: a table that cannot be, too few rows, another protocol, or a link beside one that the table tells.
+        WrongSetting: a table that cannot be, too few rows, or another protocol.
     """
     from sim.model import workload as workloads
 
@@ -56,15 +56,15 @@ def profile(path: str, name: str, workload: str, protocol: str | None = None, li
         raise WrongSetting("--protocol", protocol, f"{', '.join(PROTOCOLS)}, or nothing: the one that meets the table")
     rows, model = table.read(path), workloads.read(workload)
     _check(rows, path)
-    apart = bool((rows.hosts > 1).any())
-    if apart and link:
-        raise WrongSetting("--link", told(link), "no link beside that which rows of several hosts tell")
+    between = named(link) if link else BETWEEN
     held_bytes = float((model.gradient_bytes or ITEM_BYTES) * model.parameters)
     overlaps = {"horovod": Overlap.of(model), "allreduce": None}
-    found = {one: fit(rows, held_bytes, overlaps[one]) for one in ([protocol] if protocol else PROTOCOLS)}
+    found = {
+        one: fit(rows, held_bytes, overlaps[one], between=between) for one in ([protocol] if protocol else PROTOCOLS)
+    }
     best = min(found, key=lambda one: found[one].misses(rows))
     _check_fit(found[best].misses(rows), path)
-    able = summing.candidates(rows, held_bytes, overlaps[best])
+    able = summing.candidates(rows, held_bytes, overlaps[best], between)
     weights = summing.weights(rows, able) if able else {}
     if weights:  # the first of those that weigh the same: the ring
         found[best] = able[max(weights, key=lambda one: weights[one])]
@@ -154,7 +154,10 @@ def _of_links(found: Scaling, rows: table.Table, link: Link | None) -> Iterator[
     apart = set(rows.hosts[rows.hosts > 1].tolist())
     if not apart:
         yield f"the link was given, not measured: {told(link)}" if link else "links between hosts assumed: 10 Gbit/s"
-    elif not {2.0} < apart:
+    elif link:
+        times, rate = found.between_s * link.bandwidth_bytes_per_s, told(link).partition(",")[0]
+        yield f"a byte between hosts takes {times:.2g} times as long as {rate} says, by rows and by what others reached"
+    if apart and not {2.0} < apart:
         yield (
             f"a byte is taken to need {found.both_ways:.2g} times on two hosts what it needs on more, and the interval holds 1 to 2: "
             "rows of two hosts and of more would tell it"

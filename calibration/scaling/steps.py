@@ -154,13 +154,14 @@ class Scaling:
         found = [algorithms.travel(self.algorithm, *one) for one in where]
         return np.array([[one.rounds, one.between, one.within] for one in found]).T
 
-    def step_s(self, rows: Table, calls: np.ndarray | None = None) -> np.ndarray:
+    def step_s(self, rows: Table, calls: np.ndarray | None = None, times: np.ndarray | float = 1.0) -> np.ndarray:
         """Seconds of a step, shape (rows,).
 
         Args:
             calls: the number of allreduces, if it is known.
+            times: as long as these constants say take all messages.
         """
-        computing_s, messages_s = self.computing_s(rows), self.messages_s(rows, calls)
+        computing_s, messages_s = self.computing_s(rows), times * self.messages_s(rows, calls)
         if self.overlap is None:
             return computing_s + messages_s
         last_s = computing_s / rows.minibatches

@@ -17,17 +17,19 @@ from sim.answers.interval import LEVEL, of_normal
 if TYPE_CHECKING:
     from experiments.extrapolation.links import Links
 
-LEAST, MOST = 1e-3, 3.0  # of a standard deviation
-LABORATORIES = 0.025  # of a step: those that ran one benchmark on the same hosts differ by 1 to 4 %
-START = 0.03, 0.02, 0.1, 0.1, 0.1, 0.2
-CHANGED = 4  # the column of what steps changed by
+LEAST, MOST = 1e-3, 3.0  # of a parameter
+START = Law(step=0.03, messages=0.1, by_change=0.5, unseen=0.1, faster=0.5)
+TURNS = 3
 DRAWS = 200
+OUTSIDE = 2 / (1 - LEVEL)  # times as much as the width counts a distance outside of an interval
 HALF = 0.5  # a doubling, from which on one is counted
-ROWS = 30  # of a table that count, at most
+NEAR = 1e-3  # of the logarithm, to which parameters are sought
 
 
-def learned(rows: Sequence[Held], near: Law | None = None) -> Law:
-    """Maximum likelihood of normal logarithms, where tables are a sample of all there may be (random effects).
+def learned(rows: Sequence[Held], near: Law = START) -> Law:
+    """The law whose intervals have the lowest mean score, each source weighing as one.
+
+    In turn: `unseen` has the lowest where nobody knows what any source's steps changed by, and all else where it is known as far as it is.
 
     Args:
         near: a law that is not far, from which it is found sooner.
@@ -37,90 +39,63 @@ def learned(rows: Sequence[Held], near: Law | None = None) -> Law:
     """
     if not rows:
         raise ValueError("no rows to learn from")
-    tables = [np.array([_features(row) for row in table]) for table in by_source(rows).values()]
-    found = plain = _fitted(tables, nan, near)
-    if any(np.isfinite(table[:, CHANGED]).any() for table in tables):
-        found = _fitted(tables, plain.step_growth, near)
-        unseen = max(0.0, plain.step_growth**2 - found.step_growth**2) ** 0.5 / found.by_change
-        found = found._replace(unseen=unseen)
-    return _two_sided(found, rows)
+    tables = [_columns(of) for of in by_source(rows).values()]
+    hidden = [table._replace(changed=np.full(len(table.off), nan)) for table in tables]
+    known, found = [name for name in Law._fields if name != "unseen"], near
+    for _ in range(TURNS):
+        found = _lowest(hidden, _lowest(tables, found, known), ["unseen"])
+    return found
 
 
-def _two_sided(found: Law, rows: Sequence[Held]) -> Law:
-    """With the sides that would hold LEVEL of the rows, as much of the rest outside of either; a table's rows weigh as one."""
-    tables = by_source(rows).values()
-    weights = np.concatenate([np.full(len(table), 1 / len(table)) for table in tables])
-    off = np.array([_standardised(found, row) for table in tables for row in table])
-    slower, faster = (_quantile(side * off, weights, (1 + LEVEL) / 2) / of_normal(1.0) for side in (1, -1))
-    return found._replace(slower=slower, faster=faster)
-
-
-def _standardised(found: Law, row: Held) -> float:
-    """The logarithm of measured over predicted, in standard deviations."""
-    off, spread = log(row.measured_s / row.predicted_s), found.deviation(row.doublings, row.share, row.changed)
-    return off / hypot(spread, row.residual, row.slower if off > 0 else row.faster)
-
-
-def _quantile(values: np.ndarray, weights: np.ndarray, level: float) -> float:
-    order = np.argsort(values)
-    place = np.searchsorted(np.cumsum(weights[order]), level * weights.sum())
-    return max(LEAST, float(values[order][min(place, len(values) - 1)]))
-
-
-def _fitted(tables: Sequence[np.ndarray], growth_unseen: float, near: Law | None = None) -> Law:
-    """The law by rows of `_features`, as wide on either side.
-
-    Args:
-        growth_unseen: of steps, for each doubling, where it is not known how much they change; NaN to learn one for all rows.
-    """
+def _lowest(tables: Sequence[_Columns], near: Law, free: Sequence[str]) -> Law:
+    """The law with the lowest mean score of tables, by some of its parameters; the others are those of `near`."""
     from scipy.optimize import minimize
 
-    alike = np.isnan(growth_unseen)
+    def law(at: np.ndarray) -> Law:
+        return near._replace(**dict(zip(free, np.exp(at).tolist(), strict=True)))
 
-    def misses(at) -> float:
-        step, step_growth, messages, of_rows, growth, by_change = np.exp(at)
+    def mean_score(at: np.ndarray) -> float:
+        return float(np.mean([_scores(table, law(at)).mean() for table in tables]))
 
-        def of(table: np.ndarray) -> float:
-            changed = np.zeros(len(table)) if alike else table[:, CHANGED]
-            steps = np.where(np.isnan(changed), growth_unseen, np.hypot(step_growth, by_change * changed))
-            return _misses(table, step, of_rows, messages, growth, steps)
-
-        return sum(map(of, tables))
-
-    bounds = [(log(LABORATORIES), log(MOST)), *[(log(LEAST), log(MOST))] * (len(START) - 1)]
-    start = START
-    if near:
-        steps = near.of_steps() if alike else near.step_growth
-        messages = max(0.0, near.messages**2 - near.own**2) ** 0.5
-        start = near.step, steps, messages, near.own, near.growth, near.by_change
-    found = minimize(misses, np.log(np.maximum(start, LEAST)), bounds=bounds).x
-    step, step_growth, messages, of_rows, growth, by_change = map(float, np.exp(found))
-    return Law(step, step_growth, hypot(messages, of_rows), growth, of_rows, 0.0 if alike else by_change)
+    start = np.log(np.clip([getattr(near, name) for name in free], LEAST, MOST))
+    return law(minimize(mean_score, start, method="Nelder-Mead", options={"xatol": NEAR, "fatol": NEAR**2}).x)
 
 
-def _misses(table: np.ndarray, step: float, of_rows: float, messages: float, growth: float, steps: np.ndarray) -> float:
-    """Minus twice the logarithm of a table's likelihood: rows have errors of their own, and a table's rows have some in common.
+class _Columns(NamedTuple):
+    """Of held-out rows; arrays of one length, of logarithms but for doublings and shares. `changed` is NaN where it is not known."""
 
-    Args:
-        table: of `_features`, shape (rows, 5).
-        step, of_rows: of a row's own: of its step, and of its messages.
-        messages, growth: of a table's: of messages, and of these by doublings.
-        steps: of a table's steps by doublings, shape (rows,).
-    """
-    off, beyond, share, residual = table.T[:CHANGED]
-    own = residual**2 + step**2 + share * of_rows**2
-    weight = min(1.0, ROWS / len(off))  # a large table's rows repeat one another
-    common = np.column_stack([share**0.5 * messages, share**0.5 * beyond * growth, beyond * steps])
-    inner = np.eye(common.shape[1]) + weight * (common.T / own) @ common
-    along = weight * (common.T / own) @ off
-    alone = weight * float((np.log(own) + off**2 / own).sum())
-    return alone + float(np.linalg.slogdet(inner)[1] - along @ np.linalg.solve(inner, along))
+    off: np.ndarray
+    doublings: np.ndarray
+    share: np.ndarray
+    changed: np.ndarray
+    slower: np.ndarray
+    faster: np.ndarray
 
 
-def _features(row: Held) -> tuple[float, ...]:
-    """The logarithm of measured over predicted, doublings, share of messages, residual, and what steps changed by; NaN if unknown."""
-    off, changed = log(row.measured_s / row.predicted_s), nan if row.changed is None else row.changed
-    return off, row.doublings, row.share, hypot(row.residual, row.slower if off > 0 else row.faster), changed
+def _columns(rows: Sequence[Held]) -> _Columns:
+    of_rows = (
+        (
+            log(row.measured_s / row.predicted_s),
+            row.doublings,
+            row.share,
+            nan if row.changed is None else row.changed,
+            hypot(row.residual, row.slower),
+            hypot(row.residual, row.faster),
+        )
+        for row in rows
+    )
+    return _Columns(*np.array([*of_rows]).T)
+
+
+def _scores(rows: _Columns, law: Law) -> np.ndarray:
+    """Interval scores, shape (rows,): see experiments.extrapolation.scores."""
+    changed = law.by_change * np.where(np.isnan(rows.changed), law.unseen, rows.changed)
+    variance = (law.step**2 + rows.share * law.messages**2 + changed**2) * (1 + rows.doublings)
+    slower, faster = (
+        of_normal(1.0) * np.sqrt(side**2 * variance + own**2)
+        for side, own in ((1.0, rows.slower), (law.faster, rows.faster))
+    )
+    return slower + faster + OUTSIDE * np.maximum(0.0, np.maximum(rows.off - slower, -faster - rows.off))
 
 
 def interval_s(row: Held, law: Law) -> tuple[float, float]:
@@ -128,7 +103,7 @@ def interval_s(row: Held, law: Law) -> tuple[float, float]:
     spread = law.deviation(row.doublings, row.share, row.changed)
     faster, slower = (
         of_normal(hypot(times * spread, row.residual, side))
-        for times, side in ((law.faster, row.faster), (law.slower, row.slower))
+        for times, side in ((law.faster, row.faster), (1.0, row.slower))
     )
     return row.predicted_s * exp(-faster), row.predicted_s * exp(slower)
 
@@ -179,9 +154,7 @@ def ratios(rows: Sequence[Held], law: Law) -> Ratios:
 def _unknown(row: Held, law: Law) -> Unknown:
     """As the product has it (sim.answers.extrapolation), with what is unknown of fitted rows besides."""
     common = law.common(row.doublings, row.share, row.changed)
-    shared = tuple(
-        (str(part), of_normal(law.slower * one), of_normal(law.faster * one)) for part, one in enumerate(common)
-    )
+    shared = tuple((str(part), of_normal(one), of_normal(law.faster * one)) for part, one in enumerate(common))
     low_s, high_s = interval_s(row, law)
     return Unknown(log(high_s / row.predicted_s), log(row.predicted_s / low_s), shared=shared)
 

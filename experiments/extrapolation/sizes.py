@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from calibration.scaling.changes import ideal_s, missed_by, unchanged_s
-from calibration.scaling.fitting import as_measured, fit
+from calibration.scaling.fitting import BETWEEN, Before, as_measured, fit, named
 from calibration.scaling.overlap import Overlap
+from calibration.scaling.profiled import MOST_SPREAD
 from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
 from experiments import figures
 from experiments.extrapolation.held import Held, doublings
 from sim import zoo
+from sim.answers.interval import of_normal
 from sim.model.sparse_rows import ITEM_BYTES
+from sim.platform import other_sizes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,14 +55,30 @@ def of_split(split: str) -> Iterator[Held]:
             yield from of_source(source.name, figures.table(f"sizes/{source.name}"))
 
 
-def of_source(name: str, table: pd.DataFrame) -> Iterator[Held]:
-    """The predicted rows of one table."""
+def with_networks(split: str) -> Iterator[tuple[figures.Source, list[Held]]]:
+    """The same of sources whose network has a name, as far as rows are of several hosts, predicted with it."""
+    for source in figures.sources():
+        if source.network and not source.module and source.split == split:
+            table = figures.table(f"sizes/{source.name}")
+            between = named(other_sizes.link(source.network, f"{source.name}: network"))
+            rows = [row for row in of_source(source.name, table, between) if not row.row.startswith("1 hosts")]
+            if rows:
+                yield source, rows
+
+
+def of_source(name: str, table: pd.DataFrame, between: Before = BETWEEN) -> Iterator[Held]:
+    """The predicted rows of one table.
+
+    Args:
+        between: what is known of a byte between hosts before any row.
+    """
     alike = table[table.summed_by == "allreduce"].fillna({"million_parameters": 0})
-    for (named, *which), rows in alike.groupby([*SERIES], sort=False):
-        model = workload(named, rows.million_parameters.iloc[0])
+    for (called, *which), rows in alike.groupby([*SERIES], sort=False):
+        model = workload(called, rows.million_parameters.iloc[0])
         for one in splits(series(rows)):
-            found = as_measured(one.seen, fit(one.seen, float(ITEM_BYTES * model.parameters), Overlap.of(model)))
-            yield from predicted(name, one._replace(said=f"{', '.join([named, *which])}: {one.said}"), found)
+            held_bytes, overlap = float(ITEM_BYTES * model.parameters), Overlap.of(model)
+            found = as_measured(one.seen, fit(one.seen, held_bytes, overlap, between=between))
+            yield from predicted(name, one._replace(said=f"{', '.join([called, *which])}: {one.said}"), found)
 
 
 def workload(name: str, million_parameters: float) -> Workload:
@@ -100,11 +119,11 @@ def _of_one_host(rows: Table) -> tuple[Table, np.ndarray]:
 def predicted(source: str, split: Split, found: Scaling) -> Iterator[Held]:
     """The rows of a split that were left out, by a fit of the others."""
     out, seen = split.out, split.seen
-    columns = found.step_s(out), found.computing_s(out), np.hypot(found.unknown(out), found.residual), split.doublings
+    columns = found.step_s(out), found.computing_s(out), split.doublings, *_ends(found, out)
     changed, ideal_off = missed_by(seen), missed_by(seen, ideal_s)
     for index in range(out.size):
         hosts, gpus, _, batch, step_s, _ = (float(column[index]) for column in out)
-        said_s, alone_s, unknown, beyond = (float(column[index]) for column in columns)
+        said_s, alone_s, beyond, slower, faster = (float(column[index]) for column in columns)
         asked = out.where(np.arange(out.size) == index)
         yield Held(
             source,
@@ -114,9 +133,25 @@ def predicted(source: str, split: Split, found: Scaling) -> Iterator[Held]:
             step_s,
             said_s,
             alone_s,
-            unknown,
+            found.residual,
             unchanged_s(seen, asked),
+            slower=slower,
+            faster=faster,
             changed=changed,
             ideal_s=ideal_s(seen, asked),
             ideal_off=ideal_off,
         )
+
+
+def _ends(found: Scaling, rows: Table) -> tuple[np.ndarray, np.ndarray]:
+    """By how much steps take longer and shorter where messages do, as far as fitted rows leave them unknown: deviations of the logarithm.
+
+    A profile has that spread of messages, and an answer is simulated at both of its ends (sim.answers.quantities).
+    """
+    unknown = np.minimum(found.unknown(rows, Scaling.messages_s), MOST_SPREAD)
+    said, calls = np.log(found.step_s(rows)), found.calls(rows)
+    end = of_normal(1.0)
+    slower, faster = (
+        side * (np.log(found.step_s(rows, calls, np.exp(side * end * unknown))) - said) / end for side in (1, -1)
+    )
+    return slower, faster

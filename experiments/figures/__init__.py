@@ -20,6 +20,7 @@ class Source(NamedTuple):
         split: CHOICE, or HELD_OUT of every choice until the end.
         module: of experiments.extrapolation, which has its figures; empty if they are in sizes/NAME.csv.
         before: whether its cluster was in a choice before the list was made.
+        network: of a host, as it is called; empty if nobody says.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Source(NamedTuple):
     split: str
     module: str = ""
     before: bool = False
+    network: str = ""
 
 
 def table(name: str) -> pd.DataFrame:

@@ -106,7 +106,7 @@ def _of_profile(scenario: Scenario, step_s: float, known: Provenance, share: flo
     if beyond:
         doublings = beyond.doublings
         free = trust.free_links(scenario)
-        deviation = hypot(LAW.slower * LAW.deviation(doublings, share, known.changed), UNCHANGED * doublings * free)
+        deviation = hypot(LAW.deviation(doublings, share, known.changed), UNCHANGED * doublings * free)
         times = exp(interval.of_normal(deviation))
         said = f"{beyond}: {_counted(doublings)} beyond; the interval is wider by a factor {times:.2g}"
         off = (
@@ -167,14 +167,13 @@ def _of_law(scenario: Scenario, doublings: float, share: float, said: str = "", 
     """By the law of ignorance, and a deviation by which steps may have changed because links are free."""
     known = scenario.cluster.provenance
     changed = known.changed if known else None
-    way = f"messages of {scenario.protocol}"  # another protocol's are unknown by themselves
-    causes = way, f"{way}, by doublings", "steps by doublings"
+    # another protocol's messages are unknown by themselves
+    causes = f"messages of {scenario.protocol}, by doublings", "steps by doublings"
     common = LAW.common(doublings, share, changed)
     whole = LAW.deviation(doublings, share, changed)
     own = max(0.0, whole**2 - sum(one**2 for one in common)) ** 0.5  # of this job alone
     parts = [*zip(causes, common, strict=True), (f"steps of {sources.job(scenario)}", own)]
-    sides = LAW.slower, LAW.faster
-    shared = [(cause, interval.of_normal(sides[0] * one), interval.of_normal(sides[1] * one)) for cause, one in parts]
+    shared = [(cause, interval.of_normal(one), interval.of_normal(LAW.faster * one)) for cause, one in parts]
     free = interval.of_normal(unchanged)
     shared.append(("free links", free, free))
     _, slower, faster = zip(*shared, strict=True)

@@ -11,6 +11,7 @@ import pytest
 
 from calibration.profiles import FREE
 from experiments.extrapolation import law as learning
+from experiments.extrapolation import scores
 from experiments.extrapolation.held import Held, Unmeasured, doublings
 from sim import laws, protocols
 from sim.answers import extrapolation, interval, shares
@@ -61,7 +62,7 @@ def test_an_interval_widens_with_each_doubling():
     assert 0.3 < share < 0.7
     logs = [[abs(math.log(end / answer(known).samples_per_s)) for end in answer(known).interval] for known in (16, 2)]
     beyond = interval.of_normal(LAW.deviation(3, share))
-    for side, times in enumerate((LAW.slower, LAW.faster)):
+    for side, times in enumerate((1.0, LAW.faster)):
         assert logs[1][side] == pytest.approx(math.hypot(logs[0][side], times * beyond), rel=0.01)
     assert logs[1][0] > 2 * logs[1][1]  # steps take longer than predicted more often
 
@@ -233,37 +234,41 @@ def test_what_is_unknown_adds_up_in_squares():
 
 
 def planted(law: Law, tables=12, rows=40, seed=0):
-    """Tables whose errors follow a law, by their own and in common."""
+    """Tables whose errors follow a law: rows are off by themselves at measured sizes, and those of a table in common beyond."""
     draw, found = np.random.default_rng(seed), []
     for table in range(tables):
-        common = draw.normal(size=3) * (law.messages * 0.5**0.5, law.growth, law.step_growth)
+        common, changed = draw.normal(size=2), float(draw.choice([0.02, 0.1, 0.3]))
         for row in range(rows):
             share, beyond = draw.uniform(0.1, 1), float(draw.integers(0, 5))
-            of_row = draw.normal() * math.hypot(0.02, law.step, law.messages * 0.5**0.5 * share**0.5)
-            off = of_row + share**0.5 * (common[0] + common[1] * beyond) + common[2] * beyond
-            found.append(Held(f"table {table}", "", str(row), beyond, math.exp(off), 1.0, 1 - share, 0.02, 1.0))
+            whole = law.deviation(beyond, share, changed)
+            grown = np.array(law.common(beyond, share, changed))
+            off = common @ grown + draw.normal() * (whole**2 - grown @ grown) ** 0.5 + 0.02 * draw.normal()
+            off *= 1.0 if off > 0 else law.faster
+            of_row = f"table {table}", f"{table}", str(row), beyond, math.exp(off), 1.0, 1 - share, 0.02, 1.0
+            found.append(Held(*of_row, changed=changed))
     return found
 
 
-PLANTED = Law(0.05, 0.01, 0.2, 0.1)
+PLANTED = Law(step=0.03, messages=0.1, by_change=0.5, unseen=0.1, faster=0.5)
 
 
-def test_a_row_that_is_far_off_is_missed_by_its_pairs_and_what_rows_share_cancels():
-    """Four rows with the same error, all of it common, and one that is off by itself."""
-    rows = [
-        Held("a", "b", str(place), 3.0, off, 1.0, 0.5, 0.01, 1.0) for place, off in enumerate([1.2, 1.2, 1.2, 1.2, 0.6])
-    ]
-    found = learning.ratios(rows, Law(0.01, 0.05, 0.1, 0.1, own=0.02))
+def test_a_row_that_is_far_off_is_missed_by_its_pairs_and_growth_cancels():
+    """Four rows with the same error, nearly all of it growth, and one that is off by itself. At measured sizes nothing cancels."""
+    offs = [1.2, 1.2, 1.2, 1.2, 0.6]
+    rows = [Held("a", "b", str(place), 15.0, off, 1.0, 0.5, 0.01, 1.0) for place, off in enumerate(offs)]
+    found = learning.ratios(rows, Law(0.01, 0.1))
     missed = found.off > found.half
     assert (len(missed), missed.sum(), (missed & found.outside).sum()) == (10, 4, 4)
     assert found.cancelled.min() > 0.9
-    assert not learning.ratios(rows, Law(0.01, 0.0, 0.1, 0.0, own=0.1)).cancelled.any()
+    assert not learning.ratios([row._replace(doublings=0.0) for row in rows], Law(0.01, 0.1)).cancelled.any()
 
 
 def test_planted_parameters_are_recovered():
-    found = learning.learned(planted(PLANTED, tables=25, rows=25))
-    for beyond, share in ((0, 0.2), (0, 1.0), (2, 0.5), (4, 1.0)):
-        assert found.deviation(beyond, share) == pytest.approx(PLANTED.deviation(beyond, share), rel=0.25)
+    found = learning.learned(planted(PLANTED, tables=300, rows=5))
+    for beyond, share, changed in ((0, 0.2, 0.02), (0, 1.0, 0.1), (2, 0.5, 0.3), (4, 1.0, 0.02)):
+        expected = PLANTED.deviation(beyond, share, changed)
+        assert found.deviation(beyond, share, changed) == pytest.approx(expected, rel=0.25)
+    assert found.faster == pytest.approx(PLANTED.faster, rel=0.25)
 
 
 def test_tables_whose_steps_change_more_are_off_by_more_beyond():
@@ -273,16 +278,15 @@ def test_tables_whose_steps_change_more_are_off_by_more_beyond():
         changed = float(draw.choice([0.01, 0.4]))
         common = 0.5 * changed * draw.normal()
         rows += [
-            Held(f"table {table}", "", "", 1.0, math.exp(common), 1.0, 1.0, 0.02, 1.0, changed=changed) for _ in "abc"
+            Held(f"table {table}", "", "", 0.0, math.exp(common), 1.0, 1.0, 0.02, 1.0, changed=changed) for _ in "abc"
         ]
     found = learning.learned(rows)
-    assert found.by_change == pytest.approx(0.5, rel=0.3)
-    quiet, other = (found.deviation(1.0, 0.0, changed) for changed in (0.01, 0.4))
+    assert found.by_change == pytest.approx(0.5, rel=0.4)
+    quiet, other = (found.deviation(0.0, 0.0, changed) for changed in (0.01, 0.4))
     assert (quiet < 0.05, other > 0.15) == (True, True)
     alike = learning.learned([row._replace(changed=None) for row in rows])
-    assert alike.deviation(1.0, 0.0, 0.01) == alike.deviation(1.0, 0.0, 0.4)
-    assert quiet < alike.deviation(1.0, 0.0) < other
-    assert found.of_steps() == pytest.approx(alike.of_steps(), rel=0.01)
+    assert quiet < alike.deviation(0.0, 0.0) < 1.1 * other
+    assert quiet < found.deviation(0.0, 0.0) < 1.1 * other
 
 
 def test_a_profile_of_sizes_knows_how_much_steps_changed():
@@ -293,16 +297,33 @@ def test_a_profile_of_sizes_knows_how_much_steps_changed():
 
 def test_intervals_of_planted_tables_cover():
     """By the law of other tables; half as wide they do not: the negative control."""
-    law, rows = learning.learned(planted(PLANTED, tables=20, seed=1)), planted(PLANTED, tables=60, seed=2)
+    law, rows = learning.learned(planted(PLANTED, tables=40, seed=1)), planted(PLANTED, tables=60, seed=2)
     laws = {row.source: law for row in rows}
     covered = np.mean([learning.covers(row, laws[row.source]) for row in rows])
     assert 0.85 < covered < 0.96
-    halves = {name: Law(*(value / 2 for value in law)) for name, law in laws.items()}
-    assert np.mean([learning.covers(replaced(row), halves[row.source]) for row in rows]) < 0.8
+    narrow = law._replace(step=law.step / 2, messages=law.messages / 2, by_change=law.by_change / 2)
+    assert np.mean([learning.covers(replaced(row), narrow) for row in rows]) < 0.8
 
 
 def replaced(row: Held) -> Held:
     return row._replace(residual=row.residual / 2)
+
+
+def test_the_learned_law_has_the_lowest_score_nearby():
+    """Neither wider nor narrower intervals, on both sides or one, have a lower score, as the report counts it."""
+    rows = planted(PLANTED._replace(step=0.1), tables=100, rows=3, seed=5)
+    found = learning.learned(rows)
+
+    hidden = [row._replace(changed=None) for row in rows]
+
+    def mean_score(law: Law, of: list[Held]) -> float:
+        return float(np.mean([scores.of(table, law).ours for table in learning.by_source(of).values()]))
+
+    for name in Law._fields:
+        known = hidden if name == "unseen" else rows
+        least = mean_score(found, known)
+        for times in (0.8, 1.25):
+            assert mean_score(found._replace(**{name: times * getattr(found, name)}), known) > least
 
 
 def test_no_table_makes_its_own_law(monkeypatch):
@@ -315,20 +336,18 @@ def test_no_table_makes_its_own_law(monkeypatch):
 
 def test_a_law_is_the_same_wherever_its_search_begins():
     rows = planted(PLANTED, tables=10, rows=20)
-    one, other = learning.learned(rows), learning.learned(rows, near=Law(0.1, 0.1, 0.1, 0.1, 0.05))
+    one, other = learning.learned(rows), learning.learned(rows, near=Law(0.1, 0.1, 0.1, 0.1, 0.2))
     for beyond, share in ((0, 0.2), (2, 0.5), (4, 1.0)):
-        assert one.deviation(beyond, share) == pytest.approx(other.deviation(beyond, share), rel=0.01)
+        assert one.deviation(beyond, share) == pytest.approx(other.deviation(beyond, share), rel=0.02)
 
 
 def test_errors_of_one_sign_make_a_law_of_two_sides():
     """Planted: the errors of steps, those that take less a third of what they were. A symmetric law has both alike."""
-    rows = planted(PLANTED, tables=40, rows=25, seed=4)
+    rows = planted(PLANTED._replace(faster=1.0), tables=40, rows=25, seed=4)
     even = learning.learned(rows)
-    assert even.slower == pytest.approx(even.faster, rel=0.4)
+    assert even.faster == pytest.approx(1.0, rel=0.4)
     skewed = learning.learned([row._replace(measured_s=max(row.measured_s, row.measured_s ** (1 / 3))) for row in rows])
-    assert skewed.slower > 2 * skewed.faster
-    for law in (even, skewed):
-        assert min(law.slower, law.faster) > 0.1
+    assert 0.1 < skewed.faster < 0.5
 
 
 def test_candidates_and_a_link_by_name_are_a_mixture():

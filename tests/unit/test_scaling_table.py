@@ -414,7 +414,7 @@ def test_order_and_further_columns_change_nothing(tmp_path):
         (["--ranks", "3"], "--ranks"),
         (["--batch", "3"], "--batch"),
         (["--protocol", "fmb"], "--protocol: given 'fmb'; allowed: horovod, allreduce"),
-        (["--link", "25 Gbit/s"], "no link beside that which rows of several hosts tell"),
+        (["--link", "fast"], "--link"),
         (["--hosts", "0"], "--hosts"),
     ],
 )
@@ -436,3 +436,22 @@ def test_one_host_alone_takes_the_link_that_is_given(tmp_path):
     assert found.network.bandwidth_bytes_per_s == 25e9 / 8
     assert not found.provenance.links_measured
     assert "assumed" in notes_of(path)
+
+
+def test_a_network_by_name_is_what_is_known_of_a_byte_before_rows(tmp_path):
+    """Rows of two hosts of which computing hides all messages tell no rate. None is faster than the wire."""
+    from sim.answers.ignorance import LINK
+    from sim.platform.other_sizes import link
+
+    hidden = rows(hosts=(1, 2), gpus=(1,), batches=(512, 1024), planted=FAST)
+    path = str(written(tmp_path, hidden))
+    wires = {text: link(text, "--link") for text in ("25 Gbit/s", "200 Gbit/s")}
+    found = {text: profiled.profile(path, "x", "resnet50", "horovod", link=wire) for text, wire in wires.items()}
+    for text, made in found.items():
+        times = wires[text].bandwidth_bytes_per_s / made.network.bandwidth_bytes_per_s
+        assert 1 <= times < 2 * np.exp(LINK.mean)
+        assert any(f"times as long as {text} says" in note for note in made.provenance.notes)
+        assert made.provenance.links_measured
+    alone = profiled.profile(path, "x", "resnet50", "horovod")
+    widths = [one.network.spread_at(16) for one in (found["25 Gbit/s"], alone)]
+    assert widths[0] < 0.7 * widths[1]

@@ -14,13 +14,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from calibration.scaling import fitting
 from experiments import evidence, figures
 from experiments.extrapolation import scores, sizes
 from experiments.extrapolation.held import Held
 from experiments.figures import CHOICE, HELD_OUT
 from experiments.kit import kept
 from sim import zoo
-from sim.answers.ignorance import LAW, Law
+from sim.answers.ignorance import LAW, LINK, Law
+from sim.platform import other_sizes
 
 DATA = Path(__file__).parents[2] / "docs" / "data" / "evidence.json"
 SOURCES = figures.sources()
@@ -163,13 +165,12 @@ def test_sources_and_not_rows_say_how_sure_a_coverage_is():
 def test_a_rule_without_an_interval_is_none_and_a_wide_one_has_a_high_score():
     """Both cover a row that is 10 % off; a source's own score is lower than those of rules that are off by more, or wider."""
     row = Held("made", "", "row", 1.0, 0.11, 0.1, 0.1, 0.05, 0.2, changed=0.01, ideal_s=0.11, ideal_off=0.5)
-    found = scores.of([row], Law(0.05, 0.0, 0.0, 0.0))
+    found = scores.of([row], Law(0.05, 0.0))
     assert found.best
     assert [found.unchanged > 10, 2 > found.ideal > 1, found.ours < 0.5] == [True] * 3
     assert math.isnan(scores.of([row._replace(changed=None)], LAW).unchanged)
-    assert scores.too_wide([row], Law(0.05, 0.0, 0.0, 0.0)) == pytest.approx(
-        1.645 * 0.05 * 2**0.5 / math.log(1.1), rel=0.01
-    )
+    variance = 0.05**2 * 2 + 0.05**2  # of the law, a doubling beyond, and of the row itself
+    assert scores.too_wide([row], Law(0.05, 0.0)) == pytest.approx(1.645 * variance**0.5 / math.log(1.1), rel=0.01)
     assert scores.of_one_factor([[row]])[0] == pytest.approx(1.1, rel=0.01)
 
 
@@ -194,3 +195,24 @@ def test_sources_that_are_held_out_are_predicted_only_if_it_is_asked_for(monkeyp
     assert shown[0].title == "Further sources, held out"
     assert shown[1].startswith("1 further sources, held out: 90 % intervals hold of rows 100.0%")
     assert shown[2].startswith("mean error 0.0% (nothing changes: 0.0%)")
+
+
+def test_networks_are_named_of_choices_alone_and_what_is_known_of_them_ends_at_the_wire():
+    named = [source for source in figures.sources() if source.network]
+    assert len(named) >= 10
+    for source in named:
+        assert source.split == CHOICE, source.name
+        known, wire = fitting.named(link := other_sizes.link(source.network, source.name)), link.bandwidth_bytes_per_s
+        assert known.low * wire == pytest.approx(1)
+        assert known.start * wire == pytest.approx(math.exp(LINK.mean))
+
+
+def test_rows_of_a_named_network_are_those_of_several_hosts(monkeypatch):
+    """Made rows stand for the sources' own here."""
+    rows = [Held("made", "1 to 2", f"{hosts} hosts, 8 GPUs", 1.0, 0.1, 0.1, 0.1, 0.0, 0.1) for hosts in (1, 4)]
+    given = []
+    monkeypatch.setattr(sizes, "of_source", lambda name, table, between: given.append(between) or iter(rows))
+    found = dict(sizes.with_networks(CHOICE))
+    assert {source.name for source in found} == {source.name for source in figures.sources() if source.network}
+    assert list(found.values()) == [rows[1:]] * len(found)
+    assert {known.spread for known in given} == {LINK.deviation}
