@@ -188,7 +188,11 @@ def parser() -> command.Parser:
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the profile to write, .toml")
     parser.add_argument("--probe", metavar="FILE", help="JSON of real.probe: cores, links, oversleep")
     parser.add_argument("--name", help="name of the cluster (default: that of the output file)")
-    parser.add_argument("--link", metavar="'25 Gbit/s, 20 us'", help="the link between hosts, if it was not measured")
+    parser.add_argument(
+        "--link",
+        metavar="'25 Gbit/s, 20 us'",
+        help="the link between hosts, if it was not measured; of --from scaling, its name",
+    )
     parser.add_argument("--hosts", type=int, metavar="N", help="number of such hosts in the profile")
     parser.add_argument(
         "--shared-cores",

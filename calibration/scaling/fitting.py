@@ -15,7 +15,6 @@ import numpy as np
 from calibration.scaling.steps import CONSTANTS, INNER_S, Overlaps, Scaling, slowest_of
 from calibration.scaling.table import Table
 from sim.answers.ignorance import LINK
-from sim.platform import named_links
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,9 +83,8 @@ SEVERAL, APART, DOUBLING = (Before(share, FEW, 10.0, 1.0, True) for share in (0.
 
 def named(link: Link) -> Before:
     """What a network's name tells of a byte between hosts: none is faster than the wire."""
-    wire_s = 1 / link.bandwidth_bytes_per_s
-    at = named_links.median(link, LINK)
-    return Before(at * wire_s, wire_s, MOST_TIMES * at * wire_s, LINK.deviation, True)
+    wire_s, times = 1 / link.bandwidth_bytes_per_s, exp(LINK.mean)
+    return Before(times * wire_s, wire_s, MOST_TIMES * wire_s, LINK.deviation, True)
 
 
 ANY = WITHIN._replace(start=0.5e-9, spread=0.0)  # of a link of which nothing is known
