@@ -131,9 +131,14 @@ def _answer(rows: Sequence[Held], of_others: dict[str, law.Law], learned: law.La
     yield _paired(rows, of_others)
     yield "the law's form was chosen on these tables, its numbers for each on the others: on new tables fewer rows may be covered"
     yield f"the law of all sources, which is the product's: {law.Law(*(round(one, DIGITS) for one in learned))}"
-    for beyond in (0, 1, 2, 3, 5):
-        factors = ", ".join(f"{learned.factor(beyond, share):.2f} ({share:.0%})" for share in (0.1, 0.5, 1.0))
-        yield f"  {beyond} doublings beyond: within a factor, by the share of messages: {factors}"
+    for changed in (0.02, None, 0.5):
+        factors = ", ".join(f"{learned.factor(beyond, changed):.2f} ({beyond})" for beyond in (0, 1, 2, 3, 5))
+        known = (
+            "nobody knows how much steps changed"
+            if changed is None
+            else f"steps changed by {changed:.0%} from size to size"
+        )
+        yield f"  where {known}: within a factor, by doublings beyond: {factors}"
     yield f"nothing changes: off by {law.unchanged(rows):.2f} (standard deviation of the logarithm) for each doubling"
     listed = ", ".join(f"{times:.1f} ({name})" for name, times in cores.times().items())
     yield f"a rank of a CPU computes so many times as long as a nominal core: {listed}; spread {cores.spread():.2f}"

@@ -15,9 +15,10 @@ import numpy as np
 from calibration.scaling.steps import CONSTANTS, INNER_S, Overlaps, Scaling, slowest_of
 from calibration.scaling.table import Table
 from sim.answers.ignorance import LINK
+from sim.answers.interval import of_normal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sim.platform.cluster import Link
 
@@ -45,6 +46,7 @@ MOST_TIMES = 1e4  # as long may a byte take
 LEAST = 1e-3  # the least deviation of links that is kept
 MOST_DISCREPANCY, BISECTIONS = 1.0, 20  # a logarithm, and how often its range is halved
 SMALL = 1e-2  # a small change of a link's time
+WELL_KNOWN, HALVINGS = 0.3, 5  # a limit of a logarithm below which slopes are believed, and how often a range is halved
 
 
 class Before(NamedTuple):
@@ -149,22 +151,62 @@ def fitted(rows: Table, like: Scaling, within: Before = WITHIN, between: Before 
 
     bounds = [np.array([getattr(before[name], end) for name in free]) / scale for end in ("low", "high")]
 
-    def nearest(at, scatter: float):
+    def nearest(at, scatter: float, held: int | None = None):
+        """The likeliest constants, and their cost; one of them is held if its place is given."""
+        places = [place for place in range(len(free)) if place != held]
+        limits = [end[places] for end in bounds]
         for _ in range(PASSES):
-            calls = made(at).calls(rows)
-            told = least_squares(off, at, bounds=bounds, loss="soft_l1", f_scale=SOFT_L1, args=(calls, scatter))
-            at = told.x
-        return told
+            calls, here = made(at).calls(rows), at
+
+            def others(values, here=here, calls=calls) -> np.ndarray:
+                whole = here.copy()
+                whole[places] = values
+                return off(whole, calls, scatter)
+
+            told = least_squares(others, here[places], bounds=limits, loss="soft_l1", f_scale=SOFT_L1)
+            at = here.copy()
+            at[places] = told.x
+        return at, told.cost
 
     starts = [np.array([one[name] for name in free]) / scale for one in _starts(rows, like.gradient_bytes, before)]
-    at = min((nearest(one, SCATTER) for one in starts), key=lambda told: told.cost).x
+    at, _ = min((nearest(one, SCATTER) for one in starts), key=lambda told: told[1])
     for _ in range(SCATTERS):
-        at = nearest(at, _scatter(rows, made(at))).x
+        scatter = _scatter(rows, made(at))
+        at, cost = nearest(at, scatter)
     found, freedom = made(at), rows.size - len(free)
     residual = found.misses(rows) * (rows.size / (freedom if freedom > 0 else rows.size)) ** 0.5
     known = {name: before[name].deviation(getattr(found, name)) for name in free}
     covariance = _covariance(found, rows, _scatter(rows, found), known)
+    if "between_s" in free:
+
+        def costs(times: float) -> float:
+            """More than the likeliest constants, of others with which a byte between hosts takes so many times as long."""
+            slower = at.copy()
+            slower[free.index("between_s")] *= times
+            return nearest(slower, scatter, free.index("between_s"))[1] - cost
+
+        covariance = _no_slower(covariance, found.between_s, costs)
     return replace(found, residual=float(residual), fitted=tuple(free), covariance=covariance)
+
+
+def _no_slower(covariance: np.ndarray, byte_s: float, costs: Callable[[float], float]) -> np.ndarray:
+    """The covariance with a byte between hosts no slower than rows allow.
+
+    Where computing hides messages, no slope says what a byte takes: it would be as unknown as before any row. But rows would show messages
+    that took much longer. The end is where the likelihood, with all other constants at their likeliest, is that of a normal law's limit.
+    """
+    place = [*CONSTANTS].index("between_s")
+    end = of_normal(1.0)
+    before = end * covariance[place, place] ** 0.5 / byte_s
+    low, high = 0.0, before
+    if before < WELL_KNOWN or costs(exp(high)) < end**2 / 2:
+        return covariance
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if costs(exp(middle)) < end**2 / 2 else (low, middle)
+    scale = np.ones(len(covariance))
+    scale[place] = high / before
+    return covariance * np.outer(scale, scale)
 
 
 def _scatter(rows: Table, found: Scaling) -> float:

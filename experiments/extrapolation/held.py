@@ -40,11 +40,6 @@ class Held(NamedTuple):
     ideal_s: float = nan
     ideal_off: float | None = None
 
-    @property
-    def share(self) -> float:
-        """The share of the predicted step that is not computing."""
-        return min(1.0, max(0.0, 1 - self.computing_s / self.predicted_s))
-
 
 class Unmeasured(NamedTuple):
     """A measured step of which nothing like it was fitted.

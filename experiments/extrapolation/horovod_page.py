@@ -24,7 +24,6 @@ from calibration.scaling.table import Table
 from experiments.allreduce import BATCH, GPUS_A_HOST, ONE_GPU, SCALING, SIXTEEN_GPUS
 from experiments.extrapolation import links
 from experiments.extrapolation.held import Held, Unmeasured, doublings
-from sim.answers.ignorance import Law
 from sim.model.sparse_rows import ITEM_BYTES
 from sim.platform.cluster import Link
 
@@ -33,7 +32,10 @@ WIRE_S = 8 / 25e9  # of a byte, at 25 Gbit/s
 BUFFER_BYTES = 64 * 2**20  # Horovod's, of then
 COST = 0.05  # of computing: the cost of distribution, and its error
 NOISE = 0.03  # of a step that was measured, standard deviation of its logarithm
-OTHERS = Law(0.025, 0.09)  # by which jobs are off by themselves: the law of the first tables but this page
+OTHERS = (
+    0.025,
+    0.09,
+)  # by which jobs are off by themselves, and those that are messages alone besides: by the first tables but this page
 LINK = Link()
 BACKWARD = 2 / 3  # share of computing that hides messages
 LAST = 0.1  # share of the bytes that nothing hides: the last buffer
@@ -99,7 +101,8 @@ class Fit(NamedTuple):
 def _noise(name: str, measured_s: float) -> float:
     """Deviation of a fitted row around the mechanisms, of the logarithm: its noise, and what each job is off by itself."""
     share = max(0.0, 1 - BATCH / ONE_GPU[name] / measured_s)
-    return hypot(NOISE, OTHERS.deviation(0.0, share))
+    own, of_messages = OTHERS
+    return hypot(NOISE, own, share**0.5 * of_messages)
 
 
 def _step_s(name: str, at: np.ndarray, hosts: int = HOSTS) -> float:

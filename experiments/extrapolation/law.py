@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from experiments.extrapolation.links import Links
 
 LEAST, MOST = 1e-3, 3.0  # of a parameter
-START = Law(step=0.03, messages=0.1, by_change=0.5, unseen=0.1, faster=0.5)
+START = Law(step=0.05, by_change=0.5, unseen=0.1, faster=0.5)
 TURNS = 3
 DRAWS = 200
 OUTSIDE = 2 / (1 - LEVEL)  # times as much as the width counts a distance outside of an interval
@@ -62,11 +62,10 @@ def _lowest(tables: Sequence[_Columns], near: Law, free: Sequence[str]) -> Law:
 
 
 class _Columns(NamedTuple):
-    """Of held-out rows; arrays of one length, of logarithms but for doublings and shares. `changed` is NaN where it is not known."""
+    """Of held-out rows; arrays of one length, of logarithms but for doublings. `changed` is NaN where it is not known."""
 
     off: np.ndarray
     doublings: np.ndarray
-    share: np.ndarray
     changed: np.ndarray
     slower: np.ndarray
     faster: np.ndarray
@@ -77,7 +76,6 @@ def _columns(rows: Sequence[Held]) -> _Columns:
         (
             log(row.measured_s / row.predicted_s),
             row.doublings,
-            row.share,
             nan if row.changed is None else row.changed,
             hypot(row.residual, row.slower),
             hypot(row.residual, row.faster),
@@ -90,7 +88,7 @@ def _columns(rows: Sequence[Held]) -> _Columns:
 def _scores(rows: _Columns, law: Law) -> np.ndarray:
     """Interval scores, shape (rows,): see experiments.extrapolation.scores."""
     changed = law.by_change * np.where(np.isnan(rows.changed), law.unseen, rows.changed)
-    variance = (law.step**2 + rows.share * law.messages**2 + changed**2) * (1 + rows.doublings)
+    variance = (law.step**2 + changed**2) * (1 + rows.doublings)
     slower, faster = (
         of_normal(1.0) * np.sqrt(side**2 * variance + own**2)
         for side, own in ((1.0, rows.slower), (law.faster, rows.faster))
@@ -100,7 +98,7 @@ def _scores(rows: _Columns, law: Law) -> np.ndarray:
 
 def interval_s(row: Held, law: Law) -> tuple[float, float]:
     """Seconds, low and high, between which the row's step is, nine times in ten."""
-    spread = law.deviation(row.doublings, row.share, row.changed)
+    spread = law.deviation(row.doublings, row.changed)
     faster, slower = (
         of_normal(hypot(times * spread, row.residual, side))
         for times, side in ((law.faster, row.faster), (1.0, row.slower))
@@ -153,8 +151,8 @@ def ratios(rows: Sequence[Held], law: Law) -> Ratios:
 
 def _unknown(row: Held, law: Law) -> Unknown:
     """As the product has it (sim.answers.extrapolation), with what is unknown of fitted rows besides."""
-    common = law.common(row.doublings, row.share, row.changed)
-    shared = tuple((str(part), of_normal(one), of_normal(law.faster * one)) for part, one in enumerate(common))
+    grown = law.common(row.doublings, row.changed)
+    shared = (("growth", of_normal(grown), of_normal(law.faster * grown)),)
     low_s, high_s = interval_s(row, law)
     return Unknown(log(high_s / row.predicted_s), log(row.predicted_s / low_s), shared=shared)
 

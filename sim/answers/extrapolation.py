@@ -71,7 +71,7 @@ def unknowns(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
     step_s = shares.mean_step_s(outcome)
     found = [*residuals(scenario, step_s), *_of_quantities(scenario, outcome)]
     short = len(outcome.step_s) == 1 and not np.isfinite(outcome.interval()).all()
-    return found or ([_of_law(scenario, 0.0, shares.of_messages(scenario, step_s))] if short else [])
+    return found or ([_of_law(scenario, 0.0, 0.0)] if short else [])
 
 
 def _of_quantities(scenario: Scenario, outcome: Outcome) -> Iterator[Unknown]:
@@ -92,32 +92,32 @@ def residuals(scenario: Scenario, step_s: float) -> list[Unknown]:
     share = shares.of_messages(scenario, step_s)
     known = scenario.cluster.provenance
     if scenario.cluster.costs_of(scenario.workload) is not None:
-        found = list(_of_profile(scenario, step_s, known, share)) if known else []
+        found = list(_of_profile(scenario, step_s, known)) if known else []
     elif sources.nothing_measured(scenario):
-        found = list(_unmeasured(scenario, step_s, share))
+        found = list(_unmeasured(scenario, step_s))
     else:
         found = []
     return [*found, *_rest_of_fit(scenario, share)]
 
 
-def _of_profile(scenario: Scenario, step_s: float, known: Provenance, share: float) -> Iterator[Unknown]:
+def _of_profile(scenario: Scenario, step_s: float, known: Provenance) -> Iterator[Unknown]:
     """The unknowns of a job whose model was fitted."""
     beyond = trust.beyond(scenario)
     if beyond:
         doublings = beyond.doublings
         free = trust.free_links(scenario)
-        deviation = hypot(LAW.deviation(doublings, share, known.changed), UNCHANGED * doublings * free)
+        deviation = hypot(LAW.deviation(doublings, known.changed), UNCHANGED * doublings * free)
         times = exp(interval.of_normal(deviation))
         said = f"{beyond}: {_counted(doublings)} beyond; the interval is wider by a factor {times:.2g}"
         off = (
             "steps of published runs changed: links are free here" if free else "predictions of published runs were off"
         )
-        yield _of_law(scenario, doublings, share, f"{said}, as {off}", UNCHANGED * doublings * free)
+        yield _of_law(scenario, doublings, known.changed, f"{said}, as {off}", UNCHANGED * doublings * free)
     elif scenario.workload.name not in known.repeated:
         said = (
             "no run that was fitted was repeated: the interval is that by which predictions of published runs were off"
         )
-        yield _of_law(scenario, 0.0, share, said)
+        yield _of_law(scenario, 0.0, known.changed, said)
     if trust.unlike_sleeps(scenario):
         cold_s = COLD_COPIES * ITEM_BYTES * scenario.workload.parameters / MEMORY_BYTES_PER_S
         slower = log1p(cold_s / step_s)
@@ -127,7 +127,7 @@ def _of_profile(scenario: Scenario, step_s: float, known: Provenance, share: flo
         yield from _of_shared_hosts(scenario, step_s)
 
 
-def _unmeasured(scenario: Scenario, step_s: float, share: float) -> Iterator[Unknown]:
+def _unmeasured(scenario: Scenario, step_s: float) -> Iterator[Unknown]:
     """Of a job of which nothing was measured, or one process alone."""
     hosts, known = len(set(scenario.hosts)), scenario.cluster.provenance
     yield from _of_shared_hosts(scenario, step_s)
@@ -135,11 +135,11 @@ def _unmeasured(scenario: Scenario, step_s: float, share: float) -> Iterator[Unk
         said = (
             "links were measured, and no training: the interval is that by which predictions of published runs were off"
         )
-        yield _of_law(scenario, ignorance.doublings(hosts, known.hosts or 1), share, said)
+        yield _of_law(scenario, ignorance.doublings(hosts, known.hosts or 1), None, said)
     else:
         yield _of_law(
-            scenario, 0.0, share
-        )  # no fit is extended here, and links of 2 to 16 hosts say how far a name is off
+            scenario, 0.0, 0.0
+        )  # no fit is extended: what links and hosts make of other sizes has spreads of its own
 
 
 def _rest_of_fit(scenario: Scenario, share: float) -> Iterator[Unknown]:
@@ -163,16 +163,18 @@ def _of_shared_hosts(scenario: Scenario, step_s: float) -> Iterator[Unknown]:
     yield Unknown(slower, faster, said, ((cause, slower, faster),), HOSTS, "published steps of GPUs alone and together")
 
 
-def _of_law(scenario: Scenario, doublings: float, share: float, said: str = "", unchanged: float = 0.0) -> Unknown:
-    """By the law of ignorance, and a deviation by which steps may have changed because links are free."""
-    known = scenario.cluster.provenance
-    changed = known.changed if known else None
-    # another protocol's messages are unknown by themselves
-    causes = f"messages of {scenario.protocol}, by doublings", "steps by doublings"
-    common = LAW.common(doublings, share, changed)
-    whole = LAW.deviation(doublings, share, changed)
-    own = max(0.0, whole**2 - sum(one**2 for one in common)) ** 0.5  # of this job alone
-    parts = [*zip(causes, common, strict=True), (f"steps of {sources.job(scenario)}", own)]
+def _of_law(
+    scenario: Scenario, doublings: float, changed: float | None, said: str = "", unchanged: float = 0.0
+) -> Unknown:
+    """By the law of ignorance, and a deviation by which steps may have changed because links are free.
+
+    Args:
+        changed: what steps changed by from one measured size to the next; None if that is not known.
+    """
+    grown, whole = LAW.common(doublings, changed), LAW.deviation(doublings, changed)
+    own = max(0.0, whole**2 - grown**2) ** 0.5  # of this job alone
+    # another protocol's growth is unknown by itself
+    parts = (f"steps of {scenario.protocol}, by doublings", grown), (f"steps of {sources.job(scenario)}", own)
     shared = [(cause, interval.of_normal(one), interval.of_normal(LAW.faster * one)) for cause, one in parts]
     free = interval.of_normal(unchanged)
     shared.append(("free links", free, free))

@@ -19,48 +19,35 @@ class Law(NamedTuple):
 
     Args:
         step: of a step at sizes that were measured, where steps did not change from one measured size to the next.
-        messages: besides, of a step that is messages alone.
         by_change: so many times what steps changed by, besides.
         unseen: what they are taken to have changed by where that is not known.
         faster: times as much may a step take less: steps take longer than predicted more often.
     """
 
     step: float
-    messages: float
     by_change: float = 0.0
     unseen: float = 0.0
     faster: float = 1.0
 
-    def of_changes(self, changed: float | None = None) -> float:
-        """The part that steps changed by, at sizes that were measured.
-
-        Args:
-            changed: root mean square of the logarithm by which steps differed from the next smaller size; None if that is not known.
-        """
-        return self.by_change * (self.unseen if changed is None else changed)
-
-    def deviation(self, doublings: float, share: float, changed: float | None = None) -> float:
-        """The deviation of the logarithm of a step. Variance is in proportion to the share, because small shares are known worse.
+    def deviation(self, doublings: float, changed: float | None = None) -> float:
+        """The deviation of the logarithm of a step.
 
         Args:
             doublings: of hosts or ranks beyond those that were measured.
-            share: of the step that is not computing, from 0 to 1.
-            changed: see `of_changes`.
+            changed: root mean square of the logarithm by which steps differed from the next smaller size; None if that is not known.
         """
-        return hypot(self.step, share**0.5 * self.messages, self.of_changes(changed)) * (1 + doublings) ** 0.5
+        return self._measured(changed) * (1 + doublings) ** 0.5
 
-    def common(self, doublings: float, share: float, changed: float | None = None) -> tuple[float, float]:
-        """The common part of that deviation, which cancels between two jobs: the growth of messages, and that of the rest of a step.
+    def common(self, doublings: float, changed: float | None = None) -> float:
+        """The part of that deviation that cancels between two jobs: all growth. At sizes that were measured each is off by itself."""
+        return self._measured(changed) * doublings**0.5
 
-        At sizes that were measured each job is off by itself.
-        """
-        of_messages = share**0.5 * self.messages
-        of_rest = hypot(self.step, self.of_changes(changed))
-        return of_messages * doublings**0.5, of_rest * doublings**0.5
-
-    def factor(self, doublings: float, share: float, changed: float | None = None) -> float:
+    def factor(self, doublings: float, changed: float | None = None) -> float:
         """The factor by which a step may take longer, nine times in ten."""
-        return exp(of_normal(self.deviation(doublings, share, changed)))
+        return exp(of_normal(self.deviation(doublings, changed)))
+
+    def _measured(self, changed: float | None) -> float:
+        return hypot(self.step, self.by_change * (self.unseen if changed is None else changed))
 
 
 def doublings(asked: float, known: float) -> float:
@@ -80,7 +67,7 @@ class Spread(NamedTuple):
 
 
 # Of all sources in experiments/figures/sources.toml but those that are held out, as `evidence` prints it.
-LAW = Law(step=0.031, messages=0.094, by_change=0.487, unseen=0.143, faster=0.405)
+LAW = Law(step=0.055, by_change=0.483, unseen=0.178, faster=0.404)
 # Deviation of the logarithm of a step for each doubling, where all that is known is a smaller job's step.
 UNCHANGED = 0.26
 # Times as long as a byte takes at the rate that a link is called by, between hosts and within one. The median is the point of an answer

@@ -14,7 +14,7 @@ from calibration.scaling.fitting import fitted
 from experiments.extrapolation import cores, horovod_page, law, links, one_host, parallax_figure, t4, tensorflow_page
 from experiments.extrapolation.held import Held, mean_error
 from sim.answers import extrapolation, quantities
-from sim.answers.ignorance import CORE, HOST, LAW, LINK, LOCAL, Law
+from sim.answers.ignorance import CORE, HOST, LAW, LINK, LOCAL
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_fitted_rows_are_off_by_themselves_too(monkeypatch):
 
     known = vgg16()
     assert law.covers(known, LAW)
-    monkeypatch.setattr(horovod_page, "OTHERS", Law(0.0, 0.0))
+    monkeypatch.setattr(horovod_page, "OTHERS", (0.0, 0.0))
     alone = vgg16()
     assert not law.covers(alone, LAW)
     assert abs(math.log(known.measured_s / known.predicted_s)) < abs(math.log(alone.measured_s / alone.predicted_s))

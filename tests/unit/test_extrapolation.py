@@ -14,7 +14,7 @@ from experiments.extrapolation import law as learning
 from experiments.extrapolation import scores
 from experiments.extrapolation.held import Held, Unmeasured, doublings
 from sim import laws, protocols
-from sim.answers import extrapolation, interval, shares
+from sim.answers import extrapolation, interval
 from sim.answers.ignorance import CORE, HOST, LAW, LINK, LOCAL, UNCHANGED, Law
 from sim.answers.result import Result
 from sim.job import variants
@@ -58,10 +58,8 @@ def width(found) -> float:
 def test_an_interval_widens_with_each_doubling():
     widths = [width(answer(known)) for known in (16, 8, 4, 2, 1)]
     assert widths == sorted(widths)
-    share = shares.of_messages(job(16), shares.mean_step_s(answer(2).outcome))
-    assert 0.3 < share < 0.7
     logs = [[abs(math.log(end / answer(known).samples_per_s)) for end in answer(known).interval] for known in (16, 2)]
-    beyond = interval.of_normal(LAW.deviation(3, share))
+    beyond = interval.of_normal(LAW.deviation(3))
     for side, times in enumerate((1.0, LAW.faster)):
         assert logs[1][side] == pytest.approx(math.hypot(logs[0][side], times * beyond), rel=0.01)
     assert logs[1][0] > 2 * logs[1][1]  # steps take longer than predicted more often
@@ -69,7 +67,7 @@ def test_an_interval_widens_with_each_doubling():
 
 def test_the_answer_says_how_far_it_is_beyond():
     found = answer(2)
-    factor = LAW.factor(3, shares.of_messages(found.scenario, shares.mean_step_s(found.outcome)))
+    factor = LAW.factor(3)
     beyond = "fitted on 2 hosts, asked for 16: three doublings beyond"
     assert found.notes[-1].startswith(f"{beyond}; the interval is wider by a factor {factor:.2g}")
     assert not any("beyond" in note for note in answer(16).notes)
@@ -105,9 +103,7 @@ def test_free_links_are_as_uncertain_as_the_rule_that_nothing_changes():
     plain = job(16)
     free = replace(plain, cluster=plain.cluster.model_copy(update={"network": FREE}))
     found = simulate(free, replications=4)
-    half = interval.of_normal(
-        math.hypot(3 * UNCHANGED, LAW.deviation(3, shares.of_messages(free, shares.mean_step_s(found.outcome))))
-    )
+    half = interval.of_normal(math.hypot(3 * UNCHANGED, LAW.deviation(3)))
     assert width(found) == pytest.approx(half, rel=0.05)
     assert f"the interval is wider by a factor {math.exp(half):.2g}, as steps of published runs" in found.notes[-1]
 
@@ -237,37 +233,35 @@ def planted(law: Law, tables=12, rows=40, seed=0):
     """Tables whose errors follow a law: rows are off by themselves at measured sizes, and those of a table in common beyond."""
     draw, found = np.random.default_rng(seed), []
     for table in range(tables):
-        common, changed = draw.normal(size=2), float(draw.choice([0.02, 0.1, 0.3]))
+        common, changed = draw.normal(), float(draw.choice([0.02, 0.1, 0.3]))
         for row in range(rows):
-            share, beyond = draw.uniform(0.1, 1), float(draw.integers(0, 5))
-            whole = law.deviation(beyond, share, changed)
-            grown = np.array(law.common(beyond, share, changed))
-            off = common @ grown + draw.normal() * (whole**2 - grown @ grown) ** 0.5 + 0.02 * draw.normal()
+            beyond = float(draw.integers(0, 5))
+            whole, grown = law.deviation(beyond, changed), law.common(beyond, changed)
+            off = common * grown + draw.normal() * (whole**2 - grown**2) ** 0.5 + 0.02 * draw.normal()
             off *= 1.0 if off > 0 else law.faster
-            of_row = f"table {table}", f"{table}", str(row), beyond, math.exp(off), 1.0, 1 - share, 0.02, 1.0
+            of_row = f"table {table}", f"{table}", str(row), beyond, math.exp(off), 1.0, 0.5, 0.02, 1.0
             found.append(Held(*of_row, changed=changed))
     return found
 
 
-PLANTED = Law(step=0.03, messages=0.1, by_change=0.5, unseen=0.1, faster=0.5)
+PLANTED = Law(step=0.05, by_change=0.5, unseen=0.1, faster=0.5)
 
 
 def test_a_row_that_is_far_off_is_missed_by_its_pairs_and_growth_cancels():
     """Four rows with the same error, nearly all of it growth, and one that is off by itself. At measured sizes nothing cancels."""
     offs = [1.2, 1.2, 1.2, 1.2, 0.6]
     rows = [Held("a", "b", str(place), 15.0, off, 1.0, 0.5, 0.01, 1.0) for place, off in enumerate(offs)]
-    found = learning.ratios(rows, Law(0.01, 0.1))
+    found = learning.ratios(rows, Law(0.07))
     missed = found.off > found.half
     assert (len(missed), missed.sum(), (missed & found.outside).sum()) == (10, 4, 4)
     assert found.cancelled.min() > 0.9
-    assert not learning.ratios([row._replace(doublings=0.0) for row in rows], Law(0.01, 0.1)).cancelled.any()
+    assert not learning.ratios([row._replace(doublings=0.0) for row in rows], Law(0.07)).cancelled.any()
 
 
 def test_planted_parameters_are_recovered():
     found = learning.learned(planted(PLANTED, tables=300, rows=5))
-    for beyond, share, changed in ((0, 0.2, 0.02), (0, 1.0, 0.1), (2, 0.5, 0.3), (4, 1.0, 0.02)):
-        expected = PLANTED.deviation(beyond, share, changed)
-        assert found.deviation(beyond, share, changed) == pytest.approx(expected, rel=0.25)
+    for beyond, changed in ((0, 0.02), (0, 0.1), (2, 0.3), (4, 0.02)):
+        assert found.deviation(beyond, changed) == pytest.approx(PLANTED.deviation(beyond, changed), rel=0.25)
     assert found.faster == pytest.approx(PLANTED.faster, rel=0.25)
 
 
@@ -282,11 +276,11 @@ def test_tables_whose_steps_change_more_are_off_by_more_beyond():
         ]
     found = learning.learned(rows)
     assert found.by_change == pytest.approx(0.5, rel=0.4)
-    quiet, other = (found.deviation(0.0, 0.0, changed) for changed in (0.01, 0.4))
+    quiet, other = (found.deviation(0.0, changed) for changed in (0.01, 0.4))
     assert (quiet < 0.05, other > 0.15) == (True, True)
     alike = learning.learned([row._replace(changed=None) for row in rows])
-    assert quiet < alike.deviation(0.0, 0.0) < 1.1 * other
-    assert quiet < found.deviation(0.0, 0.0) < 1.1 * other
+    assert quiet < alike.deviation(0.0) < 1.1 * other
+    assert quiet < found.deviation(0.0) < 1.1 * other
 
 
 def test_a_profile_of_sizes_knows_how_much_steps_changed():
@@ -301,7 +295,7 @@ def test_intervals_of_planted_tables_cover():
     laws = {row.source: law for row in rows}
     covered = np.mean([learning.covers(row, laws[row.source]) for row in rows])
     assert 0.85 < covered < 0.96
-    narrow = law._replace(step=law.step / 2, messages=law.messages / 2, by_change=law.by_change / 2)
+    narrow = law._replace(step=law.step / 2, by_change=law.by_change / 2)
     assert np.mean([learning.covers(replaced(row), narrow) for row in rows]) < 0.8
 
 
@@ -336,9 +330,9 @@ def test_no_table_makes_its_own_law(monkeypatch):
 
 def test_a_law_is_the_same_wherever_its_search_begins():
     rows = planted(PLANTED, tables=10, rows=20)
-    one, other = learning.learned(rows), learning.learned(rows, near=Law(0.1, 0.1, 0.1, 0.1, 0.2))
-    for beyond, share in ((0, 0.2), (2, 0.5), (4, 1.0)):
-        assert one.deviation(beyond, share) == pytest.approx(other.deviation(beyond, share), rel=0.02)
+    one, other = learning.learned(rows), learning.learned(rows, near=Law(0.1, 0.1, 0.1, 0.2))
+    for changed in (0.02, None, 0.3):
+        assert one.deviation(2, changed) == pytest.approx(other.deviation(2, changed), rel=0.02)
 
 
 def test_errors_of_one_sign_make_a_law_of_two_sides():
