@@ -46,6 +46,8 @@ def test_the_split_is_that_of_the_rule():
     assert all(source.split == CHOICE if source.before else by_rule(source.cluster) for source in SOURCES)
     held = [source.name for source in SOURCES if source.split == HELD_OUT]
     assert sorted(held) == [
+        "aicr_b200",
+        "alcf_polaris",
         "azure_p100",
         "baskerville",
         "cori_gpu",
@@ -53,6 +55,7 @@ def test_the_split_is_that_of_the_rule():
         "cori_gpu_sc20",
         "cori_haswell",
         "cori_knl",
+        "deepmd",
         "dlperf",
         "elasticdl",
         "frontier",
@@ -60,10 +63,14 @@ def test_the_split_is_that_of_the_rule():
         "hkbu_100g_ib",
         "hkbu_100g_tcp",
         "hkbu_10g",
+        "horovod_476",
         "horovod_900",
+        "hpcdiy_4090",
         "kempner",
+        "lambda_a6000",
         "lambda_h100_pcie",
         "libai",
+        "mit_engaging_b200",
         "mosaic_h100",
         "mxnet_4968",
         "mxnet_p2",
