@@ -6,8 +6,8 @@ one that it is used on. By the trivial rule a step takes as long as on the large
 
 The law's numbers for a table come from the others; its form does not. Some twenty forms were tried, and one was chosen by the coverage
 and the scores that this experiment prints. The choices were: the grouping of sources (TensorFlow's one host and several are one page,
-Horovod's two tables another); the share in proportion, not squared; a random walk over doublings; the score that parameters have the
-lowest mean of. New tables may be covered less often. A row is in several splits.
+Horovod's two tables another); no part for messages; a random walk over doublings; the score of which parameters have the lowest mean.
+New tables may be covered less often. A row is in several splits.
 
 That a byte may take up to twice as long on two hosts as on more, and longer with each GPU of a host (calibration.scaling.steps), was
 found on the T4 rows of BERT, ImageNet and CIFAR-10, and is no prediction for them. DeepSpeech2's rows chose no form,

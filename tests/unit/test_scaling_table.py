@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from calibration import fit as command
-from calibration.scaling import profiled, replay, steps, table
+from calibration.scaling import fitting, profiled, replay, steps, table
 from calibration.scaling.changes import ideal_s, missed_by
 from calibration.scaling.fitting import BOTH_WAYS, MOST_ROUND_S, as_measured, fit
 from calibration.scaling.overlap import Overlap
@@ -455,3 +455,22 @@ def test_a_network_by_name_is_what_is_known_of_a_byte_before_rows(tmp_path):
     alone = profiled.profile(path, "x", "resnet50", "horovod")
     widths = [one.network.spread_at(16) for one in (found["25 Gbit/s"], alone)]
     assert widths[0] < 0.7 * widths[1]
+
+
+def test_a_link_that_rows_hide_is_no_slower_than_they_allow(monkeypatch):
+    """No slope tells it: by its slopes alone it is as unknown as before any row (the control). At its slow end rows would show messages."""
+    seen = rows(hosts=(1, 2), gpus=(4,), batches=(128, 256), planted=FAST, noise=0.01)
+    place = [*steps.CONSTANTS].index("between_s")
+
+    def known() -> tuple[Scaling, float]:
+        found = fit(seen, BYTES, OVERLAP)
+        return found, found.covariance[place, place] ** 0.5 / found.between_s
+
+    found, spread = known()
+    end = np.exp(1.645 * spread)
+    assert spread < 0.8 * fitting.WIDE
+    assert found.between_s / end < FAST.between_s < found.between_s * end
+    slowest = replace(found, between_s=found.between_s * end)
+    assert slowest.step_s(seen).max() / seen.step_s.max() > 1.03
+    monkeypatch.setattr(fitting, "_no_slower", lambda covariance, byte_s, costs: covariance)
+    assert known()[1] > 0.9 * fitting.WIDE
