@@ -373,3 +373,14 @@ LINK_OF_PAGES = learning_links(LINK.mean, LINK.deviation)
 def test_doublings():
     assert [doublings(asked, 2) for asked in (1, 2, 4, 6, 16)] == pytest.approx([0, 0, 1, math.log2(3), 3])
     assert CORE.at(1) == pytest.approx(1 / CORE.at(-1))
+
+
+def test_a_run_that_was_not_repeated_may_be_faster_by_as_much_as_slower():
+    """At a size that was measured; more where steps of a table changed from size to size (the control)."""
+    alone, changing = (
+        simulate(job(16, 16, 16, repeated=(), changed=changed), replications=4) for changed in (0.0, 0.5)
+    )
+    slower, faster = (abs(math.log(end / alone.samples_per_s)) for end in alone.interval)
+    assert slower == pytest.approx(faster, rel=0.1)
+    assert slower > interval.of_normal(LAW.step)
+    assert changing.interval[0] < 0.8 * alone.interval[0]
