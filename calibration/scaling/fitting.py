@@ -46,7 +46,9 @@ MOST_TIMES = 1e4  # as long may a byte take
 LEAST = 1e-3  # the least deviation of links that is kept
 MOST_DISCREPANCY, BISECTIONS = 1.0, 20  # a logarithm, and how often its range is halved
 SMALL = 1e-2  # a small change of a link's time
-WELL_KNOWN, HALVINGS = 0.3, 5  # a limit of a logarithm below which slopes are believed, and how often a range is halved
+# A limit of a logarithm below which slopes are believed: what two hosts leave unknown of more is less, and to both sides. And how often a
+# range is halved.
+WELL_KNOWN, HALVINGS = 1.0, 5
 
 
 class Before(NamedTuple):
@@ -204,9 +206,8 @@ def _no_slower(covariance: np.ndarray, byte_s: float, costs: Callable[[float], f
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if costs(exp(middle)) < end**2 / 2 else (low, middle)
-    scale = np.ones(len(covariance))
-    scale[place] = high / before
-    return covariance * np.outer(scale, scale)
+    along = covariance[:, place]  # by regression on it, what is known of all others beside it stays
+    return covariance - (1 - (high / before) ** 2) * np.outer(along, along) / covariance[place, place]
 
 
 def _scatter(rows: Table, found: Scaling) -> float:
@@ -223,7 +224,8 @@ def _starts(rows: Table, gradient_bytes: float, before: dict[str, Before]) -> It
     known = {name: of.start for name, of in before.items()}
     byte_s = float(np.median(rows.step_s)) / gradient_bytes / 2
     yield known
-    yield known | {name: min(byte_s, before[name].high) for name in ("between_s", "within_s") if before[name].high}
+    within = {name: before[name] for name in ("between_s", "within_s") if before[name].high}
+    yield known | {name: min(max(byte_s, of.low), of.high) for name, of in within.items()}
 
 
 def _weights(rows: Table) -> np.ndarray:

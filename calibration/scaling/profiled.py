@@ -22,7 +22,7 @@ from sim.collectives import UNKNOWN
 from sim.model.costs import Costs, Line
 from sim.model.sparse_rows import ITEM_BYTES
 from sim.platform.cluster import ASSUMED, Candidate, Cluster, Host, Link, Model, Provenance
-from sim.platform.other_sizes import told
+from sim.platform.other_sizes import BYTES_OF_GBIT, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,6 +35,7 @@ FEWEST = 3  # rows
 SIZES = (1, 2, 3, *(2**power for power in range(2, 21)))  # hosts for which a profile says how well messages are known
 MOST_LAID_OUT = 64  # ranks whose exchanges are laid out for that, where they do not go round a ring
 MOST_SPREAD, DIGITS = 3.0, 4  # sim.base.ranges.LogSpread
+SLOWER = 0.02  # of a logarithm: by so much rows may be further off with the name of a link than without
 MOST_OFF = 1.4  # a factor by which a fit may miss its own rows (root mean square)
 LEAST_SHOWN = 5e-4  # of contention and computing, in a note
 AMONG_OTHERS = {"several": "on several GPUs", "apart": "on several hosts", "doubling": "with each doubling of GPUs"}
@@ -48,7 +49,7 @@ def profile(path: str, name: str, workload: str, protocol: str | None = None, li
         link: between hosts, by name; where rows are of several hosts, its bandwidth is what is known of a byte before them.
 
     Raises:
-        WrongSetting: a table that cannot be, too few rows, or another protocol.
+        WrongSetting: a table that cannot be, too few rows, another protocol, or a link that is slower than rows show.
     """
     from sim.model import workload as workloads
 
@@ -63,6 +64,8 @@ def profile(path: str, name: str, workload: str, protocol: str | None = None, li
         one: fit(rows, held_bytes, overlaps[one], between=between) for one in ([protocol] if protocol else PROTOCOLS)
     }
     best = min(found, key=lambda one: found[one].misses(rows))
+    if link:
+        _check_link(link, found[best], fit(rows, held_bytes, overlaps[best]), rows)
     _check_fit(found[best].misses(rows), path)
     able = summing.candidates(rows, held_bytes, overlaps[best], between)
     weights = summing.weights(rows, able) if able else {}
@@ -97,6 +100,20 @@ def _check(rows: table.Table, path: str) -> None:
         raise WrongSetting(f"{path}: rows", rows.size, f"at least {FEWEST}: of several batches, GPUs or hosts")
     if not np.ptp(rows.minibatch) and not np.ptp(rows.gpus):
         raise WrongSetting(f"{path}: rows", "one batch on one number of GPUs", "several batches, or numbers of GPUs")
+
+
+def _check_link(link: Link, found: Scaling, free: Scaling, rows: table.Table) -> None:
+    """Refuse a network's name that is too slow for the rows.
+
+    Args:
+        found, free: fits with the name, and without it.
+
+    Raises:
+        WrongSetting: no byte passes as fast as rows show.
+    """
+    if found.misses(rows) > free.misses(rows) + SLOWER:
+        reached = 1 / free.between_s / BYTES_OF_GBIT
+        raise WrongSetting("--link", told(link), f"a network as fast as the rows show: they reach {reached:.3g} Gbit/s")
 
 
 def _check_fit(misses: float, path: str) -> None:

@@ -457,6 +457,19 @@ def test_a_network_by_name_is_what_is_known_of_a_byte_before_rows(tmp_path):
     assert widths[0] < 0.7 * widths[1]
 
 
+@pytest.mark.parametrize("slow", ["1 Gbit/s", "8 bit/s"])
+def test_a_network_whose_name_is_slower_than_rows_show_is_refused(tmp_path, slow):
+    """Planted: 3 ns a byte, 2.7 Gbit/s."""
+    from sim.platform.other_sizes import link
+
+    path = str(written(tmp_path, rows(hosts=(1, 2, 3), gpus=(1,), batches=(16, 64))))
+    with pytest.raises(
+        WrongSetting,
+        match=r"--link: given .*; allowed: a network as fast as the rows show: they reach [23]\.\d* Gbit/s",
+    ):
+        profiled.profile(path, "x", "resnet50", link=link(slow, "--link"))
+
+
 def test_a_link_that_rows_hide_is_no_slower_than_they_allow(monkeypatch):
     """No slope tells it: by its slopes alone it is as unknown as before any row (the control). At its slow end rows would show messages."""
     seen = rows(hosts=(1, 2), gpus=(4,), batches=(128, 256), planted=FAST, noise=0.01)
