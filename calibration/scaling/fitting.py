@@ -224,8 +224,8 @@ def _starts(rows: Table, gradient_bytes: float, before: dict[str, Before]) -> It
     known = {name: of.start for name, of in before.items()}
     byte_s = float(np.median(rows.step_s)) / gradient_bytes / 2
     yield known
-    within = {name: before[name] for name in ("between_s", "within_s") if before[name].high}
-    yield known | {name: min(max(byte_s, of.low), of.high) for name, of in within.items()}
+    links = {name: before[name] for name in ("between_s", "within_s") if before[name].high}
+    yield known | {name: min(max(byte_s, of.low), of.high) for name, of in links.items()}
 
 
 def _weights(rows: Table) -> np.ndarray:

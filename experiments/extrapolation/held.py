@@ -16,7 +16,6 @@ class Held(NamedTuple):
         row: the name of this one.
         doublings: of hosts (or of ranks, on one host) beyond the largest number that was fitted.
         measured_s, predicted_s: seconds of a step; the geometric mean where several candidates were run.
-        computing_s: of the predicted step.
         residual: standard deviation of the logarithm of fitted rows around the fit, and between the candidates; 0 if it has no freedom.
         trivial_s: of the largest number of hosts that was fitted, as if nothing changed.
         slower, faster: standard deviations of the logarithm by which a step may take longer alone, and less.
@@ -31,7 +30,6 @@ class Held(NamedTuple):
     doublings: float
     measured_s: float
     predicted_s: float
-    computing_s: float
     residual: float
     trivial_s: float
     slower: float = 0.0

@@ -141,8 +141,7 @@ def held_out() -> Iterator[Held]:
         for name, measured_s in took_s.items():
             others = {other: value for other, value in took_s.items() if other != name}
             said_s, unknown = fitted(others, known).predicted(name)
-            computing_s = BATCH / ONE_GPU[name]
-            given = measured_s, said_s, computing_s, unknown, computing_s
+            given = measured_s, said_s, unknown, BATCH / ONE_GPU[name]
             yield Held("Horovod page", "the other two models", f"{transport}, {name}", 0.0, *given)
     yield from _more_gpus(known)
 
@@ -154,9 +153,8 @@ def _more_gpus(known: links.Links) -> Iterator[Held]:
     for gpus, shares in SCALING.items():
         hosts = gpus // GPUS_A_HOST
         for name, share in shares.items():
-            computing_s = BATCH / ONE_GPU[name]
             said_s, unknown = found.predicted(name, hosts)
-            given = computing_s / share, said_s, computing_s, unknown, took_s[name]
+            given = BATCH / ONE_GPU[name] / share, said_s, unknown, took_s[name]
             yield Held("Horovod page", "16 GPUs, then more", f"{name}, {gpus} GPUs", doublings(hosts, HOSTS), *given)
 
 

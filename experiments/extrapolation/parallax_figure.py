@@ -72,9 +72,8 @@ def held_out() -> Iterator[Held]:
         middle_s = float(np.exp(np.log(said_s).mean()))
         spread = float(np.log(said_s).std(ddof=1)) if len(said_s) > 1 else 0.0
         spread = hypot(spread, reading_error(system) / of_normal(1.0))
-        computing_s = min(alone_s, getattr(constants, f"{system.model}_s"))
         row = f"{system.model}, {system.named}"
-        yield Held("Parallax", "1 machine, then 2", row, 1.0, 2 * samples / two, middle_s, computing_s, spread, alone_s)
+        yield Held("Parallax", "1 machine, then 2", row, 1.0, 2 * samples / two, middle_s, spread, alone_s)
 
 
 def reading_error(system: System) -> float:

@@ -47,7 +47,7 @@ def score(measured_s: float, low_s: float, high_s: float) -> float:
     (1.386, 15.249)
     """
     outside = max(0.0, log(low_s / measured_s), log(measured_s / high_s))
-    return log(high_s / low_s) + 2 / (1 - LEVEL) * outside
+    return log(high_s / low_s) + law.OUTSIDE * outside
 
 
 def of(rows: Sequence[Held], known: Law) -> Scores:
@@ -70,7 +70,7 @@ def of_one_factor(sources: Sequence[Sequence[Held]]) -> tuple[float, float]:
     offs = [np.array([abs(log(row.measured_s / row.predicted_s)) for row in rows]) for rows in sources]
 
     def mean(half: float) -> float:
-        return float(np.mean([np.mean(2 * half + 2 / (1 - LEVEL) * np.maximum(0.0, off - half)) for off in offs]))
+        return float(np.mean([np.mean(2 * half + law.OUTSIDE * np.maximum(0.0, off - half)) for off in offs]))
 
     means = [mean(log(factor)) for factor in FACTORS]
     return float(FACTORS[np.argmin(means)]), min(means)

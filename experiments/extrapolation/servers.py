@@ -48,9 +48,8 @@ def held_out() -> Iterator[Held]:
     for row in BUGLIARELLO:
         if row.gpus > FITTED_UP_TO:
             platform = PLATFORMS[row.platform]
-            computing_s = BATCH / platform.single * (1 + constants.cost_of_distribution)
             hosts, known = (ceil(one.gpus / platform.gpus) for one in (row, largest[row.platform]))
-            given = _measured_s(row), predicted_s(row, constants), computing_s, residual
+            given = _measured_s(row), predicted_s(row, constants), residual
             name = f"{row.platform}, {row.gpus} GPUs on {hosts} hosts"
             split = f"1 to {FITTED_UP_TO} GPUs, then more"
             yield Held("servers", split, name, doublings(hosts, known), *given, _measured_s(largest[row.platform]))

@@ -119,11 +119,11 @@ def _of_one_host(rows: Table) -> tuple[Table, np.ndarray]:
 def predicted(source: str, split: Split, found: Scaling) -> Iterator[Held]:
     """The rows of a split that were left out, by a fit of the others."""
     out, seen = split.out, split.seen
-    columns = found.step_s(out), found.computing_s(out), split.doublings, *_ends(found, out)
+    columns = found.step_s(out), split.doublings, *_ends(found, out)
     changed, ideal_off = missed_by(seen), missed_by(seen, ideal_s)
     for index in range(out.size):
         hosts, gpus, _, batch, step_s, _ = (float(column[index]) for column in out)
-        said_s, alone_s, beyond, slower, faster = (float(column[index]) for column in columns)
+        said_s, beyond, slower, faster = (float(column[index]) for column in columns)
         asked = out.where(np.arange(out.size) == index)
         yield Held(
             source,
@@ -132,7 +132,6 @@ def predicted(source: str, split: Split, found: Scaling) -> Iterator[Held]:
             beyond,
             step_s,
             said_s,
-            alone_s,
             found.residual,
             unchanged_s(seen, asked),
             slower=slower,

@@ -198,5 +198,5 @@ def _by_size(where: str, page: list[Row], up_to: int) -> Iterator[Held]:
 
 
 def _held(split: str, row: Row, cost: Cost, beyond: float, unchanged_s: float) -> Held:
-    given = row.step_s, cost.predicted_s(row), row.single_s, cost.unknown(row), unchanged_s
+    given = row.step_s, cost.predicted_s(row), cost.unknown(row), unchanged_s
     return Held("TensorFlow page", split, row.named, beyond, *given)

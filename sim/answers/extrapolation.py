@@ -138,10 +138,8 @@ def _unmeasured(scenario: Scenario, step_s: float) -> Iterator[Unknown]:
             "links were measured, and no training: the interval is that by which predictions of published runs were off"
         )
         yield _of_law(scenario, ignorance.doublings(hosts, known.hosts or 1), None, said)
-    else:
-        yield _of_law(
-            scenario, 0.0, 0.0
-        )  # no fit is extended: what links and hosts make of other sizes has spreads of its own
+    else:  # no fit is extended: what links and hosts make of other sizes has spreads of its own
+        yield _of_law(scenario, 0.0, 0.0)
 
 
 def _rest_of_fit(scenario: Scenario, share: float) -> Iterator[Unknown]:

@@ -239,7 +239,7 @@ def planted(law: Law, tables=12, rows=40, seed=0):
             whole, grown = law.deviation(beyond, changed), law.common(beyond, changed)
             off = common * grown + draw.normal() * (whole**2 - grown**2) ** 0.5 + 0.02 * draw.normal()
             off *= 1.0 if off > 0 else law.faster
-            of_row = f"table {table}", f"{table}", str(row), beyond, math.exp(off), 1.0, 0.5, 0.02, 1.0
+            of_row = f"table {table}", f"{table}", str(row), beyond, math.exp(off), 1.0, 0.02, 1.0
             found.append(Held(*of_row, changed=changed))
     return found
 
@@ -250,7 +250,7 @@ PLANTED = Law(step=0.05, by_change=0.5, unseen=0.1, faster=0.5)
 def test_a_row_that_is_far_off_is_missed_by_its_pairs_and_growth_cancels():
     """Four rows with the same error, nearly all of it growth, and one that is off by itself. At measured sizes nothing cancels."""
     offs = [1.2, 1.2, 1.2, 1.2, 0.6]
-    rows = [Held("a", "b", str(place), 15.0, off, 1.0, 0.5, 0.01, 1.0) for place, off in enumerate(offs)]
+    rows = [Held("a", "b", str(place), 15.0, off, 1.0, 0.01, 1.0) for place, off in enumerate(offs)]
     found = learning.ratios(rows, Law(0.07))
     missed = found.off > found.half
     assert (len(missed), missed.sum(), (missed & found.outside).sum()) == (10, 4, 4)
@@ -271,9 +271,7 @@ def test_tables_whose_steps_change_more_are_off_by_more_beyond():
     for table in range(60):
         changed = float(draw.choice([0.01, 0.4]))
         common = 0.5 * changed * draw.normal()
-        rows += [
-            Held(f"table {table}", "", "", 0.0, math.exp(common), 1.0, 1.0, 0.02, 1.0, changed=changed) for _ in "abc"
-        ]
+        rows += [Held(f"table {table}", "", "", 0.0, math.exp(common), 1.0, 0.02, 1.0, changed=changed) for _ in "abc"]
     found = learning.learned(rows)
     assert found.by_change == pytest.approx(0.5, rel=0.4)
     quiet, other = (found.deviation(0.0, changed) for changed in (0.01, 0.4))
@@ -353,7 +351,7 @@ def test_candidates_and_a_link_by_name_are_a_mixture():
 
 
 def test_what_may_only_take_longer_widens_that_side_alone():
-    row = Held("table", "", "row", 0.0, 1.0, 1.0, 0.5, 0.02, 1.0)
+    row = Held("table", "", "row", 0.0, 1.0, 1.0, 0.02, 1.0)
     low, high = learning.interval_s(row, LAW)
     same, higher = learning.interval_s(row._replace(slower=0.3), LAW)
     assert (same, higher > 1.3 * high) == (low, True)

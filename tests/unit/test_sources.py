@@ -161,7 +161,7 @@ def test_another_model_has_the_parameters_that_its_table_says():
 
 def test_sources_and_not_rows_say_how_sure_a_coverage_is():
     """A source whose hundred rows are held and one whose only row is not are half and half; two sources might all be like either."""
-    held, missed = (Held("held", "", "row", 1.0, took_s, 0.1, 0.1, 0.0, 0.1) for took_s in (0.1, 1.0))
+    held, missed = (Held("held", "", "row", 1.0, took_s, 0.1, 0.0, 0.1) for took_s in (0.1, 1.0))
     rows = {"held": [held] * 100, "missed": [missed._replace(source="missed")]}
     laws = dict.fromkeys(rows, LAW)
     assert evidence._of_sources(rows, laws) == "50.0% on the average of sources (95 % confidence: 0.0% to 100.0%)"
@@ -171,7 +171,7 @@ def test_sources_and_not_rows_say_how_sure_a_coverage_is():
 
 def test_a_rule_without_an_interval_is_none_and_a_wide_one_has_a_high_score():
     """Both cover a row that is 10 % off; a source's own score is lower than those of rules that are off by more, or wider."""
-    row = Held("made", "", "row", 1.0, 0.11, 0.1, 0.1, 0.05, 0.2, changed=0.01, ideal_s=0.11, ideal_off=0.5)
+    row = Held("made", "", "row", 1.0, 0.11, 0.1, 0.05, 0.2, changed=0.01, ideal_s=0.11, ideal_off=0.5)
     found = scores.of([row], Law(0.05))
     assert found.best
     assert [found.unchanged > 10, 2 > found.ideal > 1, found.ours < 0.5] == [True] * 3
@@ -192,7 +192,7 @@ def test_sources_that_are_held_out_are_predicted_only_if_it_is_asked_for(monkeyp
 
     def of_split(split: str):
         asked.append(split)
-        return [Held("made", "1 to 2 hosts", "4 hosts", 1.0, 0.1, 0.1, 0.1, 0.0, 0.1)]
+        return [Held("made", "1 to 2 hosts", "4 hosts", 1.0, 0.1, 0.1, 0.0, 0.1)]
 
     monkeypatch.setattr(sizes, "of_split", of_split)
     assert not list(evidence.further(LAW, held_out=None))
@@ -216,7 +216,7 @@ def test_networks_are_named_of_choices_alone_and_what_is_known_of_them_ends_at_t
 
 def test_rows_of_a_named_network_are_those_of_several_hosts(monkeypatch):
     """Made rows stand for the sources' own here."""
-    rows = [Held("made", "1 to 2", f"{hosts} hosts, 8 GPUs", 1.0, 0.1, 0.1, 0.1, 0.0, 0.1) for hosts in (1, 4)]
+    rows = [Held("made", "1 to 2", f"{hosts} hosts, 8 GPUs", 1.0, 0.1, 0.1, 0.0, 0.1) for hosts in (1, 4)]
     given = []
     monkeypatch.setattr(sizes, "of_source", lambda name, table, between: given.append(between) or iter(rows))
     found = dict(sizes.with_networks(CHOICE))
