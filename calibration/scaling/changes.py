@@ -1,4 +1,4 @@
-"""Trivial rules for the steps of larger sizes, and how far a table's own rows are off by them: how much steps change with size there."""
+"""How well a table's smaller sizes predict its larger ones: by fits, and by trivial rules."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from math import log
 
 import numpy as np
 
+from calibration.scaling.fitting import as_measured
+from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
 
 MOST_ROWS = 400  # that a rule is tried on, at even distances
+MOST_ORIGINS = 12  # sizes up to which a table is fitted again, at even distances
 
 
 def unchanged_s(seen: Table, asked: Table) -> float:
@@ -41,6 +44,28 @@ def missed_by(rows: Table, rule: Callable[[Table, Table], float] = unchanged_s) 
         if less.any():
             off.append(log(rule(rows.where(less), asked) / asked.step_s[0]))
     return float(np.sqrt(np.mean(np.square(off)))) if off else None
+
+
+def sizes_of(rows: Table) -> np.ndarray:
+    """The size of each row, shape (rows,): hosts, or GPUs where there is one number of hosts."""
+    return rows.hosts if np.ptp(rows.hosts) else rows.gpus
+
+
+def unforeseen(rows: Table, fitted: Callable[[Table], Scaling]) -> float | None:
+    """Root mean square of the logarithm by which steps of a size differ from a fit of all smaller ones, each size weighing as one.
+
+    A rolling origin (L. J. Tashman, Out-of-sample tests of forecasting accuracy, 2000). Of fewer than three sizes: all that steps changed
+    by (`missed_by`); None of one.
+
+    Args:
+        fitted: makes a fit of some of the rows.
+    """
+    of_rows = sizes_of(rows)
+    sizes, off = np.unique(of_rows), []
+    for place in np.unique(np.linspace(1, len(sizes) - 2, MOST_ORIGINS).astype(int)) if len(sizes) > 2 else ():
+        seen, asked = rows.where(of_rows <= sizes[place]), rows.where(of_rows == sizes[place + 1])
+        off.append(as_measured(seen, fitted(seen)).misses(asked))
+    return float(np.sqrt(np.mean(np.square(off)))) if off else missed_by(rows)
 
 
 def _as_on(seen: Table, asked: Table, which: Callable[[np.ndarray], float]) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from calibration import algorithms
 from calibration.scaling import algorithms as summing
 from calibration.scaling import replay, table
-from calibration.scaling.changes import missed_by
+from calibration.scaling.changes import sizes_of, unforeseen
 from calibration.scaling.fitting import BETWEEN, as_measured, fit, named
 from calibration.scaling.overlap import BUCKET_BYTES, Overlap
 from calibration.scaling.steps import INNER_S, TREE_S, Scaling
@@ -71,10 +71,12 @@ def profile(path: str, name: str, workload: str, protocol: str | None = None, li
     weights = summing.weights(rows, able) if able else {}
     if weights:  # the first of those that weigh the same: the ring
         found[best] = able[max(weights, key=lambda one: weights[one])]
-    made = _made(as_measured(rows, found[best]), rows, model, name, link)
+    algorithm = found[best].algorithm
+    changed = unforeseen(rows, lambda some: fit(some, held_bytes, overlaps[best], algorithm, between=between))
+    made = _made(as_measured(rows, found[best]), rows, model, name, link, changed)
     off = replay.off(made, model, best, settings_of(found[best].algorithm, best), rows)
     _check_fit(float(np.sqrt(np.mean(off**2))) if off.size else 0.0, path)
-    notes = [*_of_fits(off, found, best, rows), *_of_settings(found[best], best, rows, able)]
+    notes = [*_of_fits(off, found, best, rows), *_of_sizes(changed, rows), *_of_settings(found[best], best, rows, able)]
     notes += [
         *_of_links(found[best], rows, link),
         *([algorithms.note(weights, summing.told(rows, able))] if weights else []),
@@ -145,6 +147,15 @@ def _of_fits(off: np.ndarray, found: dict[str, Scaling], best: str, rows: table.
             yield f"{best} meets the table better than {other} ({ours:.1%} and {theirs:.1%}, root mean square)"
 
 
+def _of_sizes(changed: float | None, rows: table.Table) -> Iterator[str]:
+    if changed is None:
+        return
+    if len(np.unique(sizes_of(rows))) > 2:
+        yield f"each size, predicted from smaller ones alone, is off by {changed:.1%} (root mean square): larger ones are as unsure"
+    else:
+        yield f"two sizes do not say how well a third is predicted: larger ones are as unsure as steps changed, {changed:.1%}"
+
+
 def _of_minibatches(found: Scaling, rows: table.Table) -> Iterator[str]:
     several = rows.minibatches > 1
     if several.any():
@@ -192,7 +203,9 @@ def _of_links(found: Scaling, rows: table.Table, link: Link | None) -> Iterator[
         yield f"links of hosts differ by {found.uneven:.0%} (standard deviation): more hosts wait for a slower one"
 
 
-def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: Link | None) -> Cluster:
+def _made(
+    found: Scaling, rows: table.Table, model: Workload, name: str, link: Link | None, changed: float | None = None
+) -> Cluster:
     apart, gpus = bool((rows.hosts > 1).any()), int(rows.most.max())
     compute = Line(base_s=found.base_s, slope_s=found.sample_s)
     longer = {name: getattr(found, name) for name in AMONG_OTHERS}
@@ -205,7 +218,7 @@ def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: L
         hosts=int(rows.hosts.max()),
         links_measured=apart,
         local_measured=bool((rows.gpus[rows.hosts == 1] > 1).any()),
-        changed=_changed(rows),
+        changed=None if changed is None else round(min(changed, MOST_SPREAD), DIGITS),
     )
     return Cluster(
         name=name,
@@ -215,12 +228,6 @@ def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: L
         costs={model.name: Costs(compute=compute, error=found.residual, discrepancy=found.discrepancy, **longer)},
         provenance=known,
     )
-
-
-def _changed(rows: table.Table) -> float | None:
-    """What steps changed by from size to size, as far as a profile can say."""
-    changed = missed_by(rows)
-    return None if changed is None else round(min(changed, MOST_SPREAD), DIGITS)
 
 
 def _network(found: Scaling, each: float) -> Link:

@@ -19,9 +19,10 @@ class Held(NamedTuple):
         residual: standard deviation of the logarithm of fitted rows around the fit, and between the candidates; 0 if it has no freedom.
         trivial_s: of the largest number of hosts that was fitted, as if nothing changed.
         slower, faster: standard deviations of the logarithm by which a step may take longer alone, and less.
-        changed: root mean square of the logarithm by which fitted rows differ from the next smaller size; None if that is not known.
+        changed: root mean square of the logarithm by which fitted rows differ from what smaller sizes say; None if that is not known.
+        trivial_off: the same, if smaller sizes say that nothing changes.
         ideal_s: as long as on the smallest number of hosts or GPUs; NaN if that is not known.
-        ideal_off: as `changed`, from the smallest size.
+        ideal_off: as `trivial_off`, from the smallest size.
     """
 
     source: str
@@ -35,6 +36,7 @@ class Held(NamedTuple):
     slower: float = 0.0
     faster: float = 0.0
     changed: float | None = None
+    trivial_off: float | None = None
     ideal_s: float = nan
     ideal_off: float | None = None
 

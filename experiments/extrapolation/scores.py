@@ -53,7 +53,7 @@ def score(measured_s: float, low_s: float, high_s: float) -> float:
 def of(rows: Sequence[Held], known: Law) -> Scores:
     """Those of the rows of a source."""
     ours = [score(row.measured_s, *law.interval_s(row, known)) for row in rows]
-    unchanged = [_around(row.measured_s, row.trivial_s, row.changed) for row in rows]
+    unchanged = [_around(row.measured_s, row.trivial_s, row.trivial_off) for row in rows]
     ideal = [_around(row.measured_s, row.ideal_s, row.ideal_off) for row in rows]
     return Scores(*(float(np.mean(one)) for one in (ours, unchanged, ideal)))
 

@@ -7,12 +7,13 @@ fitted by this mechanism; these rows wait in their tables, and so do series with
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from calibration.scaling.changes import ideal_s, missed_by, unchanged_s
+from calibration.scaling.changes import ideal_s, missed_by, unchanged_s, unforeseen
 from calibration.scaling.fitting import BETWEEN, Before, as_measured, fit, named
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.profiled import MOST_SPREAD
@@ -75,10 +76,26 @@ def of_source(name: str, table: pd.DataFrame, between: Before = BETWEEN) -> Iter
     alike = table[table.summed_by == "allreduce"].fillna({"million_parameters": 0})
     for (called, *which), rows in alike.groupby([*SERIES], sort=False):
         model = workload(called, rows.million_parameters.iloc[0])
+        fitted = once(
+            partial(
+                fit, gradient_bytes=float(ITEM_BYTES * model.parameters), overlap=Overlap.of(model), between=between
+            )
+        )
         for one in splits(series(rows)):
-            held_bytes, overlap = float(ITEM_BYTES * model.parameters), Overlap.of(model)
-            found = as_measured(one.seen, fit(one.seen, held_bytes, overlap, between=between))
-            yield from predicted(name, one._replace(said=f"{', '.join([called, *which])}: {one.said}"), found)
+            yield from predicted(name, one._replace(said=f"{', '.join([called, *which])}: {one.said}"), fitted)
+
+
+def once(fitted: Callable[[Table], Scaling]) -> Callable[[Table], Scaling]:
+    """The same, that fits the same rows once: larger sizes of a series have smaller ones in common."""
+    found: dict[tuple[bytes, ...], Scaling] = {}
+
+    def of(rows: Table) -> Scaling:
+        key = tuple(column.tobytes() for column in rows)
+        if key not in found:
+            found[key] = fitted(rows)
+        return found[key]
+
+    return of
 
 
 def workload(name: str, million_parameters: float) -> Workload:
@@ -116,11 +133,12 @@ def _of_one_host(rows: Table) -> tuple[Table, np.ndarray]:
     return one, one.gpus
 
 
-def predicted(source: str, split: Split, found: Scaling) -> Iterator[Held]:
+def predicted(source: str, split: Split, fitted: Callable[[Table], Scaling]) -> Iterator[Held]:
     """The rows of a split that were left out, by a fit of the others."""
     out, seen = split.out, split.seen
+    found = as_measured(seen, fitted(seen))
     columns = found.step_s(out), split.doublings, *_ends(found, out)
-    changed, ideal_off = missed_by(seen), missed_by(seen, ideal_s)
+    changed, trivial_off, ideal_off = unforeseen(seen, fitted), missed_by(seen), missed_by(seen, ideal_s)
     for index in range(out.size):
         hosts, gpus, _, batch, step_s, _ = (float(column[index]) for column in out)
         said_s, beyond, slower, faster = (float(column[index]) for column in columns)
@@ -137,6 +155,7 @@ def predicted(source: str, split: Split, found: Scaling) -> Iterator[Held]:
             slower=slower,
             faster=faster,
             changed=changed,
+            trivial_off=trivial_off,
             ideal_s=ideal_s(seen, asked),
             ideal_off=ideal_off,
         )

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibration.scaling.fitting import WITHIN, Before, as_measured, fit
+from calibration.scaling.fitting import WITHIN, Before, fit
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
 from experiments import figures
 from experiments.extrapolation.held import Held, doublings
-from experiments.extrapolation.sizes import Split, predicted
+from experiments.extrapolation.sizes import Split, once, predicted
 from sim.model.sparse_rows import ITEM_BYTES
 
 if TYPE_CHECKING:
@@ -62,14 +62,18 @@ def byte_s(name: str, hosts: int) -> float:
 def held_out() -> Iterator[Held]:
     """All of them."""
     for name in MODELS:
-        rows = table(name)
-        for up_to in UP_TO[name]:
-            yield from _beyond(name, rows, rows.hosts <= up_to, rows.hosts > up_to, f"1 to {up_to} hosts, then more")
-        for out in np.unique(rows.hosts)[1:-1]:
-            yield from _beyond(name, rows, rows.hosts != out, rows.hosts == out, f"all but {out:.0f} hosts")
+        fit_of = once(partial(fitted, name))
+        for split in _splits(table(name), UP_TO[name]):
+            yield from predicted(f"T4, {name}", split, fit_of)
 
 
-def _beyond(name: str, rows: Table, kept: np.ndarray, out: np.ndarray, split: str) -> Iterator[Held]:
-    seen, held = rows.where(kept), rows.where(out)
-    beyond = np.array([doublings(hosts, seen.hosts.max()) for hosts in held.hosts])
-    yield from predicted(f"T4, {name}", Split(split, seen, held, beyond), as_measured(seen, fitted(name, seen)))
+def _splits(rows: Table, most: tuple[int, ...]) -> Iterator[Split]:
+    for hosts in most:
+        yield _split(f"1 to {hosts} hosts, then more", rows, rows.hosts > hosts)
+    for hosts in np.unique(rows.hosts)[1:-1]:
+        yield _split(f"all but {hosts:.0f} hosts", rows, rows.hosts == hosts)
+
+
+def _split(said: str, rows: Table, left_out: np.ndarray) -> Split:
+    seen, out = rows.where(~left_out), rows.where(left_out)
+    return Split(said, seen, out, np.array([doublings(hosts, seen.hosts.max()) for hosts in out.hosts]))

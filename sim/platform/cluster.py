@@ -315,8 +315,8 @@ class Provenance(Checked):
         engines: libraries that computed in the fitted runs (tensorflow, jax, numpy), as far as known.
         protocol, settings: of the fitted runs, where a log does not say them: those given, or those that explain it best.
         algorithms: candidates by which a library may have summed, if its algorithm is unknown; their weights sum to 1.
-        changed: root mean square of the logarithm by which fitted steps differ from those of the next smaller size; None if no table of
-            sizes was fitted.
+        changed: root mean square of the logarithm by which fitted steps of a size differ from what smaller sizes say
+            (calibration.scaling.changes.unforeseen); None if no table of sizes was fitted.
     """
 
     traces: tuple[Words, ...] = ()

@@ -9,7 +9,7 @@ import pytest
 
 from calibration import fit as command
 from calibration.scaling import fitting, profiled, replay, steps, table
-from calibration.scaling.changes import ideal_s, missed_by
+from calibration.scaling.changes import ideal_s, missed_by, unforeseen
 from calibration.scaling.fitting import BOTH_WAYS, MOST_ROUND_S, as_measured, fit
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.steps import Scaling
@@ -149,6 +149,22 @@ def test_changes_are_from_one_size_to_the_next():
     assert missed_by(grown, ideal_s) == pytest.approx(np.log(1.1) * (14 / 3) ** 0.5)
     assert missed_by(of._replace(step_s=np.ones(of.size))) == 0
     assert missed_by(of.where(of.hosts == 2)) is None
+
+
+def test_steps_that_smaller_sizes_told_are_foreseen():
+    """Slow links that a fit of smaller sizes knows, a largest size that takes a fifth longer, and two sizes, of which all change counts."""
+    of = rows(hosts=(1, 2, 3, 4), gpus=(1, 2, 4), batches=(16, 64), planted=replace(PLANTED, both_ways=1.0))
+
+    def fitted(some: Table) -> Scaling:
+        return fit(some, BYTES, OVERLAP)
+
+    assert unforeseen(of, fitted) < 0.25 * missed_by(of)
+    surprised = of._replace(step_s=of.step_s * np.where(of.hosts == 4, 1.2, 1.0))
+    earlier = unforeseen(of.where(of.hosts < 4), fitted)
+    assert unforeseen(surprised, fitted) == pytest.approx(((np.log(1.2) ** 2 + earlier**2) / 2) ** 0.5, rel=0.2)
+    two = of.where(of.hosts < 3)
+    assert unforeseen(two, fitted) == missed_by(two)
+    assert unforeseen(of.where((of.hosts == 2) & (of.gpus == 2)), fitted) is None
 
 
 @pytest.mark.slow

@@ -171,11 +171,11 @@ def test_sources_and_not_rows_say_how_sure_a_coverage_is():
 
 def test_a_rule_without_an_interval_is_none_and_a_wide_one_has_a_high_score():
     """Both cover a row that is 10 % off; a source's own score is lower than those of rules that are off by more, or wider."""
-    row = Held("made", "", "row", 1.0, 0.11, 0.1, 0.05, 0.2, changed=0.01, ideal_s=0.11, ideal_off=0.5)
+    row = Held("made", "", "row", 1.0, 0.11, 0.1, 0.05, 0.2, changed=0.3, trivial_off=0.01, ideal_s=0.11, ideal_off=0.5)
     found = scores.of([row], Law(0.05))
     assert found.best
     assert [found.unchanged > 10, 2 > found.ideal > 1, found.ours < 0.5] == [True] * 3
-    assert math.isnan(scores.of([row._replace(changed=None)], LAW).unchanged)
+    assert math.isnan(scores.of([row._replace(trivial_off=None)], LAW).unchanged)
     variance = 0.05**2 * 2 + 0.05**2  # of the law, a doubling beyond, and of the row itself
     assert scores.too_wide([row], Law(0.05)) == pytest.approx(1.645 * variance**0.5 / math.log(1.1), rel=0.01)
     assert scores.of_one_factor([[row]])[0] == pytest.approx(1.1, rel=0.01)
