@@ -32,8 +32,8 @@ COVERED = "covered by 90 %"  # a column that tables of regimes have
 OF_PLACES = "Mean absolute error of a step (places"  # how the title of the table of rates begins
 EVIDENCE = (  # a line of the summary, its table, and how the line begins that has its coverage
     ("rows of published tables, held out in turn", "By source", "90 % intervals hold"),
-    ("rows of 48 further sources", "Further sources, choice", "48 further sources, choice"),
-    ("rows of 33 sources that were in no choice", "Further sources, held out", "33 further sources, held out"),
+    ("rows of 54 further sources", "Further sources, choice", "54 further sources, choice"),
+    ("rows of 38 sources that were in no choice", "Further sources, held out", "38 further sources, held out"),
 )
 HEADINGS = ("runs", "experiment", "cells", "mean error of a step", "noise floor", "90 % intervals cover")
 

@@ -50,9 +50,9 @@ class Split(NamedTuple):
 
 
 def of_split(split: str) -> Iterator[Held]:
-    """All predicted rows of the sources that are in that split of figures.sources(), and do not wait."""
+    """All predicted rows of the sources that are in that split of figures.sources()."""
     for source in figures.sources():
-        if not source.module and not source.waiting and source.split == split:
+        if not source.module and source.split == split:
             yield from of_source(source.name, figures.table(f"sizes/{source.name}"))
 
 

@@ -21,7 +21,6 @@ class Source(NamedTuple):
         module: of experiments.extrapolation, which has its figures; empty if they are in sizes/NAME.csv.
         before: whether its cluster was in a choice before the list was made.
         network: of a host, as it is called; empty if nobody says.
-        waiting: whether it is listed for whoever chooses next: nobody has predicted it.
     """
 
     name: str
@@ -30,7 +29,6 @@ class Source(NamedTuple):
     module: str = ""
     before: bool = False
     network: str = ""
-    waiting: bool = False
 
 
 def table(name: str) -> pd.DataFrame:

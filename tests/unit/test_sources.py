@@ -44,7 +44,7 @@ def by_rule(cluster: str) -> str:
 def test_the_split_is_that_of_the_rule():
     """Named here, too: a source that was moved after its predictions were seen would have to be moved in two files."""
     assert all(source.split == CHOICE if source.before else by_rule(source.cluster) for source in SOURCES)
-    held = [source.name for source in SOURCES if source.split == HELD_OUT and not source.waiting]
+    held = [source.name for source in SOURCES if source.split == HELD_OUT]
     assert sorted(held) == [
         "aicr_b200",
         "alcf_polaris",
@@ -67,7 +67,12 @@ def test_the_split_is_that_of_the_rule():
         "horovod_900",
         "hpcdiy_4090",
         "kempner",
+        "lambda_2080ti",
+        "lambda_3090_3970x",
+        "lambda_a100_40gb",
         "lambda_a6000",
+        "lambda_cloud_a6000",
+        "lambda_cloud_rtx6000",
         "lambda_h100_pcie",
         "libai",
         "mit_engaging_b200",
@@ -223,13 +228,3 @@ def test_rows_of_a_named_network_are_those_of_several_hosts(monkeypatch):
     assert {source.name for source in found} == {source.name for source in figures.sources() if source.network}
     assert list(found.values()) == [rows[1:]] * len(found)
     assert {known.spread for known in given} == {LINK.deviation}
-
-
-def test_sources_that_wait_are_predicted_by_no_experiment(monkeypatch):
-    """Made rows stand for all sources here."""
-    monkeypatch.setattr(sizes, "of_source", lambda name, table: iter([name]))
-    predicted = {name for split in (CHOICE, HELD_OUT) for name in sizes.of_split(split)}
-    waiting = {source.name for source in SOURCES if source.waiting}
-    assert len(waiting) >= 10
-    assert not predicted & waiting
-    assert predicted | waiting == set(TABLES)
