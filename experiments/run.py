@@ -125,7 +125,7 @@ QUESTIONS = {
     ),
     "evidence": Question(
         "How good is it beyond what was measured, on rows of published tables that were held out in turn?",
-        "6 to 8 min",
+        "8 to 13 min",
         "of each table all rows but those that are held out",
     ),
     "platforms": Question(

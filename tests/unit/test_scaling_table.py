@@ -167,6 +167,21 @@ def test_steps_that_smaller_sizes_told_are_foreseen():
     assert unforeseen(of.where((of.hosts == 2) & (of.gpus == 2)), fitted) is None
 
 
+def test_a_profile_says_how_well_its_sizes_tell_one_another(tmp_path):
+    """A third size that takes a fifth longer than the first two say; of two sizes all that steps changed by."""
+    of = rows(hosts=(1, 2, 4), gpus=(1,), batches=(64, 128), planted=FAST)
+    surprised = of._replace(step_s=of.step_s * np.where(of.hosts == 4, 1.2, 1.0))
+    two = of.where(of.hosts < 4)
+    notes = {}
+    for name, some in {"surprised": surprised, "two": two}.items():
+        known = profiled.profile(str(written(tmp_path, some, f"{name}.csv")), "x", "resnet50", "horovod").provenance
+        notes[name] = known.changed, " ".join(known.notes)
+    assert notes["surprised"][0] == pytest.approx(np.log(1.2), rel=0.3)
+    assert f"predicted from smaller ones alone, is off by {notes['surprised'][0]:.1%}" in notes["surprised"][1]
+    assert notes["two"][0] == pytest.approx(missed_by(two), abs=1e-4)
+    assert f"as unsure as steps changed, {notes['two'][0]:.1%}" in notes["two"][1]
+
+
 @pytest.mark.slow
 def test_accumulated_gradients_hide_messages_behind_the_last_minibatch(tmp_path):
     """Planted: the link is found by rows of 8 minibatches; as one minibatch of all samples they hide it: the negative control."""
