@@ -8,7 +8,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE / "extensions"), str(HERE / "generati
 
 project = "trainsim"
 author = "the authors of trainsim"
-extensions = ["myst_parser", "files", "pictures"]
+extensions = ["myst_parser", "blocks", "files", "pictures"]
 html_theme = "furo"
 html_title = "trainsim"
 html_show_copyright = False

@@ -1,4 +1,4 @@
-"""```{picture} NAME``` is replaced by what the function of that name draws: each from the simulator itself, when the pages are built."""
+"""```{picture} NAME``` is replaced by what the function of that name draws, from the simulator or docs/data, as pages are built."""
 
 from __future__ import annotations
 
@@ -147,19 +147,57 @@ def intervals() -> Figure:
     return drawing
 
 
-def errors() -> Figure:
-    """The error of each kind of runs beside the noise floor."""
+def measured() -> Figure:
+    """Predicted against measured steps of real runs, with 90 % intervals."""
     import results
 
-    drawing = _figure(3.0)
-    axes, lines = drawing.subplots(), results.lines()
-    places = np.arange(len(lines))
-    for offset, column, label in ((-0.2, 3, "mean error of a step"), (0.2, 4, "noise floor")):
-        shares = [float(line[column].rstrip("%")) if line[column].endswith("%") else np.nan for line in lines]
-        axes.barh(places + offset, shares, 0.4, label=label, color="C0" if column == 3 else "#bbbbbb")
-    axes.set_yticks(places, [line[0].replace("`", "") for line in lines])
-    axes.invert_yaxis()
-    axes.set(xlabel="%")
+    drawing = _figure(4.4)
+    axes = drawing.subplots()
+    for name in ("validate", "servers", "collectives", "testbed"):
+        cells = results.kept(name).cells
+        real_s = [(cell["measured_step_s_0"] + cell["measured_step_s_1"]) / 2 for cell in cells]
+        said_s, low_s, high_s = (
+            np.array([cell[f"predicted_{end}_s"] for cell in cells]) for end in ("step", "low", "high")
+        )
+        bars = [said_s - low_s, high_s - said_s]
+        axes.errorbar(real_s, said_s, bars, fmt=".", ms=5, lw=0.8, alpha=0.7, label=f"{name}, {len(cells)} jobs")
+    axes.axline((0.01, 0.01), slope=1, color="black", lw=0.8)
+    axes.set(xlabel="measured, s a step", ylabel="predicted, s a step", xscale="log", yscale="log")
+    axes.legend(frameon=False)
+    return drawing
+
+
+def coverage() -> Figure:
+    """The share of rows that 90 % intervals hold, of each source of published tables."""
+    import results
+
+    drawing = _figure(3.2)
+    axes, tables = drawing.subplots(), {table.title: table for table in results.kept("evidence").tables}
+    for said, title, _ in results.EVIDENCE:
+        shares = sorted(
+            float(row[tables[title].columns.index(results.COVERED)].rstrip("%")) for row in tables[title].rows
+        )
+        axes.plot(np.linspace(0, 100, len(shares)), shares, "o-", ms=3, label=said)
+    axes.axhline(90, color="black", lw=0.8, ls="--")
+    axes.set(xlabel="% of sources", ylabel="% of a source's rows within")
+    axes.legend(frameon=False)
+    return drawing
+
+
+def beyond() -> Figure:
+    """The error of T4 hosts against the number of hosts beyond the fitted ones."""
+    import results
+
+    drawing = _figure(3.2)
+    axes, models = drawing.subplots(), {}
+    table = next(table for table in results.kept("evidence").tables if table.title.startswith("T4, fitted on 1 and 2"))
+    for model, hosts, _, error, _ in table.rows:
+        models.setdefault(model, []).append((int(hosts), float(error.rstrip("%"))))
+    for model, rows in models.items():
+        hosts, errors = zip(*rows, strict=True)
+        fitted = 2 if hosts[0] == 3 else 4
+        axes.plot(np.array(hosts) / fitted, errors, "o-", label=f"{model}, fitted on 1 to {fitted} hosts")
+    axes.set(xlabel="times as many hosts as were fitted", ylabel="mean abs. error, %", ylim=(0, None))
     axes.legend(frameon=False)
     return drawing
 
@@ -219,7 +257,11 @@ def _gantt(name: str, settings: list[str] | None = None, steps: int = 3) -> Figu
 
 
 PICTURES: dict[str, Callable[[], Figure]] = {
-    one.__name__: one for one in (errors, link, ports, ring, collectives, costs, stragglers, polling, intervals, worlds)
+    one.__name__: one
+    for one in (
+        *(measured, coverage, beyond),
+        *(link, ports, ring, collectives, costs, stragglers, polling, intervals, worlds),
+    )
 }
 
 

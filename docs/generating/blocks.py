@@ -1,77 +1,45 @@
-"""Blocks of pages that are written from the code and from kept results, so that pages can be read in a clone, too.
+"""`<!-- WRITER SUBJECT... -->` in a page is replaced by what the writer says of each subject, from the code or docs/data.
 
-A block begins with a comment that names its writer and its subject, `<!-- schema sim.platform.cluster:Cluster -->`, and ends with
-`<!-- end -->`. As a program, this file writes the blocks of README.md and docs/ anew, and prints the pages that it changed. With
-`--check` it only prints them.
+Sphinx asks for it as it reads a page. A file in the tree has the comment alone.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Callable
-from contextlib import contextmanager
-from pathlib import Path
 
 import commands
 import members
 import results
 import schemas
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"(<!-- (?P<writer>[a-z]+)(?: (?P<subject>\S+))? -->\n).*?(<!-- end -->)", re.DOTALL)
-COLUMNS = "84"  # of help texts
+BLOCK = re.compile(r"^<!-- (\w+)(.*?) -->$", re.MULTILINE | re.DOTALL)
 WRITERS: dict[str, Callable[..., str]] = {
-    "command": commands.command,
     "commands": commands.commands,
+    "helps": commands.helps,
     "protocols": commands.protocols,
     "schema": schemas.schema,
-    "function": members.function,
-    "class": members.class_,
+    "member": members.member,
     "functions": members.functions,
-    "result": results.page,
+    "results": results.pages,
     "summary": results.summary,
 }
 
 
-def current(text: str) -> str:
-    """A page with its blocks as the code writes them now."""
-    with _columns():
-        return BLOCK.sub(_written, text)
+def written(text: str) -> str:
+    """A page with what its comments stand for."""
+    return BLOCK.sub(_written, text)
 
 
 def _written(block: re.Match) -> str:
-    subject = [block["subject"]] if block["subject"] else []
-    text = WRITERS[block["writer"]](*subject).strip()
-    return f"{block[1]}{text}\n{block[4]}"
+    writer, subjects = WRITERS[block[1]], block[2].split()
+    return "\n\n".join(map(writer, subjects)) if subjects else writer()
 
 
-@contextmanager
-def _columns():
-    """Help texts are as wide on every terminal."""
-    before = os.environ.get("COLUMNS")
-    os.environ["COLUMNS"] = COLUMNS
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["COLUMNS"]
-        else:
-            os.environ["COLUMNS"] = before
+def _read(app, document: str, source: list[str]) -> None:
+    source[0] = written(source[0])
 
 
-def stale() -> list[Path]:
-    """Pages whose blocks the code would write otherwise."""
-    return [page for page in PAGES if current(page.read_text()) != page.read_text()]
-
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
-    found = stale()
-    for page in found:
-        print(page.relative_to(ROOT))
-        if "--check" not in sys.argv:
-            page.write_text(current(page.read_text()))
-    sys.exit(bool(found) and "--check" in sys.argv)
+def setup(app) -> dict:
+    app.connect("source-read", _read)
+    return {"parallel_read_safe": True}

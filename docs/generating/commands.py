@@ -1,27 +1,36 @@
-"""The help text of a command, and the tables of commands and of protocols."""
+"""The table of commands, the help text of each, and all protocols."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import MISSING, fields
 from importlib import import_module
 from inspect import cleandoc
+from unittest.mock import patch
 
 from docstrings import described
 
+from trainsim.commands import COMMANDS
 
-def command(module: str) -> str:
-    """A heading, and the help text of a command's parser."""
-    parser = import_module(module).parser()
-    typed = parser.prog if module.startswith("trainsim.") else f"python -m {module}"
-    return f"## {typed}\n\n```text\n{parser.format_help()}```"
+COLUMNS = "84"  # of help texts, as wide on every terminal
 
 
 def commands() -> str:
     """Names of `trainsim`, the module of each, and a line about it."""
-    from trainsim.commands import COMMANDS
-
     rows = [f"| `trainsim {name}` | `{one.module}` | {one.about} |" for name, one in COMMANDS.items()]
     return "\n".join(["| command | module | it does |", "|---|---|---|", *rows])
+
+
+def helps() -> str:
+    """Every command: a heading, and the help text of its parser."""
+    with patch.dict(os.environ, COLUMNS=COLUMNS):
+        return "\n\n".join(_help(one.module) for one in COMMANDS.values())
+
+
+def _help(module: str) -> str:
+    parser = import_module(module).parser()
+    typed = parser.prog if module.startswith("trainsim.") else f"python -m {module}"
+    return f"## {typed}\n\n```text\n{parser.format_help()}```"
 
 
 def protocols() -> str:

@@ -11,17 +11,15 @@ EXAMPLE = re.compile(r"((?:^>>> .*\n(?:(?!>>>|\n).+\n)*)+)", re.MULTILINE)
 TOLD = re.compile(r"^(\*{0,2}[\w., *]+): (.*)$")
 
 
-def function(path: str) -> str:
-    """A heading with the signature, and the docstring."""
+def member(path: str) -> str:
+    """A function or a class: a heading with the signature, the docstring, and public methods and properties."""
     found = _found(path)
-    return f"### `{path}{_signature(found)}`\n\n{prose(inspect.getdoc(found) or '')}"
-
-
-def class_(path: str) -> str:
-    """A class, and its public methods and properties."""
-    found = _found(path)
-    signature = "" if issubclass(found, BaseException) or getattr(found, "_is_protocol", False) else _signature(found)
-    parts = [f"### `{path}{signature}`", prose(inspect.getdoc(found) or ""), *map(_member, _members(found))]
+    called = not inspect.isclass(found) or not (
+        issubclass(found, BaseException) or getattr(found, "_is_protocol", False)
+    )
+    parts = [f"### `{path}{_signature(found) if called else ''}`", prose(inspect.getdoc(found) or "")]
+    if inspect.isclass(found):
+        parts += map(_part, _parts(found))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -29,7 +27,7 @@ def functions(path: str) -> str:
     """All public functions that a package offers, by name."""
     module = import_module(path)
     names = [name for name in dir(module) if not name.startswith("_") and inspect.isfunction(getattr(module, name))]
-    return "\n\n".join(function(f"{path}.{name}") for name in names)
+    return "\n\n".join(member(f"{path}.{name}") for name in names)
 
 
 def prose(docstring: str) -> str:
@@ -90,7 +88,7 @@ def _untyped(parameter: inspect.Parameter) -> inspect.Parameter:
     )
 
 
-def _members(found: type) -> list[tuple[str, object]]:
+def _parts(found: type) -> list[tuple[str, object]]:
     """Public methods and properties of a class, and those that it inherits from a class of ours, in the order of the code."""
     own = {}
     for base in found.__mro__[::-1]:
@@ -100,8 +98,8 @@ def _members(found: type) -> list[tuple[str, object]]:
     return [(name, one) for name, one in own.items() if inspect.isfunction(one) or isinstance(one, kinds)]
 
 
-def _member(member: tuple[str, object]) -> str:
-    name, found = member
+def _part(part: tuple[str, object]) -> str:
+    name, found = part
     called = getattr(found, "__func__", found)
     signature = "" if isinstance(found, property) else _signature(called)
     return f"#### `{name}{signature}`\n\n{prose(inspect.getdoc(called) or '')}".strip()

@@ -1,4 +1,7 @@
-"""Results of experiments that are kept in docs/data, as pages show them, and the summary of README.md: one line for each."""
+"""Results of experiments that are kept in docs/data, as pages show them, and the summary: a line for each kind of runs.
+
+As a program, this file prints the summary, which README.md has.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,9 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from experiments.kit.kept import Kept, read
+from experiments.run import QUESTIONS
 
 HERE = Path(__file__).parent
 DATA = HERE.parent / "data"
@@ -38,22 +44,15 @@ EVIDENCE = (  # a line of the summary, its table, and how the line begins that h
 HEADINGS = ("runs", "experiment", "cells", "mean error of a step", "noise floor", "90 % intervals cover")
 
 
-def kept(name: str):
-    """The result of an experiment that is kept, or None."""
-    from experiments.kit.kept import read
-
-    path = DATA / f"{name}.json"
-    return read(path) if path.exists() else None
+def kept(name: str) -> Kept:
+    """The result of an experiment that is kept."""
+    return read(DATA / f"{name}.json")
 
 
 def summary() -> str:
     """One line for each kind of runs, as a Markdown table."""
-    return markdown(list(HEADINGS), lines())
-
-
-def lines() -> list[list[str]]:
-    """Cells of the summary, as many in each line as there are headings."""
-    return [*(_summed_up(line) for line in SUMMARY), _of_testbed(), _of_learning(), _of_published(), *_of_evidence()]
+    lines = [*(_summed_up(line) for line in SUMMARY), _of_testbed(), _of_learning(), _of_published(), *_of_evidence()]
+    return markdown(list(HEADINGS), lines)
 
 
 def _summed_up(line: Line) -> list[str]:
@@ -128,14 +127,15 @@ def _is_number(cell: str) -> bool:
     return not cell or cell[0] in "+-0123456789" or cell == "not published"
 
 
+def pages() -> str:
+    """All experiments whose results are kept."""
+    return "\n\n".join(page(name) for name in QUESTIONS if (DATA / f"{name}.json").exists())
+
+
 def page(name: str) -> str:
     """An experiment as Markdown: its question, command, date, what was fitted, and all that it printed."""
-    from experiments.run import QUESTIONS
-
     question, result = QUESTIONS[name], kept(name)
     head = f"## {name}\n\n*{question.asked}* It takes {question.takes} on 2 cores.\n"
-    if result is None:
-        return f"{head}\nNo result is kept. `python -m experiments.run {name}` prints it.\n"
     about = f"`{result.command}`, {result.date}, {result.machine}. Fitted: {result.fitted}."
     return "\n\n".join([head, about, *_parts(result.shown)])
 
@@ -159,3 +159,7 @@ def _parts(shown: list) -> list[str]:
 
 def _wrapped(line: str) -> str:
     return textwrap.fill(line, LINE, subsequent_indent="    ", break_long_words=False)
+
+
+if __name__ == "__main__":
+    print(summary())

@@ -1,4 +1,4 @@
-"""README.md and docs/ as text: their commands have the options that they name, their tables are those of the results that are kept."""
+"""README.md and docs/ as text: commands have the options that pages name, and built pages have all of the code and kept results."""
 
 from __future__ import annotations
 
@@ -8,21 +8,27 @@ import shlex
 import subprocess
 import sys
 from datetime import date
+from functools import cache
 from importlib import import_module
+from inspect import isfunction, ismodule
 from pathlib import Path
 
 import pytest
 from documents import PAGES, ROOT, alike, fences
 from test_commands import COMMANDS
 
+import trainsim
 from experiments import run
 from experiments.kit import kept, pages
+from sim import verbs
 from sim.base.errors import WrongSetting
+from sim.protocols import PROTOCOLS
 from sim.version import VERSION
 from trainsim.commands import COMMANDS as OF_TRAINSIM
 
 sys.path.append(str(ROOT / "docs" / "generating"))
-import members as members_of_pages
+import blocks
+import members
 import results
 
 KNOWN = {*COMMANDS, *(command.module for command in OF_TRAINSIM.values())}
@@ -55,7 +61,7 @@ def test_an_option_that_is_not_there_is_seen():
 def test_the_readme_is_short_and_has_the_table_of_the_results():
     text = (ROOT / "README.md").read_text()
     assert len(text.splitlines()) <= 130
-    assert results.summary() in text
+    assert results.summary() in text, "python docs/generating/results.py prints it"
 
 
 def test_package_citation_and_changelog_name_one_version():
@@ -83,19 +89,41 @@ def test_a_kept_result_says_what_was_run_when_and_on_what(path):
     assert not re.search(r"(?<![\w.])/(home|root|tmp|work|usr|opt)/", path.read_text())  # a machine's own paths
 
 
-def test_every_experiment_and_every_command_has_its_place():
-    assert set(re.findall(r"<!-- result (\S+)", _page("accuracy.md"))) == {
-        name for name, question in run.QUESTIONS.items() if question.takes != run.UNTRIED
+@cache
+def _built(name: str) -> str:
+    """A page as Sphinx reads it."""
+    return blocks.written((ROOT / "docs" / name).read_text())
+
+
+def _headings(name: str) -> set[str]:
+    """Names that a page has as it is built, without signatures."""
+    return set(re.findall(r"^#+ `?([\w.-]+)", _built(name), re.MULTILINE))
+
+
+def test_every_kept_result_and_every_protocol_has_its_place():
+    assert {path.stem for path in DATA} <= _headings("results.md")
+    assert set(PROTOCOLS) <= _headings("reference/protocols.md")
+
+
+def test_every_command_has_its_place():
+    assert all(f"| `{module}` |" in _built("reference/commands.md") for module in KNOWN)
+    assert _built("reference/commands.md").count("\nusage: ") == len(OF_TRAINSIM)
+
+
+def test_every_verb_and_every_public_name_has_its_place():
+    public = {name for name in trainsim.__all__ if not ismodule(getattr(trainsim, name))}
+    found = {
+        name.removeprefix("trainsim.") for name in _headings("reference/python.md") | _headings("reference/files.md")
     }
-    assert set(re.findall(r"<!-- command (\S+)", _page("reference/commands.md"))) == KNOWN
+    assert public <= found
+    assert {f"sim.verbs.{name}" for name in dir(verbs) if isfunction(getattr(verbs, name))} <= _headings(
+        "reference/verbs.md"
+    )
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="help texts differ between versions of Python")
-def test_blocks_of_pages_are_what_the_code_says():
-    command = [sys.executable, "docs/generating/blocks.py", "--check"]
-    done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
-    assert (done.returncode, done.stdout) == (0, ""), "python docs/generating/blocks.py writes them anew"
+def test_a_comment_that_no_writer_answers_is_refused():
+    with pytest.raises(KeyError, match="tables"):
+        blocks.written("<!-- tables -->\n")
 
 
 def test_a_page_can_be_read_in_a_clone():
@@ -107,12 +135,8 @@ def test_a_page_can_be_read_in_a_clone():
 
 
 def test_a_docstring_becomes_lists_and_fences():
-    said = members_of_pages.prose("Do it.\n\nArgs:\n    one, two: what\n        it is.\n\n>>> 1 + 1\n2\n")
+    said = members.prose("Do it.\n\nArgs:\n    one, two: what\n        it is.\n\n>>> 1 + 1\n2\n")
     assert said == "Do it.\n\nArgs:\n\n- `one, two`: what\n  it is.\n\n```pycon\n>>> 1 + 1\n2\n```"
-
-
-def _page(name: str) -> str:
-    return (ROOT / "docs" / name).read_text()
 
 
 def test_what_is_shown_is_kept(tmp_path, monkeypatch, capsys):
