@@ -21,7 +21,7 @@ import numpy as np
 
 from experiments.gpu_rates import BATCHES, LATER, OF_HOSTS, RATES, Published
 from experiments.kit import pages
-from sim.answers.interval import LEVEL, of_normal
+from sim.base.interval import LEVEL, of_normal
 from sim.model.nominal import TRAINING
 
 if TYPE_CHECKING:

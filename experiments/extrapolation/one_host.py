@@ -24,8 +24,8 @@ from experiments import figures
 from experiments.extrapolation import t4, tensorflow_page
 from sim import protocols
 from sim.answers.ignorance import Spread
-from sim.answers.interval import LEVEL, of_normal
 from sim.answers.quantities import END, WITHIN
+from sim.base.interval import LEVEL, of_normal
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.sparse_rows import ITEM_BYTES

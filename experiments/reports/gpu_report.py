@@ -9,7 +9,7 @@ import numpy as np
 
 from experiments.kit import pages
 from experiments.reports import validate_report
-from sim.answers.interval import of_normal
+from sim.base.interval import of_normal
 from sim.catalogue import gpu_of
 from sim.model.nominal import TRAINING
 from sim.model.workload import NAMED

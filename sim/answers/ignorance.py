@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import exp, hypot, log2
 from typing import NamedTuple
 
-from sim.answers.interval import of_normal
+from sim.base.interval import of_normal
 
 
 class Law(NamedTuple):

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.answers.interval import LEVEL
+from sim.base.interval import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import exp, hypot, log
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.answers import interval
+from sim.base import interval
 from sim.base.errors import WrongSetting
 from sim.model import nominal
 from sim.platform.gpu import Gpu

@@ -8,7 +8,7 @@ from itertools import chain, islice, repeat
 from math import exp
 from typing import TYPE_CHECKING
 
-from sim.answers import interval
+from sim.base import interval
 from sim.model import nominal
 from sim.platform import measured_steps
 

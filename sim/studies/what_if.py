@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.answers import interval, paired
+from sim.answers import paired
+from sim.base import interval
 from sim.platform import gpu_memory
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sim import command
-from sim.answers import interval, summary
+from sim.answers import summary
+from sim.base import interval
 from sim.base.errors import WrongSetting
 from sim.engine.choose import engine
 from sim.platform import gpu_memory

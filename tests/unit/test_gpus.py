@@ -11,8 +11,9 @@ import pytest
 from experiments import gpus
 from experiments.gpu_rates import LATER, RATES
 from sim import catalogue, protocols
-from sim.answers import interval, trust
+from sim.answers import trust
 from sim.answers.ignorance import LOCAL
+from sim.base import interval
 from sim.base.errors import WrongSetting
 from sim.job import variants
 from sim.job.scenario import Scenario

@@ -7,7 +7,8 @@ import math
 import pytest
 
 from sim import catalogue, protocols
-from sim.answers import interval, trust
+from sim.answers import trust
+from sim.base import interval
 from sim.base.errors import WrongSetting
 from sim.job import variants
 from sim.job.scenario import Scenario
