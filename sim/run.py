@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> int:
     for name in ("output", "resume"):
         if getattr(given, name):
             raise WrongSetting(f"--{name}", getattr(given, name), "nothing without --sweep")
-    from sim.platform import measured_steps
+    from sim.job import measured_steps
 
     scenario, search = simulated_options.scenario(given, read), None
     asked = questions.Questions(given, read)

@@ -8,7 +8,8 @@ from dataclasses import replace
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim import candidates, needs
+from sim import needs
+from sim.answers import candidates
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.ranges import MOST_REPLICATIONS, check, check_integer
 from sim.worlds import WORLDS

@@ -75,8 +75,9 @@ def _of_zsh(dest: str) -> str:
 @cache
 def _names() -> dict[str, list[str]]:
     """Names without blanks that options take, by the option."""
-    from sim import catalogue, straggler_names, zoo
+    from sim import straggler_names, zoo
     from sim.model.variable_placement import STRATEGIES
+    from sim.platform import catalogue
     from sim.protocols import PROTOCOLS
 
     return {

@@ -34,7 +34,7 @@ from sim.simulation import simulate
 
 SETTINGS = ("algorithm=ring", f"fusion_bytes={BUCKET_BYTES}", "cycle_s=0")
 PCIE, NVLINK, NVLINK_P100 = "PCIe 3 x16", "NVLink 2", "NVLink 1"
-PCIE_BYTES_PER_S = 12e9  # sim/catalogue/links.toml
+PCIE_BYTES_PER_S = 12e9  # sim/platform/catalogue/links.toml
 LATENCY_S = 30e-6  # nominal, as the catalogue's
 STEPS = 1
 HELD = ("Transformer", "LM")  # of Gavel: in no choice

@@ -13,7 +13,7 @@ import numpy as np
 from sim.answers.ignorance import LINK, LOCAL
 from sim.base.errors import WrongSetting
 from sim.base.ranges import JOB, LONGEST_S, MOST_RANKS, SHORTEST_S, check_integer
-from sim.job import reading
+from sim.job import measured_steps, named_gpus, reading, unnamed_gpus
 from sim.job.draws import Draws
 from sim.job.traffic import Traffic
 from sim.laws import Constant, Stragglers, checked
@@ -22,7 +22,7 @@ from sim.model.sizes import ITEM_BYTES
 from sim.model.sparse_rows import Load
 from sim.model.variable_placement import check_strategy
 from sim.model.workload import Variable, Workload
-from sim.platform import measured_steps, named_gpus, named_links, unnamed_gpus
+from sim.platform import named_links
 from sim.platform.cluster import Cluster, Host, Link, one_rank_a_host
 from sim.protocols.base import Protocol
 
@@ -158,7 +158,7 @@ class Scenario:
 
         Raises:
             WrongSetting: it takes no time, or beyond all range, or only a CPU's speed is known where GPUs compute; see
-            sim.platform.named_gpus; or samples are read by cores that nobody counted.
+            sim.job.named_gpus; or samples are read by cores that nobody counted.
         """
         named_gpus.check(self)
         reading.check(self)

@@ -11,7 +11,7 @@ from sim.base.interval import LEVEL
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from sim.plans.bounds import Least
+    from sim.answers.bounds import Least
     from sim.plans.configurations import Configuration
     from sim.plans.question import Question
     from sim.plans.until import Work

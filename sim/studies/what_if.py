@@ -15,7 +15,7 @@ import numpy as np
 
 from sim.answers import paired
 from sim.base import interval
-from sim.platform import gpu_memory
+from sim.job import gpu_memory
 
 if TYPE_CHECKING:
     from sim.answers.result import Result

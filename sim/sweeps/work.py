@@ -14,7 +14,7 @@ from sim.answers import summary
 from sim.base import interval
 from sim.base.errors import WrongSetting
 from sim.engine.choose import engine
-from sim.platform import gpu_memory
+from sim.job import gpu_memory
 from sim.protocols import own
 from sim.simulation import simulate
 

@@ -72,7 +72,7 @@ def named(name: str, cluster: Cluster | None = None) -> Gpu:
     Raises:
         WrongSetting: there is none, so that no rate of it is known.
     """
-    from sim import catalogue
+    from sim.platform import catalogue
 
     theirs = {host.gpu.name.lower(): host.gpu for host in cluster.hosts if host.gpu} if cluster else {}
     return theirs.get(name.lower()) or catalogue.gpu_of(name) or catalogue.find("gpus", name, "step: gpu")
