@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
-from sim.answers.ignorance import LINK, LOCAL
 from sim.base.errors import WrongSetting
 from sim.base.ranges import JOB, LONGEST_S, MOST_RANKS, SHORTEST_S, check_integer
 from sim.job import measured_steps, named_gpus, reading, unnamed_gpus
@@ -24,6 +23,7 @@ from sim.model.variable_placement import check_strategy
 from sim.model.workload import Variable, Workload
 from sim.platform import named_links
 from sim.platform.cluster import Cluster, Host, Link, one_rank_a_host
+from sim.platform.named_links import LINK, LOCAL
 from sim.protocols.base import Protocol
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from experiments import gpus
 from experiments.gpu_rates import LATER, RATES
 from sim import protocols
 from sim.answers import trust
-from sim.answers.ignorance import LOCAL
 from sim.base import interval
 from sim.base.errors import WrongSetting
 from sim.job import named_gpus, variants
@@ -22,6 +21,7 @@ from sim.model import nominal, workload
 from sim.model.costs import Costs, Line
 from sim.platform import catalogue, cluster, gpu
 from sim.platform.cluster import Cluster, Host, Link
+from sim.platform.named_links import LOCAL
 from sim.simulation import simulate
 
 MODEL = workload.NAMED["resnet50"]
