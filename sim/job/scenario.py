@@ -137,7 +137,7 @@ class Scenario:
             found = one_rank_a_host(hosts, threads, measured_steps.named(gpu) if gpu else None)
             object.__setattr__(self, "cluster", found)
         _ = self.hosts
-        checked.try_out(self)
+        checked.try_out(self.stragglers, self.draws)
 
     def __getstate__(self):
         """Only the fields: a process that gets the scenario computes the rest again."""

@@ -11,11 +11,10 @@ import numpy as np
 
 from sim import command
 from sim.answers import summary
-from sim.base import interval
+from sim.base import interval, own
 from sim.base.errors import WrongSetting
 from sim.engine.choose import engine
 from sim.job import gpu_memory
-from sim.protocols import own
 from sim.simulation import simulate
 
 if TYPE_CHECKING:
