@@ -246,10 +246,7 @@ def check_files(given: argparse.Namespace) -> None:
         WrongSetting: see `outputs`; or an ending that says no format.
         MissingExtra: what writes one of them is not installed.
     """
-    from sim import reports
-
     check_outputs(outputs(given), inputs(given))
-    reports.check(getattr(given, "report", None))
     for name in ("timeline", "horovod_timeline"):
         check_ending(f"--{name.replace('_', '-')}", getattr(given, name), (".json",))
     if given.timeline:
@@ -259,9 +256,9 @@ def check_files(given: argparse.Namespace) -> None:
 
         traces.check_path(given.trace)
     if given.plot:
-        from sim import plot
+        from sim.recording import panels
 
-        plot.check_path(given.plot)
+        panels.check_path(given.plot)
 
 
 def outputs(given: argparse.Namespace) -> list[tuple[str, str | None]]:
