@@ -34,7 +34,7 @@ OUTPUTS = ("trace", "timeline", "horovod_timeline", "plot", "report", "parameter
 
 def job_options() -> Parser:
     """A parent parser: what to run."""
-    from sim import protocols, straggler_names, zoo
+    from sim import inline, protocols, zoo
     from sim.model.variable_placement import STRATEGIES
 
     parser = Parser(add_help=False)
@@ -75,7 +75,7 @@ def job_options() -> Parser:
         "--stragglers",
         default=Unsaid("niagara*0.01"),
         metavar="NAME|LAW|FILE",
-        help=f"induced sleeps: {', '.join(straggler_names.NAMES)}, one of them times a factor, a law such as "
+        help=f"induced sleeps: {', '.join(inline.NAMES)}, one of them times a factor, a law such as "
         "lognormal(mean=50ms,cv=1.5), module:Class, or a TOML file; a wrong kind lists the laws",
     )
     job.add_argument(

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from sim.base.errors import WrongSetting
-from sim.base.ranges import JOB, LONGEST_S, MOST_RANKS, SHORTEST_S, check_integer
+from sim.base.ranges import LONGEST_S, MOST_RANKS, SHORTEST_S, check_integer
 from sim.job import measured_steps, named_gpus, reading, unnamed_gpus
 from sim.job.draws import Draws
+from sim.job.header import JOB
 from sim.job.traffic import Traffic
 from sim.laws import Constant, Stragglers, checked
 from sim.model.costs import Costs, Line

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim import tables
+from sim.base import tables
 from sim.base.errors import WrongSetting
 from sim.base.interval import LEVEL
 from sim.efficiency import published, table
