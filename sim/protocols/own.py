@@ -1,4 +1,4 @@
-"""A user's own protocol: a class named module:Class; its mistakes become one line."""
+"""A user's own protocol: a class named module:Class, and its settings."""
 
 from __future__ import annotations
 
