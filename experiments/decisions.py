@@ -97,7 +97,8 @@ def published(seed: int) -> Iterator[Choice]:
 
 def _ec2(seed: int) -> Iterator[Choice]:
     from experiments import published as ec2
-    from sim.answers import interval, paired
+    from sim.answers import paired
+    from sim.base import interval
     from sim.simulation import simulate
 
     profile = ec2.fitted()

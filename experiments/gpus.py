@@ -1,7 +1,7 @@
 """Which share of a GPU's peak does training reach, and how large is the error for a model that nobody measured?
 
 The share of a model is three times the operations of its forward pass (forward and backward), times its published rate, over the
-peak in the format of its arithmetic (`sim/catalogue/gpus.toml`). Rates of one model on one GPU count once, by the mean of their
+peak in the format of its arithmetic (`sim/platform/catalogue/gpus.toml`). Rates of one model on one GPU count once, by the mean of their
 logarithms. The share of a model that was not measured lies around the mean of a GPU's models, as those of measured models do. Their
 spread is pooled over all GPUs, because each has few models, and widened by Student's t. The mean of a GPU that was not measured also
 lies around the mean of GPUs.
@@ -21,7 +21,7 @@ import numpy as np
 
 from experiments.gpu_rates import BATCHES, LATER, OF_HOSTS, RATES, Published
 from experiments.kit import pages
-from sim.answers.interval import LEVEL, of_normal
+from sim.base.interval import LEVEL, of_normal
 from sim.model.nominal import TRAINING
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ def cells(rates: Sequence[Published] = RATES) -> list[Cell]:
 
 def share(rate: Published) -> float:
     """A published rate as a share of the peak."""
-    from sim import catalogue
     from sim.model import workload
+    from sim.platform import catalogue
 
     peak = getattr(catalogue.find("gpus", rate.gpu), rate.precision).peak
     return TRAINING * (workload.NAMED[rate.model].flops_per_sample or 0.0) * rate.samples_per_s / peak

@@ -15,8 +15,8 @@ from experiments.kit import pages
 from experiments.kit.cells import fitted, measure, simulated_runs
 from real.cells import Cell, interleaved
 from sim import reports
-from sim.answers import interval
 from sim.answers.outcome import of_trace
+from sim.base import interval
 from sim.base.files import write_whole
 from sim.base.home import installed
 from sim.base.progress import each

@@ -14,7 +14,8 @@ from sim import command, reports
 from sim.base.errors import WrongSetting
 from sim.base.files import check_ending, check_folder, check_output
 from sim.base.home import installed
-from sim.base.ranges import JOB, check_integer
+from sim.base.ranges import check_integer
+from sim.job.header import JOB
 
 
 class Question(NamedTuple):

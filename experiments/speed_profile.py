@@ -17,7 +17,7 @@ from experiments.kit import pages
 
 SIZES = (10, 100, 1_000, 10_000)  # workers
 PARTS = {  # the first that a file's path contains decides; what calls a built-in function has its time
-    "draw random numbers": ("sim/randomness", "sim/laws/", "event/ranks/random_streams", "event/ranks/drawn", "numpy/"),
+    "draw random numbers": ("sim/laws/", "event/ranks/random_streams", "event/ranks/drawn", "numpy/"),
     "make ranks, hosts, scenario": (
         "sim/job/",
         "sim/platform/",

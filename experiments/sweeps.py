@@ -24,7 +24,7 @@ import numpy as np
 
 from experiments.kit import pages
 from real.launching import mpirun
-from sim import options
+from sim import needs, options
 from sim.base.errors import RunFailed
 from sim.base.home import installed
 from sim.base.progress import each
@@ -92,7 +92,7 @@ def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
     pages.show(f"Building {len(whole):,} scenarios: {1e3 * (time.process_time() - begun_s) / len(whole):.2f} ms each")
     pages.show(*[of_sweep(whole, out)] if demo else [of_command(words, out) for words in ([], by_ranks())])
     pages.show(
-        of_plan(seed, demo), f"Load average of the last minutes: {os.getloadavg()[1]:.1f} on {pools.cores()} cores"
+        of_plan(seed, demo), f"Load average of the last minutes: {os.getloadavg()[1]:.1f} on {needs.cores()} cores"
     )
 
 
@@ -151,7 +151,7 @@ def of_sweep(whole: list[Job], out: Path) -> str:
         took_s = time.monotonic() - begun_s
         path.replace(out / "sweep.parquet")
     failed = len(rows) - rows["error"].null_count
-    return f"A sweep of {len(rows):,} of these scenarios on {pools.cores()} cores: {took_s:.0f} s, {failed} failed"
+    return f"A sweep of {len(rows):,} of these scenarios on {needs.cores()} cores: {took_s:.0f} s, {failed} failed"
 
 
 def by_ranks() -> list[str]:
@@ -182,7 +182,7 @@ def of_command(words: list[str], out: Path) -> str:
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     if done.returncode:
         raise RunFailed(f"{' '.join(line)}: {done.stderr.strip()}")
-    how = f"{RANKS} ranks of mpirun on {pools.cores()} cores" if words else f"{pools.cores()} cores"
+    how = f"{RANKS} ranks of mpirun on {needs.cores()} cores" if words else f"{needs.cores()} cores"
     return f"The whole grid on {how}: {time.monotonic() - begun_s:.0f} s, {done.stdout.split(': ')[-1].strip()}"
 
 
@@ -193,4 +193,4 @@ def of_plan(seed: int, demo: bool) -> str:
     )
     cut = "" if found.whole else ", cut short"
     said = f"{found.configurations:,} configurations screened, {len(found.simulated):,} simulated"
-    return f"A plan on {pools.cores()} cores: {said}, {found.wall_s:.0f} s{cut}"
+    return f"A plan on {needs.cores()} cores: {said}, {found.wall_s:.0f} s{cut}"

@@ -17,7 +17,8 @@ from real.options import add_failure_options, add_training_options
 from real.options import scenario as scenario_of
 from real.runtime import Runner, Runtime
 from real.runtimes import ABOUT, WORLDS, runtime_of, stands_in
-from sim import candidates, command, options
+from sim import command, options
+from sim.answers import candidates
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_CORES, check_integer
 

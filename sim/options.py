@@ -34,7 +34,7 @@ OUTPUTS = ("trace", "timeline", "horovod_timeline", "plot", "report", "parameter
 
 def job_options() -> Parser:
     """A parent parser: what to run."""
-    from sim import protocols, straggler_names, zoo
+    from sim import inline, protocols, zoo
     from sim.model.variable_placement import STRATEGIES
 
     parser = Parser(add_help=False)
@@ -75,7 +75,7 @@ def job_options() -> Parser:
         "--stragglers",
         default=Unsaid("niagara*0.01"),
         metavar="NAME|LAW|FILE",
-        help=f"induced sleeps: {', '.join(straggler_names.NAMES)}, one of them times a factor, a law such as "
+        help=f"induced sleeps: {', '.join(inline.NAMES)}, one of them times a factor, a law such as "
         "lognormal(mean=50ms,cv=1.5), module:Class, or a TOML file; a wrong kind lists the laws",
     )
     job.add_argument(
@@ -246,10 +246,7 @@ def check_files(given: argparse.Namespace) -> None:
         WrongSetting: see `outputs`; or an ending that says no format.
         MissingExtra: what writes one of them is not installed.
     """
-    from sim import reports
-
     check_outputs(outputs(given), inputs(given))
-    reports.check(getattr(given, "report", None))
     for name in ("timeline", "horovod_timeline"):
         check_ending(f"--{name.replace('_', '-')}", getattr(given, name), (".json",))
     if given.timeline:
@@ -259,9 +256,9 @@ def check_files(given: argparse.Namespace) -> None:
 
         traces.check_path(given.trace)
     if given.plot:
-        from sim import plot
+        from sim.recording import panels
 
-        plot.check_path(given.plot)
+        panels.check_path(given.plot)
 
 
 def outputs(given: argparse.Namespace) -> list[tuple[str, str | None]]:

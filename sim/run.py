@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sim import command, options, simulated_options
+from sim import command, options, reports, simulated_options
 from sim.base.errors import WrongSetting
 from sim.base.home import installed
 from sim.base.progress import Progress, advance
@@ -41,13 +41,14 @@ def main(argv: list[str] | None = None) -> int:
     given = parser().parse_args(argv)
     began_s = time.monotonic()
     options.check_files(given)
+    reports.check(given.report)
     read = options.Readers(remember=True)
     if given.sweep:
         return sweep(given, read, line(argv))
     for name in ("output", "resume"):
         if getattr(given, name):
             raise WrongSetting(f"--{name}", getattr(given, name), "nothing without --sweep")
-    from sim.platform import measured_steps
+    from sim.job import measured_steps
 
     scenario, search = simulated_options.scenario(given, read), None
     asked = questions.Questions(given, read)
@@ -193,7 +194,6 @@ def horovod_timeline(given: argparse.Namespace, scenario):
 
 def reported(given: argparse.Namespace, found, free, answers: questions.Answers, asked: str) -> None:
     """Write the page of --report; `asked` is the command line."""
-    from sim import reports
     from sim.reports import answer, steps
     from sim.simulation import simulate
 

@@ -100,7 +100,7 @@ def swept(wanted: list[Job], out: str, pool: Pool, resume: bool) -> pa.Table:
     Raises:
         WrongSetting, RunFailed: see `sweep`; or measured steps that do not name their GPU, on several kinds of GPU.
     """
-    from sim.platform import measured_steps
+    from sim.job import measured_steps
     from sim.sweeps.results import Results
 
     measured_steps.check_one_kind(job.scenario for job in wanted if job.scenario)

@@ -123,8 +123,8 @@ def collectives() -> dict[str, Entry]:
 
 def _catalogue(section: str) -> Callable[[], dict[str, Entry]]:
     def entries() -> dict[str, Entry]:
-        from sim import catalogue
         from sim.hosts import TOLD
+        from sim.platform import catalogue
 
         found = {}
         for name, one in catalogue.all_of(section).items():

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim.answers import interval
 from sim.answers.outcome import Outcome, of_trace
+from sim.base import interval
 from sim.recording.traces import Trace
 
 

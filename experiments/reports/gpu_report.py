@@ -9,10 +9,10 @@ import numpy as np
 
 from experiments.kit import pages
 from experiments.reports import validate_report
-from sim.answers.interval import of_normal
-from sim.catalogue import gpu_of
+from sim.base.interval import of_normal
 from sim.model.nominal import TRAINING
 from sim.model.workload import NAMED
+from sim.platform.catalogue import gpu_of
 
 if TYPE_CHECKING:
     from pandas import Series

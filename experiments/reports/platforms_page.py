@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from experiments.reports.platforms_rows import every, late, predicted_interval, windows
-from sim.answers import interval
 from sim.answers.summary import number
+from sim.base import interval
 from sim.reports import Cell, Code, Figure, Section, Table, Text, page
 from sim.reports.figures import BLUE, ORANGE, errors, height, label, lines, rows_axis, titled
 from sim.reports.parts import Part

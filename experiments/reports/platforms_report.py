@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from experiments.kit import pages
-from sim.answers import interval
+from sim.base import interval
 from sim.base.files import write_whole
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim.answers import extrapolation, interval
+from sim.answers import extrapolation
+from sim.base import interval
 
 EVERY = 50  # steps between two lines of seed 000
 

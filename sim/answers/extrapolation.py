@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.answers import ignorance, interval, quantities, shares, sources, trust
+from sim.answers import ignorance, quantities, shares, sources, trust
 from sim.answers.ignorance import HOST, LAW, UNCHANGED
 from sim.answers.sources import HOSTS, MODEL, SLEEPS
+from sim.base import interval
 from sim.job import reading
 from sim.model.sparse_rows import ITEM_BYTES
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sim import candidates
-from sim.answers import basis, interval, paired, summary
+from sim.answers import basis, candidates, paired, summary
 from sim.answers.amount import Amount, cut_short
 from sim.answers.notes import notes
+from sim.base import interval
 
 if TYPE_CHECKING:
     import numpy as np

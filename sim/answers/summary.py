@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim.answers import extrapolation, interval, worth
+from sim.answers import extrapolation, worth
+from sim.base import interval
 from sim.job.header import RECORDED, Header, measured
 from sim.version import VERSION
 

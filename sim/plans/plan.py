@@ -13,14 +13,13 @@ from sim import protocols
 from sim.answers.summary import number
 from sim.base.errors import RunFailed
 from sim.base.progress import Progress
-from sim.job import reading
+from sim.job import gpu_memory, measured_steps, reading
 from sim.model import measuring
 from sim.plans import families, limits, search, sensitivity
 from sim.plans.candidates import EFFORTS, Candidate
 from sim.plans.configurations import Room
 from sim.plans.simulating import Simulating
 from sim.plans.until import by_name, in_words
-from sim.platform import gpu_memory, measured_steps
 from sim.version import VERSION
 
 if TYPE_CHECKING:

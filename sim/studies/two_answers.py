@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.answers import amount, interval, paired
+from sim.answers import amount, paired
 from sim.answers.read import read
 from sim.answers.summary import known, number, seconds
+from sim.base import interval
 from sim.base.errors import printable
 from sim.base.flat import flattened
 from sim.studies.what_if import Ratio, of_pairs, percent

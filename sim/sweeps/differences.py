@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.answers import interval
+from sim.base import interval
 from sim.base.errors import WrongSetting
 
 if TYPE_CHECKING:

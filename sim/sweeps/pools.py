@@ -20,6 +20,7 @@ from weakref import WeakSet
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.home import installed
 from sim.base.ranges import MOST_CORES, check_integer
+from sim.needs import cores
 
 PRELOADED = [installed("sim.sweeps.work"), installed("sim.event.world"), "pandas"]
 UNGUARDED = (
@@ -194,11 +195,6 @@ class Ranks:
 
     def __exit__(self, kind, *_) -> None:
         self._executor.shutdown(wait=kind is None, cancel_futures=True)
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 Pool = Here | Own | Given | Ranks

@@ -27,9 +27,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as draw
 
-from sim import catalogue, command
+from sim import command
 from sim.laws import KINDS, FoldedMixture
 from sim.model.workload import Workload
+from sim.platform import catalogue
 from sim.platform.cluster import Cluster
 from sim.run import LATE
 

@@ -10,17 +10,18 @@ import pytest
 
 from experiments import gpus
 from experiments.gpu_rates import LATER, RATES
-from sim import catalogue, protocols
-from sim.answers import interval, trust
-from sim.answers.ignorance import LOCAL
+from sim import protocols
+from sim.answers import trust
+from sim.base import interval
 from sim.base.errors import WrongSetting
-from sim.job import variants
+from sim.job import named_gpus, variants
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model import nominal, workload
 from sim.model.costs import Costs, Line
-from sim.platform import cluster, gpu, named_gpus
+from sim.platform import catalogue, cluster, gpu
 from sim.platform.cluster import Cluster, Host, Link
+from sim.platform.named_links import LOCAL
 from sim.simulation import simulate
 
 MODEL = workload.NAMED["resnet50"]

@@ -6,16 +6,17 @@ import math
 
 import pytest
 
-from sim import catalogue, protocols
-from sim.answers import interval, trust
+from sim import protocols
+from sim.answers import trust
+from sim.base import interval
 from sim.base.errors import WrongSetting
-from sim.job import variants
+from sim.job import measured_steps, named_gpus, variants
 from sim.job.scenario import Scenario
 from sim.model import workload_text
 from sim.model.workload import Workload
 from sim.plans import plan, sensitivity
 from sim.plans.question import Question
-from sim.platform import measured_steps, named_gpus
+from sim.platform import catalogue
 from sim.platform.cluster import Cluster, Model, Provenance
 from sim.run import main as run
 from sim.simulation import simulate

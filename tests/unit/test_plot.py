@@ -68,7 +68,7 @@ def test_runs_side_by_side_show_equal_times(trace, tmp_path, monkeypatch):
 
 
 def test_panels_have_the_samples_and_the_computing_of_measured_steps(trace):
-    found = panels.series(trace)
+    found = panels.series(trace, of_trace(trace))
     assert found.samples.tolist() == [18, 12]
     assert found.ends_s.tolist() == [2.0, 7.0]
     assert found.total.tolist() == [18, 30]

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from experiments.run import QUESTIONS
-from sim import catalogue, collectives, command, stragglers, zoo
+from sim import collectives, command, stragglers, zoo
 from sim.base import extras
 from sim.laws import KINDS as LAWS
+from sim.platform import catalogue
 from sim.protocols import PROTOCOLS
 from sim.version import VERSION
 from trainsim import listing, main

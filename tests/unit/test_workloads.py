@@ -11,11 +11,12 @@ from importlib import import_module
 
 import pytest
 
-from sim import catalogue, command, run, workloads
+from sim import command, run, workloads
 from sim.base.errors import RunFailed, WrongSetting, printable
 from sim.model import workload
 from sim.model.files.safetensors import MOST_HEADER_BYTES
 from sim.model.model_files import read
+from sim.platform import catalogue
 
 TENSORS = {
     "h.0.weight": ("F32", [3, 4]),
