@@ -22,7 +22,6 @@ class Command(NamedTuple):
 COMMANDS = {
     "run": Command("sim.run", "simulate a training job: throughput, step times, why, what if"),
     "plan": Command("sim.plan", "choose a cluster before paying for it"),
-    "report": Command("sim.report", "compare two answers of run --json"),
     "sweep": Command("sim.sweep", "simulate many jobs, and keep a row of each"),
     "real": Command("real.run", "run a training job for real: MPI, TensorFlow, Horovod"),
     "learn": Command("real.learn", "train a job in simulated time: time to an accuracy"),

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sim import candidates
-from sim.answers import basis, interval, paired, summary
+from sim.answers import basis, interval, summary
 from sim.answers.amount import Amount, cut_short
 from sim.answers.notes import notes
 
@@ -174,8 +174,7 @@ class Result:
     def answer(self) -> dict:
         """The object that `sim.run --json` prints, schema answer/1; what is not known is None."""
         given = self.scenario, self.world, self.outcome, self.wall_s, self.search, self.runs, self.notes
-        further = {"basis": [one.as_json() for one in self.basis], "pairing": paired.as_json(self)}
-        return summary.as_json(*given) | further
+        return summary.as_json(*given) | {"basis": [one.as_json() for one in self.basis]}
 
     def to_json(self) -> str:
         """`answer` as JSON, on one line."""

@@ -23,7 +23,6 @@ COMMANDS = (
         "sim.run",
         "sim.sweep",
         "sim.plan",
-        "sim.report",
         "sim.timeline",
         "sim.plot",
         "sim.protocols.check",
@@ -35,7 +34,7 @@ COMMANDS = (
 )
 KEYS = {
     *("schema", "version", "scenario", "world", "asked", "done", "samples_per_s", "step_s", "samples_per_step"),
-    *("idle_fraction", "interval", "basis", "pairing", "notes", "wall_s"),
+    *("idle_fraction", "interval", "basis", "notes", "wall_s"),
 }
 
 
@@ -266,7 +265,6 @@ REFUSED = {
     "sim.run": ["--protocol", "abm"],
     "sim.sweep": ["--protocol", "abm", "-o", "x.parquet"],
     "sim.plan": ["nowhere.toml"],
-    "sim.report": ["nowhere.json", "nowhere.json"],
     "real.run": ["--protocol", "abm"],
     "real.campaign": ["nowhere.json"],
     "real.probe": ["--protocol", "-o", "probe.json"],
