@@ -28,8 +28,8 @@ DEFAULT_WORKERS = 3
 CHOSEN = ("workers", "batch")  # options whose value is chosen where nobody gives one
 DEFAULT_WORKLOAD = "toy_fc"
 SEARCH = "search"  # in place of a number of parts
-# `parameters` of real runs only, `report` of simulated ones, `output` of sweeps
-OUTPUTS = ("trace", "timeline", "horovod_timeline", "plot", "report", "parameters", "output")
+# `parameters` of real runs only, `report` of simulated ones
+OUTPUTS = ("trace", "timeline", "horovod_timeline", "plot", "report", "parameters")
 
 
 def job_options() -> Parser:

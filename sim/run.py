@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sim import command, options, simulated_options
-from sim.base.errors import WrongSetting
 from sim.base.home import installed
 from sim.base.progress import Progress, advance
 from sim.studies import questions
@@ -27,8 +26,8 @@ LATE = "sim.run: still at the least that makes an answer; fewer --workers take l
 
 def parser() -> command.Parser:
     """The command line."""
-    parents = [options.job_options(), options.answer_options(), simulated_options.simulation_options()]
-    parents += [questions.question_options(), questions.sweep_options()]
+    parents = [options.job_options(), options.answer_options()]
+    parents += [simulated_options.simulation_options(), questions.question_options()]
     made = command.Parser(prog="sim.run", description="Simulate a training job.", parents=parents)
     made.add_argument(
         "--report", metavar="FILE", help="the answer as a page for a browser, with all that was asked, .html"
@@ -42,11 +41,6 @@ def main(argv: list[str] | None = None) -> int:
     began_s = time.monotonic()
     options.check_files(given)
     read = options.Readers(remember=True)
-    if given.sweep:
-        return sweep(given, read, line(argv))
-    for name in ("output", "resume"):
-        if getattr(given, name):
-            raise WrongSetting(f"--{name}", getattr(given, name), "nothing without --sweep")
     from sim.platform import measured_steps
 
     scenario, search = simulated_options.scenario(given, read), None
@@ -71,16 +65,6 @@ def line(argv: list[str] | None) -> str:
     import shlex
 
     return shlex.join(["python", "-m", installed("sim.run"), *(sys.argv[1:] if argv is None else argv)])
-
-
-def sweep(given: argparse.Namespace, read: options.Readers, asked: str) -> int:
-    """Several jobs in place of one."""
-    from sim.studies import swept
-
-    rows = swept.run(given, read, asked)
-    if given.json:
-        print(json.dumps({"schema": "sweep-rows/1", "rows": rows.to_pylist()}))
-    return 0
 
 
 def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Questions, began_s: float):

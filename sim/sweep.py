@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import shlex
 import sys
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from sim.sweeps.jobs import How, Job
     from sim.sweeps.pools import Pool
 
+HEADINGS = ("samples/s", "9 in 10 runs", "mean step")
+MOST_LINES = 40
 SCENARIOS = """scenarios, or lists of sim.run's options, as [["--protocol", "amb"], ["--protocol", "fmb"]]"""
 
 
@@ -174,17 +175,18 @@ def main(argv: list[str] | None = None) -> int:
     wanted = [jobs.of_options(one, read) for one in grid.crossed([table | line for table in tables], read)]
     pool = pools.of_command(given.workers_processes)
     rows = swept(wanted, given.output, pool, given.resume)
-    ended = said(rows, given)
+    ended = said(rows, given.output)
     if given.report:
         from sim.reports.sweep import sweep_page
 
         asked = shlex.join(["python", "-m", installed("sim.sweep"), *(sys.argv[1:] if argv is None else argv)])
         reports.write(given.report, sweep_page(rows, asked))
+    show(rows)
     print(ended)
     return 0
 
 
-def said(rows: pa.Table, given: argparse.Namespace) -> str:
+def said(rows: pa.Table, file: str) -> str:
     """The outcome of the sweep in one line.
 
     Raises:
@@ -192,11 +194,36 @@ def said(rows: pa.Table, given: argparse.Namespace) -> str:
     """
     errors = [error for error in rows["error"].to_pylist() if error is not None]
     if len(errors) == len(rows):
-        why = f"{given.output} says why, first" if given.output else "the first"
-        raise RunFailed(f"no scenario of {len(rows)} could be simulated; {why}: {errors[0]}")
+        raise RunFailed(f"no scenario of {len(rows)} could be simulated; {file} says why, first: {errors[0]}")
     failed = f", {len(errors)} could not be (see the column error)" if errors else ""
-    file = f"{given.output}: " if given.output else ""
-    return f"{file}{len(rows) - len(errors)} of {len(rows)} scenarios simulated{failed}"
+    return f"{file}: {len(rows) - len(errors)} of {len(rows)} scenarios simulated{failed}"
+
+
+def show(rows: pa.Table) -> None:
+    """Print a line for each scenario."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from sim.answers.summary import number, seconds
+    from sim.sweeps.columns import shown, varied
+
+    table, names = Table(box=None, pad_edge=False, header_style="dim"), varied(rows)
+    few = rows.slice(0, MOST_LINES).to_pylist()
+    priced = any(row["usd_per_million_samples"] for row in few)
+    for heading in (*map(shown, names), *HEADINGS, *(["USD a million"] if priced else [])):
+        table.add_column(heading, justify="right", overflow="fold")
+    for row in few:
+        low, high, mean_s = row["samples_per_s_low"], row["samples_per_s_high"], row["step_mean_s"]
+        cells = ["cannot be"]
+        if row["error"] is None:
+            spread = "unknown" if low is None else f"{number(low)} to {number(high)}"
+            cells = [number(row["samples_per_s"]), spread, "unknown" if mean_s is None else seconds(mean_s)]
+            cells += [number(row["usd_per_million_samples"])] * priced
+        table.add_row(*(Text("" if row[name] is None else str(row[name])) for name in names), *map(Text, cells))
+    Console(highlight=False).print(table)
+    if len(rows) > MOST_LINES:
+        print(f"and {len(rows) - MOST_LINES} more")
 
 
 if __name__ == "__main__":

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from sim.stragglers import read as read_stragglers
     from sim.studies.asking import what_if, why
     from sim.sweep import sweep
-    from sim.sweeps.differences import differences
     from trainsim.recording.recorder import Recorder
 
 __all__ = [
@@ -56,7 +55,6 @@ __all__ = [
     "Workload",
     "WrongSetting",
     "check",
-    "differences",
     "fit",
     "laws",
     "learn",
@@ -89,7 +87,6 @@ _HOMES = {  # module, or module:name where the name there is another
     "Workload": "sim",
     "WrongSetting": "sim",
     "check": "calibration.asking",
-    "differences": "sim.sweeps.differences",
     "fit": "calibration.asking",
     "laws": "sim",
     "learn": "real.learning.learning",

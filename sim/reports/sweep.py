@@ -11,7 +11,7 @@ from sim.reports import figures
 from sim.reports.page import page
 from sim.reports.parts import Cell, Code, Figure, Section, Table, Text
 from sim.simulation import REPLICATIONS
-from sim.sweeps.columns import ASKED, SETTING, SWEPT
+from sim.sweeps.columns import shown, varied
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,6 @@ SCHEMA = "sweep-rows/1"
 HEADINGS = ("samples/s", "at least", "at most", "mean step", "error")
 MOST_LINES = len(figures.SERIES)  # that are told apart; of more scenarios the fastest are rows
 MOST_ROWS = 20
-TOLD_BY_OTHERS = ("digest", "workload_digest", "model", "law", "cluster_told")
 
 
 def sweep_page(rows: pa.Table, command: str) -> str:
@@ -61,20 +60,6 @@ def _notes(table: Sequence[dict], good: Sequence[dict], best: dict) -> Iterator[
 def _cut_short(row: dict) -> bool:
     asked = Amount(row["runs_asked"] or REPLICATIONS, row["steps"], row["warmup"])
     return bool(cut_short(asked, Amount(row["runs_done"], row["steps_done"], row["warmup_done"])))
-
-
-def varied(rows: pa.Table) -> list[str]:
-    """The swept columns; for a grid those in which its scenarios differ."""
-    swept = [name for name in rows.column_names if name.startswith(SWEPT)]
-    asked = [
-        name for name in rows.column_names if (name in ASKED or name.startswith(SETTING)) and name not in TOLD_BY_OTHERS
-    ]
-    return swept or [name for name in asked if len(rows[name].unique()) > 1]
-
-
-def shown(column: str) -> str:
-    """A column's name as users know it."""
-    return column.removeprefix(SWEPT).removeprefix(SETTING)
 
 
 def _told(row: dict, names: Sequence[str]) -> str:

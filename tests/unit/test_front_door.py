@@ -155,22 +155,6 @@ def test_a_fit_is_that_of_the_command_and_a_check_too(recorded, tmp_path, capsys
     assert found._repr_html_().count("<tr>") == len(found) + 1
 
 
-def test_rows_of_a_sweep_are_compared_run_by_run(tmp_path):
-    jobs = [job(), job(workers=5), job(seed=3), job(steps=9)]
-    swept = trainsim.sweep([*jobs, [*JOB, "--batch=0"]], str(tmp_path / "rows.parquet"), processes=1, replications=3)
-    found = trainsim.differences(swept)
-    (change,) = trainsim.what_if(jobs[0], jobs[1], replications=3)
-    assert found["pairs"].tolist() == [3, 3, 0, 0, 0]
-    assert found["ratio"].tolist()[:2] == [1, pytest.approx(change.ratio)]
-    ratios = np.log([one[1] / one[0] for one in zip(*map(json.loads, swept["samples_per_s_runs"][:2]), strict=True)])
-    assert found["ratio_se"][1] == pytest.approx(change.ratio * ratios.std(ddof=1) / 3**0.5)
-    assert found[["ratio", "ratio_se"]][2:].isna().all(axis=None)
-    assert trainsim.differences(swept, 1)["ratio"][0] == pytest.approx(1 / change.ratio)
-    for rows, base in ((swept, 4), (swept, 5), (swept, True), (swept[["seed"]], 0), (3, 0)):
-        with pytest.raises(WrongSetting):
-            trainsim.differences(rows, base)
-
-
 REFUSED = {
     "no job": (lambda: trainsim.what_if(3), "base: given 3"),
     "no name": (lambda: trainsim.what_if(job(), "wrokers=3"), "wrokers"),

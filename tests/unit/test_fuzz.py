@@ -193,7 +193,7 @@ def check_sweep(line: list[str]) -> None:
 
     Path("sweep.parquet").unlink(missing_ok=True)
     shutil.rmtree("sweep.parquet.parts", ignore_errors=True)
-    if check("sim.sweep", line).startswith("sweep.parquet: "):
+    if "sweep.parquet: " in check("sim.sweep", line):
         rows = pd.read_parquet("sweep.parquet")
         figures = rows.loc[rows["error"].isna(), ["samples_per_s", "step_mean_s", "step_p95_s", "samples_per_step"]]
         assert len(figures)

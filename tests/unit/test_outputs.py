@@ -28,7 +28,6 @@ WRITES = {  # by command and option: the words around a file's name, and its end
     ("sim.run", "--horovod-timeline"): (["--protocol", "horovod"], ".json"),
     ("sim.run", "--plot"): ([], ".png"),
     ("sim.run", "--report"): ([], ".html"),
-    ("sim.run", "--output"): (["--sweep", "workers=1,2"], ".parquet"),
     ("sim.sweep", "--output"): ([], ".parquet"),
     ("sim.plan", "--output"): (["--samples-per-s", "10"], ".json"),
     ("sim.plan", "--report"): (["--samples-per-s", "10"], ".html"),

@@ -8,7 +8,7 @@ from html import unescape
 import numpy as np
 import pytest
 
-from sim import reports, run
+from sim import reports, run, sweep
 from sim.base.errors import WrongSetting
 from sim.base.flat import flattened
 from sim.reports import figures, steps
@@ -133,9 +133,9 @@ def test_the_head_says_what_was_cut_short_and_what_the_answer_rests_on(capsys, t
 
 def test_a_sweep_says_how_many_were_cut_short(tmp_path, capsys):
     short, whole = tmp_path / "short.html", tmp_path / "whole.html"
-    asked = ("--protocol=fmb", "--steps=8", "--warmup=2", "--sweep=workers=2,3,0.5")
-    run.main([*asked, "--within=0.001", "--report", str(short)])
-    run.main([*asked, "--replications=2", "--report", str(whole)])
+    asked = ("--protocol=fmb", "--steps=8", "--warmup=2", "--workers=2,3,-1", "--workers-processes=1")
+    for page, how in ((short, "--within=0.001"), (whole, "--replications=2")):
+        sweep.main([*asked, how, "-o", str(page.with_suffix(".parquet")), "--report", str(page)])
     said = "2 of 2 scenarios are of fewer runs or steps than were asked for"
     assert said in short.read_text()
     assert said not in whole.read_text()
