@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sim.base.errors import RunFailed, WrongSetting
     from sim.efficiency.noise import noise_scale, noise_scale_of_run
     from sim.job.scenario import Scenario
+    from sim.model.modules import model
     from sim.model.workload import Variable, Workload
     from sim.model.workload import read as read_workload
     from sim.plans.asking import plan
@@ -59,6 +60,7 @@ __all__ = [
     "laws",
     "learn",
     "make_protocol",
+    "model",
     "noise_scale",
     "noise_scale_of_run",
     "plan",
@@ -91,6 +93,7 @@ _HOMES = {  # module, or module:name where the name there is another
     "laws": "sim",
     "learn": "real.learning.learning",
     "make_protocol": "sim.protocols:make",
+    "model": "sim.model.modules",
     "noise_scale": "sim.efficiency.noise",
     "noise_scale_of_run": "sim.efficiency.noise",
     "plan": "sim.plans.asking",
