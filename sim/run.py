@@ -20,7 +20,6 @@ from sim.studies import questions
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
-DRAWN_WITHIN_S = 3.0  # that a report's first steps may take, besides the answer
 LATE = "sim.run: still at the least that makes an answer; fewer --workers take less time, Ctrl-C gives up"
 
 
@@ -178,13 +177,11 @@ def horovod_timeline(given: argparse.Namespace, scenario):
 def reported(given: argparse.Namespace, found, free, answers: questions.Answers, asked: str) -> None:
     """Write the page of --report; `asked` is the command line."""
     from sim import reports
-    from sim.reports import answer, steps
-    from sim.simulation import simulate
+    from sim.reports import answer
 
-    drawn = steps.of(found, lambda few: simulate(few, "event", 1, want_trace=True, within_s=DRAWN_WITHIN_S))
     told = {said: other.answer() for said, other in free.items()}
     said = found.answer() | answers.as_json()
-    reports.write(given.report, answer.answer_page(said, found.outcome, asked, drawn, told))
+    reports.write(given.report, answer.answer_page(said, found.outcome, asked, told))
 
 
 def report(given: argparse.Namespace, found, free, answers: questions.Answers) -> None:

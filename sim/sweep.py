@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-import shlex
-import sys
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from sim import command, options, reports
+from sim import command, options
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.files import check_outputs, text_of
-from sim.base.home import installed
 from sim.base.progress import Progress
 
 if TYPE_CHECKING:
@@ -27,6 +24,7 @@ if TYPE_CHECKING:
 
 HEADINGS = ("samples/s", "9 in 10 runs", "mean step")
 MOST_LINES = 40
+TOLD_BY_OTHERS = ("digest", "workload_digest", "model", "law", "cluster_told", "assumed")  # columns
 SCENARIOS = """scenarios, or lists of sim.run's options, as [["--protocol", "amb"], ["--protocol", "fmb"]]"""
 
 
@@ -155,7 +153,6 @@ def parser() -> command.Parser:
         help="number of processes; 1: this one alone (default: one for each core)",
     )
     parser.add_argument("--resume", action="store_true", help="continue a sweep that was interrupted")
-    parser.add_argument("--report", metavar="FILE", help="the rows as a page for a browser, .html")
     return parser
 
 
@@ -168,19 +165,13 @@ def main(argv: list[str] | None = None) -> int:
     given = parser().parse_args(argv)
     from sim.sweeps import crossing, grid, jobs, pools
 
-    check_outputs([("--output", given.output), ("--report", given.report)], [given.GRID])
-    reports.check(given.report)
+    check_outputs([("--output", given.output)], [given.GRID])
     tables, line = grid.read(given.GRID) if given.GRID else [{}], crossing.table_of(given)
     read = options.Readers(remember=True)
     wanted = [jobs.of_options(one, read) for one in grid.crossed([table | line for table in tables], read)]
     pool = pools.of_command(given.workers_processes)
     rows = swept(wanted, given.output, pool, given.resume)
     ended = said(rows, given.output)
-    if given.report:
-        from sim.reports.sweep import sweep_page
-
-        asked = shlex.join(["python", "-m", installed("sim.sweep"), *(sys.argv[1:] if argv is None else argv)])
-        reports.write(given.report, sweep_page(rows, asked))
     show(rows)
     print(ended)
     return 0
@@ -206,12 +197,12 @@ def show(rows: pa.Table) -> None:
     from rich.text import Text
 
     from sim.answers.summary import number, seconds
-    from sim.sweeps.columns import shown, varied
+    from sim.sweeps.columns import SETTING
 
     table, names = Table(box=None, pad_edge=False, header_style="dim"), varied(rows)
     few = rows.slice(0, MOST_LINES).to_pylist()
     priced = any(row["usd_per_million_samples"] for row in few)
-    for heading in (*map(shown, names), *HEADINGS, *(["USD a million"] if priced else [])):
+    for heading in (*(name.removeprefix(SETTING) for name in names), *HEADINGS, *(["USD a million"] if priced else [])):
         table.add_column(heading, justify="right", overflow="fold")
     for row in few:
         low, high, mean_s = row["samples_per_s_low"], row["samples_per_s_high"], row["step_mean_s"]
@@ -224,6 +215,16 @@ def show(rows: pa.Table) -> None:
     Console(highlight=False).print(table)
     if len(rows) > MOST_LINES:
         print(f"and {len(rows) - MOST_LINES} more")
+
+
+def varied(rows: pa.Table) -> list[str]:
+    """The columns of the question in which rows differ that have them; impossible ones are compared if there is nothing else to compare."""
+    from sim.sweeps.columns import ASKED, SETTING
+
+    possible = rows.filter(rows["error"].is_null())
+    rows = possible if len(possible) > 1 else rows
+    asked = [name for name in rows.column_names if name in ASKED or name.startswith(SETTING)]
+    return [name for name in asked if name not in TOLD_BY_OTHERS and len(rows[name].unique().drop_null()) > 1]
 
 
 if __name__ == "__main__":

@@ -132,23 +132,12 @@ class Result:
         """Seconds of each rank's own steps, shape (replications, steps, ranks), of a text of one's own without a master; None elsewhere."""
         return self.outcome.rank_step_s
 
-    def to_frame(self, by_rank: bool = False) -> pd.DataFrame:
-        """One row a step: replication, step (from 0, after warm-up), step_s (seconds), samples.
-
-        Args:
-            by_rank: one row for each rank's own step, with `rank` in place of `samples`. Where `rank_step_s` is None, all replications
-                are simulated again and recorded: a worker's step lasts from the begin of one gradient, or of the sleep before it, to
-                that of the next. Workers that do not go on together make different numbers of steps.
-
-        Raises:
-            WrongSetting: by_rank, and there are more steps than 10,000,000, or a record needs too much memory.
-        """
+    def to_frame(self) -> pd.DataFrame:
+        """One row a step: replication, step (from 0, after warm-up), step_s (seconds), samples."""
         import numpy as np
         import pandas as pd
 
         runs, steps = self.step_s.shape
-        if by_rank:
-            return self._by_rank()
         return pd.DataFrame(
             {
                 "replication": np.repeat(np.arange(self.first, self.first + runs), steps),
@@ -157,19 +146,6 @@ class Result:
                 "samples": self.samples.ravel(),
             }
         )
-
-    def _by_rank(self) -> pd.DataFrame:
-        import numpy as np
-        import pandas as pd
-
-        if self.rank_step_s is None:
-            from sim.studies import rank_steps
-
-            return rank_steps.frame(self)
-        runs, steps, ranks = self.rank_step_s.shape
-        replication, step, rank = np.indices((runs, steps, ranks)).reshape(3, -1)
-        own_s = self.rank_step_s.ravel()
-        return pd.DataFrame({"replication": self.first + replication, "step": step, "rank": rank, "step_s": own_s})
 
     def answer(self) -> dict:
         """The object that `sim.run --json` prints, schema answer/1; what is not known is None."""

@@ -1,4 +1,4 @@
-"""The report of `sim.run`: made from its JSON answer, the steps that it simulated and a trace of the first of them."""
+"""The report of `sim.run`: made from its JSON answer and the steps that it simulated."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ def answer_page(
     answer: dict,
     outcome: Outcome,
     command: str,
-    steps: Sequence[Section] = (),
     compared: dict[str, dict] | None = None,
 ) -> str:
     """The HTML of one answer.
@@ -36,7 +35,6 @@ def answer_page(
         answer: schema answer/1, with what questions add to it.
         outcome: the steps that it sums up.
         command: that prints it.
-        steps: how the first steps went, see sim.reports.steps.
         compared: answers of the same job without what costs throughput, by how that cost is called.
     """
     sections = [Section("The answer", [*_answer(answer), *_costs(answer, compared or {})])]
@@ -45,7 +43,7 @@ def answer_page(
         sections.append(Section("Why", list(_why(answer["why"]))))
     if "what_if" in answer:
         sections.append(Section("What if", list(_what_if(answer))))
-    sections += [Section("How steps and runs vary", list(_varies(answer, outcome))), *steps]
+    sections.append(Section("How steps and runs vary", list(_varies(answer, outcome))))
     sections.append(Section("Settings", [Table(("setting", "value"), list(_settings(answer)), "settings", (0, 1))]))
     version = f"anytime-trainsim {answer['version']}; the random seed is {answer['scenario']['seed']}."
     sections.append(Section("Reproduce it", [Code(command), Text(version)]))

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, cast
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from typing import Any, cast
 
 SETTING = "set_"  # before the name of a protocol's setting, of which each has a column
-
-TOLD_BY_OTHERS = ("digest", "workload_digest", "model", "law", "cluster_told", "assumed")
 
 ASKED = {
     "digest": "string",  # of the scenario and how it is simulated: a row is known again by it
@@ -84,21 +79,6 @@ def kinds(jobs: Iterable) -> dict[str, str]:
                 if job.scenario is not None and value is not None:
                     known.add(type(value).__name__)
     return ASKED | {name: _kind(types) for name, types in sorted(values.items())} | ANSWERED
-
-
-def varied(rows: pa.Table) -> list[str]:
-    """The columns of the question in which rows differ that have them; impossible ones are compared if there is nothing else to compare."""
-    possible = rows.filter(rows["error"].is_null())
-    rows = possible if len(possible) > 1 else rows
-    asked = [
-        name for name in rows.column_names if (name in ASKED or name.startswith(SETTING)) and name not in TOLD_BY_OTHERS
-    ]
-    return [name for name in asked if len(rows[name].unique().drop_null()) > 1]
-
-
-def shown(column: str) -> str:
-    """A column's name as users know it."""
-    return column.removeprefix(SETTING)
 
 
 def _kind(types: set[str]) -> str:

@@ -28,7 +28,7 @@ def test_an_answer_is_drawn_and_its_numbers_are_those_of_the_json(answered, brow
     page, answer = answered
     seen = browser(page)
     assert seen.said == []
-    assert seen.drawn == seen.text.count("<figure") == 7
+    assert seen.drawn == seen.text.count("<figure") == 5
     speed = answer["samples_per_s"]
     interval = answer["interval"]["samples_per_s"]
     assert seen.values("throughput")[:4] == [speed, *interval, answer["failures"]["goodput"] * speed]
