@@ -15,7 +15,7 @@ from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.base.extras import need
 from sim.base.files import check_ending, check_outputs, write_whole
-from sim.timeline import rank_name, run_name
+from sim.timeline import rank_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,10 +63,9 @@ def parser() -> command.Parser:
     )
     parser.add_argument(
         "--panels",
-        choices=("ranks", "samples", "learning"),
-        help="ranks: activities of each rank, and step times, side by side; samples: samples of each step, compute times and all samples "
-        "by time, as the AMB repository plots them; learning: accuracy and loss against time, updates and samples (default: ranks, or "
-        "learning with --subset)",
+        choices=("ranks", "learning"),
+        help="ranks: activities of each rank, and step times, side by side; learning: accuracy and loss against time, updates and samples "
+        "(default: ranks, or learning with --subset)",
     )
     parser.add_argument(
         "--subset",
@@ -99,10 +98,6 @@ def main(argv: list[str] | None = None) -> int:
 
         names, asked = (dict.fromkeys(given.subset), "--subset") if given.subset else (LEARNING, "--panels")
         curve_panels.draw(runs, list(names), given.output, asked)
-    elif given.panels == "samples":
-        from sim.recording import panels
-
-        panels.draw([(run_name(trace, path), trace) for path, trace in runs], given.output)
     else:
         side_by_side([trace for _, trace in runs], given.output)
     return 0
@@ -149,21 +144,6 @@ def side_by_side(traces: list[Trace], path: str | Path) -> None:
     for axes in panels[1]:
         axes.set_xlim(min(start for start, _ in times), max(end for _, end in times))
     save(drawn, path)
-
-
-def summary(outcome: Outcome, path: str | Path, title: str) -> None:
-    """Draw the distributions of step times and of samples per step, over all replications.
-
-    Raises:
-        WrongSetting: an unknown ending, or a folder that cannot be written.
-    """
-    check_path(path)
-    figure = new_figure(3.6)
-    figure.suptitle(title)
-    left, right = figure.subplots(1, 2)
-    _draw_step_times(left, outcome)
-    _draw_samples(right, outcome)
-    save(figure, path)
 
 
 def new_figure(height_inch: float, width_inch: float = 10) -> Figure:
@@ -256,14 +236,6 @@ def _marks(values: np.ndarray) -> list[tuple[str, float, str]]:
     """Name, value and line style of what to mark."""
     p50, p95 = np.percentile(values, (50, 95))
     return [("p50", p50, ":"), ("mean", values.mean(), "-"), ("p95", p95, "--")]
-
-
-def _draw_samples(axes: Axes, outcome: Outcome) -> None:
-    samples = outcome.samples.ravel()
-    _histogram(axes, samples)
-    axes.axvline(samples.mean(), color="black", linewidth=1, label=f"mean {samples.mean():.4g}")
-    axes.set_xlabel("samples a step")
-    _legend_above(axes)
 
 
 def _histogram(axes: Axes, values: np.ndarray) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -19,17 +19,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from sim.job.scenario import Scenario
-    from sim.sweeps.jobs import How, Job
+    from sim.sweeps.jobs import Job
     from sim.sweeps.pools import Pool
 
 HEADINGS = ("samples/s", "9 in 10 runs", "mean step")
 MOST_LINES = 40
 TOLD_BY_OTHERS = ("digest", "workload_digest", "model", "law", "cluster_told", "assumed")  # columns
-SCENARIOS = """scenarios, or lists of sim.run's options, as [["--protocol", "amb"], ["--protocol", "fmb"]]"""
 
 
 def sweep(
-    scenarios: Iterable[Scenario | Sequence[str]],
+    scenarios: Iterable[Scenario],
     out: str,
     executor: Executor | None = None,
     *,
@@ -44,11 +43,11 @@ def sweep(
     A script calls it below `if __name__ == "__main__":`, because the processes that it starts import the script.
 
     Args:
-        scenarios: scenarios, or lists of sim.run's options, as ["--protocol", "amb", "--workers", "4"].
+        scenarios: one or more.
         out: the file; while the sweep is under way its rows are in the folder `out`.parts.
         executor: that simulates: any of concurrent.futures, or mpi4py.futures.MPIPoolExecutor; processes of its own if None.
         processes: their number, without an executor; one a core if None; 1 is this process alone.
-        world, replications, within_s: of each scenario, see sim.simulate; lists of options say so themselves.
+        world, replications, within_s: of each scenario, see sim.simulate.
         resume: go on with a file, or parts, that are there.
 
     Returns:
@@ -61,6 +60,7 @@ def sweep(
     """
     import concurrent.futures
 
+    from sim.job.scenario import Scenario
     from sim.simulation import check_asked
     from sim.sweeps import jobs, pools
 
@@ -68,29 +68,12 @@ def sweep(
     out = text_of("out", out)
     if executor is not None and not isinstance(executor, concurrent.futures.Executor):
         raise WrongSetting("executor", executor, "one of concurrent.futures, mpi4py.futures.MPIPoolExecutor, or None")
-    how, read = jobs.How(world, replications, within_s), options.Readers(remember=True)
-    wanted = [_job(one, how, read) for one in _listed(scenarios)]
-    if not wanted:
-        raise WrongSetting("scenarios", [], "one or more")
+    listed = list(scenarios) if isinstance(scenarios, Iterable) else []
+    if not listed or not all(isinstance(one, Scenario) for one in listed):
+        raise WrongSetting("scenarios", scenarios, "one Scenario or more, in a list")
+    wanted = [jobs.of_scenario(one, jobs.How(world, replications, within_s)) for one in listed]
     pool = pools.of_size(processes) if executor is None else pools.Given(executor)
     return swept(wanted, out, pool, resume).to_pandas()
-
-
-def _listed(scenarios: Iterable[Scenario | Sequence[str]]) -> list:
-    if isinstance(scenarios, str) or not isinstance(scenarios, Iterable):
-        raise WrongSetting("scenarios", scenarios, SCENARIOS)
-    return list(scenarios)
-
-
-def _job(one: Scenario | Sequence[str], how: How, read: options.Readers) -> Job:
-    from sim.job.scenario import Scenario
-    from sim.sweeps import grid, jobs
-
-    if isinstance(one, Scenario):
-        return jobs.of_scenario(one, how)
-    if isinstance(one, str) or not isinstance(one, Sequence) or not all(isinstance(word, str) for word in one):
-        raise WrongSetting("scenarios", one, SCENARIOS)
-    return jobs.of_options(grid.parsed(one), read)
 
 
 def swept(wanted: list[Job], out: str, pool: Pool, resume: bool) -> pa.Table:

@@ -124,9 +124,6 @@ class Result:
     def __repr__(self) -> str:
         return f"<Result: {summary.in_a_line(self.answer(), self.scenario)}>"
 
-    def _repr_html_(self) -> str:
-        return summary.as_html(self.answer(), self.scenario)
-
     @property
     def rank_step_s(self) -> np.ndarray | None:
         """Seconds of each rank's own steps, shape (replications, steps, ranks), of a text of one's own without a master; None elsewhere."""

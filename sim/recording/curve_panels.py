@@ -14,7 +14,6 @@ from sim.base.flat import flattened
 from sim.job.header import RECORDED, SIMULATED
 from sim.plot import MOST_TRACES, check_path, new_figure, save
 from sim.recording.curves import Curves, curves
-from sim.recording.panels import STYLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,6 +30,17 @@ AGAINST = {  # a field of Curves, and its words
     "step": ("step", "updates so far"),
     "samples": ("samples", "samples so far"),
 }
+# Okabe and Ito's colours, and a dash each, for readers and printers without colours.
+STYLES = (
+    ("#0072b2", "-"),
+    ("#d55e00", "--"),
+    ("#009e73", "-."),
+    ("#cc79a7", ":"),
+    ("#e69f00", (0, (5, 1))),
+    ("#56b4e9", (0, (3, 1, 1, 1))),
+    ("#000000", (0, (1, 1))),
+    ("#666666", (0, (8, 2))),
+)
 ABREAST, LETTERS = 3, 50  # panels side by side, and letters of the legend above each
 # What does not make another job of it; how long it lasts is seen, and replications may end where each reaches a target.
 OF_A_RUN = {*RECORDED, "seed", "replication", "steps", "warmup"} - {"cluster"}

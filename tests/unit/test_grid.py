@@ -149,13 +149,3 @@ def test_what_is_wrong_with_a_command_line_is_one_line(words, said, capsys):
 def test_settings_on_a_command_line_have_a_name_and_values_once(given):
     with pytest.raises(WrongSetting, match="--set"):
         on_line(*(word for one in given for word in ("--set", one)))
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [(["--workers", "ten"], "--workers: given 'ten'"), (["--wrkers", "2"], "did you mean --workers?")],
-)
-def test_options_as_a_list_of_words_are_checked(words, said):
-    with pytest.raises(WrongSetting) as refused:
-        grid.parsed(words)
-    assert said in str(refused.value)

@@ -2,13 +2,11 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from sim import plot
-from sim.answers.outcome import Outcome, of_trace
 from sim.base.errors import WrongSetting
-from sim.recording import panels
+from sim.recording import curve_panels
 from sim.recording.traces import ACTIVITIES, Trace
 
 
@@ -37,11 +35,6 @@ def test_without_warm_up_the_picture_starts_at_zero(trace):
     assert plot.measured_from_s(Trace(replace(trace.header, warmup=0), trace.rows)) == 0.0
 
 
-def test_steps_that_do_not_vary_can_be_drawn(tmp_path):
-    plot.summary(Outcome(np.ones((2, 5)), np.ones((2, 5)), np.zeros((2, 2))), tmp_path / "s.png", "equal steps")
-    assert (tmp_path / "s.png").stat().st_size > 1000
-
-
 def test_every_activity_has_a_colour_of_its_own():
     assert set(plot.COLOURS) == set(ACTIVITIES)
     assert len(set(plot.COLOURS.values())) == len(ACTIVITIES)
@@ -51,8 +44,6 @@ def test_every_activity_has_a_colour_of_its_own():
 def test_unknown_ending_is_refused(trace, tmp_path, name):
     with pytest.raises(WrongSetting, match=r"--plot.*\.png, \.pdf or \.svg"):
         plot.gantt(trace, tmp_path / name)
-    with pytest.raises(WrongSetting, match="--plot"):
-        plot.summary(of_trace(trace), tmp_path / name, "")
 
 
 def test_runs_side_by_side_show_equal_times(trace, tmp_path, monkeypatch):
@@ -67,27 +58,18 @@ def test_runs_side_by_side_show_equal_times(trace, tmp_path, monkeypatch):
     assert "1 of 1 measured steps" in above[1].get_title(loc="left")
 
 
-def test_panels_have_the_samples_and_the_computing_of_measured_steps(trace):
-    found = panels.series(trace)
-    assert found.samples.tolist() == [18, 12]
-    assert found.ends_s.tolist() == [2.0, 7.0]
-    assert found.total.tolist() == [18, 30]
-    assert found.compute_s == pytest.approx([4.8])
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [["--panels", "samples"], []], ids=["samples", "ranks"])
-def test_several_traces_make_one_picture(words, trace, tmp_path, monkeypatch):
+def test_several_traces_make_one_picture(trace, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     trace = Trace(replace(trace.header, batch=18), trace.rows)
     trace.write("a.jsonl")
     trace.write("b.parquet")
-    assert plot.main(["a.jsonl", "b.parquet", *words, "-o", "both.png"]) == 0
+    assert plot.main(["a.jsonl", "b.parquet", "-o", "both.png"]) == 0
     assert (tmp_path / "both.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_every_run_has_a_style_of_its_own():
-    assert len(set(panels.STYLES)) == len(panels.STYLES) == plot.MOST_TRACES
+    assert len(set(curve_panels.STYLES)) == len(curve_panels.STYLES) == plot.MOST_TRACES
 
 
 def test_more_runs_than_styles_are_refused(tmp_path):
