@@ -114,17 +114,8 @@ def check_path(path: str | Path, option: str = "--plot") -> None:
     need("matplotlib", "pandas")
 
 
-def gantt(trace: Trace, path: str | Path) -> None:
-    """Draw the first measured steps of a run, a bar a rank, above the distribution of all its step times.
-
-    Raises:
-        WrongSetting: an unknown ending, a folder that cannot be written, or no measured step.
-    """
-    side_by_side([trace], path)
-
-
 def side_by_side(traces: list[Trace], path: str | Path) -> None:
-    """Draw `gantt` of each run in a column of its own; equal lengths are equal times.
+    """Draw a run a column: its first measured steps, a bar a rank, above all its step times. Equal lengths are equal times.
 
     Raises:
         WrongSetting: an unknown ending, a folder that cannot be written, or no measured step.

@@ -71,7 +71,7 @@ def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Qu
     from sim.simulation import simulate
 
     runs, timeline = options.replications(given, None), horovod_timeline(given, scenario)
-    within_s = simulated_options.within_s(given, whole=wants_trace(given) or timeline is not None)
+    within_s = simulated_options.within_s(given, whole=bool(given.trace or timeline))
     others = {} if given.json else compared(scenario)
     further = len(others) + asked.simulations(scenario)
     shares, free = Shares(within_s, further), {}
@@ -81,7 +81,7 @@ def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Qu
             scenario,
             given.world,
             runs,
-            want_trace=wants_trace(given),
+            want_trace=bool(given.trace),
             timeline=timeline,
             within_s=own_s,
             done=advance,
@@ -156,11 +156,6 @@ def _spinner():
     return Console(stderr=True).status("simulating")
 
 
-def wants_trace(given: argparse.Namespace) -> bool:
-    """Whether a file is asked for that is made of one."""
-    return bool(given.trace or given.timeline or given.plot)
-
-
 def horovod_timeline(given: argparse.Namespace, scenario):
     """The collector of the file of --horovod-timeline; None if it was not asked for.
 
@@ -185,9 +180,9 @@ def reported(given: argparse.Namespace, found, free, answers: questions.Answers,
 
 
 def report(given: argparse.Namespace, found, free, answers: questions.Answers) -> None:
-    """Write the files asked for, and answer on stdout; `free` are the results that it is compared with."""
-    if found.trace is not None:
-        options.write_outputs(given, found.trace)
+    """Write the trace if it is asked for, and answer on stdout; `free` are the results that it is compared with."""
+    if given.trace:
+        found.kept_trace.write(given.trace)
     answer = found.answer()
     if given.json:
         print(json.dumps(answer | answers.as_json()))

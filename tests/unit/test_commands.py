@@ -171,15 +171,6 @@ def test_both_worlds_from_the_command_line(here):
     assert event["samples_per_s"] == pytest.approx(engine["samples_per_s"])
 
 
-def test_files_asked_for_are_written(tmp_path, here):
-    names = {"trace": "t.parquet", "timeline": "t.json", "plot": "t.png"}
-    options = [word for option, name in names.items() for word in (f"--{option}", tmp_path / name)]
-    assert here("sim.run", "--steps", 20, "--json", *options).returncode == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names.values())
-    assert json.loads((tmp_path / "t.json").read_text())
-    assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
-
-
 @pytest.fixture
 def recorded(tmp_path, here):
     """A trace in the folder."""
@@ -190,7 +181,6 @@ def recorded(tmp_path, here):
 
 @pytest.mark.parametrize(("module", "name"), [("sim.timeline", "t.json"), ("sim.plot", "t.svg")])
 def test_a_trace_becomes_a_timeline_and_a_picture(module, name, recorded, tmp_path, here):
-    """The same files as sim.run's and real.run's."""
     done = here(module, recorded, "-o", tmp_path / name)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     text = (tmp_path / name).read_text()

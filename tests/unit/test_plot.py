@@ -12,13 +12,13 @@ from sim.recording.traces import ACTIVITIES, Trace
 
 @pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
 def test_each_ending_is_its_format(trace, tmp_path, ending, magic):
-    plot.gantt(trace, tmp_path / f"run.{ending}")
+    plot.side_by_side([trace], tmp_path / f"run.{ending}")
     assert (tmp_path / f"run.{ending}").read_bytes().startswith(magic)
 
 
 def test_picture_names_ranks_and_activities(trace, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("matplotlib").rcParams, "svg.fonttype", "none")
-    plot.gantt(trace, tmp_path / "run.svg")
+    plot.side_by_side([trace], tmp_path / "run.svg")
     picture = (tmp_path / "run.svg").read_text()
     for text in ("master", "worker 1", "compute", "2 of 2 measured steps", "mean 3500 ms"):
         assert text in picture
@@ -43,7 +43,7 @@ def test_every_activity_has_a_colour_of_its_own():
 @pytest.mark.parametrize("name", ["run.gif", "run"])
 def test_unknown_ending_is_refused(trace, tmp_path, name):
     with pytest.raises(WrongSetting, match=r"--plot.*\.png, \.pdf or \.svg"):
-        plot.gantt(trace, tmp_path / name)
+        plot.side_by_side([trace], tmp_path / name)
 
 
 def test_runs_side_by_side_show_equal_times(trace, tmp_path, monkeypatch):
