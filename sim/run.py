@@ -176,7 +176,7 @@ def reported(given: argparse.Namespace, found, free, answers: questions.Answers,
 
     told = {said: other.answer() for said, other in free.items()}
     said = found.answer() | answers.as_json()
-    reports.write(given.report, answer.answer_page(said, found.outcome, asked, told))
+    reports.write(given.report, answer.answer_page(said, found, asked, told))
 
 
 def report(given: argparse.Namespace, found, free, answers: questions.Answers) -> None:

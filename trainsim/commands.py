@@ -38,8 +38,6 @@ COMMANDS = {
     "hosts": Command("sim.hosts", "list or show hosts, GPUs and links"),
     "workloads": Command("sim.workloads", "list or show models, or make one from a model's file"),
     "experiments": Command("experiments.run", "run an experiment: predictions beside measurements"),
-    "list": Command(
-        "trainsim.listing", "list protocols, workloads, laws, collectives, hosts, GPUs, links, experiments"
-    ),
+    "list": Command("trainsim.listing", "list protocols, laws, collectives, experiments"),
     "completion": Command("trainsim.completion", "print what makes a shell complete these commands"),
 }
