@@ -171,7 +171,8 @@ def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=Non
 
     outcome, trace = join([of_trace(trace) for trace in traces]), traces[0]
     world = trace.header.world
-    options.write_outputs(given, trace)
+    if given.trace:
+        trace.write(given.trace)
     parts.remove(given.trace)
     said = [
         *notes(scenario, outcome, world, trace),

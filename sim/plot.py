@@ -104,15 +104,6 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def gantt(trace: Trace, path: str | Path) -> None:
-    """Draw the first measured steps of a run, a bar a rank, above the distribution of all its step times.
-
-    Raises:
-        WrongSetting: an unknown ending, a folder that cannot be written, or no measured step.
-    """
-    side_by_side([trace], path)
-
-
 def side_by_side(traces: list[Trace], path: str | Path) -> None:
     """Draw `gantt` of each run in a column of its own; equal lengths are equal times.
 
@@ -134,21 +125,6 @@ def side_by_side(traces: list[Trace], path: str | Path) -> None:
     for axes in rows[1]:
         axes.set_xlim(min(start for start, _ in times), max(end for _, end in times))
     save(drawn, path)
-
-
-def summary(outcome: Outcome, path: str | Path, title: str) -> None:
-    """Draw the distributions of step times and of samples per step, over all replications.
-
-    Raises:
-        WrongSetting: an unknown ending, or a folder that cannot be written.
-    """
-    check_path(path)
-    figure = new_figure(3.6)
-    figure.suptitle(title)
-    left, right = figure.subplots(1, 2)
-    _draw_step_times(left, outcome)
-    _draw_samples(right, outcome)
-    save(figure, path)
 
 
 def _draw_ranks(axes: Axes, trace: Trace, outcome: Outcome, ranks: int) -> None:
@@ -218,14 +194,6 @@ def _marks(values: np.ndarray) -> list[tuple[str, float, str]]:
     """Name, value and line style of what to mark."""
     p50, p95 = np.percentile(values, (50, 95))
     return [("p50", p50, ":"), ("mean", values.mean(), "-"), ("p95", p95, "--")]
-
-
-def _draw_samples(axes: Axes, outcome: Outcome) -> None:
-    samples = outcome.samples.ravel()
-    _histogram(axes, samples)
-    axes.axvline(samples.mean(), color="black", linewidth=1, label=f"mean {samples.mean():.4g}")
-    axes.set_xlabel("samples a step")
-    _legend_above(axes)
 
 
 def _histogram(axes: Axes, values: np.ndarray) -> None:

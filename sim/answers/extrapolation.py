@@ -47,12 +47,6 @@ class Unknown(NamedTuple):
     number: str = ""
     source: str = ""
 
-    def as_json(self) -> dict:
-        """Its limits and those of its causes, as in the JSON answer."""
-        ends = ("slower", "faster")
-        shared = [dict(zip(("cause", *ends), one, strict=True)) for one in self.shared]
-        return dict(zip(ends, self[:2], strict=True)) | {"shared": shared}
-
 
 def widened(pair: tuple[float, float], middle: float, unknown: list[Unknown]) -> tuple[float, float]:
     """An interval of throughputs widened by unknowns, which are independent of one another and of the runs.

@@ -151,14 +151,6 @@ def show(summary: dict, scenario: Scenario, compared: dict[str, dict]) -> None:
         console.print(Text(f"note: {note}", "yellow"))
 
 
-def as_html(summary: dict, scenario: Scenario) -> str:
-    """A summary made by `as_json`, as a notebook shows it."""
-    from sim.base.notebook import shown
-
-    rows = [("surroundings", _surroundings(summary, scenario)), *_lines(summary, {}, scenario.servers)]
-    return shown(_headline(summary, scenario), (), rows, summary["notes"])
-
-
 def in_a_line(summary: dict, scenario: Scenario) -> str:
     """A summary made by `as_json`: the job, its throughput with an interval, its mean step, and how much was simulated."""
     done = summary["done"]

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from sim import zoo
 from sim.base.errors import WrongSetting
-from sim.base.files import names_a_file, read_toml, text_of, validated
+from sim.base.files import check_ending, check_output, names_a_file, read_toml, text_of, validated, write_text
 from sim.base.models import Checked
 from sim.base.nearest import nearest
 from sim.base.ranges import (
@@ -238,6 +238,19 @@ class Workload(Checked):
         if self.memory_bytes and not (self.step or "batch" in self.model_fields_set):
             raise WrongSetting("batch", None, "the samples of a step in which memory_bytes were taken")
         return self
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the TOML file that `read` reads.
+
+        Raises:
+            WrongSetting, RunFailed: no file of TOML, or one that cannot be written.
+        """
+        from sim.model import workload_text
+
+        path = text_of("path", path)
+        check_output("path", path)
+        check_ending("path", path, (".toml",))
+        write_text(path, workload_text.of(self))
 
     @property
     def is_nominal(self) -> bool:

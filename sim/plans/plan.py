@@ -143,11 +143,6 @@ class Plan:
         best = self.best[0].configuration
         return f"<Plan: {show.headline(self)} {self.room.told(best)}, {best.protocol}>"
 
-    def _repr_html_(self) -> str:
-        from sim.plans import show
-
-        return show.as_html(self)
-
     def to_frame(self) -> pd.DataFrame:
         """A row for each configuration that was simulated, see `rows`."""
         import pandas as pd

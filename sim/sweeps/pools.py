@@ -212,7 +212,7 @@ def of_command(processes: int | None) -> Pool:
         return Ranks() if MPI.COMM_WORLD.size > 1 else of_size(processes)
     copies = [text for name in LAUNCHED if (text := os.environ.get(name, "1")) != "1"]
     if copies:
-        allowed = "one, or mpirun (or srun) ... python -m mpi4py.futures -m sim.sweep (or sim.run) ..."
+        allowed = "one, or mpirun (or srun) ... python -m mpi4py.futures -m sim.sweep ..."
         raise WrongSetting("mpirun", f"{copies[0]} copies of a sweep, each by itself", allowed)
     return of_size(processes)
 
