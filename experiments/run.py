@@ -58,11 +58,6 @@ QUESTIONS = {
         "4 to 5 min",
         "the seconds of a step alone, which accuracies hardly depend on",
     ),
-    "same-seed": Question(
-        "Do a simulated and a real run with one seed go through the same steps?",
-        "2 to 4 min",
-        "other runs, with 1 and 2 workers, few of them with sleeps",
-    ),
     "failures": Question(
         "What do ranks that are killed at random cost, for real and predicted?",
         "8 min",
@@ -103,11 +98,6 @@ QUESTIONS = {
         UNTRIED,
         "fmb with 1, 2 and 4 workers, amb with 1, one run with sleeps; other batches than are predicted",
     ),
-    "gpus": Question(
-        "What share of a GPU's peak does training reach, and how far off are unmeasured models?",
-        "5 s",
-        "all published rates; the errors are of models and GPUs that were left out in turn",
-    ),
     "efficiency": Question(
         "How close are steps to a target at a batch that nobody tried, by the law of smaller batches?",
         "3 s",
@@ -117,11 +107,6 @@ QUESTIONS = {
         "Do predictions pick the faster of two measured configurations, and is P(target) met as often as it says?",
         "4 min",
         "what each of the experiments it reads has fitted; pairs of two fitted rows are left out",
-    ),
-    "exhaustive": Question(
-        "Are a plan's ten best those of simulating every configuration of a grid of 500?",
-        "2 min",
-        "nothing: both are simulated",
     ),
     "evidence": Question(
         "How good is it beyond what was measured, on rows of published tables that were held out in turn?",

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments import speed_profile
 from experiments.engines import ENGINES, FURTHER, REFERENCE, same_job, title_of
 from experiments.engines.commands import Command, available, in_python
 from experiments.engines.job import Job
@@ -38,7 +37,7 @@ def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
     """Measure everything, print the tables, write out/speed.csv and out/speed.png.
 
     Args:
-        demo: two sizes, fewer rounds, no other jobs and no profile.
+        demo: two sizes, fewer rounds, and no other jobs.
 
     Raises:
         RunFailed: an engine simulates another job, or fails.
@@ -52,8 +51,6 @@ def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
     speed_report.write_csv(found, out / "speed.csv")
     speed_report.figure(found, out / "speed.png")
     speed_report.show(found, f"{rounds} rounds; files: {out}")
-    if not demo:
-        speed_profile.show(seed)
 
 
 def measured(commands: dict[str, Command], sizes: tuple[int, ...], rounds: int, seed: int) -> tuple[Results, list[str]]:

@@ -132,8 +132,9 @@ def page(name: str) -> str:
     """An experiment as Markdown: its question, command, date, what was fitted, and all that it printed."""
     from experiments.run import QUESTIONS
 
-    question, result = QUESTIONS[name], kept(name)
-    head = f"## {name}\n\n*{question.asked}* It takes {question.takes} on 2 cores.\n"
+    question, result = QUESTIONS.get(name), kept(name)
+    asked = f"\n*{question.asked}* It takes {question.takes} on 2 cores.\n" if question else ""
+    head = f"## {name}\n{asked}"
     if result is None:
         return f"{head}\nNo result is kept. `python -m experiments.run {name}` prints it.\n"
     about = f"`{result.command}`, {result.date}, {result.machine}. Fitted: {result.fitted}."

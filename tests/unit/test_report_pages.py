@@ -96,7 +96,7 @@ def test_a_disagreement_is_a_note():
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["validate", "--report", "r.pdf"], ".html"), (["same-seed", "--report", "r.html"], "same-seed")],
+    [(["validate", "--report", "r.pdf"], ".html"), (["seeds", "--report", "r.html"], "seeds")],
 )
 def test_a_report_is_refused_before_anything_is_run(words, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
