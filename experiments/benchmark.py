@@ -11,12 +11,17 @@ extra cost of real data is not a disk's time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from experiments.kit import pages
 from experiments.kit.cells import measure, predict
-from experiments.reports import benchmark_report
-from experiments.reports.benchmark_rows import Row, Runs
 from real.cells import Cell, interleaved
+from sim.answers import interval
+from sim.answers.outcome import Outcome, of_trace
 from sim.base.errors import WrongSetting
 from sim.base.progress import each
 from sim.model import workload as workloads
@@ -28,6 +33,73 @@ SYNTHETIC = "synthetic"
 WARMUP, STEPS, REPEATS, WORKERS = 10, 100, 5, 4
 DEMO_STEPS, DEMO_REPEATS, DEMO_WORKERS = 40, 2, 2
 REPLICATIONS = 10  # of the simulator
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The repeats of one cell.
+
+    Args:
+        samples_per_s: of each repeat, shape (repeats,).
+        input_s: mean seconds in which a worker's step fetches and feeds its minibatch, shape (repeats,).
+    """
+
+    samples_per_s: np.ndarray
+    input_s: np.ndarray
+
+    @classmethod
+    def of(cls, traces: list[Trace]) -> Runs:
+        """The row of a measured run, after warm-up."""
+        throughput = [of_trace(trace).throughput()[0] for trace in traces]
+        return cls(np.array(throughput), np.array([input_s(trace) for trace in traces]))
+
+    @property
+    def median(self) -> float:
+        """Samples/s."""
+        return float(np.median(self.samples_per_s))
+
+    @property
+    def spread(self) -> float:
+        """The spread of the repeats, over their median."""
+        return float(np.ptp(self.samples_per_s) / self.median)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A number of workers with a number of servers, on both kinds of data.
+
+    Args:
+        predicted: the simulated value; None if it was not simulated.
+    """
+
+    workers: int
+    servers: int
+    synthetic: Runs
+    real: Runs
+    predicted: Outcome | None = None
+
+    @property
+    def input_cost(self) -> np.ndarray:
+        """Share of the throughput on synthetic data that is lost on real data, repeat by repeat, shape (repeats,)."""
+        return 1 - self.real.samples_per_s / self.synthetic.samples_per_s
+
+    @property
+    def predicted_samples_per_s(self) -> float:
+        """The middle of the replications."""
+        if self.predicted is None:
+            raise ValueError("nothing was predicted")
+        return interval.middle(self.predicted.throughput())
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured on synthetic data, less 1."""
+        return self.predicted_samples_per_s / self.synthetic.median - 1
+
+
+def input_s(trace: Trace) -> float:
+    """Mean seconds of a worker's `input` after warm-up."""
+    rows = trace.rows[(trace.rows["activity"] == "input") & (trace.rows["step"] >= trace.header.warmup)]
+    return float((rows["end_s"] - rows["start_s"]).mean())
 
 
 def cells(workers: int, steps: int, seed: int, data: str, **job) -> dict[str, Cell]:
@@ -88,7 +160,7 @@ def run(
     cluster: str | None = None,
     resume: bool = False,
 ) -> None:
-    """Run everything, write out/benchmark.csv and out/benchmark.png, print the table.
+    """Run everything, and print the table.
 
     Args:
         demo: fewer workers, steps and repeats.
@@ -109,8 +181,59 @@ def run(
     chosen = cells(most, steps, seed, data, protocol=protocol, workload=workload)
     order = interleaved([(name, cell, repeats) for name, cell in chosen.items()], seed)
     rows = gather(chosen, measure(order, out / "traces", probe=False, resume=resume), repeats, profile)
-    benchmark_report.write_csv(rows, out / "benchmark.csv")
-    benchmark_report.figure(rows, out / "benchmark.png")
-    benchmark_report.show(
-        rows, f"{protocol}, {workload}, {steps} steps after {WARMUP}, {repeats} runs each; files: {out}"
-    )
+    show(rows, f"{protocol}, {workload}, {steps} steps after {WARMUP}, {repeats} runs each; files: {out}")
+
+
+def best(rows: list[Row]) -> dict[int, Row]:
+    """The row with the fastest number of servers on synthetic data, for each number of workers."""
+    return {
+        workers: max((row for row in rows if row.workers == workers), key=lambda row: row.synthetic.median)
+        for workers in sorted({row.workers for row in rows})
+    }
+
+
+def efficiencies(row: Row, alone: Row) -> dict[str, float]:
+    """Throughput over the number of workers times that of one, by synthetic, real, and predicted if it was."""
+    found = {name: getattr(row, name).median / getattr(alone, name).median for name in ("synthetic", "real")}
+    if row.predicted is not None:
+        found["predicted"] = row.predicted_samples_per_s / alone.predicted_samples_per_s
+    return {name: ratio / row.workers for name, ratio in found.items()}
+
+
+def show(rows: list[Row], caption: str) -> None:
+    """Every number of servers, the best of each number of workers marked."""
+    winners = best(rows)
+
+    def scaling(name: str) -> Callable[[Row], str]:
+        return lambda row: f"{efficiencies(row, winners[1])[name]:.1%}"
+
+    columns: list[tuple[str, Callable[[Row], str]]] = [
+        ("workers", lambda row: str(row.workers)),
+        ("servers", lambda row: f"{'*' * (row is winners[row.workers])}{row.servers}"),
+        ("synthetic\nsamples/s", lambda row: f"{row.synthetic.median:,.0f}"),
+        ("\nspread", lambda row: f"{row.synthetic.spread:.0%}"),
+        ("\nscaling", scaling("synthetic")),
+        ("real\nsamples/s", lambda row: f"{row.real.median:,.0f}"),
+        ("\nspread", lambda row: f"{row.real.spread:.0%}"),
+        ("\nscaling", scaling("real")),
+        ("lost to input\nmedian (range)", lost),
+        (
+            "input, ms\nsynth. real",
+            lambda row: " ".join(f"{np.median(of.input_s) * 1e3:.2f}" for of in (row.synthetic, row.real)),
+        ),
+    ]
+    if rows[0].predicted is not None:
+        columns += [
+            ("predicted\nsamples/s", lambda row: f"{row.predicted_samples_per_s:,.0f}"),
+            ("\nerror", lambda row: f"{row.error:+.0%}"),
+            ("\nscaling", scaling("predicted")),
+        ]
+    pages.show(pages.listed(caption, columns, rows))
+    pages.show("*: the number of servers that is fastest on synthetic data. Scaling: efficiency against 1 worker.")
+    pages.show("Lost to input: 1 - real / synthetic, repeat by repeat. Spread: of the repeats, over their median.")
+
+
+def lost(row: Row) -> str:
+    """The share that is lost to input, of the median repeat and of all."""
+    shares = row.input_cost
+    return f"{np.median(shares):+.1%} ({shares.min() * 100:+.0f} to {shares.max() * 100:+.0f})"

@@ -146,20 +146,17 @@ def at_hand(folder: Path) -> Iterator[Choice]:
     """Cells of experiments that were run before, from the folder of results, or else as they are kept.
 
     Raises:
-        WrongSetting: a table there is not one of cells, or of another version.
+        WrongSetting: a result there is not one of cells, or of another version.
     """
-    import pandas as pd
-
     for name in LEFT:
-        path, stored = folder / name / f"{name}.csv", KEPT / f"{name}.json"
+        left, stored = folder / name / f"{name}.json", KEPT / f"{name}.json"
+        path = left if left.is_file() else stored
         try:
             if path.is_file():
-                yield from _cells(name, pd.read_csv(path).to_dict("records"))
-            elif stored.is_file():
-                yield from _cells(name, kept.read(stored).cells)
-        except (KeyError, ValueError, UnicodeDecodeError) as error:
-            said = f"a table that {name} of this version wrote ({' '.join(str(error).split())})"
-            raise WrongSetting("--out", str(path if path.is_file() else stored), said) from error
+                yield from _cells(name, kept.read(path).cells)
+        except (KeyError, ValueError) as error:
+            said = f"a result that {name} of this version wrote ({' '.join(str(error).split())})"
+            raise WrongSetting("--out", str(path), said) from error
 
 
 def _cells(name: str, rows: list[dict]) -> Iterator[Choice]:

@@ -33,7 +33,6 @@ from experiments.extrapolation import cores, law, scores, sizes, spread, t4
 from experiments.extrapolation.held import Held, Unmeasured, mean_error
 from experiments.figures import CHOICE, HELD_OUT
 from experiments.kit import pages
-from sim import reports
 from sim.base.home import installed
 from sim.base.progress import Progress, advance
 
@@ -56,13 +55,14 @@ FAR = 0.1  # errors of which a row is printed, of tables that are not large
 LARGE = 200  # rows
 PAGE = "TensorFlow's page, each model from a fit on the other: every row of several GPUs"
 OF_MODELS = ("then resnet50", "then inception_v3")
+KEPT = 100  # rows of a source
 WIDE = 165  # characters of a line
 DRAWS = 10_000  # of sources, with replacement
 DIGITS = 3  # of a law's standard deviations
 
 
-def run(out: Path, seed: int = 0, report: str | None = None, held_out: bool | None = None) -> None:
-    """Print the tables of sources, of what was held out, of links, of the law, and the worst rows; the page `report` if it is asked for.
+def run(out: Path, seed: int = 0, held_out: bool | None = None) -> None:
+    """Print the tables of sources, of what was held out, of links, of the law, and the worst rows.
 
     Args:
         held_out: whether the sources are predicted, too, that are kept out of every choice.
@@ -101,11 +101,15 @@ def run(out: Path, seed: int = 0, report: str | None = None, held_out: bool | No
     answers = _answer(rows, of_others, learned)
     printed = [*answers, _links_of_t4(), _links(clusters), *named, *_one_host(in_one_host), *others]
     pages.show(*printed, width=WIDE)
-    if report:
-        from experiments.reports.evidence_page import evidence_page
+    pages.keep([cell for of in law.by_source(rows).values() for cell in _cells(of, of_others)])
 
-        command = f"python -m {installed('experiments.run')} evidence" + " --held-out" * bool(held_out)
-        reports.write(report, evidence_page(rows, of_others, printed, command, out))
+
+def _cells(rows: Sequence[Held], of_others: dict[str, law.Law]) -> Iterator[dict]:
+    """Some rows of a source as they are kept."""
+    for row in rows[:: 1 + len(rows) // KEPT]:
+        low_s, high_s = law.interval_s(row, of_others[row.source])
+        seconds = {"predicted_step_s": row.predicted_s, "predicted_low_s": low_s, "predicted_high_s": high_s}
+        yield {"cell": f"{row.source}, {row.row}; {row.split}", "measured_step_s": row.measured_s, **seconds}
 
 
 def of_tables() -> list[Held]:

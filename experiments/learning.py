@@ -17,15 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.kit import pages
-from experiments.kit.cells import fitted, measure
-from experiments.validate import Plan, order
+from experiments.kit.cells import Plan, fitted, measure
 from real.cells import Cell, fitted_cells
 from real.learning.learned import Learned
 from real.learning.learning import learn
 from real.learning.trainer import Trainer
 from real.training.trainee import Training
 from sim import options, stragglers
-from sim.base.files import write_whole
 from sim.base.progress import each
 from sim.job.scenario import Scenario
 from sim.model.costs import Line
@@ -167,12 +165,11 @@ def _held(interval_s: tuple[float, float] | None, real_s: np.ndarray) -> list[bo
 
 
 def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False) -> None:
-    """Measure, fit, predict and simulate; out/learning.csv, and the tables on stdout."""
+    """Measure, fit, predict and simulate, and print the tables."""
     chosen = plan(demo, seed)
-    traces = measure(order(chosen, seed), out / "traces", resume=resume)
+    traces = measure(chosen.order(seed), out / "traces", resume=resume)
     cluster = fitted([name for name in traces if name.startswith("fit")], out / "traces", out / "profile.toml")
     rows = predicted(chosen, traces, cluster)
-    write_csv(rows, out / "learning.csv")
     show(rows)
     show_papers(seed, (10,) if demo else (10, 30, 100))
 
@@ -266,26 +263,6 @@ def figures(rows: list[Row]) -> list[str]:
     error, floor = np.mean([abs(row.error) for row in known]), np.mean([row.floor for row in known])
     covered = [f"{sum(some)} of {len(some)}" for some in (held, own)]
     return [f"{len(known)}", f"{error:.1%}", f"{floor:.1%}", *covered, f"{len(rows) - len(known)}"]
-
-
-def write_csv(rows: list[Row], path: Path) -> None:
-    """A row each, and into what is kept."""
-    import pandas as pd
-
-    table = [
-        {
-            "cell": row.cell.label,
-            "accuracy": row.accuracy,
-            "predicted_s": row.said_s,
-            "low_s": row.interval_s and row.interval_s[0],
-            "high_s": row.interval_s and row.interval_s[1],
-            "own_low_s": row.own_s and row.own_s[0],
-            "own_high_s": row.own_s and row.own_s[1],
-        }
-        | {f"measured_{repeat}_s": None if np.isnan(one) else float(one) for repeat, one in enumerate(row.real_s)}
-        for row in rows
-    ]
-    write_whole(path, lambda file: pd.DataFrame(table).to_csv(file, index=False))
 
 
 # ---- jobs that are simulated alone, beside what papers say

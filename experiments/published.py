@@ -140,7 +140,7 @@ def distance(a: Steps, b: Steps) -> tuple[float, float]:
 
 
 def run(out: Path, seed: int = 0) -> None:
-    """Print the table of measured against predicted, and save out/published.png."""
+    """Print the table of measured against predicted."""
     cluster = fitted()
     results = {}
     for protocol in ("fmb", "amb"):
@@ -150,7 +150,6 @@ def run(out: Path, seed: int = 0) -> None:
         results[protocol] = real, runs_of(found)
         pages.show(_table(protocol, real, stalls, found, pooled(predicted(job.without_stragglers(), 1))))
     _ratio(results)
-    _figure(results, out / "published.png")
 
 
 def _table(protocol: str, real: Steps, stalls: int, found: Result, sleepless: Steps):
@@ -215,20 +214,3 @@ def _ratio(results: dict) -> None:
     pages.show(
         f"AMB over FMB, samples/s: measured {measured_ratio:.3f}, predicted {said_ratio:.3f} ({said_ratio / measured_ratio - 1:+.1%})"
     )
-
-
-def _figure(results: dict, path: Path) -> None:
-    figure, panels = pages.figure(1, 3, (11, 4))
-    for panel, (protocol, name) in zip(panels, [("fmb", "step_s"), ("amb", "step_s"), ("amb", "samples")], strict=True):
-        real, runs = results[protocol]
-        for label, steps, style in (("measured", real, "k-"), ("predicted", pooled(runs), "C1--")):
-            values = np.sort(getattr(steps, name))
-            panel.plot(values, np.linspace(0, 1, len(values)), style, label=label)
-        panel.set(
-            title=protocol,
-            xlabel={"step_s": "seconds a step", "samples": "samples a step"}[name],
-            ylabel="share of steps",
-        )
-    panels[0].legend()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pages.save(figure, path)

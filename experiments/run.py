@@ -9,7 +9,7 @@ from inspect import signature
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments.kit import kept, pages
+from experiments.kit import kept, pages, report
 from sim import command, reports
 from sim.base.errors import WrongSetting
 from sim.base.files import check_ending, check_folder, check_output
@@ -124,7 +124,7 @@ QUESTIONS = {
         "nothing: it measures",
     ),
     "speed": Question(
-        "How fast does the simulator simulate, beside SimPy as its documentation writes it, SimGrid and Cimba?",
+        "How fast does the simulator simulate, beside SimPy as its documentation writes it, and SimGrid?",
         "5 to 6 min",
         "nothing: it measures",
     ),
@@ -144,7 +144,6 @@ FURTHER = (
     "data",
     "cluster",
     "steps",
-    "report",
     "device",
     "held_out",
 )  # options that not all experiments have
@@ -158,8 +157,9 @@ def parser() -> command.Parser:
         description=f"Run an experiment:\n\n{lines}",
     )
     parser.add_argument("name", nargs="?", choices=tuple(QUESTIONS), help="the experiment; without one, list them")
-    parser.add_argument("--out", default="results", metavar="FOLDER", help="folder for tables, figures and traces")
+    parser.add_argument("--out", default="results", metavar="FOLDER", help="folder for results and traces")
     parser.add_argument("--keep", metavar="FILE", help="write what is printed as data too, .json (docs/data)")
+    parser.add_argument("--report", metavar="FILE", help="write it as a page for a browser, too, .html")
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="random seed of the sleeps and of the order of runs"
     )
@@ -181,7 +181,6 @@ def parser() -> command.Parser:
         default=None,
         help="predict the sources, too, that are kept out of every choice: only once all choices are made",
     )
-    some.add_argument("--report", metavar="FILE", help="write what was found as a page for a browser, .html")
     return parser
 
 
@@ -224,8 +223,12 @@ def main(argv: list[str] | None = None) -> int:
     check_folder("--out", given.out, out)
     with pages.keeping() as shown:
         experiment(out, given.seed, **further)
-    if given.keep:
-        kept.keep(Path(given.keep), shown, given.name, _asked(argv), QUESTIONS[given.name].fitted, out)
+    question = QUESTIONS[given.name]
+    found = kept.of(shown, given.name, _asked(argv), question.fitted, out)
+    for path in (out / f"{given.name}.json", *filter(None, [given.keep])):
+        kept.write(found, Path(path))
+    if given.report:
+        reports.write(given.report, report.page(found, question.asked))
     return 0
 
 

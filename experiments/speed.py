@@ -1,4 +1,4 @@
-"""How fast the simulator simulates, beside a plain SimPy model, SimGrid and Cimba, on one job (experiments/engines/job.py).
+"""How fast the simulator simulates, beside a plain SimPy model and SimGrid, on one job (experiments/engines/job.py).
 
 A worker-step is one step of one worker: it receives parameters, computes, and sends a gradient. Each measurement is a process of its own,
 which simulates a small job before, so that imports and compilation do not count. Its seconds are those of a core. Set-up counts:
@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments import speed_tables
 from experiments.engines import ENGINES, FURTHER, REFERENCE, same_job, title_of
 from experiments.engines.commands import Command, available, in_python
 from experiments.engines.job import Job
 from experiments.engines.measured import Measured, Results, measure
 from experiments.kit import pages
-from experiments.reports import speed_report
 from sim.base.errors import RunFailed
 from sim.base.progress import each
 
@@ -34,7 +34,7 @@ LONGEST_FURTHER_S = 180.0  # likewise, of another job
 
 
 def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
-    """Measure everything, print the tables, write out/speed.csv and out/speed.png.
+    """Measure everything, and print the tables.
 
     Args:
         demo: two sizes, fewer rounds, and no other jobs.
@@ -48,9 +48,7 @@ def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
         commands |= {name: in_python(name) for name in further}
         found, failed = measured(commands, sizes, rounds, seed)
     pages.show(*left_out, *failed, *checked(found, sizes))
-    speed_report.write_csv(found, out / "speed.csv")
-    speed_report.figure(found, out / "speed.png")
-    speed_report.show(found, f"{rounds} rounds; files: {out}")
+    speed_tables.show(found, f"{rounds} rounds")
 
 
 def measured(commands: dict[str, Command], sizes: tuple[int, ...], rounds: int, seed: int) -> tuple[Results, list[str]]:

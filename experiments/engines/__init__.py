@@ -31,7 +31,6 @@ ENGINES = {
     "engine": Engine("engine", "ours:engine", 500_000),
     "simgrid": Engine("SimGrid, C++", "", 100_000),
     "simgrid-semaphores": Engine("SimGrid, C++, no network", "", 200_000),
-    "cimba": Engine("Cimba", "cimba_model:run", 500_000),
 }
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from math import ceil, log
 
 from experiments.extrapolation.held import Held, doublings
-from experiments.reports.scaling_model import BATCH, Constants, job, throughput
-from experiments.reports.scaling_tables import BUGLIARELLO, PLATFORMS, Row
+from experiments.scaling_model import BATCH, Constants, job, throughput
+from experiments.scaling_tables import BUGLIARELLO, PLATFORMS, Row
 
 FITTED_UP_TO, STEPS = 8, 2
 START = Constants(0.04, 0.01, 2e9)

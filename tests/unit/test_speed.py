@@ -7,11 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-from experiments import speed
+from experiments import speed, speed_tables
 from experiments.engines import ENGINES, FURTHER, REFERENCE, commands, ours, plain_simpy, same_job, simgrid
 from experiments.engines.job import PASSING_S, UPDATE_S, Job
 from experiments.engines.measured import Measured, measure
-from experiments.reports import speed_report
 from sim.base.errors import RunFailed
 
 WORKERS, STEPS = 10, 2000
@@ -94,7 +93,7 @@ def test_other_jobs_are_beside_the_same_in_the_event_world(capsys):
         assert not one.beside or (FURTHER[one.beside].workers, FURTHER[one.beside].steps) == (one.workers, one.steps), (
             name
         )
-    speed_report.show(found, "planted")
+    speed_tables.show(found, "planted")
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     of = {" ".join(row[:3]): row[-10:] for row in rows if row}
     assert of["ring allreduce, engine"][-5:] == ["8", "(8", "to", "8)", "100"]
@@ -107,26 +106,24 @@ def test_one_engine_has_nothing_to_compare_with():
 
 
 def test_ratios_are_taken_round_by_round(results):
-    assert speed_report.speeds(results, REFERENCE, 10) == pytest.approx([1000, 800, 1100])
+    assert speed_tables.speeds(results, REFERENCE, 10) == pytest.approx([1000, 800, 1100])
     for name, faster in FASTER.items():
         for workers in (10, 100):
-            assert speed_report.ratios(results, name, workers) == pytest.approx([faster] * 3)
+            assert speed_tables.ratios(results, name, workers) == pytest.approx([faster] * 3)
     results["event", 10].reverse()
-    assert speed_report.ratios(results, "event", 10) == pytest.approx([0.55, 0.5, 0.5 / 1.1])
-    assert not len(speed_report.ratios(results, "cimba", 10))
+    assert speed_tables.ratios(results, "event", 10) == pytest.approx([0.55, 0.5, 0.5 / 1.1])
+    assert not len(speed_tables.ratios(results, "simgrid", 10))
 
 
 def test_growth_is_of_the_cost_of_a_worker_step(results):
-    assert speed_report.growth(results, "event") == pytest.approx(2)
-    assert speed_report.growth({("event", 10): results["event", 10]}, "event") is None
+    assert speed_tables.growth(results, "event") == pytest.approx(2)
+    assert speed_tables.growth({("event", 10): results["event", 10]}, "event") is None
 
 
-def test_the_report_shows_what_was_measured(results, tmp_path, capsys):
+def test_the_report_shows_what_was_measured(results, capsys):
     results["ring", 64] = [planted()]
     del results["event", 100]
-    speed_report.show(results, "planted")
-    speed_report.write_csv(results, tmp_path / "speed.csv")
-    speed_report.figure(results, tmp_path / "speed.png")
+    speed_tables.show(results, "planted")
     shown = capsys.readouterr().out.splitlines()
     rows = [line.split() for line in shown if line.strip().startswith("event world")]
     assert [row[2:] for row in rows[:3]] == [
@@ -136,15 +133,11 @@ def test_the_report_shows_what_was_measured(results, tmp_path, capsys):
     ]
     assert any("ring allreduce, event world" in line and " 12,800 " in line for line in shown)
     assert not any("…" in line for line in shown)
-    lines = (tmp_path / "speed.csv").read_text().splitlines()
-    assert len(lines) == 1 + 3 * 5 + 1
-    assert lines[1].startswith("simpy,10,0,40,0.04,0.04,1000.0,2.0,")
-    assert (tmp_path / "speed.png").stat().st_size > 1000
 
 
 def test_where_simgrid_is_its_speed_is_a_unit_too(results, capsys):
     results["simgrid", 10] = [planted(cpu_s=one.cpu_s * 4) for one in results["event", 10]]
-    speed_report.show(results, "planted")
+    speed_tables.show(results, "planted")
     table = capsys.readouterr().out.partition("Times as fast as SimGrid, C++ (lowest")[2].partition("Peak memory")[0]
     rows = {line.split("  ")[0].strip(): line.split() for line in table.splitlines() if line.strip()}
     assert rows["event world"][2:6] == ["4", "(4", "to", "4)"]
@@ -265,21 +258,20 @@ def test_a_missing_library_is_a_line(said, line, monkeypatch, tmp_path):
 @pytest.mark.processes
 def test_engines_that_are_not_there_are_left_out(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv(commands.CIMBA_PYTHON, str(tmp_path / "python"))
     found, left_out = commands.available(tmp_path)
     assert set(found) == ENGINES.keys() - commands.OPTIONAL.keys()
     assert left_out[0] == "SimGrid, C++ is left out: there is no g++"
-    assert left_out[2].startswith(f"Cimba is left out: {tmp_path / 'python'} does not run (No such file or directory)")
 
 
 def test_the_experiment_reports_and_says_what_is_left_out(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(speed, "available", lambda folder: (named(REFERENCE, "event"), ["Cimba is left out: planted"]))
+    monkeypatch.setattr(
+        speed, "available", lambda folder: (named(REFERENCE, "event"), ["SimGrid is left out: planted"])
+    )
     monkeypatch.setattr(speed, "measure", lambda command, longest_s: planted())
     speed.run(tmp_path, demo=True)
     shown = capsys.readouterr().out.splitlines()
-    assert shown[0] == "Cimba is left out: planted"
+    assert shown[0] == "SimGrid is left out: planted"
     assert "100 workers: mean step 2 s in SimPy, as documented; the furthest from it is event world" in shown[2]
-    assert {path.name for path in tmp_path.iterdir()} == {"speed.csv", "speed.png"}
 
 
 def test_an_experiment_of_two_jobs_fails(monkeypatch, tmp_path):
@@ -310,15 +302,3 @@ def test_simgrid_simulates_the_same_job(simgrid_folder, workers, way):
     one = measure(simgrid.compiled(simgrid_folder, way)(job), 60)
     assert len(one.step_s) == job.steps
     same_job.check({REFERENCE: np.array(plain_simpy.run(job)), "simgrid": np.array(one.step_s)}, workers)
-
-
-@pytest.mark.processes
-def test_cimba_simulates_the_same_job():
-    job, command = Job(10, 1000, seed=5), commands.in_cimba(None)
-    try:
-        one = measure(command(job), 120)
-    except RunFailed as error:
-        if "No module named 'cimba'" in str(error):
-            pytest.skip(str(error))
-        raise
-    same_job.check({REFERENCE: np.array(plain_simpy.run(job)), "cimba": np.array(one.step_s)}, 10)

@@ -1,17 +1,15 @@
-"""The tables and the figure of `speed`: worker-steps a second, ratios to plain SimPy, memory, and how cost grows with workers."""
+"""The tables of `speed`: worker-steps a second, ratios to plain SimPy, memory, and how cost grows with workers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from experiments.engines import ENGINES, FURTHER, REFERENCE
 from experiments.kit import pages
-from sim.base.files import write_whole
 
 if TYPE_CHECKING:
     from experiments.engines.measured import Results
@@ -148,33 +146,3 @@ def _others(found: Results):
             cells = [with_spread(values), taken_s, clock_s, with_range(faster) if len(faster) else "-", peak]
         table.add_row(job.title, f"{job.workers:,}", f"{job.steps:,}", str(job.runs), *cells)
     return table
-
-
-def write_csv(found: Results, path: Path) -> None:
-    """One line a measurement."""
-    import pandas as pd
-
-    rows = [
-        {"engine": name, "workers": workers, "round": number, "worker_steps": worker_steps(name, workers, one)}
-        | {"cpu_s": one.cpu_s, "wall_s": one.wall_s, "worker_steps_per_s": worker_steps(name, workers, one) / one.cpu_s}
-        | {"mean_step_s": float(np.mean(one.step_s)) if one.step_s else None}
-        | {"before_bytes": one.before_bytes, "peak_bytes": one.peak_bytes}
-        for (name, workers), several in found.items()
-        for number, one in enumerate(several)
-    ]
-    write_whole(path, lambda temporary: pd.DataFrame(rows).to_csv(temporary, index=False))
-
-
-def figure(found: Results, path: Path) -> None:
-    """Worker-steps a second against workers, a line an engine; bars reach from the slowest round to the fastest."""
-    drawing, axes = pages.figure(1, 1, (9, 5))
-    for name, engine in ENGINES.items():
-        sizes = sorted(workers for each, workers in found if each == name)
-        values = [speeds(found, name, size) for size in sizes]
-        if sizes:
-            middle = np.array([np.median(each) for each in values])
-            ends = np.array([(each.min(), each.max()) for each in values]).T
-            axes.errorbar(sizes, middle, yerr=np.abs(ends - middle), fmt="o-", ms=4, capsize=2, label=engine.title)
-    axes.set(xscale="log", yscale="log", xlabel="workers", ylabel="worker-steps per second of a core")
-    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
-    pages.save(drawing, path)
