@@ -3,8 +3,7 @@
 A worker-step is one step of one worker: it receives parameters, computes, and sends a gradient. Each measurement is a process of its own,
 which simulates a small job before, so that imports and compilation do not count. Its seconds are those of a core. Set-up counts:
 scenarios, streams of random numbers, actors, platforms. The event world records no trace. The engine simulates one replication alone,
-which it does after the event world's first; on all cores it has eight of them. Its other jobs have the ratio to the speed of another world
-on the same job.
+which it does after the event world's first.
 
 Engines alternate in each round. They draw different random numbers and may have different numbers of steps: as many as take about half a
 second, but at least two. Their mean steps must agree, or else they do not simulate the same job (experiments/engines/same_job.py).
@@ -14,45 +13,50 @@ SimGrid has two rows. In one, messages pass through its network model, as in its
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from experiments import speed_tables
-from experiments.engines import ENGINES, FURTHER, REFERENCE, same_job, title_of
-from experiments.engines.commands import Command, available, in_python
+from experiments.engines import ENGINES, REFERENCE, same_job
+from experiments.engines.commands import Command, available
 from experiments.engines.job import Job
 from experiments.engines.measured import Measured, Results, measure
 from experiments.kit import pages
 from sim.base.errors import RunFailed
 from sim.base.progress import each
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 SIZES, ROUNDS = (10, 100, 1_000, 10_000, 100_000), 3
 DEMO_SIZES, DEMO_ROUNDS = (10, 100), 2
 LONGEST_S = 20.0  # of a measurement of an engine; what takes longer is left out
-LONGEST_FURTHER_S = 180.0  # likewise, of another job
+COMPARED = (REFERENCE, "simgrid")  # engines whose speed is the unit of a table
+AGAINST = "Times as fast as {} (lowest to highest round)"
 
 
 def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
     """Measure everything, and print the tables.
 
     Args:
-        demo: two sizes, fewer rounds, and no other jobs.
+        demo: two sizes, fewer rounds.
 
     Raises:
         RunFailed: an engine simulates another job, or fails.
     """
-    sizes, rounds, further = (DEMO_SIZES, DEMO_ROUNDS, {}) if demo else (SIZES, ROUNDS, FURTHER)
+    sizes, rounds = (DEMO_SIZES, DEMO_ROUNDS) if demo else (SIZES, ROUNDS)
     with tempfile.TemporaryDirectory() as folder:
         commands, left_out = available(Path(folder))
-        commands |= {name: in_python(name) for name in further}
         found, failed = measured(commands, sizes, rounds, seed)
     pages.show(*left_out, *failed, *checked(found, sizes))
-    speed_tables.show(found, f"{rounds} rounds")
+    show(found, f"{rounds} rounds")
 
 
 def measured(commands: dict[str, Command], sizes: tuple[int, ...], rounds: int, seed: int) -> tuple[Results, list[str]]:
-    """Every engine with every number of workers, and the other jobs, in each round; a line for each engine that fails.
+    """Every engine with every number of workers in each round; a line for each engine that fails.
 
     What takes too long, or fails, has no entry, and the engine is not tried with more workers.
     """
@@ -72,7 +76,7 @@ def measured(commands: dict[str, Command], sizes: tuple[int, ...], rounds: int, 
 
 def labelled(item: tuple[str, Job]) -> str:
     """An engine and its job, in words."""
-    return f"{title_of(item[0])}, {item[1].workers:,} workers"
+    return f"{ENGINES[item[0]].title}, {item[1].workers:,} workers"
 
 
 def tried(command: Command, name: str, job: Job, found: Results) -> Measured | str:
@@ -84,11 +88,11 @@ def tried(command: Command, name: str, job: Job, found: Results) -> Measured | s
     if takes_too_long(found, name, job):
         return ""
     try:
-        return measure(command(job), LONGEST_S if name in ENGINES else LONGEST_FURTHER_S) or ""
+        return measure(command(job), LONGEST_S) or ""
     except RunFailed as error:
         if name == REFERENCE:
             raise
-        return f"{title_of(name)} with {job.workers:,} workers: {error}"
+        return f"{ENGINES[name].title} with {job.workers:,} workers: {error}"
 
 
 def plan(names: list[str], sizes: tuple[int, ...], rounds: int, seed: int) -> list[tuple[str, Job]]:
@@ -97,11 +101,7 @@ def plan(names: list[str], sizes: tuple[int, ...], rounds: int, seed: int) -> li
     for number in range(rounds):
         names = names[1:] + names[:1]
         for workers in sizes:
-            engines = [name for name in names if name in ENGINES]
-            order += [(name, Job(workers, ENGINES[name].steps(workers), seed + number)) for name in engines]
-        others = [(name, FURTHER[name]) for name in names if name in FURTHER]
-        others = [(name, one) for name, one in others if number == 0 or not one.once]
-        order += [(name, Job(one.workers, one.steps, seed + number, one.runs)) for name, one in others]
+            order += [(name, Job(workers, ENGINES[name].steps(workers), seed + number)) for name in names]
     return order
 
 
@@ -127,3 +127,96 @@ def checked(found: Results, sizes: tuple[int, ...]) -> list[str]:
         }
         lines.append(same_job.check({name: values for name, values in steps_s.items() if len(values)}, workers))
     return lines
+
+
+def speeds(found: Results, name: str, workers: int) -> np.ndarray:
+    """Worker-steps per second of a core, shape (rounds,); empty if it was not measured."""
+    return np.array([workers * len(one.step_s) / one.cpu_s for one in found.get((name, workers), [])])
+
+
+def ratios(found: Results, name: str, workers: int, reference: str = REFERENCE) -> np.ndarray:
+    """The speed over that of another, round by round; empty if either was not measured, or both are the same."""
+    if name == reference:
+        return np.array([])
+    mine, others = speeds(found, name, workers), speeds(found, reference, workers)
+    return mine / others if len(mine) == len(others) else np.array([])
+
+
+def growth(found: Results, name: str) -> float | None:
+    """Cost of a worker-step with the most workers that were measured, over that with the fewest."""
+    sizes = [workers for engine, workers in found if engine == name]
+    if len(sizes) < 2:
+        return None
+    few, many = (np.median(speeds(found, name, workers)) for workers in (min(sizes), max(sizes)))
+    return float(few / many)
+
+
+def steps(found: Results, name: str, workers: int) -> np.ndarray:
+    """Steps of one run, shape (rounds,)."""
+    return np.array([ENGINES[name].steps(workers) for _ in found.get((name, workers), [])])
+
+
+def peak_mb(found: Results, name: str, workers: int) -> np.ndarray:
+    """The most memory of each process, shape (rounds,), MB."""
+    return np.array([one.peak_bytes / 1e6 for one in found.get((name, workers), [])])
+
+
+def with_spread(values: np.ndarray) -> str:
+    """The median, and how far the rounds fall from one another, over it."""
+    if len(values) == 1:
+        return f"{values[0]:,.0f}"
+    return f"{np.median(values):,.0f} ({np.ptp(values) / np.median(values):.0%})"
+
+
+def with_range(values: np.ndarray) -> str:
+    """The median, and the lowest and the highest of the rounds."""
+    return f"{short(np.median(values))} ({short(values.min())} to {short(values.max())})"
+
+
+def the_median(values: np.ndarray) -> str:
+    """The median alone."""
+    return f"{np.median(values):,.0f}"
+
+
+def short(value: float) -> str:
+    """Two digits, or all before the point."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def show(found: Results, caption: str) -> None:
+    """Print all tables."""
+    measured = [name for name in COMPARED if any(engine == name for engine, _ in found)]
+    tables = [
+        _by_size(found, "Worker-steps per second (spread of the rounds)", speeds, with_spread, growth),
+        *(
+            _by_size(found, AGAINST.format(ENGINES[name].title), partial(ratios, reference=name), with_range)
+            for name in measured
+        ),
+        _by_size(found, "Peak memory with what is imported, MB", peak_mb, the_median),
+        _by_size(found, "Steps", steps, the_median),
+    ]
+    pages.show(*tables, sep="\n\n")
+    pages.show(
+        "Medians of the rounds; seconds of a core; -: not measured, because it would take too long or it failed."
+    )
+    pages.show(
+        "Growth: cost of a worker-step with the most workers, over that with the fewest. More workers have fewer"
+    )
+    pages.show(f"steps, in which set-up weighs more. {caption}")
+
+
+def _by_size(found: Results, title: str, values_of: Callable, said: Callable, further: Callable | None = None) -> Table:
+    sizes = sorted({workers for name, workers in found if name in ENGINES})
+    headings = [f"{size:,}" for size in sizes] + (["growth"] if further else [])
+    table = pages.table(title, "workers", *headings)
+    table.columns[0].justify = "left"
+    for name in [name for name in ENGINES if any(engine == name for engine, _ in found)]:
+        values = [values_of(found, name, size) for size in sizes]
+        cells = [said(each) if len(each) else "-" for each in values]
+        if not any(len(each) for each in values):
+            continue
+        if further:
+            grown = further(found, name)
+            cells.append("-" if grown is None else f"{grown:.2f}")
+        table.add_row(ENGINES[name].title, *cells)
+    return table

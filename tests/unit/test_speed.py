@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from experiments import speed, speed_tables
-from experiments.engines import ENGINES, FURTHER, REFERENCE, commands, ours, plain_simpy, same_job, simgrid
+from experiments import speed
+from experiments.engines import ENGINES, REFERENCE, commands, ours, plain_simpy, same_job, simgrid
 from experiments.engines.job import PASSING_S, UPDATE_S, Job
 from experiments.engines.measured import Measured, measure
 from sim.base.errors import RunFailed
@@ -85,45 +85,28 @@ def test_an_engine_that_is_not_compiled_is_left_out(monkeypatch):
         ours.engine(Job(2, 2))
 
 
-def test_other_jobs_are_beside_the_same_in_the_event_world(capsys):
-    """Only where both were measured."""
-    found = {("ring", 64): [planted(cpu_s=4.0)], ("ring-engine", 64): [planted(cpu_s=0.5)]}
-    found |= {("ps-async-engine", 1_000): [planted()]}
-    for name, one in FURTHER.items():
-        assert not one.beside or (FURTHER[one.beside].workers, FURTHER[one.beside].steps) == (one.workers, one.steps), (
-            name
-        )
-    speed_tables.show(found, "planted")
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
-    of = {" ".join(row[:3]): row[-10:] for row in rows if row}
-    assert of["ring allreduce, engine"][-5:] == ["8", "(8", "to", "8)", "100"]
-    assert of["ring allreduce, event"][-2:] == ["-", "100"]
-    assert of["ps-async, engine 1,000"][-2:] == ["-", "100"]
-
-
 def test_one_engine_has_nothing_to_compare_with():
     assert "no two" in same_job.check({REFERENCE: np.ones(3)}, 10)
 
 
 def test_ratios_are_taken_round_by_round(results):
-    assert speed_tables.speeds(results, REFERENCE, 10) == pytest.approx([1000, 800, 1100])
+    assert speed.speeds(results, REFERENCE, 10) == pytest.approx([1000, 800, 1100])
     for name, faster in FASTER.items():
         for workers in (10, 100):
-            assert speed_tables.ratios(results, name, workers) == pytest.approx([faster] * 3)
+            assert speed.ratios(results, name, workers) == pytest.approx([faster] * 3)
     results["event", 10].reverse()
-    assert speed_tables.ratios(results, "event", 10) == pytest.approx([0.55, 0.5, 0.5 / 1.1])
-    assert not len(speed_tables.ratios(results, "simgrid", 10))
+    assert speed.ratios(results, "event", 10) == pytest.approx([0.55, 0.5, 0.5 / 1.1])
+    assert not len(speed.ratios(results, "simgrid", 10))
 
 
 def test_growth_is_of_the_cost_of_a_worker_step(results):
-    assert speed_tables.growth(results, "event") == pytest.approx(2)
-    assert speed_tables.growth({("event", 10): results["event", 10]}, "event") is None
+    assert speed.growth(results, "event") == pytest.approx(2)
+    assert speed.growth({("event", 10): results["event", 10]}, "event") is None
 
 
 def test_the_report_shows_what_was_measured(results, capsys):
-    results["ring", 64] = [planted()]
     del results["event", 100]
-    speed_tables.show(results, "planted")
+    speed.show(results, "planted")
     shown = capsys.readouterr().out.splitlines()
     rows = [line.split() for line in shown if line.strip().startswith("event world")]
     assert [row[2:] for row in rows[:3]] == [
@@ -131,13 +114,12 @@ def test_the_report_shows_what_was_measured(results, capsys):
         ["0.5", "(0.5", "to", "0.5)", "-"],
         ["100", "-"],
     ]
-    assert any("ring allreduce, event world" in line and " 12,800 " in line for line in shown)
     assert not any("…" in line for line in shown)
 
 
 def test_where_simgrid_is_its_speed_is_a_unit_too(results, capsys):
     results["simgrid", 10] = [planted(cpu_s=one.cpu_s * 4) for one in results["event", 10]]
-    speed_tables.show(results, "planted")
+    speed.show(results, "planted")
     table = capsys.readouterr().out.partition("Times as fast as SimGrid, C++ (lowest")[2].partition("Peak memory")[0]
     rows = {line.split("  ")[0].strip(): line.split() for line in table.splitlines() if line.strip()}
     assert rows["event world"][2:6] == ["4", "(4", "to", "4)"]
@@ -145,10 +127,10 @@ def test_where_simgrid_is_its_speed_is_a_unit_too(results, capsys):
 
 
 def test_engines_take_turns_at_being_first():
-    order = speed.plan([REFERENCE, "event", "ring"], (10, 100), 2, seed=7)
+    order = speed.plan([REFERENCE, "event"], (10, 100), 2, seed=7)
     names = [name for name, _ in order]
-    assert names == ["event", "simpy", "event", "simpy", "ring", "simpy", "event", "simpy", "event", "ring"]
-    assert [job.workers for _, job in order] == [10, 10, 100, 100, 64] * 2
+    assert names == ["event", "simpy", "event", "simpy", "simpy", "event", "simpy", "event"]
+    assert [job.workers for _, job in order] == [10, 10, 100, 100] * 2
     assert {job.seed for _, job in order} == {7, 8}
 
 
@@ -214,20 +196,6 @@ def test_a_process_that_takes_too_long_measures_nothing():
 def test_a_process_that_fails_is_a_line():
     with pytest.raises(RunFailed, match=r"failed: SystemError: no more$"):
         measure([sys.executable, "-c", "raise SystemError('no more')"], 60)
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * ("engine" in one.title)) for name, one in FURTHER.items()]
-)
-def test_the_other_jobs_can_be_simulated(name):
-    from importlib import import_module
-
-    job = FURTHER[name]
-    module, function = job.entry.split(":")
-    step_s = getattr(import_module(f"experiments.engines.{module}"), function)(Job(2, 2, runs=job.runs))
-    assert len(step_s) == 2 * job.runs
-    assert min(step_s) > 0
-    assert job.title
 
 
 def test_a_missing_compiler_is_a_line(monkeypatch, tmp_path):
