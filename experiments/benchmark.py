@@ -18,21 +18,16 @@ from pathlib import Path
 import numpy as np
 
 from experiments.kit import pages
-from experiments.kit.cells import measure, predict
+from experiments.kit.cells import measure
 from real.cells import Cell, interleaved
-from sim.answers import interval
-from sim.answers.outcome import Outcome, of_trace
+from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
-from sim.base.progress import each
 from sim.model import workload as workloads
-from sim.platform import cluster as clusters
-from sim.platform.cluster import Cluster
 from sim.recording.traces import Trace
 
 SYNTHETIC = "synthetic"
 WARMUP, STEPS, REPEATS, WORKERS = 10, 100, 5, 4
 DEMO_STEPS, DEMO_REPEATS, DEMO_WORKERS = 40, 2, 2
-REPLICATIONS = 10  # of the simulator
 
 
 @dataclass(frozen=True)
@@ -66,34 +61,17 @@ class Runs:
 
 @dataclass(frozen=True)
 class Row:
-    """A number of workers with a number of servers, on both kinds of data.
-
-    Args:
-        predicted: the simulated value; None if it was not simulated.
-    """
+    """A number of workers with a number of servers, on both kinds of data."""
 
     workers: int
     servers: int
     synthetic: Runs
     real: Runs
-    predicted: Outcome | None = None
 
     @property
     def input_cost(self) -> np.ndarray:
         """Share of the throughput on synthetic data that is lost on real data, repeat by repeat, shape (repeats,)."""
         return 1 - self.real.samples_per_s / self.synthetic.samples_per_s
-
-    @property
-    def predicted_samples_per_s(self) -> float:
-        """The middle of the replications."""
-        if self.predicted is None:
-            raise ValueError("nothing was predicted")
-        return interval.middle(self.predicted.throughput())
-
-    @property
-    def error(self) -> float:
-        """Predicted over measured on synthetic data, less 1."""
-        return self.predicted_samples_per_s / self.synthetic.median - 1
 
 
 def input_s(trace: Trace) -> float:
@@ -115,37 +93,14 @@ def cells(workers: int, steps: int, seed: int, data: str, **job) -> dict[str, Ce
     }
 
 
-def gather(
-    chosen: dict[str, Cell], traces: dict[str, Trace], repeats: int, profile: Cluster | None = None
-) -> list[Row]:
+def gather(chosen: dict[str, Cell], traces: dict[str, Trace], repeats: int) -> list[Row]:
     """A row for each number of workers and servers, from traces by name and repeat."""
     runs = {name: Runs.of([traces[f"{name}-{repeat}"] for repeat in range(repeats)]) for name in chosen}
     return [
-        Row(
-            cell.workers,
-            cell.servers,
-            runs[name],
-            runs[name.replace("synthetic", "real")],
-            predict(cell, profile, REPLICATIONS) if profile else None,
-        )
-        for name, cell in each(
-            [item for item in chosen.items() if item[1].data == SYNTHETIC], "simulating", lambda item: item[0]
-        )
+        Row(cell.workers, cell.servers, runs[name], runs[name.replace("synthetic", "real")])
+        for name, cell in chosen.items()
+        if cell.data == SYNTHETIC
     ]
-
-
-def known(profile: str, workload: str) -> Cluster:
-    """The cluster of a profile's file.
-
-    Raises:
-        WrongSetting: it does not know what the workload costs.
-    """
-    read, name = clusters.read(profile), workloads.read(workload).name
-    if name not in read.costs:
-        raise WrongSetting(
-            "--cluster", profile, f"a profile calibrated for {name}; it knows {', '.join(read.costs) or 'none'}"
-        )
-    return read
 
 
 def run(
@@ -157,7 +112,6 @@ def run(
     protocol: str = "ps-sync",
     workload: str = "mlp",
     data: str = "digits",
-    cluster: str | None = None,
     resume: bool = False,
 ) -> None:
     """Run everything, and print the table.
@@ -166,7 +120,6 @@ def run(
         demo: fewer workers, steps and repeats.
         workers: the most; 4, of the demo 2, if None.
         data: the real ones.
-        cluster: a profile's file; with it the simulator is asked too.
 
     Raises:
         WrongSetting: naming the option.
@@ -177,10 +130,9 @@ def run(
         raise WrongSetting("--workers", most, "an integer from 1")
     if data == SYNTHETIC:
         raise WrongSetting("--data", data, "real data, to compare synthetic ones with: digits, or files")
-    profile = known(cluster, workload) if cluster else None
     chosen = cells(most, steps, seed, data, protocol=protocol, workload=workload)
     order = interleaved([(name, cell, repeats) for name, cell in chosen.items()], seed)
-    rows = gather(chosen, measure(order, out / "traces", probe=False, resume=resume), repeats, profile)
+    rows = gather(chosen, measure(order, out / "traces", probe=False, resume=resume), repeats)
     show(rows, f"{protocol}, {workload}, {steps} steps after {WARMUP}, {repeats} runs each; files: {out}")
 
 
@@ -193,11 +145,10 @@ def best(rows: list[Row]) -> dict[int, Row]:
 
 
 def efficiencies(row: Row, alone: Row) -> dict[str, float]:
-    """Throughput over the number of workers times that of one, by synthetic, real, and predicted if it was."""
-    found = {name: getattr(row, name).median / getattr(alone, name).median for name in ("synthetic", "real")}
-    if row.predicted is not None:
-        found["predicted"] = row.predicted_samples_per_s / alone.predicted_samples_per_s
-    return {name: ratio / row.workers for name, ratio in found.items()}
+    """Throughput over the number of workers times that of one, on synthetic and on real data."""
+    return {
+        name: getattr(row, name).median / getattr(alone, name).median / row.workers for name in ("synthetic", "real")
+    }
 
 
 def show(rows: list[Row], caption: str) -> None:
@@ -222,12 +173,6 @@ def show(rows: list[Row], caption: str) -> None:
             lambda row: " ".join(f"{np.median(of.input_s) * 1e3:.2f}" for of in (row.synthetic, row.real)),
         ),
     ]
-    if rows[0].predicted is not None:
-        columns += [
-            ("predicted\nsamples/s", lambda row: f"{row.predicted_samples_per_s:,.0f}"),
-            ("\nerror", lambda row: f"{row.error:+.0%}"),
-            ("\nscaling", scaling("predicted")),
-        ]
     pages.show(pages.listed(caption, columns, rows))
     pages.show("*: the number of servers that is fastest on synthetic data. Scaling: efficiency against 1 worker.")
     pages.show("Lost to input: 1 - real / synthetic, repeat by repeat. Spread: of the repeats, over their median.")

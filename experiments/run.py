@@ -142,7 +142,6 @@ FURTHER = (
     "protocol",
     "workload",
     "data",
-    "cluster",
     "steps",
     "device",
     "held_out",
@@ -173,7 +172,6 @@ def parser() -> command.Parser:
     some.add_argument("--workload", metavar="NAME|FILE", help="the model")
     some.add_argument("--data", metavar="NAME|PATH", help="real data: digits, or files")
     some.add_argument("--steps", type=int, metavar="N", help="steps to measure, after warm-up")
-    some.add_argument("--cluster", metavar="FILE", help="a profile: print the simulated answer beside the measured one")
     some.add_argument("--device", choices=("gpu", "cpu"), help="what computes (default: gpu)")
     some.add_argument(
         "--held-out",

@@ -146,7 +146,7 @@ def test_a_fit_says_how_far_it_has_played_its_runs(talkative, capsys):
     ]
 
 
-@pytest.mark.parametrize("name", ["kit.cells", "platforms", "testbed", "benchmark"])
+@pytest.mark.parametrize("name", ["kit.cells", "platforms", "testbed"])
 def test_experiments_that_measure_say_how_far_they_have_simulated(name):
     """Each goes through its cells by `each`; what is measured before says so itself (real.campaign)."""
     assert "each(" in inspect.getsource(import_module(f"experiments.{name}"))
