@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,11 +34,10 @@ SIZES, ROUNDS = (10, 100, 1_000, 10_000, 100_000), 3
 DEMO_SIZES, DEMO_ROUNDS = (10, 100), 2
 LONGEST_S = 20.0  # of a measurement of an engine; what takes longer is left out
 COMPARED = (REFERENCE, "simgrid")  # engines whose speed is the unit of a table
-AGAINST = "Times as fast as {} (lowest to highest round)"
 
 
 def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
-    """Measure everything, and print the tables.
+    """Measure everything, and print the table.
 
     Args:
         demo: two sizes, fewer rounds.
@@ -52,7 +50,10 @@ def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
         commands, left_out = available(Path(folder))
         found, failed = measured(commands, sizes, rounds, seed)
     pages.show(*left_out, *failed, *checked(found, sizes))
-    show(found, f"{rounds} rounds")
+    pages.show(table(found))
+    pages.show(
+        f"Medians of {rounds} rounds, and how far these differ; seconds of a core. More workers have fewer steps."
+    )
 
 
 def measured(commands: dict[str, Command], sizes: tuple[int, ...], rounds: int, seed: int) -> tuple[Results, list[str]]:
@@ -65,7 +66,7 @@ def measured(commands: dict[str, Command], sizes: tuple[int, ...], rounds: int, 
         key = name, job.workers
         if any(engine == name and workers <= job.workers for engine, workers in given_up):
             continue
-        one = tried(commands[name], name, job, found)
+        one = tried(commands[name], name, job)
         if isinstance(one, Measured):
             found.setdefault(key, []).append(one)
         else:
@@ -79,14 +80,12 @@ def labelled(item: tuple[str, Job]) -> str:
     return f"{ENGINES[item[0]].title}, {item[1].workers:,} workers"
 
 
-def tried(command: Command, name: str, job: Job, found: Results) -> Measured | str:
+def tried(command: Command, name: str, job: Job) -> Measured | str:
     """What a job took, or a line that says why an engine failed; the line is empty where the job takes too long.
 
     Raises:
         RunFailed: the engine is the one that all others are compared with.
     """
-    if takes_too_long(found, name, job):
-        return ""
     try:
         return measure(command(job), LONGEST_S) or ""
     except RunFailed as error:
@@ -103,15 +102,6 @@ def plan(names: list[str], sizes: tuple[int, ...], rounds: int, seed: int) -> li
         for workers in sizes:
             order += [(name, Job(workers, ENGINES[name].steps(workers), seed + number)) for name in names]
     return order
-
-
-def takes_too_long(found: Results, name: str, job: Job) -> bool:
-    """Whether a measurement would, by the one with fewer workers before it, if a worker-step costs as much."""
-    fewer = max((workers for engine, workers in found if engine == name and workers < job.workers), default=None)
-    if fewer is None or (name, job.workers) in found:
-        return False
-    more = job.workers * job.steps / (fewer * ENGINES[name].steps(fewer))
-    return found[name, fewer][0].wall_s * more > LONGEST_S
 
 
 def checked(found: Results, sizes: tuple[int, ...]) -> list[str]:
@@ -135,88 +125,39 @@ def speeds(found: Results, name: str, workers: int) -> np.ndarray:
 
 
 def ratios(found: Results, name: str, workers: int, reference: str = REFERENCE) -> np.ndarray:
-    """The speed over that of another, round by round; empty if either was not measured, or both are the same."""
-    if name == reference:
-        return np.array([])
+    """The speed over that of another, round by round; empty if either was not measured."""
     mine, others = speeds(found, name, workers), speeds(found, reference, workers)
     return mine / others if len(mine) == len(others) else np.array([])
 
 
-def growth(found: Results, name: str) -> float | None:
-    """Cost of a worker-step with the most workers that were measured, over that with the fewest."""
-    sizes = [workers for engine, workers in found if engine == name]
-    if len(sizes) < 2:
-        return None
-    few, many = (np.median(speeds(found, name, workers)) for workers in (min(sizes), max(sizes)))
-    return float(few / many)
-
-
-def steps(found: Results, name: str, workers: int) -> np.ndarray:
-    """Steps of one run, shape (rounds,)."""
-    return np.array([ENGINES[name].steps(workers) for _ in found.get((name, workers), [])])
-
-
-def peak_mb(found: Results, name: str, workers: int) -> np.ndarray:
-    """The most memory of each process, shape (rounds,), MB."""
-    return np.array([one.peak_bytes / 1e6 for one in found.get((name, workers), [])])
+def table(found: Results) -> Table:
+    """A line for each engine and number of workers."""
+    against = [name for name in COMPARED if any(engine == name for engine, _ in found)]
+    columns: list[tuple[str, Callable[[tuple[str, int]], str]]] = [
+        ("engine", lambda key: ENGINES[key[0]].title),
+        ("workers", lambda key: f"{key[1]:,}"),
+        ("steps", lambda key: f"{ENGINES[key[0]].steps(key[1]):,}"),
+        ("worker-steps/s", lambda key: with_spread(speeds(found, *key))),
+        *(
+            (f"times as fast as {ENGINES[name].title}", lambda key, name=name: with_range(ratios(found, *key, name)))
+            for name in against
+        ),
+        ("peak memory with imports, MB", lambda key: f"{np.median([one.peak_bytes for one in found[key]]) / 1e6:,.0f}"),
+    ]
+    rows = [(name, workers) for name in ENGINES for engine, workers in sorted(found) if engine == name]
+    return pages.listed("Worker-steps per second", columns, rows)
 
 
 def with_spread(values: np.ndarray) -> str:
     """The median, and how far the rounds fall from one another, over it."""
-    if len(values) == 1:
-        return f"{values[0]:,.0f}"
     return f"{np.median(values):,.0f} ({np.ptp(values) / np.median(values):.0%})"
 
 
 def with_range(values: np.ndarray) -> str:
     """The median, and the lowest and the highest of the rounds."""
-    return f"{short(np.median(values))} ({short(values.min())} to {short(values.max())})"
-
-
-def the_median(values: np.ndarray) -> str:
-    """The median alone."""
-    return f"{np.median(values):,.0f}"
-
-
-def short(value: float) -> str:
-    """Two digits, or all before the point."""
-    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
-
-
-def show(found: Results, caption: str) -> None:
-    """Print all tables."""
-    measured = [name for name in COMPARED if any(engine == name for engine, _ in found)]
-    tables = [
-        _by_size(found, "Worker-steps per second (spread of the rounds)", speeds, with_spread, growth),
-        *(
-            _by_size(found, AGAINST.format(ENGINES[name].title), partial(ratios, reference=name), with_range)
-            for name in measured
-        ),
-        _by_size(found, "Peak memory with what is imported, MB", peak_mb, the_median),
-        _by_size(found, "Steps", steps, the_median),
-    ]
-    pages.show(*tables, sep="\n\n")
-    pages.show(
-        "Medians of the rounds; seconds of a core; -: not measured, because it would take too long or it failed."
+    if not len(values):
+        return ""
+    middle, low, high = (
+        f"{value:,.0f}" if value >= 10 else f"{value:.2g}" for value in np.quantile(values, (0.5, 0, 1))
     )
-    pages.show(
-        "Growth: cost of a worker-step with the most workers, over that with the fewest. More workers have fewer"
-    )
-    pages.show(f"steps, in which set-up weighs more. {caption}")
-
-
-def _by_size(found: Results, title: str, values_of: Callable, said: Callable, further: Callable | None = None) -> Table:
-    sizes = sorted({workers for name, workers in found if name in ENGINES})
-    headings = [f"{size:,}" for size in sizes] + (["growth"] if further else [])
-    table = pages.table(title, "workers", *headings)
-    table.columns[0].justify = "left"
-    for name in [name for name in ENGINES if any(engine == name for engine, _ in found)]:
-        values = [values_of(found, name, size) for size in sizes]
-        cells = [said(each) if len(each) else "-" for each in values]
-        if not any(len(each) for each in values):
-            continue
-        if further:
-            grown = further(found, name)
-            cells.append("-" if grown is None else f"{grown:.2f}")
-        table.add_row(ENGINES[name].title, *cells)
-    return table
+    return f"{middle} ({low} to {high})"
