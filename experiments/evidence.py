@@ -287,10 +287,8 @@ def _predicted(row: Held, of_others: dict[str, law.Law]) -> tuple[str, ...]:
 
 
 def _links(clusters: dict[str, float]) -> Table:
-    made = pages.table("A byte takes so many times as long as the network's name says", "cluster", "times")
-    for name, times in clusters.items():
-        made.add_row(name, f"{times:.2f}")
-    return made
+    columns = ("cluster", lambda item: item[0]), ("times", lambda item: f"{item[1]:.2f}")
+    return pages.listed("A byte takes so many times as long as the network's name says", columns, clusters.items())
 
 
 def _links_of_t4() -> Table:

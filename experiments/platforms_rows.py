@@ -94,16 +94,8 @@ def _speeds(rows: list[Row], title: str) -> Table:
     ends = [(i + 1) * every(steps) for i in range(steps // every(steps))]
     headings = [f"{end - every(steps)}-\n{end}" for end in ends]
     over = f"{steps // 2}-{steps}"
-    table = pages.table(
-        title,
-        "steps/s",
-        *headings,
-        f"mean\n{over}",
-        "\nspread",
-        f"predicted\n{over}",
-        "\nerror",
-        f"accuracy after\n{' '.join(f'{end:4}' for end in ends)}",
-    )
+    headings += [f"mean\n{over}", "\nspread", f"predicted\n{over}", "\nerror"]
+    table = pages.table(title, "steps/s", *headings, f"accuracy after\n{' '.join(f'{end:4}' for end in ends)}")
     table.columns[0].justify = "left"
     for row in rows:
         speed = late(row.step_s)
@@ -126,14 +118,8 @@ def _speeds(rows: list[Row], title: str) -> Table:
 
 def _agreements(agreement: Agreement, excused: dict[str, str]) -> Table:
     fault = agreement.nearest(agreement.control)
-    table = pages.table(
-        "Parameters after the same steps",
-        "platform",
-        "distance",
-        "",
-    )
-    for column in (table.columns[0], table.columns[2]):
-        column.justify = "left"
+    table = pages.table("Parameters after the same steps", "platform", "distance", "")
+    table.columns[0].justify = table.columns[2].justify = "left"
     for name in agreement.synchronous:
         apart = agreement.furthest(name)
         table.add_row(

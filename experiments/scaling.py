@@ -27,7 +27,7 @@ from experiments.scaling_tables import BUGLIARELLO, GOOGLE, PLATFORMS, Platform,
 from sim.base.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rich.table import Table
 
@@ -127,27 +127,22 @@ def _answer() -> Iterator[str | Table]:
     yield scaling_horovod.table(constants)
 
 
-def _table(title: str, said: dict[Row, float]):
-    table = pages.table(
-        title, "platform", "GPUs", "servers", "", "measured", "predicted", "error", "efficiency", "predicted"
-    )
-    for row, images_per_s in said.items():
-        ideal = row.gpus * PLATFORMS[row.platform].single
-        table.add_row(
-            row.platform,
-            str(row.gpus),
-            str(row.servers),
-            "fitted" if row.gpus <= FITTED_UP_TO else "predicted",
-            f"{row.images_per_s:.4g}",
-            f"{images_per_s:.4g}",
-            f"{images_per_s / row.images_per_s - 1:+.1%}",
-            f"{row.images_per_s / ideal:.1%}",
-            f"{images_per_s / ideal:.1%}",
-        )
-    return table
+def _table(title: str, said: dict[Row, float]) -> Table:
+    columns: list[tuple[str, Callable[[Row], str]]] = [
+        ("platform", lambda row: row.platform),
+        ("GPUs", lambda row: str(row.gpus)),
+        ("servers", lambda row: str(row.servers)),
+        ("", lambda row: "fitted" if row.gpus <= FITTED_UP_TO else "predicted"),
+        ("measured", lambda row: f"{row.images_per_s:.4g}"),
+        ("predicted", lambda row: f"{said[row]:.4g}"),
+        ("error", lambda row: f"{said[row] / row.images_per_s - 1:+.1%}"),
+        ("efficiency", lambda row: f"{row.images_per_s / row.gpus / PLATFORMS[row.platform].single:.1%}"),
+        ("predicted", lambda row: f"{said[row] / row.gpus / PLATFORMS[row.platform].single:.1%}"),
+    ]
+    return pages.listed(title, columns, said)
 
 
-def _worth(constants: Constants, said: dict[Row, float]):
+def _worth(constants: Constants, said: dict[Row, float]) -> Table:
     table = pages.table(
         "What the mechanisms are worth, images/s on 128 GPUs", "platform", "measured", "predicted", "without one"
     )
@@ -157,7 +152,7 @@ def _worth(constants: Constants, said: dict[Row, float]):
     return table
 
 
-def _checks(constants: Constants):
+def _checks(constants: Constants) -> Table:
     table = pages.table(
         "Another laboratory's p2.8xlarge, nothing fitted", "model", "GPUs", "measured", "predicted", "error"
     )
