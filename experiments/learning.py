@@ -330,7 +330,9 @@ def lost(found: list[Against]) -> list[str]:
 
 def against(seed: int, workers: tuple[int, ...]) -> list[Against]:
     """Every pair, with near machines for each law, and with far ones for the law of the AMB paper."""
-    asked = [(count, law, NEAR_S, ANYTIME) for count in workers for law in LAWS_OF_WORKERS]
+    asked: list[tuple[int, str, float, tuple]] = [
+        (count, law, NEAR_S, ANYTIME) for count in workers for law in LAWS_OF_WORKERS
+    ]
     asked += [(count, LAWS_OF_WORKERS[1], FAR_S, DELAYED) for count in workers]
     trainer, rows = None, []
     for count, law, latency_s, pairs in each(
