@@ -326,7 +326,7 @@ def test_wrong_options_are_one_line(what, here):
 
 def test_a_folder_that_could_not_be_made_is_refused(here, tmp_path):
     (tmp_path / "file").touch()
-    line = refused(here("experiments.run", "same-seed", "--out", tmp_path / "file"))
+    line = refused(here("experiments.run", "seeds", "--out", tmp_path / "file"))
     assert all(word in line for word in ("--out", str(tmp_path / "file"), "a folder that can be written")), line
 
 

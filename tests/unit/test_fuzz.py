@@ -479,7 +479,7 @@ def idle():
 
 
 @examples(60)
-@given(lines("experiments.run", name=("same-seed",)))
+@given(lines("experiments.run", name=("published",)))
 def test_lines_of_experiments(unlaunched, idle, line):
     check("experiments.run", line)
 

@@ -40,8 +40,8 @@ WRITES = {  # by command and option: the words around a file's name, and its end
     ("sim.workloads", "--output"): (["from", "model.safetensors"], ".toml"),
     ("calibration.laws", "--output"): (["t.jsonl"], ".toml"),
     ("calibration.laws", "--plot"): (["t.jsonl"], ".png"),
-    ("experiments.run", "--out"): (["same-seed"], ""),
-    ("experiments.run", "--keep"): (["same-seed"], ".json"),
+    ("experiments.run", "--out"): (["seeds"], ""),
+    ("experiments.run", "--keep"): (["seeds"], ".json"),
 }
 PLACES = {
     "no folder": "no/where/x{ending}",
