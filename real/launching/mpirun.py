@@ -31,7 +31,6 @@ GRACE_S = 5.0  # for mpirun to end its ranks
 INSTALL = "pip install 'anytime-trainsim[{}]'"
 NEEDED = {  # by module: its name, and the extra that has it
     "tensorflow": ("TensorFlow", "real"),
-    "jax": ("JAX", "jax"),
     "threadpoolctl": ("threadpoolctl", "mpi"),
     "mpi4py": ("mpi4py", "mpi"),
 }

@@ -10,7 +10,6 @@ from real.training.gradients import Gradient
 from real.worlds.parcels import Letter, put
 from real.worlds.verbs import verb
 from sim.base.errors import WrongText
-from sim.model.costs import TO_DEVICE, TO_HOST
 from sim.verbs.me import Partition
 
 NOTHING_TO_UPDATE = "me.update is for ranks that hold parameters: the master, servers, or workers that sum them"
@@ -176,15 +175,9 @@ class Work:
                 self._shards.copy(gradient.sum, server, self._out[server].payload, adds)
 
     def _record_computed(self, start_s: float, gradient: Gradient) -> None:
-        computed_s, copies = start_s + gradient.computed_s, gradient.copies
-        there_s, packed_s = start_s, None
-        if copies:
-            there_s, packed_s = start_s + copies.there_s, start_s + copies.joined_s
-            self.record(TO_DEVICE, start_s, there_s, bytes=copies.to_device_bytes)
-        self.record("compute", there_s, computed_s, samples=gradient.samples)
-        self.record("pack", computed_s, packed_s, bytes=self._packed_bytes())
-        if copies:  # into the message that it is sent in
-            self.record(TO_HOST, packed_s, bytes=gradient.sum.nbytes)
+        computed_s = start_s + gradient.computed_s
+        self.record("compute", start_s, computed_s, samples=gradient.samples)
+        self.record("pack", computed_s, bytes=self._packed_bytes())
         self.log.computed(self.now_s)
 
     def _packed_bytes(self) -> int:

@@ -18,7 +18,9 @@ from sim.recording import traces
 
 psutil = pytest.importorskip("psutil")
 ROOT = Path(__file__).parents[2]
-JOB = "--engine jax --protocol {} --workload mlp --batch 32 --steps 60 --warmup 0 --workers 2 --optimiser mom --seed 3"
+JOB = (
+    "--engine numpy --protocol {} --workload mlp --batch 32 --steps 60 --warmup 0 --workers 2 --optimiser mom --seed 3"
+)
 SLOW = "constant(value=100ms)"  # of a run that is to be killed: it goes on for 5 s after its first checkpoint
 
 

@@ -58,7 +58,7 @@ def test_parameters_after_some_steps_are_tensorflows(optimiser):
     for engine in map(engine_of, ("tensorflow", "numpy")):
         parameters, update, computes = (
             initial(workload, 0),
-            engine.optimiser(1, optimiser),
+            engine.optimiser(optimiser),
             engine.gradients("whole", workload),
         )
         batches = Batches(digits, 64, 0, 0, 1)

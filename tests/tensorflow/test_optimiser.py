@@ -136,7 +136,7 @@ def test_an_update_of_no_samples_is_refused():
         Optimiser("sgd").apply(START.copy(), SUMS[0], 0)
 
 
-@pytest.mark.parametrize("engine", ["tensorflow", "jax"])
+@pytest.mark.parametrize("engine", ["tensorflow", "numpy"])
 @pytest.mark.parametrize("name", LEARNING_RATES)
 def test_the_next_run_of_a_process_begins_at_step_0(name, engine):
     """With the same optimiser, which is compiled once."""

@@ -404,19 +404,19 @@ WRONG_REAL = {
     ),
     "evaluation": (["--protocol", "hybrid", "--workload", "lstm_lm", "--test-size", "9"], ["--test-size", "9"]),
     "backup": (["--protocol", "ps-backup", "--set", "backup=3"], ["--set backup", "0 to 2"]),
-    "engine": (["--engine", "torch"], ["--engine", "torch", "jax", "numpy"]),
+    "engine": (["--engine", "torch"], ["--engine", "torch", "tensorflow", "numpy"]),
     "model of an engine": (
         ["--engine", "numpy", "--workload", "cifar10"],
         ["--workload", "cifar10", "toy_fc, mlp, softmax with --engine numpy"],
     ),
     "gradients of an engine": (
         ["--engine", "numpy", "--protocol", "ps-layers", "--workload", "mlp"],
-        ["--engine", "numpy", "tensorflow, jax where gradients are of single variables"],
+        ["--engine", "numpy", "tensorflow where gradients are of single variables"],
     ),
     "device of an engine": (["--engine", "numpy", "--device", "gpu"], ["--device", "cpu with --engine numpy"]),
     "engine of a runtime": (
-        ["--engine", "jax", "--protocol", "ps-async", "--runtime", "tensorflow"],
-        ["--engine", "jax", "tensorflow with --runtime tensorflow"],
+        ["--engine", "numpy", "--protocol", "ps-async", "--runtime", "tensorflow"],
+        ["--engine", "numpy", "tensorflow with --runtime tensorflow"],
     ),
     "restarts": (["--restarts", "3"], ["--restarts", "--trace FILE"]),
     "restarts of what goes on": (["--restarts", "3", "--protocol", "ps-async"], ["--restarts", "fmb, amb, allreduce"]),

@@ -148,7 +148,7 @@ def test_other_models_are_refused(name):
 
 @pytest.mark.parametrize("kind", ["layered", "rows"])
 def test_other_gradients_are_refused(kind):
-    with pytest.raises(WrongSetting, match="--engine: given 'numpy'; allowed: tensorflow, jax where gradients are of"):
+    with pytest.raises(WrongSetting, match="--engine: given 'numpy'; allowed: tensorflow where gradients are of"):
         engine_of("numpy").gradients(kind, NAMED["mlp"])
 
 

@@ -36,7 +36,7 @@ OTHERS = [
         "--decay-rate 0.5",
         "--threads 2",
     ),
-    *("--device gpu", "--device gpu --cpu-master", "--engine jax"),
+    *("--device gpu", "--device gpu --cpu-master", "--engine numpy"),
 ]
 SERVED = "--protocol ps-async --runtime mpi --servers 2 --workers 2 --steps 3 --workload mlp --trace"
 OTHERS_SERVED = [
