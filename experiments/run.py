@@ -63,11 +63,6 @@ QUESTIONS = {
         "2 to 4 min",
         "other runs, with 1 and 2 workers, few of them with sleeps",
     ),
-    "failures": Question(
-        "What do ranks that are killed at random cost, for real and predicted?",
-        "8 min",
-        "a run that nobody disturbs, and two whose ranks are killed, with other seeds",
-    ),
     "published": Question(
         "Does a fit on fixed minibatches predict the anytime run of 10 EC2 machines?",
         "5 s",

@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 PROGRAM = "real.campaign"
 PROBE_BYTES = 0.1e9  # of a rank that only probes
 NOT_OF_A_CELL = (
-    "restarts",
-    "checkpoint_every",
-    "failures",
     "replications",
     "horovod_timeline",
     "testbed",

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -138,11 +137,8 @@ def _between(hosts: Hosts) -> list[str]:
     return line + [word for name, value in settings.items() for word in ("--mca", name, value)]
 
 
-def launch(line: list[str], started: Callable[[subprocess.Popen], None] = lambda process: None) -> None:
+def launch(line: list[str]) -> None:
     """Run mpirun to its end. What ranks print goes to our standard output, and mpirun's complaints become one line.
-
-    Args:
-        started: called with mpirun's process when it runs.
 
     Raises:
         WrongSetting: a rank refused a setting.
@@ -173,7 +169,6 @@ def launch(line: list[str], started: Callable[[subprocess.Popen], None] = lambda
         ]
         for reader in readers:
             reader.start()
-        started(process)
         try:
             code = process.wait()
         except KeyboardInterrupt:

@@ -183,11 +183,6 @@ class Trainee:
         """The next minibatch of this rank."""
         return next(self._batches)
 
-    def skip(self, minibatches: int) -> None:
-        """Leave out as many, which an earlier attempt has had."""
-        for _ in range(minibatches):
-            next(self._batches)
-
     def evaluate(self, parameters: np.ndarray, size: int) -> tuple[float, float]:
         """Loss and accuracy on the first `size` test samples."""
         return self.gradients.evaluate(parameters, self.data.test_x[:size], self.data.test_y[:size])

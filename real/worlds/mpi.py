@@ -60,7 +60,6 @@ class Rank(Work, Messages):
         self.updates = scenario.updates if self.rank == 0 else math.inf
         self.book, self.at_hand, self.ready, self.oldest = Book(), AtHand(), 0, 0
         self.counts_updates, self.variables, self.held = scenario.protocol.counts_updates, range(0), []
-        self.first = 0  # step of this attempt
         self.idle_from_s = 0.0  # until then a rank computes, and its waits do not count
         self._begin_groups(scenario.groups(self.hosts))
         number = scenario.worker_number(self.rank)
@@ -140,7 +139,7 @@ class Rank(Work, Messages):
 
     def steps(self):
         """Yield the number of each step, and set `step`."""
-        for step in range(self.first, self.scenario.rounds):
+        for step in range(self.scenario.rounds):
             self.step = step
             yield step
 

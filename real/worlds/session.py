@@ -11,12 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
-from real.recording.attempts import Attempts
 from real.recording.growing_trace import begin
 from real.recording.parameters import joined, write
 from real.recording.recorder import Recorder
 from real.training.trainee import Trainee, Training, Workshop
-from real.worlds import checkpointing
 from real.worlds.clock import Clock, common_clock
 from real.worlds.gathered import GatheringRank
 from real.worlds.mpi import Rank
@@ -89,8 +87,6 @@ class Session:
         clock = common_clock(comm) if comm is not None else Clock(0.0, time.perf_counter())
         log, names = self._log if self.verbose else None, [name for name, _ in hosts]
         me = self._rank_class(scenario)(comm, scenario, replication, trainee, clock, recorder, log, names)
-        if attempts := Attempts.here():
-            checkpointing.resume(me, attempts)
         self._follow(me)
         recorder.close()
         if parameters:
@@ -172,9 +168,7 @@ class Session:
             complete=True,
             details=header.details | {"parameters_crc32": [checksum for *_, checksum, _ in parts]},
         )
-        trace = Trace.of(header, self._rows([Activity(*row) for activities, *_ in parts for row in activities]))
-        attempts = Attempts.here()
-        return attempts.whole(trace) if attempts else trace
+        return Trace.of(header, self._rows([Activity(*row) for activities, *_ in parts for row in activities]))
 
     def _rows(self, activities: list[Activity]) -> list[Activity]:
         """The activities that a trace has, of those of all ranks."""

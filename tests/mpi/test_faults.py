@@ -45,7 +45,7 @@ RUNS = {
     "allreduce": ["--workers", "2", "--protocol", "allreduce"],
     "horovod over MPI": ["--workers", "2", "--protocol", "horovod", "--runtime", "mpi"],
     "ps-layers": ["--workers", "1", "--protocol", "ps-layers"],
-    "hybrid": ["--workers", "1", "--protocol", "hybrid", *NUMPY],
+    "hybrid": ["--workers", "1", "--protocol", "hybrid"],
     "ps-async": ["--workers", "2", "--protocol", "ps-async"],
     "ps-sync": ["--workers", "2", "--protocol", "ps-sync"],
     "collectives": ["--workers", "2", "--protocol", "allreduce", "--runtime", "tensorflow"],

@@ -418,13 +418,6 @@ WRONG_REAL = {
         ["--engine", "numpy", "--protocol", "ps-async", "--runtime", "tensorflow"],
         ["--engine", "numpy", "tensorflow with --runtime tensorflow"],
     ),
-    "restarts": (["--restarts", "3"], ["--restarts", "--trace FILE"]),
-    "restarts of what goes on": (["--restarts", "3", "--protocol", "ps-async"], ["--restarts", "fmb, amb, allreduce"]),
-    "failures": (["--failures", "mtbf=30 s"], ["--failures", "--restarts"]),
-    "failures and more": (
-        ["--restarts", "3", "--failures", "mtbf=30 s, restart=9 s", "--trace", "t.parquet"],
-        ["--failures", "mtbf=TIME alone"],
-    ),
 }
 
 
