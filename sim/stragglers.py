@@ -16,7 +16,7 @@ from sim.laws import KINDS, Constant, FoldedMixture, Law, Own, Replay, Straggler
 from sim.straggler_names import MIXTURES, RECORDED
 
 LEAST_FACTOR, MOST_FACTOR = 1e-6, 1e4
-TRACES = Path(__file__).parent / "recorded"  # laws that were derived from traces, see calibration.laws.bytedance
+TRACES = Path(__file__).parent / "recorded"  # laws that were derived from traces, see tools/bytedance.py
 
 
 def _mixture(*rows: tuple[float, float, float]) -> FoldedMixture:
