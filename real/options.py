@@ -58,9 +58,6 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
     group = add_learning_options(parser)
     group.add_argument("--cpu-master", action="store_true", help="with --device gpu, keep the master on the CPU")
     group.add_argument("--parameters", metavar="FILE", help="write the final parameters of the first run, .npz")
-    group.add_argument(
-        "--verbose", action="store_true", help="log every step of every worker on stderr, as the AMB repository does"
-    )
     group.add_argument("--quiet", action="store_true", help="print no progress")
 
 

@@ -68,7 +68,7 @@ def _work(given: argparse.Namespace, tasks: Tasks, work: Work, finalise=lambda: 
     from real.training.trainee import Workshop
 
     def make() -> TaskRunner:
-        return TaskRunner(tasks, Workshop(training(given), 0, tasks.task), not given.quiet, given.verbose)
+        return TaskRunner(tasks, Workshop(training(given), 0, tasks.task), not given.quiet)
 
     work(given, make)
     if tasks.job == "ps":

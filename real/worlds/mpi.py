@@ -15,7 +15,6 @@ from real.training.trainee import Trainee
 from real.worlds.clock import Clock
 from real.worlds.exchanges import Exchanges
 from real.worlds.layers import Layers
-from real.worlds.log import Log
 from real.worlds.messages import Messages
 from real.worlds.verbs import verb
 from real.worlds.work import Work
@@ -35,7 +34,6 @@ class Rank(Work, Messages):
     Args:
         comm: the servers, or the master, and the workers of this run; None for one process alone.
         trainee: what computes gradients, updates and evaluates.
-        log: called with each line that the AMB repository logs; None to be quiet.
         hosts: the name of each rank's host.
     """
 
@@ -47,7 +45,6 @@ class Rank(Work, Messages):
         trainee: Trainee,
         clock: Clock,
         recorder: Recorder,
-        log=None,
         hosts: Sequence[str] = ("",),
     ):
         self.comm, self.scenario, self.trainee, self.clock, self.recorder = comm, scenario, trainee, clock, recorder
@@ -67,7 +64,7 @@ class Rank(Work, Messages):
             scenario.draws.every_sleep(replication, number),
             scenario.draws.delays(replication, number),
         )
-        self.log, self._fetched, self._minibatch = Log(log, scenario.stragglers.mean > 0), None, None
+        self._fetched, self._minibatch = None, None
         self._begin_messages(hosts)
         self._held = self._initially_held(trainee)
         self.summed = bool(scenario.summed) and not self.serves
@@ -147,12 +144,10 @@ class Rank(Work, Messages):
     def sleep(self):
         """Sleep as the induced straggler."""
         start_s = self.now_s
-        self.log.begun(self.step, start_s)
         seconds = self._sleeps.next(self.step)
         if seconds > 0:
             time.sleep(seconds)
             self.record("sleep", start_s)
-        self.log.slept(self.now_s - start_s)
 
     @verb
     def cycle(self, cycle_s: float):

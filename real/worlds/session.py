@@ -42,16 +42,15 @@ class Session:
 
     Args:
         comm: all ranks, rank 0 the master if there is one; None for a process alone.
-        verbose: workers log each step as the AMB repository does.
         progress: the master says how far it is.
     """
 
     world = "mpi"
     rank_class = Rank
 
-    def __init__(self, comm, training: Training, verbose: bool = False, progress: bool = True):
+    def __init__(self, comm, training: Training, progress: bool = True):
         comm = None if comm is None or comm.size == 1 else comm
-        self.comm, self.training, self.verbose, self.progress = comm, training, verbose, progress
+        self.comm, self.training, self.progress = comm, training, progress
         self.rank = comm.rank if comm else 0
         self.workshop = Workshop(training, self.rank, local_rank())
         self._communicators: dict[int, object] = {}
@@ -85,8 +84,8 @@ class Session:
             barrier(comm)
         recorder = Recorder(self.rank, parts, scenario.warmup)
         clock = common_clock(comm) if comm is not None else Clock(0.0, time.perf_counter())
-        log, names = self._log if self.verbose else None, [name for name, _ in hosts]
-        me = self._rank_class(scenario)(comm, scenario, replication, trainee, clock, recorder, log, names)
+        names = [name for name, _ in hosts]
+        me = self._rank_class(scenario)(comm, scenario, replication, trainee, clock, recorder, names)
         self._follow(me)
         recorder.close()
         if parameters:
@@ -206,9 +205,6 @@ class Session:
                 self.training.engine: self.workshop.engine.version(),
             },
         }
-
-    def _log(self, line: str) -> None:
-        print(f"{time.strftime('%H:%M:%S')}|dstr.wk{self.rank}|{line}", file=sys.stderr, flush=True)
 
     def _say(self, line: str) -> None:
         if self.rank == 0 and self.progress:

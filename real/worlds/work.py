@@ -145,15 +145,11 @@ class Work:
     @verb
     def evaluate(self):
         """Evaluate loss and accuracy at rank 0, where they are due."""
-        if self.rank:
+        if self.rank or not self.scenario.evaluates(self.step):
             return
-        found = None
-        if self.scenario.evaluates(self.step):
-            start_s = self.now_s
-            found = (self.step, *self.trainee.evaluate(self.parameters, self.scenario.test_size))
-            self.evaluations.append(found)
-            self.record("evaluate", start_s, samples=len(self.trainee.data.test_y[: self.scenario.test_size]))
-        self.log.evaluated(self.step, self.trainee.optimiser, found, self.now_s)
+        start_s = self.now_s
+        self.evaluations.append((self.step, *self.trainee.evaluate(self.parameters, self.scenario.test_size)))
+        self.record("evaluate", start_s, samples=len(self.trainee.data.test_y[: self.scenario.test_size]))
 
     def _input(self):
         start_s = self.now_s
@@ -178,7 +174,6 @@ class Work:
         computed_s = start_s + gradient.computed_s
         self.record("compute", start_s, computed_s, samples=gradient.samples)
         self.record("pack", computed_s, bytes=self._packed_bytes())
-        self.log.computed(self.now_s)
 
     def _packed_bytes(self) -> int:
         return self.scenario.traffic.packed_bytes

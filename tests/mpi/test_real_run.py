@@ -103,19 +103,3 @@ def test_a_gpu_that_is_not_there_is_one_line():
         pytest.skip("this machine has a GPU")
     assert done.returncode == 2
     assert done.stderr.splitlines()[0].startswith("real.run: --device: given 'gpu'")
-
-
-def test_workers_log_as_the_amb_repository_does(tmp_path):
-    """And the importer for its logs reads them."""
-    from calibration.fit import read
-    from calibration.importers.about import About
-
-    done = run("--protocol", "fmb", "--workers", 2, *SMALL[:-1], *NUMPY, "--verbose")
-    lines = [line for line in done.stderr.splitlines() if "Sending [" in line]
-    assert len(lines) == 2 * 22
-    assert sum("learning_rate = 0.001, step = " in line for line in done.stderr.splitlines()) == 22
-    log = tmp_path / "run.log"
-    log.write_text(done.stderr)
-    (source,) = read(str(log), "amb-log", About("mlp", "niagara*0.001"))
-    assert (source.trace.rows["activity"] == "compute").sum() == 2 * 21  # the end of the last round is not logged
-    assert (source.trace.rows["samples"].max()) >= 32
