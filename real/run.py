@@ -18,6 +18,7 @@ from real.options import scenario as scenario_of
 from real.runtime import Runner, Runtime
 from real.runtimes import ABOUT, WORLDS, runtime_of, stands_in
 from sim import candidates, command, options
+from sim.base import extras
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_CORES, check_integer
 
@@ -98,7 +99,7 @@ def check(given: argparse.Namespace) -> Scenario:
     if allowed := scenario.stragglers.unreal():
         raise WrongSetting("--stragglers", given.stragglers, allowed)
     options.replications(given, REPLICATIONS)
-    launch.check_installed(engine_of(given.engine).package, *(["mpi4py"] if scenario.ranks > 1 else []))
+    extras.need(engine_of(given.engine).package, *(["mpi4py"] if scenario.ranks > 1 else []))
     check_training(given)
     return scenario
 

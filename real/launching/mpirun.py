@@ -11,11 +11,11 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.base.errors import RunFailed, WrongSetting
+from sim.base.extras import DISTRIBUTION
 from sim.base.home import installed
 
 if TYPE_CHECKING:
@@ -27,12 +27,6 @@ STAGE = "TRAINSIM_STAGE "  # before the phase that the chief of TensorFlow's wor
 MEETING, TRAINING = "meeting", "training"
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 GRACE_S = 5.0  # for mpirun to end its ranks
-INSTALL = "pip install 'anytime-trainsim[{}]'"
-NEEDED = {  # by module: its name, and the extra that has it
-    "tensorflow": ("TensorFlow", "real"),
-    "threadpoolctl": ("threadpoolctl", "mpi"),
-    "mpi4py": ("mpi4py", "mpi"),
-}
 MPIRUN_S = re.compile(
     "mpirun|prterun|plm:ssh: Warning: setpgid"
 )  # lines of its own; the last, a race that does no harm
@@ -60,26 +54,6 @@ def joined() -> bool:
     return any(name in os.environ for name in JOINED)
 
 
-def check_installed(*modules: str) -> None:
-    """Refuse to start without what the ranks will need.
-
-    Raises:
-        WrongSetting: one of `modules`, which `NEEDED` names, is missing.
-    """
-    for module in modules:
-        if not found(module):
-            name, extra = NEEDED[module]
-            raise WrongSetting(name, None, f"{INSTALL.format(extra)} (sim.run works without)")
-
-
-def found(module: str) -> bool:
-    """Whether a module is installed."""
-    try:
-        return find_spec(module) is not None
-    except ImportError:
-        return False
-
-
 def mpirun() -> str:
     """The mpirun of this environment, or the one on the path.
 
@@ -89,7 +63,7 @@ def mpirun() -> str:
     here = Path(sys.executable).parent / "mpirun"
     found = str(here) if here.exists() else shutil.which("mpirun")
     if found is None:
-        raise WrongSetting("mpirun", None, f"{INSTALL.format('mpi')}, or load the cluster's own Open MPI")
+        raise WrongSetting("mpirun", None, f"pip install '{DISTRIBUTION}[mpi]', or load the cluster's own Open MPI")
     return found
 
 
@@ -115,17 +89,8 @@ def command(
     elif remote(cluster):
         line += ["--host", ",".join(f"{host.name}:{host.ranks}" for host in cluster.machines())]
     elif "SLURM_JOB_ID" not in os.environ:
-        line += [
-            "--host",
-            f"localhost:{ranks}",
-            "--oversubscribe",
-            "--mca",
-            "btl",
-            "self,sm",
-            "--mca",
-            "mpi_yield_when_idle",
-            "1",
-        ]
+        alone = "--oversubscribe --mca btl self,sm --mca mpi_yield_when_idle 1"
+        line += ["--host", f"localhost:{ranks}", *alone.split()]
     return [*line, sys.executable, "-m", "mpi4py", "-m", installed(module), *arguments]
 
 

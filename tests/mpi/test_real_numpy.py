@@ -27,7 +27,7 @@ import sys
 class Gone:
     def find_spec(self, name, path=None, target=None):
         if name.split('.')[0] in ('tensorflow', 'keras'):
-            raise ModuleNotFoundError(name)
+            raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Gone())
 """
 
@@ -70,7 +70,7 @@ def test_a_protocol_runs_over_mpi_without_tensorflow(folder, name):
 def test_what_needs_tensorflow_says_so_in_one_line(without):
     """The default engine, and runtimes that are TensorFlow's."""
     for words, said in (
-        ([], "TensorFlow"),
+        ([], "tensorflow"),
         (["--engine", "numpy", "--runtime", "tensorflow"], "tensorflow with --runtime"),
     ):
         done = run("real.run", "--protocol", "ps-async", "--workers", 1, *words, **without)
