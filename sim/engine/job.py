@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.engine import noted
-from sim.engine.arrays import constants, drawn, hosts, hub, loads, ranks, rows
+from sim.engine.arrays import constants, drawn, hosts, loads, ranks, rows
 from sim.engine.arrays.drawn import DRAWN
-from sim.engine.arrays.shape import NO_TREE, NOBODY, Empty, Shape
-from sim.engine.kernel import layout, loop
+from sim.engine.arrays.shape import Empty, Shape
+from sim.engine.kernel import loop
 from sim.engine.kernel.layout import DRAWS, PIECES, ROWS_FULL
 from sim.engine.kernel.state import Beginning, State
 from sim.engine.recording import NOTHING, Asked, Rows, fill, table
@@ -41,9 +40,7 @@ class Template:
 
     def __init__(self, scenario: Scenario, code: Code, tables: Listed, room: int = 1):
         self.shape = shape = Shape(scenario, code, room)
-        shape.hub = hub.is_hub(shape)
         numbers = constants.constants(shape) | constants.counters(shape)
-        numbers |= {"tree": tables.tree if shape.decides else NO_TREE, "summing": tables.summing, "known": NOBODY}
         kinds = (
             loads.loads,
             loads.layers,
@@ -53,7 +50,6 @@ class Template:
             hosts.post,
             hosts.hosts,
             hosts.flows,
-            hub.times,
             rows.nothing,
             drawn.begun,
         )
@@ -62,10 +58,6 @@ class Template:
         for kind in kinds:
             made |= kind(shape)
         made |= dict.fromkeys(DRAWN, Empty((1, 1), float))
-        made["on_way"] = Empty(len(listed["row"]) if shape.calls_alone else 1, layout.ON_WAY, zeros=False)
-        if not shape.decides:
-            made |= noted.take(shape).arrays
-        numbers["at_once"] = shape.calls_alone and scenario.ranks > 1 and not listed["table"]["rotates"].all()
         self.beginning = Beginning(made, numbers)
 
     def of(self, scenario: Scenario) -> Template:
@@ -87,33 +79,15 @@ class Job:
     """One run of a replication.
 
     Args:
-        by_events: whether it takes no short cuts that another event may contradict.
         asked: what it records besides its results.
     """
 
-    def __init__(self, template: Template, replication: int, by_events: bool = False, asked: Asked = NOTHING):
+    def __init__(self, template: Template, replication: int, asked: Asked = NOTHING):
         self.shape, self.replication, self._asked = template.shape, replication, asked
         self.state = State(template.beginning)
         for name, array in template.drawn(replication).items():
             self.state.place(name, array)
-        if self.shape.decides:
-            self._know(noted.take(self.shape))
-        if by_events:
-            self.state.record["tree"], self.state.record["at_once"] = NO_TREE, 0
-            if self.shape.calls_alone:
-                self.state.record["rings"] = 0
         self.rows = Rows(self.shape, self.state, asked) if asked.anything else None
-
-    def _know(self, known: noted.Noted) -> None:
-        """What earlier runs have noted is for this one."""
-        for name, array in known.arrays.items():
-            self.state.place(name, array)
-        for name, count in known.counts.items():
-            self.state.record[name] = count
-
-    def end(self) -> None:
-        """What it has noted is for others."""
-        noted.give_back(self.shape, self.state)
 
     def run(self) -> int:
         """Run to the end, or until it pauses; the status.

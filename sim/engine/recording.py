@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sim.engine.arrays import rows as arrays
-from sim.engine.arrays.shape import NO_TREE
 from sim.engine.kernel import activities
 from sim.recording.activity import Activity
 
@@ -66,8 +65,7 @@ class Rows:
         numbers = state.record
         spare = ROWS_OF_AN_INSTRUCTION * numbers["instruction_count"][0] + numbers["ranks"][0] + numbers["variables"][0]
         numbers["traced"], numbers["timed"], numbers["activity_room"] = 1, asked.timeline is not None, BLOCK
-        numbers["rings"] = numbers["at_once"] = numbers["quick"] = numbers["hub"] = numbers["decides"] = 0
-        numbers["ahead"], numbers["tree"] = 0, NO_TREE
+        numbers["rings"] = numbers["memo"] = 0
         for name, array in arrays.rows(shape, BLOCK + int(spare)).items():
             state.place(name, array)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from sim.engine.job import MAKING, Job, Template
-from sim.engine.kernel.layout import CLASH, FINISHED, PAUSE, REGISTERS, SPACE
+from sim.engine.kernel.layout import FINISHED, PAUSE, REGISTERS, SPACE
 from sim.engine.lowering.statements import Statements
 from sim.engine.lowering.values import NotLowered, TooFewRegisters
 from sim.engine.recording import Asked
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from sim.recording.traces import Trace
 
 MOST_ROOM = 256  # times as much as a run is given at first
-MOST_CLASHES = 16  # for which a run is begun anew (kernel/decided.py)
 MOST_CONNECTIONS = 2**24  # of ranks, where each has a window or a flow of its own
 MOST_KEPT, MOST_BYTES = 8, 2**22  # scenarios of which what they share is kept, and what runs of one begin with
 SHARED = sorted(
@@ -110,7 +109,6 @@ class Replications:
     def __init__(self, scenario: Scenario):
         self._scenario, self._prepared = scenario, prepared(scenario)
         self._template, self.bytes = self._prepared.template.of(scenario), 1
-        self._clash = False  # messages of calls pass one another, which is so in every replication
 
     def outcome(self, number: int, within_s: float = math.inf) -> Outcome | None:
         """The outcome of a replication; see `run`."""
@@ -137,19 +135,12 @@ class Replications:
 
     def _ended(self, number: int, within_s: float, asked: Asked) -> tuple[Job, int] | None:
         """A run that is over, and its steps of warm-up."""
-        patience, clashes = Patience(self._scenario, within_s), 0
-        while self._template.shape.room <= MOST_ROOM and clashes <= MOST_CLASHES:
-            job = self._job(number, self._clash or clashes > 0, asked)
-            try:
-                status = self._run(job, patience)
-            finally:
-                job.end()
+        patience = Patience(self._scenario, within_s)
+        while self._template.shape.room <= MOST_ROOM:
+            job = self._job(number, asked)
+            status = self._run(job, patience)
             if status == PAUSE:
                 return job, patience.warmup
-            if status == CLASH:
-                clashes += 1
-                self._clash = self._clash or not job.shape.decides
-                continue
             if status != SPACE:
                 done = status == FINISHED and job.updates == self._scenario.updates
                 return (job, self._scenario.warmup) if done else None
@@ -164,8 +155,8 @@ class Replications:
             pass
         return status
 
-    def _job(self, number: int, by_events: bool, asked: Asked) -> Job:
+    def _job(self, number: int, asked: Asked) -> Job:
         with MAKING:
-            job = Job(self._template, number, by_events, asked)
+            job = Job(self._template, number, asked)
             self.bytes = max(self.bytes, job.bytes)
         return job

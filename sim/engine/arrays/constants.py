@@ -21,17 +21,17 @@ def constants(job: Shape) -> dict[str, float]:
     link, local, cluster = of.network, of.local, of.cluster
     amounts, costs, slow = Amounts(of), of.costs, not plain.queues(of)
     integers = {
-        "hub": job.hub, "ahead": job.ahead,
+        "layered": job.layered, "memo": job.memo,
         "mode": job.mode, "variables": job.variables, "ranks": of.ranks, "first": of.servers, "polls": cluster.poll_s > 0,
         "cores_suffice": of.cores_suffice and not local.wakes, "in_library": of.protocol.in_library,
         "sleeps": not of.protocol.in_library, "counts_updates": of.protocol.counts_updates,
-        "stores": link.store_and_forward, "divides": job.contended or slow, "quick": not job.contended and not amounts.rests,
+        "stores": link.store_and_forward, "divides": job.contended or slow,
         "nothing": of.summed_items + 1, "local_wakes": local.wakes, "threaded": of.threaded, "layerwise": of.protocol.layerwise,
         "rounds": of.rounds, "warm_ends": of.warmup * of.updates_per_step,
         "meters": job.meters, "least_ends": Patience(of).least_warmup * of.updates_per_step, "in_parts": of.traffic.in_parts,
         "most_minibatches": job.most_minibatches, "own": not is_ours(of.protocol), "all_ranks": of.by_all_ranks,
         "evaluate_every": of.evaluate_every if of.test_size else 0, "fair": link.fair, "tcp": link.tcp is not None,
-        "rings": of.apart and job.mode == FREE and not (slow or of.servers or job.layered), "decides": job.decides,
+        "rings": of.apart and job.mode == FREE and not (slow or of.servers),
     }  # fmt: skip
     floats = {
         "latency_s": link.latency_s, "overhead_s": link.overhead_s, "gap_s": link.gap_s, "byte_s": 1 / link.bandwidth_bytes_per_s,
@@ -45,7 +45,7 @@ def constants(job: Shape) -> dict[str, float]:
         "packed_bytes": of.traffic.packed_bytes, "to_host_bytes": of.traffic.to_host_bytes, "input_s": amounts.input_s,
         "to_device_s": amounts.to_device_s, "compute_s": amounts.compute_s, "pack_s": amounts.pack_s,
         "to_host_s": amounts.to_host_s, "loop_s": costs.loop_s, "agree_s": costs.agree_s,
-        "negotiate_s": costs.negotiate_s * (of.workers > 1), "negotiated_bytes": 256.0,
+        "negotiate_s": costs.negotiate_s * (of.workers > 1), "agreed_s": agreed_s(of),
         "fusion_bytes": getattr(of.protocol, "fusion_bytes", 0), "buffer_bytes": link.buffer_bytes, "ramp_bytes": link.ramp_bytes,
         "eager_bytes": math.inf if link.eager_bytes is None else link.eager_bytes,
         "forward": amounts.layer_shares(getattr(of.protocol, "order", ""))[0] if job.layered else 1.0,
@@ -68,3 +68,10 @@ def counters(job: Shape) -> dict[str, float]:
         "backgrounds_left": job.backgrounds,
         **begun,
     }
+
+
+def agreed_s(of) -> float:
+    """Seconds of an agreement along a tree, there and back."""
+    link = of.network
+    hop_s = link.latency_s + 2 * link.overhead_s + link.occupancy_s(256)
+    return 2 * math.ceil(math.log2(max(1, of.workers))) * hop_s

@@ -93,7 +93,6 @@ def layers(job: Shape) -> dict[str, np.ndarray | Empty]:
         "variable_bound": bounds,
         "backward": backward,
         "part": parts,
-        "all_ready": np.zeros(count),
         "ready": Empty((of.ranks, count), float),
         "gradient": Empty(count * (of.rounds + 2), layout.GRADIENT),
     }

@@ -55,7 +55,7 @@ def _ranks(job: Shape) -> np.ndarray:
     found["number"], found["host"] = np.arange(of.ranks), hosts
     for name in ("delayed", "slept", "awaits", "neighbour"):
         found[name] = NOBODY
-    found["since_s"], found["updated_s"], found["layers_s"], found["passed_s"] = math.inf, -math.inf, -1.0, -math.inf
+    found["since_s"], found["updated_s"], found["layers_s"] = math.inf, -math.inf, -1.0
     found["updates"] = math.inf
     found["updates"][0] = of.updates
     found["speed"], found["cores"] = of.speeds, [of.machines[host].cores for host in of.hosts]

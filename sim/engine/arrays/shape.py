@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 
 LEAST, EACH = 4096, 64  # messages that may be on their way: so many, and so many more for each rank
 NOBODY = -1
-NO_TREE = -1  # ranks negotiate by events
 INTEGERS = np.int64
-# Op-codes by which ranks send messages besides calls.
-OTHERWISE = frozenset(["SEND", "SENDV", "RECV", "SWAP", "GATHER", "BARRIER", "NEGO", "MEET"])
 
 
 class Empty(NamedTuple):
@@ -47,28 +44,13 @@ class Shape:
         self.strands = (2 if "FORK" in code.uses else 1) * scenario.ranks
         self.layered = "NEGO" in code.uses
         self.variables = max(1, len(scenario.summed)) if self.layered else 1
-        self.hub = False  # sim.engine.arrays.hub
         self.meters = bool(scenario.protocol.counts_updates and scenario.served)
 
     @property
-    def decides(self) -> bool:
-        """Whether what ranks do is the same whenever they are to sum the same gradients (kernel/decided.py)."""
+    def memo(self) -> bool:
+        """Whether what follows an agreement depends on nothing else."""
         of = self.scenario
-        apart = of.apart and self.mode == FREE and plain.queues(of) and not of.servers
-        return bool(self.layered and apart and of.ranks > 1 and is_ours(of.protocol))
-
-    @property
-    def calls_alone(self) -> bool:
-        """Whether ranks send messages in calls of all of them and nowhere else (kernel/together.py)."""
-        return is_ours(self.scenario.protocol) and "CALL" in self.code.uses and not self.code.uses & OTHERWISE
-
-    @property
-    def ahead(self) -> bool:
-        """Whether workers hear from rank 0 alone, and wait for it or take what has come by now (kernel/sending.py)."""
-        of = self.scenario
-        others = self.code.uses & (OTHERWISE - {"SEND", "RECV"} | {"CALL", "FORK"})
-        alone = self.mode == FREE and of.servers == 1 and not others
-        return alone and is_ours(of.protocol) and not of.protocol.delay_std_s
+        return bool(self.layered and self.mode == FREE and plain.queues(of) and not of.servers and is_ours(of.protocol))
 
     @property
     def most_minibatches(self) -> int:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from sim.engine.kernel import activities, state
 from sim.engine.kernel.activities import record_piece, record_wait
 from sim.engine.kernel.buffers import next_buffer
-from sim.engine.kernel.compiling import compiled
-from sim.engine.kernel.cycles import begin_in_turn, enter_cycle
-from sim.engine.kernel.decided import end_sums
+from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.heap import schedule, schedule_after_messages
-from sim.engine.kernel.layout import CONTENDED, GO, GRADIENT_READY, NEXT, WAITS
-from sim.engine.kernel.post import go_on_later
+from sim.engine.kernel.layout import CONTENDED, GO, GRADIENT_READY, NEXT, TIE_S, WAITS
+from sim.engine.kernel.memo import end_noting
 from sim.engine.kernel.records import note_wait
 
 NOBODY = -1
@@ -31,9 +31,7 @@ def later(S, time_s, kind, a):
 def cycle(S, strand, rank, s, r, line):
     """Wait for the next cycle in which the rank has a gradient that all ranks have."""
     if strand.phase == 0:
-        end_sums(S, strand, r)
-    if S.tree >= 0:
-        return enter_cycle(S, strand, line)
+        end_noting(S, strand, r)
     n, cycle_s = rank.reduced, state.register(S, s, line.a).value
     ready = state.gradient(S, n)
     if strand.phase == 0:
@@ -52,6 +50,15 @@ def cycle(S, strand, rank, s, r, line):
     if S.traced:
         record_cycle(S, strand, rank, r)
     return NEXT
+
+
+@in_place
+def begin_in_turn(begin_s, ready_s, cycle_s):
+    """When the first cycle begins, of those after one another, in which a gradient is ready."""
+    left_s = ready_s - TIE_S - begin_s
+    if left_s > 0.0:
+        begin_s = begin_s + math.ceil(left_s / cycle_s) * cycle_s if cycle_s > 0.0 else ready_s
+    return max(ready_s, begin_s)
 
 
 @compiled
@@ -91,12 +98,8 @@ def fork(S, strand, rank, s, r, line):
     other.rank, other.pc, other.phase, other.parent, other.waits_for = r, line.a, 0, s, NOBODY
     strand.left, rank.idle_s, other.clock_s = 2, ALWAYS_S, strand.clock_s
     strand.pc += 1
-    if S.tree >= 0:  # ranks meet in cycles alone
-        go_on_later(S, k)
-        go_on_later(S, s)
-    else:
-        later(S, strand.clock_s, GO, s)
-        later(S, strand.clock_s, GO, k)
+    later(S, strand.clock_s, GO, s)
+    later(S, strand.clock_s, GO, k)
     return WAITS
 
 
@@ -104,7 +107,8 @@ def fork(S, strand, rank, s, r, line):
 def join(S, strand, rank, s, line):
     """A strand is done; when both are, the one that computes goes on."""
     computes = line.a == 1
-    end_sums(S, strand, strand.rank)
+    if not computes and strand.phase == 0:
+        end_noting(S, strand, strand.rank)
     first = s if computes else strand.parent
     if strand.phase == 0:
         if computes:
@@ -112,9 +116,7 @@ def join(S, strand, rank, s, line):
         strand.phase, parent = 1, state.strand(S, first)
         parent.left -= 1
         parent.t0_s = strand.clock_s if parent.left == 1 else max(parent.t0_s, strand.clock_s)
-        if parent.left == 0 and S.tree >= 0:
-            go_on_later(S, first)
-        elif parent.left == 0:
+        if parent.left == 0:
             later(S, parent.t0_s, GO, first)
         return WAITS
     strand.clock_s = strand.t0_s

@@ -6,21 +6,21 @@ from sim.engine.kernel import activities, layout, ops, state
 from sim.engine.kernel.activities import begin_activity, begin_for, record_sent
 from sim.engine.kernel.buffers import ITEM_BYTES, table_of
 from sim.engine.kernel.compiling import compiled, in_place
-from sim.engine.kernel.decided import all_wait, are_told, can_pass, find, forget, load, pass_over, play_by_events, store
+from sim.engine.kernel.heap import schedule
 from sim.engine.kernel.layout import (
     AWAITS,
-    CLASH,
     CONTENDED,
     ENDS,
     FULL,
+    GO,
     NEXT,
     ROWS_FULL,
-    SPACE,
     SPENDS,
     TIE_S,
     WAITS,
     WRONG,
 )
+from sim.engine.kernel.memo import UNUSABLE, pass_or_note
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import (
     ADDED,
@@ -29,14 +29,12 @@ from sim.engine.kernel.phases import (
     CALLS_PORT,
     CHOOSES,
     DEPARTS,
-    NOTES,
     OVER,
-    PASSES,
     RECEIVES,
 )
 from sim.engine.kernel.post import NONE, end_departure, go_on_later
+from sim.engine.kernel.records import note_wait
 from sim.engine.kernel.ring import play_ring
-from sim.engine.kernel.together import begin_ring, end_ring, play_call
 from sim.engine.kernel.work import seconds_of, spend
 
 NOBODY = -2  # of an exchange of a text
@@ -107,11 +105,8 @@ def begin_call(S, strand, rank, s, r, line):
     op = line.op
     if op == ops.SWAP:
         return begin_swap(S, strand, s, r, line)
-    if strand.notes == PASSES:  # what has been decided is over (cycles.py)
-        return OVER
-    if strand.asked:
-        strand.asked, strand.turn = 0, 1
-        return CHOOSES
+    if op == ops.NEGO:
+        return agree_together(S, strand, rank, s, r)
     strand.start, strand.stop = 0, 0
     if op == ops.CALL or op == ops.GATHER:
         strand.start, strand.stop = int(read(S, s, r, line.b)), int(read(S, s, r, line.c))
@@ -119,20 +114,14 @@ def begin_call(S, strand, rank, s, r, line):
     k = table_of(S, line.a, size_bytes)
     rows = state.rows(S, k, r - first_of(S, line))
     strand.table, strand.row, strand.row_end = k, rows.first, rows.stop
-    if op == ops.NEGO:
-        strand.least = rank.ready_before + ready_by(S, rank, r, strand.clock_s)
     if op != ops.CALL:
         return CHOOSES
-    if strand.notes == NOTES and strand.stop == S.nothing:
-        state.decision(S, S.decided).sums = 1
     seconds = seconds_of(state.line(S, layout.CALL), size_bytes)
     if S.traced:
         begin_calling(S, strand, rank, seconds, size_bytes)
     if spend(S, strand, rank, seconds, CHOOSES) == SPENDS:
         return SPENDS
-    return (
-        enter_together(S, strand, k) if S.rings == 1 and (S.at_once == 1 or state.table(S, k).rotates == 1) else CHOOSES
-    )
+    return enter_ring(S, strand, k) if S.rings == 1 and state.table(S, k).rotates == 1 else CHOOSES
 
 
 @compiled
@@ -164,22 +153,46 @@ def begin_swap(S, strand, s, r, line):
 
 
 @compiled
-def enter_together(S, strand, k):
-    """Wait until all ranks have entered a call; then it is played, and all go on."""
+def enter_ring(S, strand, k):
+    """Wait until all ranks have entered a ring; then it is played, and all go on."""
     S.entered += 1
     strand.phase = OVER
     if S.entered == S.ranks:
         S.entered = 0
-        if state.table(S, k).rotates == 1:
-            begin_ring(S)
-            play_ring(S, k, strand.start, strand.stop)
-            end_ring(S, k, bounds_of(S, k, strand.start, strand.stop))
-        elif not play_call(S, k, bounds_of(S, k, strand.start, strand.stop)):
-            return ENDS + SPACE
-        if S.clash:
-            return ENDS + CLASH
+        if S.noting > 0:
+            state.decision(S, S.decided).status = UNUSABLE
+        play_ring(S, k, strand.start, strand.stop)
         for q in range(S.ranks - 1, -1, -1):
-            go_on_later(S, q)
+            go_on_later(S, q + S.layered * S.ranks)
+    return WAITS
+
+
+@compiled
+def agree_together(S, strand, rank, s, r):
+    """Wait until all ranks ask which gradients all have; a tree there and back later all know."""
+    strand.least = rank.ready_before + ready_by(S, rank, r, strand.clock_s)
+    strand.phase = OVER
+    S.entered += 1
+    if S.entered < S.ranks:
+        return WAITS
+    S.entered, at_s, least = 0, S.now_s, strand.least
+    for q in range(S.ranks):
+        other = state.strand(S, S.ranks + q)
+        at_s, least = max(at_s, other.clock_s), min(least, other.least)
+    at_s += S.agreed_s
+    for i in range(S.ranks):
+        q = i if S.mode == CONTENDED else S.ranks - 1 - i
+        other = state.strand(S, S.ranks + q)
+        other.least = least
+        if S.mode == CONTENDED:
+            other.began_s = other.clock_s
+            schedule(S, at_s, GO, S.ranks + q, 0)
+        else:
+            note_wait(S, q, max(other.clock_s, state.rank(S, q).idle_s), at_s)
+            other.clock_s = at_s
+            go_on_later(S, S.ranks + q)
+    if S.memo == 1:
+        pass_or_note(S, at_s, int(rank.reduced), least)
     return WAITS
 
 
@@ -205,44 +218,11 @@ def choose_exchange(S, strand, r, line):
         slot = bounds_of(S, strand.table, strand.start, strand.stop)
         strand.bytes = ITEM_BYTES * (state.value(S, slot, end).value - state.value(S, slot, first).value)
     else:
-        strand.bytes = S.negotiated_bytes if op == ops.NEGO else 0.0
-    if op == ops.NEGO and row.sent_from != 0:
-        name_gradients(strand, state.rank(S, r), row.sent_from)
+        strand.bytes = 0.0
     if strand.to >= 0:
-        if S.decides and op == ops.NEGO and r == 0 and strand.turn == 0:
-            strand.turn = 1
-            if pass_by_name(S, strand, state.rank(S, r)):
-                return OVER
         return CALLS_PORT
     strand.departure, strand.departed_s = NONE, -1.0
     return RECEIVES
-
-
-@compiled
-def pass_by_name(S, strand, rank):
-    """Rank 0 has heard from all by events: whether all pass over what follows."""
-    S.decided_s, n = strand.clock_s, find(S, rank.reduced % S.variables, strand.least - rank.reduced)
-    if not can_pass(S, n):
-        play_by_events(S, n, rank.reduced, strand.least, strand.table)
-        return False
-    if not all_wait(S):
-        forget(S)
-        return False
-    load(S)
-    pass_over(S, n, strand.least == rank.ready_before + S.variables)
-    store(S, strand.least, PASSES)
-    are_told(S)
-    return True
-
-
-@compiled
-def name_gradients(strand, rank, count):
-    """By name: so many messages, or one for each gradient that rank 0 has not been told of."""
-    strand.count = count
-    if count < 0:
-        strand.count = strand.least - rank.told + 1
-        rank.told = strand.least
-    strand.bytes *= strand.count
 
 
 @in_place
@@ -250,9 +230,7 @@ def take_exchange(S, strand, r, line):
     """What an exchange has brought: gradients that all have, or samples of others."""
     message, op = state.message(S, strand.message), line.op
     strand.t0_s = message.bytes
-    if op == ops.NEGO:
-        strand.least = min(strand.least, message.ready) if strand.adds else message.ready
-    elif (op == ops.SWAP and line.e == 1) or (op == ops.CALL and carries_samples(S, strand, r)):
+    if (op == ops.SWAP and line.e == 1) or (op == ops.CALL and carries_samples(S, strand, r)):
         rank = state.rank(S, r)
         rank.samples = message.samples + rank.samples * strand.adds
     return DEPARTS
@@ -284,7 +262,7 @@ def depart(S, strand, rank, s, line):
         else:
             end_departure(S, strand, d)
             strand.departure = NONE
-    if line.op != ops.NEGO and line.op != ops.MEET and strand.adds == 1:
+    if line.op != ops.MEET and strand.adds == 1:
         kind = layout.REDUCE_ROWS if line.op == ops.GATHER else layout.REDUCE
         seconds = seconds_of(state.line(S, kind), strand.t0_s)
         if S.traced:
@@ -335,7 +313,9 @@ def leave_all(S, strand, s, line, phase):
 @in_place
 def end_negotiation(S, strand, rank, s, line):
     """Into two registers: gradients agreed on before, and now."""
-    register, least = line.b, strand.passed if strand.notes == PASSES else strand.least
+    register, least = line.a, strand.least
+    if S.mode == CONTENDED:
+        note_wait(S, strand.rank, max(strand.began_s, rank.idle_s), strand.clock_s)
     state.register(S, s, register).value, state.register(S, s, register + 1).value = rank.reduced, least
     strand.start, strand.stop = rank.reduced, least
     rank.reduced = least

@@ -6,7 +6,6 @@ from sim.engine.kernel import layout, state
 from sim.engine.kernel.activities import record_left
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.cores import balance, end_turn, work
-from sim.engine.kernel.decided import comes_between, note_arrival, pass_or_give_up
 from sim.engine.kernel.flows import begin_flow, look, stream
 from sim.engine.kernel.gpus import end_works
 from sim.engine.kernel.heap import schedule
@@ -77,14 +76,8 @@ def arrive(S, kind, m):
     inbox = state.inbox(S, r)
     if kind == layout.ARRIVE:
         reach_s = S.now_s if S.mode == CONTENDED else message.reach_s
-        if S.decides and comes_between(S, message, state.cycler(S, r), reach_s):
-            message.begin_s = pass_or_give_up(S, state.cycler(S, r), r, reach_s, message.bytes)
-            message.end_s = state.cycler(S, r).met_s
-        else:
-            message.begin_s, end_s = pass_in(S, state.port(S, state.rank(S, r).host), message.bytes, reach_s)
-            message.end_s = end_s + message.held_s
-        if S.decides:
-            note_arrival(S, message, state.cycler(S, r), r, reach_s)
+        message.begin_s, end_s = pass_in(S, state.port(S, state.rank(S, r).host), message.bytes, reach_s)
+        message.end_s = end_s + message.held_s
     elif message.local == 1:
         message.begin_s = message.reach_s
     if S.layerwise and r >= S.first:

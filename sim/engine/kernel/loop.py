@@ -21,11 +21,9 @@ from sim.engine.kernel.delays import use_delays
 from sim.engine.kernel.gpus import compute_on
 from sim.engine.kernel.happenings import NO_ROOM, NOBODY, happen
 from sim.engine.kernel.heap import schedule, schedule_after_messages
-from sim.engine.kernel.hub import collect, exchange, reach_next
 from sim.engine.kernel.layerwise import use_variables
 from sim.engine.kernel.layout import (
     AWAITS,
-    CLASH,
     CLOCK_S,
     COMPUTES,
     CONTENDED,
@@ -57,7 +55,6 @@ from sim.engine.kernel.phases import (
     GOT,
     LANDS,
     OVER,
-    PASSES,
     RECEIVES,
     SENDS,
     SENT,
@@ -109,15 +106,10 @@ def next_strand(S):
     if S.events >= S.pause:
         return -1 - PAUSE
     while S.todo == 0:
-        if S.reached > 0 and S.events < S.pause:
-            S.events += 1
-            return reach_next(S)
-        if S.scheduled == 0 and S.reached == 0:
+        if S.scheduled == 0:
             return -1 - (FINISHED if S.alive == 0 else DEADLOCK)
         if S.scheduled + SPARE + S.ranks > S.event_count or S.short:
             return -1 - (ROWS_FULL if S.short == FULL else SPACE)
-        if S.clash:
-            return -1 - CLASH
         if S.events >= S.pause:
             return -1 - PAUSE
         S.events += 1
@@ -217,8 +209,6 @@ def obey(S, strand, rank, s, r, line):
 def rest(S, strand, rank, s, r, line):
     """An instruction of collectives, of an evaluation, of delays, or of a thread beside the computation."""
     op = line.op
-    if op == ops.COLLECT:
-        return collect(S, strand, rank, line)
     if op == ops.EVALUATE:
         return evaluate(S, strand, rank, r)
     if op < ops.BEGINSUM and op > ops.EVALUATE:
@@ -237,7 +227,10 @@ def rest(S, strand, rank, s, r, line):
     if op == ops.CYCLE:
         return cycle(S, strand, rank, s, r, line)
     if op == ops.PASS:
-        return pass_to(strand, line.a)
+        if strand.passes == 0:
+            return NEXT
+        strand.passes, strand.pc = 0, line.a
+        return STAYS
     if op == ops.FUSE:
         return fuse(S, s, line)
     if op == ops.FORK:
@@ -246,19 +239,8 @@ def rest(S, strand, rank, s, r, line):
 
 
 @in_place
-def pass_to(strand, pc):
-    """Go on where what has been decided is summed already, if the rank passes over it."""
-    if strand.notes != PASSES:
-        return NEXT
-    strand.pc = pc
-    return STAYS
-
-
-@in_place
 def communicate(S, strand, rank, s, r, line):
     """Send, receive or call, phase by phase."""
-    if S.hub == 1:
-        return exchange(S, strand, rank, r, line)
     phase = strand.phase
     while phase < OVER:
         phase = advance(S, strand, rank, s, r, line, phase)

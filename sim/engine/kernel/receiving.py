@@ -5,7 +5,6 @@ from __future__ import annotations
 from sim.engine.kernel import activities, layout, ops, state
 from sim.engine.kernel.activities import NOBODY, record, record_left, record_wait
 from sim.engine.kernel.compiling import compiled, in_place
-from sim.engine.kernel.decided import note_known_wait
 from sim.engine.kernel.flows import control
 from sim.engine.kernel.heap import schedule, schedule_after_messages
 from sim.engine.kernel.layout import (
@@ -13,7 +12,6 @@ from sim.engine.kernel.layout import (
 )
 from sim.engine.kernel.layout import (
     AWAITS,
-    CLOCK_S,
     CONTENDED,
     DEPART,
     ENDS,
@@ -24,6 +22,7 @@ from sim.engine.kernel.layout import (
     SPENDS,
     WRONG,
 )
+from sim.engine.kernel.memo import note_known
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import ASKS, GOT, LANDS, OVER, TAKES
 from sim.engine.kernel.post import NONE, find, free_message, go_on_later
@@ -43,7 +42,7 @@ def receive(S, strand, rank, s, r, line):
     if S.own and not sends and not are_ranks(S, strand, inbox):
         return ENDS + WRONG
     rank.polled_s = strand.began_s = strand.clock_s
-    m = find(S, strand, inbox) if sends or has_come(S, s, strand, inbox, line) else NONE
+    m = find(S, strand, inbox)
     strand.deadline = (strand.deadline + 1) & DEADLINES  # so that no earlier deadline ends this wait
     if m >= 0:
         inbox.waiter, strand.message = NONE, m
@@ -53,14 +52,6 @@ def receive(S, strand, rank, s, r, line):
         return nothing_came(S, s, line)
     inbox.waiter, strand.phase = s, GOT
     return AWAITS
-
-
-@in_place
-def has_come(S, s, strand, inbox, line):
-    """Whether the next message has come by now, if a rank takes no other; where it is in the inbox before it comes (sending.py)."""
-    if S.ahead == 0 or line.e == 0 or inbox.head < 0 or state.register(S, s, line.e - 1).value > strand.clock_s:
-        return True
-    return state.message(S, inbox.head).reach_s <= max(S.now_s, strand.clock_s - CLOCK_S)
 
 
 @compiled
@@ -153,7 +144,7 @@ def take_by_arithmetic(S, strand, rank, r, message):
         strand.clock_s = max(start_s, message.begin_s) + seconds / rank.speed
     depart_at(S, message.departure, strand.clock_s)
     note_wait(S, r, max(start_s, rank.idle_s), message.begin_s)
-    note_known_wait(S, strand, r, start_s, message.begin_s)
+    note_known(S, strand, r, start_s, message.begin_s)
     if S.traced:
         state.doing(S, strand.number).moving_s = max(start_s, message.begin_s)
 

@@ -21,7 +21,7 @@ WIDE = 1024  # ranks whose numbers do not
 def play_ring(S, k, start, stop):
     """Play all turns of a table's ring on the items from start to stop."""
     for q in range(S.ranks):
-        strand, rank = state.strand(S, q), state.rank(S, q)
+        strand, rank = state.strand(S, q + S.layered * S.ranks), state.rank(S, q)
         port = state.port(S, rank.host)
         set_out(S, q, strand.clock_s, port.out_s, port.in_s, rank.idle_s)
         pace(S, q, rank.speed)
@@ -205,21 +205,12 @@ def take_in(S, part, adds, at, count):
 
 
 @compiled
-def spend(S, seconds):
-    """Seconds of a core of each rank."""
-    if seconds > layout.ROUND_OFF_S:
-        clock_s, pace = state.stretch(S, CLOCK, 0, S.ranks), state.stretch(S, PACE, 0, S.ranks)
-        for q in range(S.ranks):
-            clock_s[q] += seconds * pace[q]
-
-
-@compiled
 def leave(S):
     """Ranks and ports are where the call has led them."""
     for q in range(S.ranks):
         rank = state.rank(S, q)
         port = state.port(S, rank.host)
-        state.strand(S, q).clock_s = state.lane(S, CLOCK, q).value
+        state.strand(S, q + S.layered * S.ranks).clock_s = state.lane(S, CLOCK, q).value
         port.out_s, port.in_s = state.lane(S, OUT, q).value, state.lane(S, IN, q).value
         add_waited(S, rank, state.lane(S, WAITED, q).value)
 

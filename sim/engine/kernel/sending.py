@@ -26,8 +26,8 @@ from sim.engine.kernel.layout import (
 )
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import ALL_SENT, CALLS_PORT, CHOOSES, DEPARTS, RECEIVES, SENDS, SENT
-from sim.engine.kernel.ports import held_s, pass_in, pass_out
-from sim.engine.kernel.post import NONE, end_departure, go_on_later, has_room, keep, new_departure, new_message
+from sim.engine.kernel.ports import held_s, pass_out
+from sim.engine.kernel.post import NONE, end_departure, has_room, new_departure, new_message
 from sim.engine.kernel.records import note_wait
 from sim.engine.kernel.threads import carry
 
@@ -143,7 +143,7 @@ def write(S, strand, rank, r, line, here):
     """The message, and what is waited for until it has left, if it is."""
     m = new_message(S, r, strand.to, here, strand.count, strand.bytes)
     message = state.message(S, m)
-    message.version, message.ready, message.notes = strand.version, strand.least, strand.notes
+    message.version, message.ready = strand.version, strand.least
     message.samples, message.minibatches = int(rank.samples), int(rank.minibatches)
     sends, after = line.op == ops.SEND, follows(S, line, r)
     if sends and line.a == ops.GRADIENT:
@@ -244,29 +244,12 @@ def leave_by_arithmetic(S, strand, rank, r, m):
     message.reach_s = (leave_s if S.stores else begin_s) + S.latency_s
     message.held_s = held_s(S, pair, begin_s, strand.bytes, leave_s)
     leave_s += message.held_s
-    if S.ahead and r == 0:
-        arrive_ahead(S, message, m)
-    else:
-        schedule_in_turn(S, message.reach_s, r, ARRIVE, m)
+    schedule_in_turn(S, message.reach_s, r, ARRIVE, m)
     if S.traced and records_at_once(S, strand, rank, r, message, leave_s):
         return
     strand.departed_s, strand.last_s = leave_s, max(strand.last_s, leave_s)
     if strand.ahead == 1:
         strand.ahead_s = max(strand.ahead_s, leave_s)
-
-
-@in_place
-def arrive_ahead(S, message, m):
-    """A message comes to a worker that hears from rank 0 alone: in the order of leaving, so that no event need say when."""
-    r = message.receiver
-    message.begin_s, end_s = pass_in(S, state.port(S, state.rank(S, r).host), message.bytes, message.reach_s)
-    message.end_s, inbox = end_s + message.held_s, state.inbox(S, r)
-    if inbox.waiter < 0:
-        keep(S, inbox, m)
-        return
-    state.strand(S, inbox.waiter).message = m
-    go_on_later(S, inbox.waiter)
-    inbox.waiter = NONE
 
 
 @compiled

@@ -45,15 +45,9 @@ LISTS = {  # records by number
     "variable_bound": INTEGER,
     "backward": FLOAT,  # shares of the computing after which gradients are ready
     "part": FLOAT,  # and that each takes
-    "all_ready": FLOAT,  # variable: when the last rank has had its gradient
     "gradient": layout.GRADIENT,  # of the run, at all ranks
     "decision": layout.DECISION,
-    "latest": INTEGER,  # first gradient: 1 + the last decision that begins with it
-    "known_wait": layout.KNOWN_WAIT,  # waits after decisions
-    "in_call": layout.IN_CALL,  # rank
-    "on_way": layout.ON_WAY,  # row
-    "heard_wait": layout.HEARD_WAIT,  # the same while they are noted
-    "cycler": layout.CYCLER,
+    "known_wait": layout.KNOWN_WAIT,
     "flow": layout.FLOW,
     "free_flow": INTEGER,
     "active": INTEGER,  # flows whose bytes pass
@@ -75,9 +69,6 @@ LISTS = {  # records by number
     "free_background": INTEGER,
     "delayed": layout.DELAYED,
     "free_delayed": INTEGER,
-    "reach": FLOAT,  # when messages come, of a hub
-    "spare": FLOAT,  # to sort them
-    "place": INTEGER,  # by digit
 }
 GRIDS = {  # records by two numbers
     "register": FLOAT,  # strand, register
@@ -99,7 +90,6 @@ GRIDS = {  # records by two numbers
     "value": INTEGER,  # call, bound
     "ready": FLOAT,  # rank, variable
     "ending": layout.ENDING,  # decision, rank
-    "known_arrival": layout.KNOWN_ARRIVAL,  # decision, rank and number
     "lane": FLOAT,  # kind, rank or part
     "stream": INTEGER,  # rank, rank: the flow between them
     "announced": INTEGER,  # rank, rank: the message
@@ -299,5 +289,4 @@ if TYPE_CHECKING:
 globals().update({name: _access(name) for name in KINDS})
 stretch = _stretch("lane")
 ready_row = _stretch("ready")
-all_ready_row = _stretch("all_ready")
 backward_row = _stretch("backward")

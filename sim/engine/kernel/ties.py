@@ -5,7 +5,7 @@ from __future__ import annotations
 from sim.engine.kernel import state
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.heap import SENDERS, copy, drop, push
-from sim.engine.kernel.layout import ARRIVE, CONTENDED, EXCHANGED, LEAVE, LOCAL, TIE_S
+from sim.engine.kernel.layout import ARRIVE, CONTENDED, LEAVE, LOCAL, TIE_S
 
 NOWHERE = -1
 
@@ -19,8 +19,6 @@ def place_of(S, event):
     if event.kind == LEAVE:
         strand = state.strand(S, event.a)
         return 2 * state.rank(S, strand.rank).host + 1, strand.leave_s
-    if event.kind == EXCHANGED:
-        return 2 * state.rank(S, state.row(S, event.a).to).host, state.on_way(S, event.a).reach_s
     return NOWHERE, 0.0
 
 

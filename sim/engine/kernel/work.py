@@ -34,7 +34,6 @@ from sim.engine.kernel.layout import (
     WRONG,
 )
 from sim.engine.kernel.memory import read
-from sim.engine.kernel.phases import PASSES
 from sim.engine.kernel.records import note_missed, note_step, note_wait
 from sim.engine.kernel.rounds import note_computed, note_updated
 from sim.engine.kernel.side_by_side import at_once, do_sides
@@ -123,21 +122,6 @@ def input_s(S, rank, r, step):
 
 
 @in_place
-def gradient_at_once(S, strand, rank, r, step):
-    """The gradient of a minibatch, where ranks are always warm and take time by arithmetic."""
-    seconds = S.compute_s * factor(S, r, step) + (S.to_device_s + S.pack_s + S.to_host_s)
-    if rank.fetched == 1:
-        rank.fetched = 0
-    elif S.input_s != 0.0 or rank.slept_s != 0.0:
-        seconds += input_s(S, rank, r, step)
-    rank.computed_s += seconds
-    strand.clock_s += seconds / rank.speed
-    rank.samples, rank.minibatches, rank.oldest = S.batch, 1.0, int(rank.version)
-    count_computed(S, rank, S.batch)
-    return NEXT
-
-
-@in_place
 def compute(S, strand, rank, s, r, line):
     """A minibatch and its gradient, whole, in partitions until a deadline, by layer, or a part of it; or the minibatch alone."""
     op, step = line.op, int(rank.step)
@@ -145,8 +129,6 @@ def compute(S, strand, rank, s, r, line):
         return ENDS + DRAWS
     if S.own and strand.phase == INPUT and op != ops.FETCH and not may_compute(S, rank, s, r, line):
         return ENDS + WRONG
-    if op == ops.COMPUTE and S.quick == 1:
-        return gradient_at_once(S, strand, rank, r, step)
     if PIECES * rank.begun >= S.moment_width > 1:
         return ENDS + DRAWS
     phase = strand.phase
@@ -293,9 +275,6 @@ def by_layer(S, strand, rank, r, phase):
     variables = S.variables
     if phase == BY_LAYER and S.mode != CONTENDED:
         begin_s, scale_s = strand.clock_s, strand.t1_s / rank.speed
-        if S.tree >= 0:
-            make_ready(S, r, begin_s, scale_s)
-            variables = 0
         for k in range(variables):
             at_s = begin_s + scale_s * (S.forward + state.backward(S, k).value)
             state.ready(S, r, k).value = at_s
@@ -327,18 +306,6 @@ def by_layer(S, strand, rank, r, phase):
         record_activity(S, rank, r, activities.COMPUTE, strand.began_s, strand.clock_s, S.batch)
     rank.warm_s = strand.clock_s
     return DONE
-
-
-@compiled
-def make_ready(S, r, begin_s, scale_s):
-    """When a rank's gradients are ready, and those of all that have computed in this step: cycles need no more (cycles.py)."""
-    count = S.variables
-    ready_s, all_ready_s = state.ready_row(S, r, 0, count), state.all_ready_row(S, 0, 0, count)
-    backward = state.backward_row(S, 0, 0, count)
-    for k in range(count):
-        ready_s[k] = begin_s + scale_s * (S.forward + backward[k])
-    for k in range(count):
-        all_ready_s[k] = max(all_ready_s[k], ready_s[k])
 
 
 @compiled
@@ -412,7 +379,7 @@ def agree(S, strand, rank, r, line):
 @compiled
 def end_agreeing(S, strand, rank, r):
     """The runtime's work for an agreement, besides its messages."""
-    if strand.phase == 0 and strand.notes != PASSES:
+    if strand.phase == 0 and strand.passes == 0:
         if S.traced and S.negotiate_s != 0.0:
             begin_activity(S, strand, rank, activities.PACK, 0.0, 0.0)
         if spend(S, strand, rank, S.negotiate_s, 1) == SPENDS:

@@ -13,7 +13,7 @@ from sim.engine.kernel.calls import NOBODY
 from sim.engine.lowering.expressions import Expressions
 from sim.engine.lowering.program import y
 from sim.engine.lowering.values import NOTHING, Value
-from sim.engine.tables import BY_NAME, CONTROL, ROWS
+from sim.engine.tables import ROWS
 from sim.verbs.book import CLOCK_S
 from sim.verbs.me import GRADIENT, PARAMETERS
 
@@ -248,14 +248,14 @@ class Verbs(Expressions):
 
     def _macro_negotiate(self, by_name: Value = NO) -> Value:
         at = self.fresh(5)
-        self.code.emit(ops.NEGO, self.tables.choice(BY_NAME if by_name.at else CONTROL), at)
+        self.code.emit(ops.NEGO, at)
         self.code.emit(ops.AGREE, 1)
         return Value("ready", at)
 
     def _macro_reduce_fused(self, algorithm: Value, ready: Value, fusion_bytes: Value) -> Value:
         """Pieces of gradients that are summed together, which are copied into one buffer and out of it."""
         code, at, first = self.code, self.fresh(5), self.tables.algorithm(algorithm.at)
-        self.tables.summing, begin, alone, end = first, self.tag(), self.tag(), self.tag()
+        begin, alone, end = self.tag(), self.tag(), self.tag()
         code.emit(ops.PASS, end)
         for k in range(2):
             code.emit(ops.MOV, at + k, ready.at + k)
