@@ -10,15 +10,17 @@ import sys
 import threading
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from itertools import count, islice
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from engines import assert_alike, loaded_anew
 from scenarios import CLUSTERS, EXACT_S, made
 
-from sim import event, options, run, simulated_options, simulation, stragglers
+from sim import event, options, protocols, run, simulated_options, simulation, stragglers
 from sim.base.errors import WrongSetting
 from sim.engine import choose, kept
 from sim.engine.threads import in_order
@@ -27,6 +29,7 @@ from sim.model import workload
 from sim.model.costs import Line
 from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.base import Protocol
+from sim.randomness import BLOCK
 
 FUZZ = int(os.environ.get("TRAINSIM_FUZZ", "0"))
 NIAGARA = stragglers.read("niagara*0.01")
@@ -345,7 +348,65 @@ def test_functions_of_the_kernel_are_parts_of_one_library(by_numba, monkeypatch)
         assert ("alwaysinline" in only.library.get_llvm_str()) == is_in_place
 
 
-ROWS = [("hybrid",), ("hybrid", "local_aggregation=false"), ("allreduce", "sparse_as_dense=false"), ("ps-async",)]
+@pytest.mark.parametrize("said", [("fmb",), ("allreduce", "algorithm=tree"), ("ps-sync", "barrier=true")], ids=" ".join)
+def test_scenarios_of_other_seeds_share_what_does_not_change(compiled, said):
+    """And have random numbers of their own."""
+    scenario = one("two cores", said, stragglers=NIAGARA)
+    first = compiled.Replications(scenario)
+    for seed in (2, 3):
+        other = replace(scenario, seed=seed)
+        assert compiled.Replications(other)._prepared is first._prepared
+        assert_alike(compiled.Replications, other)
+
+
+OTHERS = {
+    "batch": 32,
+    "workers": 4,
+    "steps": 2,
+    "stragglers": stragglers.read("cedar*0.1"),
+    "workload": workload.read("mlp"),
+    "protocol": protocols.make("allreduce", ["algorithm=ring", "fused=false"]),
+    "cluster": CLUSTERS["two cores"],
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_scenarios_that_differ_in_anything_else_share_nothing(compiled, name):
+    scenario = one("one core each", ("allreduce", "algorithm=ring"))
+    other = replace(scenario, **{name: OTHERS[name]})
+    assert compiled.Replications(other)._prepared is not compiled.Replications(scenario)._prepared
+    assert_alike(compiled.Replications, other)
+
+
+def test_what_takes_much_memory_is_not_kept(compiled, monkeypatch):
+    monkeypatch.setattr(compiled, "MOST_BYTES", 1000)
+    scenario = replace(one("one core each", ("allreduce", "algorithm=ring")), steps=5)
+    first, second = (compiled.Replications(scenario)._prepared for _ in range(2))
+    assert first is not second
+
+
+def test_nothing_is_read_before_a_run_writes_it(as_python, monkeypatch):
+    """What the memory held before a run makes no difference."""
+    state, outcomes = sys.modules["sim.engine.kernel.state"], []
+    for held in (0x00, 0xFF):
+        empty = partial(np.full, fill_value=held)
+        monkeypatch.setattr(
+            state, "np", SimpleNamespace(**{**vars(np), "empty": lambda size, kind, of=empty: of(size, dtype=kind)})
+        )
+        several = (one("one core each", said) for said in (("allreduce", "algorithm=tree"), ("ps-async",)))
+        outcomes.append([as_python.Replications(each).outcome(0) for each in several])
+    monkeypatch.undo()
+    for here, there in zip(*outcomes, strict=True):
+        np.testing.assert_array_equal(here.step_s, there.step_s)
+        np.testing.assert_array_equal(here.idle_fraction, there.idle_fraction)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("said", [("fmb",), ("allreduce", "algorithm=tree")], ids=" ".join)
+def test_numbers_are_drawn_a_block_after_another(compiled, monkeypatch, said):
+    """Where ranks are many; also where the steps of ranks differ."""
+    monkeypatch.setattr(sys.modules["sim.engine.arrays.drawn"], "MOST_DRAWN", 1)
+    assert_alike(compiled.Replications, replace(one("one core each", said, 2, stragglers=NIAGARA), steps=BLOCK + 2))
 
 
 @pytest.mark.slow

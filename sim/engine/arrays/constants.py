@@ -45,7 +45,7 @@ def constants(job: Shape) -> dict[str, float]:
         "packed_bytes": of.traffic.packed_bytes, "to_host_bytes": of.traffic.to_host_bytes, "input_s": amounts.input_s,
         "to_device_s": amounts.to_device_s, "compute_s": amounts.compute_s, "pack_s": amounts.pack_s,
         "to_host_s": amounts.to_host_s, "loop_s": costs.loop_s, "agree_s": costs.agree_s,
-        "negotiate_s": costs.negotiate_s * (of.workers > 1), "agreed_s": agreed_s(of),
+        "negotiate_s": costs.negotiate_s * (of.workers > 1),
         "fusion_bytes": getattr(of.protocol, "fusion_bytes", 0), "buffer_bytes": link.buffer_bytes, "ramp_bytes": link.ramp_bytes,
         "eager_bytes": math.inf if link.eager_bytes is None else link.eager_bytes,
         "forward": amounts.layer_shares(getattr(of.protocol, "order", ""))[0] if job.layered else 1.0,
@@ -68,10 +68,3 @@ def counters(job: Shape) -> dict[str, float]:
         "backgrounds_left": job.backgrounds,
         **begun,
     }
-
-
-def agreed_s(of) -> float:
-    """Seconds of an agreement along a tree, there and back."""
-    link = of.network
-    hop_s = link.latency_s + 2 * link.overhead_s + link.occupancy_s(256)
-    return 2 * math.ceil(math.log2(max(1, of.workers))) * hop_s

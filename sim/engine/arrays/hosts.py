@@ -72,9 +72,6 @@ def flows(job: Shape) -> dict[str, np.ndarray | Empty]:
     buckets["depth"] = buckets["level"] = link.burst_bytes
     most, peers = (job.most, (ranks, ranks)) if link.fair else (1, (1, 1))
     return {
-        "decision": Empty(512 if job.memo else 1, layout.DECISION),
-        "ending": Empty((512 if job.memo else 1, ranks), layout.ENDING),
-        "known_wait": Empty(2**20 if job.memo else 1, layout.KNOWN_WAIT, zeros=False),
         "lane": Empty((layout.LANES, 2 * ranks + 1), layout.FLOAT),
         "flow": Empty(most, layout.FLOW),
         "free_flow": np.arange(most),

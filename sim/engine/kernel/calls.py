@@ -106,7 +106,7 @@ def begin_call(S, strand, rank, s, r, line):
     if op == ops.SWAP:
         return begin_swap(S, strand, s, r, line)
     if op == ops.NEGO:
-        return agree_together(S, strand, rank, s, r)
+        return agree_together(S, strand, rank, s, r, line)
     strand.start, strand.stop = 0, 0
     if op == ops.CALL or op == ops.GATHER:
         strand.start, strand.stop = int(read(S, s, r, line.b)), int(read(S, s, r, line.c))
@@ -168,8 +168,8 @@ def enter_ring(S, strand, k):
 
 
 @compiled
-def agree_together(S, strand, rank, s, r):
-    """Wait until all ranks ask which gradients all have; a tree there and back later all know."""
+def agree_together(S, strand, rank, s, r, line):
+    """Wait until all ranks ask which gradients all have; some time later all know."""
     strand.least = rank.ready_before + ready_by(S, rank, r, strand.clock_s)
     strand.phase = OVER
     S.entered += 1
@@ -179,7 +179,7 @@ def agree_together(S, strand, rank, s, r):
     for q in range(S.ranks):
         other = state.strand(S, S.ranks + q)
         at_s, least = max(at_s, other.clock_s), min(least, other.least)
-    at_s += S.agreed_s
+    at_s += read(S, s, r, line.b) + read(S, s, r, line.c) * (least - rank.reduced)
     for i in range(S.ranks):
         q = i if S.mode == CONTENDED else S.ranks - 1 - i
         other = state.strand(S, S.ranks + q)
@@ -227,7 +227,7 @@ def choose_exchange(S, strand, r, line):
 
 @in_place
 def take_exchange(S, strand, r, line):
-    """What an exchange has brought: gradients that all have, or samples of others."""
+    """What an exchange has brought: maybe samples of others."""
     message, op = state.message(S, strand.message), line.op
     strand.t0_s = message.bytes
     if (op == ops.SWAP and line.e == 1) or (op == ops.CALL and carries_samples(S, strand, r)):

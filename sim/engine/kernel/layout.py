@@ -24,7 +24,7 @@ CONSTANTS = (
     "latency_s overhead_s gap_s byte_s bandwidth credit local_latency_s local_overhead_s local_gap_s local_bandwidth oversleep_s "
     "evaluate_s background_s link_background_s local_background_s "
     "test_size model_bytes sample_bytes packed_bytes to_host_bytes "
-    "resume_s batch input_s to_device_s compute_s pack_s to_host_s loop_s agree_s negotiate_s poll_s forward agreed_s "
+    "resume_s batch input_s to_device_s compute_s pack_s to_host_s loop_s agree_s negotiate_s poll_s forward "
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
     "mode polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes stores divides fair rings "
     "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends meters "
@@ -50,12 +50,12 @@ STRAND = record(
 RANK = record(
     f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s begun_s updated_s layers_s "
     "waited_s early_s computed_s applied_s computed_before_s applied_before_s",
-    "host group cores gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest told flowed delayed came "
+    "host group cores gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest flowed delayed came "
     "hand added received slept calls ended leader together neighbour awaits held",
 )
 MESSAGE = record(
     "bytes reach_s begin_s end_s held_s asked_s",
-    "sender receiver version samples minibatches count note last ready departure next local asks waiter call variable",
+    "sender receiver version samples minibatches count note last departure next local asks waiter call variable",
 )
 INBOX = record("", "head tail waiter kind first stop")
 DEPARTURE = record("left_s", "over waiter next")
@@ -79,7 +79,10 @@ GRADIENT = record("at_s", "ranks waiting")
 # Numbers of all ranks in a call of all, one after another; and of all parts that go round in it.
 LANES = 11
 CLOCK, OUT, IN, WAITED, IDLE, OVERHEAD, PACE, LEFT, BEGIN, TAKES, ADDS = range(LANES)
-DECISION, ENDING = record("", "first count status"), record("end_s", "last")  # what follows an agreement, and where a rank is then
+DECISION, ENDING = (
+    record("", "first count status"),
+    record("end_s", "last"),
+)  # what follows an agreement, and where a rank is then
 KNOWN_WAIT = record("from_s to_s", "before")
 STEP_END = record("at_s samples", "")
 ACTIVITY = record("start_s end_s step samples bytes version", "kind rank peer")

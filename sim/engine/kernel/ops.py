@@ -55,7 +55,7 @@ WIDTH = 8
     SWAP,  # register to, register source, bytes, 1: adds, 2: brings samples
     GATHER,  # first choice, register, register: rows of as many items, which each rank adds up
     BARRIER,  # first choice: of servers
-    NEGO,  # register: gradients agreed on before, and with the next register now
+    NEGO,  # register: gradients agreed on before, and with the next register now; registers of seconds, and for each gradient
     MEET,  # first choice
     CYCLE,  # register: seconds
     PASS,  # to: where what has been agreed on is summed

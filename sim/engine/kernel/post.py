@@ -84,7 +84,7 @@ def new_message(S, sender, receiver, here, count, size_bytes):
         count,
         size_bytes,
     )
-    message.ready = message.note = message.last = message.variable = message.asks = 0
+    message.note = message.last = message.variable = message.asks = 0
     message.departure = message.waiter = message.call = NONE
     message.asked_s = NEVER_S
     return m

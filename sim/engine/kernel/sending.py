@@ -143,7 +143,7 @@ def write(S, strand, rank, r, line, here):
     """The message, and what is waited for until it has left, if it is."""
     m = new_message(S, r, strand.to, here, strand.count, strand.bytes)
     message = state.message(S, m)
-    message.version, message.ready = strand.version, strand.least
+    message.version = strand.version
     message.samples, message.minibatches = int(rank.samples), int(rank.minibatches)
     sends, after = line.op == ops.SEND, follows(S, line, r)
     if sends and line.a == ops.GRADIENT:

@@ -268,16 +268,13 @@ def _access(name: str) -> Any:
     return lambda S, i: _arrays[int(S[field])][int(i)]
 
 
-def _stretch(name: str) -> Any:
-    """A function that finds a stretch of an array, or of its row i: found(S, i, at, count)."""
+def _lanes() -> Any:
+    """A function that finds a number of each rank in a lane, from a place on: found(S, kind, at)."""
     if IS_COMPILED:
-        from sim.engine.kernel.pointers import stretch
+        from sim.engine.kernel.pointers import numbers_of_ranks
 
-        return stretch(STATE, name, name in GRIDS)
-    field = f"{name}_at"
-    if name in GRIDS:
-        return lambda S, i, at, count: _arrays[int(S[field])]["value"][int(i), int(at) : int(at + count)]
-    return lambda S, _, at, count: _arrays[int(S[field])]["value"][int(at) : int(at + count)]
+        return numbers_of_ranks(STATE, "lane")
+    return lambda S, kind, at: _arrays[int(S.lane_at)]["value"][int(kind), int(at) : int(at + S.ranks)]
 
 
 if TYPE_CHECKING:
@@ -287,6 +284,4 @@ if TYPE_CHECKING:
 
 
 globals().update({name: _access(name) for name in KINDS})
-stretch = _stretch("lane")
-ready_row = _stretch("ready")
-backward_row = _stretch("backward")
+lanes = _lanes()

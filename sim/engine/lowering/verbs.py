@@ -15,6 +15,7 @@ from sim.engine.lowering.program import y
 from sim.engine.lowering.values import NOTHING, Value
 from sim.engine.tables import ROWS
 from sim.verbs.book import CLOCK_S
+from sim.verbs.fusion import agreement_s
 from sim.verbs.me import GRADIENT, PARAMETERS
 
 Values = list[Value]
@@ -247,8 +248,8 @@ class Verbs(Expressions):
         return NOTHING
 
     def _macro_negotiate(self, by_name: Value = NO) -> Value:
-        at = self.fresh(5)
-        self.code.emit(ops.NEGO, at)
+        at, constant = self.fresh(5), self.code.constant
+        self.code.emit(ops.NEGO, at, *map(constant, agreement_s(self.scenario, by_name.at)))
         self.code.emit(ops.AGREE, 1)
         return Value("ready", at)
 

@@ -125,38 +125,6 @@ class Rank:
 
     # ---- verbs that its parts do
 
-    def agree_at_once(self, by_name: bool = False):
-        """All ranks agree at once: the last one's clock, and a tree's time there and back."""
-        import math as m
-        world, workers = self.world, len(self.workers)
-        if workers > 1:
-            entry = [self.rank, self.clock_s, self.ready, self.thread.go, None]
-            asked = world.__dict__.setdefault("asked", [])
-            asked.append(entry)
-            if len(asked) == workers:
-                world.asked = []
-                link = world.link
-                hop_s = link.latency_s + 2 * link.overhead_s + link.occupancy_s(256)
-                t = max(one[1] for one in asked) + 2 * m.ceil(m.log2(workers)) * hop_s
-                least = min(one[2] for one in asked)
-
-                def wake():
-                    for one in sorted(asked, key=lambda e: e[0]):
-                        one[4] = t, least
-                        one[3]()
-
-                world.at(t, wake)
-            start_s = self.clock_s
-            yield
-            t, least = entry[4]
-            self.clock_s = t
-            self.waited(min(t, max(start_s, self.idle_from_s)), t)
-        else:
-            least = self.ready
-        variables, agreed = len(self.scenario.workload.variables), range(self.book.reduced, least)
-        self.book.reduced = least
-        return [variables - 1 - count % variables for count in agreed]
-
     def cycle(self, cycle_s: float):
         """Sleep until a cycle that finds a gradient ready everywhere."""
         return self.calls.cycle(cycle_s)
@@ -165,9 +133,9 @@ class Rank:
         """Copy items into the fusion buffer, or out of it."""
         return self.calls.copy(piece)
 
-    def exchange(self, exchange, ready: int = 0, messages: int = 1):
+    def exchange(self, exchange, ready: int = 0):
         """Send a piece while receiving another one; then add it up."""
-        return self.calls.exchange(exchange, ready, messages)
+        return self.calls.exchange(exchange, ready)
 
     def departed(self):
         """Wait until all messages that were sent ahead have left."""
@@ -183,9 +151,7 @@ class Rank:
 
     def negotiate(self, by_name: bool = False):
         """As the verb, and what it costs."""
-        agreed = yield from self.agree_at_once(by_name)
-        yield from self.calls._negotiated()
-        return agreed
+        return self.calls.negotiate(by_name)
 
     # ---- two texts
 
