@@ -10,23 +10,21 @@ from sim.verbs.fusion import agreement_s
 
 
 class Agreement:
-    """Ranks that ask which gradients all have. All know some time after the last one has asked, and go on in the order of their numbers."""
+    """Ranks that ask which gradients all have. All know some time after the last one has asked."""
 
     def __init__(self, scenario, clock: Clock):
         self._scenario, self._clock = scenario, clock
         self._asking: list[
             Any
-        ] = []  # of each rank: its number, its clock, how many gradients it has ready, and its thread
+        ] = []  # of each rank: its number, how many gradients it has ready, and the event by which it knows
 
-    def ask(self, rank, ready: int, by_name: bool):
-        """Wait until all know how many gradients all have."""
-        asking = self._asking
-        asking.append((rank.rank, rank.clock_s, ready, rank.thread))
+    def ask(self, rank, by_name: bool):
+        """Wait until all know how many gradients all have; they go on in the order of their numbers."""
+        asking, known = self._asking, self._clock.event()
+        asking.append((rank.rank, rank.ready, known))
         if len(asking) == self._scenario.workers:
             self._asking = []
-            least, (base_s, named_s) = min(one[2] for one in asking), agreement_s(self._scenario, by_name)
-            at_s = max(one[1] for one in asking) + base_s + named_s * (least - rank.book.reduced)
-            for *_, thread in sorted(asking, key=itemgetter(0)):
-                self._clock.call(at_s, thread.go, (at_s, least))
-        rank.clock_s, least = yield
-        return least
+            least, (base_s, named_s) = min(one[1] for one in asking), agreement_s(self._scenario, by_name)
+            for *_, event in sorted(asking, key=itemgetter(0)):
+                self._clock.after(base_s + named_s * (least - rank.book.reduced), event.succeed, least)
+        return rank.mechanics.waits.until(known)

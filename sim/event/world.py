@@ -102,7 +102,7 @@ class EventWorld:
         self.costs, self.link, self.local = scenario.costs, scenario.network, scenario.local
         self.recorder = Recorder(scenario, {self.patience.least_warmup, scenario.warmup}, want_trace)
         self.all_ranks = AllRanks(self) if scenario.by_all_ranks else None
-        self.flows, self.readiness = Flows(self.env), Readiness(scenario.ranks, self.at)
+        self.flows, self.readiness = Flows(self.env), Readiness(scenario.ranks, self.env)
         self.agreement = Agreement(scenario, self.env)
         self.machines = assembly.machines(self)
         self.ranks = assembly.ranks(self)

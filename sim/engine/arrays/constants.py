@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from sim.engine.kernel.layout import FREE
-from sim.event import plain
 from sim.event.ranks.amounts import Amounts
 from sim.protocols import is_ours
 from sim.worlds.time_budget import Patience
@@ -19,22 +17,21 @@ def constants(job: Shape) -> dict[str, float]:
     """Numbers that do not change: layout.CONSTANTS."""
     of = job.scenario
     link, local, cluster = of.network, of.local, of.cluster
-    amounts, costs, slow = Amounts(of), of.costs, not plain.queues(of)
+    amounts, costs = Amounts(of), of.costs
     integers = {
-        "layered": job.layered, "memo": job.memo,
-        "mode": job.mode, "variables": job.variables, "ranks": of.ranks, "first": of.servers, "polls": cluster.poll_s > 0,
-        "cores_suffice": of.cores_suffice and not local.wakes, "in_library": of.protocol.in_library,
+        "layered": job.layered, "memo": job.memo, "rings": job.rings,
+        "variables": job.variables, "ranks": of.ranks, "first": of.servers, "polls": cluster.poll_s > 0,
+        "cores_suffice": job.cores_suffice, "in_library": of.protocol.in_library,
         "sleeps": not of.protocol.in_library, "counts_updates": of.protocol.counts_updates,
-        "stores": link.store_and_forward, "divides": job.contended or slow,
+        "stores": link.store_and_forward,
         "nothing": of.summed_items + 1, "local_wakes": local.wakes, "threaded": of.threaded, "layerwise": of.protocol.layerwise,
         "rounds": of.rounds, "warm_ends": of.warmup * of.updates_per_step,
         "meters": job.meters, "least_ends": Patience(of).least_warmup * of.updates_per_step, "in_parts": of.traffic.in_parts,
         "most_minibatches": job.most_minibatches, "own": not is_ours(of.protocol), "all_ranks": of.by_all_ranks,
         "evaluate_every": of.evaluate_every if of.test_size else 0, "fair": link.fair, "tcp": link.tcp is not None,
-        "rings": of.apart and job.mode == FREE and not (slow or of.servers),
     }  # fmt: skip
     floats = {
-        "latency_s": link.latency_s, "overhead_s": link.overhead_s, "gap_s": link.gap_s, "byte_s": 1 / link.bandwidth_bytes_per_s,
+        "latency_s": link.latency_s, "overhead_s": link.overhead_s, "gap_s": link.gap_s,
         "bandwidth": link.bandwidth_bytes_per_s, "credit": 1 / (link.sustained_bytes_per_s or math.inf),
         "local_latency_s": local.latency_s, "local_overhead_s": local.overhead_s, "local_gap_s": local.gap_s,
         "local_bandwidth": local.bandwidth_bytes_per_s, "oversleep_s": cluster.oversleep_s, "poll_s": cluster.poll_s,
@@ -57,13 +54,13 @@ def constants(job: Shape) -> dict[str, float]:
 
 
 def counters(job: Shape) -> dict[str, float]:
-    """Counters that do not begin at 0; where cores are shared each rank begins at an event of its own."""
+    """Counters that do not begin at 0; each rank begins at an event of its own."""
     ranks = job.scenario.ranks
-    begun = {"scheduled": ranks, "sequence": ranks} if job.contended else {"todo": ranks}
     flows = job.most if job.scenario.network.fair else 1
     return {
         "alive": ranks,
         "free_flows": flows,
         "backgrounds_left": job.backgrounds,
-        **begun,
+        "scheduled": ranks,
+        "sequence": ranks,
     }

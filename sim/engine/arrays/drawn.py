@@ -41,7 +41,7 @@ def draws(job: Shape, replication: int, columns: int) -> dict[str, np.ndarray]:
     of = job.scenario
     few = min(columns, most_columns(job))
     found = {name: draw(of, replication, few) for name, draw in DRAWN.items()}
-    if job.contended and of.cluster.poll_s:
+    if of.cluster.poll_s:
         found["poll"] = np.array([poll_shares(of, replication, rank, SHARES * job.room) for rank in range(of.ranks)])
     return found
 

@@ -85,10 +85,9 @@ def layers(job: Shape) -> dict[str, np.ndarray | Empty]:
     of, count = job.scenario, job.variables
     bounds = np.cumsum([0, *(variable.size for variable in of.summed)], dtype=INTEGERS)
     bounds[-1] += 1
-    backward = parts = np.zeros(count)
+    parts = np.zeros(count)
     if job.layered:
         order = getattr(of.protocol, "order", "")
-        backward = np.asarray(Amounts(of).layer_shares(order)[1], np.float64)
         parts = np.array(fusion.layer_shares([one.size for one in of.workload.variables], order)[::-1], np.float64)
     decisions, waits = (DECISIONS, KNOWN_WAITS) if job.memo else (1, 1)
     return {
@@ -96,7 +95,6 @@ def layers(job: Shape) -> dict[str, np.ndarray | Empty]:
         "ending": Empty((decisions, of.ranks), layout.ENDING),
         "known_wait": Empty(waits, layout.KNOWN_WAIT, zeros=False),
         "variable_bound": bounds,
-        "backward": backward,
         "part": parts,
         "ready": Empty((of.ranks, count), float),
         "gradient": Empty(count * (of.rounds + 2), layout.GRADIENT),

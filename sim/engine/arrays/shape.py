@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sim.engine.kernel.layout import CONTENDED, FREE, PIECES, SHARED
-from sim.event import plain
+from sim.engine.kernel.layout import PIECES
 from sim.protocols import is_ours
 
 if TYPE_CHECKING:
@@ -39,18 +38,28 @@ class Shape:
     def __init__(self, scenario: Scenario, code: Code, room: int = 1):
         self.scenario, self.code = scenario, code
         self.room, self.most = room, room * (EACH * scenario.ranks + LEAST)
-        self.contended = not plain.by_arithmetic(scenario)
-        self.mode = CONTENDED if self.contended else FREE if scenario.apart else SHARED
+        self.cores_suffice = scenario.cores_suffice and not scenario.local.wakes
         self.strands = (2 if "FORK" in code.uses else 1) * scenario.ranks
         self.layered = "NEGO" in code.uses
         self.variables = max(1, len(scenario.summed)) if self.layered else 1
         self.meters = bool(scenario.protocol.counts_updates and scenario.served)
 
     @property
+    def in_turn(self) -> bool:
+        """Whether each rank has its own port, which passes one message after another in the time of its size, and a core."""
+        of, link = self.scenario, self.scenario.network
+        slow = link.fair or link.sustained_bytes_per_s or link.tcp or link.store_and_forward
+        return of.apart and self.cores_suffice and not (slow or of.servers)
+
+    @property
+    def rings(self) -> bool:
+        """Whether rings are played at once (kernel/ring.py)."""
+        return self.in_turn and (is_ours(self.scenario.protocol) or not self.layered)
+
+    @property
     def memo(self) -> bool:
-        """Whether what follows an agreement depends on nothing else."""
-        of = self.scenario
-        return bool(self.layered and self.mode == FREE and plain.queues(of) and not of.servers and is_ours(of.protocol))
+        """Whether what follows an agreement depends on nothing else (kernel/memo.py)."""
+        return self.in_turn and self.layered and is_ours(self.scenario.protocol)
 
     @property
     def most_minibatches(self) -> int:

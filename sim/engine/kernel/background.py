@@ -7,23 +7,13 @@ import math
 from sim.engine.kernel import state
 from sim.engine.kernel.buffers import next_buffer
 from sim.engine.kernel.compiling import compiled, in_place
-from sim.engine.kernel.heap import schedule, schedule_after_messages
-from sim.engine.kernel.layout import CONTENDED, GO, GRADIENT_READY, NEXT, TIE_S, WAITS
+from sim.engine.kernel.heap import schedule
+from sim.engine.kernel.layout import GO, GRADIENT_READY, NEXT, TIE_S, WAITS
 from sim.engine.kernel.memo import end_noting
 from sim.engine.kernel.records import note_wait
 
 NOBODY = -1
 ALWAYS_S = 1e300
-
-
-@compiled
-def later(S, time_s, kind, a):
-    """An event in the order of scheduling, or after messages of the same moment where these go by their senders."""
-    at_s = max(time_s, S.now_s)
-    if S.mode == CONTENDED:
-        schedule(S, at_s, kind, a, 0)
-    else:
-        schedule_after_messages(S, at_s, kind, a, 0)
 
 
 @compiled
@@ -39,11 +29,9 @@ def cycle(S, strand, rank, s, r, line):
             return await_gradient(S, strand, n)
     if strand.phase != 2:
         begin_s = begin_in_turn(strand.t0_s, max(strand.clock_s, ready.at_s), cycle_s)
-        if S.mode == CONTENDED:
-            schedule(S, S.now_s + max(0.0, begin_s - S.now_s), GO, s, 0)
-            strand.phase = 2
-            return WAITS
-        strand.clock_s = max(strand.clock_s, begin_s)
+        schedule(S, S.now_s + max(0.0, begin_s - S.now_s), GO, s, 0)
+        strand.phase = 2
+        return WAITS
     strand.cycle_s = strand.clock_s
     note_wait(S, r, max(strand.began_s, rank.idle_s), strand.clock_s)
     return NEXT
@@ -64,8 +52,8 @@ def await_gradient(S, strand, n):
     ready = state.gradient(S, n)
     strand.phase, strand.waits_for = 1, n
     ready.waiting += 1
-    if ready.ranks == S.ranks and S.mode != CONTENDED:
-        schedule_after_messages(S, ready.at_s, GRADIENT_READY, n, 0)
+    if ready.ranks == S.ranks:
+        schedule(S, ready.at_s, GRADIENT_READY, n, 0)
     return WAITS
 
 
@@ -87,8 +75,8 @@ def fork(S, strand, rank, s, r, line):
     other.rank, other.pc, other.phase, other.parent, other.waits_for = r, line.a, 0, s, NOBODY
     strand.left, rank.idle_s, other.clock_s = 2, ALWAYS_S, strand.clock_s
     strand.pc += 1
-    later(S, strand.clock_s, GO, s)
-    later(S, strand.clock_s, GO, k)
+    schedule(S, S.now_s, GO, s, 0)
+    schedule(S, S.now_s, GO, k, 0)
     return WAITS
 
 
@@ -104,11 +92,9 @@ def join(S, strand, rank, s, line):
             rank.idle_s = strand.clock_s
         strand.phase, parent = 1, state.strand(S, first)
         parent.left -= 1
-        parent.t0_s = strand.clock_s if parent.left == 1 else max(parent.t0_s, strand.clock_s)
         if parent.left == 0:
-            later(S, parent.t0_s, GO, first)
+            schedule(S, S.now_s, GO, first, 0)
         return WAITS
-    strand.clock_s = strand.t0_s
     rank.ready_before += S.variables
     rank.ready = 0
     return NEXT

@@ -8,12 +8,11 @@ from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.heap import schedule
 from sim.engine.kernel.layout import (
     AWAITS,
-    CONTENDED,
     ENDS,
     GO,
+    LANDED,
     NEXT,
     SPENDS,
-    TIE_S,
     WAITS,
     WRONG,
 )
@@ -29,7 +28,7 @@ from sim.engine.kernel.phases import (
     OVER,
     RECEIVES,
 )
-from sim.engine.kernel.post import NONE, end_departure, go_on_later
+from sim.engine.kernel.post import NONE, free_departure
 from sim.engine.kernel.records import note_wait
 from sim.engine.kernel.ring import play_ring
 from sim.engine.kernel.work import seconds_of, spend
@@ -38,10 +37,10 @@ NOBODY = -2  # of an exchange of a text
 
 
 @compiled
-def ready_by(S, rank, r, time_s):
-    """How many of a rank's gradients are ready by then: those that all have summed are."""
+def ready_now(S, rank, r):
+    """How many of a rank's gradients are ready: those that all have summed are."""
     k = rank.reduced - rank.ready_before
-    while k < rank.ready and state.ready(S, r, k).value <= time_s + TIE_S:
+    while k < rank.ready and state.ready(S, r, k).value <= S.now_s:
         k += 1
     return k
 
@@ -113,7 +112,7 @@ def begin_call(S, strand, rank, s, r, line):
     strand.table, strand.row, strand.row_end = k, rows.first, rows.stop
     if op != ops.CALL:
         return CHOOSES
-    if spend(S, strand, rank, seconds_of(state.line(S, layout.CALL), size_bytes), CHOOSES) == SPENDS:
+    if spend(strand, seconds_of(state.line(S, layout.CALL), size_bytes), CHOOSES) == SPENDS:
         return SPENDS
     return enter_ring(S, strand, k) if S.rings == 1 and state.table(S, k).rotates == 1 else CHOOSES
 
@@ -134,13 +133,13 @@ def begin_swap(S, strand, s, r, line):
     strand.version, strand.table, strand.row = int(state.rank(S, r).version), 0, 0
     if strand.to >= 0:
         return CALLS_PORT
-    strand.to, strand.departure, strand.departed_s = NONE, NONE, -1.0
+    strand.to, strand.departure = NONE, NONE
     return RECEIVES
 
 
 @compiled
 def enter_ring(S, strand, k):
-    """Wait until all ranks have entered a ring; then it is played, and all go on."""
+    """Wait until all ranks have entered a ring; then it is played, and each goes on where it has led it."""
     S.entered += 1
     strand.phase = OVER
     if S.entered == S.ranks:
@@ -148,38 +147,30 @@ def enter_ring(S, strand, k):
         if S.noting > 0:
             state.decision(S, S.decided).status = UNUSABLE
         play_ring(S, k, strand.start, strand.stop)
-        for q in range(S.ranks - 1, -1, -1):
-            go_on_later(S, q + S.layered * S.ranks)
+        for q in range(S.layered * S.ranks, (1 + S.layered) * S.ranks):
+            schedule(S, state.strand(S, q).clock_s, GO, q, 0)
     return WAITS
 
 
 @compiled
 def agree_together(S, strand, rank, s, r, line):
     """Wait until all ranks ask which gradients all have; some time later all know."""
-    strand.least = rank.ready_before + ready_by(S, rank, r, strand.clock_s)
+    strand.least, strand.began_s = rank.ready_before + ready_now(S, rank, r), strand.clock_s
     strand.phase = OVER
     S.entered += 1
     if S.entered < S.ranks:
-        return WAITS
-    S.entered, at_s, least = 0, S.now_s, strand.least
-    for q in range(S.ranks):
-        other = state.strand(S, S.ranks + q)
-        at_s, least = max(at_s, other.clock_s), min(least, other.least)
-    at_s += read(S, s, r, line.b) + read(S, s, r, line.c) * (least - rank.reduced)
-    for i in range(S.ranks):
-        q = i if S.mode == CONTENDED else S.ranks - 1 - i
-        other = state.strand(S, S.ranks + q)
-        other.least = least
-        if S.mode == CONTENDED:
-            other.began_s = other.clock_s
-            schedule(S, at_s, GO, S.ranks + q, 0)
-        else:
-            note_wait(S, q, max(other.clock_s, state.rank(S, q).idle_s), at_s)
-            other.clock_s = at_s
-            go_on_later(S, S.ranks + q)
+        return AWAITS
+    S.entered, least = 0, strand.least
+    for q in range(S.ranks, 2 * S.ranks):
+        least = min(least, state.strand(S, q).least)
+    at_s = S.now_s + (read(S, s, r, line.b) + read(S, s, r, line.c) * (least - rank.reduced))
     if S.memo == 1:
         pass_or_note(S, at_s, int(rank.reduced), least)
-    return WAITS
+    for q in range(S.ranks, 2 * S.ranks):
+        other = state.strand(S, q)
+        other.least, other.t1_s = least, at_s
+        schedule(S, other.clock_s if other.passes else at_s, LANDED, 0, q)
+    return AWAITS
 
 
 @in_place
@@ -204,7 +195,7 @@ def choose_exchange(S, strand, r, line):
         strand.bytes = 0.0
     if strand.to >= 0:
         return CALLS_PORT
-    strand.departure, strand.departed_s = NONE, -1.0
+    strand.departure = NONE
     return RECEIVES
 
 
@@ -237,26 +228,21 @@ def depart(S, strand, rank, s, line):
     """The rank's own message of an exchange has to leave; then what came is added."""
     d = strand.departure
     if strand.to >= 0 and strand.ahead == 0:
-        if d < 0:
-            strand.clock_s = max(strand.clock_s, strand.departed_s)
-        elif state.departure(S, d).over == 0:
+        if state.departure(S, d).over == 0:
             state.departure(S, d).waiter, strand.phase = s, DEPARTS
             return AWAITS
-        else:
-            end_departure(S, strand, d)
-            strand.departure = NONE
+        free_departure(S, d)
+        strand.departure = NONE
     if line.op != ops.MEET and strand.adds == 1:
         kind = layout.REDUCE_ROWS if line.op == ops.GATHER else layout.REDUCE
         seconds = seconds_of(state.line(S, kind), strand.t0_s)
-        return SPENDS if spend(S, strand, rank, seconds, ADDED) == SPENDS else ADDED
+        return SPENDS if spend(strand, seconds, ADDED) == SPENDS else ADDED
     return ADDED
 
 
 @in_place
 def wait_for_all(S, strand, s):
-    """Where events say when messages leave, all that were sent ahead and have not left are waited for as one event."""
-    if S.mode != CONTENDED:
-        return ALL_LEFT
+    """All messages that were sent ahead and have not left are waited for as one event."""
     count, d = 0, strand.first_departure
     while d >= 0:
         if state.departure(S, d).over == 0:
@@ -272,17 +258,13 @@ def wait_for_all(S, strand, s):
 @in_place
 def leave_all(S, strand, s, line, phase):
     """All messages that are waited for have to leave."""
-    if line.op != ops.SEND:
-        strand.clock_s = max(strand.clock_s, strand.ahead_s)
-    elif line.e == 1:
-        strand.clock_s = max(strand.clock_s, strand.last_s)
     d = strand.first_departure
     while d >= 0:
         departure = state.departure(S, d)
         if departure.over == 0:
             departure.waiter, strand.phase = s, phase
             return AWAITS
-        end_departure(S, strand, d)
+        free_departure(S, d)
         d = departure.next
         strand.first_departure = d
     return OVER
@@ -292,8 +274,8 @@ def leave_all(S, strand, s, line, phase):
 def end_negotiation(S, strand, rank, s, line):
     """Into two registers: gradients agreed on before, and now."""
     register, least = line.a, strand.least
-    if S.mode == CONTENDED:
-        note_wait(S, strand.rank, max(strand.began_s, rank.idle_s), strand.clock_s)
+    known_s = strand.t1_s if strand.passes else strand.clock_s
+    note_wait(S, strand.rank, max(strand.began_s, rank.idle_s), known_s)
     state.register(S, s, register).value, state.register(S, s, register + 1).value = rank.reduced, least
     strand.start, strand.stop = rank.reduced, least
     rank.reduced = least

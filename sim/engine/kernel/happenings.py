@@ -9,7 +9,7 @@ from sim.engine.kernel.flows import begin_flow, look, stream
 from sim.engine.kernel.gpus import end_works
 from sim.engine.kernel.heap import schedule
 from sim.engine.kernel.layerwise import ON_SHELF, layer_event, put_down, shelve
-from sim.engine.kernel.layout import CONTENDED, DEPART, GO, HAS_ASKED, HAS_LANDED, HOP, LANDED, LANDS, LOCAL, STREAM
+from sim.engine.kernel.layout import DEPART, GO, HAS_ASKED, HAS_LANDED, HOP, LANDED, LANDS, LOCAL, STREAM
 from sim.engine.kernel.polling import late_s, next_stage, sleeps_between
 from sim.engine.kernel.ports import pass_in
 from sim.engine.kernel.post import NONE, go_on_later, keep, wanted
@@ -27,8 +27,6 @@ def happen(S, kind, a, b):
         return a
     if kind == layout.ARRIVE or kind == LOCAL:
         return arrive(S, kind, a)
-    if kind == layout.LEAVE:
-        return a
     if kind == layout.TIMER:
         end_turn(S, a, b)
     elif kind == layout.BALANCE:
@@ -38,7 +36,7 @@ def happen(S, kind, a, b):
     elif kind == LANDED:
         schedule(S, S.now_s, GO, b, 0)
     elif kind == layout.GIVE_UP:
-        return give_up(S, a, b)
+        give_up(S, a, b)
     elif kind == DEPART:
         return depart(S, a)
     elif kind == layout.POLL:
@@ -72,24 +70,19 @@ def arrive(S, kind, m):
     r = message.receiver
     inbox = state.inbox(S, r)
     if kind == layout.ARRIVE:
-        reach_s = S.now_s if S.mode == CONTENDED else message.reach_s
-        message.begin_s, end_s = pass_in(S, state.port(S, state.rank(S, r).host), message.bytes, reach_s)
+        message.begin_s, end_s = pass_in(S, state.port(S, state.rank(S, r).host), message.bytes, S.now_s)
         message.end_s = end_s + message.held_s
-    elif message.local == 1:
-        message.begin_s = message.reach_s
     if S.layerwise and r >= S.first:
         shelve(S, m, r)
         return NOBODY
     if state.rank(S, r).ended == 1:
-        leave_unread(S, m, state.rank(S, r), r, message.reach_s)
+        leave_unread(S, m, state.rank(S, r), r)
         return NOBODY
     s = inbox.waiter
     if s < 0 or not wanted(S, state.strand(S, s), inbox, message.sender):
         keep(S, inbox, m)
         return NOBODY
     inbox.waiter, state.strand(S, s).message = NONE, m
-    if S.mode != CONTENDED:
-        return s
     late_s = message.end_s - S.now_s if message.local == 0 and message.asks == 0 else 0.0
     if late_s > 0.0:
         schedule(S, S.now_s + late_s, LANDED, m, s)
@@ -104,12 +97,9 @@ def give_up(S, s, deadline):
     strand = state.strand(S, s)
     inbox = state.inbox(S, strand.rank)
     if inbox.waiter != s or strand.deadline != deadline:
-        return NOBODY
+        return
     inbox.waiter, strand.message = NONE, NONE
-    if S.mode != CONTENDED:
-        return s
     schedule(S, S.now_s, GO, s, 0)
-    return NOBODY
 
 
 @compiled

@@ -10,7 +10,7 @@ from sim.engine.kernel.memory import read
 from sim.engine.kernel.post import NONE, free_message, has_room, new_message
 from sim.engine.kernel.receiving import ask_for, local_s
 from sim.engine.kernel.records import note_wait
-from sim.engine.kernel.sending import hand_over, leave_as_flow, leave_by_event
+from sim.engine.kernel.sending import hand_over, leave_as_flow, leave_by_port
 from sim.engine.kernel.threads import carry
 from sim.engine.kernel.work import cold_s, factor, input_s, spend
 
@@ -33,7 +33,7 @@ def use_variables(S, strand, rank, s, r, line):
         return NEXT
     size_bytes = state.variable_bytes(S, v).value
     seconds = state.line(S, layout.UPDATE).slope_s * size_bytes
-    return spend(S, strand, rank, seconds, 1)
+    return spend(strand, seconds, 1)
 
 
 @compiled
@@ -125,9 +125,9 @@ def ship(S, strand, rank, r, to, v, version, samples):
     if S.threaded:
         carry(S, rank, state.rank(S, to), S.local_background_s if here else S.link_background_s)
     if here:
-        hand_over(S, strand, rank, r, m)
+        hand_over(S, rank, m)
     elif not S.fair:
-        leave_by_event(S, strand, rank, r, m)
+        leave_by_port(S, strand, rank, r, m)
     else:
         leave_as_flow(S, rank, r, m)
 

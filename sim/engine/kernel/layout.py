@@ -21,18 +21,15 @@ LETTER = 10
 
 # What does not change during a run, and counters.
 CONSTANTS = (
-    "latency_s overhead_s gap_s byte_s bandwidth credit local_latency_s local_overhead_s local_gap_s local_bandwidth oversleep_s "
+    "latency_s overhead_s gap_s bandwidth credit local_latency_s local_overhead_s local_gap_s local_bandwidth oversleep_s "
     "evaluate_s background_s link_background_s local_background_s "
     "model_bytes sample_bytes "
     "resume_s batch input_s to_device_s compute_s pack_s to_host_s loop_s agree_s negotiate_s poll_s forward "
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
-    "mode polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes stores divides fair rings "
+    "polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes stores fair rings "
     "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends meters "
     "layered memo",
 )
-FREE, SHARED, CONTENDED = range(
-    3
-)  # modes: own ports by arithmetic; shared ports by arithmetic; shared cores, polls or flows
 COUNTERS = (
     "now_s flows_s decided_s",
     "scheduled sequence todo alive free_messages free_departures used_messages used_departures ends messages events waits "
@@ -40,10 +37,10 @@ COUNTERS = (
     "drawn_from decisions decided noting known_waits",
 )
 # Records of the arrays.
-EVENT = record("time_s", "key kind a b")
+EVENT = record("time_s", "number kind a b")
 INSTRUCTION = record("", "op a b c d e f g")
 STRAND = record(
-    "clock_s departed_s last_s ahead_s cycle_s bytes t0_s t1_s leave_s began_s spend_s",
+    "clock_s cycle_s bytes t0_s t1_s began_s spend_s",
     "pc phase rank turn to count what message departure first_departure last_departure table row row_end adds ahead least pending "
     "polls waits_for version set_at list_at start stop parent left meets previous deadline woken number on_gpu notes passes",
 )
@@ -54,11 +51,11 @@ RANK = record(
     "hand added received slept calls ended leader together neighbour awaits held",
 )
 MESSAGE = record(
-    "bytes reach_s begin_s end_s held_s asked_s",
+    "bytes begin_s end_s held_s asked_s",
     "sender receiver version samples minibatches count note last departure next local asks waiter call variable",
 )
 INBOX = record("", "head tail waiter kind first stop")
-DEPARTURE = record("left_s", "over waiter next")
+DEPARTURE = record("", "over waiter next")
 PORT = record("out_s in_s out_credit_s in_credit_s memory_s out_busy_s in_busy_s busy_before_s", "")
 WINDOW = record("bytes free_s", "")
 GROUP = record("polls speed contention turn_s", "cores busy first")
@@ -101,13 +98,12 @@ FLOAT, INTEGER = record("value", ""), record("", "value")
 
 # ---- kinds of lines of costs
 COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS, TO_DEVICE = range(9)
-# ---- kinds of events. LEAVE: a rank comes to a port that others use too. HANDED and later ones: messages that share ports as flows.
+# ---- kinds of events. HANDED and later ones: messages that share ports as flows.
 (
     GO,
     HOP,
     ARRIVE,
     LOCAL,
-    LEAVE,
     TIMER,
     BALANCE,
     LANDED,
@@ -132,7 +128,7 @@ COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS, TO_DEVICE 
     SHELVED,
     GRADIENT_COPIED,
     PARAMETERS_COPIED,
-) = range(29)
+) = range(28)
 # ---- statuses of a run. WRONG: the text makes a mistake, or does what the kernel cannot. PAUSE: so many events have happened. After
 # PAUSE and DRAWS it goes on, with more draws; after SPACE it is begun anew with more room.
 FINISHED, DEADLOCK, DRAWS, SPACE, WRONG, PAUSE = range(6)

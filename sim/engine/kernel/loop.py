@@ -18,13 +18,11 @@ from sim.engine.kernel.compiling import compiled, in_place, outermost
 from sim.engine.kernel.cores import work
 from sim.engine.kernel.gpus import compute_on
 from sim.engine.kernel.happenings import NO_ROOM, NOBODY, happen
-from sim.engine.kernel.heap import schedule, schedule_after_messages
+from sim.engine.kernel.heap import drop, schedule
 from sim.engine.kernel.layerwise import use_variables
 from sim.engine.kernel.layout import (
     AWAITS,
-    CLOCK_S,
     COMPUTES,
-    CONTENDED,
     DEADLOCK,
     ENDS,
     FINISHED,
@@ -69,7 +67,6 @@ from sim.engine.kernel.post import NONE, go_on_later
 from sim.engine.kernel.receiving import ask, end_inbox, get, receive, spend_on, take
 from sim.engine.kernel.rounds import end_round
 from sim.engine.kernel.sending import call_port, choose_receiver, end_sending, send
-from sim.engine.kernel.ties import take_first
 from sim.engine.kernel.work import add, agree, compute, copy, evaluate, sleep, take_up, update
 
 MOST_JUMPS = 2**22  # after which a run pauses: some tens of milliseconds
@@ -109,16 +106,14 @@ def next_strand(S):
         if S.events >= S.pause:
             return -1 - PAUSE
         S.events += 1
-        take_first(S)
-        event = state.tie(S, 0)
-        S.now_s = event.time_s
-        s = happen(S, event.kind, event.a, event.b)
+        event = state.event(S, 0)
+        S.now_s, kind, a, b = event.time_s, event.kind, event.a, event.b
+        drop(S)
+        s = happen(S, kind, a, b)
+        if s >= 0:
+            s = wake(S, s)
         if s == NO_ROOM:
             return -1 - SPACE
-        if s != NOBODY and S.mode == CONTENDED:
-            s = wake(S, s)
-            if s == NO_ROOM:
-                return -1 - SPACE
         if s != NOBODY:
             return s
     S.todo -= 1
@@ -156,7 +151,7 @@ def go_on(S, s):
         line = state.instruction(S, strand.pc)
         if line.op == ops.END:
             S.alive -= 1
-            end_inbox(S, rank, r, strand.clock_s)
+            end_inbox(S, rank, r)
             return WAITS
         code = obey(S, strand, rank, s, r, line)
         if code == NEXT:
@@ -235,7 +230,7 @@ def communicate(S, strand, rank, s, r, line):
     if phase == OVER:
         return end_negotiation(S, strand, rank, s, line) if line.op == ops.NEGO else NEXT
     strand.woken = phase == AWAITS
-    if phase == AWAITS and S.mode == CONTENDED and S.polls:
+    if phase == AWAITS and S.polls:
         begin_polling(S, strand, rank, r)
     return WAITS if phase == AWAITS else phase
 
@@ -282,18 +277,11 @@ def begin(S, strand, rank, s, r, line):
     """The first phase of an instruction."""
     op = line.op
     strand.turn, strand.first_departure, strand.last_departure = 0, NONE, NONE
-    strand.last_s, strand.ahead_s, strand.meets = -1.0, -1.0, op == ops.MEET
+    strand.meets = op == ops.MEET
     if op == ops.SEND:
         strand.what = line.a
         return CHOOSES
-    if op != ops.RECV:
-        return begin_call(S, strand, rank, s, r, line)
-    ahead_s = strand.clock_s - CLOCK_S - S.now_s
-    if line.e > 0 and S.mode != CONTENDED and ahead_s > 0.0:  # messages that have come by then matter
-        schedule_after_messages(S, S.now_s + ahead_s, GO, s, 0)
-        strand.phase = RECEIVES
-        return WAITS
-    return RECEIVES
+    return RECEIVES if op == ops.RECV else begin_call(S, strand, rank, s, r, line)
 
 
 @in_place

@@ -5,13 +5,12 @@ from __future__ import annotations
 from sim.engine.kernel import layout, ops, state
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.flows import control
-from sim.engine.kernel.heap import schedule, schedule_after_messages
+from sim.engine.kernel.heap import schedule
 from sim.engine.kernel.layout import (
     ASKS as ASKED,
 )
 from sim.engine.kernel.layout import (
     AWAITS,
-    CONTENDED,
     DEPART,
     ENDS,
     GIVE_UP,
@@ -24,7 +23,7 @@ from sim.engine.kernel.layout import (
 from sim.engine.kernel.memo import note_known
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import ASKS, GOT, LANDS, OVER, TAKES
-from sim.engine.kernel.post import NONE, find, free_message, go_on_later
+from sim.engine.kernel.post import NONE, find, free_message
 from sim.engine.kernel.records import note_wait
 
 DEADLINES = 0xFFFFF  # numbers of waits with a deadline, as events have them
@@ -72,10 +71,8 @@ def set_deadline(S, strand, until_s):
     """An event at a deadline, if there is one; whether it is still to come."""
     if until_s <= strand.clock_s:
         return False
-    if until_s < NEVER_S and S.mode == CONTENDED:
+    if until_s < NEVER_S:
         schedule(S, S.now_s + (until_s - S.now_s), GIVE_UP, strand.number, strand.deadline)
-    elif until_s < NEVER_S:
-        schedule_after_messages(S, max(until_s, S.now_s), GIVE_UP, strand.number, strand.deadline)
     return True
 
 
@@ -91,17 +88,14 @@ def get(S, strand, rank, s, r, line):
     """A message is there, or the time is over."""
     m = strand.message
     if m < 0:
-        strand.clock_s = max(strand.clock_s, S.now_s)
         note_wait(S, r, strand.began_s, strand.clock_s)
         return nothing_came(S, s, line)
     message = state.message(S, m)
-    if S.mode != CONTENDED:
-        take_by_arithmetic(S, strand, rank, r, message)
-        return TAKES
     begin_s = strand.clock_s
     if message.asks == 0 and message.local == 0:
         begin_s = max(strand.began_s, message.begin_s)
     note_wait(S, r, max(strand.began_s, rank.idle_s), begin_s)
+    note_known(S, strand, r, strand.began_s, begin_s)
     if message.asks == 1:
         return spend_on(strand, message.count * S.overhead_s, ASKS)
     if message.local == 1:
@@ -129,33 +123,8 @@ def spend_on(strand, seconds, phase):
 
 
 @in_place
-def take_by_arithmetic(S, strand, rank, r, message):
-    """The rank is where it has taken the message."""
-    start_s = strand.clock_s
-    if message.local == 0:
-        strand.clock_s = max(start_s, message.end_s) + message.count * S.overhead_s / rank.speed
-    else:
-        seconds = message.count * S.local_overhead_s + local_s(S, message)
-        strand.clock_s = max(start_s, message.begin_s) + seconds / rank.speed
-    depart_at(S, message.departure, strand.clock_s)
-    note_wait(S, r, max(start_s, rank.idle_s), message.begin_s)
-    note_known(S, strand, r, start_s, message.begin_s)
-
-
-@in_place
-def depart_at(S, d, at_s):
-    """A message whose sender waits until its receiver has taken it leaves, where ranks take time by arithmetic."""
-    if d < 0:
-        return
-    departure = state.departure(S, d)
-    departure.over, departure.left_s = 1, at_s
-    if departure.waiter >= 0:
-        go_on_later(S, departure.waiter)
-
-
-@in_place
 def depart_now(S, message):
-    """The same where all takes time by events; what shares ports as a flow leaves by itself."""
+    """A message whose sender waits until its receiver has taken it leaves; what shares ports as a flow leaves by itself."""
     if message.departure >= 0 and (message.local == 1 or S.fair == 0):
         schedule(S, S.now_s, DEPART, message.departure, 0)
 
@@ -180,25 +149,23 @@ def ask_for(S, m, rank, r):
 
 
 @compiled
-def leave_unread(S, m, rank, r, at_s):
+def leave_unread(S, m, rank, r):
     """A message that nobody takes leaves its sender all the same."""
     message = state.message(S, m)
     if message.asks == 1:
         ask_for(S, m, rank, r)
-    elif S.mode == CONTENDED:
-        depart_now(S, message)
     else:
-        depart_at(S, message.departure, at_s)
+        depart_now(S, message)
 
 
 @compiled
-def end_inbox(S, rank, r, at_s):
+def end_inbox(S, rank, r):
     """The rank's text has ended: nobody takes what has come, and what comes."""
     rank.ended, inbox = 1, state.inbox(S, r)
     m = inbox.head
     while m >= 0:
         after = state.message(S, m).next
-        leave_unread(S, m, rank, r, at_s)
+        leave_unread(S, m, rank, r)
         m = after
     inbox.head = inbox.tail = NONE
 
@@ -217,8 +184,7 @@ def take(S, strand, s, line):
     """The message has been taken; a RECV has its letter, and is over."""
     m = strand.message
     message = state.message(S, m)
-    if S.mode == CONTENDED:
-        depart_now(S, message)
+    depart_now(S, message)
     free_message(S, m)
     if line.op != ops.RECV:
         return

@@ -49,7 +49,7 @@ def cut(S, start, stop):
     ranks, line = S.ranks, state.line(S, layout.REDUCE)
     for q in range(ranks):
         items = (start + (stop - start) * (q + 1) // ranks) - (start + (stop - start) * q // ranks)
-        takes_s, adds_s = S.gap_s + 4.0 * items * S.byte_s, seconds_of(line, 4.0 * items)
+        takes_s, adds_s = S.gap_s + 4.0 * items / S.bandwidth, seconds_of(line, 4.0 * items)
         state.lane(S, TAKES, q).value = state.lane(S, TAKES, q + ranks).value = takes_s
         state.lane(S, ADDS, q).value = state.lane(S, ADDS, q + ranks).value = adds_s
 

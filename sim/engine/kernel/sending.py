@@ -5,26 +5,22 @@ from __future__ import annotations
 from sim.engine.kernel import ops, state
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.flows import control, stream
-from sim.engine.kernel.heap import schedule, schedule_in_turn
+from sim.engine.kernel.heap import schedule
 from sim.engine.kernel.layout import (
     ARRIVE,
     AWAITS,
-    CONTENDED,
     DEPART,
     ENDS,
-    FREE,
-    LEAVE,
     LOCAL,
     ROUND_OFF_S,
     SPACE,
     SPENDS,
-    WAITS,
     WRONG,
 )
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import ALL_SENT, CALLS_PORT, CHOOSES, DEPARTS, RECEIVES, SENDS, SENT
 from sim.engine.kernel.ports import held_s, pass_out
-from sim.engine.kernel.post import NONE, end_departure, has_room, new_departure, new_message
+from sim.engine.kernel.post import NONE, free_departure, has_room, new_departure, new_message
 from sim.engine.kernel.records import note_wait
 from sim.engine.kernel.threads import carry
 
@@ -81,16 +77,12 @@ def call_port(S, strand, rank, s, r, line):
             state.departure(S, d).waiter, strand.phase = s, CALLS_PORT
             return AWAITS
         if d >= 0:
-            end_departure(S, strand, d)
+            free_departure(S, d)
             strand.previous = NONE
         note_wait(S, r, strand.began_s, strand.clock_s)
-    if state.rank(S, strand.to).host == rank.host or S.mode == FREE:
+    if state.rank(S, strand.to).host == rank.host:
         return SENDS
     strand.phase, seconds = SENDS, strand.count * S.overhead_s
-    if S.mode != CONTENDED:
-        strand.leave_s = strand.clock_s + seconds / rank.speed
-        schedule_in_turn(S, strand.leave_s, r, LEAVE, s)
-        return WAITS
     if seconds > ROUND_OFF_S and not (S.fair and strand.bytes > S.eager_bytes):
         strand.spend_s = seconds
         return SPENDS
@@ -107,16 +99,14 @@ def send(S, strand, rank, r, line):
     if S.threaded:
         carry(S, rank, state.rank(S, strand.to), S.local_background_s if here else S.link_background_s)
     if here:
-        hand_over(S, strand, rank, r, m)
+        hand_over(S, rank, m)
     elif S.fair:
         seconds = strand.count * S.overhead_s
         if leave_as_flow(S, rank, r, m) and seconds > ROUND_OFF_S:
             strand.phase, strand.spend_s = SENT, seconds
             return SPENDS
-    elif S.mode == CONTENDED:
-        leave_by_event(S, strand, rank, r, m)
     else:
-        leave_by_arithmetic(S, strand, rank, r, m)
+        leave_by_port(S, strand, rank, r, m)
     return SENT
 
 
@@ -131,8 +121,8 @@ def write(S, strand, rank, r, line, here):
     if sends and line.a == ops.GRADIENT:
         rank.hand = 0
     message.note, message.last = sends and line.a == ops.NOTE, line.g if sends else 0
-    strand.departure, strand.departed_s = NONE, -1.0
-    if after or ((not sends or line.e == 1) and (here or S.mode == CONTENDED)):
+    strand.departure = NONE
+    if after or not sends or line.e == 1:
         strand.departure = new_departure(S)
         if not after and (sends or strand.ahead == 1):
             remember(S, strand)
@@ -179,20 +169,15 @@ def next_weight(S, rank, r):
 
 
 @in_place
-def hand_over(S, strand, rank, r, m):
+def hand_over(S, rank, m):
     """A message within a host, which its receiver copies."""
-    message = state.message(S, m)
-    if S.mode == CONTENDED:
-        group = state.group(S, rank.group)
-        message.reach_s = S.now_s + (0.0 if S.local_wakes and group.busy >= group.cores else S.local_latency_s)
-        schedule(S, message.reach_s, LOCAL, m, 0)
-    else:
-        message.reach_s = strand.clock_s + S.local_latency_s
-        schedule_in_turn(S, message.reach_s, r, LOCAL, m)
+    group = state.group(S, rank.group)
+    asleep_s = 0.0 if S.local_wakes and group.busy >= group.cores else S.local_latency_s
+    schedule(S, S.now_s + asleep_s, LOCAL, m, 0)
 
 
 @in_place
-def leave_by_event(S, strand, rank, r, m):
+def leave_by_port(S, strand, rank, r, m):
     """A message passes its host's port from now on."""
     message, pair = state.message(S, m), r * S.ranks + strand.to
     begin_s, leave_s = pass_out(S, state.port(S, rank.host), strand.bytes, S.now_s)
@@ -200,21 +185,6 @@ def leave_by_event(S, strand, rank, r, m):
     schedule(S, S.now_s + ((leave_s if S.stores else begin_s) - S.now_s + S.latency_s), ARRIVE, m, 0)
     if strand.departure != message.departure:  # the one that does not wait for the receiver
         schedule(S, S.now_s + (leave_s + message.held_s - S.now_s), DEPART, strand.departure, 0)
-
-
-@in_place
-def leave_by_arithmetic(S, strand, rank, r, m):
-    """A message passes its host's port when the rank, whose clock may be ahead, has called it."""
-    message, pair = state.message(S, m), r * S.ranks + strand.to
-    strand.clock_s += strand.count * S.overhead_s / rank.speed
-    begin_s, leave_s = pass_out(S, state.port(S, rank.host), strand.bytes, strand.clock_s)
-    message.reach_s = (leave_s if S.stores else begin_s) + S.latency_s
-    message.held_s = held_s(S, pair, begin_s, strand.bytes, leave_s)
-    leave_s += message.held_s
-    schedule_in_turn(S, message.reach_s, r, ARRIVE, m)
-    strand.departed_s, strand.last_s = leave_s, max(strand.last_s, leave_s)
-    if strand.ahead == 1:
-        strand.ahead_s = max(strand.ahead_s, leave_s)
 
 
 @in_place

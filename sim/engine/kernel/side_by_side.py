@@ -6,20 +6,18 @@ from sim.engine.kernel import state
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.cores import work
 from sim.engine.kernel.heap import schedule
-from sim.engine.kernel.layout import CONTENDED, GO, HOP, NEXT, ROUND_OFF_S, TOGETHER, WAITS
+from sim.engine.kernel.layout import GO, HOP, NEXT, ROUND_OFF_S, SPENDS, TOGETHER, WAITS
 
 
 @in_place
-def at_once(S, strand, rank, seconds):
-    """Parts of an addition or an update, side by side: an event even if they take no time."""
-    if S.mode != CONTENDED:
-        if seconds > ROUND_OFF_S:
-            strand.clock_s += seconds / rank.speed
-            rank.applied_s += seconds
+def at_once(S, strand, seconds):
+    """Parts of an addition or an update, side by side: where cores are shared an event even if they take no time."""
+    strand.began_s = strand.clock_s
+    if S.cores_suffice == 1 and seconds <= ROUND_OFF_S:
         return NEXT
-    strand.phase, strand.spend_s, strand.began_s = 1, seconds, strand.clock_s
+    strand.phase, strand.spend_s = 1, seconds
     if seconds > ROUND_OFF_S:
-        return TOGETHER
+        return SPENDS if S.cores_suffice == 1 else TOGETHER
     schedule(S, S.now_s, GO, strand.number, 0)
     return WAITS
 
@@ -28,14 +26,14 @@ def at_once(S, strand, rank, seconds):
 def do_sides(S, strand, rank, r, amount, factor, further_s):
     """Do all parts of a gradient of so many minibatches, or of an update: seconds times a factor, and some more for the first."""
     parts = state.sides(S, amount, min(r, S.first))
-    if S.mode == CONTENDED:
+    if S.cores_suffice == 0:
         return begin_sides(S, strand, rank, r, parts, factor, further_s)
     all_s = longest_s = 0.0
     for i in range(parts.first, parts.stop):
         seconds = state.side_s(S, i).value * factor + (further_s if i == parts.first else 0.0)
         all_s += seconds
         longest_s = max(longest_s, seconds)
-    return at_once(S, strand, rank, all_s if rank.cores == 1 else longest_s)
+    return at_once(S, strand, all_s if rank.cores == 1 else longest_s)
 
 
 @compiled

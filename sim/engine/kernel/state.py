@@ -17,7 +17,6 @@ from sim.engine.kernel.layout import FLOAT, INTEGER, record
 
 LISTS = {  # records by number
     "event": layout.EVENT,  # a heap
-    "tie": layout.EVENT,  # that come together
     "instruction": layout.INSTRUCTION,  # of all programs
     "strand": layout.STRAND,  # each rank, and its thread beside the computation
     "rank": layout.RANK,
@@ -43,8 +42,7 @@ LISTS = {  # records by number
     "bound": layout.BOUND,
     "called": layout.CALLED,
     "variable_bound": INTEGER,
-    "backward": FLOAT,  # shares of the computing after which gradients are ready
-    "part": FLOAT,  # and that each takes
+    "part": FLOAT,  # the share of the computing that each gradient takes
     "gradient": layout.GRADIENT,  # of the run, at all ranks
     "decision": layout.DECISION,
     "known_wait": layout.KNOWN_WAIT,

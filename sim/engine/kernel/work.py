@@ -7,11 +7,10 @@ import math
 from sim.engine.kernel import layout, ops, state
 from sim.engine.kernel.at_hand import may_add, may_compute, may_update
 from sim.engine.kernel.compiling import compiled, in_place
-from sim.engine.kernel.heap import schedule, schedule_after_messages
+from sim.engine.kernel.heap import schedule
 from sim.engine.kernel.layout import (
     CLOCK_S,
     COMPUTES,
-    CONTENDED,
     DRAWS,
     ENDS,
     GO,
@@ -92,10 +91,8 @@ def sleep(S, strand, rank, r):
         if seconds <= 0.0:
             return NEXT
         strand.t0_s, strand.phase = strand.clock_s, 1
-        if S.mode == CONTENDED:
-            schedule(S, S.now_s + (seconds + S.oversleep_s), GO, strand.number, 0)
-            return WAITS
-        strand.clock_s += seconds + S.oversleep_s
+        schedule(S, S.now_s + (seconds + S.oversleep_s), GO, strand.number, 0)
+        return WAITS
     rank.slept_s = strand.clock_s - strand.t0_s
     rank.computed_s += rank.slept_s
     return NEXT
@@ -111,7 +108,10 @@ def input_s(S, rank, r, step):
 
 @in_place
 def compute(S, strand, rank, s, r, line):
-    """A minibatch and its gradient, whole, in partitions until a deadline, by layer, or a part of it; or the minibatch alone."""
+    """A minibatch and its gradient, whole, in partitions until a deadline, by layer, or a part of it; or the minibatch alone.
+
+    Where each rank has a core, all phases are one event, at whose end the rank's clock stands meanwhile.
+    """
     op, step = line.op, int(rank.step)
     if lacks(S, S.computing_width, step):
         return ENDS + DRAWS
@@ -127,11 +127,17 @@ def compute(S, strand, rank, s, r, line):
         strand.spend_s, strand.on_gpu = 0.0, 0
         phase = advance_gradient(S, strand, rank, s, r, line, phase, step)
         if strand.spend_s > ROUND_OFF_S:
-            if S.mode == CONTENDED:
+            if S.cores_suffice == 0:
                 strand.phase = phase
                 return COMPUTES if strand.on_gpu else SPENDS
             strand.clock_s += strand.spend_s / rank.speed
-    rank.computed_s += (strand.clock_s - strand.t0_s) * (1.0 if S.mode == CONTENDED else rank.speed)
+    if strand.clock_s > S.now_s:
+        if op == ops.LAYERS and S.own == 0:
+            rank.idle_s = strand.clock_s
+        schedule(S, strand.clock_s, GO, s, 0)
+        strand.phase = DONE
+        return WAITS
+    rank.computed_s += strand.clock_s - strand.t0_s
     return NEXT
 
 
@@ -243,30 +249,20 @@ def partition(S, strand, rank, s, r, line):
 
 @compiled
 def by_layer(S, strand, rank, r, phase):
-    """A layer after another; at once where nothing makes them longer."""
+    """A layer after another."""
     variables = S.variables
-    if phase == BY_LAYER and S.mode != CONTENDED:
-        begin_s, scale_s = strand.clock_s, strand.t1_s / rank.speed
-        for k in range(variables):
-            at_s = begin_s + scale_s * (S.forward + state.backward(S, k).value)
-            state.ready(S, r, k).value = at_s
-            n = rank.ready_before + k
-            if ready_everywhere(S, n, at_s) and state.gradient(S, n).waiting > 0:
-                schedule_after_messages(S, max(state.gradient(S, n).at_s, S.now_s), GRADIENT_READY, n, 0)
-        rank.ready = S.variables
-        strand.clock_s = state.ready(S, r, S.variables - 1).value
-    elif phase == BY_LAYER:
+    if phase == BY_LAYER:
         strand.turn, strand.spend_s, strand.on_gpu = 0, strand.t1_s * S.forward, 1
         return LAYER
-    elif phase == LAYER and strand.turn < variables:
+    if phase == LAYER and strand.turn < variables:
         strand.spend_s, strand.on_gpu = strand.t1_s * state.part(S, strand.turn).value, 1
         return LAYER_DONE
-    elif phase == LAYER_DONE:
+    if phase == LAYER_DONE:
         k = rank.ready
         state.ready(S, r, k).value = strand.clock_s
         rank.ready = k + 1
         n = rank.ready_before + k
-        if ready_everywhere(S, n, strand.clock_s):
+        if ready_everywhere(S, n, strand.clock_s) and state.gradient(S, n).waiting > 0:
             schedule(S, max(state.gradient(S, n).at_s, S.now_s), GRADIENT_READY, n, 0)
         strand.turn += 1
         return LAYER
@@ -284,14 +280,12 @@ def ready_everywhere(S, n, at_s):
 
 
 @in_place
-def spend(S, strand, rank, seconds, phase):
-    """Seconds of a core: by arithmetic, or as an event, after which the phase is this one."""
-    if seconds > ROUND_OFF_S:
-        if S.mode == CONTENDED:
-            strand.phase, strand.spend_s = phase, seconds
-            return SPENDS
-        strand.clock_s += seconds / rank.speed
-    return NEXT
+def spend(strand, seconds, phase):
+    """Seconds of a core, if there are any, after which the phase is this one."""
+    if seconds <= ROUND_OFF_S:
+        return NEXT
+    strand.phase, strand.spend_s = phase, seconds
+    return SPENDS
 
 
 @in_place
@@ -302,7 +296,7 @@ def take_up(S, strand, rank, s, line):
     if state.register(S, s, line.a + layout.L_SENDER).value == 0.0:
         rank.version = state.register(S, s, line.a + layout.L_VERSION).value
     size_bytes = state.register(S, s, line.a + layout.L_BYTES).value
-    return spend(S, strand, rank, seconds_of(state.line(S, layout.TAKE_UP), size_bytes), 1)
+    return spend(strand, seconds_of(state.line(S, layout.TAKE_UP), size_bytes), 1)
 
 
 @compiled
@@ -311,7 +305,7 @@ def copy(S, strand, rank, s, line):
     if strand.phase:
         return NEXT
     start, stop = state.register(S, s, line.a).value, state.register(S, s, line.b).value
-    return spend(S, strand, rank, seconds_of(state.line(S, layout.PACK), 4.0 * (stop - start)), 1)
+    return spend(strand, seconds_of(state.line(S, layout.PACK), 4.0 * (stop - start)), 1)
 
 
 @compiled
@@ -321,11 +315,10 @@ def agree(S, strand, rank, r, line):
         return end_agreeing(S, strand, rank)
     if strand.phase == 0:
         strand.began_s = strand.clock_s
-        if S.agree_s > 0.0 and S.mode == CONTENDED:
+        if S.agree_s > 0.0:
             schedule(S, S.now_s + S.agree_s, GO, strand.number, 0)
             strand.phase = 1
             return WAITS
-        strand.clock_s += S.agree_s
     note_wait(S, r, strand.began_s, strand.clock_s)
     return NEXT
 
@@ -335,7 +328,7 @@ def end_agreeing(S, strand, rank):
     """The runtime's work for an agreement, besides its messages."""
     if strand.phase or strand.passes:
         return NEXT
-    return spend(S, strand, rank, S.negotiate_s, 1)
+    return spend(strand, S.negotiate_s, 1)
 
 
 @in_place
@@ -355,7 +348,7 @@ def add(S, strand, rank, s, r, line):
         minibatches = max(1, int(state.register(S, s, line.a + layout.L_MINIBATCHES).value))
         return do_sides(S, strand, rank, r, minibatches - 1, 1.0, 0.0)
     return at_once(
-        S, strand, rank, seconds_of(state.line(S, layout.REDUCE), state.register(S, s, line.a + layout.L_BYTES).value)
+        S, strand, seconds_of(state.line(S, layout.REDUCE), state.register(S, s, line.a + layout.L_BYTES).value)
     )
 
 
@@ -377,11 +370,11 @@ def update(S, strand, rank, r):
             cold_s(line, strand.clock_s - rank.warm_s),
         )
         if S.layerwise:  # what each variable takes has been charged
-            result = at_once(S, strand, rank, line.base_s + further_s)
+            result = at_once(S, strand, line.base_s + further_s)
         elif S.in_parts:
             result = do_sides(S, strand, rank, r, S.most_minibatches, noise, further_s)
         else:
-            result = at_once(S, strand, rank, noise * seconds_of(line, rank.update_bytes) + further_s)
+            result = at_once(S, strand, noise * seconds_of(line, rank.update_bytes) + further_s)
         if result != NEXT:
             return result
     if strand.phase:
@@ -403,5 +396,4 @@ def evaluate(S, strand, rank, r):
     if strand.phase or r != 0 or S.evaluate_every == 0 or (int(rank.step) + 1) % S.evaluate_every != 0:
         return NEXT
     strand.began_s = strand.clock_s
-    rank.applied_s += 0.0 if S.mode == CONTENDED else S.evaluate_s
-    return spend(S, strand, rank, S.evaluate_s, 1)
+    return spend(strand, S.evaluate_s, 1)

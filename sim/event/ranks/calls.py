@@ -27,16 +27,16 @@ class Calls:
         rank, readiness = self._rank, self._world.readiness
         begin_s, asleep_s = max(rank.clock_s, self._cycle_from_s + cycle_s), rank.clock_s
         count = rank.book.reduced
-        if readiness.is_to_come(count, rank.env.now):
+        if count >= len(readiness.everywhere_s):
             readiness.wait(count, rank.rank, rank.thread.go)
             yield
-        ready_s = max(rank.clock_s, readiness.everywhere_s(count))
+        ready_s = max(asleep_s, readiness.everywhere_s[count])
         left_s = (
             ready_s - TIE_S - begin_s
         )  # what is ready at the moment of a cycle's begin goes with it, whatever the rounding
         if left_s > 0:
             begin_s = begin_s + math.ceil(left_s / cycle_s) * cycle_s if cycle_s else ready_s
-        yield from rank.mechanics.rest_until(max(ready_s, begin_s))
+        yield from rank.mechanics.rest(max(0.0, max(ready_s, begin_s) - rank.clock_s))
         self._cycle_from_s = rank.clock_s
         if rank.timeline:
             rank.timeline.cycle(rank.clock_s)
@@ -90,7 +90,7 @@ class Calls:
         """As the verb, and what it costs."""
         rank, start_s, ready = self._rank, self._rank.clock_s, self._rank.ready
         if len(rank.workers) > 1:
-            ready = yield from self._world.agreement.ask(rank, ready, by_name)
+            ready = yield from self._world.agreement.ask(rank, by_name)
             rank.waited(min(rank.clock_s, max(start_s, rank.idle_from_s)), rank.clock_s)
         agreed, rank.book.reduced = range(rank.book.reduced, ready), ready
         yield from self._negotiated()
