@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import threading
 from copy import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.engine.arrays import constants, drawn, hosts, loads, ranks, rows
+from sim.engine.arrays import constants, drawn, hosts, loads, ranks
 from sim.engine.arrays.drawn import DRAWN
 from sim.engine.arrays.shape import Empty, Shape
 from sim.engine.kernel import loop
-from sim.engine.kernel.layout import DRAWS, PIECES, ROWS_FULL
+from sim.engine.kernel.layout import DRAWS, PIECES
 from sim.engine.kernel.state import Beginning, State
-from sim.engine.recording import NOTHING, Asked, Rows, fill, table
 from sim.engine.results import Results
-from sim.recording.traces import Trace
 
 if TYPE_CHECKING:
     from sim.engine.lowering.program import Code
@@ -50,7 +47,6 @@ class Template:
             hosts.post,
             hosts.hosts,
             hosts.flows,
-            rows.nothing,
             drawn.begun,
         )
         listed = tables.arrays()
@@ -76,37 +72,23 @@ class Template:
 
 
 class Job:
-    """One run of a replication.
+    """One run of a replication."""
 
-    Args:
-        asked: what it records besides its results.
-    """
-
-    def __init__(self, template: Template, replication: int, asked: Asked = NOTHING):
-        self.shape, self.replication, self._asked = template.shape, replication, asked
+    def __init__(self, template: Template, replication: int):
+        self.shape, self.replication = template.shape, replication
         self.state = State(template.beginning)
         for name, array in template.drawn(replication).items():
             self.state.place(name, array)
-        self.rows = Rows(self.shape, self.state, asked) if asked.anything else None
 
     def run(self) -> int:
-        """Run to the end, or until it pauses; the status.
-
-        With further draws where those that there are do not suffice, and with room for further rows.
-        """
+        """Run to the end, or until it pauses, with further draws where those that there are do not suffice; the status."""
         self.state.record["pause"] = self.state.record["events"] + EVENTS
         status = loop.run(self.state.record)
-        while status in (DRAWS, ROWS_FULL):
+        while status == DRAWS:
             with MAKING:
-                self._make_room(status)
+                self._draw_more()
             status = loop.run(self.state.record)
         return status
-
-    def _make_room(self, status: int) -> None:
-        if status == DRAWS:
-            self._draw_more()
-        elif self.rows is not None:
-            self.rows.take()
 
     def _draw_more(self) -> None:
         """Twice as many of the numbers that did not suffice; those there were stay the same."""
@@ -131,22 +113,6 @@ class Job:
     def results(self) -> Results:
         """What the run has come to."""
         return Results(self.shape, self.state)
-
-    def recorded(self, warmup: int) -> Trace | None:
-        """What it has recorded: its trace, if one is asked for; the timeline is told the rest.
-
-        Args:
-            warmup: steps of it.
-        """
-        if self.rows is None:
-            return None
-        found, of = self.rows.joined(), self.shape.scenario
-        if self._asked.timeline is not None:
-            fill(self._asked.timeline, found)
-        if not self._asked.trace:
-            return None
-        header = of.header("event", self.replication, ran_out=self.results.ran_out)
-        return Trace.ordered(replace(header, warmup=warmup), table(found))
 
     @property
     def bytes(self) -> int:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from sim.engine.kernel import activities, state
-from sim.engine.kernel.activities import record_piece, record_wait
+from sim.engine.kernel import state
 from sim.engine.kernel.buffers import next_buffer
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.heap import schedule, schedule_after_messages
@@ -47,8 +46,6 @@ def cycle(S, strand, rank, s, r, line):
         strand.clock_s = max(strand.clock_s, begin_s)
     strand.cycle_s = strand.clock_s
     note_wait(S, r, max(strand.began_s, rank.idle_s), strand.clock_s)
-    if S.traced:
-        record_cycle(S, strand, rank, r)
     return NEXT
 
 
@@ -59,14 +56,6 @@ def begin_in_turn(begin_s, ready_s, cycle_s):
     if left_s > 0.0:
         begin_s = begin_s + math.ceil(left_s / cycle_s) * cycle_s if cycle_s > 0.0 else ready_s
     return max(ready_s, begin_s)
-
-
-@compiled
-def record_cycle(S, strand, rank, r):
-    """A cycle begins that has something to sum, after a wait."""
-    if S.timed and r == 0:
-        record_piece(S, activities.CYCLE, strand.clock_s, strand.clock_s, 0.0, 0.0)
-    record_wait(S, rank, r, min(strand.clock_s, max(strand.began_s, rank.idle_s)), strand.clock_s, NOBODY)
 
 
 @compiled

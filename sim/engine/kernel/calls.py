@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sim.engine.kernel import activities, layout, ops, state
-from sim.engine.kernel.activities import begin_activity, begin_for, record_sent
+from sim.engine.kernel import layout, ops, state
 from sim.engine.kernel.buffers import ITEM_BYTES, table_of
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.heap import schedule
@@ -11,10 +10,8 @@ from sim.engine.kernel.layout import (
     AWAITS,
     CONTENDED,
     ENDS,
-    FULL,
     GO,
     NEXT,
-    ROWS_FULL,
     SPENDS,
     TIE_S,
     WAITS,
@@ -116,20 +113,9 @@ def begin_call(S, strand, rank, s, r, line):
     strand.table, strand.row, strand.row_end = k, rows.first, rows.stop
     if op != ops.CALL:
         return CHOOSES
-    seconds = seconds_of(state.line(S, layout.CALL), size_bytes)
-    if S.traced:
-        begin_calling(S, strand, rank, seconds, size_bytes)
-    if spend(S, strand, rank, seconds, CHOOSES) == SPENDS:
+    if spend(S, strand, rank, seconds_of(state.line(S, layout.CALL), size_bytes), CHOOSES) == SPENDS:
         return SPENDS
     return enter_ring(S, strand, k) if S.rings == 1 and state.table(S, k).rotates == 1 else CHOOSES
-
-
-@compiled
-def begin_calling(S, strand, rank, seconds, size_bytes):
-    """What the rows of a call say."""
-    if seconds != 0.0:
-        begin_activity(S, strand, rank, activities.PACK, 0.0, size_bytes)
-    state.doing(S, strand.number).called_s = strand.clock_s
 
 
 @in_place
@@ -199,9 +185,6 @@ def agree_together(S, strand, rank, s, r):
 @in_place
 def choose_exchange(S, strand, r, line):
     """The next exchange: to whom, from whom, and how large."""
-    if S.short == FULL:
-        strand.phase = CHOOSES
-        return ENDS + ROWS_FULL
     if strand.row == strand.row_end:
         return ALL_AHEAD
     op, row, table = line.op, state.row(S, strand.row), state.table(S, strand.table)
@@ -265,9 +248,6 @@ def depart(S, strand, rank, s, line):
     if line.op != ops.MEET and strand.adds == 1:
         kind = layout.REDUCE_ROWS if line.op == ops.GATHER else layout.REDUCE
         seconds = seconds_of(state.line(S, kind), strand.t0_s)
-        if S.traced:
-            peer = NONE if line.op == ops.GATHER else strand.what
-            begin_for(S, strand, activities.REDUCE, 0.0, strand.t0_s, peer, rank.version)
         return SPENDS if spend(S, strand, rank, seconds, ADDED) == SPENDS else ADDED
     return ADDED
 
@@ -303,8 +283,6 @@ def leave_all(S, strand, s, line, phase):
             departure.waiter, strand.phase = s, phase
             return AWAITS
         end_departure(S, strand, d)
-        if S.traced and line.op == ops.SEND:
-            record_sent(S, strand, d)
         d = departure.next
         strand.first_departure = d
     return OVER

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sim.engine.kernel import layout, state
-from sim.engine.kernel.activities import record_left
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.cores import balance, end_turn, work
 from sim.engine.kernel.flows import begin_flow, look, stream
@@ -48,8 +47,6 @@ def happen(S, kind, a, b):
         next_stage(S, a, b)
     elif kind == layout.GRADIENT_READY:
         wake_all(S, a)
-    elif kind == layout.ALL_ENDED:
-        S.traced = S.timed = 0
     elif kind >= layout.SHELVED:
         layer_event(S, kind, a, b)
     elif kind >= layout.GPU_TIMER:
@@ -120,8 +117,6 @@ def depart(S, d):
     """A message has left: who waits for it goes on, if it was the last of several."""
     departure = state.departure(S, d)
     departure.over, s = 1, departure.waiter
-    if S.traced:
-        record_left(S, d, S.now_s)
     if s < 0:
         return NOBODY
     strand = state.strand(S, s)

@@ -23,12 +23,12 @@ LETTER = 10
 CONSTANTS = (
     "latency_s overhead_s gap_s byte_s bandwidth credit local_latency_s local_overhead_s local_gap_s local_bandwidth oversleep_s "
     "evaluate_s background_s link_background_s local_background_s "
-    "test_size model_bytes sample_bytes packed_bytes to_host_bytes "
+    "model_bytes sample_bytes "
     "resume_s batch input_s to_device_s compute_s pack_s to_host_s loop_s agree_s negotiate_s poll_s forward agreed_s "
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
     "mode polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes stores divides fair rings "
     "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends meters "
-    "layered traced timed activity_room memo",
+    "layered memo",
 )
 FREE, SHARED, CONTENDED = range(
     3
@@ -36,7 +36,7 @@ FREE, SHARED, CONTENDED = range(
 COUNTERS = (
     "now_s flows_s decided_s",
     "scheduled sequence todo alive free_messages free_departures used_messages used_departures ends messages events waits "
-    "short entered slots flows timer free_flows delays_left backgrounds_left calls callbacks pause activities "
+    "short entered slots flows timer free_flows delays_left backgrounds_left calls callbacks pause "
     "drawn_from decisions decided noting known_waits",
 )
 # Records of the arrays.
@@ -82,11 +82,6 @@ CLOCK, OUT, IN, WAITED, IDLE, OVERHEAD, PACE, LEFT, BEGIN, TAKES, ADDS = range(L
 DECISION, ENDING = record("", "first count status"), record("end_s", "last")  # what follows an agreement, and where a rank is then
 KNOWN_WAIT = record("from_s to_s", "before")
 STEP_END = record("at_s samples", "")
-ACTIVITY = record("start_s end_s step samples bytes version", "kind rank peer")
-DOING = record(  # of a strand: what its next rows say
-    "since_s called_s moving_s layered_s samples bytes version", "kind peer"
-)
-LEAVING = record("since_s step bytes", "row rank peer version")  # of a departure
 ROUND = record(
     "at_s applied computed", "ended unmade"
 )  # of all ranks, where a step is over when the last one has ended it
@@ -135,12 +130,10 @@ COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS, TO_DEVICE 
     SHELVED,
     GRADIENT_COPIED,
     PARAMETERS_COPIED,
-    ALL_ENDED,
-) = range(30)
+) = range(29)
 # ---- statuses of a run. WRONG: the text makes a mistake, or does what the kernel cannot. PAUSE: so many events have happened. After
-# PAUSE, DRAWS and ROWS_FULL it goes on, with more draws or room for rows; after SPACE it is begun anew with more room.
-FINISHED, DEADLOCK, ROWS_FULL, DRAWS, SPACE, WRONG, PAUSE = range(7)
-FULL = 2  # short of room for rows; 1 is short of any other
+# PAUSE and DRAWS it goes on, with more draws; after SPACE it is begun anew with more room.
+FINISHED, DEADLOCK, DRAWS, SPACE, WRONG, PAUSE = range(6)
 # ---- what a strand does after an instruction. Seconds of a core: SPENDS, COMPUTES (on a GPU where there is one), TOGETHER (parts at
 # once). AWAITS: it waits for others, and polls where ranks poll. From ENDS on the run ends, with the status that is so much more.
 NEXT, STAYS, WAITS, AWAITS, SPENDS, COMPUTES, TOGETHER = range(100, 107)

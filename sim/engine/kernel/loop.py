@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from sim.engine.kernel import layout, ops, state
-from sim.engine.kernel.activities import end_activity, record_call
+from sim.engine.kernel import ops, state
 from sim.engine.kernel.at_hand import begin_sum
-from sim.engine.kernel.background import cycle, fork, fuse, join, later
+from sim.engine.kernel.background import cycle, fork, fuse, join
 from sim.engine.kernel.calls import (
     begin_call,
     choose_exchange,
@@ -30,13 +29,11 @@ from sim.engine.kernel.layout import (
     DEADLOCK,
     ENDS,
     FINISHED,
-    FULL,
     GO,
     HOP,
     NEXT,
     PAUSE,
     POLL,
-    ROWS_FULL,
     SPACE,
     SPENDS,
     STAYS,
@@ -109,7 +106,7 @@ def next_strand(S):
         if S.scheduled == 0:
             return -1 - (FINISHED if S.alive == 0 else DEADLOCK)
         if S.scheduled + SPARE + S.ranks > S.event_count or S.short:
-            return -1 - (ROWS_FULL if S.short == FULL else SPACE)
+            return -1 - SPACE
         if S.events >= S.pause:
             return -1 - PAUSE
         S.events += 1
@@ -125,8 +122,6 @@ def next_strand(S):
                 return -1 - SPACE
         if s != NOBODY:
             return s
-    if S.short == FULL:
-        return -1 - ROWS_FULL
     S.todo -= 1
     return state.todo(S, S.todo).value
 
@@ -158,15 +153,11 @@ def go_on(S, s):
     r = strand.rank
     rank = state.rank(S, r)
     jumps = 0
-    if S.traced:
-        end_activity(S, strand)
     while True:
         line = state.instruction(S, strand.pc)
         if line.op == ops.END:
             S.alive -= 1
             end_inbox(S, rank, r, strand.clock_s)
-            if S.traced and S.alive == 0:
-                later(S, S.now_s, layout.ALL_ENDED, 0)
             return WAITS
         code = obey(S, strand, rank, s, r, line)
         if code == NEXT:
@@ -245,8 +236,6 @@ def communicate(S, strand, rank, s, r, line):
     while phase < OVER:
         phase = advance(S, strand, rank, s, r, line, phase)
     if phase == OVER:
-        if S.timed and line.op == ops.CALL and r == 0:
-            record_call(S, strand)
         return end_negotiation(S, strand, rank, s, line) if line.op == ops.NEGO else NEXT
     strand.woken = phase == AWAITS
     if phase == AWAITS and S.mode == CONTENDED and S.polls:
@@ -299,8 +288,6 @@ def begin(S, strand, rank, s, r, line):
     strand.last_s, strand.ahead_s, strand.meets = -1.0, -1.0, op == ops.MEET
     if op == ops.SEND:
         strand.what = line.a
-        if S.traced:
-            state.doing(S, s).since_s = strand.clock_s
         return CHOOSES
     if op != ops.RECV:
         return begin_call(S, strand, rank, s, r, line)

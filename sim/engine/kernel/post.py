@@ -116,12 +116,6 @@ def end_departure(S, strand, d):
     """The message has left, and the strand that waited for it goes on."""
     if S.mode != CONTENDED:
         strand.clock_s = max(strand.clock_s, state.departure(S, d).left_s)
-    free_departure(S, d)
-
-
-@in_place
-def free_departure(S, d):
-    """Nothing waits for it any more."""
     state.free_departure(S, S.free_departures).value = d
     S.free_departures += 1
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sim.engine.kernel import activities, layout, ops, state
-from sim.engine.kernel.activities import NOBODY, record, record_left, record_wait
+from sim.engine.kernel import layout, ops, state
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.flows import control
 from sim.engine.kernel.heap import schedule, schedule_after_messages
@@ -94,8 +93,6 @@ def get(S, strand, rank, s, r, line):
     if m < 0:
         strand.clock_s = max(strand.clock_s, S.now_s)
         note_wait(S, r, strand.began_s, strand.clock_s)
-        if S.traced and (S.mode != CONTENDED or strand.clock_s > strand.began_s):
-            record_wait(S, rank, r, strand.began_s, strand.clock_s, NOBODY)
         return nothing_came(S, s, line)
     message = state.message(S, m)
     if S.mode != CONTENDED:
@@ -105,8 +102,6 @@ def get(S, strand, rank, s, r, line):
     if message.asks == 0 and message.local == 0:
         begin_s = max(strand.began_s, message.begin_s)
     note_wait(S, r, max(strand.began_s, rank.idle_s), begin_s)
-    if S.traced:
-        state.doing(S, s).moving_s = begin_s
     if message.asks == 1:
         return spend_on(strand, message.count * S.overhead_s, ASKS)
     if message.local == 1:
@@ -145,8 +140,6 @@ def take_by_arithmetic(S, strand, rank, r, message):
     depart_at(S, message.departure, strand.clock_s)
     note_wait(S, r, max(start_s, rank.idle_s), message.begin_s)
     note_known(S, strand, r, start_s, message.begin_s)
-    if S.traced:
-        state.doing(S, strand.number).moving_s = max(start_s, message.begin_s)
 
 
 @in_place
@@ -156,8 +149,6 @@ def depart_at(S, d, at_s):
         return
     departure = state.departure(S, d)
     departure.over, departure.left_s = 1, at_s
-    if S.traced:
-        record_left(S, d, at_s)
     if departure.waiter >= 0:
         go_on_later(S, departure.waiter)
 
@@ -221,22 +212,11 @@ def asked_before(S, own, message, rank, r):
     return own_s < other_s or (own_s == other_s and r < message.sender)
 
 
-@compiled
-def record_taken(S, strand, message):
-    """Rows of the wait for a message, and of its bytes moving."""
-    r, at_s = strand.rank, state.doing(S, strand.number).moving_s
-    rank, peer = state.rank(S, r), message.sender
-    record_wait(S, rank, r, min(at_s, max(strand.began_s, rank.idle_s)), at_s, peer)
-    record(S, activities.RECEIVE, r, rank.step, at_s, strand.clock_s, 0.0, message.bytes, peer, rank.version)
-
-
 @in_place
 def take(S, strand, s, line):
     """The message has been taken; a RECV has its letter, and is over."""
     m = strand.message
     message = state.message(S, m)
-    if S.traced:
-        record_taken(S, strand, message)
     if S.mode == CONTENDED:
         depart_now(S, message)
     free_message(S, m)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sim.engine.kernel import activities, ops, state
-from sim.engine.kernel.activities import RECORDED, UNAWAITED, begin_for, describe, record, record_wait
+from sim.engine.kernel import ops, state
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.flows import control, stream
 from sim.engine.kernel.heap import schedule, schedule_in_turn
@@ -14,11 +13,9 @@ from sim.engine.kernel.layout import (
     DEPART,
     ENDS,
     FREE,
-    FULL,
     LEAVE,
     LOCAL,
     ROUND_OFF_S,
-    ROWS_FULL,
     SPACE,
     SPENDS,
     WAITS,
@@ -50,9 +47,6 @@ def receiver(S, strand, s, r, line):
 @in_place
 def choose_receiver(S, strand, s, r, line):
     """The next message of SEND: to whom, how large, and of which version."""
-    if S.short == FULL:
-        strand.phase = CHOOSES
-        return ENDS + ROWS_FULL
     to, what = receiver(S, strand, s, r, line), line.a
     if to == NONE and not (line.b == ops.ONE and strand.turn == 0):
         return ALL_SENT
@@ -79,29 +73,17 @@ def follows(S, line, r):
 
 
 @in_place
-def sends_all(line):
-    """Whether messages are sent to several in order, and waited for until they all have left."""
-    return line.op == ops.SEND and line.e == 1
-
-
-@in_place
 def call_port(S, strand, rank, s, r, line):
     """Come to the port, before which other ranks may be."""
     if follows(S, line, r):
         strand.version, d = rank.oldest, strand.previous
         if d >= 0 and state.departure(S, d).over == 0:
             state.departure(S, d).waiter, strand.phase = s, CALLS_PORT
-            if S.traced and S.mode == CONTENDED:
-                begin_for(S, strand, activities.WAIT, 0.0, 0.0, strand.to, rank.version)
             return AWAITS
         if d >= 0:
             end_departure(S, strand, d)
             strand.previous = NONE
         note_wait(S, r, strand.began_s, strand.clock_s)
-        if S.traced and S.mode != CONTENDED and strand.clock_s > strand.began_s:
-            record_wait(S, rank, r, strand.began_s, strand.clock_s, strand.to)
-    if S.traced and not sends_all(line):
-        state.doing(S, s).since_s = strand.clock_s
     if state.rank(S, strand.to).host == rank.host or S.mode == FREE:
         return SENDS
     strand.phase, seconds = SENDS, strand.count * S.overhead_s
@@ -150,9 +132,7 @@ def write(S, strand, rank, r, line, here):
         rank.hand = 0
     message.note, message.last = sends and line.a == ops.NOTE, line.g if sends else 0
     strand.departure, strand.departed_s = NONE, -1.0
-    if S.traced and not (sends and line.a == ops.NOTE):
-        follow(S, strand, r, line, message, after)
-    elif after or ((not sends or line.e == 1) and (here or S.mode == CONTENDED)):
+    if after or ((not sends or line.e == 1) and (here or S.mode == CONTENDED)):
         strand.departure = new_departure(S)
         if not after and (sends or strand.ahead == 1):
             remember(S, strand)
@@ -161,19 +141,6 @@ def write(S, strand, rank, r, line, here):
     if after or here or S.fair:
         message.departure = strand.departure
     return m
-
-
-@compiled
-def follow(S, strand, r, line, message, after):
-    """The same of a message whose row says when it has left. Where that is known at once, its row is written with it."""
-    sends, alone = line.op == ops.SEND, not sends_all(line)
-    if message.local == 0 and S.mode != CONTENDED and alone and not after:
-        return
-    strand.departure = new_departure(S)
-    row = activities.UNRECORDED if not alone else RECORDED if after or not sends else UNAWAITED
-    describe(S, strand.departure, r, state.rank(S, r).step, state.doing(S, strand.number).since_s, message, row)
-    if not after and row != UNAWAITED and (sends or strand.ahead == 1):
-        remember(S, strand)
 
 
 @compiled
@@ -245,26 +212,9 @@ def leave_by_arithmetic(S, strand, rank, r, m):
     message.held_s = held_s(S, pair, begin_s, strand.bytes, leave_s)
     leave_s += message.held_s
     schedule_in_turn(S, message.reach_s, r, ARRIVE, m)
-    if S.traced and records_at_once(S, strand, rank, r, message, leave_s):
-        return
     strand.departed_s, strand.last_s = leave_s, max(strand.last_s, leave_s)
     if strand.ahead == 1:
         strand.ahead_s = max(strand.ahead_s, leave_s)
-
-
-@compiled
-def records_at_once(S, strand, rank, r, message, leave_s):
-    """Write the row of a message that leaves then, or keep that for when its sender has waited for it; whether it was kept."""
-    if strand.departure >= 0:
-        if message.departure < 0:
-            departure = state.departure(S, strand.departure)
-            departure.over, departure.left_s = 1, leave_s
-        return True
-    if message.note == 0:
-        about = message.bytes, message.receiver, float(message.version)
-        since_s = state.doing(S, strand.number).since_s
-        record(S, activities.SEND, r, rank.step, since_s, leave_s, 0.0, *about)
-    return False
 
 
 @in_place

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sim.engine.kernel import state
-from sim.engine.kernel.activities import end_activity
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.cores import work
 from sim.engine.kernel.heap import schedule
@@ -17,8 +16,6 @@ def at_once(S, strand, rank, seconds):
         if seconds > ROUND_OFF_S:
             strand.clock_s += seconds / rank.speed
             rank.applied_s += seconds
-        if S.traced:
-            end_activity(S, strand)
         return NEXT
     strand.phase, strand.spend_s, strand.began_s = 1, seconds, strand.clock_s
     if seconds > ROUND_OFF_S:

@@ -54,10 +54,6 @@ LISTS = {  # records by number
     "bucket": layout.BUCKET,  # ports as flows share them
     "callback": layout.CALLBACK,
     "step_end": layout.STEP_END,
-    "activity": layout.ACTIVITY,  # rows of a trace; this array and the next ones are as long as they are if one is asked for
-    "doing": layout.DOING,  # strand
-    "leaving": layout.LEAVING,  # departure
-    "updated_bytes": FLOAT,  # rank
     "wait": layout.WAIT,
     "missed": INTEGER,  # gradients that rank 0 added, by the updates that they had missed
     "round": layout.ROUND,

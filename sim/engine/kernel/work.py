@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import math
 
-from sim.engine.kernel import activities, layout, ops, state
-from sim.engine.kernel.activities import (
-    NOBODY,
-    begin_activity,
-    begin_for,
-    end_activity,
-    record_activity,
-    record_piece,
-    record_ready,
-    record_wait,
-)
+from sim.engine.kernel import layout, ops, state
 from sim.engine.kernel.at_hand import may_add, may_compute, may_update
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.heap import schedule, schedule_after_messages
@@ -107,8 +97,6 @@ def sleep(S, strand, rank, r):
             return WAITS
         strand.clock_s += seconds + S.oversleep_s
     rank.slept_s = strand.clock_s - strand.t0_s
-    if S.traced:
-        record_activity(S, rank, r, activities.SLEEP, strand.t0_s, strand.clock_s, 0.0)
     rank.computed_s += rank.slept_s
     return NEXT
 
@@ -143,8 +131,6 @@ def compute(S, strand, rank, s, r, line):
                 strand.phase = phase
                 return COMPUTES if strand.on_gpu else SPENDS
             strand.clock_s += strand.spend_s / rank.speed
-        if S.traced:
-            end_activity(S, strand)
     rank.computed_s += (strand.clock_s - strand.t0_s) * (1.0 if S.mode == CONTENDED else rank.speed)
     return NEXT
 
@@ -175,8 +161,6 @@ def advance_gradient(S, strand, rank, s, r, line, phase, step):
         rank.fetched = 1 if op == ops.FETCH else 0
         if S.layerwise and op == ops.FETCH:
             rank.version = rank.step
-        if S.traced:
-            begin_activity(S, strand, rank, activities.INPUT, S.batch, 0.0)
         return DONE if op == ops.FETCH else TO_DEVICE
     if phase == TO_DEVICE:
         if op == ops.PART:
@@ -192,13 +176,9 @@ def advance_gradient(S, strand, rank, s, r, line, phase, step):
         return partition(S, strand, rank, s, r, line)
     if phase == PACK:
         strand.spend_s = S.pack_s
-        if S.traced:
-            begin_activity(S, strand, rank, activities.PACK, 0.0, S.packed_bytes)
         return TO_HOST
     if phase == TO_HOST:
         rank.warm_s, strand.spend_s = strand.clock_s, S.to_host_s
-        if S.traced and S.to_host_s != 0.0:
-            begin_activity(S, strand, rank, activities.TO_HOST, 0.0, S.to_host_bytes)
         return AT_HOST
     if phase == AT_HOST:
         if S.to_host_s != 0.0:
@@ -219,8 +199,6 @@ def copy_to_device(S, strand, rank, samples):
     size_bytes = S.model_bytes + samples * S.sample_bytes
     if size_bytes > 0.0:
         strand.spend_s = seconds_of(state.line(S, layout.TO_DEVICE), size_bytes)
-        if S.traced and strand.spend_s != 0.0:
-            begin_activity(S, strand, rank, activities.TO_DEVICE, 0.0, size_bytes)
 
 
 @compiled
@@ -236,14 +214,10 @@ def begin_computing(S, strand, rank, r, line, step):
         return BY_LAYER
     strand.on_gpu = 1
     if op == ops.COMPUTE:
-        if S.traced:
-            begin_activity(S, strand, rank, activities.COMPUTE, S.batch, 0.0)
         strand.spend_s = noise * S.compute_s + cold_s(computing, idle_s)
         return WHOLE
     samples = int(S.batch) // line.b
     if op == ops.PART:
-        if S.traced:
-            begin_activity(S, strand, rank, activities.COMPUTE, float(samples), 0.0)
         strand.spend_s = seconds_of(computing, samples) * noise + cold_s(computing, idle_s)
         return PART_DONE
     strand.spend_s = noise * S.loop_s + cold_s(state.line(S, layout.PARTITION), idle_s)
@@ -263,8 +237,6 @@ def partition(S, strand, rank, s, r, line):
         rank.ran_out += 1.0
     rank.samples, rank.minibatches = strand.turn * (int(S.batch) // partitions), 1.0
     count_computed(S, rank, rank.samples)
-    if S.traced:
-        record_activity(S, rank, strand.rank, activities.COMPUTE, strand.began_s, strand.clock_s, rank.samples)
     rank.warm_s = strand.clock_s
     return PACK
 
@@ -278,8 +250,6 @@ def by_layer(S, strand, rank, r, phase):
         for k in range(variables):
             at_s = begin_s + scale_s * (S.forward + state.backward(S, k).value)
             state.ready(S, r, k).value = at_s
-            if S.timed:
-                record_ready(S, r, rank.ready_before + k + 1, at_s)
             n = rank.ready_before + k
             if ready_everywhere(S, n, at_s) and state.gradient(S, n).waiting > 0:
                 schedule_after_messages(S, max(state.gradient(S, n).at_s, S.now_s), GRADIENT_READY, n, 0)
@@ -294,16 +264,12 @@ def by_layer(S, strand, rank, r, phase):
     elif phase == LAYER_DONE:
         k = rank.ready
         state.ready(S, r, k).value = strand.clock_s
-        if S.timed:
-            record_ready(S, r, rank.ready_before + k + 1, strand.clock_s)
         rank.ready = k + 1
         n = rank.ready_before + k
         if ready_everywhere(S, n, strand.clock_s):
             schedule(S, max(state.gradient(S, n).at_s, S.now_s), GRADIENT_READY, n, 0)
         strand.turn += 1
         return LAYER
-    if S.traced:
-        record_activity(S, rank, r, activities.COMPUTE, strand.began_s, strand.clock_s, S.batch)
     rank.warm_s = strand.clock_s
     return DONE
 
@@ -325,8 +291,6 @@ def spend(S, strand, rank, seconds, phase):
             strand.phase, strand.spend_s = phase, seconds
             return SPENDS
         strand.clock_s += seconds / rank.speed
-    if S.traced:
-        end_activity(S, strand)
     return NEXT
 
 
@@ -338,31 +302,23 @@ def take_up(S, strand, rank, s, line):
     if state.register(S, s, line.a + layout.L_SENDER).value == 0.0:
         rank.version = state.register(S, s, line.a + layout.L_VERSION).value
     size_bytes = state.register(S, s, line.a + layout.L_BYTES).value
-    if S.traced:
-        begin_activity(S, strand, rank, activities.UPDATE, 0.0, size_bytes)
     return spend(S, strand, rank, seconds_of(state.line(S, layout.TAKE_UP), size_bytes), 1)
 
 
 @compiled
 def copy(S, strand, rank, s, line):
     """Pieces are copied into one buffer, or out of it."""
+    if strand.phase:
+        return NEXT
     start, stop = state.register(S, s, line.a).value, state.register(S, s, line.b).value
-    if strand.phase == 0:
-        strand.began_s = strand.clock_s
-        if S.traced:
-            begin_activity(S, strand, rank, activities.PACK, 0.0, 4.0 * (stop - start))
-        if spend(S, strand, rank, seconds_of(state.line(S, layout.PACK), 4.0 * (stop - start)), 1) == SPENDS:
-            return SPENDS
-    if S.timed and strand.rank == 0:
-        record_piece(S, activities.COPIED, strand.began_s, strand.clock_s, start, stop)
-    return NEXT
+    return spend(S, strand, rank, seconds_of(state.line(S, layout.PACK), 4.0 * (stop - start)), 1)
 
 
 @compiled
 def agree(S, strand, rank, r, line):
     """What a runtime does before a call: seconds in which a rank waits (0), or works (1)."""
     if line.a == 1:
-        return end_agreeing(S, strand, rank, r)
+        return end_agreeing(S, strand, rank)
     if strand.phase == 0:
         strand.began_s = strand.clock_s
         if S.agree_s > 0.0 and S.mode == CONTENDED:
@@ -371,22 +327,15 @@ def agree(S, strand, rank, r, line):
             return WAITS
         strand.clock_s += S.agree_s
     note_wait(S, r, strand.began_s, strand.clock_s)
-    if S.traced and S.agree_s > 0.0:
-        record_wait(S, rank, r, strand.began_s, strand.clock_s, NOBODY)
     return NEXT
 
 
 @compiled
-def end_agreeing(S, strand, rank, r):
+def end_agreeing(S, strand, rank):
     """The runtime's work for an agreement, besides its messages."""
-    if strand.phase == 0 and strand.passes == 0:
-        if S.traced and S.negotiate_s != 0.0:
-            begin_activity(S, strand, rank, activities.PACK, 0.0, 0.0)
-        if spend(S, strand, rank, S.negotiate_s, 1) == SPENDS:
-            return SPENDS
-    if S.timed and r == 0:
-        record_piece(S, activities.AGREED, strand.clock_s, strand.clock_s, float(strand.start), float(strand.stop))
-    return NEXT
+    if strand.phase or strand.passes:
+        return NEXT
+    return spend(S, strand, rank, S.negotiate_s, 1)
 
 
 @in_place
@@ -402,30 +351,12 @@ def add(S, strand, rank, s, r, line):
     if S.layerwise == 0 or state.register(S, s, line.a + layout.L_VARIABLE).value == rank.held:  # which counts for all
         rank.samples += state.register(S, s, line.a + layout.L_SAMPLES).value
     rank.minibatches += state.register(S, s, line.a + layout.L_MINIBATCHES).value
-    if S.traced:
-        begin_adding(S, strand, rank, s, line)
     if S.in_parts:
         minibatches = max(1, int(state.register(S, s, line.a + layout.L_MINIBATCHES).value))
         return do_sides(S, strand, rank, r, minibatches - 1, 1.0, 0.0)
     return at_once(
         S, strand, rank, seconds_of(state.line(S, layout.REDUCE), state.register(S, s, line.a + layout.L_BYTES).value)
     )
-
-
-@compiled
-def begin_adding(S, strand, rank, s, line):
-    """What the row of an addition says, which is of a letter."""
-    samples, size_bytes = letter_of(S, s, line, layout.L_SAMPLES), letter_of(S, s, line, layout.L_BYTES)
-    sender, version = letter_of(S, s, line, layout.L_SENDER), letter_of(S, s, line, layout.L_VERSION)
-    if S.layerwise and letter_of(S, s, line, layout.L_VARIABLE) != rank.held:
-        samples = 0.0
-    begin_for(S, strand, activities.REDUCE, samples, size_bytes, int(sender), version)
-
-
-@in_place
-def letter_of(S, s, line, field):
-    """What a letter says."""
-    return state.register(S, s, line.a + field).value
 
 
 @in_place
@@ -440,8 +371,6 @@ def update(S, strand, rank, r):
         if lacks(S, S.update_width, step):
             return ENDS + DRAWS
         rank.version += 1.0
-        if S.traced:
-            begin_activity(S, strand, rank, activities.UPDATE, rank.samples, state.updated_bytes(S, r).value)
         line = state.line(S, layout.UPDATE)
         noise, further_s = (
             state.update(S, r, column(S, S.update_width, step)).value,
@@ -475,6 +404,4 @@ def evaluate(S, strand, rank, r):
         return NEXT
     strand.began_s = strand.clock_s
     rank.applied_s += 0.0 if S.mode == CONTENDED else S.evaluate_s
-    if S.traced:
-        begin_activity(S, strand, rank, activities.EVALUATE, S.test_size, 0.0)
     return spend(S, strand, rank, S.evaluate_s, 1)
