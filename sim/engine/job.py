@@ -68,7 +68,7 @@ class Template:
         of, shape = self.shape.scenario, self.shape
         columns = of.rounds + 8 if not of.protocol.counts_updates else 3 * of.rounds + 60
         found = drawn.draws(shape, replication, columns) | drawn.weights(shape, replication)
-        return found | drawn.delays(shape, replication, columns) | drawn.threads(shape, replication, columns)
+        return found | drawn.threads(shape, replication, columns)
 
 
 class Job:
@@ -93,14 +93,10 @@ class Job:
     def _draw_more(self) -> None:
         """Twice as many of the numbers that did not suffice; those there were stay the same."""
         arrays, shape = self.state.arrays, self.shape
-        for name, used, each, draw in (
-            ("delay", "came", 1, drawn.delay_s),
-            ("moment", "begun", PIECES, drawn.moments),
-        ):
-            width = arrays[name].shape[1]
-            if each * arrays["rank"][used].max() >= width > 1:
-                self.state.place(name, draw(shape, self.replication, 2 * width))
-                return
+        width = arrays["moment"].shape[1]
+        if PIECES * arrays["rank"]["begun"].max() >= width > 1:
+            self.state.place("moment", drawn.moments(shape, self.replication, 2 * width))
+            return
         for name, found in drawn.further(shape, self.replication, self.state):
             self.state.place(name, found)
 

@@ -36,6 +36,8 @@ def check(scenario: Scenario) -> None:
     Raises:
         NotBuilt: it has something that the engine does not have.
     """
+    if scenario.protocol.delay_std_s:
+        raise NotBuilt("induced delays of messages")
     if (scenario.network.fair or scenario.network.tcp) and scenario.ranks**2 > MOST_CONNECTIONS:
         raise NotBuilt("so many connections")
 

@@ -66,16 +66,6 @@ BESIDE = [(TWO, {}), pytest.param(*POLLS, marks=pytest.mark.slow), ({"cores": 1}
 ANY = [("fmb",), ("ps-async",), ("allreduce",)]
 
 
-@pytest.mark.parametrize("cluster", ["one core each", "two cores", "fair shares"])
-@pytest.mark.parametrize("said", ["amb-dg time_limit_s=0.02 delay_std_s=0.03", "kbatch-async delay_std_s=0.01"])
-def test_induced_delays_are_as_in_the_event_world(compiled, monkeypatch, cluster, said):
-    """Also where more are drawn than steps were thought of."""
-    drawn = sys.modules["sim.engine.arrays.drawn"]
-    delays = drawn.delays
-    monkeypatch.setattr(drawn, "delays", lambda shape, number, columns: delays(shape, number, 2))
-    assert_alike(compiled.Replications, one(cluster, tuple(said.split())), 1)
-
-
 @pytest.mark.parametrize("said", SETTINGS, ids=" ".join)
 def test_every_protocol(compiled, said):
     assert_alike(compiled.Replications, one("one core each", said))
@@ -177,6 +167,7 @@ class Own(Protocol):
     [
         (lambda: one("fair shares", ("fmb",), workers=5), "connections"),
         (lambda: one("one core each", ("horovod", "algorithm=nccl")), "of any size"),
+        (lambda: one("one core each", ("kbatch-async", "delay_std_s=0.01")), "induced delays"),
     ],
 )
 def test_what_it_cannot_build_is_said(compiled, monkeypatch, scenario, why):
@@ -450,8 +441,6 @@ TEXTS = [
         "amb --set time_limit_s=0.02",
         "amb-dg --set time_limit_s=0.03 --set window_s=0.04",
         "kbatch-async",
-        "kbatch-async --set delay_std_s=0.02",
-        "amb-dg --set time_limit_s=0.03 --set delay_std_s=0.01",
     ),
     *("ps-async", "ps-sync", "ps-sync --set barrier=true", "ps-backup", "ps-ssp", "ps-ssp --set staleness=0"),
     *("allreduce", "allreduce --set algorithm=ring", "allreduce --set fused=false", "allreduce --set algorithm=nccl"),

@@ -64,7 +64,6 @@ def counters(job: Shape) -> dict[str, float]:
     return {
         "alive": ranks,
         "free_flows": flows,
-        "delays_left": job.delayed,
         "backgrounds_left": job.backgrounds,
         **begun,
     }

@@ -53,7 +53,7 @@ def _ranks(job: Shape) -> np.ndarray:
     of = job.scenario
     found, hosts = np.zeros(of.ranks, layout.RANK), np.array(of.hosts, INTEGERS)
     found["number"], found["host"] = np.arange(of.ranks), hosts
-    for name in ("delayed", "slept", "awaits", "neighbour"):
+    for name in ("slept", "awaits", "neighbour"):
         found[name] = NOBODY
     found["since_s"], found["updated_s"], found["layers_s"] = math.inf, -math.inf, -1.0
     found["updates"] = math.inf

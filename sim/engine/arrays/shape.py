@@ -60,11 +60,6 @@ class Shape:
         return max([1, *(len(group) for group in groups)])
 
     @property
-    def delayed(self) -> int:
-        """Letters whose delay is not over, at most."""
-        return self.most if self.scenario.protocol.delay_std_s else 1
-
-    @property
     def tasks(self) -> int:
         """Tasks of a core, at most."""
         return (

@@ -36,7 +36,7 @@ FREE, SHARED, CONTENDED = range(
 COUNTERS = (
     "now_s flows_s decided_s",
     "scheduled sequence todo alive free_messages free_departures used_messages used_departures ends messages events waits "
-    "short entered slots flows timer free_flows delays_left backgrounds_left calls callbacks pause "
+    "short entered slots flows timer free_flows backgrounds_left calls callbacks pause "
     "drawn_from decisions decided noting known_waits",
 )
 # Records of the arrays.
@@ -50,7 +50,7 @@ STRAND = record(
 RANK = record(
     f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s begun_s updated_s layers_s "
     "waited_s early_s computed_s applied_s computed_before_s applied_before_s",
-    "host group cores gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest told flowed delayed came "
+    "host group cores gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest flowed "
     "hand added received slept calls ended leader together neighbour awaits held",
 )
 MESSAGE = record(
@@ -89,7 +89,6 @@ WAIT = record("from_s to_s", "rank")
 GPU = record("progress_s updated_s speed switching", "works timer")
 GPU_WORK = record("end_s", "strand")
 BACKGROUND = record("begun_s span_s", "rank piece first")  # the work of a step
-DELAYED = record("due_s", "next")  # a letter whose induced delay is not over
 FLOW = record(
     "left kept weight ramp rate age_s share", "out into message handed departure asked calls last_call source to open"
 )

@@ -16,7 +16,6 @@ from sim.engine.kernel.calls import (
 )
 from sim.engine.kernel.compiling import compiled, in_place, outermost
 from sim.engine.kernel.cores import work
-from sim.engine.kernel.delays import use_delays
 from sim.engine.kernel.gpus import compute_on
 from sim.engine.kernel.happenings import NO_ROOM, NOBODY, happen
 from sim.engine.kernel.heap import schedule, schedule_after_messages
@@ -198,7 +197,7 @@ def obey(S, strand, rank, s, r, line):
 
 @compiled
 def rest(S, strand, rank, s, r, line):
-    """An instruction of collectives, of an evaluation, of delays, or of a thread beside the computation."""
+    """An instruction of collectives, of an evaluation, or of a thread beside the computation."""
     op = line.op
     if op == ops.EVALUATE:
         return evaluate(S, strand, rank, r)
@@ -209,8 +208,6 @@ def rest(S, strand, rank, s, r, line):
     if op == ops.ROUND:
         end_round(S, strand, rank, r)
         return NEXT
-    if op <= ops.DELAYED:
-        return use_delays(S, strand, rank, s, r, line)
     if op == ops.COPYB:
         return copy(S, strand, rank, s, line)
     if op == ops.AGREE:

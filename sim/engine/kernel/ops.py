@@ -44,9 +44,6 @@ WIDTH = 8
     UPDATEV,  # register of a variable
     BEGINSUM,  # the gradient at hand is about to be summed
     ROUND,  # a round of `me.steps()` is over
-    DUE,  # register: when the first of delayed letters is due
-    DELAY,  # letter: it is delayed from now on
-    DELAYED,  # letter: the first of those that are delayed
     COPYB,  # register, register: bounds of what is copied into one buffer, or out of it
     AGREE,  # 0: seconds of the runtime, 1: of a core
     SEND,  # what, kind of peers, peers, stop, waits, register of the version or OWN, last
@@ -62,7 +59,7 @@ WIDTH = 8
     FUSE,  # first of 5 registers: next gradient, end, start and stop of a piece, whether it is copied
     FORK,  # to: where the other strand begins
     JOIN,  # 1 for the strand that computes
-) = range(54)
+) = range(51)
 
 PLUS, MINUS, TIMES, OVER, LESS, AT_MOST, EQUAL, OTHER, LEAST, MOST, FLOOR, REST, AND, OR, XOR = range(
     15

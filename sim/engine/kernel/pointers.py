@@ -22,7 +22,7 @@ def access(state: np.dtype, name: str, kind: np.dtype, row_bytes: int | None) ->
     Args:
         state: the record of the state, with fields `name`_at and, of a grid whose rows differ from run to run, `name`_width.
         kind: of the array's records.
-        row_bytes: of a grid's row; 0 if they differ from run to run, None if the array is none.
+        row_bytes: of a grid's row, if they are the same in every run; 0 if they differ from run to run, None if the array is none.
     """
     found, at = from_dtype(kind), _offset(state, f"{name}_at")
 

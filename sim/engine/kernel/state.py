@@ -63,8 +63,6 @@ LISTS = {  # records by number
     "gpu": layout.GPU,  # that ranks share
     "background": layout.BACKGROUND,
     "free_background": INTEGER,
-    "delayed": layout.DELAYED,
-    "free_delayed": INTEGER,
 }
 GRIDS = {  # records by two numbers
     "register": FLOAT,  # strand, register
@@ -90,15 +88,8 @@ GRIDS = {  # records by two numbers
     "stream": INTEGER,  # rank, rank: the flow between them
     "announced": INTEGER,  # rank, rank: the message
     "weight": FLOAT,  # rank, number
-    "delay": FLOAT,  # rank, number of the message
     "gpu_work": layout.GPU_WORK,  # GPU, place
     "moment": FLOAT,  # rank, number of the piece
-    "letter": FLOAT,  # number in `delayed`, register of a letter
-}
-# Bytes of rows that are the same in every run.
-ROW_BYTES = {
-    "number": layout.RANK.itemsize,
-    "letter": FLOAT.itemsize * layout.LETTER,
 }
 _PLACES = (
     " ".join(f"{name}_at {name}_count" for name in (*LISTS, *GRIDS)) + " " + " ".join(f"{name}_width" for name in GRIDS)
@@ -254,7 +245,7 @@ def _access(name: str) -> Any:
     if IS_COMPILED:
         from sim.engine.kernel.pointers import access
 
-        row_bytes = ROW_BYTES.get(name, 0) if name in GRIDS else None
+        row_bytes = (name == "number") * layout.RANK.itemsize if name in GRIDS else None
         return access(STATE, name, LISTS.get(name) or GRIDS[name], row_bytes)
     if name == "number":
         return lambda S, i, j: _Number(_arrays[int(S.rank_at)][int(i)], layout.NUMBERS.split()[int(j)])
