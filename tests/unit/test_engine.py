@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from engines import assert_alike, loaded_anew
-from scenarios import CLUSTERS, EXACT_S, made
+from scenarios import CLUSTERS, EXACT_S, SETTINGS, made, scenarios
 
 from sim import event, options, protocols, run, simulated_options, simulation, stragglers
 from sim.base.errors import WrongSetting
@@ -29,7 +29,9 @@ from sim.model import workload
 from sim.model.costs import Line
 from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.base import Protocol
+from sim.protocols.fmb import FixedMinibatch
 from sim.randomness import BLOCK
+from sim.verbs.me import PARAMETERS
 
 FUZZ = int(os.environ.get("TRAINSIM_FUZZ", "0"))
 NIAGARA = stragglers.read("niagara*0.01")
@@ -67,14 +69,64 @@ BESIDE = [(TWO, {}), pytest.param(*POLLS, marks=pytest.mark.slow), ({"cores": 1}
 ANY = [("fmb",), ("ps-async",), ("allreduce",)]
 
 
-@pytest.mark.parametrize("cluster", ["one core each", "two cores", "fair shares"])
-@pytest.mark.parametrize("said", ["amb-dg time_limit_s=0.02 delay_std_s=0.03", "kbatch-async delay_std_s=0.01"])
-def test_induced_delays_are_as_in_the_event_world(compiled, monkeypatch, cluster, said):
-    """Also where more are drawn than steps were thought of."""
-    drawn = sys.modules["sim.engine.arrays.drawn"]
-    delays = drawn.delays
-    monkeypatch.setattr(drawn, "delays", lambda shape, number, columns: delays(shape, number, 2))
-    assert_alike(compiled.Replications, one(cluster, tuple(said.split())), 1)
+@pytest.mark.parametrize("said", SETTINGS, ids=" ".join)
+def test_every_protocol(compiled, said):
+    assert_alike(compiled.Replications, one("one core each", said))
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+@pytest.mark.parametrize("said", [("ps-sync",), ("allreduce", "algorithm=tree")], ids=" ".join)
+def test_every_kind_of_host_and_port(compiled, cluster, said):
+    assert_alike(compiled.Replications, one(cluster, said, workers=2))
+
+
+@pytest.mark.parametrize("said", ANY, ids=" ".join)
+@pytest.mark.parametrize("place", PLACED)
+def test_what_ranks_of_a_host_share(compiled, place, said):
+    scenario = replace(one("one core each", said, workers=4), cluster=PLACED[place])
+    assert scenario.threaded == ("threads" in place)
+    assert_alike(compiled.Replications, scenario)
+
+
+@pytest.mark.parametrize("said", ANY, ids=" ".join)
+@pytest.mark.parametrize(("host", "about"), BESIDE)
+def test_other_threads(compiled, host, about, said):
+    """Also where more moments are drawn than steps were thought of."""
+    scenario = replace(one("one core each", said), cluster=of_hosts(host, **about), steps=3)
+    costs = scenario.workload.costs.model_copy(update={"background": THREADS})
+    job = replace(scenario, workload=scenario.workload.model_copy(update={"costs": costs}))
+    assert np.abs(event.run(job)[0].step_s - event.run(scenario)[0].step_s).max() > EXACT_S
+    assert_alike(compiled.Replications, job)
+
+
+@pytest.mark.parametrize("cluster", ["one core each", "four GPUs", "polls"])
+@pytest.mark.parametrize("said", [("fmb",), ("kbatch-async", "gradients=2")], ids=" ".join)
+def test_evaluations(compiled, cluster, said):
+    scenario = one(cluster, said, test_size=100, evaluate_every=2)
+    assert scenario.costs.evaluate(100) > 0
+    assert_alike(compiled.Replications, replace(scenario, steps=2 + scenario.warmup))
+
+
+@dataclass(frozen=True)
+class SendsLast(FixedMinibatch):
+    """A master whose last message nobody takes."""
+
+    name = "sends-last"
+
+    def master(self, me):
+        yield from super().master(me)
+        yield from me.send(PARAMETERS, me.workers, wait=False)
+
+
+@pytest.mark.parametrize("cluster", ["one core each", "two cores", "four GPUs", "fair shares"])
+def test_what_leaves_after_the_last_text_has_ended(compiled, cluster):
+    assert_alike(compiled.Replications, replace(one(cluster, ("fmb",)), protocol=SendsLast()))
+
+
+@pytest.mark.slow
+def test_all_scenarios(by_numba):
+    for _, scenario in scenarios():
+        assert_alike(by_numba.Replications, scenario)
 
 
 @pytest.mark.parametrize("said", [("ps-async",), ("allreduce", "algorithm=tree")], ids=" ".join)
@@ -118,6 +170,7 @@ class Own(Protocol):
     [
         (lambda: one("fair shares", ("fmb",), workers=5), "connections"),
         (lambda: one("one core each", ("horovod", "algorithm=nccl")), "of any size"),
+        (lambda: one("one core each", ("kbatch-async", "delay_std_s=0.01")), "induced delays"),
     ],
 )
 def test_what_it_cannot_build_is_said(compiled, monkeypatch, scenario, why):
@@ -185,6 +238,27 @@ def test_replications_are_the_engines(compiled, monkeypatch, first):
     assert found.outcome.arrivals.missed == expected.outcome.arrivals.missed
 
 
+def test_a_run_that_is_recorded_is_the_event_worlds(compiled, monkeypatch):
+    """The others are the engine's, and the answer is the same as without a record."""
+    scenario, made = one("two cores", ("ps-async",)), []
+
+    class Always(choose.Engine):
+        def suits(self, left_s: float, within_s: float) -> bool:
+            return True
+
+        def outcome(self, replications, number: int, *within):
+            made.append(number)
+            return super().outcome(replications, number, *within)
+
+    monkeypatch.setattr(choose, "engine", Always())
+    found = simulation.simulate(scenario, "auto", 3, want_trace=True)
+    assert sorted(made) == [1, 2]
+    assert found.trace.rows.equals(event.trace(scenario).rows)
+    np.testing.assert_allclose(found.step_s, simulation.simulate(scenario, "auto", 3).step_s, rtol=0, atol=EXACT_S)
+    with pytest.raises(WrongSetting, match="--world: given 'engine'; allowed: auto or event, which records"):
+        simulation.simulate(scenario, "engine", 1, want_trace=True)
+
+
 def test_the_engine_makes_the_jobs_that_are_compared_too(compiled, monkeypatch, capsys):
     """`sim.run` says what stragglers cost, from a second job that may take as long."""
     made = []
@@ -193,9 +267,9 @@ def test_the_engine_makes_the_jobs_that_are_compared_too(compiled, monkeypatch, 
         def suits(self, left_s: float, within_s: float) -> bool:
             return True
 
-        def run(self, replications, number: int, *asked, **named):
+        def outcome(self, replications, number: int, *within):
             made.append(number)
-            return super().run(replications, number, *asked, **named)
+            return super().outcome(replications, number, *within)
 
     monkeypatch.setattr(choose, "engine", Always())
     said = "--protocol ps-async --workers 2 --workload toy_fc --steps 2 --warmup 0 --replications 1"
@@ -428,8 +502,6 @@ TEXTS = [
         "amb --set time_limit_s=0.02",
         "amb-dg --set time_limit_s=0.03 --set window_s=0.04",
         "kbatch-async",
-        "kbatch-async --set delay_std_s=0.02",
-        "amb-dg --set time_limit_s=0.03 --set delay_std_s=0.01",
     ),
     *("ps-async", "ps-sync", "ps-sync --set barrier=true", "ps-backup", "ps-ssp", "ps-ssp --set staleness=0"),
     *("allreduce", "allreduce --set algorithm=ring", "allreduce --set fused=false", "allreduce --set algorithm=nccl"),
