@@ -91,11 +91,9 @@ def get(S, strand, rank, s, r, line):
         note_wait(S, r, strand.began_s, strand.clock_s)
         return nothing_came(S, s, line)
     message = state.message(S, m)
-    begin_s = strand.clock_s
+    strand.t1_s = strand.clock_s  # until when it has waited
     if message.asks == 0 and message.local == 0:
-        begin_s = max(strand.began_s, message.begin_s)
-    note_wait(S, r, max(strand.began_s, rank.idle_s), begin_s)
-    note_known(S, strand, r, strand.began_s, begin_s)
+        strand.t1_s = max(strand.began_s, message.begin_s)
     if message.asks == 1:
         return spend_on(strand, message.count * S.overhead_s, ASKS)
     if message.local == 1:
@@ -182,8 +180,10 @@ def asked_before(S, own, message, rank, r):
 @in_place
 def take(S, strand, s, line):
     """The message has been taken; a RECV has its letter, and is over."""
-    m = strand.message
-    message = state.message(S, m)
+    m, r = strand.message, strand.rank
+    message, rank = state.message(S, m), state.rank(S, r)
+    note_wait(S, r, max(strand.began_s, rank.idle_s), strand.t1_s)
+    note_known(S, strand, r, strand.began_s, strand.t1_s)
     depart_now(S, message)
     free_message(S, m)
     if line.op != ops.RECV:
@@ -195,7 +195,6 @@ def take(S, strand, s, line):
     state.register(S, s, line.a + layout.L_MESSAGES).value = message.count
     state.register(S, s, line.a + layout.L_NOTE).value = message.note
     state.register(S, s, line.a + layout.L_LAST).value = message.last
-    rank = state.rank(S, strand.rank)
     rank.received += 1
     state.register(S, s, line.a + layout.L_NUMBER).value = rank.received
     state.register(S, s, line.a + layout.L_BYTES).value = message.bytes
