@@ -28,7 +28,7 @@ PARTS = {  # the first that a file's path contains decides; what calls a built-i
         "pydantic",
     ),
     "SimPy's queue": ("simpy/", "event/clock"),
-    "messages reach ports in order": ("event/machines/port", "event/machines/queues", "event/machines/in_turn"),
+    "messages reach ports in order": ("event/machines/port", "event/machines/streams"),
     "messages leave, pass ports, are taken": ("event/machines/", "event/ranks/message", "event/ranks/letters"),
     "compute, add, take up, update, pull, push": (
         "event/ranks/computing",

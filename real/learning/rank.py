@@ -20,8 +20,8 @@ class LearningRank(Rank):
         world: real.learning.world.LearningWorld; the others as in the event world.
     """
 
-    def _begin(self, mechanics) -> None:
-        super()._begin(mechanics)
+    def _begin(self) -> None:
+        super()._begin()
         self.letters = CarryingLetters(self)
         self.send = self.letters.send
         self.compute, self.compute_until, self.update = self._compute, self._compute_until, self._update

@@ -62,7 +62,7 @@ def test_evaluations_without_their_activities_are_refused(trace):
 @pytest.mark.parametrize("cluster", ["one core each", "two cores"])
 @pytest.mark.parametrize("said", SETTINGS, ids=" ".join)
 def test_every_protocol_evaluates_the_update_of_its_step(cluster, said):
-    """At the end of that update to the last digit, in each of the two mechanics."""
+    """At the end of that update to the last digit, where each rank has a core, and where they share some."""
     trace = event.trace(replace(one(cluster, said, test_size=100, evaluate_every=2), steps=6))
     found, rows = curves(with_numbers(trace)), trace.rows
     steps = rows.loc[rows["activity"] == "evaluate", "step"].to_numpy()

@@ -294,8 +294,8 @@ def test_the_event_world_goes_on_where_the_engine_fails(monkeypatch):
     np.testing.assert_array_equal(found.step_s, simulation.simulate(scenario, "event", 3).step_s)
 
 
-def test_the_event_world_goes_on_where_numba_does_not_know_a_private_option(monkeypatch, capsys):
-    """`_nrt` may go from numba. Neither an answer nor an installation fails then."""
+def test_the_event_world_goes_on_where_numba_does_not_know_an_option(monkeypatch, capsys):
+    """Neither an answer nor an installation fails then."""
     import numba
 
     def refuses(**options):
@@ -314,14 +314,6 @@ def test_the_event_world_goes_on_where_numba_does_not_know_a_private_option(monk
     assert engine._fails
     np.testing.assert_array_equal(found.step_s, simulation.simulate(scenario, "event", 3).step_s)
     assert "the engine is not compiled, and answers take longer: KeyError" in capsys.readouterr().err
-
-
-def chosen(first, second, times):
-    """Arrays change places, so that references to them are counted unless numba is told not to."""
-    found = first
-    for time in range(times):
-        found = second if time % 2 else first
-    return found[0]
 
 
 @pytest.mark.parametrize("path", sorted(kept.SOURCES.glob("*.py")), ids=lambda path: path.stem)
@@ -390,21 +382,6 @@ def test_threads_of_the_compiled_kernel_give_the_same(by_numba):
     replications = by_numba.Replications(scenario)
     alone, beside = ([one.step_s for one in in_order(replications.outcome, range(20), n)] for n in (1, 4))
     np.testing.assert_array_equal(alone, beside)
-
-
-@pytest.mark.slow
-def test_this_numba_compiles_without_counting_references(by_numba, monkeypatch):
-    """The private option holds, as a control without it shows."""
-    import numba
-
-    from sim.engine.kernel import compiling
-
-    monkeypatch.setattr(kept, "in_folder", lambda: nullcontext(False))  # what is loaded has no text
-    counted = []
-    for function in (compiling.outermost(chosen), numba.njit(chosen)):
-        assert function(np.ones(2), np.zeros(2), 2) == 0.0
-        counted.append("NRT_decref" in next(iter(function.inspect_llvm().values())))
-    assert counted == [False, True]
 
 
 @pytest.mark.slow

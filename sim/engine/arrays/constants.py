@@ -45,7 +45,7 @@ def constants(job: Shape) -> dict[str, float]:
         "negotiate_s": costs.negotiate_s * (of.workers > 1),
         "fusion_bytes": getattr(of.protocol, "fusion_bytes", 0), "buffer_bytes": link.buffer_bytes, "ramp_bytes": link.ramp_bytes,
         "eager_bytes": math.inf if link.eager_bytes is None else link.eager_bytes,
-        "forward": amounts.layer_shares(getattr(of.protocol, "order", ""))[0] if job.layered else 1.0,
+        "forward": 1 - sum(job.shares),
     }  # fmt: skip
     if link.tcp:
         floats |= {"window_bytes": link.tcp.initial_window_bytes * link.tcp.connections, "trip_s": 2 * link.latency_s,

@@ -10,7 +10,6 @@ from sim.engine.arrays.shape import INTEGERS, Empty
 from sim.engine.kernel import layout, ops
 from sim.event.ranks.amounts import Amounts
 from sim.model.sparse_rows import HEADER_BYTES
-from sim.verbs import fusion
 
 if TYPE_CHECKING:
     from sim.engine.arrays.shape import Shape
@@ -85,17 +84,13 @@ def layers(job: Shape) -> dict[str, np.ndarray | Empty]:
     of, count = job.scenario, job.variables
     bounds = np.cumsum([0, *(variable.size for variable in of.summed)], dtype=INTEGERS)
     bounds[-1] += 1
-    parts = np.zeros(count)
-    if job.layered:
-        order = getattr(of.protocol, "order", "")
-        parts = np.array(fusion.layer_shares([one.size for one in of.workload.variables], order)[::-1], np.float64)
     decisions, waits = (DECISIONS, KNOWN_WAITS) if job.memo else (1, 1)
     return {
         "decision": Empty(decisions, layout.DECISION),
         "ending": Empty((decisions, of.ranks), layout.ENDING),
         "known_wait": Empty(waits, layout.KNOWN_WAIT, zeros=False),
         "variable_bound": bounds,
-        "part": parts,
+        "part": np.array(job.shares[::-1], np.float64),
         "ready": Empty((of.ranks, count), float),
         "gradient": Empty(count * (of.rounds + 2), layout.GRADIENT),
     }

@@ -8,6 +8,7 @@ import numpy as np
 
 from sim.engine.kernel.layout import PIECES
 from sim.protocols import is_ours
+from sim.verbs.fusion import layer_shares
 
 if TYPE_CHECKING:
     from sim.engine.lowering.program import Code
@@ -43,6 +44,15 @@ class Shape:
         self.layered = "NEGO" in code.uses
         self.variables = max(1, len(scenario.summed)) if self.layered else 1
         self.meters = bool(scenario.protocol.counts_updates and scenario.served)
+
+    @property
+    def shares(self) -> list[float]:
+        """Shares of a gradient's time that those of variables take, where they are computed layer by layer."""
+        sizes, order = (
+            [one.size for one in self.scenario.workload.variables],
+            getattr(self.scenario.protocol, "order", ""),
+        )
+        return layer_shares(sizes, order) if self.layered else [0.0]
 
     @property
     def in_turn(self) -> bool:

@@ -34,7 +34,7 @@ class Mechanics:
         gpu = self.scenario.gpus[rank.rank] if self.scenario.gpus_shared else None
         self.gpu = None if gpu is None else self.machine.shared_gpu(gpu.number)
         self.waits: Any = (Polling if self.scenario.cluster.poll_s else Woken)(self)
-        self.others = OtherThreads(self)
+        self.others: Any = OtherThreads(self)
         self.ports: Any = (Streams if self.link.fair else Ports)(self)
         self.inbox: Any = Shelf(self) if rank.layerwise and not rank.serves else Inbox()
         self.everyone: list[Any] = []  # the mechanics of all ranks, once all are there
