@@ -23,8 +23,11 @@ class Agreement:
         asking, known = self._asking, self._clock.event()
         asking.append((rank.rank, rank.ready, known))
         if len(asking) == self._scenario.workers:
-            self._asking = []
             least, (base_s, named_s) = min(one[1] for one in asking), agreement_s(self._scenario, by_name)
-            for *_, event in sorted(asking, key=itemgetter(0)):
-                self._clock.after(base_s + named_s * (least - rank.book.reduced), event.succeed, least)
+            self._clock.after(base_s + named_s * (least - rank.book.reduced), self._tell, least)
         return rank.mechanics.waits.until(known)
+
+    def _tell(self, least: int) -> None:
+        asking, self._asking = self._asking, []
+        for *_, known in sorted(asking, key=itemgetter(0)):
+            known.succeed(least)

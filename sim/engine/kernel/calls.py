@@ -7,10 +7,10 @@ from sim.engine.kernel.buffers import ITEM_BYTES, table_of
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.heap import schedule
 from sim.engine.kernel.layout import (
+    AGREED,
     AWAITS,
     ENDS,
     GO,
-    LANDED,
     NEXT,
     SPENDS,
     WAITS,
@@ -169,8 +169,18 @@ def agree_together(S, strand, rank, s, r, line):
     for q in range(S.ranks, 2 * S.ranks):
         other = state.strand(S, q)
         other.least, other.t1_s = least, at_s
-        schedule(S, other.clock_s if other.passes else at_s, LANDED, 0, q)
+        if other.passes:
+            schedule(S, other.clock_s, GO, q, 0)
+    if strand.passes == 0:
+        schedule(S, at_s, AGREED, 0, 0)
     return AWAITS
+
+
+@compiled
+def tell_all(S):
+    """All ranks know on what they agree."""
+    for q in range(S.ranks, 2 * S.ranks):
+        schedule(S, S.now_s, GO, q, 0)
 
 
 @in_place

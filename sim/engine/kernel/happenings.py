@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sim.engine.kernel import layout, state
+from sim.engine.kernel.calls import tell_all
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.cores import balance, end_turn, work
 from sim.engine.kernel.flows import begin_flow, look, stream
@@ -35,6 +36,8 @@ def happen(S, kind, a, b):
         end_part(S, state.strand(S, a))
     elif kind == LANDED:
         schedule(S, S.now_s, GO, b, 0)
+    elif kind == layout.AGREED:
+        tell_all(S)
     elif kind == layout.GIVE_UP:
         give_up(S, a, b)
     elif kind == DEPART:

@@ -111,6 +111,7 @@ COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS, TO_DEVICE 
     POLL,
     STAGE,
     GRADIENT_READY,
+    AGREED,
     GIVE_UP,
     HANDED,
     FLOW_DONE,
@@ -128,7 +129,7 @@ COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS, TO_DEVICE 
     SHELVED,
     GRADIENT_COPIED,
     PARAMETERS_COPIED,
-) = range(28)
+) = range(29)
 # ---- statuses of a run. WRONG: the text makes a mistake, or does what the kernel cannot. PAUSE: so many events have happened. After
 # PAUSE and DRAWS it goes on, with more draws; after SPACE it is begun anew with more room.
 FINISHED, DEADLOCK, DRAWS, SPACE, WRONG, PAUSE = range(6)
