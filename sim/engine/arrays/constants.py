@@ -22,7 +22,7 @@ def constants(job: Shape) -> dict[str, float]:
         "layered": job.layered, "memo": job.memo, "rings": job.rings,
         "variables": job.variables, "ranks": of.ranks, "first": of.servers, "polls": cluster.poll_s > 0,
         "cores_suffice": job.cores_suffice, "in_library": of.protocol.in_library,
-        "sleeps": not of.protocol.in_library, "counts_updates": of.protocol.counts_updates,
+        "counts_updates": of.protocol.counts_updates,
         "stores": link.store_and_forward,
         "nothing": of.summed_items + 1, "local_wakes": local.wakes, "threaded": of.threaded, "layerwise": of.protocol.layerwise,
         "rounds": of.rounds, "warm_ends": of.warmup * of.updates_per_step,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from sim.engine.kernel import state
-from sim.engine.kernel.buffers import next_buffer
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.heap import schedule
 from sim.engine.kernel.layout import GO, GRADIENT_READY, NEXT, TIE_S, WAITS
@@ -13,7 +12,7 @@ from sim.engine.kernel.memo import end_noting
 from sim.engine.kernel.records import note_wait
 
 NOBODY = -1
-ALWAYS_S = 1e300
+ALWAYS_S, ITEM_BYTES = 1e300, 4.0
 
 
 @compiled
@@ -55,6 +54,25 @@ def await_gradient(S, strand, n):
     if ready.ranks == S.ranks:
         schedule(S, ready.at_s, GRADIENT_READY, n, 0)
     return WAITS
+
+
+@compiled
+def next_buffer(S, n, last):
+    """The next gradients, from number n on, that fit into one buffer: the number behind them, where they begin and stop, and how many."""
+    room, start, stop, count, variables = -1.0, 0, 0, 0, S.variables
+    while n < last:
+        v = variables - 1 - n % variables
+        begin, end = state.variable_bound(S, v).value, state.variable_bound(S, v + 1).value
+        size_bytes = ITEM_BYTES * (end - begin)
+        if count == 0:
+            stop, room = end, S.fusion_bytes
+        elif size_bytes > room:
+            break
+        room -= size_bytes
+        start = begin
+        count += 1
+        n += 1
+    return n, start, stop, count
 
 
 @compiled

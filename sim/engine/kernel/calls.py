@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-from sim.engine.kernel import layout, ops, state
-from sim.engine.kernel.buffers import ITEM_BYTES, table_of
+from sim.engine.kernel import layout, ops, phases, state
+from sim.engine.kernel.background import ITEM_BYTES
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.heap import schedule
-from sim.engine.kernel.layout import (
-    AGREED,
-    AWAITS,
-    ENDS,
-    GO,
-    NEXT,
-    SPENDS,
-    WAITS,
-    WRONG,
-)
+from sim.engine.kernel.layout import AGREED, AWAITS, ENDS, GO, NEXT, SPENDS, WAITS, WRONG
 from sim.engine.kernel.memo import UNUSABLE, pass_or_note
 from sim.engine.kernel.memory import read
-from sim.engine.kernel.phases import (
-    ADDED,
-    ALL_AHEAD,
-    ALL_LEFT,
-    CALLS_PORT,
-    CHOOSES,
-    DEPARTS,
-    OVER,
-    RECEIVES,
-)
 from sim.engine.kernel.post import NONE, free_departure
 from sim.engine.kernel.records import note_wait
 from sim.engine.kernel.ring import play_ring
@@ -96,6 +77,14 @@ def first_of(S, line):
 
 
 @compiled
+def table_of(S, choice, size_bytes):
+    """The table of a collective for so many bytes, from the first line of choices by size on."""
+    while state.choice(S, choice).below_bytes <= size_bytes:
+        choice += 1
+    return state.choice(S, choice).table
+
+
+@compiled
 def begin_call(S, strand, rank, s, r, line):
     """Choose the table by the size of the vector, and enter the library."""
     op = line.op
@@ -111,10 +100,10 @@ def begin_call(S, strand, rank, s, r, line):
     rows = state.rows(S, k, r - first_of(S, line))
     strand.table, strand.row, strand.row_end = k, rows.first, rows.stop
     if op != ops.CALL:
-        return CHOOSES
-    if spend(strand, seconds_of(state.line(S, layout.CALL), size_bytes), CHOOSES) == SPENDS:
+        return phases.CHOOSES
+    if spend(strand, seconds_of(state.line(S, layout.CALL), size_bytes), phases.CHOOSES) == SPENDS:
         return SPENDS
-    return enter_ring(S, strand, k) if S.rings == 1 and state.table(S, k).rotates == 1 else CHOOSES
+    return enter_ring(S, strand, k) if S.rings == 1 and state.table(S, k).rotates == 1 else phases.CHOOSES
 
 
 @in_place
@@ -132,16 +121,16 @@ def begin_swap(S, strand, s, r, line):
     strand.bytes, strand.count, strand.adds, strand.ahead = line.c, 1, line.d, 0
     strand.version, strand.table, strand.row = int(state.rank(S, r).version), 0, 0
     if strand.to >= 0:
-        return CALLS_PORT
+        return phases.CALLS_PORT
     strand.to, strand.departure = NONE, NONE
-    return RECEIVES
+    return phases.RECEIVES
 
 
 @compiled
 def enter_ring(S, strand, k):
     """Wait until all ranks have entered a ring; then it is played, and each goes on where it has led it."""
     S.entered += 1
-    strand.phase = OVER
+    strand.phase = phases.OVER
     if S.entered == S.ranks:
         S.entered = 0
         if S.noting > 0:
@@ -156,7 +145,7 @@ def enter_ring(S, strand, k):
 def agree_together(S, strand, rank, s, r, line):
     """Wait until all ranks ask which gradients all have; some time later all know."""
     strand.least, strand.began_s = rank.ready_before + ready_now(S, rank, r), strand.clock_s
-    strand.phase = OVER
+    strand.phase = phases.OVER
     S.entered += 1
     if S.entered < S.ranks:
         return AWAITS
@@ -187,7 +176,7 @@ def tell_all(S):
 def choose_exchange(S, strand, r, line):
     """The next exchange: to whom, from whom, and how large."""
     if strand.row == strand.row_end:
-        return ALL_AHEAD
+        return phases.ALL_AHEAD
     op, row, table = line.op, state.row(S, strand.row), state.table(S, strand.table)
     to, source, first, end = row.to, row.source, row.sent_from, row.sent_to
     if table.rotates == 1:  # rank q does what rank 0 does, q places further on
@@ -204,9 +193,9 @@ def choose_exchange(S, strand, r, line):
     else:
         strand.bytes = 0.0
     if strand.to >= 0:
-        return CALLS_PORT
+        return phases.CALLS_PORT
     strand.departure = NONE
-    return RECEIVES
+    return phases.RECEIVES
 
 
 @in_place
@@ -217,7 +206,7 @@ def take_exchange(S, strand, r, line):
     if (op == ops.SWAP and line.e == 1) or (op == ops.CALL and carries_samples(S, strand, r)):
         rank = state.rank(S, r)
         rank.samples = message.samples + rank.samples * strand.adds
-    return DEPARTS
+    return phases.DEPARTS
 
 
 @in_place
@@ -239,15 +228,15 @@ def depart(S, strand, rank, s, line):
     d = strand.departure
     if strand.to >= 0 and strand.ahead == 0:
         if state.departure(S, d).over == 0:
-            state.departure(S, d).waiter, strand.phase = s, DEPARTS
+            state.departure(S, d).waiter, strand.phase = s, phases.DEPARTS
             return AWAITS
         free_departure(S, d)
         strand.departure = NONE
     if line.op != ops.MEET and strand.adds == 1:
         kind = layout.REDUCE_ROWS if line.op == ops.GATHER else layout.REDUCE
         seconds = seconds_of(state.line(S, kind), strand.t0_s)
-        return SPENDS if spend(strand, seconds, ADDED) == SPENDS else ADDED
-    return ADDED
+        return SPENDS if spend(strand, seconds, phases.ADDED) == SPENDS else phases.ADDED
+    return phases.ADDED
 
 
 @in_place
@@ -260,8 +249,8 @@ def wait_for_all(S, strand, s):
             count += 1
         d = state.departure(S, d).next
     if count == 0:
-        return ALL_LEFT
-    strand.pending, strand.phase = count, ALL_LEFT
+        return phases.ALL_LEFT
+    strand.pending, strand.phase = count, phases.ALL_LEFT
     return AWAITS
 
 
@@ -277,7 +266,7 @@ def leave_all(S, strand, s, line, phase):
         free_departure(S, d)
         d = departure.next
         strand.first_departure = d
-    return OVER
+    return phases.OVER
 
 
 @in_place

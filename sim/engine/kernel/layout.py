@@ -26,7 +26,7 @@ CONSTANTS = (
     "model_bytes sample_bytes "
     "resume_s batch input_s to_device_s compute_s pack_s to_host_s loop_s agree_s negotiate_s poll_s forward "
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
-    "polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes stores fair rings "
+    "polls cores_suffice in_library counts_updates variables ranks first local_wakes stores fair rings "
     "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends meters "
     "layered memo",
 )

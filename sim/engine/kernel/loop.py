@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sim.engine.kernel import ops, state
+from sim.engine.kernel import layout, ops, phases, state
 from sim.engine.kernel.at_hand import begin_sum
 from sim.engine.kernel.background import cycle, fork, fuse, join
 from sim.engine.kernel.calls import (
@@ -20,52 +20,11 @@ from sim.engine.kernel.gpus import compute_on
 from sim.engine.kernel.happenings import NO_ROOM, NOBODY, happen
 from sim.engine.kernel.heap import drop, schedule
 from sim.engine.kernel.layerwise import use_variables
-from sim.engine.kernel.layout import (
-    AWAITS,
-    COMPUTES,
-    DEADLOCK,
-    ENDS,
-    FINISHED,
-    GO,
-    HOP,
-    NEXT,
-    PAUSE,
-    POLL,
-    SPACE,
-    SPENDS,
-    STAYS,
-    TOGETHER,
-    WAITS,
-)
 from sim.engine.kernel.memory import move, use_list, use_set
-from sim.engine.kernel.phases import (
-    ADDED,
-    ALL_AHEAD,
-    ASKS,
-    BEGINS,
-    CALLS_PORT,
-    CHOOSES,
-    DEPARTS,
-    GOT,
-    LANDS,
-    OVER,
-    RECEIVES,
-    SENDS,
-    SENT,
-    TAKES,
-)
-from sim.engine.kernel.polling import (
-    NOTICES,
-    POLLS,
-    begin_polling,
-    end_polls,
-    go_on_with,
-    late_s,
-    sleeps_between,
-)
+from sim.engine.kernel.polling import NOTICES, POLLS, begin_polling, end_polls, go_on_with, late_s, sleeps_between
 from sim.engine.kernel.post import NONE, go_on_later
 from sim.engine.kernel.receiving import ask, end_inbox, get, receive, spend_on, take
-from sim.engine.kernel.rounds import end_round
+from sim.engine.kernel.records import end_round
 from sim.engine.kernel.sending import call_port, choose_receiver, end_sending, send
 from sim.engine.kernel.work import add, agree, compute, copy, evaluate, sleep, take_up, update
 
@@ -86,10 +45,10 @@ def run(states):
         if s < 0:
             return -1 - s
         code = go_on(S, s)
-        if code >= ENDS:
+        if code >= layout.ENDS:
             go_on_later(S, s)
-            return code - ENDS
-        if code >= SPENDS:
+            return code - layout.ENDS
+        if code >= layout.SPENDS:
             spend(S, s, code)
 
 
@@ -97,14 +56,14 @@ def run(states):
 def next_strand(S):
     """The next strand that goes on; -1 less a status if there is none."""
     if S.events >= S.pause:
-        return -1 - PAUSE
+        return -1 - layout.PAUSE
     while S.todo == 0:
         if S.scheduled == 0:
-            return -1 - (FINISHED if S.alive == 0 else DEADLOCK)
+            return -1 - (layout.FINISHED if S.alive == 0 else layout.DEADLOCK)
         if S.scheduled + SPARE + S.ranks > S.event_count or S.short:
-            return -1 - SPACE
+            return -1 - layout.SPACE
         if S.events >= S.pause:
-            return -1 - PAUSE
+            return -1 - layout.PAUSE
         S.events += 1
         event = state.event(S, 0)
         S.now_s, kind, a, b = event.time_s, event.kind, event.a, event.b
@@ -113,7 +72,7 @@ def next_strand(S):
         if s >= 0:
             s = wake(S, s)
         if s == NO_ROOM:
-            return -1 - SPACE
+            return -1 - layout.SPACE
         if s != NOBODY:
             return s
     S.todo -= 1
@@ -134,7 +93,7 @@ def wake(S, s):
             if after_s < 0.0:
                 return NO_ROOM
             strand.polls = NOTICES
-            schedule(S, S.now_s + after_s, POLL, s, 0)
+            schedule(S, S.now_s + after_s, layout.POLL, s, 0)
             return NOBODY
     go_on_with(S, strand, rank)
     return s
@@ -152,17 +111,17 @@ def go_on(S, s):
         if line.op == ops.END:
             S.alive -= 1
             end_inbox(S, rank, r)
-            return WAITS
+            return layout.WAITS
         code = obey(S, strand, rank, s, r, line)
-        if code == NEXT:
+        if code == layout.NEXT:
             strand.pc += 1
             strand.phase = 0
-        elif code != STAYS:
+        elif code != layout.STAYS:
             return code
         elif S.own:
             jumps += 1
             if jumps > MOST_JUMPS:  # a user's text may never wait
-                return ENDS + PAUSE
+                return layout.ENDS + layout.PAUSE
 
 
 @in_place
@@ -202,7 +161,7 @@ def rest(S, strand, rank, s, r, line):
         return begin_sum(S, rank)
     if op == ops.ROUND:
         end_round(S, strand, rank, r)
-        return NEXT
+        return layout.NEXT
     if op == ops.COPYB:
         return copy(S, strand, rank, s, line)
     if op == ops.AGREE:
@@ -211,9 +170,9 @@ def rest(S, strand, rank, s, r, line):
         return cycle(S, strand, rank, s, r, line)
     if op == ops.PASS:
         if strand.passes == 0:
-            return NEXT
+            return layout.NEXT
         strand.passes, strand.pc = 0, line.a
-        return STAYS
+        return layout.STAYS
     if op == ops.FUSE:
         return fuse(S, s, line)
     if op == ops.FORK:
@@ -225,49 +184,49 @@ def rest(S, strand, rank, s, r, line):
 def communicate(S, strand, rank, s, r, line):
     """Send, receive or call, phase by phase."""
     phase = strand.phase
-    while phase < OVER:
+    while phase < phases.OVER:
         phase = advance(S, strand, rank, s, r, line, phase)
-    if phase == OVER:
-        return end_negotiation(S, strand, rank, s, line) if line.op == ops.NEGO else NEXT
-    strand.woken = phase == AWAITS
-    if phase == AWAITS and S.polls:
+    if phase == phases.OVER:
+        return end_negotiation(S, strand, rank, s, line) if line.op == ops.NEGO else layout.NEXT
+    strand.woken = phase == layout.AWAITS
+    if phase == layout.AWAITS and S.polls:
         begin_polling(S, strand, rank, r)
-    return WAITS if phase == AWAITS else phase
+    return layout.WAITS if phase == layout.AWAITS else phase
 
 
 @in_place
 def advance(S, strand, rank, s, r, line, phase):
     """One phase; the next one, or what the strand does until it goes on."""
-    if phase == BEGINS:
+    if phase == phases.BEGINS:
         return begin(S, strand, rank, s, r, line)
-    if phase == CHOOSES:
+    if phase == phases.CHOOSES:
         if line.op == ops.SEND:
             return choose_receiver(S, strand, s, r, line)
         return choose_exchange(S, strand, r, line)
-    if phase == CALLS_PORT:
+    if phase == phases.CALLS_PORT:
         return call_port(S, strand, rank, s, r, line)
-    if phase == SENDS:
+    if phase == phases.SENDS:
         return send(S, strand, rank, r, line)
-    if phase == SENT:
+    if phase == phases.SENT:
         return end_sending(S, strand, rank, line)
-    if phase == RECEIVES:
+    if phase == phases.RECEIVES:
         return receive(S, strand, rank, s, r, line)
-    if phase == GOT:
+    if phase == phases.GOT:
         return get(S, strand, rank, s, r, line)
-    if phase == LANDS:
-        return spend_on(strand, state.message(S, strand.message).count * S.overhead_s, TAKES)
-    if phase == ASKS:
+    if phase == phases.LANDS:
+        return spend_on(strand, state.message(S, strand.message).count * S.overhead_s, phases.TAKES)
+    if phase == phases.ASKS:
         return ask(S, strand, rank, s, r)
-    if phase == TAKES:
+    if phase == phases.TAKES:
         return end_taking(S, strand, s, r, line)
-    if phase == DEPARTS:
+    if phase == phases.DEPARTS:
         return depart(S, strand, rank, s, line)
-    if phase == ADDED:
+    if phase == phases.ADDED:
         if line.op == ops.SWAP:
-            return OVER
+            return phases.OVER
         strand.row += 1
-        return CHOOSES
-    if phase == ALL_AHEAD:
+        return phases.CHOOSES
+    if phase == phases.ALL_AHEAD:
         return wait_for_all(S, strand, s)
     return leave_all(S, strand, s, line, phase)
 
@@ -280,15 +239,15 @@ def begin(S, strand, rank, s, r, line):
     strand.meets = op == ops.MEET
     if op == ops.SEND:
         strand.what = line.a
-        return CHOOSES
-    return RECEIVES if op == ops.RECV else begin_call(S, strand, rank, s, r, line)
+        return phases.CHOOSES
+    return phases.RECEIVES if op == ops.RECV else begin_call(S, strand, rank, s, r, line)
 
 
 @in_place
 def end_taking(S, strand, s, r, line):
     """A message has been taken."""
     take(S, strand, s, line)
-    return OVER if line.op == ops.RECV else take_exchange(S, strand, r, line)
+    return phases.OVER if line.op == ops.RECV else take_exchange(S, strand, r, line)
 
 
 @in_place
@@ -296,12 +255,12 @@ def spend(S, s, code):
     """Some seconds of a core, which others may need; then the strand goes on."""
     strand = state.strand(S, s)
     rank = state.rank(S, strand.rank)
-    on_gpu = code == COMPUTES and rank.gpu == 1
+    on_gpu = code == layout.COMPUTES and rank.gpu == 1
     if on_gpu and rank.shared_gpu >= 0:
         compute_on(S, rank.shared_gpu, strand.spend_s, s)
-    elif code != TOGETHER and (S.cores_suffice == 1 or on_gpu):
-        schedule(S, S.now_s + strand.spend_s / rank.speed, GO, s, 0)
+    elif code != layout.TOGETHER and (S.cores_suffice == 1 or on_gpu):
+        schedule(S, S.now_s + strand.spend_s / rank.speed, layout.GO, s, 0)
     else:
-        kind = HOP if code == TOGETHER else GO
-        who = S.ranks if code == TOGETHER and S.threaded else strand.rank
+        kind = layout.HOP if code == layout.TOGETHER else layout.GO
+        who = S.ranks if code == layout.TOGETHER and S.threaded else strand.rank
         work(S, rank.group, strand.spend_s, who, s, kind)

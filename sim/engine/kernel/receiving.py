@@ -6,20 +6,8 @@ from sim.engine.kernel import layout, ops, state
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.flows import control
 from sim.engine.kernel.heap import schedule
-from sim.engine.kernel.layout import (
-    ASKS as ASKED,
-)
-from sim.engine.kernel.layout import (
-    AWAITS,
-    DEPART,
-    ENDS,
-    GIVE_UP,
-    GO,
-    NEVER_S,
-    ROUND_OFF_S,
-    SPENDS,
-    WRONG,
-)
+from sim.engine.kernel.layout import ASKS as ASKED
+from sim.engine.kernel.layout import AWAITS, DEPART, ENDS, GIVE_UP, GO, NEVER_S, ROUND_OFF_S, SPENDS, WRONG
 from sim.engine.kernel.memo import note_known
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import ASKS, GOT, LANDS, OVER, TAKES

@@ -6,17 +6,7 @@ from sim.engine.kernel import ops, state
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.flows import control, stream
 from sim.engine.kernel.heap import schedule
-from sim.engine.kernel.layout import (
-    ARRIVE,
-    AWAITS,
-    DEPART,
-    ENDS,
-    LOCAL,
-    ROUND_OFF_S,
-    SPACE,
-    SPENDS,
-    WRONG,
-)
+from sim.engine.kernel.layout import ARRIVE, AWAITS, DEPART, ENDS, LOCAL, ROUND_OFF_S, SPACE, SPENDS, WRONG
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import ALL_SENT, CALLS_PORT, CHOOSES, DEPARTS, RECEIVES, SENDS, SENT
 from sim.engine.kernel.ports import held_s, pass_out

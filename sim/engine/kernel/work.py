@@ -7,25 +7,10 @@ import math
 from sim.engine.kernel import layout, ops, state
 from sim.engine.kernel.at_hand import may_add, may_compute, may_update
 from sim.engine.kernel.compiling import compiled, in_place
+from sim.engine.kernel.cores import work
 from sim.engine.kernel.heap import schedule
-from sim.engine.kernel.layout import (
-    CLOCK_S,
-    COMPUTES,
-    DRAWS,
-    ENDS,
-    GO,
-    GRADIENT_READY,
-    NEXT,
-    PIECES,
-    ROUND_OFF_S,
-    SPENDS,
-    WAITS,
-    WRONG,
-)
 from sim.engine.kernel.memory import read
-from sim.engine.kernel.records import note_missed, note_step, note_wait
-from sim.engine.kernel.rounds import note_computed, note_updated
-from sim.engine.kernel.side_by_side import at_once, do_sides
+from sim.engine.kernel.records import note_computed, note_missed, note_step, note_updated, note_wait
 from sim.engine.kernel.threads import begin_background
 
 COLD_FROM_S, COLD_AFTER_S = 2e-3, 8e-3  # sim.model.costs
@@ -81,21 +66,21 @@ def sleep(S, strand, rank, r):
     if strand.phase == 0:
         step = int(rank.step)
         if lacks(S, S.sleep_width, step):
-            return ENDS + DRAWS
+            return layout.ENDS + layout.DRAWS
         rank.calls = rank.calls + 1 if step == rank.slept else 0
         rank.slept = step
         if S.ranks * (rank.calls + 1) > S.sleep_count:
             rank.calls, S.calls = rank.calls - 1, rank.calls + 1
-            return ENDS + DRAWS
+            return layout.ENDS + layout.DRAWS
         seconds = state.sleep(S, r + S.ranks * rank.calls, column(S, S.sleep_width, step)).value
         if seconds <= 0.0:
-            return NEXT
+            return layout.NEXT
         strand.t0_s, strand.phase = strand.clock_s, 1
-        schedule(S, S.now_s + (seconds + S.oversleep_s), GO, strand.number, 0)
-        return WAITS
+        schedule(S, S.now_s + (seconds + S.oversleep_s), layout.GO, strand.number, 0)
+        return layout.WAITS
     rank.slept_s = strand.clock_s - strand.t0_s
     rank.computed_s += rank.slept_s
-    return NEXT
+    return layout.NEXT
 
 
 @in_place
@@ -114,11 +99,11 @@ def compute(S, strand, rank, s, r, line):
     """
     op, step = line.op, int(rank.step)
     if lacks(S, S.computing_width, step):
-        return ENDS + DRAWS
+        return layout.ENDS + layout.DRAWS
     if S.own and strand.phase == INPUT and op != ops.FETCH and not may_compute(S, rank, s, r, line):
-        return ENDS + WRONG
-    if PIECES * rank.begun >= S.moment_width > 1:
-        return ENDS + DRAWS
+        return layout.ENDS + layout.WRONG
+    if layout.PIECES * rank.begun >= S.moment_width > 1:
+        return layout.ENDS + layout.DRAWS
     phase = strand.phase
     if phase == INPUT:
         strand.t0_s = strand.clock_s
@@ -126,19 +111,19 @@ def compute(S, strand, rank, s, r, line):
     while phase != DONE:
         strand.spend_s, strand.on_gpu = 0.0, 0
         phase = advance_gradient(S, strand, rank, s, r, line, phase, step)
-        if strand.spend_s > ROUND_OFF_S:
+        if strand.spend_s > layout.ROUND_OFF_S:
             if S.cores_suffice == 0:
                 strand.phase = phase
-                return COMPUTES if strand.on_gpu else SPENDS
+                return layout.COMPUTES if strand.on_gpu else layout.SPENDS
             strand.clock_s += strand.spend_s / rank.speed
     if strand.clock_s > S.now_s:
         if op == ops.LAYERS and S.own == 0:
             rank.idle_s = strand.clock_s
-        schedule(S, strand.clock_s, GO, s, 0)
+        schedule(S, strand.clock_s, layout.GO, s, 0)
         strand.phase = DONE
-        return WAITS
+        return layout.WAITS
     rank.computed_s += strand.clock_s - strand.t0_s
-    return NEXT
+    return layout.NEXT
 
 
 @compiled
@@ -235,11 +220,11 @@ def begin_computing(S, strand, rank, r, line, step):
 def partition(S, strand, rank, s, r, line):
     """The next partition, if there is time; the first in any case."""
     left_s, partitions = read(S, s, r, line.a) - strand.clock_s, line.b
-    if strand.turn < partitions and (strand.turn == 0 or left_s > CLOCK_S):
+    if strand.turn < partitions and (strand.turn == 0 or left_s > layout.CLOCK_S):
         strand.turn += 1
         strand.spend_s, strand.on_gpu = strand.t1_s, 1
         return PARTITIONS
-    if strand.turn == partitions and left_s > CLOCK_S:
+    if strand.turn == partitions and left_s > layout.CLOCK_S:
         rank.ran_out += 1.0
     rank.samples, rank.minibatches = strand.turn * (int(S.batch) // partitions), 1.0
     count_computed(S, rank, rank.samples)
@@ -263,7 +248,7 @@ def by_layer(S, strand, rank, r, phase):
         rank.ready = k + 1
         n = rank.ready_before + k
         if ready_everywhere(S, n, strand.clock_s) and state.gradient(S, n).waiting > 0:
-            schedule(S, max(state.gradient(S, n).at_s, S.now_s), GRADIENT_READY, n, 0)
+            schedule(S, max(state.gradient(S, n).at_s, S.now_s), layout.GRADIENT_READY, n, 0)
         strand.turn += 1
         return LAYER
     rank.warm_s = strand.clock_s
@@ -282,17 +267,17 @@ def ready_everywhere(S, n, at_s):
 @in_place
 def spend(strand, seconds, phase):
     """Seconds of a core, if there are any, after which the phase is this one."""
-    if seconds <= ROUND_OFF_S:
-        return NEXT
+    if seconds <= layout.ROUND_OFF_S:
+        return layout.NEXT
     strand.phase, strand.spend_s = phase, seconds
-    return SPENDS
+    return layout.SPENDS
 
 
 @in_place
 def take_up(S, strand, rank, s, line):
     """Parameters of a letter: their version counts if the sender is rank 0."""
     if strand.phase:
-        return NEXT
+        return layout.NEXT
     if state.register(S, s, line.a + layout.L_SENDER).value == 0.0:
         rank.version = state.register(S, s, line.a + layout.L_VERSION).value
     size_bytes = state.register(S, s, line.a + layout.L_BYTES).value
@@ -303,7 +288,7 @@ def take_up(S, strand, rank, s, line):
 def copy(S, strand, rank, s, line):
     """Pieces are copied into one buffer, or out of it."""
     if strand.phase:
-        return NEXT
+        return layout.NEXT
     start, stop = state.register(S, s, line.a).value, state.register(S, s, line.b).value
     return spend(strand, seconds_of(state.line(S, layout.PACK), 4.0 * (stop - start)), 1)
 
@@ -316,18 +301,18 @@ def agree(S, strand, rank, r, line):
     if strand.phase == 0:
         strand.began_s = strand.clock_s
         if S.agree_s > 0.0:
-            schedule(S, S.now_s + S.agree_s, GO, strand.number, 0)
+            schedule(S, S.now_s + S.agree_s, layout.GO, strand.number, 0)
             strand.phase = 1
-            return WAITS
+            return layout.WAITS
     note_wait(S, r, strand.began_s, strand.clock_s)
-    return NEXT
+    return layout.NEXT
 
 
 @compiled
 def end_agreeing(S, strand, rank):
     """The runtime's work for an agreement, besides its messages."""
     if strand.phase or strand.passes:
-        return NEXT
+        return layout.NEXT
     return spend(strand, S.negotiate_s, 1)
 
 
@@ -336,9 +321,9 @@ def add(S, strand, rank, s, r, line):
     """The gradient of a letter."""
     if strand.phase:
         rank.applied_s += strand.clock_s - strand.began_s
-        return NEXT
+        return layout.NEXT
     if S.own and not may_add(S, rank, s, r, line):
-        return ENDS + WRONG
+        return layout.ENDS + layout.WRONG
     if r == 0:
         note_missed(S, int(rank.version - state.register(S, s, line.a + layout.L_VERSION).value))
     if S.layerwise == 0 or state.register(S, s, line.a + layout.L_VARIABLE).value == rank.held:  # which counts for all
@@ -353,16 +338,58 @@ def add(S, strand, rank, s, r, line):
 
 
 @in_place
+def at_once(S, strand, seconds):
+    """Parts of an addition or an update, side by side: where cores are shared an event even if they take no time."""
+    strand.began_s = strand.clock_s
+    if S.cores_suffice == 1 and seconds <= layout.ROUND_OFF_S:
+        return layout.NEXT
+    strand.phase, strand.spend_s = 1, seconds
+    if seconds > layout.ROUND_OFF_S:
+        return layout.SPENDS if S.cores_suffice == 1 else layout.TOGETHER
+    schedule(S, S.now_s, layout.GO, strand.number, 0)
+    return layout.WAITS
+
+
+@compiled
+def do_sides(S, strand, rank, r, amount, factor, further_s):
+    """Do all parts of a gradient of so many minibatches, or of an update: seconds times a factor, and some more for the first."""
+    parts = state.sides(S, amount, min(r, S.first))
+    if S.cores_suffice == 0:
+        return begin_sides(S, strand, rank, r, parts, factor, further_s)
+    all_s = longest_s = 0.0
+    for i in range(parts.first, parts.stop):
+        seconds = state.side_s(S, i).value * factor + (further_s if i == parts.first else 0.0)
+        all_s += seconds
+        longest_s = max(longest_s, seconds)
+    return at_once(S, strand, all_s if rank.cores == 1 else longest_s)
+
+
+@compiled
+def begin_sides(S, strand, rank, r, parts, factor, further_s):
+    """The same as events; the strand goes on when all are done."""
+    who = S.ranks if parts.stop - parts.first > 1 or S.threaded else r
+    strand.phase, strand.pending, strand.began_s = 1, 0, strand.clock_s
+    for i in range(parts.first, parts.stop):
+        seconds = state.side_s(S, i).value * factor + (further_s if i == parts.first else 0.0)
+        if seconds > layout.ROUND_OFF_S:
+            strand.pending += 1
+            work(S, rank.group, seconds, who, strand.number, layout.HOP)
+    if strand.pending == 0:
+        schedule(S, S.now_s, layout.GO, strand.number, 0)
+    return layout.WAITS
+
+
+@in_place
 def update(S, strand, rank, r):
     """New parameters of the sum; rank 0's update ends a step."""
     if strand.phase == 0:
         if S.own and not may_update(S, rank, r):
-            return ENDS + WRONG
+            return layout.ENDS + layout.WRONG
         if S.counts_updates == 1:
             rank.step = rank.version
         step = int(rank.step)
         if lacks(S, S.update_width, step):
-            return ENDS + DRAWS
+            return layout.ENDS + layout.DRAWS
         rank.version += 1.0
         line = state.line(S, layout.UPDATE)
         noise, further_s = (
@@ -375,7 +402,7 @@ def update(S, strand, rank, r):
             result = do_sides(S, strand, rank, r, S.most_minibatches, noise, further_s)
         else:
             result = at_once(S, strand, noise * seconds_of(line, rank.update_bytes) + further_s)
-        if result != NEXT:
+        if result != layout.NEXT:
             return result
     if strand.phase:
         rank.applied_s += strand.clock_s - strand.began_s
@@ -385,7 +412,7 @@ def update(S, strand, rank, r):
         note_step(S, strand.clock_s, rank.samples)
     rank.warm_s = strand.clock_s
     rank.samples, rank.minibatches = 0.0, 0.0
-    return NEXT
+    return layout.NEXT
 
 
 @compiled
@@ -394,6 +421,6 @@ def evaluate(S, strand, rank, r):
     if strand.phase:
         rank.applied_s += strand.clock_s - strand.began_s
     if strand.phase or r != 0 or S.evaluate_every == 0 or (int(rank.step) + 1) % S.evaluate_every != 0:
-        return NEXT
+        return layout.NEXT
     strand.began_s = strand.clock_s
     return spend(strand, S.evaluate_s, 1)
