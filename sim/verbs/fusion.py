@@ -112,7 +112,8 @@ def agreement_s(scenario: Scenario, by_name: bool) -> tuple[float, float]:
     hosts, network, local = scenario.hosts[scenario.servers :], scenario.network, scenario.local
     if by_name:
         each = [network if host != hosts[0] else local for host in hosts[1:]]
-        named_s = sum(max(link.overhead_s, link.occupancy_s(REQUEST_BYTES)) for link in each)
+        seconds = [max(link.overhead_s, link.occupancy_s(REQUEST_BYTES)) for link in each]
+        named_s = max(seconds, default=0.0) + sum(seconds)  # ranks send theirs at once
         return 3 * named_s + 2 * max((link.latency_s for link in each), default=0.0), named_s
     up_s, distance = 0.0, 1
     while distance < len(hosts):

@@ -65,12 +65,12 @@ def test_hosts_agree_inside_before_they_agree_with_one_another():
 
 @pytest.mark.parametrize("workers", [2, 4, 8])
 def test_negotiating_by_name_is_a_message_for_each_variable_of_each_rank(workers):
-    """V + 1 of each other rank at rank 0, which sends two to each: one after another, but for a latency there and one back."""
+    """V + 1 at each rank at once, as many of each other rank at rank 0, then two back to each, the last of which waits; a latency there and back."""
     link = LINK.model_copy(update={"gap_s": 0.0, "bandwidth_bytes_per_s": 1e15})
     by_name_s, by_tree_s = (
         step_s(job("horovod", "order=end", f"by_name={named}", workers=workers, link=link)) for named in (True, False)
     )
-    named_s = 2 * link.latency_s + (workers - 1) * (len(SIZES) + 3) * link.overhead_s
+    named_s = 2 * link.latency_s + workers * (len(SIZES) + 3) * link.overhead_s
     tree_s = 2 * math.log2(workers) * (link.latency_s + 2 * link.overhead_s)
     assert by_name_s - by_tree_s == pytest.approx(named_s - tree_s, abs=1e-9)
 
