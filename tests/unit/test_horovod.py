@@ -65,7 +65,7 @@ def test_hosts_agree_inside_before_they_agree_with_one_another():
 
 @pytest.mark.parametrize("workers", [2, 4, 8])
 def test_negotiating_by_name_is_a_message_for_each_variable_of_each_rank(workers):
-    """V + 1 at each rank at once, as many of each other rank at rank 0, then two back to each, the last of which waits; a latency there and back."""
+    """V + 1 at each rank at once, as many of each other rank at rank 0, and two back to each, the last of which waits; two latencies."""
     link = LINK.model_copy(update={"gap_s": 0.0, "bandwidth_bytes_per_s": 1e15})
     by_name_s, by_tree_s = (
         step_s(job("horovod", "order=end", f"by_name={named}", workers=workers, link=link)) for named in (True, False)
