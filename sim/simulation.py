@@ -40,6 +40,11 @@ class _Asked(NamedTuple):
     within_s: float
     done: Callable[[int], object]
 
+    @property
+    def records(self) -> bool:
+        """Whether what ranks do is recorded, which the event world does."""
+        return self.want_trace or self.timeline is not None
+
 
 class _Ran(NamedTuple):
     """The number of replications asked for, the outcome of those within the time, and the trace of the first."""
@@ -64,7 +69,7 @@ def simulate(
 
     Args:
         world: auto, event or engine, which give the same to 1e-9 s. auto is the event world, in whose place the engine simulates
-            what it saves much time for, once it is compiled.
+            what it saves much time for, once it is compiled; the engine records nothing.
         replications: runs, each with random numbers of its own; REPLICATIONS if None.
         first: the number of the first replication. Equal numbers have equal random numbers.
         want_trace: record all activities of the first replication.
@@ -101,7 +106,7 @@ def _simulated(scenario: Scenario, world: str, asked: _Asked) -> Result:
     from sim.answers.result import Result
 
     if candidates.unknown(scenario):
-        if asked.want_trace or asked.timeline:
+        if asked.records:
             candidates.refuse(scenario, "a trace")
 
         def one(job: Scenario, runs: int, seconds: float) -> Result:
@@ -182,18 +187,20 @@ def _engines(scenario: Scenario, world: str, asked: _Asked) -> tuple[Replication
     from sim.event.world import run  # here, so that the first run's time has no loading in it
     from sim.protocols import is_ours
 
-    found, refused, traced = None, "", asked.want_trace
+    found, refused = None, ""
+    if world == "engine" and asked.records:
+        raise WrongSetting("--world", "engine", "auto or event, which records what ranks do")
     if world == "engine":
-        needs.check(scenario, "engine", asked.within_s, traced=traced)
+        needs.check(scenario, "engine", asked.within_s)
         found = engine.demanded(scenario)
-    elif world == "auto":
+    elif world == "auto" and not asked.records:
         once_s, step_s = needs.once_and_step_s(scenario, "event")
         if engine.suits((once_s + scenario.rounds * step_s) * (asked.replications or REPLICATIONS), 0.0):
-            needs.check(scenario, "engine", asked.within_s, traced=traced)
+            needs.check(scenario, "engine", asked.within_s)
             found = engine.replications(scenario)
             refused = engine.refused
     if found is None:
-        needs.check(scenario, "event", asked.within_s, traced=traced)
+        needs.check(scenario, "event", asked.within_s, traced=asked.want_trace)
     elif not is_ours(scenario.protocol):
         run(scenario, asked.first, within_s=0.0, want_trace=False)
     return found, refused
@@ -209,9 +216,9 @@ def _one(
     timeline, within_s, want_trace = (
         (asked.timeline, asked.within_s, asked.want_trace) if asked else (None, math.inf, False)
     )
-    found = engine.run(by, number, timeline, within_s, want_trace) if by else None
+    found = engine.outcome(by, number, within_s) if by else None
     if found is not None:
-        return found
+        return found, None
     outcome, trace = event.run(job, number, timeline, within_s, want_trace=want_trace)
     return (replace(outcome, slow=NO_ROOM) if by else outcome), trace
 

@@ -20,8 +20,8 @@ class LearningRank(Rank):
         world: real.learning.world.LearningWorld; the others as in the event world.
     """
 
-    def _begin(self, mechanics) -> None:
-        super()._begin(mechanics)
+    def _begin(self) -> None:
+        super()._begin()
         self.letters = CarryingLetters(self)
         self.send = self.letters.send
         self.compute, self.compute_until, self.update = self._compute, self._compute_until, self._update
@@ -117,13 +117,13 @@ class LearningRank(Rank):
         if self.scenario.gathered_variables:
             yield from self.calls.of_all(NOTHING, allgather.__wrapped__(self))
 
-    def exchange(self, exchange: Exchange, ready: int = 0, messages: int = 1):
+    def exchange(self, exchange: Exchange, ready: int = 0):
         """Send a piece while receiving another one. Where the text itself exchanges pieces, they are numbers."""
         if exchange.kind != DENSE or self.calls.under_way:
-            return (yield from super().exchange(exchange, ready, messages))
+            return (yield from super().exchange(exchange, ready))
         if self.vector is None:
             self.vector = self.world.vector(self)
-        letter, vector = (yield from super().exchange(exchange, ready, messages)), self.vector
+        letter, vector = (yield from super().exchange(exchange, ready)), self.vector
         taken = vector[exchange.taken]  # a view; the number of samples comes after the vector's last item
         if letter is not None and taken.size:
             piece = letter.carried.piece[: taken.size]
@@ -163,9 +163,9 @@ class CarryingCalls(Calls):
         rank.shared.append(rank.world.taken(shared))
         self.under_way -= 1
 
-    def piece(self, exchange: Exchange, messages: int):
+    def piece(self, exchange: Exchange):
         """The message of an exchange, with the numbers that the text hands over."""
-        found = super().piece(exchange, messages)
+        found = super().piece(exchange)
         if exchange.kind == DENSE and not self.under_way:
             found.carried = Carried(piece=self._rank.vector[exchange.sent].copy())
         return found

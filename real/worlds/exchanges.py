@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,18 +21,17 @@ class Taken(NamedTuple):
 
 
 class Leaving(NamedTuple):
-    """Messages that were handed to MPI and may not have left.
+    """A message that was handed to MPI and may not have left.
 
     Args:
-        buffers: which must live as long.
+        buffer: which must live as long.
         piece: of the vector, that is read until then.
     """
 
-    requests: list
+    request: Any
     start_s: float
     peer: int
-    size_bytes: int
-    buffers: list[np.ndarray]
+    buffer: np.ndarray
     piece: slice
 
 
@@ -59,10 +58,10 @@ class Exchanges:
         if self._is_ours:
             self._between.Free()
 
-    def exchange(self, exchange: Exchange, ready: int = 0, messages: int = 1) -> Taken | None:
+    def exchange(self, exchange: Exchange, ready: int = 0) -> Taken | None:
         """Send a piece to one rank while receiving one from another; then add it up."""
         if exchange.to is not None:
-            self._hand_over(exchange, ready, messages)
+            self._hand_over(exchange, ready)
         # A piece that has not left is not written to. To wait for that first would be for ever where the peer waits too.
         written = NOTHING if exchange.kind == CONTROL else exchange.taken
         into = self._taken if exchange.adds or not self._is_free(written) else self.vector
@@ -76,37 +75,31 @@ class Exchanges:
             np.copyto(self.vector[written], into[written])
         return taken
 
-    def _hand_over(self, exchange: Exchange, ready: int, messages: int) -> None:
-        buffers, piece = [self.vector[exchange.sent]], exchange.sent
+    def _hand_over(self, exchange: Exchange, ready: int) -> None:
+        buffer, piece = self.vector[exchange.sent], exchange.sent
         if exchange.kind == CONTROL:
-            buffers, piece = [_said(exchange.sent_bytes, ready, messages)] * messages, NOTHING
-        requests = [self._comm.Isend(buffer, exchange.to, TAG) for buffer in buffers]
-        size_bytes = sum(buffer.nbytes for buffer in buffers)
-        self._leaving.append(Leaving(requests, self._me.now_s, exchange.to, size_bytes, buffers, piece))
+            buffer, piece = np.full(exchange.sent_bytes // 8, ready), NOTHING
+        request = self._comm.Isend(buffer, exchange.to, TAG)
+        self._leaving.append(Leaving(request, self._me.now_s, exchange.to, buffer, piece))
 
     def _take(self, exchange: Exchange, into: np.ndarray) -> Taken:
         """Sleep until bytes move, then receive them at their place of a vector."""
         start_s, source, me = self._me.now_s, exchange.source, self._me
         poll(lambda: self._is_free(NOTHING) and arrived(self._comm, source, TAG), f"rank {source}")
-        moving_s, ready, size_bytes = me.now_s, 0, exchange.taken_bytes
+        moving_s, ready = me.now_s, 0
         if exchange.kind == CONTROL:
-            ready, messages = self._heard(exchange)
-            size_bytes *= messages
+            ready = self._heard(exchange)
         else:
             receive(self._comm, into[exchange.taken], source, TAG, me.is_here(source))
         me.waited(start_s, moving_s, peer=source)
-        me.record("receive", moving_s, bytes=size_bytes, peer=source)
+        me.record("receive", moving_s, bytes=exchange.taken_bytes, peer=source)
         return Taken(source, ready)
 
-    def _heard(self, exchange: Exchange) -> tuple[int, int]:
-        """Receive control messages; their contents, and their number."""
+    def _heard(self, exchange: Exchange) -> int:
+        """Receive a control message: how many gradients are ready."""
         buffer = np.empty(exchange.taken_bytes // 8, np.int64)
         self._comm.Recv(buffer, exchange.source, TAG)
-        ready, messages = map(int, buffer[:2])
-        for _ in range(messages - 1):
-            poll(lambda: arrived(self._comm, exchange.source, TAG), f"rank {exchange.source}")
-            self._comm.Recv(buffer, exchange.source, TAG)
-        return ready, messages
+        return int(buffer[0])
 
     def _add_up(self, exchange: Exchange) -> None:
         poll(lambda: self._is_free(exchange.taken), "others to receive")
@@ -128,11 +121,10 @@ class Exchanges:
         """Record messages that have left. Returns whether no message that has not left still reads `piece`."""
         staying = []
         for one in self._leaving:
-            requests = [request for request in one.requests if not request.Test()]
-            if not requests:
-                self._me.record("send", one.start_s, bytes=one.size_bytes, peer=one.peer)
+            if one.request.Test():
+                self._me.record("send", one.start_s, bytes=one.buffer.nbytes, peer=one.peer)
             else:
-                staying.append(one._replace(requests=requests))
+                staying.append(one)
         self._leaving = staying
         return not any(max(piece.start, one.piece.start) < min(piece.stop, one.piece.stop) for one in staying)
 
@@ -146,10 +138,3 @@ class Exchanges:
         self._between.Allreduce(MPI.IN_PLACE, self.vector[whole])
         me.waited(start_s, moving_s)
         me.record("receive", moving_s, bytes=ITEM_BYTES * (whole.stop - whole.start))
-
-
-def _said(size_bytes: int, ready: int, messages: int) -> np.ndarray:
-    """Send a control message: how many gradients are ready. It stands for a number of messages."""
-    buffer = np.zeros(size_bytes // 8, np.int64)
-    buffer[:2] = ready, messages
-    return buffer

@@ -172,12 +172,12 @@ class Rank(Work, Messages):
             yield from reduce_by_exchanges(self, algorithm, piece)
         self.samples = int(vector[-1])
 
-    def exchange(self, exchange: Exchange, ready: int = 0, messages: int = 1):
+    def exchange(self, exchange: Exchange, ready: int = 0):
         """Send a piece to one rank while receiving one from another; then add it up. The last number of the vector counts samples."""
         vector, dense = self.exchanges.vector, exchange.kind == DENSE
         if dense and vector.size in (exchange.sent.stop, exchange.taken.stop):
             vector[-1] = self.samples
-        taken = self.exchanges.exchange(exchange, ready, messages)
+        taken = self.exchanges.exchange(exchange, ready)
         if dense and taken is not None and exchange.taken.start < exchange.taken.stop == vector.size:
             self.samples = int(vector[-1])
         return taken

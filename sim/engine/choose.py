@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
     from sim.engine.replications import Replications
     from sim.job.scenario import Scenario
-    from sim.recording.horovod_timeline import Timeline
-    from sim.recording.traces import Trace
 
 LOADING_S, COMPILING_S = 1.0, 60.0  # of a core: until it runs, where it is kept and where it is not
 LEAST_S = 0.05  # of the event world, which building arrays takes too
@@ -119,20 +117,8 @@ class Engine:
 
     def outcome(self, replications: Replications, number: int, within_s: float = math.inf) -> Outcome | None:
         """The outcome of a replication; None if it is the event world's to say what is wrong."""
-        found = self.run(replications, number, within_s=within_s)
-        return None if found is None else found[0]
-
-    def run(
-        self,
-        replications: Replications,
-        number: int,
-        timeline: Timeline | None = None,
-        within_s: float = math.inf,
-        want_trace: bool = False,
-    ) -> tuple[Outcome, Trace | None] | None:
-        """One replication, and its trace if one is asked for, as sim.event.run gives them; None as `outcome` does."""
         try:
-            return replications.run(number, timeline, within_s, want_trace)
+            return replications.outcome(number, within_s)
         except Exception:
             self._fails = True
             return None

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import threading
 from copy import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.engine import noted
-from sim.engine.arrays import constants, drawn, hosts, hub, loads, ranks, rows
+from sim.engine.arrays import constants, drawn, hosts, loads, ranks
 from sim.engine.arrays.drawn import DRAWN
-from sim.engine.arrays.shape import NO_TREE, NOBODY, Empty, Shape
-from sim.engine.kernel import layout, loop
-from sim.engine.kernel.layout import DRAWS, PIECES, ROWS_FULL
+from sim.engine.arrays.shape import Empty, Shape
+from sim.engine.kernel import loop
+from sim.engine.kernel.layout import DRAWS, PIECES
 from sim.engine.kernel.state import Beginning, State
-from sim.engine.recording import NOTHING, Asked, Rows, fill, table
 from sim.engine.results import Results
-from sim.recording.traces import Trace
 
 if TYPE_CHECKING:
     from sim.engine.lowering.program import Code
@@ -41,9 +37,7 @@ class Template:
 
     def __init__(self, scenario: Scenario, code: Code, tables: Listed, room: int = 1):
         self.shape = shape = Shape(scenario, code, room)
-        shape.hub = hub.is_hub(shape)
         numbers = constants.constants(shape) | constants.counters(shape)
-        numbers |= {"tree": tables.tree if shape.decides else NO_TREE, "summing": tables.summing, "known": NOBODY}
         kinds = (
             loads.loads,
             loads.layers,
@@ -53,8 +47,6 @@ class Template:
             hosts.post,
             hosts.hosts,
             hosts.flows,
-            hub.times,
-            rows.nothing,
             drawn.begun,
         )
         listed = tables.arrays()
@@ -62,10 +54,6 @@ class Template:
         for kind in kinds:
             made |= kind(shape)
         made |= dict.fromkeys(DRAWN, Empty((1, 1), float))
-        made["on_way"] = Empty(len(listed["row"]) if shape.calls_alone else 1, layout.ON_WAY, zeros=False)
-        if not shape.decides:
-            made |= noted.take(shape).arrays
-        numbers["at_once"] = shape.calls_alone and scenario.ranks > 1 and not listed["table"]["rotates"].all()
         self.beginning = Beginning(made, numbers)
 
     def of(self, scenario: Scenario) -> Template:
@@ -80,71 +68,35 @@ class Template:
         of, shape = self.shape.scenario, self.shape
         columns = of.rounds + 8 if not of.protocol.counts_updates else 3 * of.rounds + 60
         found = drawn.draws(shape, replication, columns) | drawn.weights(shape, replication)
-        return found | drawn.delays(shape, replication, columns) | drawn.threads(shape, replication, columns)
+        return found | drawn.threads(shape, replication, columns)
 
 
 class Job:
-    """One run of a replication.
+    """One run of a replication."""
 
-    Args:
-        by_events: whether it takes no short cuts that another event may contradict.
-        asked: what it records besides its results.
-    """
-
-    def __init__(self, template: Template, replication: int, by_events: bool = False, asked: Asked = NOTHING):
-        self.shape, self.replication, self._asked = template.shape, replication, asked
+    def __init__(self, template: Template, replication: int):
+        self.shape, self.replication = template.shape, replication
         self.state = State(template.beginning)
         for name, array in template.drawn(replication).items():
             self.state.place(name, array)
-        if self.shape.decides:
-            self._know(noted.take(self.shape))
-        if by_events:
-            self.state.record["tree"], self.state.record["at_once"] = NO_TREE, 0
-            if self.shape.calls_alone:
-                self.state.record["rings"] = 0
-        self.rows = Rows(self.shape, self.state, asked) if asked.anything else None
-
-    def _know(self, known: noted.Noted) -> None:
-        """What earlier runs have noted is for this one."""
-        for name, array in known.arrays.items():
-            self.state.place(name, array)
-        for name, count in known.counts.items():
-            self.state.record[name] = count
-
-    def end(self) -> None:
-        """What it has noted is for others."""
-        noted.give_back(self.shape, self.state)
 
     def run(self) -> int:
-        """Run to the end, or until it pauses; the status.
-
-        With further draws where those that there are do not suffice, and with room for further rows.
-        """
+        """Run to the end, or until it pauses, with further draws where those that there are do not suffice; the status."""
         self.state.record["pause"] = self.state.record["events"] + EVENTS
         status = loop.run(self.state.record)
-        while status in (DRAWS, ROWS_FULL):
+        while status == DRAWS:
             with MAKING:
-                self._make_room(status)
+                self._draw_more()
             status = loop.run(self.state.record)
         return status
-
-    def _make_room(self, status: int) -> None:
-        if status == DRAWS:
-            self._draw_more()
-        elif self.rows is not None:
-            self.rows.take()
 
     def _draw_more(self) -> None:
         """Twice as many of the numbers that did not suffice; those there were stay the same."""
         arrays, shape = self.state.arrays, self.shape
-        for name, used, each, draw in (
-            ("delay", "came", 1, drawn.delay_s),
-            ("moment", "begun", PIECES, drawn.moments),
-        ):
-            width = arrays[name].shape[1]
-            if each * arrays["rank"][used].max() >= width > 1:
-                self.state.place(name, draw(shape, self.replication, 2 * width))
-                return
+        width = arrays["moment"].shape[1]
+        if PIECES * arrays["rank"]["begun"].max() >= width > 1:
+            self.state.place("moment", drawn.moments(shape, self.replication, 2 * width))
+            return
         for name, found in drawn.further(shape, self.replication, self.state):
             self.state.place(name, found)
 
@@ -157,22 +109,6 @@ class Job:
     def results(self) -> Results:
         """What the run has come to."""
         return Results(self.shape, self.state)
-
-    def recorded(self, warmup: int) -> Trace | None:
-        """What it has recorded: its trace, if one is asked for; the timeline is told the rest.
-
-        Args:
-            warmup: steps of it.
-        """
-        if self.rows is None:
-            return None
-        found, of = self.rows.joined(), self.shape.scenario
-        if self._asked.timeline is not None:
-            fill(self._asked.timeline, found)
-        if not self._asked.trace:
-            return None
-        header = of.header("event", self.replication, ran_out=self.results.ran_out)
-        return Trace.ordered(replace(header, warmup=warmup), table(found))
 
     @property
     def bytes(self) -> int:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from sim.engine.job import MAKING, Job, Template
-from sim.engine.kernel.layout import CLASH, FINISHED, PAUSE, REGISTERS, SPACE
+from sim.engine.kernel.layout import FINISHED, PAUSE, REGISTERS, SPACE
 from sim.engine.lowering.statements import Statements
 from sim.engine.lowering.values import NotLowered, TooFewRegisters
-from sim.engine.recording import Asked
 from sim.engine.tables import Listed, NotBuilt
 from sim.job.scenario import KINDS, Scenario
 from sim.protocols import is_ours
@@ -21,11 +20,8 @@ from sim.worlds.time_budget import Patience
 if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
     from sim.engine.lowering.program import Code
-    from sim.recording.horovod_timeline import Timeline
-    from sim.recording.traces import Trace
 
 MOST_ROOM = 256  # times as much as a run is given at first
-MOST_CLASHES = 16  # for which a run is begun anew (kernel/decided.py)
 MOST_CONNECTIONS = 2**24  # of ranks, where each has a window or a flow of its own
 MOST_KEPT, MOST_BYTES = 8, 2**22  # scenarios of which what they share is kept, and what runs of one begin with
 SHARED = sorted(
@@ -40,6 +36,8 @@ def check(scenario: Scenario) -> None:
     Raises:
         NotBuilt: it has something that the engine does not have.
     """
+    if scenario.protocol.delay_std_s:
+        raise NotBuilt("induced delays of messages")
     if (scenario.network.fair or scenario.network.tcp) and scenario.ranks**2 > MOST_CONNECTIONS:
         raise NotBuilt("so many connections")
 
@@ -110,49 +108,25 @@ class Replications:
     def __init__(self, scenario: Scenario):
         self._scenario, self._prepared = scenario, prepared(scenario)
         self._template, self.bytes = self._prepared.template.of(scenario), 1
-        self._clash = False  # messages of calls pass one another, which is so in every replication
 
     def outcome(self, number: int, within_s: float = math.inf) -> Outcome | None:
-        """The outcome of a replication; see `run`."""
-        found = self.run(number, within_s=within_s)
-        return None if found is None else found[0]
-
-    def run(
-        self, number: int, timeline: Timeline | None = None, within_s: float = math.inf, want_trace: bool = False
-    ) -> tuple[Outcome, Trace | None] | None:
-        """One replication: its outcome, and its trace if one is asked for.
+        """The outcome of a replication.
 
         Args:
-            timeline: records what Horovod's own timeline would hold.
             within_s: seconds after which it ends with the steps that it has made, and at least one after the warm-up's first.
 
         Returns:
             None if there is no room for all that is on its way, or a text goes wrong.
         """
-        ended = self._ended(number, within_s, Asked(want_trace, timeline))
-        if ended is None:
-            return None
-        job, warmup = ended
-        return job.results.outcome(warmup), job.recorded(warmup)
-
-    def _ended(self, number: int, within_s: float, asked: Asked) -> tuple[Job, int] | None:
-        """A run that is over, and its steps of warm-up."""
-        patience, clashes = Patience(self._scenario, within_s), 0
-        while self._template.shape.room <= MOST_ROOM and clashes <= MOST_CLASHES:
-            job = self._job(number, self._clash or clashes > 0, asked)
-            try:
-                status = self._run(job, patience)
-            finally:
-                job.end()
+        patience = Patience(self._scenario, within_s)
+        while self._template.shape.room <= MOST_ROOM:
+            job = self._job(number)
+            status = self._run(job, patience)
             if status == PAUSE:
-                return job, patience.warmup
-            if status == CLASH:
-                clashes += 1
-                self._clash = self._clash or not job.shape.decides
-                continue
+                return job.results.outcome(patience.warmup)
             if status != SPACE:
                 done = status == FINISHED and job.updates == self._scenario.updates
-                return (job, self._scenario.warmup) if done else None
+                return job.results.outcome(self._scenario.warmup) if done else None
             with MAKING:
                 self._prepared.enlarge(4 * job.shape.room)
                 self._template = self._prepared.template.of(self._scenario)
@@ -164,8 +138,8 @@ class Replications:
             pass
         return status
 
-    def _job(self, number: int, by_events: bool, asked: Asked) -> Job:
+    def _job(self, number: int) -> Job:
         with MAKING:
-            job = Job(self._template, number, by_events, asked)
+            job = Job(self._template, number)
             self.bytes = max(self.bytes, job.bytes)
         return job

@@ -12,7 +12,6 @@ import numpy as np
 from sim import collectives
 from sim.collectives.barrier import barrier
 from sim.collectives.bounds import Bound, Bounds
-from sim.collectives.tree import tree
 from sim.collectives.tuned import NAMES as TUNED
 from sim.collectives.tuned import RULES
 from sim.engine.kernel import layout
@@ -28,11 +27,8 @@ NOBODY = -1
 ROWS = "rows"  # which each rank adds up as they go round
 ROTATING = ("ring", "barrier")
 FIXED = ("nccl", "reduce-broadcast")  # whose number of exchanges depends on the size
-BY_NAME, CONTROL = "by name", "tree of control"  # negotiations
 OPERATIONS = {"add": 1, "sub": 2, "mul": 3, "floordiv": 4}  # of bounds, as sim.engine.kernel.calls has them
-TOLD = 2  # messages by which rank 0 names a gradient
 MOST_KEPT = 1024  # ranks of collectives whose rows are kept for further scenarios
-NEW = -1  # as many messages as there are gradients that rank 0 has not been told of
 
 
 class NotBuilt(Exception):
@@ -50,7 +46,6 @@ class Listed:
         self._bounds: list[tuple[int, int, int]] = []
         self._choices: list[tuple[float, int]] = []
         self._numbers: dict[str | tuple, int] = {}
-        self.summing = NOBODY  # the first line of the choices by which fused gradients are summed, if there are any
 
     def choice(self, name: str | tuple, below_bytes: float = math.inf) -> int:
         """One line of choices by size, of a collective by name; the first line of several is an operand of CALL."""
@@ -83,16 +78,9 @@ class Listed:
                 self._list_fixed(*name)
             elif name in ROTATING:
                 self._list_rotating(name)
-            elif name == BY_NAME:
-                self._list_by_name()
             else:
                 self._list_of_any_size(name)
         return self._numbers[name]
-
-    @property
-    def tree(self) -> int:
-        """The table by which ranks negotiate, if there is one, and it is the tree; else -1."""
-        return -1 if BY_NAME in self._numbers else self._numbers.get(CONTROL, -1)
 
     def barrier_of(self, servers: int) -> int:
         """A barrier of servers."""
@@ -111,14 +99,6 @@ class Listed:
             rows = [(one.to, one.source, 0, 0, 0, 0, 0, 0) for one in barrier(0, range(ranks))]
         self._tables.append((1, ranks, 0, 0))
         self._place(np.array(rows, layout.ROW), np.tile([0, len(rows)], (ranks, 1)))
-
-    def _list_by_name(self) -> None:
-        """Each rank tells rank 0 of its gradients, a message each, and hears from it."""
-        others = range(1, len(self._hosts))
-        taken = [(NOBODY, other, 0, 0, 0, 0, 1, 0) for other in others]
-        sent = [(other, NOBODY, TOLD, 0, 0, 0, 0, 1) for other in others]
-        worker = [(0, NOBODY, NEW, 0, 0, 0, 0, 0), (NOBODY, 0, 0, 0, 0, 0, 0, 0)]
-        self._add(_Rows.of([taken + sent, *(worker for _ in others)], []))
 
     def _list_fixed(self, algorithm: str, start: int, stop: int) -> None:
         """Numbers for one piece: the bounds are constants."""
@@ -194,9 +174,7 @@ def _exchanges(name: str, hosts: tuple[int, ...], whole: slice, number: Callable
     ranks, rows = range(len(hosts)), []
     for rank in ranks:
         found: Iterable[Exchange] = (
-            tree(rank, ranks, whole)
-            if name == CONTROL
-            else collectives.gather_rows(rank, ranks, whole)
+            collectives.gather_rows(rank, ranks, whole)
             if name == ROWS
             else collectives.allreduce(name, rank, hosts, whole)
         )

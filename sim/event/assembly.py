@@ -1,10 +1,8 @@
-"""The hosts and ranks of a world, each rank with the mechanics that its host needs."""
+"""The hosts and ranks of a world."""
 
 from __future__ import annotations
 
-from sim.event import plain
 from sim.event.machines.cores import THREADS_TURN_S, TICK_S, Cores
-from sim.event.machines.free import Free
 from sim.event.machines.machine import Machine
 
 
@@ -14,34 +12,21 @@ def machines(world) -> list[Machine]:
     hosts = scenario.machines
     turn_s, cores = THREADS_TURN_S if scenario.threaded else TICK_S, scenario.cluster.shared_cores
     shared = Cores(world.env, cores, hosts[0].speed, hosts[0].contention, turn_s) if cores else None
-    made = [
+    return [
         Machine(world.env, index, host, host.speed, host.contention, world.link, turn_s, shared)
         for index, host in enumerate(hosts)
     ]
-    for machine in scenario.hosts:
-        made[machine].ranks += 1
-    return made
 
 
 def ranks(world) -> list:
     """All ranks; sets the world's `senders`."""
     scenario, groups = world.scenario, world.scenario.groups(world.scenario.hosts)
     world.senders = groups.senders
-    kind = mechanics_of(world)
     made = [
-        world.rank_class(world, number, groups.of.get(number) or [number], machine, kind)
+        world.rank_class(world, number, groups.of.get(number) or [number], machine)
         for number, machine in enumerate(world.machines[host] for host in scenario.hosts)
     ]
     everyone = [rank.mechanics for rank in made]
     for one in everyone:
         one.join(everyone)
     return made
-
-
-def mechanics_of(world):
-    """How ranks take time: by arithmetic where nothing that they share makes work longer."""
-    if plain.by_arithmetic(world.scenario):
-        return Free
-    from sim.event.machines.contended import Contended
-
-    return Contended

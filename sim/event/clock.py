@@ -22,6 +22,10 @@ class Clock(simpy.Environment):
         queue: list[Any] = self._queue
         heappush(queue, (time_s, NORMAL, next(self._eid), function, argument))
 
+    def after(self, seconds: float, function, argument=None) -> None:
+        """Call function(argument) after some seconds."""
+        self.call(self._now + seconds, function, argument)
+
     def run_until(self, over: simpy.Event) -> bool:
         """Run until the event `over` is processed. False if nothing is left to happen before that."""
         queue: list[Any] = self._queue

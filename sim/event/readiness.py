@@ -1,44 +1,30 @@
-"""Which gradients of variables are ready, at each rank and at all of them."""
+"""Which gradients of variables are ready at all ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from operator import itemgetter
+
+from sim.event.clock import Clock
 
 
 class Readiness:
-    """When the last rank had its count-th gradient since the start, and the ranks that wait for this.
+    """When the last rank had its count-th gradient since the start, and the ranks that wait for this."""
 
-    Args:
-        at: at(seconds, call) calls at a simulated time.
-    """
-
-    def __init__(self, ranks: int, at: Callable[[float, Callable[[], object]], object]):
-        self._ranks, self._at = ranks, at
+    def __init__(self, ranks: int, clock: Clock):
+        self._ranks, self._clock = ranks, clock
         self._announced: list[int] = []  # how many ranks have had the count-th
-        self._last_s: list[float] = []
+        self.everywhere_s: list[float] = []  # when the last one had it, of those that all have
         self._waiting: dict[int, list[tuple[int, Callable[[], object]]]] = {}
 
-    def announce(self, count: int, at_s: float) -> None:
-        """One rank's count-th gradient, from 0, is ready then."""
+    def announce(self, count: int) -> None:
+        """One rank's count-th gradient, from 0, is ready."""
         if count == len(self._announced):
             self._announced.append(0)
-            self._last_s.append(0.0)
         self._announced[count] += 1
-        self._last_s[count] = max(self._last_s[count], at_s)
         if self._announced[count] == self._ranks:
-            self._at(self._last_s[count], partial(self._go_on, count))
-
-    def everywhere_s(self, count: int) -> float | None:
-        """When all ranks have the count-th; None if that is not known yet."""
-        known = count < len(self._announced) and self._announced[count] == self._ranks
-        return self._last_s[count] if known else None
-
-    def is_to_come(self, count: int, now_s: float) -> bool:
-        """Whether some rank does not have it yet."""
-        last_s = self.everywhere_s(count)
-        return last_s is None or last_s > now_s
+            self.everywhere_s.append(self._clock.now)
+            self._clock.after(0.0, self._go_on, count)
 
     def wait(self, count: int, rank: int, call: Callable[[], object]) -> None:
         """Call when all have it; ranks that wait for the same gradient go on in the order of their numbers."""

@@ -14,6 +14,7 @@ from sim.answers.outcome import Outcome
 from sim.base.errors import RunFailed
 from sim.collectives import Exchange
 from sim.event import assembly
+from sim.event.agreement import Agreement
 from sim.event.all_ranks import AllRanks
 from sim.event.clock import Clock
 from sim.event.machines.flows import Flows
@@ -101,7 +102,8 @@ class EventWorld:
         self.costs, self.link, self.local = scenario.costs, scenario.network, scenario.local
         self.recorder = Recorder(scenario, {self.patience.least_warmup, scenario.warmup}, want_trace)
         self.all_ranks = AllRanks(self) if scenario.by_all_ranks else None
-        self.flows, self.readiness = Flows(self.env), Readiness(scenario.ranks, self.at)
+        self.flows, self.readiness = Flows(self.env), Readiness(scenario.ranks, self.env)
+        self.agreement = Agreement(scenario, self.env)
         self.machines = assembly.machines(self)
         self.ranks = assembly.ranks(self)
         each = scenario.updates_per_step

@@ -33,8 +33,8 @@ class Horovod(Protocol):
         cycle_s: least seconds from one cycle's start to the next's (HOROVOD_CYCLE_TIME). 5 ms before version 0.21.
         order: the moments at which gradients are ready in the backward pass, the last variable's first: after time in proportion to
             `parameters`, or `uniform`, because operations by layer are not known; or all at the `end`.
-        by_name: ranks negotiate in one message to rank 0 for each gradient, as before Horovod's collective control plane (its pull
-            request 276, 2018); else with all of them at once, along trees.
+        by_name: in simulation ranks negotiate in one message to rank 0 for each gradient, as before Horovod's collective control
+            plane (its pull request 276, 2018); else, and for real, with all of them at once, along trees.
     """
 
     algorithm: str = "auto"

@@ -22,7 +22,6 @@ class Book:
         gone: workers that have said good-bye.
         delayed: messages whose induced delay is not over: (when it is, number, letter), a heap.
         came: messages that were delayed so far.
-        told: gradients that this rank has told rank 0 of by name.
         reduced: gradients that all ranks have reduced.
     """
 
@@ -33,5 +32,4 @@ class Book:
     gone: set[int] = field(default_factory=set)
     delayed: list = field(default_factory=list)
     came: int = 0
-    told: int = 0
     reduced: int = 0

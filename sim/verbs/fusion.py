@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sim import collectives
-from sim.collectives.base import CONTROL, hand, post, take
+from sim.collectives.base import CONTROL
 from sim.collectives.tree import tree
 from sim.model.sizes import ITEM_BYTES
 from sim.verbs.collectives import reduce
 from sim.verbs.me import FORWARD_SHARE, Layer, Me
 from sim.verbs.verb import verb
 
-REQUEST = slice(0, 64)  # message to rank 0 in a negotiation, and its answer: bits of a cache, in items of 4 bytes
+if TYPE_CHECKING:
+    from sim.job.scenario import Scenario
+
+REQUEST = slice(0, 64)  # message of a negotiation, and its answer: bits of a cache, in items of 4 bytes
+REQUEST_BYTES = ITEM_BYTES * REQUEST.stop
 
 
 @verb
@@ -31,10 +37,16 @@ def compute_by_layer(me: Me, order: str):
 def negotiate(me: Me, by_name: bool = False):
     """Agree on the variables that are ready at all ranks and not yet reduced; their numbers, in the order in which they became ready.
 
+    In simulation all know them some time after the last rank has asked (`agreement_s`). For real, messages go along a binomial tree.
+
     Args:
-        by_name: each rank sends rank 0 one message for each variable, and gets one back; else along binomial trees.
+        by_name: in simulation each rank sends rank 0 one message for each variable, and gets one back.
     """
-    least = yield from (_agree_by_name if by_name else _agree_by_bits)(me)
+    least = me.ready
+    for exchange in tree(me.rank, range(len(me.workers)), REQUEST):
+        letter = yield from me.exchange(exchange._replace(adds=False, kind=CONTROL), least)
+        if letter is not None:
+            least = min(least, letter.ready) if exchange.adds else letter.ready
     variables, agreed = len(me.scenario.workload.variables), range(me.book.reduced, least)
     me.book.reduced = least
     return [variables - 1 - count % variables for count in agreed]
@@ -91,27 +103,22 @@ def layer_shares(sizes: list[int], order: str) -> list[float]:
     return [(1 - FORWARD_SHARE) * weight / whole for weight in weights]
 
 
-def _agree_by_bits(me: Me):
-    least = me.ready
-    for exchange in tree(me.rank, range(len(me.workers)), REQUEST):
-        letter = yield from me.exchange(exchange._replace(adds=False, kind=CONTROL), least)
-        if letter is not None:
-            least = min(least, letter.ready) if exchange.adds else letter.ready
-    return least
+def agreement_s(scenario: Scenario, by_name: bool) -> tuple[float, float]:
+    """Seconds from the last rank's request until all know on what they agree, and so many more for each variable.
 
-
-def _agree_by_name(me: Me):
-    """Send rank 0 a message for each variable that is ready, and receive one for all; in each direction one more message ends it."""
-    least, others = me.ready, me.workers[1:]
-    if me.rank == 0:
-        for other in others:
-            letter = yield from me.exchange(take(other, REQUEST)._replace(kind=CONTROL))
-            least = min(least, letter.ready)
-        for other in others:
-            yield from me.exchange(post(other, REQUEST)._replace(kind=CONTROL), least, messages=2)
-        yield from me.departed()
-    else:
-        yield from me.exchange(hand(0, REQUEST)._replace(kind=CONTROL), least, messages=least - me.book.told + 1)
-        me.book.told = least
-        least = (yield from me.exchange(take(0, REQUEST)._replace(kind=CONTROL))).ready
-    return least
+    Along a binomial tree, and back, all hops of one length take as long as the longest. By name, rank 0 takes a message of each rank for
+    each variable, and one that ends them, one after another; then it sends two to each.
+    """
+    hosts, network, local = scenario.hosts[scenario.servers :], scenario.network, scenario.local
+    if by_name:
+        each = [network if host != hosts[0] else local for host in hosts[1:]]
+        seconds = [max(link.overhead_s, link.occupancy_s(REQUEST_BYTES)) for link in each]
+        named_s = max(seconds, default=0.0) + sum(seconds)  # ranks send theirs at once
+        return 3 * named_s + 2 * max((link.latency_s for link in each), default=0.0), named_s
+    up_s, distance = 0.0, 1
+    while distance < len(hosts):
+        away = any(hosts[to] != hosts[to - distance] for to in range(distance, len(hosts), 2 * distance))
+        link = network if away else local
+        up_s += link.latency_s + (1 + away) * link.overhead_s + link.occupancy_s(REQUEST_BYTES)
+        distance *= 2
+    return 2 * up_s, 0.0

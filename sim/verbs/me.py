@@ -265,13 +265,12 @@ class Me(typing.Protocol):
             variable: wait for the parameters of this variable in this step; others may arrive first.
         """
 
-    def exchange(self, exchange: Exchange, ready: int = 0, messages: int = 1) -> Giving[Any]:
+    def exchange(self, exchange: Exchange, ready: int = 0) -> Giving[Any]:
         """Hand a piece to one rank while taking a piece from another, which is added to this rank's or replaces it.
 
         Args:
             exchange: see sim.collectives.base.Exchange.
             ready: how many gradients are ready here; it travels along.
-            messages: the number of messages as which the piece travels.
 
         Returns:
             The letter that was taken, if any.

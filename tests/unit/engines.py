@@ -55,8 +55,7 @@ def as_python():
     with loaded_anew(_as_python):
         import_module("sim.engine.kernel.compiling").IS_COMPILED = False
         replications = import_module("sim.engine.replications")
-        for kept in (replications._kept, import_module("sim.engine.noted")._kept):
-            kept.clear()
+        replications._kept.clear()
         yield replications
 
 

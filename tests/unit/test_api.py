@@ -112,7 +112,7 @@ def test_arrays_have_the_shapes_that_they_say(world):
     assert found.why_no_interval is None
     assert found.interval[0] < found.samples_per_s / 3 < found.samples_per_s * 1.5 < found.interval[1]
     assert found.trace is None
-    assert simulate(job(), world, 3, want_trace=True).trace is not None
+    assert simulate(job(), "event", 3, want_trace=True).trace is not None
 
 
 def test_a_result_is_one_line():

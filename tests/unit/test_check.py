@@ -165,13 +165,13 @@ def test_a_mistake_is_one_line(checked, mistake):
 
 
 def test_worlds_that_differ_are_told(checked, monkeypatch):
-    run = engine.run
+    run = engine.outcome
 
     def late(*given):
-        outcome, trace = run(*given)
-        return dataclasses.replace(outcome, step_s=outcome.step_s + 1e-6), trace
+        outcome = run(*given)
+        return dataclasses.replace(outcome, step_s=outcome.step_s + 1e-6)
 
-    monkeypatch.setattr(engine, "run", late)
+    monkeypatch.setattr(engine, "outcome", late)
     code, _, complaint = checked(GATHERS)
     assert code == 1
     assert "the engine and the event world differ (1 workers" in complaint

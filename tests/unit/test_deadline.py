@@ -102,7 +102,7 @@ try:
 except RunFailed:
     print("ended")
 if engine.suits(1e9, 1.0):
-    print(engine.run(engine.replications(scenario), 0) is not None, engine.is_at_hand)
+    print(engine.outcome(engine.replications(scenario), 0) is not None, engine.is_at_hand)
 """
 
 

@@ -10,15 +10,18 @@ import sys
 import threading
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from itertools import count, islice
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from engines import assert_alike, loaded_anew
-from scenarios import CLUSTERS, EXACT_S, made
+from scenarios import CLUSTERS, EXACT_S, SETTINGS, made, scenarios
+from sim.randomness import BLOCK
 
-from sim import event, options, run, simulated_options, simulation, stragglers
+from sim import event, options, protocols, run, simulated_options, simulation, stragglers
 from sim.base.errors import WrongSetting
 from sim.engine import choose, kept
 from sim.engine.threads import in_order
@@ -27,6 +30,8 @@ from sim.model import workload
 from sim.model.costs import Line
 from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.base import Protocol
+from sim.protocols.fmb import FixedMinibatch
+from sim.verbs.me import PARAMETERS
 
 FUZZ = int(os.environ.get("TRAINSIM_FUZZ", "0"))
 NIAGARA = stragglers.read("niagara*0.01")
@@ -64,14 +69,64 @@ BESIDE = [(TWO, {}), pytest.param(*POLLS, marks=pytest.mark.slow), ({"cores": 1}
 ANY = [("fmb",), ("ps-async",), ("allreduce",)]
 
 
-@pytest.mark.parametrize("cluster", ["one core each", "two cores", "fair shares"])
-@pytest.mark.parametrize("said", ["amb-dg time_limit_s=0.02 delay_std_s=0.03", "kbatch-async delay_std_s=0.01"])
-def test_induced_delays_are_as_in_the_event_world(compiled, monkeypatch, cluster, said):
-    """Also where more are drawn than steps were thought of."""
-    drawn = sys.modules["sim.engine.arrays.drawn"]
-    delays = drawn.delays
-    monkeypatch.setattr(drawn, "delays", lambda shape, number, columns: delays(shape, number, 2))
-    assert_alike(compiled.Replications, one(cluster, tuple(said.split())), 1)
+@pytest.mark.parametrize("said", SETTINGS, ids=" ".join)
+def test_every_protocol(compiled, said):
+    assert_alike(compiled.Replications, one("one core each", said))
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+@pytest.mark.parametrize("said", [("ps-sync",), ("allreduce", "algorithm=tree")], ids=" ".join)
+def test_every_kind_of_host_and_port(compiled, cluster, said):
+    assert_alike(compiled.Replications, one(cluster, said, workers=2))
+
+
+@pytest.mark.parametrize("said", ANY, ids=" ".join)
+@pytest.mark.parametrize("place", PLACED)
+def test_what_ranks_of_a_host_share(compiled, place, said):
+    scenario = replace(one("one core each", said, workers=4), cluster=PLACED[place])
+    assert scenario.threaded == ("threads" in place)
+    assert_alike(compiled.Replications, scenario)
+
+
+@pytest.mark.parametrize("said", ANY, ids=" ".join)
+@pytest.mark.parametrize(("host", "about"), BESIDE)
+def test_other_threads(compiled, host, about, said):
+    """Also where more moments are drawn than steps were thought of."""
+    scenario = replace(one("one core each", said), cluster=of_hosts(host, **about), steps=3)
+    costs = scenario.workload.costs.model_copy(update={"background": THREADS})
+    job = replace(scenario, workload=scenario.workload.model_copy(update={"costs": costs}))
+    assert np.abs(event.run(job)[0].step_s - event.run(scenario)[0].step_s).max() > EXACT_S
+    assert_alike(compiled.Replications, job)
+
+
+@pytest.mark.parametrize("cluster", ["one core each", "four GPUs", "polls"])
+@pytest.mark.parametrize("said", [("fmb",), ("kbatch-async", "gradients=2")], ids=" ".join)
+def test_evaluations(compiled, cluster, said):
+    scenario = one(cluster, said, test_size=100, evaluate_every=2)
+    assert scenario.costs.evaluate(100) > 0
+    assert_alike(compiled.Replications, replace(scenario, steps=2 + scenario.warmup))
+
+
+@dataclass(frozen=True)
+class SendsLast(FixedMinibatch):
+    """A master whose last message nobody takes."""
+
+    name = "sends-last"
+
+    def master(self, me):
+        yield from super().master(me)
+        yield from me.send(PARAMETERS, me.workers, wait=False)
+
+
+@pytest.mark.parametrize("cluster", ["one core each", "two cores", "four GPUs", "fair shares"])
+def test_what_leaves_after_the_last_text_has_ended(compiled, cluster):
+    assert_alike(compiled.Replications, replace(one(cluster, ("fmb",)), protocol=SendsLast()))
+
+
+@pytest.mark.slow
+def test_all_scenarios(by_numba):
+    for _, scenario in scenarios():
+        assert_alike(by_numba.Replications, scenario)
 
 
 @pytest.mark.parametrize("said", [("ps-async",), ("allreduce", "algorithm=tree")], ids=" ".join)
@@ -115,6 +170,7 @@ class Own(Protocol):
     [
         (lambda: one("fair shares", ("fmb",), workers=5), "connections"),
         (lambda: one("one core each", ("horovod", "algorithm=nccl")), "of any size"),
+        (lambda: one("one core each", ("kbatch-async", "delay_std_s=0.01")), "induced delays"),
     ],
 )
 def test_what_it_cannot_build_is_said(compiled, monkeypatch, scenario, why):
@@ -182,6 +238,27 @@ def test_replications_are_the_engines(compiled, monkeypatch, first):
     assert found.outcome.arrivals.missed == expected.outcome.arrivals.missed
 
 
+def test_a_run_that_is_recorded_is_the_event_worlds(compiled, monkeypatch):
+    """The others are the engine's, and the answer is the same as without a record."""
+    scenario, made = one("two cores", ("ps-async",)), []
+
+    class Always(choose.Engine):
+        def suits(self, left_s: float, within_s: float) -> bool:
+            return True
+
+        def outcome(self, replications, number: int, *within):
+            made.append(number)
+            return super().outcome(replications, number, *within)
+
+    monkeypatch.setattr(choose, "engine", Always())
+    found = simulation.simulate(scenario, "auto", 3, want_trace=True)
+    assert sorted(made) == [1, 2]
+    assert found.trace.rows.equals(event.trace(scenario).rows)
+    np.testing.assert_allclose(found.step_s, simulation.simulate(scenario, "auto", 3).step_s, rtol=0, atol=EXACT_S)
+    with pytest.raises(WrongSetting, match="--world: given 'engine'; allowed: auto or event, which records"):
+        simulation.simulate(scenario, "engine", 1, want_trace=True)
+
+
 def test_the_engine_makes_the_jobs_that_are_compared_too(compiled, monkeypatch, capsys):
     """`sim.run` says what stragglers cost, from a second job that may take as long."""
     made = []
@@ -190,9 +267,9 @@ def test_the_engine_makes_the_jobs_that_are_compared_too(compiled, monkeypatch, 
         def suits(self, left_s: float, within_s: float) -> bool:
             return True
 
-        def run(self, replications, number: int, *asked, **named):
+        def outcome(self, replications, number: int, *within):
             made.append(number)
-            return super().run(replications, number, *asked, **named)
+            return super().outcome(replications, number, *within)
 
     monkeypatch.setattr(choose, "engine", Always())
     said = "--protocol ps-async --workers 2 --workload toy_fc --steps 2 --warmup 0 --replications 1"
@@ -217,8 +294,8 @@ def test_the_event_world_goes_on_where_the_engine_fails(monkeypatch):
     np.testing.assert_array_equal(found.step_s, simulation.simulate(scenario, "event", 3).step_s)
 
 
-def test_the_event_world_goes_on_where_numba_does_not_know_a_private_option(monkeypatch, capsys):
-    """`_nrt` may go from numba. Neither an answer nor an installation fails then."""
+def test_the_event_world_goes_on_where_numba_does_not_know_an_option(monkeypatch, capsys):
+    """Neither an answer nor an installation fails then."""
     import numba
 
     def refuses(**options):
@@ -237,14 +314,6 @@ def test_the_event_world_goes_on_where_numba_does_not_know_a_private_option(monk
     assert engine._fails
     np.testing.assert_array_equal(found.step_s, simulation.simulate(scenario, "event", 3).step_s)
     assert "the engine is not compiled, and answers take longer: KeyError" in capsys.readouterr().err
-
-
-def chosen(first, second, times):
-    """Arrays change places, so that references to them are counted unless numba is told not to."""
-    found = first
-    for time in range(times):
-        found = second if time % 2 else first
-    return found[0]
 
 
 @pytest.mark.parametrize("path", sorted(kept.SOURCES.glob("*.py")), ids=lambda path: path.stem)
@@ -316,21 +385,6 @@ def test_threads_of_the_compiled_kernel_give_the_same(by_numba):
 
 
 @pytest.mark.slow
-def test_this_numba_compiles_without_counting_references(by_numba, monkeypatch):
-    """The private option holds, as a control without it shows."""
-    import numba
-
-    from sim.engine.kernel import compiling
-
-    monkeypatch.setattr(kept, "in_folder", lambda: nullcontext(False))  # what is loaded has no text
-    counted = []
-    for function in (compiling.outermost(chosen), numba.njit(chosen)):
-        assert function(np.ones(2), np.zeros(2), 2) == 0.0
-        counted.append("NRT_decref" in next(iter(function.inspect_llvm().values())))
-    assert counted == [False, True]
-
-
-@pytest.mark.slow
 def test_functions_of_the_kernel_are_parts_of_one_library(by_numba, monkeypatch):
     """Numba compiles none of them alone, none twice for two numbers, and puts those in place of their calls that say so."""
     from sim.engine.kernel import compiling
@@ -345,7 +399,65 @@ def test_functions_of_the_kernel_are_parts_of_one_library(by_numba, monkeypatch)
         assert ("alwaysinline" in only.library.get_llvm_str()) == is_in_place
 
 
-ROWS = [("hybrid",), ("hybrid", "local_aggregation=false"), ("allreduce", "sparse_as_dense=false"), ("ps-async",)]
+@pytest.mark.parametrize("said", [("fmb",), ("allreduce", "algorithm=tree"), ("ps-sync", "barrier=true")], ids=" ".join)
+def test_scenarios_of_other_seeds_share_what_does_not_change(compiled, said):
+    """And have random numbers of their own."""
+    scenario = one("two cores", said, stragglers=NIAGARA)
+    first = compiled.Replications(scenario)
+    for seed in (2, 3):
+        other = replace(scenario, seed=seed)
+        assert compiled.Replications(other)._prepared is first._prepared
+        assert_alike(compiled.Replications, other)
+
+
+OTHERS = {
+    "batch": 32,
+    "workers": 4,
+    "steps": 2,
+    "stragglers": stragglers.read("cedar*0.1"),
+    "workload": workload.read("mlp"),
+    "protocol": protocols.make("allreduce", ["algorithm=ring", "fused=false"]),
+    "cluster": CLUSTERS["two cores"],
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_scenarios_that_differ_in_anything_else_share_nothing(compiled, name):
+    scenario = one("one core each", ("allreduce", "algorithm=ring"))
+    other = replace(scenario, **{name: OTHERS[name]})
+    assert compiled.Replications(other)._prepared is not compiled.Replications(scenario)._prepared
+    assert_alike(compiled.Replications, other)
+
+
+def test_what_takes_much_memory_is_not_kept(compiled, monkeypatch):
+    monkeypatch.setattr(compiled, "MOST_BYTES", 1000)
+    scenario = replace(one("one core each", ("allreduce", "algorithm=ring")), steps=5)
+    first, second = (compiled.Replications(scenario)._prepared for _ in range(2))
+    assert first is not second
+
+
+def test_nothing_is_read_before_a_run_writes_it(as_python, monkeypatch):
+    """What the memory held before a run makes no difference."""
+    state, outcomes = sys.modules["sim.engine.kernel.state"], []
+    for held in (0x00, 0xFF):
+        empty = partial(np.full, fill_value=held)
+        monkeypatch.setattr(
+            state, "np", SimpleNamespace(**{**vars(np), "empty": lambda size, kind, of=empty: of(size, dtype=kind)})
+        )
+        several = (one("one core each", said) for said in (("allreduce", "algorithm=tree"), ("ps-async",)))
+        outcomes.append([as_python.Replications(each).outcome(0) for each in several])
+    monkeypatch.undo()
+    for here, there in zip(*outcomes, strict=True):
+        np.testing.assert_array_equal(here.step_s, there.step_s)
+        np.testing.assert_array_equal(here.idle_fraction, there.idle_fraction)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("said", [("fmb",), ("allreduce", "algorithm=tree")], ids=" ".join)
+def test_numbers_are_drawn_a_block_after_another(compiled, monkeypatch, said):
+    """Where ranks are many; also where the steps of ranks differ."""
+    monkeypatch.setattr(sys.modules["sim.engine.arrays.drawn"], "MOST_DRAWN", 1)
+    assert_alike(compiled.Replications, replace(one("one core each", said, 2, stragglers=NIAGARA), steps=BLOCK + 2))
 
 
 @pytest.mark.slow
@@ -367,8 +479,6 @@ TEXTS = [
         "amb --set time_limit_s=0.02",
         "amb-dg --set time_limit_s=0.03 --set window_s=0.04",
         "kbatch-async",
-        "kbatch-async --set delay_std_s=0.02",
-        "amb-dg --set time_limit_s=0.03 --set delay_std_s=0.01",
     ),
     *("ps-async", "ps-sync", "ps-sync --set barrier=true", "ps-backup", "ps-ssp", "ps-ssp --set staleness=0"),
     *("allreduce", "allreduce --set algorithm=ring", "allreduce --set fused=false", "allreduce --set algorithm=nccl"),

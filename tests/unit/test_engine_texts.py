@@ -222,8 +222,8 @@ class Always(choose.Engine):
     def suits(self, left_s: float, within_s: float) -> bool:
         return True
 
-    def run(self, replications, number: int, timeline=None, within_s: float = math.inf, want_trace: bool = False):
-        found = super().run(replications, number, timeline, within_s, want_trace)
+    def outcome(self, replications, number: int, within_s: float = math.inf):
+        found = super().outcome(replications, number, within_s)
         self.gave = (*getattr(self, "gave", ()), found is not None)
         return found
 

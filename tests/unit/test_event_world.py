@@ -1,9 +1,8 @@
-"""The event world's own parts: its clock, places where ranks take turns, and its memory. What it answers is compared everywhere else."""
+"""The event world's own parts: its clock, and its memory. What it answers is compared everywhere else."""
 
 from __future__ import annotations
 
 import gc
-import random
 import weakref
 from dataclasses import replace
 
@@ -15,8 +14,6 @@ from sim import event
 from sim.answers.outcome import of_trace
 from sim.event import world
 from sim.event.clock import Clock
-from sim.event.machines.departure import Departure
-from sim.event.machines.in_turn import InTurn
 
 JOBS = (("fmb",), ("amb", "time_limit_s=0.02"), ("ps-sync",), ("ps-async",), ("allreduce",), ("horovod",))
 
@@ -34,43 +31,6 @@ def test_a_clock_holds_events_and_calls_in_one_order():
             clock.timeout(time_s).callbacks.append(lambda _, number=number: told.append(number))
     assert not clock.run_until(clock.event())
     assert told == [1, 3, 0, 2]
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_messages_reach_a_port_in_order(seed):
-    """Some are sent while others arrive, and calls of the clock come between. Of those that come together the lowest rank's is first."""
-    rng, clock, told, sent = random.Random(seed), Clock(), [], []
-    port, left = InTurn(clock), [rng.choice([30, 300])]
-
-    def come(reach_s: float, sender: float) -> None:
-        assert clock.now == reach_s
-        told.append((reach_s, sender))
-        send(rng.choice([0, 0, 1, 2, 12]))
-
-    def send(count: int) -> None:
-        for _ in range(min(count, left[0])):
-            left[0] -= 1
-            delay_s = rng.choice([0.0, 0.5, rng.random()])
-            sent.append((clock.now + delay_s, rng.random() if delay_s else len(sent) + 1))
-            port.add(*sent[-1], come, sent[-1][1])
-
-    over = clock.event()
-    for moment in range(400):
-        clock.call(moment / 4, lambda _: send(2))
-    clock.call(1000.0, lambda _: over.succeed())
-    assert clock.run_until(over)
-    assert told == sorted(sent)
-    assert len(told) > 20
-
-
-def test_a_departure_tells_its_time_once_it_is_known():
-    told: list[float] = []
-    copied, left = Departure(), Departure(2.0)
-    for departure in (copied, left):
-        departure.then(told.append)
-    assert told == [2.0]
-    copied.fire(3.0)
-    assert told == [2.0, 3.0]
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)

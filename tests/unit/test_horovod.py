@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,13 +17,13 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
-from sim.verbs.fusion import REQUEST, fuse, layer_shares
+from sim.recording.horovod_timeline import Timeline
+from sim.verbs.fusion import REQUEST_BYTES, agreement_s, fuse, layer_shares
 
 LINK = Link(latency_s=1e-3, overhead_s=2e-4, gap_s=3e-5, bandwidth_bytes_per_s=1e9)
 SIZES = [100_000 * (i + 1) for i in range(7)] + [799_999]  # with the number of samples, divisible by 8
 LAYERS = Workload(name="layers", variables=[Variable(name=f"w{i}", shape=(size,)) for i, size in enumerate(SIZES)])
 BYTES = 4 * (LAYERS.parameters + 1)
-REQUEST_BYTES = 4 * REQUEST.stop
 COSTS = Costs(compute=Line(base_s=0.3), pack=Line(slope_s=1e-10), reduce=Line(slope_s=1e-10), update=Line(base_s=1e-3))
 
 
@@ -52,33 +53,33 @@ def test_one_buffer_and_no_overlap_is_allreduce(workers):
     assert step_s(alike) == pytest.approx(step_s(plain) + more_s, abs=1e-9)
 
 
+def test_hosts_agree_inside_before_they_agree_with_one_another():
+    """Four ranks on two hosts: a hop of each kind, there and back."""
+    local = Link(latency_s=1e-5, overhead_s=1e-6, bandwidth_bytes_per_s=1e10)
+    hosts = [Host(name=f"h{i}", cores=4, slots=2) for i in range(2)]
+    of = replace(job("horovod"), cluster=Cluster(hosts=hosts, network=LINK, local=local, costs={"layers": COSTS}))
+    between_s = LINK.latency_s + 2 * LINK.overhead_s + LINK.occupancy_s(REQUEST_BYTES)
+    within_s = local.latency_s + local.overhead_s + local.occupancy_s(REQUEST_BYTES)
+    assert agreement_s(of, by_name=False) == (pytest.approx(2 * (between_s + within_s)), 0.0)
+
+
 @pytest.mark.parametrize("workers", [2, 4, 8])
 def test_negotiating_by_name_is_a_message_for_each_variable_of_each_rank(workers):
-    """(V + 1) o at each rank at once, as much for each of them at rank 0, then two messages back to each, the last of which waits."""
+    """V + 1 at each rank at once, as many of each other rank at rank 0, and two back to each, the last of which waits; two latencies."""
     link = LINK.model_copy(update={"gap_s": 0.0, "bandwidth_bytes_per_s": 1e15})
-    asked_s = link.latency_s + workers * (len(SIZES) + 1) * link.overhead_s
-    told_s = link.latency_s + workers * 2 * link.overhead_s
-    rows = event.trace(job("horovod", "order=end", "by_name=true", workers=workers, link=link, costs=Costs())).rows
-    taken = rows[(rows["step"] == 0) & (rows["activity"] == "receive")]
-    assert taken[taken["bytes"] == REQUEST_BYTES * (len(SIZES) + 1)]["end_s"].max() == pytest.approx(asked_s)
-    assert taken[taken["bytes"] == REQUEST_BYTES * 2]["end_s"].max() == pytest.approx(asked_s + told_s)
-
-
-def test_a_variable_is_named_once():
-    """However many cycles it takes: so many messages come to rank 0 in a step, and one more from each rank in each cycle."""
-    rows = event.trace(job("horovod", "fusion_bytes=0", "cycle_s=0.02", "by_name=true")).rows
-    asked = rows[(rows["activity"] == "receive") & (rows["rank"] == 0) & (rows["bytes"] % REQUEST_BYTES == 0)]
-    asked = asked[(asked["step"] == 0) & (asked["bytes"] <= REQUEST_BYTES * (len(SIZES) + 1))]
-    named = asked["bytes"].sum() / REQUEST_BYTES - len(asked)
-    assert len(asked) > 3
-    assert named == 3 * len(SIZES)
+    by_name_s, by_tree_s = (
+        step_s(job("horovod", "order=end", f"by_name={named}", workers=workers, link=link)) for named in (True, False)
+    )
+    named_s = 2 * link.latency_s + workers * (len(SIZES) + 3) * link.overhead_s
+    tree_s = 2 * math.log2(workers) * (link.latency_s + 2 * link.overhead_s)
+    assert by_name_s - by_tree_s == pytest.approx(named_s - tree_s, abs=1e-9)
 
 
 @pytest.mark.parametrize("order", ["parameters", "uniform", "end"])
 @pytest.mark.parametrize("fusion_bytes", [0, 2**20, 2**27])
 def test_bytes_are_conserved_however_they_are_fused(order, fusion_bytes):
     rows = event.trace(job("horovod", f"order={order}", f"fusion_bytes={fusion_bytes}")).rows
-    sent = rows[(rows["activity"] == "send") & (rows["bytes"] != REQUEST_BYTES)].groupby("step")["bytes"].sum()
+    sent = rows[(rows["activity"] == "send")].groupby("step")["bytes"].sum()
     assert (sent == 2 * 3 * BYTES).all()
 
 
@@ -113,17 +114,22 @@ def test_one_core_has_nothing_to_hide_what_it_does_itself():
     assert one > two + 0.05
 
 
-def asks(trace, rank: int = 1):
-    """Negotiations of a rank, by when they begin."""
-    rows = trace.rows
-    return rows[(rows["activity"] == "send") & (rows["bytes"] == REQUEST_BYTES) & (rows["rank"] == rank)].sort_values(
-        "start_s"
-    )
+class Cycles(Timeline):
+    """When cycles begin at rank 0 that find a gradient ready."""
+
+    def __init__(self, scenario: Scenario):
+        super().__init__(scenario)
+        self.begun_s: list[float] = []
+        event.run(scenario, timeline=self)
+
+    def cycle(self, now_s: float) -> None:
+        super().cycle(now_s)
+        self.begun_s.append(now_s)
 
 
 def test_the_last_variable_is_ready_first():
     """After the forward pass, a third of the time, and its share of the rest."""
-    first_s = asks(event.trace(job("horovod", "cycle_s=0", workers=2)))["start_s"].iloc[0]
+    first_s = Cycles(job("horovod", "cycle_s=0", workers=2)).begun_s[0]
     assert first_s == pytest.approx(0.3 * (1 / 3 + 2 / 3 * SIZES[-1] / sum(SIZES)), abs=1e-9)
 
 
@@ -132,15 +138,15 @@ def test_nothing_is_sent_before_it_is_ready():
     trace = event.trace(job("horovod", "order=uniform", "fusion_bytes=0", workers=2, speeds=[1, 0.25]))
     rows = trace.rows[(trace.rows["rank"] == 1) & (trace.rows["step"] == 0)]
     computed_s = rows[rows["activity"] == "compute"]["end_s"].max()
-    sent = rows[(rows["activity"] == "send") & (rows["bytes"] != REQUEST_BYTES)]
+    sent = rows[(rows["activity"] == "send")]
     assert sent[sent["start_s"] >= computed_s]["bytes"].sum() == pytest.approx(4 * SIZES[0], abs=4)
     assert sent[sent["start_s"] < computed_s]["bytes"].sum() == pytest.approx(BYTES - 4 * SIZES[0], abs=4)
 
 
 def test_cycles_start_in_their_rhythm():
     """A negotiation begins at a multiple of the cycle after the one before, or at once when that took longer."""
-    begun = asks(event.trace(job("horovod", "cycle_s=0.01", "fusion_bytes=0", workers=2)))
-    apart = np.diff(begun["start_s"].to_numpy()) / 0.01
+    begun_s = Cycles(job("horovod", "cycle_s=0.01", "fusion_bytes=0", workers=2)).begun_s
+    apart = np.diff(begun_s) / 0.01
     late = np.abs(apart - np.round(apart))
     assert (apart > 1 - 1e-9).all()
     assert (late < 1e-6).mean() > 0.5
@@ -149,7 +155,7 @@ def test_cycles_start_in_their_rhythm():
 def test_a_longer_cycle_fuses_more_in_fewer_calls():
     def calls(cycle_s: float) -> int:
         rows = event.trace(job("horovod", f"cycle_s={cycle_s}", "order=uniform")).rows
-        return int(((rows["activity"] == "send") & (rows["bytes"] != REQUEST_BYTES)).sum())
+        return int((rows["activity"] == "send").sum())
 
     assert calls(1e-3) > calls(0.06) > calls(0.5)
 

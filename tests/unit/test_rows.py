@@ -9,8 +9,7 @@ from test_engine_jobs import GATHER, MANY, ROWS, sparse
 
 from sim import event
 from sim.answers.outcome import of_trace
-from sim.event import assembly
-from sim.event.machines.contended import Contended
+from sim.job.scenario import Scenario
 
 
 @pytest.mark.parametrize("fused", ["true", "false"])
@@ -25,7 +24,7 @@ def test_parts_side_by_side_take_as_long_as_on_cores_that_are_events(monkeypatch
     """A part has a core of its own, or all take turns on one; of an update that is quick, too."""
     scenario = sparse(said, cores=cores, slots=slots, cold_s=0.0, servers=3, variable_partitions=3)
     found = of_trace(event.trace(scenario))
-    monkeypatch.setattr(assembly, "mechanics_of", lambda *_: Contended)
+    monkeypatch.setattr(Scenario, "cores_suffice", False)
     by_events = of_trace(event.trace(scenario))
     np.testing.assert_allclose(found.step_s, by_events.step_s, rtol=0, atol=EXACT_S)
     np.testing.assert_allclose(found.idle_fraction, by_events.idle_fraction, rtol=0, atol=1e-7)

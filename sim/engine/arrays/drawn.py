@@ -25,16 +25,12 @@ WEIGHTS = 4096  # of a rank's flows
 
 
 def begun(job: Shape) -> dict[str, np.ndarray | Empty]:
-    """What runs begin with: room for delayed letters and for what other threads do; and a column of all that may be drawn besides."""
+    """What runs begin with: room for what other threads do; and a column of all that may be drawn besides."""
     column = (job.scenario.ranks, 1)
     return {
-        "delayed": Empty(job.delayed, layout.DELAYED),
-        "free_delayed": np.arange(job.delayed),
-        "letter": Empty((job.delayed, layout.LETTER), float),
         "background": Empty(job.backgrounds, layout.BACKGROUND),
         "free_background": np.arange(job.backgrounds),
         "poll": Empty(column, float),
-        "delay": Empty(column, float),
         "moment": Empty(column, float),
         "weight": np.ones(column),
     }
@@ -45,7 +41,7 @@ def draws(job: Shape, replication: int, columns: int) -> dict[str, np.ndarray]:
     of = job.scenario
     few = min(columns, most_columns(job))
     found = {name: draw(of, replication, few) for name, draw in DRAWN.items()}
-    if job.contended and of.cluster.poll_s:
+    if of.cluster.poll_s:
         found["poll"] = np.array([poll_shares(of, replication, rank, SHARES * job.room) for rank in range(of.ranks)])
     return found
 
@@ -67,23 +63,6 @@ def further(job: Shape, replication: int, state: State) -> Iterator[tuple[str, n
     for name, draw in DRAWN.items():
         said = {"calls": calls} if draw is sleeps else {}
         yield name, draw(job.scenario, replication, columns, first, **said)
-
-
-def delays(job: Shape, replication: int, columns: int) -> dict[str, np.ndarray]:
-    """Induced delays of the messages that a rank receives, if there are any."""
-    return {"delay": delay_s(job, replication, columns)} if job.scenario.protocol.delay_std_s else {}
-
-
-def delay_s(job: Shape, replication: int, columns: int) -> np.ndarray:
-    """Induced delays of what each rank receives, shape (ranks, columns)."""
-    of = job.scenario
-
-    def draw(rank: int) -> Stream:
-        found = of.draws.delays(replication, of.worker_number(rank))
-        assert found is not None
-        return found
-
-    return rows_of(draw, columns, range(of.ranks))
 
 
 def threads(job: Shape, replication: int, columns: int) -> dict[str, np.ndarray]:

@@ -14,19 +14,15 @@ from sim.event.machines.cores import THREADS_TURN_S
 
 if TYPE_CHECKING:
     from sim.engine.arrays.shape import Shape
-TIES = 256  # events that come together
 
 
 def post(job: Shape) -> dict[str, np.ndarray | Empty]:
     """Messages, and events of ranks that begin."""
     most, ranks = job.most, job.scenario.ranks
-    events: np.ndarray | Empty = Empty(2 * most, layout.EVENT, zeros=False)
-    if job.contended:
-        events = np.zeros(2 * most, layout.EVENT)
-        events["kind"], events["a"][:ranks], events["key"][:ranks] = GO, np.arange(ranks), np.arange(1, ranks + 1)
+    events = np.zeros(2 * most, layout.EVENT)
+    events["kind"], events["a"][:ranks], events["number"][:ranks] = GO, np.arange(ranks), np.arange(1, ranks + 1)
     return {
         "event": events,
-        "tie": Empty(TIES, layout.EVENT, zeros=False),
         "message": Empty(most, layout.MESSAGE, zeros=False),
         "free_message": Empty(most, INTEGERS, zeros=False),
         "departure": Empty(most, layout.DEPARTURE, zeros=False),
@@ -38,7 +34,7 @@ def hosts(job: Shape) -> dict[str, np.ndarray | Empty]:
     """Ports and cores."""
     of, shared, found, at = job.scenario, job.scenario.cluster.shared_cores, [], 0
     turn_s = THREADS_TURN_S if of.threaded else TICK_S
-    for host in of.machines[:1] if shared else of.machines if job.contended else ():
+    for host in () if job.cores_suffice else of.machines[:1] if shared else of.machines:
         found.append((0.0, host.speed, host.contention, turn_s, shared or host.cores, 0, at))
         at += shared or host.cores
     groups = np.array(found or [(0.0, 1.0, 0.0, TICK_S, 1, 0, 0)], layout.GROUP)
@@ -49,7 +45,7 @@ def hosts(job: Shape) -> dict[str, np.ndarray | Empty]:
         "window": Empty(of.ranks**2 if of.network.tcp else 1, layout.WINDOW),
         "group": groups,
         "core": cores,
-        "task": Empty((len(cores), job.tasks if job.contended else 1), layout.TASK),
+        "task": Empty((len(cores), 1 if job.cores_suffice else job.tasks), layout.TASK),
         **gpus(job),
     }
 
@@ -72,8 +68,6 @@ def flows(job: Shape) -> dict[str, np.ndarray | Empty]:
     buckets["depth"] = buckets["level"] = link.burst_bytes
     most, peers = (job.most, (ranks, ranks)) if link.fair else (1, (1, 1))
     return {
-        "in_call": Empty(ranks, layout.IN_CALL, zeros=False),
-        "cycler": Empty(ranks, layout.CYCLER),
         "lane": Empty((layout.LANES, 2 * ranks + 1), layout.FLOAT),
         "flow": Empty(most, layout.FLOW),
         "free_flow": np.arange(most),

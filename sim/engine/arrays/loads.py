@@ -10,12 +10,12 @@ from sim.engine.arrays.shape import INTEGERS, Empty
 from sim.engine.kernel import layout, ops
 from sim.event.ranks.amounts import Amounts
 from sim.model.sparse_rows import HEADER_BYTES
-from sim.verbs import fusion
 
 if TYPE_CHECKING:
     from sim.engine.arrays.shape import Shape
     from sim.model.sparse_rows import Load
 
+DECISIONS, KNOWN_WAITS = 512, 2**20  # that a run notes
 # By layout's numbers.
 LINES = ("compute", "partition", "take_up", "reduce", "update", "pack", "call", "reduce_rows", "to_device")
 
@@ -80,20 +80,17 @@ def sum_s(job: Shape, load: Load) -> float:
 
 
 def layers(job: Shape) -> dict[str, np.ndarray | Empty]:
-    """Which gradients are ready when, where they are computed layer by layer."""
+    """Which gradients are ready when, where they are computed layer by layer, and what ranks do that sum them."""
     of, count = job.scenario, job.variables
     bounds = np.cumsum([0, *(variable.size for variable in of.summed)], dtype=INTEGERS)
     bounds[-1] += 1
-    backward = parts = np.zeros(count)
-    if job.layered:
-        order = getattr(of.protocol, "order", "")
-        backward = np.asarray(Amounts(of).layer_shares(order)[1], np.float64)
-        parts = np.array(fusion.layer_shares([one.size for one in of.workload.variables], order)[::-1], np.float64)
+    decisions, waits = (DECISIONS, KNOWN_WAITS) if job.memo else (1, 1)
     return {
+        "decision": Empty(decisions, layout.DECISION),
+        "ending": Empty((decisions, of.ranks), layout.ENDING),
+        "known_wait": Empty(waits, layout.KNOWN_WAIT, zeros=False),
         "variable_bound": bounds,
-        "backward": backward,
-        "part": parts,
-        "all_ready": np.zeros(count),
+        "part": np.array(job.shares[::-1], np.float64),
         "ready": Empty((of.ranks, count), float),
         "gradient": Empty(count * (of.rounds + 2), layout.GRADIENT),
     }

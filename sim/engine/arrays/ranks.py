@@ -25,7 +25,7 @@ def programs(job: Shape) -> dict[str, np.ndarray | Empty]:
         "instruction": code.program(),
         "strand": _strands(job),
         "rank": _ranks(job),
-        "todo": _todo(job),
+        "todo": Empty(4 * of.ranks + 64, INTEGERS),
         "register": code.registers(strands),
         "rank_set": np.array(sets, layout.RANK_SET),
         "bit": Empty(max(1, int(code.set_room.sum())), INTEGERS),
@@ -53,13 +53,13 @@ def _ranks(job: Shape) -> np.ndarray:
     of = job.scenario
     found, hosts = np.zeros(of.ranks, layout.RANK), np.array(of.hosts, INTEGERS)
     found["number"], found["host"] = np.arange(of.ranks), hosts
-    for name in ("delayed", "slept", "awaits", "neighbour"):
+    for name in ("slept", "awaits", "neighbour"):
         found[name] = NOBODY
-    found["since_s"], found["updated_s"], found["layers_s"], found["passed_s"] = math.inf, -math.inf, -1.0, -math.inf
+    found["since_s"], found["updated_s"], found["layers_s"] = math.inf, -math.inf, -1.0
     found["updates"] = math.inf
     found["updates"][0] = of.updates
     found["speed"], found["cores"] = of.speeds, [of.machines[host].cores for host in of.hosts]
-    found["group"] = hosts if job.contended and not of.cluster.shared_cores else 0
+    found["group"] = 0 if job.cores_suffice or of.cluster.shared_cores else hosts
     found["gpu"] = [bool(of.machines[host].gpus) for host in of.hosts]
     gpus = job.shared_gpus
     found["shared_gpu"] = [gpus.get(place, NOBODY) if place else NOBODY for place in of.gpus]
@@ -84,16 +84,6 @@ def _turns(job: Shape) -> np.ndarray:
     """Of each rank, and last of other threads."""
     found = np.zeros(job.scenario.ranks + 1, layout.TURN)
     found["core"] = NOBODY
-    return found
-
-
-def _todo(job: Shape) -> np.ndarray:
-    """All ranks in the order in which the event world begins them, the first one last."""
-    of = job.scenario
-    workers_first = of.servers == 1 and not job.contended
-    order = [*range(of.servers, of.ranks), *range(of.servers)] if workers_first else range(of.ranks)
-    found = np.zeros(4 * of.ranks + 64, INTEGERS)
-    found[: of.ranks] = list(order)[::-1]
     return found
 
 

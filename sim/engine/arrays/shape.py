@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sim.engine.kernel.layout import CONTENDED, FREE, PIECES, SHARED
-from sim.event import plain
+from sim.engine.kernel.layout import PIECES
 from sim.protocols import is_ours
+from sim.verbs.fusion import layer_shares
 
 if TYPE_CHECKING:
     from sim.engine.lowering.program import Code
@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 
 LEAST, EACH = 4096, 64  # messages that may be on their way: so many, and so many more for each rank
 NOBODY = -1
-NO_TREE = -1  # ranks negotiate by events
 INTEGERS = np.int64
-# Op-codes by which ranks send messages besides calls.
-OTHERWISE = frozenset(["SEND", "SENDV", "RECV", "SWAP", "GATHER", "BARRIER", "NEGO", "MEET"])
 
 
 class Empty(NamedTuple):
@@ -42,33 +39,37 @@ class Shape:
     def __init__(self, scenario: Scenario, code: Code, room: int = 1):
         self.scenario, self.code = scenario, code
         self.room, self.most = room, room * (EACH * scenario.ranks + LEAST)
-        self.contended = not plain.by_arithmetic(scenario)
-        self.mode = CONTENDED if self.contended else FREE if scenario.apart else SHARED
+        self.cores_suffice = scenario.cores_suffice and not scenario.local.wakes
         self.strands = (2 if "FORK" in code.uses else 1) * scenario.ranks
         self.layered = "NEGO" in code.uses
         self.variables = max(1, len(scenario.summed)) if self.layered else 1
-        self.hub = False  # sim.engine.arrays.hub
         self.meters = bool(scenario.protocol.counts_updates and scenario.served)
 
     @property
-    def decides(self) -> bool:
-        """Whether what ranks do is the same whenever they are to sum the same gradients (kernel/decided.py)."""
-        of = self.scenario
-        apart = of.apart and self.mode == FREE and plain.queues(of) and not of.servers
-        return bool(self.layered and apart and of.ranks > 1 and is_ours(of.protocol))
+    def shares(self) -> list[float]:
+        """Shares of a gradient's time that those of variables take, where they are computed layer by layer."""
+        sizes, order = (
+            [one.size for one in self.scenario.workload.variables],
+            getattr(self.scenario.protocol, "order", ""),
+        )
+        return layer_shares(sizes, order) if self.layered else [0.0]
 
     @property
-    def calls_alone(self) -> bool:
-        """Whether ranks send messages in calls of all of them and nowhere else (kernel/together.py)."""
-        return is_ours(self.scenario.protocol) and "CALL" in self.code.uses and not self.code.uses & OTHERWISE
+    def in_turn(self) -> bool:
+        """Whether each rank has its own port, which passes one message after another in the time of its size, and a core."""
+        of, link = self.scenario, self.scenario.network
+        slow = link.fair or link.sustained_bytes_per_s or link.tcp or link.store_and_forward
+        return of.apart and self.cores_suffice and not (slow or of.servers)
 
     @property
-    def ahead(self) -> bool:
-        """Whether workers hear from rank 0 alone, and wait for it or take what has come by now (kernel/sending.py)."""
-        of = self.scenario
-        others = self.code.uses & (OTHERWISE - {"SEND", "RECV"} | {"CALL", "FORK"})
-        alone = self.mode == FREE and of.servers == 1 and not others
-        return alone and is_ours(of.protocol) and not of.protocol.delay_std_s
+    def rings(self) -> bool:
+        """Whether rings are played at once (kernel/ring.py)."""
+        return self.in_turn and (is_ours(self.scenario.protocol) or not self.layered)
+
+    @property
+    def memo(self) -> bool:
+        """Whether what follows an agreement depends on nothing else (kernel/memo.py)."""
+        return self.in_turn and self.layered and is_ours(self.scenario.protocol)
 
     @property
     def most_minibatches(self) -> int:
@@ -76,11 +77,6 @@ class Shape:
         of = self.scenario
         groups = of.groups(of.hosts).of.values() if of.traffic.sends_rows else ()
         return max([1, *(len(group) for group in groups)])
-
-    @property
-    def delayed(self) -> int:
-        """Letters whose delay is not over, at most."""
-        return self.most if self.scenario.protocol.delay_std_s else 1
 
     @property
     def tasks(self) -> int:

@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-from sim.engine.kernel import activities, state
-from sim.engine.kernel.activities import record_piece, record_wait
-from sim.engine.kernel.buffers import next_buffer
-from sim.engine.kernel.compiling import compiled
-from sim.engine.kernel.cycles import begin_in_turn, enter_cycle
-from sim.engine.kernel.decided import end_sums
-from sim.engine.kernel.heap import schedule, schedule_after_messages
-from sim.engine.kernel.layout import CONTENDED, GO, GRADIENT_READY, NEXT, WAITS
-from sim.engine.kernel.post import go_on_later
+import math
+
+from sim.engine.kernel import state
+from sim.engine.kernel.compiling import compiled, in_place
+from sim.engine.kernel.heap import schedule
+from sim.engine.kernel.layout import GO, GRADIENT_READY, NEXT, TIE_S, WAITS
+from sim.engine.kernel.memo import end_noting
 from sim.engine.kernel.records import note_wait
 
 NOBODY = -1
-ALWAYS_S = 1e300
-
-
-@compiled
-def later(S, time_s, kind, a):
-    """An event in the order of scheduling, or after messages of the same moment where these go by their senders."""
-    at_s = max(time_s, S.now_s)
-    if S.mode == CONTENDED:
-        schedule(S, at_s, kind, a, 0)
-    else:
-        schedule_after_messages(S, at_s, kind, a, 0)
+ALWAYS_S, ITEM_BYTES = 1e300, 4.0
 
 
 @compiled
 def cycle(S, strand, rank, s, r, line):
     """Wait for the next cycle in which the rank has a gradient that all ranks have."""
     if strand.phase == 0:
-        end_sums(S, strand, r)
-    if S.tree >= 0:
-        return enter_cycle(S, strand, line)
+        end_noting(S, strand, r)
     n, cycle_s = rank.reduced, state.register(S, s, line.a).value
     ready = state.gradient(S, n)
     if strand.phase == 0:
@@ -42,24 +28,21 @@ def cycle(S, strand, rank, s, r, line):
             return await_gradient(S, strand, n)
     if strand.phase != 2:
         begin_s = begin_in_turn(strand.t0_s, max(strand.clock_s, ready.at_s), cycle_s)
-        if S.mode == CONTENDED:
-            schedule(S, S.now_s + max(0.0, begin_s - S.now_s), GO, s, 0)
-            strand.phase = 2
-            return WAITS
-        strand.clock_s = max(strand.clock_s, begin_s)
+        schedule(S, S.now_s + max(0.0, begin_s - S.now_s), GO, s, 0)
+        strand.phase = 2
+        return WAITS
     strand.cycle_s = strand.clock_s
     note_wait(S, r, max(strand.began_s, rank.idle_s), strand.clock_s)
-    if S.traced:
-        record_cycle(S, strand, rank, r)
     return NEXT
 
 
-@compiled
-def record_cycle(S, strand, rank, r):
-    """A cycle begins that has something to sum, after a wait."""
-    if S.timed and r == 0:
-        record_piece(S, activities.CYCLE, strand.clock_s, strand.clock_s, 0.0, 0.0)
-    record_wait(S, rank, r, min(strand.clock_s, max(strand.began_s, rank.idle_s)), strand.clock_s, NOBODY)
+@in_place
+def begin_in_turn(begin_s, ready_s, cycle_s):
+    """When the first cycle begins, of those after one another, in which a gradient is ready."""
+    left_s = ready_s - TIE_S - begin_s
+    if left_s > 0.0:
+        begin_s = begin_s + math.ceil(left_s / cycle_s) * cycle_s if cycle_s > 0.0 else ready_s
+    return max(ready_s, begin_s)
 
 
 @compiled
@@ -68,9 +51,28 @@ def await_gradient(S, strand, n):
     ready = state.gradient(S, n)
     strand.phase, strand.waits_for = 1, n
     ready.waiting += 1
-    if ready.ranks == S.ranks and S.mode != CONTENDED:
-        schedule_after_messages(S, ready.at_s, GRADIENT_READY, n, 0)
+    if ready.ranks == S.ranks:
+        schedule(S, ready.at_s, GRADIENT_READY, n, 0)
     return WAITS
+
+
+@compiled
+def next_buffer(S, n, last):
+    """The next gradients, from number n on, that fit into one buffer: the number behind them, where they begin and stop, and how many."""
+    room, start, stop, count, variables = -1.0, 0, 0, 0, S.variables
+    while n < last:
+        v = variables - 1 - n % variables
+        begin, end = state.variable_bound(S, v).value, state.variable_bound(S, v + 1).value
+        size_bytes = ITEM_BYTES * (end - begin)
+        if count == 0:
+            stop, room = end, S.fusion_bytes
+        elif size_bytes > room:
+            break
+        room -= size_bytes
+        start = begin
+        count += 1
+        n += 1
+    return n, start, stop, count
 
 
 @compiled
@@ -91,12 +93,8 @@ def fork(S, strand, rank, s, r, line):
     other.rank, other.pc, other.phase, other.parent, other.waits_for = r, line.a, 0, s, NOBODY
     strand.left, rank.idle_s, other.clock_s = 2, ALWAYS_S, strand.clock_s
     strand.pc += 1
-    if S.tree >= 0:  # ranks meet in cycles alone
-        go_on_later(S, k)
-        go_on_later(S, s)
-    else:
-        later(S, strand.clock_s, GO, s)
-        later(S, strand.clock_s, GO, k)
+    schedule(S, S.now_s, GO, s, 0)
+    schedule(S, S.now_s, GO, k, 0)
     return WAITS
 
 
@@ -104,20 +102,17 @@ def fork(S, strand, rank, s, r, line):
 def join(S, strand, rank, s, line):
     """A strand is done; when both are, the one that computes goes on."""
     computes = line.a == 1
-    end_sums(S, strand, strand.rank)
+    if not computes and strand.phase == 0:
+        end_noting(S, strand, strand.rank)
     first = s if computes else strand.parent
     if strand.phase == 0:
         if computes:
             rank.idle_s = strand.clock_s
         strand.phase, parent = 1, state.strand(S, first)
         parent.left -= 1
-        parent.t0_s = strand.clock_s if parent.left == 1 else max(parent.t0_s, strand.clock_s)
-        if parent.left == 0 and S.tree >= 0:
-            go_on_later(S, first)
-        elif parent.left == 0:
-            later(S, parent.t0_s, GO, first)
+        if parent.left == 0:
+            schedule(S, S.now_s, GO, first, 0)
         return WAITS
-    strand.clock_s = strand.t0_s
     rank.ready_before += S.variables
     rank.ready = 0
     return NEXT

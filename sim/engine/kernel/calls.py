@@ -2,51 +2,26 @@
 
 from __future__ import annotations
 
-from sim.engine.kernel import activities, layout, ops, state
-from sim.engine.kernel.activities import begin_activity, begin_for, record_sent
-from sim.engine.kernel.buffers import ITEM_BYTES, table_of
+from sim.engine.kernel import layout, ops, phases, state
+from sim.engine.kernel.background import ITEM_BYTES
 from sim.engine.kernel.compiling import compiled, in_place
-from sim.engine.kernel.decided import all_wait, are_told, can_pass, find, forget, load, pass_over, play_by_events, store
-from sim.engine.kernel.layout import (
-    AWAITS,
-    CLASH,
-    CONTENDED,
-    ENDS,
-    FULL,
-    NEXT,
-    ROWS_FULL,
-    SPACE,
-    SPENDS,
-    TIE_S,
-    WAITS,
-    WRONG,
-)
+from sim.engine.kernel.heap import schedule
+from sim.engine.kernel.layout import AGREED, AWAITS, ENDS, GO, NEXT, SPENDS, WAITS, WRONG
+from sim.engine.kernel.memo import UNUSABLE, pass_or_note
 from sim.engine.kernel.memory import read
-from sim.engine.kernel.phases import (
-    ADDED,
-    ALL_AHEAD,
-    ALL_LEFT,
-    CALLS_PORT,
-    CHOOSES,
-    DEPARTS,
-    NOTES,
-    OVER,
-    PASSES,
-    RECEIVES,
-)
-from sim.engine.kernel.post import NONE, end_departure, go_on_later
+from sim.engine.kernel.post import NONE, free_departure
+from sim.engine.kernel.records import note_wait
 from sim.engine.kernel.ring import play_ring
-from sim.engine.kernel.together import begin_ring, end_ring, play_call
 from sim.engine.kernel.work import seconds_of, spend
 
 NOBODY = -2  # of an exchange of a text
 
 
 @compiled
-def ready_by(S, rank, r, time_s):
-    """How many of a rank's gradients are ready by then: those that all have summed are."""
+def ready_now(S, rank, r):
+    """How many of a rank's gradients are ready: those that all have summed are."""
     k = rank.reduced - rank.ready_before
-    while k < rank.ready and state.ready(S, r, k).value <= time_s + TIE_S:
+    while k < rank.ready and state.ready(S, r, k).value <= S.now_s:
         k += 1
     return k
 
@@ -102,16 +77,21 @@ def first_of(S, line):
 
 
 @compiled
+def table_of(S, choice, size_bytes):
+    """The table of a collective for so many bytes, from the first line of choices by size on."""
+    while state.choice(S, choice).below_bytes <= size_bytes:
+        choice += 1
+    return state.choice(S, choice).table
+
+
+@compiled
 def begin_call(S, strand, rank, s, r, line):
     """Choose the table by the size of the vector, and enter the library."""
     op = line.op
     if op == ops.SWAP:
         return begin_swap(S, strand, s, r, line)
-    if strand.notes == PASSES:  # what has been decided is over (cycles.py)
-        return OVER
-    if strand.asked:
-        strand.asked, strand.turn = 0, 1
-        return CHOOSES
+    if op == ops.NEGO:
+        return agree_together(S, strand, rank, s, r, line)
     strand.start, strand.stop = 0, 0
     if op == ops.CALL or op == ops.GATHER:
         strand.start, strand.stop = int(read(S, s, r, line.b)), int(read(S, s, r, line.c))
@@ -119,28 +99,11 @@ def begin_call(S, strand, rank, s, r, line):
     k = table_of(S, line.a, size_bytes)
     rows = state.rows(S, k, r - first_of(S, line))
     strand.table, strand.row, strand.row_end = k, rows.first, rows.stop
-    if op == ops.NEGO:
-        strand.least = rank.ready_before + ready_by(S, rank, r, strand.clock_s)
     if op != ops.CALL:
-        return CHOOSES
-    if strand.notes == NOTES and strand.stop == S.nothing:
-        state.decision(S, S.decided).sums = 1
-    seconds = seconds_of(state.line(S, layout.CALL), size_bytes)
-    if S.traced:
-        begin_calling(S, strand, rank, seconds, size_bytes)
-    if spend(S, strand, rank, seconds, CHOOSES) == SPENDS:
+        return phases.CHOOSES
+    if spend(strand, seconds_of(state.line(S, layout.CALL), size_bytes), phases.CHOOSES) == SPENDS:
         return SPENDS
-    return (
-        enter_together(S, strand, k) if S.rings == 1 and (S.at_once == 1 or state.table(S, k).rotates == 1) else CHOOSES
-    )
-
-
-@compiled
-def begin_calling(S, strand, rank, seconds, size_bytes):
-    """What the rows of a call say."""
-    if seconds != 0.0:
-        begin_activity(S, strand, rank, activities.PACK, 0.0, size_bytes)
-    state.doing(S, strand.number).called_s = strand.clock_s
+    return enter_ring(S, strand, k) if S.rings == 1 and state.table(S, k).rotates == 1 else phases.CHOOSES
 
 
 @in_place
@@ -158,39 +121,62 @@ def begin_swap(S, strand, s, r, line):
     strand.bytes, strand.count, strand.adds, strand.ahead = line.c, 1, line.d, 0
     strand.version, strand.table, strand.row = int(state.rank(S, r).version), 0, 0
     if strand.to >= 0:
-        return CALLS_PORT
-    strand.to, strand.departure, strand.departed_s = NONE, NONE, -1.0
-    return RECEIVES
+        return phases.CALLS_PORT
+    strand.to, strand.departure = NONE, NONE
+    return phases.RECEIVES
 
 
 @compiled
-def enter_together(S, strand, k):
-    """Wait until all ranks have entered a call; then it is played, and all go on."""
+def enter_ring(S, strand, k):
+    """Wait until all ranks have entered a ring; then it is played, and each goes on where it has led it."""
     S.entered += 1
-    strand.phase = OVER
+    strand.phase = phases.OVER
     if S.entered == S.ranks:
         S.entered = 0
-        if state.table(S, k).rotates == 1:
-            begin_ring(S)
-            play_ring(S, k, strand.start, strand.stop)
-            end_ring(S, k, bounds_of(S, k, strand.start, strand.stop))
-        elif not play_call(S, k, bounds_of(S, k, strand.start, strand.stop)):
-            return ENDS + SPACE
-        if S.clash:
-            return ENDS + CLASH
-        for q in range(S.ranks - 1, -1, -1):
-            go_on_later(S, q)
+        if S.noting > 0:
+            state.decision(S, S.decided).status = UNUSABLE
+        play_ring(S, k, strand.start, strand.stop)
+        for q in range(S.layered * S.ranks, (1 + S.layered) * S.ranks):
+            schedule(S, state.strand(S, q).clock_s, GO, q, 0)
     return WAITS
+
+
+@compiled
+def agree_together(S, strand, rank, s, r, line):
+    """Wait until all ranks ask which gradients all have; some time later all know."""
+    strand.least, strand.began_s = rank.ready_before + ready_now(S, rank, r), strand.clock_s
+    strand.phase = phases.OVER
+    S.entered += 1
+    if S.entered < S.ranks:
+        return AWAITS
+    S.entered, least = 0, strand.least
+    for q in range(S.ranks, 2 * S.ranks):
+        least = min(least, state.strand(S, q).least)
+    at_s = S.now_s + (read(S, s, r, line.b) + read(S, s, r, line.c) * (least - rank.reduced))
+    if S.memo == 1:
+        pass_or_note(S, at_s, int(rank.reduced), least)
+    for q in range(S.ranks, 2 * S.ranks):
+        other = state.strand(S, q)
+        other.least, other.t1_s = least, at_s
+        if other.passes:
+            schedule(S, other.clock_s, GO, q, 0)
+    if strand.passes == 0:
+        schedule(S, at_s, AGREED, 0, 0)
+    return AWAITS
+
+
+@compiled
+def tell_all(S):
+    """All ranks know on what they agree."""
+    for q in range(S.ranks, 2 * S.ranks):
+        schedule(S, S.now_s, GO, q, 0)
 
 
 @in_place
 def choose_exchange(S, strand, r, line):
     """The next exchange: to whom, from whom, and how large."""
-    if S.short == FULL:
-        strand.phase = CHOOSES
-        return ENDS + ROWS_FULL
     if strand.row == strand.row_end:
-        return ALL_AHEAD
+        return phases.ALL_AHEAD
     op, row, table = line.op, state.row(S, strand.row), state.table(S, strand.table)
     to, source, first, end = row.to, row.source, row.sent_from, row.sent_to
     if table.rotates == 1:  # rank q does what rank 0 does, q places further on
@@ -205,57 +191,22 @@ def choose_exchange(S, strand, r, line):
         slot = bounds_of(S, strand.table, strand.start, strand.stop)
         strand.bytes = ITEM_BYTES * (state.value(S, slot, end).value - state.value(S, slot, first).value)
     else:
-        strand.bytes = S.negotiated_bytes if op == ops.NEGO else 0.0
-    if op == ops.NEGO and row.sent_from != 0:
-        name_gradients(strand, state.rank(S, r), row.sent_from)
+        strand.bytes = 0.0
     if strand.to >= 0:
-        if S.decides and op == ops.NEGO and r == 0 and strand.turn == 0:
-            strand.turn = 1
-            if pass_by_name(S, strand, state.rank(S, r)):
-                return OVER
-        return CALLS_PORT
-    strand.departure, strand.departed_s = NONE, -1.0
-    return RECEIVES
-
-
-@compiled
-def pass_by_name(S, strand, rank):
-    """Rank 0 has heard from all by events: whether all pass over what follows."""
-    S.decided_s, n = strand.clock_s, find(S, rank.reduced % S.variables, strand.least - rank.reduced)
-    if not can_pass(S, n):
-        play_by_events(S, n, rank.reduced, strand.least, strand.table)
-        return False
-    if not all_wait(S):
-        forget(S)
-        return False
-    load(S)
-    pass_over(S, n, strand.least == rank.ready_before + S.variables)
-    store(S, strand.least, PASSES)
-    are_told(S)
-    return True
-
-
-@compiled
-def name_gradients(strand, rank, count):
-    """By name: so many messages, or one for each gradient that rank 0 has not been told of."""
-    strand.count = count
-    if count < 0:
-        strand.count = strand.least - rank.told + 1
-        rank.told = strand.least
-    strand.bytes *= strand.count
+        return phases.CALLS_PORT
+    strand.departure = NONE
+    return phases.RECEIVES
 
 
 @in_place
 def take_exchange(S, strand, r, line):
-    """What an exchange has brought: gradients that all have, or samples of others."""
+    """What an exchange has brought: maybe samples of others."""
     message, op = state.message(S, strand.message), line.op
     strand.t0_s = message.bytes
-    if op == ops.NEGO:
-        strand.least = min(strand.least, message.ready) if strand.adds else message.ready
-    elif (op == ops.SWAP and line.e == 1) or (op == ops.CALL and carries_samples(S, strand, r)):
+    if (op == ops.SWAP and line.e == 1) or (op == ops.CALL and carries_samples(S, strand, r)):
         rank = state.rank(S, r)
         rank.samples = message.samples + rank.samples * strand.adds
-    return DEPARTS
+    return phases.DEPARTS
 
 
 @in_place
@@ -276,29 +227,21 @@ def depart(S, strand, rank, s, line):
     """The rank's own message of an exchange has to leave; then what came is added."""
     d = strand.departure
     if strand.to >= 0 and strand.ahead == 0:
-        if d < 0:
-            strand.clock_s = max(strand.clock_s, strand.departed_s)
-        elif state.departure(S, d).over == 0:
-            state.departure(S, d).waiter, strand.phase = s, DEPARTS
+        if state.departure(S, d).over == 0:
+            state.departure(S, d).waiter, strand.phase = s, phases.DEPARTS
             return AWAITS
-        else:
-            end_departure(S, strand, d)
-            strand.departure = NONE
-    if line.op != ops.NEGO and line.op != ops.MEET and strand.adds == 1:
+        free_departure(S, d)
+        strand.departure = NONE
+    if line.op != ops.MEET and strand.adds == 1:
         kind = layout.REDUCE_ROWS if line.op == ops.GATHER else layout.REDUCE
         seconds = seconds_of(state.line(S, kind), strand.t0_s)
-        if S.traced:
-            peer = NONE if line.op == ops.GATHER else strand.what
-            begin_for(S, strand, activities.REDUCE, 0.0, strand.t0_s, peer, rank.version)
-        return SPENDS if spend(S, strand, rank, seconds, ADDED) == SPENDS else ADDED
-    return ADDED
+        return SPENDS if spend(strand, seconds, phases.ADDED) == SPENDS else phases.ADDED
+    return phases.ADDED
 
 
 @in_place
 def wait_for_all(S, strand, s):
-    """Where events say when messages leave, all that were sent ahead and have not left are waited for as one event."""
-    if S.mode != CONTENDED:
-        return ALL_LEFT
+    """All messages that were sent ahead and have not left are waited for as one event."""
     count, d = 0, strand.first_departure
     while d >= 0:
         if state.departure(S, d).over == 0:
@@ -306,36 +249,32 @@ def wait_for_all(S, strand, s):
             count += 1
         d = state.departure(S, d).next
     if count == 0:
-        return ALL_LEFT
-    strand.pending, strand.phase = count, ALL_LEFT
+        return phases.ALL_LEFT
+    strand.pending, strand.phase = count, phases.ALL_LEFT
     return AWAITS
 
 
 @in_place
 def leave_all(S, strand, s, line, phase):
     """All messages that are waited for have to leave."""
-    if line.op != ops.SEND:
-        strand.clock_s = max(strand.clock_s, strand.ahead_s)
-    elif line.e == 1:
-        strand.clock_s = max(strand.clock_s, strand.last_s)
     d = strand.first_departure
     while d >= 0:
         departure = state.departure(S, d)
         if departure.over == 0:
             departure.waiter, strand.phase = s, phase
             return AWAITS
-        end_departure(S, strand, d)
-        if S.traced and line.op == ops.SEND:
-            record_sent(S, strand, d)
+        free_departure(S, d)
         d = departure.next
         strand.first_departure = d
-    return OVER
+    return phases.OVER
 
 
 @in_place
 def end_negotiation(S, strand, rank, s, line):
     """Into two registers: gradients agreed on before, and now."""
-    register, least = line.b, strand.passed if strand.notes == PASSES else strand.least
+    register, least = line.a, strand.least
+    known_s = strand.t1_s if strand.passes else strand.clock_s
+    note_wait(S, strand.rank, max(strand.began_s, rank.idle_s), known_s)
     state.register(S, s, register).value, state.register(S, s, register + 1).value = rank.reduced, least
     strand.start, strand.stop = rank.reduced, least
     rank.reduced = least

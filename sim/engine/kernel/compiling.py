@@ -1,7 +1,4 @@
-"""How functions of the kernel are compiled: by numba, without reference counts, into one library that is kept on disk.
-
-Counting references to arrays with every call took 70 % of the time.
-"""
+"""How functions of the kernel are compiled: by numba, into one library that is kept on disk."""
 
 from __future__ import annotations
 
@@ -43,7 +40,7 @@ def _made(function: Function, **options: Any) -> Function:
 
     options = {"no_cpython_wrapper": True, "pipeline_class": CompilerOfParts} | options
     njit: Any = numba.njit  # which declares no types of what it takes besides
-    made = njit(error_model="numpy", _nrt=False, no_cfunc_wrapper=True, **options)(function)
+    made = njit(error_model="numpy", no_cfunc_wrapper=True, **options)(function)
     made.get_call_template = _without_literals(made.get_call_template)
     return cast("Function", made)
 

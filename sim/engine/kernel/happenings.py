@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from sim.engine.kernel import layout, state
-from sim.engine.kernel.activities import record_left
+from sim.engine.kernel.calls import tell_all
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.cores import balance, end_turn, work
-from sim.engine.kernel.decided import comes_between, note_arrival, pass_or_give_up
 from sim.engine.kernel.flows import begin_flow, look, stream
 from sim.engine.kernel.gpus import end_works
 from sim.engine.kernel.heap import schedule
 from sim.engine.kernel.layerwise import ON_SHELF, layer_event, put_down, shelve
-from sim.engine.kernel.layout import CONTENDED, DEPART, GO, HAS_ASKED, HAS_LANDED, HOP, LANDED, LANDS, LOCAL, STREAM
+from sim.engine.kernel.layout import DEPART, GO, HAS_ASKED, HAS_LANDED, HOP, LANDED, LANDS, LOCAL, STREAM
 from sim.engine.kernel.polling import late_s, next_stage, sleeps_between
 from sim.engine.kernel.ports import pass_in
 from sim.engine.kernel.post import NONE, go_on_later, keep, wanted
@@ -29,8 +28,6 @@ def happen(S, kind, a, b):
         return a
     if kind == layout.ARRIVE or kind == LOCAL:
         return arrive(S, kind, a)
-    if kind == layout.LEAVE:
-        return a
     if kind == layout.TIMER:
         end_turn(S, a, b)
     elif kind == layout.BALANCE:
@@ -39,8 +36,10 @@ def happen(S, kind, a, b):
         end_part(S, state.strand(S, a))
     elif kind == LANDED:
         schedule(S, S.now_s, GO, b, 0)
+    elif kind == layout.AGREED:
+        tell_all(S)
     elif kind == layout.GIVE_UP:
-        return give_up(S, a, b)
+        give_up(S, a, b)
     elif kind == DEPART:
         return depart(S, a)
     elif kind == layout.POLL:
@@ -49,8 +48,6 @@ def happen(S, kind, a, b):
         next_stage(S, a, b)
     elif kind == layout.GRADIENT_READY:
         wake_all(S, a)
-    elif kind == layout.ALL_ENDED:
-        S.traced = S.timed = 0
     elif kind >= layout.SHELVED:
         layer_event(S, kind, a, b)
     elif kind >= layout.GPU_TIMER:
@@ -76,30 +73,19 @@ def arrive(S, kind, m):
     r = message.receiver
     inbox = state.inbox(S, r)
     if kind == layout.ARRIVE:
-        reach_s = S.now_s if S.mode == CONTENDED else message.reach_s
-        if S.decides and comes_between(S, message, state.cycler(S, r), reach_s):
-            message.begin_s = pass_or_give_up(S, state.cycler(S, r), r, reach_s, message.bytes)
-            message.end_s = state.cycler(S, r).met_s
-        else:
-            message.begin_s, end_s = pass_in(S, state.port(S, state.rank(S, r).host), message.bytes, reach_s)
-            message.end_s = end_s + message.held_s
-        if S.decides:
-            note_arrival(S, message, state.cycler(S, r), r, reach_s)
-    elif message.local == 1:
-        message.begin_s = message.reach_s
+        message.begin_s, end_s = pass_in(S, state.port(S, state.rank(S, r).host), message.bytes, S.now_s)
+        message.end_s = end_s + message.held_s
     if S.layerwise and r >= S.first:
         shelve(S, m, r)
         return NOBODY
     if state.rank(S, r).ended == 1:
-        leave_unread(S, m, state.rank(S, r), r, message.reach_s)
+        leave_unread(S, m, state.rank(S, r), r)
         return NOBODY
     s = inbox.waiter
     if s < 0 or not wanted(S, state.strand(S, s), inbox, message.sender):
         keep(S, inbox, m)
         return NOBODY
     inbox.waiter, state.strand(S, s).message = NONE, m
-    if S.mode != CONTENDED:
-        return s
     late_s = message.end_s - S.now_s if message.local == 0 and message.asks == 0 else 0.0
     if late_s > 0.0:
         schedule(S, S.now_s + late_s, LANDED, m, s)
@@ -114,12 +100,9 @@ def give_up(S, s, deadline):
     strand = state.strand(S, s)
     inbox = state.inbox(S, strand.rank)
     if inbox.waiter != s or strand.deadline != deadline:
-        return NOBODY
+        return
     inbox.waiter, strand.message = NONE, NONE
-    if S.mode != CONTENDED:
-        return s
     schedule(S, S.now_s, GO, s, 0)
-    return NOBODY
 
 
 @compiled
@@ -127,8 +110,6 @@ def depart(S, d):
     """A message has left: who waits for it goes on, if it was the last of several."""
     departure = state.departure(S, d)
     departure.over, s = 1, departure.waiter
-    if S.traced:
-        record_left(S, d, S.now_s)
     if s < 0:
         return NOBODY
     strand = state.strand(S, s)

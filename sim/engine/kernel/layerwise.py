@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from sim.engine.kernel import activities, layout, ops, state
-from sim.engine.kernel.activities import (
-    UNAWAITED,
-    begin_activity,
-    describe,
-    record,
-    record_activity,
-    record_wait,
-)
+from sim.engine.kernel import layout, ops, state
 from sim.engine.kernel.compiling import compiled
 from sim.engine.kernel.heap import schedule
 from sim.engine.kernel.layout import COMPUTES, DEPART, GO, NEXT, ROUND_OFF_S, SHELVED, WAITS
 from sim.engine.kernel.memory import read
-from sim.engine.kernel.post import NONE, free_message, has_room, new_departure, new_message
+from sim.engine.kernel.post import NONE, free_message, has_room, new_message
 from sim.engine.kernel.receiving import ask_for, local_s
 from sim.engine.kernel.records import note_wait
-from sim.engine.kernel.sending import hand_over, leave_as_flow, leave_by_event
+from sim.engine.kernel.sending import hand_over, leave_as_flow, leave_by_port
 from sim.engine.kernel.threads import carry
 from sim.engine.kernel.work import cold_s, factor, input_s, spend
 
@@ -41,9 +33,7 @@ def use_variables(S, strand, rank, s, r, line):
         return NEXT
     size_bytes = state.variable_bytes(S, v).value
     seconds = state.line(S, layout.UPDATE).slope_s * size_bytes
-    if S.traced:
-        begin_activity(S, strand, rank, activities.REDUCE, 0.0, size_bytes)
-    return spend(S, strand, rank, seconds, 1)
+    return spend(strand, seconds, 1)
 
 
 @compiled
@@ -51,16 +41,11 @@ def await_parameters(S, strand, rank, r, v):
     """Wait until the parameters of a variable have come for this step."""
     if strand.phase == 0 and state.at_hand(S, r, v).value <= int(rank.step):
         if rank.layers_s >= 0.0:
-            if S.traced:
-                record_layers(S, strand, rank, r, 0.0)
             rank.warm_s = strand.clock_s
         rank.awaits, strand.phase, strand.began_s = v, 1, strand.clock_s
         return WAITS
     if strand.phase:
         note_wait(S, r, strand.began_s, strand.clock_s)
-        if S.traced:
-            state.doing(S, r).layered_s = strand.clock_s
-            record_wait(S, rank, r, strand.began_s, strand.clock_s, state.server_of(S, v).value)
     return NEXT
 
 
@@ -69,8 +54,6 @@ def compute_layer(S, strand, rank, s, r, line):
     """The pass through one variable; the first of a gradient begins it."""
     if strand.phase == 0 and rank.layers_s < 0.0 and rank.fetched == 0:
         strand.phase, strand.spend_s = BEGUN, input_s(S, rank, r, int(rank.step))
-        if S.traced:
-            begin_activity(S, strand, rank, activities.INPUT, S.batch, 0.0)
         if strand.spend_s > ROUND_OFF_S:
             return layout.SPENDS
     if strand.phase != COMPUTED:
@@ -80,8 +63,6 @@ def compute_layer(S, strand, rank, s, r, line):
         if strand.spend_s > ROUND_OFF_S:
             return COMPUTES
     if read(S, s, r, line.b) != 0.0:
-        if S.traced:
-            record_layers(S, strand, rank, r, S.batch)
         rank.warm_s, rank.layers_s = strand.clock_s, -1.0
     return NEXT
 
@@ -90,18 +71,8 @@ def compute_layer(S, strand, rank, s, r, line):
 def begin_layers(S, strand, rank, r):
     """How long all layers take."""
     rank.fetched, rank.samples, rank.minibatches = 0, S.batch, 1.0
-    if S.traced:
-        state.doing(S, r).layered_s = strand.clock_s
     cold = cold_s(state.line(S, layout.COMPUTE), strand.clock_s - rank.warm_s)
     rank.layers_s = factor(S, r, int(rank.step)) * S.compute_s + cold + S.to_device_s + S.to_host_s
-
-
-@compiled
-def record_layers(S, strand, rank, r, samples):
-    """Add the row of what was computed since the gradient was begun, or parameters were last waited for."""
-    since_s = state.doing(S, r).layered_s
-    if strand.clock_s > since_s or samples > 0.0:
-        record_activity(S, rank, r, activities.COMPUTE, since_s, strand.clock_s, samples)
 
 
 @compiled
@@ -151,16 +122,12 @@ def ship(S, strand, rank, r, to, v, version, samples):
     message = state.message(S, m)
     message.version, message.samples, message.minibatches, message.variable = version, samples, 1, v
     strand.to, strand.bytes, strand.departure = to, message.bytes, NONE
-    if S.traced:
-        strand.departure = new_departure(S)
-        describe(S, strand.departure, r, float(version), S.now_s, message, UNAWAITED)
-        message.departure = strand.departure if here or S.fair else NONE
     if S.threaded:
         carry(S, rank, state.rank(S, to), S.local_background_s if here else S.link_background_s)
     if here:
-        hand_over(S, strand, rank, r, m)
+        hand_over(S, rank, m)
     elif not S.fair:
-        leave_by_event(S, strand, rank, r, m)
+        leave_by_port(S, strand, rank, r, m)
     else:
         leave_as_flow(S, rank, r, m)
 
@@ -185,9 +152,6 @@ def put_down(S, m):
     """Parameters have come, and are copied for others of the host."""
     message = state.message(S, m)
     r, v = message.receiver, message.variable
-    if S.traced:
-        version = float(message.version)
-        record(S, activities.RECEIVE, r, version, message.begin_s, S.now_s, 0.0, message.bytes, message.sender, version)
     other = state.rank(S, r).neighbour
     while other >= 0:
         copy(S, state.rank(S, r), v, layout.PARAMETERS_COPIED, other)

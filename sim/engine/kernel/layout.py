@@ -21,45 +21,41 @@ LETTER = 10
 
 # What does not change during a run, and counters.
 CONSTANTS = (
-    "latency_s overhead_s gap_s byte_s bandwidth credit local_latency_s local_overhead_s local_gap_s local_bandwidth oversleep_s "
+    "latency_s overhead_s gap_s bandwidth credit local_latency_s local_overhead_s local_gap_s local_bandwidth oversleep_s "
     "evaluate_s background_s link_background_s local_background_s "
-    "test_size model_bytes sample_bytes packed_bytes to_host_bytes "
-    "resume_s batch input_s to_device_s compute_s pack_s to_host_s loop_s agree_s negotiate_s poll_s forward negotiated_bytes "
+    "model_bytes sample_bytes "
+    "resume_s batch input_s to_device_s compute_s pack_s to_host_s loop_s agree_s negotiate_s poll_s forward "
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
-    "mode polls cores_suffice in_library counts_updates variables ranks first sleeps local_wakes quick stores divides fair rings "
-    "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends meters hub "
-    "decides tree summing traced timed activity_room at_once ahead",
+    "polls cores_suffice in_library counts_updates variables ranks first local_wakes stores fair rings "
+    "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends meters "
+    "layered memo",
 )
-FREE, SHARED, CONTENDED = range(
-    3
-)  # modes: own ports by arithmetic; shared ports by arithmetic; shared cores, polls or flows
 COUNTERS = (
-    "now_s flows_s decided_s known_s copied_s come_samples come_minibatches",
+    "now_s flows_s decided_s",
     "scheduled sequence todo alive free_messages free_departures used_messages used_departures ends messages events waits "
-    "short entered slots flows timer free_flows delays_left backgrounds_left calls callbacks pause activities "
-    "listening reached come collects drawn_from "
-    "decisions decided noting known known_waits heard_waits meets clash tail_turn tail_table rang",
+    "short entered slots flows timer free_flows backgrounds_left calls callbacks pause "
+    "drawn_from decisions decided noting known_waits",
 )
 # Records of the arrays.
-EVENT = record("time_s", "key kind a b")
+EVENT = record("time_s", "number kind a b")
 INSTRUCTION = record("", "op a b c d e f g")
 STRAND = record(
-    "clock_s departed_s last_s ahead_s cycle_s bytes t0_s t1_s leave_s began_s spend_s",
+    "clock_s cycle_s bytes t0_s t1_s began_s spend_s",
     "pc phase rank turn to count what message departure first_departure last_departure table row row_end adds ahead least pending "
-    "polls waits_for version set_at list_at start stop parent left meets previous deadline woken number on_gpu notes asked passed",
+    "polls waits_for version set_at list_at start stop parent left meets previous deadline woken number on_gpu notes passes",
 )
 RANK = record(
     f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s begun_s updated_s layers_s "
-    "waited_s early_s passed_s computed_s applied_s computed_before_s applied_before_s",
-    "host group cores gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest told flowed delayed came "
+    "waited_s early_s computed_s applied_s computed_before_s applied_before_s",
+    "host group cores gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest flowed "
     "hand added received slept calls ended leader together neighbour awaits held",
 )
 MESSAGE = record(
-    "bytes reach_s begin_s end_s held_s asked_s",
-    "sender receiver version samples minibatches count note last ready departure next local asks waiter call variable notes",
+    "bytes begin_s end_s held_s asked_s",
+    "sender receiver version samples minibatches count note last departure next local asks waiter call variable",
 )
 INBOX = record("", "head tail waiter kind first stop")
-DEPARTURE = record("left_s", "over waiter next")
+DEPARTURE = record("", "over waiter next")
 PORT = record("out_s in_s out_credit_s in_credit_s memory_s out_busy_s in_busy_s busy_before_s", "")
 WINDOW = record("bytes free_s", "")
 GROUP = record("polls speed contention turn_s", "cores busy first")
@@ -77,33 +73,15 @@ CHOICE = record("below_bytes", "table")
 BOUND = record("", "operation a b")
 CALLED = record("", "table start stop")
 GRADIENT = record("at_s", "ranks waiting")
-IN_CALL = record(  # a rank in a call of all by exchanges
-    "clock_s out_s in_s idle_s waited_s overhead_s speed samples passed_s ahead_s left_s",
-    "row row_end source head tail",
-)
-ON_WAY = record("bytes takes_s reach_s begin_s end_s samples", "sender next")  # the message of an exchange
-DECISION = record(
-    "", "first count status sums table rings before"
-)  # what ranks do once it is known which gradients all have
-ENDING = record("end_s out_s in_s reach_s told_s waited_s from_s", "first stop arrivals")  # where a rank is then
-CYCLER = record(  # a rank in cycles of all: where it is, its request and the answer, and where it was when rank 0 had decided
-    "clock_s out_s in_s idle_s waited_s cycle_s overhead_s speed leave_s begin_s end_s came_s reach_s met_s answer_s told_s "
-    "kept_clock_s kept_out_s kept_in_s kept_waited_s kept_cycle_s",
-    "first children ready kept_ready passed",
-)
 # Numbers of all ranks in a call of all, one after another; and of all parts that go round in it.
-# The first ones may be kept.
-MOVED, LANES = 4, 15
-CLOCK, OUT, IN, WAITED, KEPT, *_, IDLE, OVERHEAD, PACE, LEFT, BEGIN, TAKES, ADDS = range(LANES)
-KNOWN_ARRIVAL = record("reach_s end_s", "")
-KNOWN_WAIT = record("from_s to_s after_s", "")  # and of all from it on
-HEARD_WAIT = record("from_s to_s", "before")
+LANES = 11
+CLOCK, OUT, IN, WAITED, IDLE, OVERHEAD, PACE, LEFT, BEGIN, TAKES, ADDS = range(LANES)
+DECISION, ENDING = (
+    record("", "first count status"),
+    record("end_s", "last"),
+)  # what follows an agreement, and where a rank is then
+KNOWN_WAIT = record("from_s to_s", "before")
 STEP_END = record("at_s samples", "")
-ACTIVITY = record("start_s end_s step samples bytes version", "kind rank peer")
-DOING = record(  # of a strand: what its next rows say
-    "since_s called_s moving_s layered_s samples bytes version", "kind peer"
-)
-LEAVING = record("since_s step bytes", "row rank peer version")  # of a departure
 ROUND = record(
     "at_s applied computed", "ended unmade"
 )  # of all ranks, where a step is over when the last one has ended it
@@ -111,7 +89,6 @@ WAIT = record("from_s to_s", "rank")
 GPU = record("progress_s updated_s speed switching", "works timer")
 GPU_WORK = record("end_s", "strand")
 BACKGROUND = record("begun_s span_s", "rank piece first")  # the work of a step
-DELAYED = record("due_s", "next")  # a letter whose induced delay is not over
 FLOW = record(
     "left kept weight ramp rate age_s share", "out into message handed departure asked calls last_call source to open"
 )
@@ -121,13 +98,12 @@ FLOAT, INTEGER = record("value", ""), record("", "value")
 
 # ---- kinds of lines of costs
 COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS, TO_DEVICE = range(9)
-# ---- kinds of events. LEAVE: a rank comes to a port that others use too. HANDED and later ones: messages that share ports as flows.
+# ---- kinds of events. HANDED and later ones: messages that share ports as flows.
 (
     GO,
     HOP,
     ARRIVE,
     LOCAL,
-    LEAVE,
     TIMER,
     BALANCE,
     LANDED,
@@ -135,6 +111,7 @@ COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS, TO_DEVICE 
     POLL,
     STAGE,
     GRADIENT_READY,
+    AGREED,
     GIVE_UP,
     HANDED,
     FLOW_DONE,
@@ -152,14 +129,10 @@ COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS, TO_DEVICE 
     SHELVED,
     GRADIENT_COPIED,
     PARAMETERS_COPIED,
-    ALL_ENDED,
-    EXCHANGED,
-) = range(31)
+) = range(29)
 # ---- statuses of a run. WRONG: the text makes a mistake, or does what the kernel cannot. PAUSE: so many events have happened. After
-# PAUSE, DRAWS and ROWS_FULL it goes on, with more draws or room for rows; after SPACE it is begun anew with more room, and after CLASH
-# (decided.py) with what it has noted.
-FINISHED, DEADLOCK, ROWS_FULL, DRAWS, SPACE, WRONG, PAUSE, CLASH = range(8)
-FULL = 2  # short of room for rows; 1 is short of any other
+# PAUSE and DRAWS it goes on, with more draws; after SPACE it is begun anew with more room.
+FINISHED, DEADLOCK, DRAWS, SPACE, WRONG, PAUSE = range(6)
 # ---- what a strand does after an instruction. Seconds of a core: SPENDS, COMPUTES (on a GPU where there is one), TOGETHER (parts at
 # once). AWAITS: it waits for others, and polls where ranks poll. From ENDS on the run ends, with the status that is so much more.
 NEXT, STAYS, WAITS, AWAITS, SPENDS, COMPUTES, TOGETHER = range(100, 107)

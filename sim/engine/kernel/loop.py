@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from sim.engine.kernel import layout, ops, state
-from sim.engine.kernel.activities import end_activity, record_call
+from sim.engine.kernel import layout, ops, phases, state
 from sim.engine.kernel.at_hand import begin_sum
-from sim.engine.kernel.background import cycle, fork, fuse, join, later
+from sim.engine.kernel.background import cycle, fork, fuse, join
 from sim.engine.kernel.calls import (
     begin_call,
     choose_exchange,
@@ -17,66 +16,16 @@ from sim.engine.kernel.calls import (
 )
 from sim.engine.kernel.compiling import compiled, in_place, outermost
 from sim.engine.kernel.cores import work
-from sim.engine.kernel.delays import use_delays
 from sim.engine.kernel.gpus import compute_on
 from sim.engine.kernel.happenings import NO_ROOM, NOBODY, happen
-from sim.engine.kernel.heap import schedule, schedule_after_messages
-from sim.engine.kernel.hub import collect, exchange, reach_next
+from sim.engine.kernel.heap import drop, schedule
 from sim.engine.kernel.layerwise import use_variables
-from sim.engine.kernel.layout import (
-    AWAITS,
-    CLASH,
-    CLOCK_S,
-    COMPUTES,
-    CONTENDED,
-    DEADLOCK,
-    ENDS,
-    FINISHED,
-    FULL,
-    GO,
-    HOP,
-    NEXT,
-    PAUSE,
-    POLL,
-    ROWS_FULL,
-    SPACE,
-    SPENDS,
-    STAYS,
-    TOGETHER,
-    WAITS,
-)
 from sim.engine.kernel.memory import move, use_list, use_set
-from sim.engine.kernel.phases import (
-    ADDED,
-    ALL_AHEAD,
-    ASKS,
-    BEGINS,
-    CALLS_PORT,
-    CHOOSES,
-    DEPARTS,
-    GOT,
-    LANDS,
-    OVER,
-    PASSES,
-    RECEIVES,
-    SENDS,
-    SENT,
-    TAKES,
-)
-from sim.engine.kernel.polling import (
-    NOTICES,
-    POLLS,
-    begin_polling,
-    end_polls,
-    go_on_with,
-    late_s,
-    sleeps_between,
-)
+from sim.engine.kernel.polling import NOTICES, POLLS, begin_polling, end_polls, go_on_with, late_s, sleeps_between
 from sim.engine.kernel.post import NONE, go_on_later
 from sim.engine.kernel.receiving import ask, end_inbox, get, receive, spend_on, take
-from sim.engine.kernel.rounds import end_round
+from sim.engine.kernel.records import end_round
 from sim.engine.kernel.sending import call_port, choose_receiver, end_sending, send
-from sim.engine.kernel.ties import take_first
 from sim.engine.kernel.work import add, agree, compute, copy, evaluate, sleep, take_up, update
 
 MOST_JUMPS = 2**22  # after which a run pauses: some tens of milliseconds
@@ -96,10 +45,10 @@ def run(states):
         if s < 0:
             return -1 - s
         code = go_on(S, s)
-        if code >= ENDS:
+        if code >= layout.ENDS:
             go_on_later(S, s)
-            return code - ENDS
-        if code >= SPENDS:
+            return code - layout.ENDS
+        if code >= layout.SPENDS:
             spend(S, s, code)
 
 
@@ -107,34 +56,25 @@ def run(states):
 def next_strand(S):
     """The next strand that goes on; -1 less a status if there is none."""
     if S.events >= S.pause:
-        return -1 - PAUSE
+        return -1 - layout.PAUSE
     while S.todo == 0:
-        if S.reached > 0 and S.events < S.pause:
-            S.events += 1
-            return reach_next(S)
-        if S.scheduled == 0 and S.reached == 0:
-            return -1 - (FINISHED if S.alive == 0 else DEADLOCK)
+        if S.scheduled == 0:
+            return -1 - (layout.FINISHED if S.alive == 0 else layout.DEADLOCK)
         if S.scheduled + SPARE + S.ranks > S.event_count or S.short:
-            return -1 - (ROWS_FULL if S.short == FULL else SPACE)
-        if S.clash:
-            return -1 - CLASH
+            return -1 - layout.SPACE
         if S.events >= S.pause:
-            return -1 - PAUSE
+            return -1 - layout.PAUSE
         S.events += 1
-        take_first(S)
-        event = state.tie(S, 0)
-        S.now_s = event.time_s
-        s = happen(S, event.kind, event.a, event.b)
-        if s == NO_ROOM:
-            return -1 - SPACE
-        if s != NOBODY and S.mode == CONTENDED:
+        event = state.event(S, 0)
+        S.now_s, kind, a, b = event.time_s, event.kind, event.a, event.b
+        drop(S)
+        s = happen(S, kind, a, b)
+        if s >= 0:
             s = wake(S, s)
-            if s == NO_ROOM:
-                return -1 - SPACE
+        if s == NO_ROOM:
+            return -1 - layout.SPACE
         if s != NOBODY:
             return s
-    if S.short == FULL:
-        return -1 - ROWS_FULL
     S.todo -= 1
     return state.todo(S, S.todo).value
 
@@ -153,7 +93,7 @@ def wake(S, s):
             if after_s < 0.0:
                 return NO_ROOM
             strand.polls = NOTICES
-            schedule(S, S.now_s + after_s, POLL, s, 0)
+            schedule(S, S.now_s + after_s, layout.POLL, s, 0)
             return NOBODY
     go_on_with(S, strand, rank)
     return s
@@ -166,26 +106,22 @@ def go_on(S, s):
     r = strand.rank
     rank = state.rank(S, r)
     jumps = 0
-    if S.traced:
-        end_activity(S, strand)
     while True:
         line = state.instruction(S, strand.pc)
         if line.op == ops.END:
             S.alive -= 1
-            end_inbox(S, rank, r, strand.clock_s)
-            if S.traced and S.alive == 0:
-                later(S, S.now_s, layout.ALL_ENDED, 0)
-            return WAITS
+            end_inbox(S, rank, r)
+            return layout.WAITS
         code = obey(S, strand, rank, s, r, line)
-        if code == NEXT:
+        if code == layout.NEXT:
             strand.pc += 1
             strand.phase = 0
-        elif code != STAYS:
+        elif code != layout.STAYS:
             return code
         elif S.own:
             jumps += 1
             if jumps > MOST_JUMPS:  # a user's text may never wait
-                return ENDS + PAUSE
+                return layout.ENDS + layout.PAUSE
 
 
 @in_place
@@ -215,10 +151,8 @@ def obey(S, strand, rank, s, r, line):
 
 @compiled
 def rest(S, strand, rank, s, r, line):
-    """An instruction of collectives, of an evaluation, of delays, or of a thread beside the computation."""
+    """An instruction of collectives, of an evaluation, or of a thread beside the computation."""
     op = line.op
-    if op == ops.COLLECT:
-        return collect(S, strand, rank, line)
     if op == ops.EVALUATE:
         return evaluate(S, strand, rank, r)
     if op < ops.BEGINSUM and op > ops.EVALUATE:
@@ -227,9 +161,7 @@ def rest(S, strand, rank, s, r, line):
         return begin_sum(S, rank)
     if op == ops.ROUND:
         end_round(S, strand, rank, r)
-        return NEXT
-    if op <= ops.DELAYED:
-        return use_delays(S, strand, rank, s, r, line)
+        return layout.NEXT
     if op == ops.COPYB:
         return copy(S, strand, rank, s, line)
     if op == ops.AGREE:
@@ -237,7 +169,10 @@ def rest(S, strand, rank, s, r, line):
     if op == ops.CYCLE:
         return cycle(S, strand, rank, s, r, line)
     if op == ops.PASS:
-        return pass_to(strand, line.a)
+        if strand.passes == 0:
+            return layout.NEXT
+        strand.passes, strand.pc = 0, line.a
+        return layout.STAYS
     if op == ops.FUSE:
         return fuse(S, s, line)
     if op == ops.FORK:
@@ -246,65 +181,52 @@ def rest(S, strand, rank, s, r, line):
 
 
 @in_place
-def pass_to(strand, pc):
-    """Go on where what has been decided is summed already, if the rank passes over it."""
-    if strand.notes != PASSES:
-        return NEXT
-    strand.pc = pc
-    return STAYS
-
-
-@in_place
 def communicate(S, strand, rank, s, r, line):
     """Send, receive or call, phase by phase."""
-    if S.hub == 1:
-        return exchange(S, strand, rank, r, line)
     phase = strand.phase
-    while phase < OVER:
+    while phase < phases.OVER:
         phase = advance(S, strand, rank, s, r, line, phase)
-    if phase == OVER:
-        if S.timed and line.op == ops.CALL and r == 0:
-            record_call(S, strand)
-        return end_negotiation(S, strand, rank, s, line) if line.op == ops.NEGO else NEXT
-    strand.woken = phase == AWAITS
-    if phase == AWAITS and S.mode == CONTENDED and S.polls:
+    if phase == phases.OVER:
+        return end_negotiation(S, strand, rank, s, line) if line.op == ops.NEGO else layout.NEXT
+    strand.woken = phase == layout.AWAITS
+    if phase == layout.AWAITS and S.polls:
         begin_polling(S, strand, rank, r)
-    return WAITS if phase == AWAITS else phase
+    return layout.WAITS if phase == layout.AWAITS else phase
 
 
 @in_place
 def advance(S, strand, rank, s, r, line, phase):
     """One phase; the next one, or what the strand does until it goes on."""
-    if phase == BEGINS:
+    if phase == phases.BEGINS:
         return begin(S, strand, rank, s, r, line)
-    if phase == CHOOSES:
+    if phase == phases.CHOOSES:
         if line.op == ops.SEND:
             return choose_receiver(S, strand, s, r, line)
         return choose_exchange(S, strand, r, line)
-    if phase == CALLS_PORT:
+    if phase == phases.CALLS_PORT:
         return call_port(S, strand, rank, s, r, line)
-    if phase == SENDS:
+    if phase == phases.SENDS:
         return send(S, strand, rank, r, line)
-    if phase == SENT:
+    if phase == phases.SENT:
         return end_sending(S, strand, rank, line)
-    if phase == RECEIVES:
+    if phase == phases.RECEIVES:
         return receive(S, strand, rank, s, r, line)
-    if phase == GOT:
+    if phase == phases.GOT:
         return get(S, strand, rank, s, r, line)
-    if phase == LANDS:
-        return spend_on(strand, state.message(S, strand.message).count * S.overhead_s, TAKES)
-    if phase == ASKS:
+    if phase == phases.LANDS:
+        return spend_on(strand, state.message(S, strand.message).count * S.overhead_s, phases.TAKES)
+    if phase == phases.ASKS:
         return ask(S, strand, rank, s, r)
-    if phase == TAKES:
+    if phase == phases.TAKES:
         return end_taking(S, strand, s, r, line)
-    if phase == DEPARTS:
+    if phase == phases.DEPARTS:
         return depart(S, strand, rank, s, line)
-    if phase == ADDED:
+    if phase == phases.ADDED:
         if line.op == ops.SWAP:
-            return OVER
+            return phases.OVER
         strand.row += 1
-        return CHOOSES
-    if phase == ALL_AHEAD:
+        return phases.CHOOSES
+    if phase == phases.ALL_AHEAD:
         return wait_for_all(S, strand, s)
     return leave_all(S, strand, s, line, phase)
 
@@ -314,27 +236,18 @@ def begin(S, strand, rank, s, r, line):
     """The first phase of an instruction."""
     op = line.op
     strand.turn, strand.first_departure, strand.last_departure = 0, NONE, NONE
-    strand.last_s, strand.ahead_s, strand.meets = -1.0, -1.0, op == ops.MEET
+    strand.meets = op == ops.MEET
     if op == ops.SEND:
         strand.what = line.a
-        if S.traced:
-            state.doing(S, s).since_s = strand.clock_s
-        return CHOOSES
-    if op != ops.RECV:
-        return begin_call(S, strand, rank, s, r, line)
-    ahead_s = strand.clock_s - CLOCK_S - S.now_s
-    if line.e > 0 and S.mode != CONTENDED and ahead_s > 0.0:  # messages that have come by then matter
-        schedule_after_messages(S, S.now_s + ahead_s, GO, s, 0)
-        strand.phase = RECEIVES
-        return WAITS
-    return RECEIVES
+        return phases.CHOOSES
+    return phases.RECEIVES if op == ops.RECV else begin_call(S, strand, rank, s, r, line)
 
 
 @in_place
 def end_taking(S, strand, s, r, line):
     """A message has been taken."""
     take(S, strand, s, line)
-    return OVER if line.op == ops.RECV else take_exchange(S, strand, r, line)
+    return phases.OVER if line.op == ops.RECV else take_exchange(S, strand, r, line)
 
 
 @in_place
@@ -342,12 +255,12 @@ def spend(S, s, code):
     """Some seconds of a core, which others may need; then the strand goes on."""
     strand = state.strand(S, s)
     rank = state.rank(S, strand.rank)
-    on_gpu = code == COMPUTES and rank.gpu == 1
+    on_gpu = code == layout.COMPUTES and rank.gpu == 1
     if on_gpu and rank.shared_gpu >= 0:
         compute_on(S, rank.shared_gpu, strand.spend_s, s)
-    elif code != TOGETHER and (S.cores_suffice == 1 or on_gpu):
-        schedule(S, S.now_s + strand.spend_s / rank.speed, GO, s, 0)
+    elif code != layout.TOGETHER and (S.cores_suffice == 1 or on_gpu):
+        schedule(S, S.now_s + strand.spend_s / rank.speed, layout.GO, s, 0)
     else:
-        kind = HOP if code == TOGETHER else GO
-        who = S.ranks if code == TOGETHER and S.threaded else strand.rank
+        kind = layout.HOP if code == layout.TOGETHER else layout.GO
+        who = S.ranks if code == layout.TOGETHER and S.threaded else strand.rank
         work(S, rank.group, strand.spend_s, who, s, kind)

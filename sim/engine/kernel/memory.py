@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sim.engine.kernel import ops, state
 from sim.engine.kernel.compiling import compiled, in_place
-from sim.engine.kernel.layout import ENDS, FULL, LETTER, NEXT, ROWS_FULL, STAYS, WRONG
+from sim.engine.kernel.layout import ENDS, LETTER, NEXT, STAYS, WRONG
 
 MOST = 2.0**53  # integers up to here are exact
 
@@ -94,7 +94,7 @@ def move(S, strand, s, r, line):
         write(S, s, r, b, calculated(a, read(S, s, r, line.c), read(S, s, r, line.d)))
     elif op == ops.JMP:
         strand.pc = a
-        return ENDS + ROWS_FULL if S.short == FULL else STAYS
+        return STAYS
     elif op == ops.BRZ:
         if read(S, s, r, a) == 0.0:
             strand.pc = b

@@ -44,9 +44,6 @@ WIDTH = 8
     UPDATEV,  # register of a variable
     BEGINSUM,  # the gradient at hand is about to be summed
     ROUND,  # a round of `me.steps()` is over
-    DUE,  # register: when the first of delayed letters is due
-    DELAY,  # letter: it is delayed from now on
-    DELAYED,  # letter: the first of those that are delayed
     COPYB,  # register, register: bounds of what is copied into one buffer, or out of it
     AGREE,  # 0: seconds of the runtime, 1: of a core
     SEND,  # what, kind of peers, peers, stop, waits, register of the version or OWN, last
@@ -55,15 +52,14 @@ WIDTH = 8
     SWAP,  # register to, register source, bytes, 1: adds, 2: brings samples
     GATHER,  # first choice, register, register: rows of as many items, which each rank adds up
     BARRIER,  # first choice: of servers
-    NEGO,  # first choice, register: gradients agreed on before, and with the next register now
+    NEGO,  # register: gradients agreed on before, and with the next register now; registers of seconds, and for each gradient
     MEET,  # first choice
     CYCLE,  # register: seconds
-    PASS,  # to: where what has been decided is summed already
+    PASS,  # to: where what has been agreed on is summed
     FUSE,  # first of 5 registers: next gradient, end, start and stop of a piece, whether it is copied
     FORK,  # to: where the other strand begins
     JOIN,  # 1 for the strand that computes
-    COLLECT,  # to: the gradients of all are received and added, if rank 0 is a hub, and this is what follows
-) = range(55)
+) = range(51)
 
 PLUS, MINUS, TIMES, OVER, LESS, AT_MOST, EQUAL, OTHER, LEAST, MOST, FLOOR, REST, AND, OR, XOR = range(
     15

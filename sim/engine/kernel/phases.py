@@ -20,4 +20,3 @@ from __future__ import annotations
     ALL_LEFT,
     OVER,
 ) = range(16)
-PLAYS, NOTES, PASSES = range(3)  # what a rank does with sums that have been decided (decided.py)

@@ -22,7 +22,7 @@ def access(state: np.dtype, name: str, kind: np.dtype, row_bytes: int | None) ->
     Args:
         state: the record of the state, with fields `name`_at and, of a grid whose rows differ from run to run, `name`_width.
         kind: of the array's records.
-        row_bytes: of a grid's row; 0 if they differ from run to run, None if the array is none.
+        row_bytes: of a grid's row, if they are the same in every run; 0 if they differ from run to run, None if the array is none.
     """
     found, at = from_dtype(kind), _offset(state, f"{name}_at")
 
@@ -55,25 +55,23 @@ def access(state: np.dtype, name: str, kind: np.dtype, row_bytes: int | None) ->
     return find
 
 
-def stretch(state: np.dtype, name: str, has_rows: bool) -> Any:
-    """A function that finds a stretch of an array's row: found(S, i, at, count), an array of which loops can be vectorised."""
-    at, wide = _offset(state, f"{name}_at"), _offset(state, f"{name}_{'width' if has_rows else 'count'}")
-
+def numbers_of_ranks(state: np.dtype, name: str) -> Any:
+    """A function that finds a number of each rank in an array's row: found(S, i, at), an array over which loops can be vectorised."""
+    at, wide, ranks = (_offset(state, field) for field in (f"{name}_at", f"{name}_width", "ranks"))
     found = types.Array(types.float64, 1, "C")
 
     @intrinsic
-    def find(_typing, S, i, j, count):
-        def view(context, builder, signature, given):  # rows are as wide as the array; one without rows has row 0 alone
-            width = builder.load(_field(builder, given[0], wide, INTEGER))
+    def find(_typing, S, i, j):
+        def view(context, builder, signature, given):
+            width, size = (builder.load(_field(builder, given[0], field, INTEGER)) for field in (wide, ranks))
             place = builder.mul(_number(context, builder, signature, given, 1), width)
             place = builder.add(place, _number(context, builder, signature, given, 2))
             start = builder.load(_field(builder, given[0], at, NUMBER.as_pointer()))
-            size, step = _number(context, builder, signature, given, 3), INTEGER(NUMBER_BYTES)
-            made = context.make_array(found)(context, builder)
+            made, step = context.make_array(found)(context, builder), INTEGER(NUMBER_BYTES)
             populate_array(made, builder.gep(start, [place]), [size], [step], step, meminfo=None)
             return made._getvalue()
 
-        return found(S, i, j, count), view
+        return found(S, i, j), view
 
     return find
 

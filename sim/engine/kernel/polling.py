@@ -63,7 +63,7 @@ def end_polls(S, rank):
 @in_place
 def sleeps_between(S, strand):
     """Whether a rank sleeps between its polls, as all do but those that wait in a library."""
-    return S.sleeps == 1 or strand.meets == 1
+    return S.in_library == 0 or strand.meets == 1
 
 
 @compiled

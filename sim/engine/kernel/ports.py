@@ -11,7 +11,7 @@ from sim.engine.kernel.compiling import compiled, in_place
 @in_place
 def occupancy_s(S, size_bytes):
     """Seconds for which a message takes a port."""
-    return S.gap_s + (size_bytes / S.bandwidth if S.divides else size_bytes * S.byte_s)
+    return S.gap_s + size_bytes / S.bandwidth
 
 
 @in_place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sim.engine.kernel import ops, state
 from sim.engine.kernel.compiling import in_place
-from sim.engine.kernel.layout import CONTENDED, NEVER_S
+from sim.engine.kernel.layout import NEVER_S
 from sim.engine.kernel.memory import has
 
 NONE = -1
@@ -84,7 +84,7 @@ def new_message(S, sender, receiver, here, count, size_bytes):
         count,
         size_bytes,
     )
-    message.ready = message.note = message.last = message.variable = message.asks = message.notes = 0
+    message.note = message.last = message.variable = message.asks = 0
     message.departure = message.waiter = message.call = NONE
     message.asked_s = NEVER_S
     return m
@@ -112,16 +112,8 @@ def new_departure(S):
 
 
 @in_place
-def end_departure(S, strand, d):
-    """The message has left, and the strand that waited for it goes on."""
-    if S.mode != CONTENDED:
-        strand.clock_s = max(strand.clock_s, state.departure(S, d).left_s)
-    free_departure(S, d)
-
-
-@in_place
 def free_departure(S, d):
-    """Nothing waits for it any more."""
+    """The message has left, and nothing waits for that any more."""
     state.free_departure(S, S.free_departures).value = d
     S.free_departures += 1
 

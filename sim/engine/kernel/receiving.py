@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from sim.engine.kernel import activities, layout, ops, state
-from sim.engine.kernel.activities import NOBODY, record, record_left, record_wait
+from sim.engine.kernel import layout, ops, state
 from sim.engine.kernel.compiling import compiled, in_place
-from sim.engine.kernel.decided import note_known_wait
 from sim.engine.kernel.flows import control
-from sim.engine.kernel.heap import schedule, schedule_after_messages
-from sim.engine.kernel.layout import (
-    ASKS as ASKED,
-)
-from sim.engine.kernel.layout import (
-    AWAITS,
-    CLOCK_S,
-    CONTENDED,
-    DEPART,
-    ENDS,
-    GIVE_UP,
-    GO,
-    NEVER_S,
-    ROUND_OFF_S,
-    SPENDS,
-    WRONG,
-)
+from sim.engine.kernel.heap import schedule
+from sim.engine.kernel.layout import ASKS as ASKED
+from sim.engine.kernel.layout import AWAITS, DEPART, ENDS, GIVE_UP, GO, NEVER_S, ROUND_OFF_S, SPENDS, WRONG
+from sim.engine.kernel.memo import note_known
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import ASKS, GOT, LANDS, OVER, TAKES
-from sim.engine.kernel.post import NONE, find, free_message, go_on_later
+from sim.engine.kernel.post import NONE, find, free_message
 from sim.engine.kernel.records import note_wait
 
 DEADLINES = 0xFFFFF  # numbers of waits with a deadline, as events have them
@@ -43,7 +28,7 @@ def receive(S, strand, rank, s, r, line):
     if S.own and not sends and not are_ranks(S, strand, inbox):
         return ENDS + WRONG
     rank.polled_s = strand.began_s = strand.clock_s
-    m = find(S, strand, inbox) if sends or has_come(S, s, strand, inbox, line) else NONE
+    m = find(S, strand, inbox)
     strand.deadline = (strand.deadline + 1) & DEADLINES  # so that no earlier deadline ends this wait
     if m >= 0:
         inbox.waiter, strand.message = NONE, m
@@ -53,14 +38,6 @@ def receive(S, strand, rank, s, r, line):
         return nothing_came(S, s, line)
     inbox.waiter, strand.phase = s, GOT
     return AWAITS
-
-
-@in_place
-def has_come(S, s, strand, inbox, line):
-    """Whether the next message has come by now, if a rank takes no other; where it is in the inbox before it comes (sending.py)."""
-    if S.ahead == 0 or line.e == 0 or inbox.head < 0 or state.register(S, s, line.e - 1).value > strand.clock_s:
-        return True
-    return state.message(S, inbox.head).reach_s <= max(S.now_s, strand.clock_s - CLOCK_S)
 
 
 @compiled
@@ -82,10 +59,8 @@ def set_deadline(S, strand, until_s):
     """An event at a deadline, if there is one; whether it is still to come."""
     if until_s <= strand.clock_s:
         return False
-    if until_s < NEVER_S and S.mode == CONTENDED:
+    if until_s < NEVER_S:
         schedule(S, S.now_s + (until_s - S.now_s), GIVE_UP, strand.number, strand.deadline)
-    elif until_s < NEVER_S:
-        schedule_after_messages(S, max(until_s, S.now_s), GIVE_UP, strand.number, strand.deadline)
     return True
 
 
@@ -101,21 +76,12 @@ def get(S, strand, rank, s, r, line):
     """A message is there, or the time is over."""
     m = strand.message
     if m < 0:
-        strand.clock_s = max(strand.clock_s, S.now_s)
         note_wait(S, r, strand.began_s, strand.clock_s)
-        if S.traced and (S.mode != CONTENDED or strand.clock_s > strand.began_s):
-            record_wait(S, rank, r, strand.began_s, strand.clock_s, NOBODY)
         return nothing_came(S, s, line)
     message = state.message(S, m)
-    if S.mode != CONTENDED:
-        take_by_arithmetic(S, strand, rank, r, message)
-        return TAKES
-    begin_s = strand.clock_s
+    strand.t1_s = strand.clock_s  # until when it has waited
     if message.asks == 0 and message.local == 0:
-        begin_s = max(strand.began_s, message.begin_s)
-    note_wait(S, r, max(strand.began_s, rank.idle_s), begin_s)
-    if S.traced:
-        state.doing(S, s).moving_s = begin_s
+        strand.t1_s = max(strand.began_s, message.begin_s)
     if message.asks == 1:
         return spend_on(strand, message.count * S.overhead_s, ASKS)
     if message.local == 1:
@@ -143,37 +109,8 @@ def spend_on(strand, seconds, phase):
 
 
 @in_place
-def take_by_arithmetic(S, strand, rank, r, message):
-    """The rank is where it has taken the message."""
-    start_s = strand.clock_s
-    if message.local == 0:
-        strand.clock_s = max(start_s, message.end_s) + message.count * S.overhead_s / rank.speed
-    else:
-        seconds = message.count * S.local_overhead_s + local_s(S, message)
-        strand.clock_s = max(start_s, message.begin_s) + seconds / rank.speed
-    depart_at(S, message.departure, strand.clock_s)
-    note_wait(S, r, max(start_s, rank.idle_s), message.begin_s)
-    note_known_wait(S, strand, r, start_s, message.begin_s)
-    if S.traced:
-        state.doing(S, strand.number).moving_s = max(start_s, message.begin_s)
-
-
-@in_place
-def depart_at(S, d, at_s):
-    """A message whose sender waits until its receiver has taken it leaves, where ranks take time by arithmetic."""
-    if d < 0:
-        return
-    departure = state.departure(S, d)
-    departure.over, departure.left_s = 1, at_s
-    if S.traced:
-        record_left(S, d, at_s)
-    if departure.waiter >= 0:
-        go_on_later(S, departure.waiter)
-
-
-@in_place
 def depart_now(S, message):
-    """The same where all takes time by events; what shares ports as a flow leaves by itself."""
+    """A message whose sender waits until its receiver has taken it leaves; what shares ports as a flow leaves by itself."""
     if message.departure >= 0 and (message.local == 1 or S.fair == 0):
         schedule(S, S.now_s, DEPART, message.departure, 0)
 
@@ -198,25 +135,23 @@ def ask_for(S, m, rank, r):
 
 
 @compiled
-def leave_unread(S, m, rank, r, at_s):
+def leave_unread(S, m, rank, r):
     """A message that nobody takes leaves its sender all the same."""
     message = state.message(S, m)
     if message.asks == 1:
         ask_for(S, m, rank, r)
-    elif S.mode == CONTENDED:
-        depart_now(S, message)
     else:
-        depart_at(S, message.departure, at_s)
+        depart_now(S, message)
 
 
 @compiled
-def end_inbox(S, rank, r, at_s):
+def end_inbox(S, rank, r):
     """The rank's text has ended: nobody takes what has come, and what comes."""
     rank.ended, inbox = 1, state.inbox(S, r)
     m = inbox.head
     while m >= 0:
         after = state.message(S, m).next
-        leave_unread(S, m, rank, r, at_s)
+        leave_unread(S, m, rank, r)
         m = after
     inbox.head = inbox.tail = NONE
 
@@ -230,24 +165,14 @@ def asked_before(S, own, message, rank, r):
     return own_s < other_s or (own_s == other_s and r < message.sender)
 
 
-@compiled
-def record_taken(S, strand, message):
-    """Rows of the wait for a message, and of its bytes moving."""
-    r, at_s = strand.rank, state.doing(S, strand.number).moving_s
-    rank, peer = state.rank(S, r), message.sender
-    record_wait(S, rank, r, min(at_s, max(strand.began_s, rank.idle_s)), at_s, peer)
-    record(S, activities.RECEIVE, r, rank.step, at_s, strand.clock_s, 0.0, message.bytes, peer, rank.version)
-
-
 @in_place
 def take(S, strand, s, line):
     """The message has been taken; a RECV has its letter, and is over."""
-    m = strand.message
-    message = state.message(S, m)
-    if S.traced:
-        record_taken(S, strand, message)
-    if S.mode == CONTENDED:
-        depart_now(S, message)
+    m, r = strand.message, strand.rank
+    message, rank = state.message(S, m), state.rank(S, r)
+    note_wait(S, r, max(strand.began_s, rank.idle_s), strand.t1_s)
+    note_known(S, strand, r, strand.began_s, strand.t1_s)
+    depart_now(S, message)
     free_message(S, m)
     if line.op != ops.RECV:
         return
@@ -258,7 +183,6 @@ def take(S, strand, s, line):
     state.register(S, s, line.a + layout.L_MESSAGES).value = message.count
     state.register(S, s, line.a + layout.L_NOTE).value = message.note
     state.register(S, s, line.a + layout.L_LAST).value = message.last
-    rank = state.rank(S, strand.rank)
     rank.received += 1
     state.register(S, s, line.a + layout.L_NUMBER).value = rank.received
     state.register(S, s, line.a + layout.L_BYTES).value = message.bytes

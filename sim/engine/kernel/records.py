@@ -1,4 +1,4 @@
-"""What a run leaves behind: when steps ended, and when ranks waited."""
+"""What a run leaves behind: when steps ended, where the last rank may end them (sim.event.all_ranks), and when ranks waited."""
 
 from __future__ import annotations
 
@@ -87,3 +87,31 @@ def note_missed(S, updates):
     """Rank 0 adds a gradient that has missed so many updates."""
     if S.meters and S.ends >= S.warm_ends:
         state.missed(S, min(updates, S.missed_count - 1)).value += 1
+
+
+@compiled
+def note_computed(S, rank, samples):
+    """A rank has computed a gradient, or a part of one."""
+    state.round(S, int(rank.step)).computed += samples
+
+
+@compiled
+def note_updated(S, rank, samples, at_s):
+    """A rank has made an update."""
+    state.round(S, int(rank.step)).applied += samples
+    rank.updated_s = at_s
+
+
+@compiled
+def end_round(S, strand, rank, r):
+    """A rank has ended its round: with its last update, or now if it has made none."""
+    step = int(rank.step)
+    of, made = state.round(S, step), rank.updated_s >= 0.0
+    end_s = rank.updated_s if made else strand.clock_s
+    rank.updated_s, of.at_s = -math.inf, max(of.at_s, end_s)
+    state.own_end(S, r, step).value = end_s
+    if r == 0 and not made:
+        of.unmade = 1
+    of.ended += 1
+    if of.ended == S.ranks and of.unmade == 0:
+        note_step(S, of.at_s, min(of.applied, of.computed))

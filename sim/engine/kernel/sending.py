@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from sim.engine.kernel import activities, ops, state
-from sim.engine.kernel.activities import RECORDED, UNAWAITED, begin_for, describe, record, record_wait
+from sim.engine.kernel import ops, state
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.flows import control, stream
-from sim.engine.kernel.heap import schedule, schedule_in_turn
-from sim.engine.kernel.layout import (
-    ARRIVE,
-    AWAITS,
-    CONTENDED,
-    DEPART,
-    ENDS,
-    FREE,
-    FULL,
-    LEAVE,
-    LOCAL,
-    ROUND_OFF_S,
-    ROWS_FULL,
-    SPACE,
-    SPENDS,
-    WAITS,
-    WRONG,
-)
+from sim.engine.kernel.heap import schedule
+from sim.engine.kernel.layout import ARRIVE, AWAITS, DEPART, ENDS, LOCAL, ROUND_OFF_S, SPACE, SPENDS, WRONG
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import ALL_SENT, CALLS_PORT, CHOOSES, DEPARTS, RECEIVES, SENDS, SENT
-from sim.engine.kernel.ports import held_s, pass_in, pass_out
-from sim.engine.kernel.post import NONE, end_departure, go_on_later, has_room, keep, new_departure, new_message
+from sim.engine.kernel.ports import held_s, pass_out
+from sim.engine.kernel.post import NONE, free_departure, has_room, new_departure, new_message
 from sim.engine.kernel.records import note_wait
 from sim.engine.kernel.threads import carry
 
@@ -50,9 +33,6 @@ def receiver(S, strand, s, r, line):
 @in_place
 def choose_receiver(S, strand, s, r, line):
     """The next message of SEND: to whom, how large, and of which version."""
-    if S.short == FULL:
-        strand.phase = CHOOSES
-        return ENDS + ROWS_FULL
     to, what = receiver(S, strand, s, r, line), line.a
     if to == NONE and not (line.b == ops.ONE and strand.turn == 0):
         return ALL_SENT
@@ -79,36 +59,20 @@ def follows(S, line, r):
 
 
 @in_place
-def sends_all(line):
-    """Whether messages are sent to several in order, and waited for until they all have left."""
-    return line.op == ops.SEND and line.e == 1
-
-
-@in_place
 def call_port(S, strand, rank, s, r, line):
     """Come to the port, before which other ranks may be."""
     if follows(S, line, r):
         strand.version, d = rank.oldest, strand.previous
         if d >= 0 and state.departure(S, d).over == 0:
             state.departure(S, d).waiter, strand.phase = s, CALLS_PORT
-            if S.traced and S.mode == CONTENDED:
-                begin_for(S, strand, activities.WAIT, 0.0, 0.0, strand.to, rank.version)
             return AWAITS
         if d >= 0:
-            end_departure(S, strand, d)
+            free_departure(S, d)
             strand.previous = NONE
         note_wait(S, r, strand.began_s, strand.clock_s)
-        if S.traced and S.mode != CONTENDED and strand.clock_s > strand.began_s:
-            record_wait(S, rank, r, strand.began_s, strand.clock_s, strand.to)
-    if S.traced and not sends_all(line):
-        state.doing(S, s).since_s = strand.clock_s
-    if state.rank(S, strand.to).host == rank.host or S.mode == FREE:
+    if state.rank(S, strand.to).host == rank.host:
         return SENDS
     strand.phase, seconds = SENDS, strand.count * S.overhead_s
-    if S.mode != CONTENDED:
-        strand.leave_s = strand.clock_s + seconds / rank.speed
-        schedule_in_turn(S, strand.leave_s, r, LEAVE, s)
-        return WAITS
     if seconds > ROUND_OFF_S and not (S.fair and strand.bytes > S.eager_bytes):
         strand.spend_s = seconds
         return SPENDS
@@ -125,16 +89,14 @@ def send(S, strand, rank, r, line):
     if S.threaded:
         carry(S, rank, state.rank(S, strand.to), S.local_background_s if here else S.link_background_s)
     if here:
-        hand_over(S, strand, rank, r, m)
+        hand_over(S, rank, m)
     elif S.fair:
         seconds = strand.count * S.overhead_s
         if leave_as_flow(S, rank, r, m) and seconds > ROUND_OFF_S:
             strand.phase, strand.spend_s = SENT, seconds
             return SPENDS
-    elif S.mode == CONTENDED:
-        leave_by_event(S, strand, rank, r, m)
     else:
-        leave_by_arithmetic(S, strand, rank, r, m)
+        leave_by_port(S, strand, rank, r, m)
     return SENT
 
 
@@ -143,16 +105,14 @@ def write(S, strand, rank, r, line, here):
     """The message, and what is waited for until it has left, if it is."""
     m = new_message(S, r, strand.to, here, strand.count, strand.bytes)
     message = state.message(S, m)
-    message.version, message.ready, message.notes = strand.version, strand.least, strand.notes
+    message.version = strand.version
     message.samples, message.minibatches = int(rank.samples), int(rank.minibatches)
     sends, after = line.op == ops.SEND, follows(S, line, r)
     if sends and line.a == ops.GRADIENT:
         rank.hand = 0
     message.note, message.last = sends and line.a == ops.NOTE, line.g if sends else 0
-    strand.departure, strand.departed_s = NONE, -1.0
-    if S.traced and not (sends and line.a == ops.NOTE):
-        follow(S, strand, r, line, message, after)
-    elif after or ((not sends or line.e == 1) and (here or S.mode == CONTENDED)):
+    strand.departure = NONE
+    if after or not sends or line.e == 1:
         strand.departure = new_departure(S)
         if not after and (sends or strand.ahead == 1):
             remember(S, strand)
@@ -161,19 +121,6 @@ def write(S, strand, rank, r, line, here):
     if after or here or S.fair:
         message.departure = strand.departure
     return m
-
-
-@compiled
-def follow(S, strand, r, line, message, after):
-    """The same of a message whose row says when it has left. Where that is known at once, its row is written with it."""
-    sends, alone = line.op == ops.SEND, not sends_all(line)
-    if message.local == 0 and S.mode != CONTENDED and alone and not after:
-        return
-    strand.departure = new_departure(S)
-    row = activities.UNRECORDED if not alone else RECORDED if after or not sends else UNAWAITED
-    describe(S, strand.departure, r, state.rank(S, r).step, state.doing(S, strand.number).since_s, message, row)
-    if not after and row != UNAWAITED and (sends or strand.ahead == 1):
-        remember(S, strand)
 
 
 @compiled
@@ -212,20 +159,15 @@ def next_weight(S, rank, r):
 
 
 @in_place
-def hand_over(S, strand, rank, r, m):
+def hand_over(S, rank, m):
     """A message within a host, which its receiver copies."""
-    message = state.message(S, m)
-    if S.mode == CONTENDED:
-        group = state.group(S, rank.group)
-        message.reach_s = S.now_s + (0.0 if S.local_wakes and group.busy >= group.cores else S.local_latency_s)
-        schedule(S, message.reach_s, LOCAL, m, 0)
-    else:
-        message.reach_s = strand.clock_s + S.local_latency_s
-        schedule_in_turn(S, message.reach_s, r, LOCAL, m)
+    group = state.group(S, rank.group)
+    asleep_s = 0.0 if S.local_wakes and group.busy >= group.cores else S.local_latency_s
+    schedule(S, S.now_s + asleep_s, LOCAL, m, 0)
 
 
 @in_place
-def leave_by_event(S, strand, rank, r, m):
+def leave_by_port(S, strand, rank, r, m):
     """A message passes its host's port from now on."""
     message, pair = state.message(S, m), r * S.ranks + strand.to
     begin_s, leave_s = pass_out(S, state.port(S, rank.host), strand.bytes, S.now_s)
@@ -233,55 +175,6 @@ def leave_by_event(S, strand, rank, r, m):
     schedule(S, S.now_s + ((leave_s if S.stores else begin_s) - S.now_s + S.latency_s), ARRIVE, m, 0)
     if strand.departure != message.departure:  # the one that does not wait for the receiver
         schedule(S, S.now_s + (leave_s + message.held_s - S.now_s), DEPART, strand.departure, 0)
-
-
-@in_place
-def leave_by_arithmetic(S, strand, rank, r, m):
-    """A message passes its host's port when the rank, whose clock may be ahead, has called it."""
-    message, pair = state.message(S, m), r * S.ranks + strand.to
-    strand.clock_s += strand.count * S.overhead_s / rank.speed
-    begin_s, leave_s = pass_out(S, state.port(S, rank.host), strand.bytes, strand.clock_s)
-    message.reach_s = (leave_s if S.stores else begin_s) + S.latency_s
-    message.held_s = held_s(S, pair, begin_s, strand.bytes, leave_s)
-    leave_s += message.held_s
-    if S.ahead and r == 0:
-        arrive_ahead(S, message, m)
-    else:
-        schedule_in_turn(S, message.reach_s, r, ARRIVE, m)
-    if S.traced and records_at_once(S, strand, rank, r, message, leave_s):
-        return
-    strand.departed_s, strand.last_s = leave_s, max(strand.last_s, leave_s)
-    if strand.ahead == 1:
-        strand.ahead_s = max(strand.ahead_s, leave_s)
-
-
-@in_place
-def arrive_ahead(S, message, m):
-    """A message comes to a worker that hears from rank 0 alone: in the order of leaving, so that no event need say when."""
-    r = message.receiver
-    message.begin_s, end_s = pass_in(S, state.port(S, state.rank(S, r).host), message.bytes, message.reach_s)
-    message.end_s, inbox = end_s + message.held_s, state.inbox(S, r)
-    if inbox.waiter < 0:
-        keep(S, inbox, m)
-        return
-    state.strand(S, inbox.waiter).message = m
-    go_on_later(S, inbox.waiter)
-    inbox.waiter = NONE
-
-
-@compiled
-def records_at_once(S, strand, rank, r, message, leave_s):
-    """Write the row of a message that leaves then, or keep that for when its sender has waited for it; whether it was kept."""
-    if strand.departure >= 0:
-        if message.departure < 0:
-            departure = state.departure(S, strand.departure)
-            departure.over, departure.left_s = 1, leave_s
-        return True
-    if message.note == 0:
-        about = message.bytes, message.receiver, float(message.version)
-        since_s = state.doing(S, strand.number).since_s
-        record(S, activities.SEND, r, rank.step, since_s, leave_s, 0.0, *about)
-    return False
 
 
 @in_place

@@ -17,7 +17,6 @@ from sim.engine.kernel.layout import FLOAT, INTEGER, record
 
 LISTS = {  # records by number
     "event": layout.EVENT,  # a heap
-    "tie": layout.EVENT,  # that come together
     "instruction": layout.INSTRUCTION,  # of all programs
     "strand": layout.STRAND,  # each rank, and its thread beside the computation
     "rank": layout.RANK,
@@ -43,27 +42,16 @@ LISTS = {  # records by number
     "bound": layout.BOUND,
     "called": layout.CALLED,
     "variable_bound": INTEGER,
-    "backward": FLOAT,  # shares of the computing after which gradients are ready
-    "part": FLOAT,  # and that each takes
-    "all_ready": FLOAT,  # variable: when the last rank has had its gradient
+    "part": FLOAT,  # the share of the computing that each gradient takes
     "gradient": layout.GRADIENT,  # of the run, at all ranks
     "decision": layout.DECISION,
-    "latest": INTEGER,  # first gradient: 1 + the last decision that begins with it
-    "known_wait": layout.KNOWN_WAIT,  # waits after decisions
-    "in_call": layout.IN_CALL,  # rank
-    "on_way": layout.ON_WAY,  # row
-    "heard_wait": layout.HEARD_WAIT,  # the same while they are noted
-    "cycler": layout.CYCLER,
+    "known_wait": layout.KNOWN_WAIT,
     "flow": layout.FLOW,
     "free_flow": INTEGER,
     "active": INTEGER,  # flows whose bytes pass
     "bucket": layout.BUCKET,  # ports as flows share them
     "callback": layout.CALLBACK,
     "step_end": layout.STEP_END,
-    "activity": layout.ACTIVITY,  # rows of a trace; this array and the next ones are as long as they are if one is asked for
-    "doing": layout.DOING,  # strand
-    "leaving": layout.LEAVING,  # departure
-    "updated_bytes": FLOAT,  # rank
     "wait": layout.WAIT,
     "missed": INTEGER,  # gradients that rank 0 added, by the updates that they had missed
     "round": layout.ROUND,
@@ -73,11 +61,6 @@ LISTS = {  # records by number
     "gpu": layout.GPU,  # that ranks share
     "background": layout.BACKGROUND,
     "free_background": INTEGER,
-    "delayed": layout.DELAYED,
-    "free_delayed": INTEGER,
-    "reach": FLOAT,  # when messages come, of a hub
-    "spare": FLOAT,  # to sort them
-    "place": INTEGER,  # by digit
 }
 GRIDS = {  # records by two numbers
     "register": FLOAT,  # strand, register
@@ -99,20 +82,12 @@ GRIDS = {  # records by two numbers
     "value": INTEGER,  # call, bound
     "ready": FLOAT,  # rank, variable
     "ending": layout.ENDING,  # decision, rank
-    "known_arrival": layout.KNOWN_ARRIVAL,  # decision, rank and number
     "lane": FLOAT,  # kind, rank or part
     "stream": INTEGER,  # rank, rank: the flow between them
     "announced": INTEGER,  # rank, rank: the message
     "weight": FLOAT,  # rank, number
-    "delay": FLOAT,  # rank, number of the message
     "gpu_work": layout.GPU_WORK,  # GPU, place
     "moment": FLOAT,  # rank, number of the piece
-    "letter": FLOAT,  # number in `delayed`, register of a letter
-}
-# Bytes of rows that are the same in every run.
-ROW_BYTES = {
-    "number": layout.RANK.itemsize,
-    "letter": FLOAT.itemsize * layout.LETTER,
 }
 _PLACES = (
     " ".join(f"{name}_at {name}_count" for name in (*LISTS, *GRIDS)) + " " + " ".join(f"{name}_width" for name in GRIDS)
@@ -268,7 +243,7 @@ def _access(name: str) -> Any:
     if IS_COMPILED:
         from sim.engine.kernel.pointers import access
 
-        row_bytes = ROW_BYTES.get(name, 0) if name in GRIDS else None
+        row_bytes = (name == "number") * layout.RANK.itemsize if name in GRIDS else None
         return access(STATE, name, LISTS.get(name) or GRIDS[name], row_bytes)
     if name == "number":
         return lambda S, i, j: _Number(_arrays[int(S.rank_at)][int(i)], layout.NUMBERS.split()[int(j)])
@@ -278,16 +253,13 @@ def _access(name: str) -> Any:
     return lambda S, i: _arrays[int(S[field])][int(i)]
 
 
-def _stretch(name: str) -> Any:
-    """A function that finds a stretch of an array, or of its row i: found(S, i, at, count)."""
+def _lanes() -> Any:
+    """A function that finds a number of each rank in a lane, from a place on: found(S, kind, at)."""
     if IS_COMPILED:
-        from sim.engine.kernel.pointers import stretch
+        from sim.engine.kernel.pointers import numbers_of_ranks
 
-        return stretch(STATE, name, name in GRIDS)
-    field = f"{name}_at"
-    if name in GRIDS:
-        return lambda S, i, at, count: _arrays[int(S[field])]["value"][int(i), int(at) : int(at + count)]
-    return lambda S, _, at, count: _arrays[int(S[field])]["value"][int(at) : int(at + count)]
+        return numbers_of_ranks(STATE, "lane")
+    return lambda S, kind, at: _arrays[int(S.lane_at)]["value"][int(kind), int(at) : int(at + S.ranks)]
 
 
 if TYPE_CHECKING:
@@ -297,7 +269,4 @@ if TYPE_CHECKING:
 
 
 globals().update({name: _access(name) for name in KINDS})
-stretch = _stretch("lane")
-ready_row = _stretch("ready")
-all_ready_row = _stretch("all_ready")
-backward_row = _stretch("backward")
+lanes = _lanes()

@@ -4,40 +4,13 @@ from __future__ import annotations
 
 import math
 
-from sim.engine.kernel import activities, layout, ops, state
-from sim.engine.kernel.activities import (
-    NOBODY,
-    begin_activity,
-    begin_for,
-    end_activity,
-    record_activity,
-    record_piece,
-    record_ready,
-    record_wait,
-)
+from sim.engine.kernel import layout, ops, state
 from sim.engine.kernel.at_hand import may_add, may_compute, may_update
 from sim.engine.kernel.compiling import compiled, in_place
-from sim.engine.kernel.heap import schedule, schedule_after_messages
-from sim.engine.kernel.layout import (
-    CLOCK_S,
-    COMPUTES,
-    CONTENDED,
-    DRAWS,
-    ENDS,
-    GO,
-    GRADIENT_READY,
-    NEXT,
-    PIECES,
-    ROUND_OFF_S,
-    SPENDS,
-    WAITS,
-    WRONG,
-)
+from sim.engine.kernel.cores import work
+from sim.engine.kernel.heap import schedule
 from sim.engine.kernel.memory import read
-from sim.engine.kernel.phases import PASSES
-from sim.engine.kernel.records import note_missed, note_step, note_wait
-from sim.engine.kernel.rounds import note_computed, note_updated
-from sim.engine.kernel.side_by_side import at_once, do_sides
+from sim.engine.kernel.records import note_computed, note_missed, note_step, note_updated, note_wait
 from sim.engine.kernel.threads import begin_background
 
 COLD_FROM_S, COLD_AFTER_S = 2e-3, 8e-3  # sim.model.costs
@@ -93,25 +66,21 @@ def sleep(S, strand, rank, r):
     if strand.phase == 0:
         step = int(rank.step)
         if lacks(S, S.sleep_width, step):
-            return ENDS + DRAWS
+            return layout.ENDS + layout.DRAWS
         rank.calls = rank.calls + 1 if step == rank.slept else 0
         rank.slept = step
         if S.ranks * (rank.calls + 1) > S.sleep_count:
             rank.calls, S.calls = rank.calls - 1, rank.calls + 1
-            return ENDS + DRAWS
+            return layout.ENDS + layout.DRAWS
         seconds = state.sleep(S, r + S.ranks * rank.calls, column(S, S.sleep_width, step)).value
         if seconds <= 0.0:
-            return NEXT
+            return layout.NEXT
         strand.t0_s, strand.phase = strand.clock_s, 1
-        if S.mode == CONTENDED:
-            schedule(S, S.now_s + (seconds + S.oversleep_s), GO, strand.number, 0)
-            return WAITS
-        strand.clock_s += seconds + S.oversleep_s
+        schedule(S, S.now_s + (seconds + S.oversleep_s), layout.GO, strand.number, 0)
+        return layout.WAITS
     rank.slept_s = strand.clock_s - strand.t0_s
-    if S.traced:
-        record_activity(S, rank, r, activities.SLEEP, strand.t0_s, strand.clock_s, 0.0)
     rank.computed_s += rank.slept_s
-    return NEXT
+    return layout.NEXT
 
 
 @in_place
@@ -123,32 +92,18 @@ def input_s(S, rank, r, step):
 
 
 @in_place
-def gradient_at_once(S, strand, rank, r, step):
-    """The gradient of a minibatch, where ranks are always warm and take time by arithmetic."""
-    seconds = S.compute_s * factor(S, r, step) + (S.to_device_s + S.pack_s + S.to_host_s)
-    if rank.fetched == 1:
-        rank.fetched = 0
-    elif S.input_s != 0.0 or rank.slept_s != 0.0:
-        seconds += input_s(S, rank, r, step)
-    rank.computed_s += seconds
-    strand.clock_s += seconds / rank.speed
-    rank.samples, rank.minibatches, rank.oldest = S.batch, 1.0, int(rank.version)
-    count_computed(S, rank, S.batch)
-    return NEXT
-
-
-@in_place
 def compute(S, strand, rank, s, r, line):
-    """A minibatch and its gradient, whole, in partitions until a deadline, by layer, or a part of it; or the minibatch alone."""
+    """A minibatch and its gradient, whole, in partitions until a deadline, by layer, or a part of it; or the minibatch alone.
+
+    Where each rank has a core, all phases are one event, at whose end the rank's clock stands meanwhile.
+    """
     op, step = line.op, int(rank.step)
     if lacks(S, S.computing_width, step):
-        return ENDS + DRAWS
+        return layout.ENDS + layout.DRAWS
     if S.own and strand.phase == INPUT and op != ops.FETCH and not may_compute(S, rank, s, r, line):
-        return ENDS + WRONG
-    if op == ops.COMPUTE and S.quick == 1:
-        return gradient_at_once(S, strand, rank, r, step)
-    if PIECES * rank.begun >= S.moment_width > 1:
-        return ENDS + DRAWS
+        return layout.ENDS + layout.WRONG
+    if layout.PIECES * rank.begun >= S.moment_width > 1:
+        return layout.ENDS + layout.DRAWS
     phase = strand.phase
     if phase == INPUT:
         strand.t0_s = strand.clock_s
@@ -156,15 +111,19 @@ def compute(S, strand, rank, s, r, line):
     while phase != DONE:
         strand.spend_s, strand.on_gpu = 0.0, 0
         phase = advance_gradient(S, strand, rank, s, r, line, phase, step)
-        if strand.spend_s > ROUND_OFF_S:
-            if S.mode == CONTENDED:
+        if strand.spend_s > layout.ROUND_OFF_S:
+            if S.cores_suffice == 0:
                 strand.phase = phase
-                return COMPUTES if strand.on_gpu else SPENDS
+                return layout.COMPUTES if strand.on_gpu else layout.SPENDS
             strand.clock_s += strand.spend_s / rank.speed
-        if S.traced:
-            end_activity(S, strand)
-    rank.computed_s += (strand.clock_s - strand.t0_s) * (1.0 if S.mode == CONTENDED else rank.speed)
-    return NEXT
+    if strand.clock_s > S.now_s:
+        if op == ops.LAYERS and S.own == 0:
+            rank.idle_s = strand.clock_s
+        schedule(S, strand.clock_s, layout.GO, s, 0)
+        strand.phase = DONE
+        return layout.WAITS
+    rank.computed_s += strand.clock_s - strand.t0_s
+    return layout.NEXT
 
 
 @compiled
@@ -193,8 +152,6 @@ def advance_gradient(S, strand, rank, s, r, line, phase, step):
         rank.fetched = 1 if op == ops.FETCH else 0
         if S.layerwise and op == ops.FETCH:
             rank.version = rank.step
-        if S.traced:
-            begin_activity(S, strand, rank, activities.INPUT, S.batch, 0.0)
         return DONE if op == ops.FETCH else TO_DEVICE
     if phase == TO_DEVICE:
         if op == ops.PART:
@@ -210,13 +167,9 @@ def advance_gradient(S, strand, rank, s, r, line, phase, step):
         return partition(S, strand, rank, s, r, line)
     if phase == PACK:
         strand.spend_s = S.pack_s
-        if S.traced:
-            begin_activity(S, strand, rank, activities.PACK, 0.0, S.packed_bytes)
         return TO_HOST
     if phase == TO_HOST:
         rank.warm_s, strand.spend_s = strand.clock_s, S.to_host_s
-        if S.traced and S.to_host_s != 0.0:
-            begin_activity(S, strand, rank, activities.TO_HOST, 0.0, S.to_host_bytes)
         return AT_HOST
     if phase == AT_HOST:
         if S.to_host_s != 0.0:
@@ -237,8 +190,6 @@ def copy_to_device(S, strand, rank, samples):
     size_bytes = S.model_bytes + samples * S.sample_bytes
     if size_bytes > 0.0:
         strand.spend_s = seconds_of(state.line(S, layout.TO_DEVICE), size_bytes)
-        if S.traced and strand.spend_s != 0.0:
-            begin_activity(S, strand, rank, activities.TO_DEVICE, 0.0, size_bytes)
 
 
 @compiled
@@ -254,14 +205,10 @@ def begin_computing(S, strand, rank, r, line, step):
         return BY_LAYER
     strand.on_gpu = 1
     if op == ops.COMPUTE:
-        if S.traced:
-            begin_activity(S, strand, rank, activities.COMPUTE, S.batch, 0.0)
         strand.spend_s = noise * S.compute_s + cold_s(computing, idle_s)
         return WHOLE
     samples = int(S.batch) // line.b
     if op == ops.PART:
-        if S.traced:
-            begin_activity(S, strand, rank, activities.COMPUTE, float(samples), 0.0)
         strand.spend_s = seconds_of(computing, samples) * noise + cold_s(computing, idle_s)
         return PART_DONE
     strand.spend_s = noise * S.loop_s + cold_s(state.line(S, layout.PARTITION), idle_s)
@@ -273,72 +220,39 @@ def begin_computing(S, strand, rank, r, line, step):
 def partition(S, strand, rank, s, r, line):
     """The next partition, if there is time; the first in any case."""
     left_s, partitions = read(S, s, r, line.a) - strand.clock_s, line.b
-    if strand.turn < partitions and (strand.turn == 0 or left_s > CLOCK_S):
+    if strand.turn < partitions and (strand.turn == 0 or left_s > layout.CLOCK_S):
         strand.turn += 1
         strand.spend_s, strand.on_gpu = strand.t1_s, 1
         return PARTITIONS
-    if strand.turn == partitions and left_s > CLOCK_S:
+    if strand.turn == partitions and left_s > layout.CLOCK_S:
         rank.ran_out += 1.0
     rank.samples, rank.minibatches = strand.turn * (int(S.batch) // partitions), 1.0
     count_computed(S, rank, rank.samples)
-    if S.traced:
-        record_activity(S, rank, strand.rank, activities.COMPUTE, strand.began_s, strand.clock_s, rank.samples)
     rank.warm_s = strand.clock_s
     return PACK
 
 
 @compiled
 def by_layer(S, strand, rank, r, phase):
-    """A layer after another; at once where nothing makes them longer."""
+    """A layer after another."""
     variables = S.variables
-    if phase == BY_LAYER and S.mode != CONTENDED:
-        begin_s, scale_s = strand.clock_s, strand.t1_s / rank.speed
-        if S.tree >= 0:
-            make_ready(S, r, begin_s, scale_s)
-            variables = 0
-        for k in range(variables):
-            at_s = begin_s + scale_s * (S.forward + state.backward(S, k).value)
-            state.ready(S, r, k).value = at_s
-            if S.timed:
-                record_ready(S, r, rank.ready_before + k + 1, at_s)
-            n = rank.ready_before + k
-            if ready_everywhere(S, n, at_s) and state.gradient(S, n).waiting > 0:
-                schedule_after_messages(S, max(state.gradient(S, n).at_s, S.now_s), GRADIENT_READY, n, 0)
-        rank.ready = S.variables
-        strand.clock_s = state.ready(S, r, S.variables - 1).value
-    elif phase == BY_LAYER:
+    if phase == BY_LAYER:
         strand.turn, strand.spend_s, strand.on_gpu = 0, strand.t1_s * S.forward, 1
         return LAYER
-    elif phase == LAYER and strand.turn < variables:
+    if phase == LAYER and strand.turn < variables:
         strand.spend_s, strand.on_gpu = strand.t1_s * state.part(S, strand.turn).value, 1
         return LAYER_DONE
-    elif phase == LAYER_DONE:
+    if phase == LAYER_DONE:
         k = rank.ready
         state.ready(S, r, k).value = strand.clock_s
-        if S.timed:
-            record_ready(S, r, rank.ready_before + k + 1, strand.clock_s)
         rank.ready = k + 1
         n = rank.ready_before + k
-        if ready_everywhere(S, n, strand.clock_s):
-            schedule(S, max(state.gradient(S, n).at_s, S.now_s), GRADIENT_READY, n, 0)
+        if ready_everywhere(S, n, strand.clock_s) and state.gradient(S, n).waiting > 0:
+            schedule(S, max(state.gradient(S, n).at_s, S.now_s), layout.GRADIENT_READY, n, 0)
         strand.turn += 1
         return LAYER
-    if S.traced:
-        record_activity(S, rank, r, activities.COMPUTE, strand.began_s, strand.clock_s, S.batch)
     rank.warm_s = strand.clock_s
     return DONE
-
-
-@compiled
-def make_ready(S, r, begin_s, scale_s):
-    """When a rank's gradients are ready, and those of all that have computed in this step: cycles need no more (cycles.py)."""
-    count = S.variables
-    ready_s, all_ready_s = state.ready_row(S, r, 0, count), state.all_ready_row(S, 0, 0, count)
-    backward = state.backward_row(S, 0, 0, count)
-    for k in range(count):
-        ready_s[k] = begin_s + scale_s * (S.forward + backward[k])
-    for k in range(count):
-        all_ready_s[k] = max(all_ready_s[k], ready_s[k])
 
 
 @compiled
@@ -351,75 +265,55 @@ def ready_everywhere(S, n, at_s):
 
 
 @in_place
-def spend(S, strand, rank, seconds, phase):
-    """Seconds of a core: by arithmetic, or as an event, after which the phase is this one."""
-    if seconds > ROUND_OFF_S:
-        if S.mode == CONTENDED:
-            strand.phase, strand.spend_s = phase, seconds
-            return SPENDS
-        strand.clock_s += seconds / rank.speed
-    if S.traced:
-        end_activity(S, strand)
-    return NEXT
+def spend(strand, seconds, phase):
+    """Seconds of a core, if there are any, after which the phase is this one."""
+    if seconds <= layout.ROUND_OFF_S:
+        return layout.NEXT
+    strand.phase, strand.spend_s = phase, seconds
+    return layout.SPENDS
 
 
 @in_place
 def take_up(S, strand, rank, s, line):
     """Parameters of a letter: their version counts if the sender is rank 0."""
     if strand.phase:
-        return NEXT
+        return layout.NEXT
     if state.register(S, s, line.a + layout.L_SENDER).value == 0.0:
         rank.version = state.register(S, s, line.a + layout.L_VERSION).value
     size_bytes = state.register(S, s, line.a + layout.L_BYTES).value
-    if S.traced:
-        begin_activity(S, strand, rank, activities.UPDATE, 0.0, size_bytes)
-    return spend(S, strand, rank, seconds_of(state.line(S, layout.TAKE_UP), size_bytes), 1)
+    return spend(strand, seconds_of(state.line(S, layout.TAKE_UP), size_bytes), 1)
 
 
 @compiled
 def copy(S, strand, rank, s, line):
     """Pieces are copied into one buffer, or out of it."""
+    if strand.phase:
+        return layout.NEXT
     start, stop = state.register(S, s, line.a).value, state.register(S, s, line.b).value
-    if strand.phase == 0:
-        strand.began_s = strand.clock_s
-        if S.traced:
-            begin_activity(S, strand, rank, activities.PACK, 0.0, 4.0 * (stop - start))
-        if spend(S, strand, rank, seconds_of(state.line(S, layout.PACK), 4.0 * (stop - start)), 1) == SPENDS:
-            return SPENDS
-    if S.timed and strand.rank == 0:
-        record_piece(S, activities.COPIED, strand.began_s, strand.clock_s, start, stop)
-    return NEXT
+    return spend(strand, seconds_of(state.line(S, layout.PACK), 4.0 * (stop - start)), 1)
 
 
 @compiled
 def agree(S, strand, rank, r, line):
     """What a runtime does before a call: seconds in which a rank waits (0), or works (1)."""
     if line.a == 1:
-        return end_agreeing(S, strand, rank, r)
+        return end_agreeing(S, strand, rank)
     if strand.phase == 0:
         strand.began_s = strand.clock_s
-        if S.agree_s > 0.0 and S.mode == CONTENDED:
-            schedule(S, S.now_s + S.agree_s, GO, strand.number, 0)
+        if S.agree_s > 0.0:
+            schedule(S, S.now_s + S.agree_s, layout.GO, strand.number, 0)
             strand.phase = 1
-            return WAITS
-        strand.clock_s += S.agree_s
+            return layout.WAITS
     note_wait(S, r, strand.began_s, strand.clock_s)
-    if S.traced and S.agree_s > 0.0:
-        record_wait(S, rank, r, strand.began_s, strand.clock_s, NOBODY)
-    return NEXT
+    return layout.NEXT
 
 
 @compiled
-def end_agreeing(S, strand, rank, r):
+def end_agreeing(S, strand, rank):
     """The runtime's work for an agreement, besides its messages."""
-    if strand.phase == 0 and strand.notes != PASSES:
-        if S.traced and S.negotiate_s != 0.0:
-            begin_activity(S, strand, rank, activities.PACK, 0.0, 0.0)
-        if spend(S, strand, rank, S.negotiate_s, 1) == SPENDS:
-            return SPENDS
-    if S.timed and r == 0:
-        record_piece(S, activities.AGREED, strand.clock_s, strand.clock_s, float(strand.start), float(strand.stop))
-    return NEXT
+    if strand.phase or strand.passes:
+        return layout.NEXT
+    return spend(strand, S.negotiate_s, 1)
 
 
 @in_place
@@ -427,38 +321,62 @@ def add(S, strand, rank, s, r, line):
     """The gradient of a letter."""
     if strand.phase:
         rank.applied_s += strand.clock_s - strand.began_s
-        return NEXT
+        return layout.NEXT
     if S.own and not may_add(S, rank, s, r, line):
-        return ENDS + WRONG
+        return layout.ENDS + layout.WRONG
     if r == 0:
         note_missed(S, int(rank.version - state.register(S, s, line.a + layout.L_VERSION).value))
     if S.layerwise == 0 or state.register(S, s, line.a + layout.L_VARIABLE).value == rank.held:  # which counts for all
         rank.samples += state.register(S, s, line.a + layout.L_SAMPLES).value
     rank.minibatches += state.register(S, s, line.a + layout.L_MINIBATCHES).value
-    if S.traced:
-        begin_adding(S, strand, rank, s, line)
     if S.in_parts:
         minibatches = max(1, int(state.register(S, s, line.a + layout.L_MINIBATCHES).value))
         return do_sides(S, strand, rank, r, minibatches - 1, 1.0, 0.0)
     return at_once(
-        S, strand, rank, seconds_of(state.line(S, layout.REDUCE), state.register(S, s, line.a + layout.L_BYTES).value)
+        S, strand, seconds_of(state.line(S, layout.REDUCE), state.register(S, s, line.a + layout.L_BYTES).value)
     )
 
 
-@compiled
-def begin_adding(S, strand, rank, s, line):
-    """What the row of an addition says, which is of a letter."""
-    samples, size_bytes = letter_of(S, s, line, layout.L_SAMPLES), letter_of(S, s, line, layout.L_BYTES)
-    sender, version = letter_of(S, s, line, layout.L_SENDER), letter_of(S, s, line, layout.L_VERSION)
-    if S.layerwise and letter_of(S, s, line, layout.L_VARIABLE) != rank.held:
-        samples = 0.0
-    begin_for(S, strand, activities.REDUCE, samples, size_bytes, int(sender), version)
-
-
 @in_place
-def letter_of(S, s, line, field):
-    """What a letter says."""
-    return state.register(S, s, line.a + field).value
+def at_once(S, strand, seconds):
+    """Parts of an addition or an update, side by side: where cores are shared an event even if they take no time."""
+    strand.began_s = strand.clock_s
+    if S.cores_suffice == 1 and seconds <= layout.ROUND_OFF_S:
+        return layout.NEXT
+    strand.phase, strand.spend_s = 1, seconds
+    if seconds > layout.ROUND_OFF_S:
+        return layout.SPENDS if S.cores_suffice == 1 else layout.TOGETHER
+    schedule(S, S.now_s, layout.GO, strand.number, 0)
+    return layout.WAITS
+
+
+@compiled
+def do_sides(S, strand, rank, r, amount, factor, further_s):
+    """Do all parts of a gradient of so many minibatches, or of an update: seconds times a factor, and some more for the first."""
+    parts = state.sides(S, amount, min(r, S.first))
+    if S.cores_suffice == 0:
+        return begin_sides(S, strand, rank, r, parts, factor, further_s)
+    all_s = longest_s = 0.0
+    for i in range(parts.first, parts.stop):
+        seconds = state.side_s(S, i).value * factor + (further_s if i == parts.first else 0.0)
+        all_s += seconds
+        longest_s = max(longest_s, seconds)
+    return at_once(S, strand, all_s if rank.cores == 1 else longest_s)
+
+
+@compiled
+def begin_sides(S, strand, rank, r, parts, factor, further_s):
+    """The same as events; the strand goes on when all are done."""
+    who = S.ranks if parts.stop - parts.first > 1 or S.threaded else r
+    strand.phase, strand.pending, strand.began_s = 1, 0, strand.clock_s
+    for i in range(parts.first, parts.stop):
+        seconds = state.side_s(S, i).value * factor + (further_s if i == parts.first else 0.0)
+        if seconds > layout.ROUND_OFF_S:
+            strand.pending += 1
+            work(S, rank.group, seconds, who, strand.number, layout.HOP)
+    if strand.pending == 0:
+        schedule(S, S.now_s, layout.GO, strand.number, 0)
+    return layout.WAITS
 
 
 @in_place
@@ -466,27 +384,25 @@ def update(S, strand, rank, r):
     """New parameters of the sum; rank 0's update ends a step."""
     if strand.phase == 0:
         if S.own and not may_update(S, rank, r):
-            return ENDS + WRONG
+            return layout.ENDS + layout.WRONG
         if S.counts_updates == 1:
             rank.step = rank.version
         step = int(rank.step)
         if lacks(S, S.update_width, step):
-            return ENDS + DRAWS
+            return layout.ENDS + layout.DRAWS
         rank.version += 1.0
-        if S.traced:
-            begin_activity(S, strand, rank, activities.UPDATE, rank.samples, state.updated_bytes(S, r).value)
         line = state.line(S, layout.UPDATE)
         noise, further_s = (
             state.update(S, r, column(S, S.update_width, step)).value,
             cold_s(line, strand.clock_s - rank.warm_s),
         )
         if S.layerwise:  # what each variable takes has been charged
-            result = at_once(S, strand, rank, line.base_s + further_s)
+            result = at_once(S, strand, line.base_s + further_s)
         elif S.in_parts:
             result = do_sides(S, strand, rank, r, S.most_minibatches, noise, further_s)
         else:
-            result = at_once(S, strand, rank, noise * seconds_of(line, rank.update_bytes) + further_s)
-        if result != NEXT:
+            result = at_once(S, strand, noise * seconds_of(line, rank.update_bytes) + further_s)
+        if result != layout.NEXT:
             return result
     if strand.phase:
         rank.applied_s += strand.clock_s - strand.began_s
@@ -496,7 +412,7 @@ def update(S, strand, rank, r):
         note_step(S, strand.clock_s, rank.samples)
     rank.warm_s = strand.clock_s
     rank.samples, rank.minibatches = 0.0, 0.0
-    return NEXT
+    return layout.NEXT
 
 
 @compiled
@@ -505,9 +421,6 @@ def evaluate(S, strand, rank, r):
     if strand.phase:
         rank.applied_s += strand.clock_s - strand.began_s
     if strand.phase or r != 0 or S.evaluate_every == 0 or (int(rank.step) + 1) % S.evaluate_every != 0:
-        return NEXT
+        return layout.NEXT
     strand.began_s = strand.clock_s
-    rank.applied_s += 0.0 if S.mode == CONTENDED else S.evaluate_s
-    if S.traced:
-        begin_activity(S, strand, rank, activities.EVALUATE, S.test_size, 0.0)
-    return spend(S, strand, rank, S.evaluate_s, 1)
+    return spend(strand, S.evaluate_s, 1)

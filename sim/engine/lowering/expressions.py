@@ -15,7 +15,7 @@ from sim.engine.lowering.assigning import OWN_ROOM, Assigning
 from sim.engine.lowering.attributes import is_plain_attribute
 from sim.engine.lowering.binding import BOUND
 from sim.engine.lowering.program import y
-from sim.engine.lowering.values import BOOK, NOTHING, Value, loaded
+from sim.engine.lowering.values import BOOK, Value, loaded
 from sim.event.ranks.amounts import Amounts
 from sim.protocols.base import VERBS
 
@@ -168,8 +168,6 @@ class Expressions(Assigning):
             return Value("reg", register, whole=False)
         if name == "book":
             return BOOK
-        if name == "delays" and not of.protocol.delay_std_s:
-            return NOTHING
         servers, workers = range(of.servers), range(of.servers, of.ranks)
         if name in ("neighbours", "aggregators"):
             return getattr(self, name)
@@ -184,6 +182,7 @@ class Expressions(Assigning):
             "workers": workers,
             "servers": servers,
             "master": 0,
+            "delays": None,
             "hosts": of.hosts,
         }
         return Value("const", known[name]) if name in known else Value("verb", name)

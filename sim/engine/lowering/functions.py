@@ -175,12 +175,8 @@ class Functions(Verbs):
         return self.frame.is_ours or not builtin or is_of_jobs(function) or self.may_fold(*given, *named.values())
 
     def _macro_gather(self, peers: Value) -> Value:
-        """The loop of the verb, and what stands for it where rank 0 is a hub."""
-        end, of = self.tag(), self.scenario
-        if peers.at == range(1, of.ranks):
-            self.code.emit(ops.COLLECT, end)
+        """The loop of the verb."""
         self.inline(gather, [ME, peers], {}, ast.Pass())
-        self.code.label(end)
         return NOTHING
 
     def exchange(self, function: Any, given: Values, named: Named, node: ast.Call) -> Value:

@@ -13,8 +13,8 @@ from sim.engine.kernel.calls import NOBODY
 from sim.engine.lowering.expressions import Expressions
 from sim.engine.lowering.program import y
 from sim.engine.lowering.values import NOTHING, Value
-from sim.engine.tables import BY_NAME, CONTROL, ROWS
-from sim.verbs.book import CLOCK_S
+from sim.engine.tables import ROWS
+from sim.verbs.fusion import agreement_s
 from sim.verbs.me import GRADIENT, PARAMETERS
 
 Values = list[Value]
@@ -178,40 +178,6 @@ class Verbs(Expressions):
         self.code.label(after)
         return NOTHING
 
-    def _macro_delayed(self, peers: Value, until_s: Value = NEVER) -> Value:
-        """The next message whose induced delay is over, as sim.verbs.delays says it."""
-        node, code = ast.parse("delayed"), self.code
-        if not self.scenario.protocol.delay_std_s:
-            return self._do_receive(node, peers, until_s)
-        letter, due = Value("letter", self.fresh(layout.LETTER)), self.fresh()
-        until, exact = self.kept(Value("reg", self.scalar(until_s, node))).at, code.constant(CLOCK_S)
-        begin, waits, came, again, end = (self.tag() for _ in range(5))
-        code.label(begin)
-        code.emit(ops.DUE, due)
-        code.emit(ops.BRZ, self._over(due, exact), waits)
-        code.emit(ops.DELAYED, letter.at)
-        code.emit(ops.JMP, end)
-        code.label(waits)
-        limit = self.alu(ops.LEAST, due, until).at
-        code.emit(ops.RECV, letter.at, *self.peers(peers, node), 1 + limit)
-        code.emit(ops.BRZ, self.negated(self.truth(letter, node)).at, came)
-        code.emit(ops.BRZ, self._over(until, exact), begin)
-        code.emit(ops.JMP, end)
-        code.label(came)
-        code.emit(ops.BRZ, letter.at + layout.L_LAST, again)
-        code.emit(ops.JMP, end)
-        code.label(again)
-        code.emit(ops.DELAY, letter.at)
-        code.emit(ops.JMP, begin)
-        code.label(end)
-        return letter
-
-    def _over(self, until: int, exact: int) -> int:
-        """A register that is 0 if a time is still to come."""
-        now = self.fresh()
-        self.code.emit(ops.NOW, now)
-        return self.alu(ops.AT_MOST, self.alu(ops.MINUS, until, now).at, exact).at
-
     def _macro_compute_by_layer(self, order: Value) -> Value:
         self.code.emit(ops.LAYERS)
         return NOTHING
@@ -247,15 +213,15 @@ class Verbs(Expressions):
         return NOTHING
 
     def _macro_negotiate(self, by_name: Value = NO) -> Value:
-        at = self.fresh(5)
-        self.code.emit(ops.NEGO, self.tables.choice(BY_NAME if by_name.at else CONTROL), at)
+        at, constant = self.fresh(5), self.code.constant
+        self.code.emit(ops.NEGO, at, *map(constant, agreement_s(self.scenario, by_name.at)))
         self.code.emit(ops.AGREE, 1)
         return Value("ready", at)
 
     def _macro_reduce_fused(self, algorithm: Value, ready: Value, fusion_bytes: Value) -> Value:
         """Pieces of gradients that are summed together, which are copied into one buffer and out of it."""
         code, at, first = self.code, self.fresh(5), self.tables.algorithm(algorithm.at)
-        self.tables.summing, begin, alone, end = first, self.tag(), self.tag(), self.tag()
+        begin, alone, end = self.tag(), self.tag(), self.tag()
         code.emit(ops.PASS, end)
         for k in range(2):
             code.emit(ops.MOV, at + k, ready.at + k)

@@ -8,7 +8,6 @@ from typing import Any
 from sim.event.clock import Clock
 from sim.event.machines.cores import Cores
 from sim.event.machines.flows import Bucket
-from sim.event.machines.in_turn import InTurn
 from sim.event.machines.port import Port
 from sim.event.machines.shared_gpu import SharedGpu
 from sim.platform.cluster import Host, Link
@@ -26,11 +25,10 @@ class Machine:
         self, env: Clock, index: int, host: Host, speed: float, contention: float, link: Link, turn_s: float,
         shared: Cores | None = None,
     ):  # fmt: skip
-        self.index, self.gpus, self.speed, self.count, self.ranks = index, host.gpus, speed, host.cores, 0
+        self.index, self.gpus, self.speed, self.count = index, host.gpus, speed, host.cores
         self._gpu = env, speed, host.switching
         self._shared_gpus: dict[int, SharedGpu] = {}
-        self._own, self._clock = (env, host.cores, speed, contention, turn_s), env
-        self._shared = shared
+        self._own, self._shared = (env, host.cores, speed, contention, turn_s), shared
         self.egress: Any
         self.ingress: Any
         if link.fair:
@@ -55,16 +53,6 @@ class Machine:
         if number not in self._shared_gpus:
             self._shared_gpus[number] = SharedGpu(*self._gpu)
         return self._shared_gpus[number]
-
-    @cached_property
-    def coming(self) -> InTurn:
-        """Messages on their way to its port, and to its ranks from one another."""
-        return InTurn(self._clock)
-
-    @cached_property
-    def leaving(self) -> InTurn:
-        """Its ranks on their way to its port."""
-        return InTurn(self._clock)
 
     @cached_property
     def memory(self) -> Port:

@@ -18,11 +18,11 @@ class OtherThreads:
     """The other threads of one rank's process.
 
     Args:
-        mechanics: sim.event.machines.contended.Contended.
+        mechanics: sim.event.machines.mechanics.Mechanics.
     """
 
     def __init__(self, mechanics):
-        self._env, self._cores, self._begun_s = mechanics.env, mechanics.cores, 0.0
+        self._env, self._machine, self._begun_s = mechanics.env, mechanics.machine, 0.0
         self._random_key = mechanics.rank.random_key
 
     @cached_property
@@ -46,9 +46,9 @@ class OtherThreads:
         """Do equal pieces one after another, each at its moment or later."""
         for moment_s in moments_s:
             yield self._env.timeout(max(0.0, moment_s - self._env.now))
-            yield self._cores.work(piece_s)
+            yield self._machine.cores.work(piece_s)
 
     def work(self, seconds: float) -> None:
         """Do some background work at once."""
         if seconds > ROUND_OFF_S:
-            self._cores.work(seconds)
+            self._machine.cores.work(seconds)

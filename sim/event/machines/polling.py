@@ -19,7 +19,7 @@ class Woken:
     """Waits that end at once.
 
     Args:
-        mechanics: sim.event.machines.contended.Contended.
+        mechanics: sim.event.machines.mechanics.Mechanics.
     """
 
     polled_s = 0.0  # when the rank polled last
@@ -48,7 +48,7 @@ class Polling:
     """Waits by polling, less and less often, except within a library's call.
 
     Args:
-        mechanics: sim.event.machines.contended.Contended.
+        mechanics: sim.event.machines.mechanics.Mechanics.
     """
 
     def __init__(self, mechanics):
@@ -94,7 +94,7 @@ class Polling:
         waited_s = self._env.now - self._waits_since_s
         if not self._sleeps or waited_s <= 0:
             return False
-        self._mechanics.after(late_s(waited_s, self._cluster.oversleep_s, self._share()), lambda: self._poll(call))
+        self._env.after(late_s(waited_s, self._cluster.oversleep_s, self._share()), self._poll, call)
         return True
 
     def _poll(self, call: Callable[[], object]) -> None:
@@ -119,7 +119,7 @@ class Polling:
             return
         self._take(self._cluster.poll_s * polls_per_s(stage, self._cluster.oversleep_s))
         if stage + 1 < len(STAGES):
-            self._mechanics.after(STAGES[stage][1], lambda: self._take_polls(watch, stage + 1))
+            self._env.after(STAGES[stage][1], lambda _: self._take_polls(watch, stage + 1))
 
     def _take(self, cores: float) -> None:
         if cores != self._taken:

@@ -9,28 +9,46 @@ import simpy
 from sim.event.machines.cores import ROUND_OFF_S
 from sim.event.machines.flows import Flow
 from sim.event.ranks.message import Message
+from sim.platform.tcp import Connection
 
 
 class Ports:
     """Ports pass one message after another.
 
     Args:
-        mechanics: sim.event.machines.contended.Contended, of the sender.
+        mechanics: sim.event.machines.mechanics.Mechanics, of the sender.
     """
 
     def __init__(self, mechanics):
         self._mechanics, self._env, self._link = mechanics, mechanics.env, mechanics.link
+        self._connections: dict[int, Connection] = {}
 
     def depart(self, to, message: Message) -> simpy.Event:
         """Give one message to the link; the event of its departure."""
-        now_s = self._env.now
-        out_s, leave_s = self._mechanics.queues.leave(now_s, to.rank.rank, message)
-        self._mechanics.after(out_s - now_s + self._link.latency_s, lambda: to.ports.reached(message))
-        return self._env.timeout(leave_s - now_s) if message.departure is None else message.departure
+        link, now_s = self._link, self._env.now
+        occupancy_s, credit_s = link.occupancy_s(message.size_bytes), link.credit_s(message.size_bytes)
+        begin_s, leave_s = self._mechanics.machine.egress.take(now_s, occupancy_s, credit_s)
+        out_s = leave_s if link.store_and_forward else begin_s
+        if link.tcp:
+            windowed_s = self._connection(to.rank.rank).send(begin_s, message.size_bytes)
+            message.held_s = max(0.0, windowed_s - leave_s)
+        self._env.after(out_s - now_s + link.latency_s, to.ports.reached, message)
+        if message.departure is not None:
+            return message.departure
+        return self._env.timeout(leave_s + message.held_s - now_s)
+
+    def _connection(self, peer: int) -> Connection:
+        link = self._link
+        if peer not in self._connections:
+            self._connections[peer] = Connection(link.tcp, link.latency_s, link.bandwidth_bytes_per_s)
+        return self._connections[peer]
 
     def reached(self, message: Message) -> None:
         """A message from another host begins to pass this machine's port."""
-        self._mechanics.queues.reach(self._env.now, message)
+        link, port = self._link, self._mechanics.machine.ingress
+        occupancy_s, credit_s = link.occupancy_s(message.size_bytes), link.credit_s(message.size_bytes)
+        message.begin_s, end_s = port.take(self._env.now, occupancy_s, credit_s)
+        message.end_s = end_s + message.held_s
         self._mechanics.inbox.put(message)
 
 
@@ -38,7 +56,7 @@ class Streams:
     """Messages that pass a port at once share it (sim.event.machines.flows); long ones leave when their receiver asks for them.
 
     Args:
-        mechanics: sim.event.machines.contended.Contended, of the sender.
+        mechanics: sim.event.machines.mechanics.Mechanics, of the sender.
     """
 
     def __init__(self, mechanics):
@@ -49,10 +67,10 @@ class Streams:
 
     def depart(self, to, message: Message) -> simpy.Event:
         """Let one message flow to another host, at once or when its receiver asks for it; the event of its departure."""
-        after, latency_s = self._mechanics.after, self._link.latency_s
+        after, latency_s = self._env.after, self._link.latency_s
         if not self._link.asks_for(message.size_bytes):
             flow = self._stream(message, to)
-            flow.done.callbacks.append(lambda _: after(latency_s, lambda: to.inbox.put(message)))
+            flow.done.callbacks.append(lambda _: after(latency_s, to.inbox.put, message))
             return flow.handed_over
         message.asked, message.landed, departure = (self._env.event() for _ in range(3))
         message.begin_s, self._announced[to.rank.rank] = self._env.now, message
@@ -63,7 +81,7 @@ class Streams:
             flow.done.callbacks.append(lambda _: after(latency_s, message.landed.succeed))
 
         message.asked.callbacks.append(lambda _: self._mechanics.waits.notice(stream))
-        self._control(to, lambda: to.inbox.put(message))
+        self._control(to, lambda _: to.inbox.put(message))
         return departure
 
     def _stream(self, message: Message, to) -> Flow:
@@ -113,7 +131,7 @@ class Streams:
 
         When that is; infinity if it depends on bytes that are still to come.
         """
-        latency_s, stream, after = self._link.latency_s, self._streams.get(to.rank.rank), self._mechanics.after
+        latency_s, stream, after = self._link.latency_s, self._streams.get(to.rank.rank), self._env.after
         if stream is not None and not stream.processed:
             stream.callbacks.append(lambda _: after(latency_s, call))
             return math.inf

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from sim.model.costs import TO_DEVICE, TO_HOST
-from sim.verbs import fusion
 
 Sizes = tuple[tuple[int, ...], int]  # bytes of the messages that travel together, and of all of them
 
@@ -41,17 +38,6 @@ class Amounts:
         """The copy to the device for a gradient of a part of a minibatch."""
         size_bytes = self._scenario.traffic.to_device_bytes(samples)
         return self._copied(TO_DEVICE, self.costs.to_device(size_bytes) if size_bytes else 0.0, size_bytes)
-
-    @cached_property
-    def layer_shares(self):
-        """A function of an order: the forward pass's share of a gradient's time; and those of each layer until it ends, the last first."""
-        sizes = [variable.size for variable in self._scenario.workload.variables]
-
-        def made(order: str) -> tuple[float, np.ndarray]:
-            shares = fusion.layer_shares(sizes, order)
-            return 1 - sum(shares), np.cumsum(shares[::-1])
-
-        return cache(made)
 
     @cached_property
     def variables(self) -> range:

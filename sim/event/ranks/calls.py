@@ -8,7 +8,6 @@ from sim.collectives.base import DENSE, ROWS, Exchange
 from sim.event.ranks.message import Message
 from sim.model.sizes import ITEM_BYTES
 from sim.recording.traces import NOBODY
-from sim.verbs import fusion
 from sim.verbs.book import TIE_S
 
 
@@ -28,16 +27,16 @@ class Calls:
         rank, readiness = self._rank, self._world.readiness
         begin_s, asleep_s = max(rank.clock_s, self._cycle_from_s + cycle_s), rank.clock_s
         count = rank.book.reduced
-        if readiness.is_to_come(count, rank.env.now):
+        if count >= len(readiness.everywhere_s):
             readiness.wait(count, rank.rank, rank.thread.go)
             yield
-        ready_s = max(rank.clock_s, readiness.everywhere_s(count))
+        ready_s = max(asleep_s, readiness.everywhere_s[count])
         left_s = (
             ready_s - TIE_S - begin_s
         )  # what is ready at the moment of a cycle's begin goes with it, whatever the rounding
         if left_s > 0:
             begin_s = begin_s + math.ceil(left_s / cycle_s) * cycle_s if cycle_s else ready_s
-        yield from rank.mechanics.rest_until(max(ready_s, begin_s))
+        yield from rank.mechanics.rest(max(0.0, max(ready_s, begin_s) - rank.clock_s))
         self._cycle_from_s = rank.clock_s
         if rank.timeline:
             rank.timeline.cycle(rank.clock_s)
@@ -89,19 +88,22 @@ class Calls:
 
     def negotiate(self, by_name: bool = False):
         """As the verb, and what it costs."""
-        rank = self._rank
-        before = rank.book.reduced
-        agreed = yield from fusion.negotiate.__wrapped__(rank, by_name)
+        rank, start_s, ready = self._rank, self._rank.clock_s, self._rank.ready
+        if len(rank.workers) > 1:
+            ready = yield from self._world.agreement.ask(rank, by_name)
+            rank.waited(min(rank.clock_s, max(start_s, rank.idle_from_s)), rank.clock_s)
+        agreed, rank.book.reduced = range(rank.book.reduced, ready), ready
         yield from self._negotiated()
         if rank.timeline:
-            rank.timeline.agreed(range(before, rank.book.reduced), rank.clock_s)
-        return agreed
+            rank.timeline.agreed(agreed, rank.clock_s)
+        variables = len(rank.scenario.workload.variables)
+        return [variables - 1 - count % variables for count in agreed]
 
-    def exchange(self, exchange: Exchange, ready: int = 0, messages: int = 1):
+    def exchange(self, exchange: Exchange, ready: int = 0):
         """Send a piece while receiving another one; then add it up."""
         rank, message = self._rank, None
         if exchange.to is not None:
-            message = self.piece(exchange, messages)
+            message = self.piece(exchange)
             message.ready = ready
         letter = yield from rank.mechanics.swap(message, exchange.to, exchange.source, exchange.ahead)
         if exchange.adds:
@@ -112,10 +114,10 @@ class Calls:
             rank.samples = letter.samples + rank.samples * exchange.adds
         return letter
 
-    def piece(self, exchange: Exchange, messages: int) -> Message:
+    def piece(self, exchange: Exchange) -> Message:
         """The message of an exchange."""
         rank, size_bytes = self._rank, exchange.sent_bytes
-        return Message(rank.rank, rank.version, rank.samples, (size_bytes,) * messages, size_bytes * messages)
+        return Message(rank.rank, rank.version, rank.samples, (size_bytes,), size_bytes)
 
     def _exchanged_s(self, exchange: Exchange, size_bytes: int) -> float:
         costs = self._costs

@@ -54,6 +54,7 @@ class Computing:
         start_s = rank.clock_s
         yield from rank.mechanics.rest(seconds)
         self._slept_s = rank.clock_s - start_s
+        rank.computed_s += self._slept_s
         rank.record("sleep", start_s)
 
     def fetch(self):

@@ -56,7 +56,7 @@ class Layers:
     def _announce(self) -> None:
         rank, world = self._rank, self._rank.world
         rank.ready_s.append(rank.clock_s)
-        world.readiness.announce(len(rank.ready_s) - 1, rank.clock_s)
+        world.readiness.announce(len(rank.ready_s) - 1)
         if world.timeline:
             world.timeline.ready(rank.rank, len(rank.ready_s), rank.clock_s)
 

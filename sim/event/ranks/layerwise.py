@@ -35,7 +35,7 @@ class Layerwise:
         if rank.aggregators is rank.servers:
             self.add_here(gradient)
         else:
-            rank.mechanics.through_memory(number, lambda: rank.world.ranks[leader].letters.layers.add_here(gradient))
+            rank.mechanics.through_memory(number, lambda _: rank.world.ranks[leader].letters.layers.add_here(gradient))
 
     def add_here(self, gradient: tuple[int, int]) -> None:
         """Count one more gradient of (step, variable) of this host; all of them leave together."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Collection
 from functools import partial
 from typing import Any
 
+from sim.event.machines.mechanics import Mechanics
 from sim.event.ranks.calls import Calls
 from sim.event.ranks.computing import Computing
 from sim.event.ranks.letters import Letters
@@ -17,11 +17,11 @@ from sim.laws import LogNormal
 from sim.laws.randomness import Stream
 from sim.recording.traces import NOBODY
 from sim.verbs.at_hand import AtHand
-from sim.verbs.book import TIE_S, Book
+from sim.verbs.book import Book
 
 
 class Rank:
-    """One rank. Its clock runs ahead of the world's while it needs no other rank; its mechanics wait for the world where it does.
+    """One rank. Its clock is the world's whenever its text runs.
 
     Its verbs are those of its parts: computing, summing, letters and calls.
 
@@ -30,7 +30,6 @@ class Rank:
         number: its own.
         group: the workers that send together with it, itself among them.
         machine: its host.
-        mechanics: how its work, its messages and its waits take time (sim.event.machines.free, sim.event.machines.contended).
     """
 
     __slots__ = (
@@ -43,7 +42,7 @@ class Rank:
         "variables", "version", "work", "workers", "works", "world",
     )  # fmt: skip
 
-    def __init__(self, world, number: int, group: list[int], machine, mechanics):
+    def __init__(self, world, number: int, group: list[int], machine):
         scenario, amounts = world.scenario, world.amounts
         self.world, self.env, self.scenario, self.costs, self.machine = world, world.env, scenario, world.costs, machine
         self.amounts, self.recorder, self.rows = amounts, world.recorder, world.recorder.rows is not None
@@ -66,9 +65,9 @@ class Rank:
         self.oldest = 0  # version of the parameters that the gradient was begun on
         self.ready_s: list[float] = []  # of each gradient of a variable, since the start
         self._calls: Calls | None = None
-        self._begin(mechanics)
+        self._begin()
 
-    def _begin(self, mechanics) -> None:
+    def _begin(self) -> None:
         """Make the rank's parts."""
         random, number = self.world.random, self.scenario.worker_number(self.rank)
         self.random_key, self.delays = random.key(number), random.delays(number)
@@ -77,7 +76,7 @@ class Rank:
         self.computing = computing = Computing(self, random, number, run_factor)
         self.summing = summing = Summing(self, random, number, letters.loads_with)
         self.compute_until, self.evaluate = computing.compute_until, summing.evaluate
-        self.mechanics = mechanics = mechanics(self)
+        self.mechanics = mechanics = Mechanics(self)
         self.work, self.works, self.receive = mechanics.work, mechanics.works, mechanics.receive
         self.sleep, self.fetch, self.compute = computing.sleep, computing.fetch, computing.compute
         self.send = letters.send
@@ -100,7 +99,7 @@ class Rank:
     @property
     def ready(self) -> int:
         """Gradients of variables that are ready here, since the start."""
-        return bisect_right(self.ready_s, self.clock_s + TIE_S)
+        return len(self.ready_s)
 
     @property
     def calls(self) -> Calls:
@@ -133,9 +132,9 @@ class Rank:
         """Copy items into the fusion buffer, or out of it."""
         return self.calls.copy(piece)
 
-    def exchange(self, exchange, ready: int = 0, messages: int = 1):
+    def exchange(self, exchange, ready: int = 0):
         """Send a piece while receiving another one; then add it up."""
-        return self.calls.exchange(exchange, ready, messages)
+        return self.calls.exchange(exchange, ready)
 
     def departed(self):
         """Wait until all messages that were sent ahead have left."""
@@ -157,26 +156,19 @@ class Rank:
 
     def beside(self, computing, communicating):
         """Run both texts at once, until both have ended."""
-        self.idle_from_s, before, left = math.inf, self.thread, 2
+        self.idle_from_s, thread, left = math.inf, self.thread, 2
 
         def ended(strand_computes: bool):
             nonlocal left
             left -= 1
             if strand_computes:
                 self.idle_from_s = self.clock_s
-            ends_s.append(self.clock_s)
             if not left:
-                self.mechanics.at(max(ends_s), partial(self._together, before, ends_s))
+                self.env.after(0.0, thread.go)
 
-        ends_s: list[float] = []
-        strands = [Strand(self, text, partial(ended, text is computing)) for text in (computing, communicating)]
-        for strand in strands:
-            self.mechanics.at(self.clock_s, strand.go)
+        for text in (computing, communicating):
+            self.env.after(0.0, Strand(self, text, partial(ended, text is computing)).go)
         yield
-
-    def _together(self, thread, ends_s: list[float]) -> None:
-        self.clock_s = max(ends_s)
-        thread.go()
 
     # ---- records
 

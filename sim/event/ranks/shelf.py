@@ -12,7 +12,7 @@ class Shelf:
     """Replaces a worker's inbox where variables travel one by one; other threads receive them.
 
     Args:
-        mechanics: sim.event.machines.contended.Contended, of the worker.
+        mechanics: sim.event.machines.mechanics.Mechanics, of the worker.
     """
 
     def __init__(self, mechanics):
@@ -34,7 +34,7 @@ class Shelf:
             message.begin_s = mechanics.env.now
             message.end_s = mechanics.env.now + mechanics.local.occupancy_s(message.size_bytes)
             message.departure.succeed()
-        mechanics.after(message.end_s - mechanics.env.now, lambda: self._put_down(message))
+        mechanics.env.after(message.end_s - mechanics.env.now, self._put_down, message)
 
     def _put_down(self, message: Message) -> None:
         rank = self._rank
@@ -44,7 +44,7 @@ class Shelf:
             rank.recorder.rows.append(Activity(*times_s, rank.rank, message.version, "receive", 0, *about))
         for neighbour in rank.neighbours:  # ranks for which this one receives too
             shelf, key = self._mechanics.everyone[neighbour].inbox, (message.version, message.variable)
-            self._mechanics.through_memory(message.variable, lambda shelf=shelf, key=key: shelf.add(key))
+            self._mechanics.through_memory(message.variable, lambda _, shelf=shelf, key=key: shelf.add(key))
         self.add((message.version, message.variable))
 
     def add(self, key: tuple[int, int]) -> None:

@@ -9,7 +9,7 @@ class Thread:
     """Drives one generator. It yields a SimPy event to wait for, or None where another part calls `go`.
 
     Args:
-        rank: whose text it is; `rank.clock_s` is where the text is in time, at the world's clock or ahead of it.
+        rank: whose text it is.
         ended: called when the text is at its end.
     """
 
@@ -20,6 +20,7 @@ class Thread:
 
     def go(self, value=None) -> None:
         """Go on with the value of what was waited for."""
+        self.rank.clock_s = self.rank.env.now
         try:
             awaited = self.text.send(value)
         except StopIteration:
@@ -30,27 +31,17 @@ class Thread:
             awaited.callbacks.append(self._fired)
 
     def _fired(self, event) -> None:
-        self.rank.clock_s = self.rank.env.now
         self.go(event.value)
 
 
 class Strand(Thread):
-    """One of several texts of a rank: each has a clock of its own, and the rank has that of the one that runs."""
+    """One of several texts of a rank."""
 
-    __slots__ = ("clock_s",)
-
-    def __init__(self, rank, text, ended: Callable[[], object]):
-        super().__init__(rank, text, ended)
-        self.clock_s = rank.clock_s
+    __slots__ = ()
 
     def go(self, value=None) -> None:
-        """Go on with the value of what was waited for; the rank has this text's clock meanwhile."""
-        rank = self.rank
-        before, before_s = rank.thread, rank.clock_s
-        rank.thread, rank.clock_s = self, self.clock_s
+        """Go on with the value of what was waited for; the rank's thread is this one meanwhile."""
+        rank, before = self.rank, self.rank.thread
+        rank.thread = self
         super().go(value)
-        self.clock_s, rank.thread, rank.clock_s = rank.clock_s, before, before_s
-
-    def _fired(self, event) -> None:
-        self.clock_s = self.rank.env.now
-        self.go(event.value)
+        rank.thread = before
