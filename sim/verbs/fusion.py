@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sim import collectives
 from sim.collectives.base import CONTROL
 from sim.collectives.tree import tree
@@ -11,9 +9,6 @@ from sim.model.sizes import ITEM_BYTES
 from sim.verbs.collectives import reduce
 from sim.verbs.me import FORWARD_SHARE, Layer, Me
 from sim.verbs.verb import verb
-
-if TYPE_CHECKING:
-    from sim.job.scenario import Scenario
 
 REQUEST = slice(0, 64)  # message of a negotiation, and its answer: bits of a cache, in items of 4 bytes
 REQUEST_BYTES = ITEM_BYTES * REQUEST.stop
@@ -103,7 +98,7 @@ def layer_shares(sizes: list[int], order: str) -> list[float]:
     return [(1 - FORWARD_SHARE) * weight / whole for weight in weights]
 
 
-def agreement_s(scenario: Scenario, by_name: bool) -> tuple[float, float]:
+def agreement_s(scenario, by_name: bool) -> tuple[float, float]:
     """Seconds from the last rank's request until all know on what they agree, and so many more for each variable.
 
     Along a binomial tree, and back, all hops of one length take as long as the longest. By name, rank 0 takes a message of each rank for

@@ -19,13 +19,13 @@ import numpy as np
 import pytest
 from engines import assert_alike, loaded_anew
 from scenarios import CLUSTERS, EXACT_S, SETTINGS, made, scenarios
-from sim.randomness import BLOCK
 
 from sim import event, options, protocols, run, simulated_options, simulation, stragglers
 from sim.base.errors import WrongSetting
 from sim.engine import choose, kept
 from sim.engine.threads import in_order
 from sim.job.scenario import Scenario
+from sim.laws.randomness import BLOCK
 from sim.model import workload
 from sim.model.costs import Line
 from sim.platform.cluster import Cluster, Host, Link
