@@ -69,11 +69,6 @@ QUESTIONS = {
         "1 min",
         "one machine: Horovod on ResNet-50, the hybrid and Horovod on LM1B; two machines: TensorFlow's servers on LM1B",
     ),
-    "scaling": Question(
-        "Do 1 to 8 GPUs predict the published scaling of parameter servers to 128?",
-        "4 min",
-        "three constants, on 2 to 8 GPUs of all platforms",
-    ),
     "partitions": Question(
         "How long does a step take in how many partitions, for real and simulated?",
         "2 to 3 min",
