@@ -50,7 +50,7 @@ QUESTIONS = {
         "a probe of a link; over it 1 worker with a master or a server, and 2 workers in a ring; fmb with 1 and 2 workers",
     ),
     "learning": Question(
-        "How long does training take to an accuracy, predicted and measured, and which protocol is the fastest?",
+        "How long does training take to an accuracy, predicted and measured?",
         "15 to 20 min",
         "other batches: of each model fmb and amb with 1 and 2 workers, some of fmb with sleeps, and amb-dg with 1",
     ),
