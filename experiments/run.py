@@ -79,11 +79,6 @@ QUESTIONS = {
         "1 to 2 min",
         "1 worker, and 2 with the first model, other minibatches",
     ),
-    "allreduce": Question(
-        "Does one fitted bandwidth predict allreduce of other models, sizes and networks?",
-        "2 to 3 min",
-        "one bandwidth a transport, on VGG-16 with 16 GPUs; of shaped links, the share of the bandwidth on one network",
-    ),
     "gpu": Question(
         "How close are predictions to real runs on this machine's GPU, which ranks share?",
         UNTRIED,
