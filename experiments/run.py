@@ -120,18 +120,8 @@ QUESTIONS = {
         "nothing: it measures",
     ),
 }
-ELSEWHERE = {"plan": Question("Which cluster is the cheapest that meets a target?", "1 min")}
-FURTHER = (
-    "demo",
-    "resume",
-    "workers",
-    "protocol",
-    "workload",
-    "data",
-    "steps",
-    "device",
-    "held_out",
-)  # options that not all experiments have
+# Options that not all experiments have.
+FURTHER = ("demo", "resume", "workers", "protocol", "workload", "data", "steps", "device", "held_out")
 
 
 def parser() -> command.Parser:
@@ -170,19 +160,13 @@ def parser() -> command.Parser:
 
 def listed() -> list[str]:
     """A line for each experiment."""
-    known = QUESTIONS | ELSEWHERE
-    wide = max(map(len, known))
-    return [f"{name:{wide}}  {question.takes:12}  {question.asked}" for name, question in known.items()]
+    wide = max(map(len, QUESTIONS))
+    return [f"{name:{wide}}  {question.takes:12}  {question.asked}" for name, question in QUESTIONS.items()]
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command."""
-    words = sys.argv[1:] if argv is None else argv
-    if words[:1] == ["plan"]:  # a command of its own, with its own options
-        from sim import plan
-
-        return plan.main(words[1:])
-    given = parser().parse_args(words)
+    given = parser().parse_args(argv)
     if given.name is None:
         print(*listed(), sep="\n")
         return 0
