@@ -58,7 +58,7 @@ SOCKETS = 2 * 16  # NCCL's documentation: on AWS 2 threads of 8 sockets each, fo
 def allreduce_s(network: Network, mebibytes: int, share: float, algorithm: str = "nccl", nodes: int = 4) -> float:
     """Seconds on so many nodes that get a `share` of the nominal bandwidth, and of a barrier: gloo's takes log2(nodes) messages in turn."""
     items = mebibytes * 2**20 // ITEM_BYTES
-    model = Workload(name="vector", variables=[Variable(name="vector", shape=(items - 1,))])
+    model = Workload(name="vector", variables=(Variable(name="vector", shape=(items - 1,)),))
     bandwidth_bytes_per_s = network.bandwidth_bytes_per_s * share
     link = Link(latency_s=network.latency_s, bandwidth_bytes_per_s=bandwidth_bytes_per_s, tcp=Tcp(connections=SOCKETS))
     cluster = Cluster(hosts=(Host(count=nodes),), network=link)
