@@ -1,10 +1,10 @@
 """Decisions, not errors: would predictions have picked the faster of two measured configurations, by how much, and is P(target) calibrated?
 
 Published: anytime and fixed minibatches on 10 EC2 machines (experiments.published), the systems of Parallax's figure
-(experiments.parallax), and transports of 16 GPUs (experiments.allreduce). At hand: cells of validate, servers, collectives and testbed,
-from the folder of results or else from the results that are kept (docs/data). Pairs are of one model with the same sleeps, which nobody
-may choose. Pairs that were both fitted are left out. So are pairs that differ by less than the noise of repeats, or of reading a figure.
-For published tables without either, the noise is taken to be 2 %.
+(experiments.parallax), and transports of 16 GPUs (extrapolation.transports). At hand: cells of validate, servers, collectives and
+testbed, from the folder of results or else from the results that are kept (docs/data). Pairs are of one model with the same sleeps,
+which nobody may choose. Pairs that were both fitted are left out. So are pairs that differ by less than the noise of repeats, or of
+reading a figure. For published tables without either, the noise is taken to be 2 %.
 Intervals of differences are those of `sim.run --what-if`; those of published tables are judged by evidence.
 """
 
@@ -120,14 +120,14 @@ def _parallax() -> Iterator[Choice]:
 
 
 def _transports() -> Iterator[Choice]:
-    from experiments import allreduce
+    from experiments.extrapolation import transports
 
-    for transport, measured in allreduce.SIXTEEN_GPUS.items():
-        by_name = allreduce.over_tcp(transport)
-        bandwidth = allreduce.fitted_bandwidth(measured[allreduce.FITTED], by_name)
+    for transport, measured in transports.SIXTEEN_GPUS.items():
+        by_name = transports.over_tcp(transport)
+        bandwidth = transports.fitted_bandwidth(measured[transports.FITTED], by_name)
         for model, real in measured.items():
-            said = allreduce.images_per_s(model, bandwidth, by_name=by_name)
-            fitted = model == allreduce.FITTED
+            said = transports.images_per_s(model, bandwidth, by_name=by_name)
+            fitted = model == transports.FITTED
             yield Choice(f"16 GPUs, {model}", transport, (real,), said, PUBLISHED_NOISE, None, fitted)
 
 

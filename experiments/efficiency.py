@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from experiments import figures, noise_scales
-from experiments.batches import Predicted, predicted
 from experiments.kit import pages
+from experiments.noise_scales import Predicted, predicted
 from sim.efficiency import law
 
 if TYPE_CHECKING:

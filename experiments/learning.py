@@ -4,7 +4,7 @@ All runs share one launch in random order. Each predicted cell runs twice, and t
 the average. No run that is predicted was fitted. A prediction trains in simulated time, with the sleeps and the order of data of the
 real runs of that seed, and evaluates after the same updates. A second interval is of runs that each have sleeps and an order of their
 own, as `trainsim learn` gives it to whoever has no real run; it was added after the first had been printed. Targets were chosen before any
-real run. Then jobs of 10 to 100 workers are simulated alone, beside what papers say of them.
+real run.
 """
 
 from __future__ import annotations
@@ -19,16 +19,11 @@ import numpy as np
 from experiments.kit import pages
 from experiments.kit.cells import Plan, fitted, measure
 from real.cells import Cell, fitted_cells
-from real.learning.learned import Learned
 from real.learning.learning import learn
 from real.learning.trainer import Trainer
 from real.training.trainee import Training
-from sim import protocols, stragglers
 from sim.base.progress import each
-from sim.job.scenario import Scenario
-from sim.model import workload as workloads
-from sim.model.costs import Line
-from sim.platform.cluster import Cluster, Host, Link
+from sim.platform.cluster import Cluster
 from sim.recording.curves import curves, reached
 from sim.recording.traces import Trace
 
@@ -162,7 +157,6 @@ def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False) -> N
     cluster = fitted([name for name in traces if name.startswith("fit")], out / "traces", out / "profile.toml")
     rows = predicted(chosen, traces, cluster)
     show(rows)
-    show_papers(seed, (10,) if demo else (10, 30, 100))
 
 
 def predicted(chosen: Plan, traces: dict[str, Trace], cluster: Cluster) -> list[Row]:
@@ -255,124 +249,3 @@ def figures(rows: list[Row]) -> list[str]:
     error, floor = np.mean([abs(row.error) for row in known]), np.mean([row.floor for row in known])
     covered = [f"{sum(some)} of {len(some)}" for some in (held, own)]
     return [f"{len(known)}", f"{error:.1%}", f"{floor:.1%}", *covered, f"{len(rows) - len(known)}"]
-
-
-# ---- jobs that are simulated alone, beside what papers say
-
-LAWS_OF_WORKERS = (  # factors on the time that a worker computes
-    "lognormal(mean=1,cv=0.1)",
-    "shifted-exponential(mean=2.5,shift=1)",
-    "lognormal(mean=2.5,cv=2)",
-)
-BATCH, PARTS_A_BATCH, MOST_BATCHES = (
-    60,
-    6,
-    4,
-)  # samples of a fixed minibatch; its partitions; times as many of an anytime one
-COMPUTING_S = 0.1  # of a fixed minibatch on a machine that is not slow
-NEAR_S, FAR_S = 1e-3, 0.2  # latency of a message
-GOAL, MOST_STEPS, RUNS = "accuracy=0.85", 400, 4
-AMB_SAYS = (
-    "AMB against FMB: up to 1.5 times as fast on EC2, up to 5 times where nodes vary more (Ferdinand et al., ICLR 2019)"
-)
-AMB_DG_SAYS = "AMB-DG over slow links: faster than AMB; on a real cluster more than twice as fast as k-batch (Al-Lawati, Draper 2020)"
-
-
-class Against(NamedTuple):
-    """A protocol against another one, simulated.
-
-    Args:
-        workers, law, latency_s: of the job.
-        faster: how many times as fast to the goal; None if no pair of runs reached it.
-        interval: of nine in ten pairs; None if it is not known.
-    """
-
-    workers: int
-    law: str
-    latency_s: float
-    ours: str
-    theirs: str
-    faster: float | None
-    interval: tuple[float, float] | None
-
-    @property
-    def wins(self) -> bool:
-        """Whether it is faster in nine of ten pairs."""
-        return self.interval is not None and self.interval[0] > 1
-
-
-ANYTIME = (("amb", "fmb"),)
-DELAYED = (("amb", "fmb"), ("kbatch-async", "amb"), ("amb-dg", "amb"), ("amb-dg", "kbatch-async"))
-
-
-def show_papers(seed: int, workers: tuple[int, ...]) -> None:
-    """How many times as fast the protocols of papers reach an accuracy, with random slow workers on equal machines."""
-    title = f"Simulated: times as fast to {GOAL}"
-    heads = ("workers", "computing takes, times", "messages, ms", "of", "against", "faster", "9 in 10 pairs")
-    table, found = pages.table(title, *heads), against(seed, workers)
-    for one in found:
-        ends = "" if one.interval is None else "{:.2f} to {:.2f}".format(*one.interval)
-        faster = "not reached" if one.faster is None else f"{one.faster:.2f}"
-        table.add_row(f"{one.workers}", one.law, f"{one.latency_s * 1e3:g}", one.ours, one.theirs, faster, ends)
-    pages.show(table, AMB_SAYS, AMB_DG_SAYS, *lost(found))
-
-
-def lost(found: list[Against]) -> list[str]:
-    """Where AMB is not faster than FMB in nine of ten pairs, a line each, and of how many jobs these are."""
-    asked = [one for one in found if (one.ours, one.theirs) == ("amb", "fmb")]
-    some = [one for one in asked if not one.wins]
-    lines = [f"amb is not surely faster than fmb in {len(some)} of {len(asked)} jobs{':' if some else ''}"]
-    for one in some:
-        times = "not reached" if one.faster is None else f"{one.faster:.2f} times as fast"
-        lines.append(f"  {one.workers} workers, {one.law}, messages {one.latency_s * 1e3:g} ms: {times}")
-    return lines
-
-
-def against(seed: int, workers: tuple[int, ...]) -> list[Against]:
-    """Every pair, with near machines for each law, and with far ones for the law of the AMB paper."""
-    asked: list[tuple[int, str, float, tuple]] = [
-        (count, law, NEAR_S, ANYTIME) for count in workers for law in LAWS_OF_WORKERS
-    ]
-    asked += [(count, LAWS_OF_WORKERS[1], FAR_S, DELAYED) for count in workers]
-    trainer, rows = None, []
-    for count, law, latency_s, pairs in each(
-        asked, "training in simulated time", label=lambda one: f"{one[0]} workers"
-    ):
-        found: dict[str, Learned] = {}
-        for protocol in dict.fromkeys(name for pair in pairs for name in pair):
-            scenario = of_paper(protocol, count, law, latency_s, seed)
-            training = Training(engine="numpy", optimiser="sgd", data="digits")
-            trainer = trainer or Trainer(scenario.workload, scenario.seed, training)
-            found[protocol] = learn(scenario, training, GOAL, RUNS, trainer=trainer)
-        for ours, theirs in pairs:
-            slower = found[theirs].slower_than(found[ours])
-            faster, ends = (None, None) if slower is None else (slower.value, slower.interval)
-            rows.append(Against(count, law, latency_s, ours, theirs, faster, ends))
-    return rows
-
-
-def of_paper(protocol: str, workers: int, law: str, latency_s: float, seed: int) -> Scenario:
-    """A job of equal machines, each slow at random; an anytime minibatch has the mean time of a fixed one."""
-    factor = stragglers.read(law)
-    limit_s, batch = COMPUTING_S * factor.mean, BATCH
-    settings = []
-    if protocol.startswith("amb"):
-        batch *= MOST_BATCHES
-        settings = [f"time_limit_s={limit_s}", f"partitions={PARTS_A_BATCH * MOST_BATCHES}"]
-    if protocol == "amb-dg":
-        settings.append(f"window_s={limit_s}")
-    model, sample, name = workloads.read("mlp"), Line(slope_s=COMPUTING_S / BATCH), f"independent(factor={law})"
-    costs = model.costs.model_copy(update={"compute": sample, "partition": sample})
-    link = Link(bandwidth_bytes_per_s=12.5e9, latency_s=latency_s)
-    return Scenario(
-        protocols.make(protocol, settings),
-        model.model_copy(update={"costs": costs}),
-        workers=workers,
-        batch=batch,
-        steps=MOST_STEPS,
-        warmup=0,
-        seed=seed,
-        stragglers=stragglers.read(name),
-        stragglers_name=name,
-        cluster=Cluster(name="equal machines", hosts=(Host(name="host", count=workers + 1, cores=1),), network=link),
-    )

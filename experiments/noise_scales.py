@@ -9,13 +9,54 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from experiments.batches import Predicted, predicted
 from sim.efficiency import law, published
 
 LEARN, REPORT = ("bert_base", "ncf", "yolov3"), ("resnet18_cifar", "deepspeech2", "resnet50")
 AFTER = 0.75  # of the smallest batch's steps: what it has reached then is the first target
 LEAST = 10  # evaluations of a run for that target
+
+
+class Predicted(NamedTuple):
+    """A batch: logarithms of predicted over published steps.
+
+    Args:
+        by: what it is predicted by, or its target, in words.
+        beyond: doublings from the batches that it is predicted by.
+        half_width: of the 90 % interval.
+        same_samples, same_steps: of the two rules, from the largest batch that it is predicted by.
+    """
+
+    model: str
+    by: str
+    batch: float
+    beyond: float
+    error: float
+    half_width: float
+    same_samples: float
+    same_steps: float
+
+    @property
+    def held(self) -> bool:
+        """Whether the interval covers it."""
+        return abs(self.error) <= self.half_width
+
+
+def predicted(model: str, by: str, fitted: law.Law, last: tuple[float, float], one: tuple[float, float]) -> Predicted:
+    """A batch by a law, whose largest batch is the last; both are a batch and its published steps."""
+    (last_batch, last_steps), (batch, steps) = last, one
+    said, same_steps = fitted.steps(batch), math.log(last_steps / steps)
+    return Predicted(
+        model,
+        by,
+        batch,
+        fitted.beyond(batch),
+        math.log(said.median / steps),
+        math.log(said.high / said.median),
+        same_steps - math.log(batch / last_batch),
+        same_steps,
+    )
 
 
 def targets(model: str) -> Iterator[tuple[str, float]]:

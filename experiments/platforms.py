@@ -242,9 +242,8 @@ def excuse(platform: Platform, trace: Trace) -> str | None:
     """Why a platform need not end as others do."""
     if trace.header.updates_per_step > 1:
         return "asynchronous"
-    unequal = (
-        unequal_updates(trace) if platform.runtime == "tensorflow" else 0
-    )  # our texts ask whose gradients they add
+    # Our texts ask whose gradients they add.
+    unequal = unequal_updates(trace) if platform.runtime == "tensorflow" else 0
     if platform.synchronous and not unequal:
         return None
     return f"{unequal} of {CHECKED_STEPS} updates were not made of one gradient from each worker"

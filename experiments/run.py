@@ -50,7 +50,7 @@ QUESTIONS = {
         "a probe of a link; over it 1 worker with a master or a server, and 2 workers in a ring; fmb with 1 and 2 workers",
     ),
     "learning": Question(
-        "How long does training take to an accuracy, predicted and measured, and which protocol is the fastest?",
+        "How long does training take to an accuracy, predicted and measured?",
         "15 to 20 min",
         "other batches: of each model fmb and amb with 1 and 2 workers, some of fmb with sleeps, and amb-dg with 1",
     ),
@@ -69,11 +69,6 @@ QUESTIONS = {
         "1 min",
         "one machine: Horovod on ResNet-50, the hybrid and Horovod on LM1B; two machines: TensorFlow's servers on LM1B",
     ),
-    "scaling": Question(
-        "Do 1 to 8 GPUs predict the published scaling of parameter servers to 128?",
-        "4 min",
-        "three constants, on 2 to 8 GPUs of all platforms",
-    ),
     "partitions": Question(
         "How long does a step take in how many partitions, for real and simulated?",
         "2 to 3 min",
@@ -83,11 +78,6 @@ QUESTIONS = {
         "How long does a master send and receive, by size and workers, for real and simulated?",
         "1 to 2 min",
         "1 worker, and 2 with the first model, other minibatches",
-    ),
-    "allreduce": Question(
-        "Does one fitted bandwidth predict allreduce of other models, sizes and networks?",
-        "2 to 3 min",
-        "one bandwidth a transport, on VGG-16 with 16 GPUs; of shaped links, the share of the bandwidth on one network",
     ),
     "gpu": Question(
         "How close are predictions to real runs on this machine's GPU, which ranks share?",
@@ -130,18 +120,8 @@ QUESTIONS = {
         "nothing: it measures",
     ),
 }
-ELSEWHERE = {"plan": Question("Which cluster is the cheapest that meets a target?", "1 min")}
-FURTHER = (
-    "demo",
-    "resume",
-    "workers",
-    "protocol",
-    "workload",
-    "data",
-    "steps",
-    "device",
-    "held_out",
-)  # options that not all experiments have
+# Options that not all experiments have.
+FURTHER = ("demo", "resume", "workers", "protocol", "workload", "data", "steps", "device", "held_out")
 
 
 def parser() -> command.Parser:
@@ -180,19 +160,13 @@ def parser() -> command.Parser:
 
 def listed() -> list[str]:
     """A line for each experiment."""
-    known = QUESTIONS | ELSEWHERE
-    wide = max(map(len, known))
-    return [f"{name:{wide}}  {question.takes:12}  {question.asked}" for name, question in known.items()]
+    wide = max(map(len, QUESTIONS))
+    return [f"{name:{wide}}  {question.takes:12}  {question.asked}" for name, question in QUESTIONS.items()]
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command."""
-    words = sys.argv[1:] if argv is None else argv
-    if words[:1] == ["plan"]:  # a command of its own, with its own options
-        from sim import plan
-
-        return plan.main(words[1:])
-    given = parser().parse_args(words)
+    given = parser().parse_args(argv)
     if given.name is None:
         print(*listed(), sep="\n")
         return 0

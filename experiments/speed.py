@@ -6,7 +6,7 @@ scenarios, streams of random numbers, actors, platforms. The event world records
 which it does after the event world's first.
 
 Engines alternate in each round. They draw different random numbers and may have different numbers of steps: as many as take about half a
-second, but at least two. Their mean steps must agree, or else they do not simulate the same job (experiments/engines/same_job.py).
+second, but at least two. Their mean steps must agree, or else they do not simulate the same job (`check`).
 SimGrid has two rows. In one, messages pass through its network model, as in its documentation; in the other there is no network.
 """
 
@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from functools import partial
+from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from experiments.engines import ENGINES, REFERENCE, same_job
-from experiments.engines.commands import Command, available
+from experiments.engines import simgrid
 from experiments.engines.job import Job
-from experiments.engines.measured import Measured, Results, measure
+from experiments.engines.process import Measured, in_python, measure
 from experiments.kit import pages
 from sim.base.errors import RunFailed
 from sim.base.progress import each
@@ -33,7 +34,43 @@ if TYPE_CHECKING:
 SIZES, ROUNDS = (10, 100, 1_000, 10_000, 100_000), 3
 DEMO_SIZES, DEMO_ROUNDS = (10, 100), 2
 LONGEST_S = 20.0  # of a measurement of an engine; what takes longer is left out
+LEAST_STEPS, MOST_STEPS = 2, 10_000
+REFERENCE = "simpy"  # with which all others are compared
 COMPARED = (REFERENCE, "simgrid")  # engines whose speed is the unit of a table
+ERRORS = 5  # standard errors of the difference of two means that are allowed,
+SHARE = 1e-3  # and this share of the mean besides
+
+
+class Engine(NamedTuple):
+    """A way to simulate a job.
+
+    Args:
+        title: its name in tables.
+        worker_steps: of one measurement, which then takes about half a second.
+        command: makes the command of a process that measures a job; a folder is for programs.
+    """
+
+    title: str
+    worker_steps: int
+    command: Callable[[Path, Job], list[str]]
+
+    def steps(self, workers: int) -> int:
+        """How many steps are measured with so many workers."""
+        return max(LEAST_STEPS, min(MOST_STEPS, self.worker_steps // workers))
+
+
+def _ours(entry: str) -> Callable[[Path, Job], list[str]]:
+    return lambda _, job: in_python(entry, job)
+
+
+ENGINES = {
+    REFERENCE: Engine("SimPy, as documented", 50_000, _ours("plain_simpy:run")),
+    "event": Engine("event world", 50_000, _ours("ours:event")),
+    "engine": Engine("engine", 500_000, _ours("ours:engine")),
+    "simgrid": Engine("SimGrid, C++", 100_000, partial(simgrid.command, simgrid.MESSAGES)),
+    "simgrid-semaphores": Engine("SimGrid, C++, no network", 200_000, partial(simgrid.command, simgrid.SEMAPHORES)),
+}
+Results = dict[tuple[str, int], list[Measured]]  # by engine and number of workers
 
 
 def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
@@ -47,32 +84,41 @@ def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
     """
     sizes, rounds = (DEMO_SIZES, DEMO_ROUNDS) if demo else (SIZES, ROUNDS)
     with tempfile.TemporaryDirectory() as folder:
-        commands, left_out = available(Path(folder))
-        found, failed = measured(commands, sizes, rounds, seed)
-    pages.show(*left_out, *failed, *checked(found, sizes))
+        found, failed = measured(Path(folder), sizes, rounds, seed)
+    pages.show(*failed, *checked(found, sizes))
     pages.show(table(found))
     pages.show(
         f"Medians of {rounds} rounds, and how far these differ; seconds of a core. More workers have fewer steps."
     )
 
 
-def measured(commands: dict[str, Command], sizes: tuple[int, ...], rounds: int, seed: int) -> tuple[Results, list[str]]:
+def measured(folder: Path, sizes: tuple[int, ...], rounds: int, seed: int) -> tuple[Results, list[str]]:
     """Every engine with every number of workers in each round; a line for each engine that fails.
 
     What takes too long, or fails, has no entry, and the engine is not tried with more workers.
+
+    Raises:
+        RunFailed: the engine fails that all others are compared with.
     """
-    found, given_up = {}, {}
-    for name, job in each(plan(list(commands), sizes, rounds, seed), "measuring", labelled):
-        key = name, job.workers
-        if any(engine == name and workers <= job.workers for engine, workers in given_up):
+    found: Results = {}
+    given_up: dict[str, int] = {}
+    failed = []
+    for name, job in each(plan(sizes, rounds, seed), "measuring", labelled):
+        if job.workers >= given_up.get(name, job.workers + 1):
             continue
-        one = tried(commands[name], name, job)
-        if isinstance(one, Measured):
-            found.setdefault(key, []).append(one)
+        one = None
+        try:
+            one = measure(ENGINES[name].command(folder, job), LONGEST_S)
+        except RunFailed as error:
+            if name == REFERENCE:
+                raise
+            failed.append(f"{ENGINES[name].title} is left out from {job.workers:,} workers on: {error}")
+        if one is None:
+            given_up[name] = job.workers
+            found.pop((name, job.workers), None)
         else:
-            given_up[key] = one
-            found.pop(key, None)
-    return found, [line for line in given_up.values() if line]
+            found.setdefault((name, job.workers), []).append(one)
+    return found, failed
 
 
 def labelled(item: tuple[str, Job]) -> str:
@@ -80,23 +126,9 @@ def labelled(item: tuple[str, Job]) -> str:
     return f"{ENGINES[item[0]].title}, {item[1].workers:,} workers"
 
 
-def tried(command: Command, name: str, job: Job) -> Measured | str:
-    """What a job took, or a line that says why an engine failed; the line is empty where the job takes too long.
-
-    Raises:
-        RunFailed: the engine is the one that all others are compared with.
-    """
-    try:
-        return measure(command(job), LONGEST_S) or ""
-    except RunFailed as error:
-        if name == REFERENCE:
-            raise
-        return f"{ENGINES[name].title} with {job.workers:,} workers: {error}"
-
-
-def plan(names: list[str], sizes: tuple[int, ...], rounds: int, seed: int) -> list[tuple[str, Job]]:
+def plan(sizes: tuple[int, ...], rounds: int, seed: int) -> list[tuple[str, Job]]:
     """What is measured, in order: sizes ascend in each round, and another engine is the first in each."""
-    order = []
+    order, names = [], list(ENGINES)
     for number in range(rounds):
         names = names[1:] + names[:1]
         for workers in sizes:
@@ -110,13 +142,50 @@ def checked(found: Results, sizes: tuple[int, ...]) -> list[str]:
     Raises:
         RunFailed: they do not.
     """
-    lines = []
-    for workers in sizes:
-        steps_s = {
-            name: np.concatenate([one.step_s for one in found.get((name, workers), [])] or [[]]) for name in ENGINES
-        }
-        lines.append(same_job.check({name: values for name, values in steps_s.items() if len(values)}, workers))
-    return lines
+    steps_s = {key: np.concatenate([one.step_s for one in several]) for key, several in found.items()}
+    return [
+        check({name: steps_s[name, workers] for name in ENGINES if (name, workers) in found}, workers)
+        for workers in sizes
+    ]
+
+
+def check(steps_s: dict[str, np.ndarray], workers: int) -> str:
+    """A line that says how well the engines agree with so many workers: their mean steps must, as far as chance allows.
+
+    An engine whose messages left the master at once would have shorter steps with any number of workers. One whose master received all
+    gradients at once would have steps that are 6 % shorter with 10 workers, where the difference of means is known to better than 1 %;
+    with hundreds of workers the steps would be as long, because gradients then come no faster than parameters leave.
+
+    Raises:
+        RunFailed: an engine simulates another job.
+    """
+    if len(steps_s) < 2 or REFERENCE not in steps_s:
+        return f"{workers:,} workers: no two mean steps to compare"
+    furthest, (found, allowed) = max(apart(steps_s).items(), key=lambda one: abs(one[1][0]) / one[1][1])
+    title, mean_s = ENGINES[furthest].title, steps_s[furthest].mean()
+    against = f"{steps_s[REFERENCE].mean():.4g} s in {ENGINES[REFERENCE].title}"
+    said = f"{found:+.2%}; chance explains {allowed:.2%}"
+    if abs(found) > allowed:
+        job = f"with {workers:,} workers its mean step is {mean_s:.4g} s, and {against}"
+        raise RunFailed(f"{title} simulates another job: {job} ({said})")
+    return f"{workers:,} workers: mean step {against}; the furthest from it is {title} ({said})"
+
+
+def apart(steps_s: dict[str, np.ndarray]) -> dict[str, tuple[float, float]]:
+    """Each engine's mean step over the reference's, less 1, and the largest size of that which chance explains.
+
+    Steps are independent of one another, in all engines alike.
+    """
+    spread_s = np.concatenate([values - values.mean() for values in steps_s.values()]).std()
+    against = steps_s[REFERENCE]
+    return {
+        name: (
+            values.mean() / against.mean() - 1,
+            ERRORS * spread_s * sqrt(1 / len(values) + 1 / len(against)) / against.mean() + SHARE,
+        )
+        for name, values in steps_s.items()
+        if name != REFERENCE
+    }
 
 
 def speeds(found: Results, name: str, workers: int) -> np.ndarray:

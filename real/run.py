@@ -21,6 +21,7 @@ from sim import command, options
 from sim.answers import candidates
 from sim.base import extras
 from sim.base.errors import WrongSetting
+from sim.base.files import check_ending
 from sim.base.ranges import MOST_CORES, check_integer
 
 if TYPE_CHECKING:
@@ -193,12 +194,10 @@ def check_training(given: argparse.Namespace) -> None:
             machine's memory holds.
     """
     from real.data import data_for
-    from real.recording import parameters
     from real.training.optimiser import Rates
     from real.training.trainee import kind_of
 
-    if given.parameters:
-        parameters.check_path(given.parameters)
+    check_ending("--parameters", given.parameters, (".npz",))
     Rates(given.optimiser, given.learning_rate, given.decay_steps, given.decay_rate)
     check_integer("--threads", given.threads, 1, MOST_CORES)
     scenario = scenario_of(given)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 from experiments.engines.job import UPDATE_S, Job
-from experiments.engines.measured import last_line
+from experiments.engines.process import last_line
 from sim.base.errors import RunFailed
 
 SOURCE = Path(__file__).with_name("simgrid_fmb.cpp")
@@ -17,8 +16,8 @@ HEADER = "simgrid/s4u.hpp"
 MESSAGES, SEMAPHORES = "messages", "semaphores"  # see the program
 
 
-def compiled(folder: Path, way: str = MESSAGES) -> Callable[[Job], list[str]]:
-    """The command that measures a job in one of two ways, once the program is compiled into a folder.
+def command(way: str, folder: Path, job: Job) -> list[str]:
+    """The command of a job in one of two ways; the program is compiled into a folder once.
 
     Raises:
         RunFailed: there is no compiler or no SimGrid, or they do not take the program.
@@ -26,7 +25,7 @@ def compiled(folder: Path, way: str = MESSAGES) -> Callable[[Job], list[str]]:
     program = folder / SOURCE.stem
     if not program.exists():
         _compile(program)
-    return lambda job: [str(program), way, *map(str, arguments(job))]
+    return [str(program), way, *map(str, (job.workers, job.steps, job.port_s, UPDATE_S, job.mu, job.sigma, job.seed))]
 
 
 def _compile(program: Path) -> None:
@@ -40,8 +39,3 @@ def _compile(program: Path) -> None:
     if done.returncode:
         complaint = next((line for line in done.stderr.splitlines() if "error" in line), last_line(done.stderr))
         raise RunFailed(f"{COMPILER} does not compile {SOURCE.name}: {complaint}")
-
-
-def arguments(job: Job) -> tuple:
-    """The arguments of the program."""
-    return job.workers, job.steps, job.port_s, UPDATE_S, job.mu, job.sigma, job.seed

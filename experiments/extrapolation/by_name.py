@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from functools import cache
 
 from experiments import figures
-from experiments.allreduce import BATCH, GPUS_A_HOST, ONE_GPU, SCALING, SIXTEEN_GPUS
 from experiments.extrapolation import sizes, t4, tensorflow_page
 from experiments.extrapolation.one_host import NVLINK, PCIE, Asked, Pair, asked
+from experiments.extrapolation.transports import BATCH, GPUS_A_HOST, ONE_GPU, SCALING, SIXTEEN_GPUS
 
 NVLINK_A100 = "NVLink 3"
 MOST = 128  # GPUs: larger rings take long, and the page has the same three models
@@ -36,19 +36,10 @@ def pairs() -> Iterator[Pair]:
             "T4, g4dn.12xlarge", t4.MODELS[name] or ("53 M", 20), _few(t4.table(name)), PCIE, "50 Gbit/s"
         )
     page = tensorflow_page.rows(tensorflow_page.SEVERAL_HOSTS, tensorflow_page.GPUS_OF_HOSTS)
+    cluster, network = "TensorFlow's page, p2.8xlarge", "10 Gbit/s"
     for row in page:
         if row.hosts > 1:
-            yield Pair(
-                "TensorFlow's page, p2.8xlarge",
-                row.model,
-                row.batch,
-                row.gpus,
-                PCIE,
-                row.single_s,
-                row.step_s,
-                row.hosts,
-                "10 Gbit/s",
-            )
+            yield Pair(cluster, row.model, row.batch, row.gpus, PCIE, row.single_s, row.step_s, row.hosts, network)
     yield from _horovod()
     for name, (cluster, local, network) in TABLES.items():
         alike = figures.table(f"sizes/{name}").fillna({"million_parameters": 0})

@@ -13,7 +13,6 @@ Source: Horovod README, September 2017; Horovod documentation, benchmarks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from math import ceil, exp, hypot, log
 from typing import NamedTuple
 
@@ -21,21 +20,18 @@ import numpy as np
 
 from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
-from experiments.allreduce import BATCH, GPUS_A_HOST, ONE_GPU, SCALING, SIXTEEN_GPUS
 from experiments.extrapolation import links
 from experiments.extrapolation.held import Held, Unmeasured, doublings
+from experiments.extrapolation.transports import BATCH, GPUS_A_HOST, HOSTS, ONE_GPU, SCALING, SIXTEEN_GPUS
 from sim.model.sparse_rows import ITEM_BYTES
 from sim.platform.cluster import Link
 
-HOSTS = 4
 WIRE_S = 8 / 25e9  # of a byte, at 25 Gbit/s
 BUFFER_BYTES = 64 * 2**20  # Horovod's, of then
 COST = 0.05  # of computing: the cost of distribution, and its error
 NOISE = 0.03  # of a step that was measured, standard deviation of its logarithm
-OTHERS = (
-    0.025,
-    0.09,
-)  # by which jobs are off by themselves, and those that are messages alone besides: by the first tables but this page
+# By which jobs are off by themselves, and those that are messages alone besides: by the first tables but this page.
+OTHERS = 0.025, 0.09
 LINK = Link()
 BACKWARD = 2 / 3  # share of computing that hides messages
 LAST = 0.1  # share of the bytes that nothing hides: the last buffer
@@ -74,10 +70,8 @@ def model_of(name: str, cost: float, byte_s: float) -> Scaling:
 
     model = workload.NAMED[name]
     computing_s = BATCH / ONE_GPU[name] * (1 + cost)
-    held_bytes, overlap = (
-        float(ITEM_BYTES * model.parameters),
-        LastBucket(ceil(ITEM_BYTES * model.parameters / BUFFER_BYTES)),
-    )
+    held_bytes = float(ITEM_BYTES * model.parameters)
+    overlap = LastBucket(ceil(held_bytes / BUFFER_BYTES))
     return Scaling(held_bytes, computing_s, 0.0, byte_s, round_s=LINK.overhead_s, overlap=overlap)
 
 
@@ -181,5 +175,5 @@ def unmeasured() -> Iterator[Unmeasured]:
             said = []
             for algorithm in CANDIDATES:
                 times = port_bytes(algorithm, gpus, HOSTS) / port_bytes("ring", gpus, HOSTS)
-                said.append(float(replace(model_of(name, 0.0, times * WIRE_S)).step_s(page())[0]))
+                said.append(step_s(name, 0.0, times * WIRE_S))
             yield Unmeasured(f"{transport}, {name}", BATCH * gpus / rate, BATCH / ONE_GPU[name], said)

@@ -26,7 +26,7 @@ def factors() -> dict[str, float]:
     rows = tensorflow_page.rows(tensorflow_page.SEVERAL_HOSTS, tensorflow_page.GPUS_OF_HOSTS)
     found = {"g4dn.12xlarge, 50 Gbit/s, DistributedDataParallel": float(np.exp(np.log(t4s).mean()))}
     found[tensorflow_page.HERE] = tensorflow_page.fitted(rows).byte_s * tensorflow_page.BYTES_PER_S
-    for algorithm in sums.SECONDS:
+    for algorithm in sums.FOUR_NODES:
         shares = [sums.fitted(algorithm, name)[1] for name in sums.SHAPED]
         found[f"links shaped by tc, {algorithm}"] = float(np.exp(-np.log(shares).mean()))
     return found

@@ -11,9 +11,8 @@ import numpy as np
 from sim.recording.traces import Trace
 
 UNIT_ROUNDOFF = 2.0**-24  # of float32, to nearest
-OPERATIONS = (
-    4  # roundings of an update after the sum: divide by the samples, decay the weights, times the rate, subtract
-)
+# Roundings of an update after the sum: divide by the samples, decay the weights, times the rate, subtract.
+OPERATIONS = 4
 MAGNIFIED = 1.1  # largest factor of a step on a difference that earlier steps left: |1 - rate * curvature|
 
 Parameters = dict[str, np.ndarray]  # by variable

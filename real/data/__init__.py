@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from real.data import cifar, digits, idx, npz, pictures, synthetic, words
+from real.data import cifar, digits, idx, npz, pictures, synthetic
 from real.data.batches import Batches
 from real.data.pictures import Raw
 from sim.base.errors import WrongSetting
@@ -68,10 +68,10 @@ def load(name_or_path: str, sample_shape: tuple[int, ...], classes: int, seed: i
         WrongSetting: missing, malformed or unsuitable files.
     """
     if name_or_path == "synthetic":
-        raw = synthetic.draw(sample_shape, classes, seed)
+        raw = synthetic.pictures(sample_shape, classes, seed)
         return _data(f"synthetic {pictures.spelled(sample_shape)}", raw, sample_shape, synthetic=True)
     if name_or_path == "words":
-        raw = words.draw(*sample_shape, classes, seed)
+        raw = synthetic.sentences(*sample_shape, classes, seed)
         return Data("words", True, *(part.astype(kind) for part, kind in zip(raw, WORD_KINDS, strict=True)))
     name, raw = (
         ("digits", digits.read(seed)) if name_or_path == "digits" else (_stem(name_or_path), _read(name_or_path))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from real.models import attention, bigram, convolutional, dense, recurrent, residual
+from real.models import attention, convolutional, dense, recurrent, residual
 from real.models.operations import Operations, operations
 from sim.base.errors import WrongSetting
 from sim.laws.randomness import generator
@@ -23,7 +23,7 @@ FORWARD: dict[str, Callable] = {
     "mlp": dense.sigmoid_layers,
     "lstm_classifier": recurrent.row_by_row,
     "lstm_lm": recurrent.next_word,
-    "bigram": bigram.next_word,
+    "bigram": recurrent.bigram,
     "softmax": dense.one_layer,
 }
 DENSE = [name for name, text in FORWARD.items() if text.__module__ == dense.__name__]

@@ -1,4 +1,4 @@
-"""LSTMs, unrolled: variables come as kernel and bias of the LSTM, then of a dense layer."""
+"""LSTMs, unrolled: variables come as kernel and bias of the LSTM, then of a dense layer; and bigrams, which depend on one word alone."""
 
 from __future__ import annotations
 
@@ -37,3 +37,9 @@ def next_word(nn: Operations, variables: list, x):
     """Reads numbers of words (samples, words) and predicts the next; the first variable is their embedding."""
     embedding, *others = variables
     return row_by_row(nn, others, nn.rows(embedding, x))
+
+
+def bigram(nn: Operations, variables: list, x):
+    """Reads numbers of words (samples, words) and predicts the next by the last; the only variable has a row of logits for each."""
+    (table,) = variables
+    return nn.rows(table, x[:, -1])

@@ -7,20 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from sim.base.files import check_ending, write_whole
+from sim.base.files import write_whole
 from sim.model.workload import Workload
 
 Piece = tuple[slice | np.ndarray, np.ndarray]  # where in the flat vector of all parameters, and the numbers there
-ENDING = ".npz"
-
-
-def check_path(path: str) -> None:
-    """Refuse another ending, before anything is run.
-
-    Raises:
-        WrongSetting: naming the one that there is.
-    """
-    check_ending("--parameters", path, (ENDING,))
 
 
 def joined(workload: Workload, pieces: Iterable[Piece]) -> dict[str, np.ndarray]:

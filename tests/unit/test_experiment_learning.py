@@ -1,4 +1,4 @@
-"""The table of the experiment `learning`: errors, floors, coverage, and rows that were not reached; and the jobs that papers describe."""
+"""The table of the experiment `learning`: errors, floors, coverage, and rows that were not reached."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from experiments import learning
-from experiments.learning import Against, Row
+from experiments.learning import Row
 from real.cells import Cell, refusal
 
 CELL = Cell("fmb", 2, 64, workload="mlp")
@@ -78,28 +78,3 @@ def test_rows_that_are_left_out_are_counted_by_whether_all_runs_agree():
     assert learning.verdict(rows) == [
         "Left out: 1 rows that no simulated or real run reached in time, 2 that some runs reached and others did not"
     ]
-
-
-def test_amb_wins_only_where_nine_in_ten_pairs_say_so():
-    def of(faster, interval, pair=("amb", "fmb")):
-        return Against(10, "none", 1e-3, *pair, faster, interval)
-
-    found = [of(1.5, (1.2, 1.9)), of(1.1, (0.9, 1.3)), of(0.8, None), of(None, None), of(0.5, None, ("amb-dg", "amb"))]
-    assert [one.wins for one in found] == [True, False, False, False, False]
-    assert [line.rpartition(": ")[2] for line in learning.lost(found)[1:]] == [
-        "1.10 times as fast",
-        "0.80 times as fast",
-        "not reached",
-    ]
-    assert learning.lost(found)[0] == "amb is not surely faster than fmb in 3 of 4 jobs:"
-    assert learning.lost(found[:1]) == ["amb is not surely faster than fmb in 0 of 1 jobs"]
-
-
-@pytest.mark.parametrize("protocol", ["fmb", "amb"])
-def test_an_anytime_minibatch_has_the_mean_time_of_a_fixed_one(protocol):
-    law = "shifted-exponential(mean=2.5,shift=1)"
-    job = learning.of_paper(protocol, 10, law, learning.NEAR_S, seed=0)
-    assert job.costs.compute(learning.BATCH) == pytest.approx(learning.COMPUTING_S)
-    if protocol == "amb":
-        assert job.protocol.time_limit_s == pytest.approx(2.5 * learning.COMPUTING_S)
-        assert job.batch // job.protocol.partitions * learning.PARTS_A_BATCH == learning.BATCH

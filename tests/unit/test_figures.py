@@ -16,8 +16,6 @@ TABLES = sorted(path.stem for path in figures.FOLDER.glob("*.csv"))
 PUBLISHED = {
     "published": lambda module: [module.measured("fmb")[0].step_s, module.measured("amb")[0].step_s, module.turn_s()],
     "parallax": lambda module: [value for model in module.MEASURED.values() for value in model.values()],
-    "scaling": lambda module: [row.images_per_s for row in module.BUGLIARELLO],
-    "allreduce": lambda module: [one.seconds for one in module.measured_sums()],
 }
 
 

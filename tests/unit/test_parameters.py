@@ -7,7 +7,6 @@ import pytest
 
 from real.recording import parameters
 from sim import protocols
-from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model.workload import NAMED
 
@@ -29,9 +28,3 @@ def test_what_nobody_gave_is_not_a_number():
     first, *others = parameters.joined(MLP, [(slice(0, MLP.variables[0].size), FLAT[: MLP.variables[0].size])]).values()
     assert np.isfinite(first).all()
     assert all(np.isnan(values).all() for values in others)
-
-
-@pytest.mark.parametrize("name", ["kept.npy", "kept"])
-def test_another_ending_is_refused(tmp_path, name):
-    with pytest.raises(WrongSetting, match=r"^--parameters"):
-        parameters.check_path(str(tmp_path / name))

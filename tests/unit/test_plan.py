@@ -297,7 +297,7 @@ def test_the_command_answers_and_says_so_by_its_exit(tmp_path):
     assert found.returncode == 0, found.stderr
     assert json.loads(found.stdout)["question"]["counts"] == [1, 2]
     assert len(pd.read_csv(tmp_path / "rows.csv")) == len(json.loads(found.stdout)["rows"])
-    impossible = run("experiments.run", "plan", *words[:1], "--samples-per-s", "1e11", "--processes", "1")
+    impossible = run("sim.plan", *words[:1], "--samples-per-s", "1e11", "--processes", "1")
     assert impossible.returncode == 1
     assert impossible.stdout.startswith("No configuration of 2 meets")
     assert "negative" not in refused(run("sim.plan", job, "--samples-per-s", "5", "--price", "p3.2xlarge=-2"))

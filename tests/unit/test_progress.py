@@ -12,8 +12,8 @@ import pytest
 
 import sim.run
 from calibration.estimators.residuals import of_runs
-from experiments import allreduce, parallax, scaling
-from experiments.scaling_tables import BUGLIARELLO
+from experiments import parallax
+from experiments.extrapolation import servers, sums
 from sim import event, protocols
 from sim.base import progress
 from sim.base.progress import EVERY_S, Progress
@@ -155,11 +155,11 @@ def test_experiments_that_measure_say_how_far_they_have_simulated(name):
 @pytest.mark.parametrize(
     "simulate",
     [
-        lambda: scaling.predicted(BUGLIARELLO[0], scaling.START, steps=1),
-        lambda: allreduce.allreduce_s(allreduce.NETWORKS["1 ms, 5 Gbit/s"], 1, 0.9),
+        lambda: servers.predicted_s(servers.ROWS[0], servers.START),
+        lambda: sums.allreduce_s(sums.NETWORKS["1 ms, 5 Gbit/s"], 1, 0.9),
         lambda: parallax.throughput("resnet50", "Horovod", 1, parallax.Constants()),
     ],
-    ids=["scaling", "allreduce", "parallax"],
+    ids=["servers", "sums", "parallax"],
 )
 def test_experiments_on_figures_of_others_count_their_simulations(simulate):
     with Progress("simulating") as found:

@@ -9,24 +9,31 @@ import numpy as np
 import pytest
 
 from experiments import speed
-from experiments.engines import ENGINES, REFERENCE, commands, ours, plain_simpy, same_job, simgrid
+from experiments.engines import ours, plain_simpy, simgrid
 from experiments.engines.job import PASSING_S, UPDATE_S, Job
-from experiments.engines.measured import Measured, measure
+from experiments.engines.process import Measured, in_python, measure
 from experiments.kit import kept
+from experiments.speed import ENGINES, REFERENCE
 from sim.base.errors import RunFailed
 
 WORKERS, STEPS = 10, 2000
 FASTER = {"event": 0.5, "engine": 10.0}  # than the reference, as planted
+SIMPY = "plain_simpy:run"
 LATER_ROUNDS = (1.0, 0.8, 1.1)  # of the reference's speed
 
 
-def planted(step_s: float = 2.0, cpu_s: float = 0.5, **further) -> Measured:
-    return Measured([step_s] * 4, cpu_s, 2 * cpu_s, 10**7, 10**8, **further)
+def planted(step_s: float = 2.0, cpu_s: float = 0.5) -> Measured:
+    return Measured([step_s] * 4, cpu_s, 10**8)
 
 
-def named(*names: str) -> dict[str, commands.Command]:
-    """Commands that are no more than the engine's name and the number of workers."""
-    return {name: lambda job, name=name: (name, job.workers) for name in names}
+@pytest.fixture
+def two(monkeypatch):
+    """The reference and another engine, whose commands are no more than the engine's name and the number of workers."""
+    some = {
+        name: ENGINES[name]._replace(command=lambda _, job, name=name: (name, job.workers))
+        for name in (REFERENCE, "event")
+    }
+    monkeypatch.setattr(speed, "ENGINES", some)
 
 
 @pytest.fixture
@@ -36,7 +43,7 @@ def results() -> speed.Results:
     for workers, slower in ((10, 1), (100, 2)):
         for name, faster in {REFERENCE: 1.0, **FASTER}.items():
             taken_s = [workers * 4 * slower / (1000 * faster * round_) for round_ in LATER_ROUNDS]
-            found[name, workers] = [Measured([2.0] * 4, cpu_s, cpu_s, 10**7, workers * 10**7) for cpu_s in taken_s]
+            found[name, workers] = [Measured([2.0] * 4, cpu_s, workers * 10**7) for cpu_s in taken_s]
     return found
 
 
@@ -49,9 +56,9 @@ def steps_s() -> dict[str, np.ndarray]:
 
 @pytest.mark.slow
 def test_the_engines_agree_on_the_mean_step(steps_s):
-    line = same_job.check(steps_s, WORKERS)
+    line = speed.check(steps_s, WORKERS)
     assert line.startswith(f"{WORKERS} workers: mean step")
-    assert max(one.allowed for one in same_job.differences(steps_s)) < 0.01
+    assert speed.apart(steps_s)["event"][1] < 0.01
 
 
 @pytest.mark.slow
@@ -60,7 +67,7 @@ def test_a_step_without_the_port_is_another_job(steps_s, monkeypatch):
     monkeypatch.setattr(plain_simpy.simpy, "Resource", lambda env: simpy_resource(env, capacity=WORKERS))
     found = steps_s | {"simgrid": np.array(plain_simpy.run(Job(WORKERS, 3000)))}
     with pytest.raises(RunFailed, match=r"^SimGrid, C\+\+ simulates another job: with 10 workers its mean step is "):
-        same_job.check(found, WORKERS)
+        speed.check(found, WORKERS)
 
 
 simpy_resource = plain_simpy.simpy.Resource
@@ -88,7 +95,7 @@ def test_an_engine_that_is_not_compiled_is_left_out(monkeypatch):
 
 
 def test_one_engine_has_nothing_to_compare_with():
-    assert "no two" in same_job.check({REFERENCE: np.ones(3)}, 10)
+    assert "no two" in speed.check({REFERENCE: np.ones(3)}, 10)
 
 
 def test_ratios_are_taken_round_by_round(results):
@@ -118,8 +125,9 @@ def test_the_table_shows_what_was_measured(results):
     assert rows["engine", "100"][3] == ""
 
 
+@pytest.mark.usefixtures("two")
 def test_engines_take_turns_at_being_first():
-    order = speed.plan([REFERENCE, "event"], (10, 100), 2, seed=7)
+    order = speed.plan((10, 100), 2, seed=7)
     names = [name for name, _ in order]
     assert names == ["event", "simpy", "event", "simpy", "simpy", "event", "simpy", "event"]
     assert [job.workers for _, job in order] == [10, 10, 100, 100] * 2
@@ -131,7 +139,8 @@ def test_steps_are_fewer_with_more_workers_and_never_none():
     assert steps == [10_000, 5_000, 50, 2]
 
 
-def test_what_takes_too_long_is_left_out(monkeypatch):
+@pytest.mark.usefixtures("two")
+def test_what_takes_too_long_is_left_out(monkeypatch, tmp_path):
     asked = []
 
     def taking(command, longest_s):
@@ -139,14 +148,15 @@ def test_what_takes_too_long_is_left_out(monkeypatch):
         return None if command == ("event", 100) else planted()
 
     monkeypatch.setattr(speed, "measure", taking)
-    found, failed = speed.measured(named(REFERENCE, "event"), (10, 100, 1000), 2, seed=0)
+    found, failed = speed.measured(tmp_path, (10, 100, 1000), 2, seed=0)
     assert set(found) == {(REFERENCE, 10), (REFERENCE, 100), (REFERENCE, 1000), ("event", 10)}
     assert not failed
     assert asked.count(("event", 100)) == 1
     assert ("event", 1000) not in asked
 
 
-def test_an_engine_that_fails_is_a_line_and_the_reference_ends_the_experiment(monkeypatch):
+@pytest.mark.usefixtures("two")
+def test_an_engine_that_fails_is_a_line_and_the_reference_ends_the_experiment(monkeypatch, tmp_path):
     def failing(command, longest_s):
         if command == (broken, 100):
             raise RunFailed("python failed: no memory")
@@ -154,19 +164,19 @@ def test_an_engine_that_fails_is_a_line_and_the_reference_ends_the_experiment(mo
 
     monkeypatch.setattr(speed, "measure", failing)
     broken = "event"
-    found, failed = speed.measured(named(REFERENCE, "event"), (10, 100), 2, seed=0)
+    found, failed = speed.measured(tmp_path, (10, 100), 2, seed=0)
     assert set(found) == {(REFERENCE, 10), (REFERENCE, 100), ("event", 10)}
-    assert failed == ["event world with 100 workers: python failed: no memory"]
+    assert failed == ["event world is left out from 100 workers on: python failed: no memory"]
     broken = REFERENCE
     with pytest.raises(RunFailed, match="no memory"):
-        speed.measured(named(REFERENCE, "event"), (10, 100), 2, seed=0)
+        speed.measured(tmp_path, (10, 100), 2, seed=0)
 
 
 @pytest.mark.processes
 def test_a_job_is_measured_in_a_process_of_its_own():
-    one = measure(commands.in_python(REFERENCE)(Job(5, 4, seed=2)), 60)
+    one = measure(in_python(SIMPY, Job(5, 4, seed=2)), 60)
     assert one.step_s == plain_simpy.run(Job(5, 4, seed=2))
-    assert 0 < one.before_bytes <= one.peak_bytes < 10**9
+    assert 0 < one.peak_bytes < 10**9
     assert one.cpu_s > 0
 
 
@@ -174,7 +184,7 @@ def test_a_job_is_measured_in_a_process_of_its_own():
 def test_memory_is_the_process_s_own():
     """The negative control is a maximum that counts what this process has."""
     held = np.ones(30_000_000)
-    one = measure(commands.in_python(REFERENCE)(Job(2, 2)), 60)
+    one = measure(in_python(SIMPY, Job(2, 2)), 60)
     assert one.peak_bytes < held.nbytes
 
 
@@ -192,7 +202,7 @@ def test_a_process_that_fails_is_a_line():
 def test_a_missing_compiler_is_a_line(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RunFailed, match=r"^there is no g\+\+$"):
-        simgrid.compiled(tmp_path)
+        simgrid.command(simgrid.MESSAGES, tmp_path, Job(2, 2))
 
 
 @pytest.mark.parametrize(
@@ -211,30 +221,22 @@ def test_a_missing_library_is_a_line(said, line, monkeypatch, tmp_path):
     compiler.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RunFailed, match=line):
-        simgrid.compiled(tmp_path)
+        simgrid.command(simgrid.MESSAGES, tmp_path, Job(2, 2))
 
 
-@pytest.mark.processes
-def test_engines_that_are_not_there_are_left_out(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    found, left_out = commands.available(tmp_path)
-    assert set(found) == ENGINES.keys() - commands.OPTIONAL.keys()
-    assert left_out[0] == "SimGrid, C++ is left out: there is no g++"
-
-
+@pytest.mark.usefixtures("two")
 def test_the_experiment_reports_and_says_what_is_left_out(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(
-        speed, "available", lambda folder: (named(REFERENCE, "event"), ["SimGrid is left out: planted"])
-    )
+    monkeypatch.setitem(speed.ENGINES, "simgrid", ENGINES["simgrid"])
     monkeypatch.setattr(speed, "measure", lambda command, longest_s: planted())
+    monkeypatch.setenv("PATH", str(tmp_path))
     speed.run(tmp_path, demo=True)
     shown = capsys.readouterr().out.splitlines()
-    assert shown[0] == "SimGrid is left out: planted"
+    assert shown[0] == "SimGrid, C++ is left out from 10 workers on: there is no g++"
     assert "100 workers: mean step 2 s in SimPy, as documented; the furthest from it is event world" in shown[2]
 
 
+@pytest.mark.usefixtures("two")
 def test_an_experiment_of_two_jobs_fails(monkeypatch, tmp_path):
-    monkeypatch.setattr(speed, "available", lambda folder: (named(REFERENCE, "event"), []))
     monkeypatch.setattr(speed, "measure", lambda command, longest_s: planted(2.0 if command[0] == REFERENCE else 2.1))
     with pytest.raises(RunFailed, match=r"^event world simulates another job"):
         speed.run(tmp_path, demo=True)
@@ -245,7 +247,7 @@ def test_an_experiment_of_two_jobs_fails(monkeypatch, tmp_path):
 def simgrid_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("simgrid")
     try:
-        simgrid.compiled(folder)
+        simgrid.command(simgrid.MESSAGES, folder, Job(2, 2))
     except RunFailed as error:
         if "there is no" in str(error) or "finds no" in str(error):
             pytest.skip(str(error))
@@ -258,6 +260,6 @@ def simgrid_folder(tmp_path_factory):
 @pytest.mark.parametrize("workers", [2, 200])
 def test_simgrid_simulates_the_same_job(simgrid_folder, workers, way):
     job = Job(workers, 20_000 // workers, seed=5)
-    one = measure(simgrid.compiled(simgrid_folder, way)(job), 60)
+    one = measure(simgrid.command(way, simgrid_folder, job), 60)
     assert len(one.step_s) == job.steps
-    same_job.check({REFERENCE: np.array(plain_simpy.run(job)), "simgrid": np.array(one.step_s)}, workers)
+    speed.check({REFERENCE: np.array(plain_simpy.run(job)), "simgrid": np.array(one.step_s)}, workers)
