@@ -1,7 +1,5 @@
 """What damaged files are made of: whole ones, and values that do not belong."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Probes of which a key is missing, or says what no probe measures."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Texts of nccl-tests with cells that do not belong, cut, or mixed."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

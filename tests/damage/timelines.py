@@ -1,7 +1,5 @@
 """Timelines of Horovod whose events do not belong, and files that are none."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Traces of torch.profiler whose events do not belong, and files that are none."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

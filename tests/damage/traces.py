@@ -1,7 +1,5 @@
 """Headers, columns, bytes and parts of traces that were damaged."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """Published scaling to 64 GPUs is predicted from up to 8, and is not without the mechanisms; figures are in the project."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

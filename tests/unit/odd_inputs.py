@@ -1,7 +1,5 @@
 """Command lines and files for test_fuzz: sensible, extreme and nonsensical, from the parsers and the models of files themselves."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from typing import get_args, get_origin
@@ -183,13 +181,8 @@ def laws(pick) -> str:
     mean = pick(draw.sampled_from(["0.01", "-1.0", "np.nan", "None", "1 / 0", "'a'"]))
     base = pick(draw.sampled_from(["Law", "Law", "Law", "Stragglers", "object"]))
     method = pick(draw.sampled_from(["draw(self, rng, size)", "draw(self, rng, size)", "draw(self)", "other(self)"]))
-    lines = [
-        "import numpy as np",
-        "from sim.laws import Law, Stragglers",
-        f"class Odd({base}):",
-        f"    def {method}:",
-        f"        return {given}",
-    ]
+    lines = ["import numpy as np", "from sim.laws import Law, Stragglers"]
+    lines += [f"class Odd({base}):", f"    def {method}:", f"        return {given}"]
     if pick(draw.integers(0, 3)):
         lines += ["    @property", "    def mean(self):", f"        return {mean}"]
     return "\n".join(lines) + "\n"

@@ -1,7 +1,5 @@
 """A run that is started again: its checkpoint, the trace of the whole, and what it lost."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

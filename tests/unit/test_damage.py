@@ -4,8 +4,6 @@ Every eighth case of some 2,500; TRAINSIM_DAMAGE=1 in the environment runs all o
 file is fitted as it is: rows that are missing but could have been none, seconds that are long but not impossible.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import math

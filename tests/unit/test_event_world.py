@@ -1,7 +1,5 @@
 """The event world's own parts: its clock, places where ranks take turns, and its memory. What it answers is compared everywhere else."""
 
-from __future__ import annotations
-
 import gc
 import random
 import weakref

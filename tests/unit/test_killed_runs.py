@@ -1,7 +1,5 @@
 """Runs whose ranks are killed, as experiments.failures predicts them: replayed failure by failure, and by the law of sim.run --failures."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -18,34 +18,15 @@ CELL = (
 )
 # What a campaign may ask for instead: any of these is another job.
 OTHERS = [
-    *(
-        "--protocol amb-dg",
-        "--set time_limit_s=0.2",
-        "--workers 3",
-        "--steps 4",
-        "--warmup 2",
-        "--batch 64",
-        "--seed 5",
-    ),
-    *("--workload toy_fc", "--stragglers none", "--test-size 9", "--test-size 9 --evaluate-every 2"),
-    *(
-        "--data synthetic",
-        "--optimiser sgd",
-        "--learning-rate 0.5",
-        "--decay-steps 3",
-        "--decay-rate 0.5",
-        "--threads 2",
-    ),
+    *("--protocol amb-dg", "--set time_limit_s=0.2", "--workers 3", "--steps 4", "--warmup 2", "--batch 64"),
+    "--seed 5",
+    *("--workload toy_fc", "--stragglers none", "--test-size 9", "--test-size 9 --evaluate-every 2", "--threads 2"),
+    *("--data synthetic", "--optimiser sgd", "--learning-rate 0.5", "--decay-steps 3", "--decay-rate 0.5"),
     *("--device gpu", "--device gpu --cpu-master", "--engine jax"),
 ]
 SERVED = "--protocol ps-async --runtime mpi --servers 2 --workers 2 --steps 3 --workload mlp --trace"
-OTHERS_SERVED = [
-    "--servers 1",
-    "--placement greedy",
-    "--variable-partitions 2",
-    "--runtime tensorflow",
-    "--protocol ps-sync",
-]
+OTHERS_SERVED = ["--servers 1", "--placement greedy", "--variable-partitions 2", "--protocol ps-sync"]
+OTHERS_SERVED.append("--runtime tensorflow")
 
 
 @pytest.fixture
