@@ -72,7 +72,10 @@ CLASSES = {  # a module, and the method, its line and what is said
         HEAD + PLAIN + "    def notes(self, scenario):\n        return 5\n",
         "notes: given '5'; allowed: a list",
     ),
-    "notes that are no text": (HEAD + PLAIN + "    def notes(self, scenario):\n        return [5]\n", r"given '\[5\]'"),
+    "notes that are no text": (
+        HEAD + PLAIN + "    def notes(self, scenario):\n        return [5]\n",
+        r"notes: given '\[5\]'",
+    ),
 }
 
 
