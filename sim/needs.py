@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Unit(NamedTuple):
-    """The needs of a rank, once, and of a message in a world, measured on a core of 2024 (`python tests/needs.py` measures some jobs)."""
+    """The needs of a rank, once, and of a message in a world, measured on a core of 2024."""
 
     rank_bytes: float
     rank_s: float

@@ -26,13 +26,7 @@ settings.register_profile(
 )
 settings.load_profile("busy machine")
 
-MARKED_FOLDERS = {
-    "mpi": "mpi",
-    "tensorflow": "tensorflow",
-    "testbed": "testbed",
-    "browser": "browser",
-    "evidence": "slow",
-}
+MARKED_FOLDERS = {name: name for name in ("mpi", "tensorflow", "testbed", "browser")} | {"evidence": "slow"}
 BY_ITSELF = {"test_faults.py", "test_commands_of_pages.py"}  # files whose tests share nothing, and take long
 
 

@@ -8,8 +8,6 @@ which one goes on where another ended (`CHAINS`).
 As a program, `python tests/documents.py FILE...` writes what commands print now into the pages.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

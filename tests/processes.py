@@ -1,7 +1,5 @@
 """What tests that start processes share: to wait for something, and to find what a test has left."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

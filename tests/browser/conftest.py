@@ -1,7 +1,5 @@
 """A page as headless Chromium shows it: what is in it, what its scripts said, and pictures in the test's own folder."""
 
-from __future__ import annotations
-
 import html
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Files that calibration.fit reads, damaged in every way that is known: names, and functions that write them into a folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from damage import logs, probes, rows, tests_of_links, timelines, torch_events, traces

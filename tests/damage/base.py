@@ -1,8 +1,6 @@
 """What damaged files are made of: whole ones, and values that do not belong."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -59,3 +57,24 @@ def trace_file(head: dict, rows: pd.DataFrame, suffix: str = ".parquet") -> Writ
 def flipped(content: bytes, at: int) -> bytes:
     """With a bit of one byte the other way."""
     return content[:at] + bytes([content[at] ^ 16]) + content[at + 1 :]
+
+
+def texts_of(kind: str, file: str, *options: str) -> Callable[..., Case]:
+    """What makes cases of one text: of its name, the text, and options besides."""
+
+    def case(name: str, text: str, *more: str) -> Case:
+        def write(folder: Path) -> list[str]:
+            (folder / file).write_text(text)
+            return [str(folder / file), *options, *more]
+
+        return f"{kind}: {name}", write
+
+    return case
+
+
+def spoilt(text: str) -> Iterator[tuple[str, str]]:
+    """Cut, and with a bit the other way, here and there."""
+    for part in range(0, 12, 2):
+        at = len(text) * part // 12
+        yield f"cut at {part} / 12", text[:at]
+        yield f"flipped at {part} / 12", flipped(text.encode(), at).decode(errors="replace")

@@ -1,11 +1,9 @@
 """Statistics and logs of the AMB repository with cells, columns and lines that do not belong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
-from damage.base import Case
+from damage.base import Case, texts_of
 
 
 def cases() -> Iterator[Case]:
@@ -29,50 +27,32 @@ def _statistics() -> Iterator[Case]:
     def case(name: str, changed: dict[str, str]) -> Case:
         def write(folder: Path) -> list[str]:
             for which, rows in tables.items():
-                text = "\n".join([CSV[which], *(",".join(map(str, row)) for row in rows)]) + "\n"
-                (folder / f"x_{which}_stats.csv").write_text(changed.get(which, text))
+                text = changed.get(which, _csv(CSV[which].split(","), *rows))
+                (folder / f"x_{which}_stats.csv").write_text(text)
             return [str(folder / "x_worker_stats.csv"), "--from", "amb-csv"]
 
         return f"csv: {name}", write
 
     yield case("as it is", {})
-    cells = (
-        "",
-        "x",
-        "nan",
-        "inf",
-        "-1",
-        "0",
-        "0.5",
-        "1e300",
-        str(10**18),
-        str(10**400),
-        "True",
-        "\0",
-        '"',
-        "1,2",
-        "999999999",
-    )
+    cells = ("", "x", "nan", "inf", "-1", "0", "0.5", "1e300", str(10**18), str(10**400), "True", "\0", '"', "1,2")
     for which, rows in tables.items():
-        for column, heading in enumerate(CSV[which].split(",")):
+        heads = CSV[which].split(",")
+        for column, heading in enumerate(heads):
             for cell in cells:
                 for lines in ([3], range(len(rows))):
-                    new = [
-                        [*row[:column], cell, *row[column + 1 :]] if i in lines else row for i, row in enumerate(rows)
-                    ]
-                    text = "\n".join([CSV[which], *(",".join(map(str, row)) for row in new)]) + "\n"
-                    yield case(f"{which} {heading} {cell!r:.20} in {len(lines)}", {which: text})
-            heads = CSV[which].split(",")
-            kept = [[cell for i, cell in enumerate(row) if i != column] for row in (heads, *rows)]
-            yield case(f"{which} without {heading}", {which: "\n".join(",".join(map(str, row)) for row in kept) + "\n"})
-        body = [",".join(map(str, row)) for row in rows]
-        texts = {
-            "empty": "", "no rows": CSV[which] + "\n", "no head": "\n".join(body), "cut": "\n".join([CSV[which], *body])[:-7],
-            "doubled": "\n".join([CSV[which], *body, *body]), "backwards": "\n".join([CSV[which], *body[::-1]]),
-            "one row": "\n".join([CSV[which], body[0]]), "binary": "\0\1\2", "quoted": '"' * 99,
-        }  # fmt: skip
-        for name, text in texts.items():
-            yield case(f"{which} {name}", {which: text})
+                    new = [[*r[:column], cell, *r[column + 1 :]] if i in lines else r for i, r in enumerate(rows)]
+                    yield case(f"{which} {heading} {cell!r:.20} in {len(lines)}", {which: _csv(heads, *new)})
+            kept = ([*row[:column], *row[column + 1 :]] for row in (heads, *rows))
+            yield case(f"{which} without {heading}", {which: _csv(*kept)})
+        text = _csv(heads, *rows)
+        texts = {"empty": "", "no rows": _csv(heads), "no head": _csv(*rows), "cut": text[:-7], "binary": "\0\1\2"}
+        texts |= {"doubled": _csv(heads, *rows, *rows), "backwards": _csv(heads, *rows[::-1]), "quoted": '"' * 99}
+        for name, changed in texts.items():
+            yield case(f"{which} {name}", {which: changed})
+
+
+def _csv(*rows: list) -> str:
+    return "".join(",".join(map(str, row)) + "\n" for row in rows)
 
 
 def _logs() -> Iterator[Case]:
@@ -82,27 +62,14 @@ def _logs() -> Iterator[Case]:
         [rank, 8, 0.1, 1.2, -1 if step == 0 else 0.1, -1 if step == 0 else 0.2] for step in range(9) for rank in (1, 2)
     ]
 
-    def case(name: str, text: str) -> Case:
-        def write(folder: Path) -> list[str]:
-            (folder / "x.log").write_text(text)
-            return [str(folder / "x.log"), "--from", "amb-log"]
-
-        return f"log: {name}", write
-
+    case = texts_of("log", "x.log", "--from", "amb-log")
     whole_text = "\n".join(form.format(*line) for line in lines)
     yield case("as it is", whole_text)
-    odd = ("", "x", "nan", "inf", "-1", "-9", "0", "0.5", "1e300", "1e999", "9" * 18, "9" * 400, "1.2.3", "[", "5e")
+    odd = ("", "x", "nan", "inf", "-1", "0", "0.5", "1e300", "1e999", "9" * 18, "9" * 400, "1.2.3", "[")
     for column, name in enumerate(("rank", "samples", "sleep", "compute", "idle", "send")):
         for value in odd:
             for at in ([5], range(len(lines))):
-                new = [
-                    [*line[:column], value, *line[column + 1 :]] if i in at else line for i, line in enumerate(lines)
-                ]
+                new = [[*one[:column], value, *one[column + 1 :]] if i in at else one for i, one in enumerate(lines)]
                 yield case(f"{name} {value:.9} in {len(at)}", "\n".join(form.format(*line) for line in new))
-    for name, text in {
-        "empty": "",
-        "one line": form.format(*lines[0]),
-        "binary": "\0\1",
-        "cut": whole_text[:-30],
-    }.items():
+    for name, text in {"empty": "", "binary": "\0\1", "cut": whole_text[:-30]}.items():
         yield case(name, text)

@@ -1,7 +1,5 @@
 """Probes of which a key is missing, or says what no probe measures."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -21,11 +19,8 @@ def cases() -> Iterator[Case]:
     def case(name: str, text: str, kind: str = "texts") -> Case:
         def write(folder: Path) -> list[str]:
             (folder / "probe.json").write_text(text)
-            return [
-                *trace_file(asdict(whole(kind).header), whole(kind).rows)(folder),
-                "--probe",
-                str(folder / "probe.json"),
-            ]
+            trace = trace_file(asdict(whole(kind).header), whole(kind).rows)(folder)
+            return [*trace, "--probe", str(folder / "probe.json")]
 
         return f"probe: {name}", write
 
@@ -40,9 +35,7 @@ def cases() -> Iterator[Case]:
                 yield case(f"{where}.{name} {value!r:.20}", json.dumps(probe | {where: probe[where] | {name: value}}))
     for name in ("serial_s", "processor_s"):
         for value in ODD:
-            server = probe["further_server"]["asynchronous"] | {name: value}
-            yield case(
-                f"{name} {value!r:.20}", json.dumps(probe | {"further_server": {"asynchronous": server}}), "servers"
-            )
+            server = {"asynchronous": probe["further_server"]["asynchronous"] | {name: value}}
+            yield case(f"{name} {value!r:.20}", json.dumps(probe | {"further_server": server}), "servers")
     for text in ("", "null", "[]", "3", "{", "[" * 9999, "\0", json.dumps(probe)[:50]):
         yield case(f"{text:.9}", text)

@@ -1,7 +1,5 @@
 """Rows that no run has, and rows that cannot be told from a run's, under checksums that are right."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
 

@@ -1,12 +1,10 @@
 """Texts of nccl-tests with cells that do not belong, cut, or mixed."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from damage.base import Case, flipped
+from damage.base import Case, spoilt, texts_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from nccl_texts import text
@@ -17,13 +15,7 @@ CELLS = ("", "x", "nan", "inf", "-1", "0", "0.5", "1e300", str(10**18), str(10**
 def cases() -> Iterator[Case]:
     """Of a ring of four ranks."""
 
-    def case(name: str, content: str) -> Case:
-        def write(folder: Path) -> list[str]:
-            (folder / "t.txt").write_text(content)
-            return [str(folder / "t.txt"), "--from", "nccl-tests"]
-
-        return f"nccl-tests: {name}", write
-
+    case = texts_of("nccl-tests", "t.txt", "--from", "nccl-tests")
     whole = text(lambda size: 6 * (1e-5 + size / 4 / 1e10), sizes=[2**power for power in range(3, 24, 2)])
     yield case("as it is", whole)
     rows = [line for line in whole.splitlines() if not line.startswith("#")]
@@ -35,8 +27,6 @@ def cases() -> Iterator[Case]:
                     cells = line.split()
                     content = content.replace(line, " ".join([*cells[:column], cell, *cells[column + 1 :]]))
                 yield case(f"column {column} {cell[:8]!r} in {len(lines)}", content)
-    for part in range(12):
-        yield case(f"cut at {part} / 12", whole[: len(whole) * part // 12])
-        yield case(f"flipped at {part} / 12", flipped(whole.encode(), len(whole) * part // 12).decode(errors="replace"))
-    for name, content in {"doubled": whole * 2, "reversed": "\n".join(whole.splitlines()[::-1]), "none": ""}.items():
+    others = {"doubled": whole * 2, "reversed": "\n".join(whole.splitlines()[::-1]), "none": ""}
+    for name, content in (*spoilt(whole), *others.items()):
         yield case(name, content)

@@ -1,14 +1,12 @@
 """Timelines of Horovod whose events do not belong, and files that are none."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from damage.base import ODD, Case, flipped
+from damage.base import ODD, Case, spoilt, texts_of
 from sim import event, protocols
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -29,13 +27,7 @@ def _events() -> tuple[dict, ...]:
 def cases() -> Iterator[Case]:
     """Events of a Horovod timeline, and what is none."""
 
-    def case(name: str, text: str, *more: str) -> Case:
-        def write(folder: Path) -> list[str]:
-            (folder / "t.json").write_text(text)
-            return [str(folder / "t.json"), "--from", "horovod-timeline", "--workload", "mlp", *more]
-
-        return f"timeline: {name}", write
-
+    case = texts_of("timeline", "t.json", "--from", "horovod-timeline", "--workload", "mlp")
     events = list(_events())
     text = json.dumps(events)
     yield case("as it is", text)
@@ -50,12 +42,9 @@ def cases() -> Iterator[Case]:
     for key in ("ts", "pid", "ph", "name"):
         for value in ODD:
             yield case(f"all {key} {value!r:.20}", json.dumps([one | {key: value} for one in events]))
-    for part in range(12):
-        yield case(f"cut at {part} / 12", text[: len(text) * part // 12])
-        yield case(f"flipped at {part} / 12", flipped(text.encode(), len(text) * part // 12).decode(errors="replace"))
     others = {"shuffled": events[::-1], "doubled": events * 2, "of numbers": [1, 2], "of nulls": [None], "none": []}
-    for name, changed in others.items():
-        yield case(name, json.dumps(changed))
+    for name, changed in (*spoilt(text), *((name, json.dumps(changed)) for name, changed in others.items())):
+        yield case(name, changed)
     for other in ("null", "3", "{}", '{"traceEvents": []}', "[" * 9999, "\0"):
         yield case(other[:20], other)
     for option in ("--ranks", "--batch"):

@@ -1,13 +1,11 @@
 """Traces of torch.profiler whose events do not belong, and files that are none."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from damage.base import ODD, Case, flipped
+from damage.base import ODD, Case, spoilt, texts_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from torch_traces_of import trace
@@ -18,13 +16,7 @@ PARAMETERS = 784 * 100 + 100 + 100 * 10 + 10  # of mlp
 def cases() -> Iterator[Case]:
     """Of one rank of two, of mlp."""
 
-    def case(name: str, content: str) -> Case:
-        def write(folder: Path) -> list[str]:
-            (folder / "t.json").write_text(content)
-            return [str(folder / "t.json"), "--from", "torch", "--workload", "mlp"]
-
-        return f"torch: {name}", write
-
+    case = texts_of("torch", "t.json", "--from", "torch", "--workload", "mlp")
     whole = trace(0, 2, [PARAMETERS], steps=4)
     events = whole["traceEvents"]
     yield case("as it is", json.dumps(whole))
@@ -46,12 +38,9 @@ def cases() -> Iterator[Case]:
         for value in ODD[::2]:
             every = [one | {"args": one.get("args", {}) | {key: value}} for one in events]
             yield case(f"all args {key} {value!r:.20}", json.dumps(whole | {"traceEvents": every}))
-    text = json.dumps(whole)
-    for part in range(12):
-        yield case(f"cut at {part} / 12", text[: len(text) * part // 12])
-        yield case(f"flipped at {part} / 12", flipped(text.encode(), len(text) * part // 12).decode(errors="replace"))
     others = {"shuffled": events[::-1], "doubled": events * 2, "of numbers": [1, 2], "none": []}
-    for name, changed in others.items():
-        yield case(name, json.dumps(whole | {"traceEvents": changed}))
+    of_events = ((name, json.dumps(whole | {"traceEvents": changed})) for name, changed in others.items())
+    for name, changed in (*spoilt(json.dumps(whole)), *of_events):
+        yield case(name, changed)
     for other in ("null", "3", "{}", "[" * 9999, "\0"):
         yield case(other[:20], other)

@@ -1,7 +1,5 @@
 """Headers, columns, bytes and parts of traces that were damaged."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import fields
@@ -33,11 +31,7 @@ def _headers() -> Iterator[Case]:
     others = {
         **{"protocol": "amb", "world": "event", "workload": "toy_fc", "workers": 3, "steps": 10**6, "warmup": 10**6},
         **{"batch": 4096, "stragglers": "niagara", "servers": 2, "updates_per_step": 2, "sleep_in_compute": True},
-        **{
-            "communication_in_update": True,
-            "settings": {"time_limit_s": 1e9},
-            "hosts": [["a", 1], ["b", 10**6], ["c", 1]],
-        },
+        **{"communication_in_update": True, "settings": {"time_limit_s": 1e9}, "hosts": [["a", 1], ["b", 10**6]]},
         "law": {"kind": "constant", "value": 1e11},
     }
     for name, value in others.items():
@@ -109,22 +103,17 @@ def _bytes() -> Iterator[Case]:
         for part in range(9):
             yield f"{suffix} cut at {part} / 9", changed(suffix, lambda b, part=part: b[: len(b) * part // 9])
         for part in range(24):
-            yield (
-                f"{suffix} flipped at {part} / 24",
-                changed(suffix, lambda b, part=part: flipped(b, len(b) * part // 24)),
-            )
+            flip = lambda b, part=part: flipped(b, len(b) * part // 24)  # noqa: E731
+            yield f"{suffix} flipped at {part} / 24", changed(suffix, flip)
         for what in (b"", b"\0" * 99, b"PAR1", b"PAR1" * 9, b"text\n", b"\xff\xfe", b"[1]\n[2]\n", b"{}\n"):
             yield f"{suffix} is {what[:9]}", changed(suffix, lambda _, what=what: what)
     for suffix in ("", ".txt", ".csv"):
-        yield (
-            f"a file called t{suffix}",
-            changed(suffix, lambda b: b) if suffix in (".parquet", ".jsonl") else _file(suffix),
-        )
+        yield f"a file called t{suffix}", _file(suffix)
 
 
-def _file(suffix: str, text: str = "x") -> Written:
+def _file(suffix: str) -> Written:
     def write(folder: Path) -> list[str]:
-        (folder / f"t{suffix}").write_text(text)
+        (folder / f"t{suffix}").write_text("x")
         return [str(folder / f"t{suffix}")]
 
     return write
@@ -155,17 +144,11 @@ def _parts() -> Iterator[Case]:
 
     yield "parts as they are", folder_of(lambda parts: None)
     yield "parts without a header", folder_of(lambda parts: (parts / "header.json").unlink())
-    yield (
-        "parts whose header is a folder",
-        folder_of(lambda parts: ((parts / "header.json").unlink(), (parts / "header.json").mkdir())),
-    )
     yield "parts of one rank", folder_of(lambda parts: (parts / "rank-00002.jsonl").unlink())
     yield "a part that is a folder", folder_of(lambda parts: (parts / "rank-00009.jsonl").mkdir())
     for value in ("null", "[]", "3", "{}", ""):
-        yield (
-            f"parts with header {value}",
-            folder_of(lambda parts, value=value: (parts / "header.json").write_text(value)),
-        )
+        headed = lambda parts, value=value: (parts / "header.json").write_text(value)  # noqa: E731
+        yield f"parts with header {value}", folder_of(headed)
     for part in range(12):
         yield f"part flipped at {part} / 12", one(lambda b, part=part: flipped(b, len(b) * part // 12))
         yield f"part cut at {part} / 12", one(lambda b, part=part: b[: len(b) * part // 12])

@@ -1,7 +1,5 @@
 """Beyond what was measured, on published rows that were held out: what the fit of the others says of them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """An example of every kind of law and of stragglers, for tests over the registry."""
 
-from __future__ import annotations
-
 from sim import laws, stragglers
 
 LAWS = {

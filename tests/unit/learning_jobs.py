@@ -1,7 +1,5 @@
 """Jobs that are trained in simulated time in a moment: a small model, NumPy, and a trainer that keeps what it is asked."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

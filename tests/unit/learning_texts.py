@@ -1,7 +1,5 @@
 """Texts of one's own without a master, and what they leave of the gradients of a step: vectors whose last item is the number of samples."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

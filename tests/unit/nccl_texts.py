@@ -1,7 +1,5 @@
 """Texts as nccl-tests print them, of planted links."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 FACTOR = {"all_reduce": lambda n: 2 * (n - 1) / n, "all_gather": lambda n: (n - 1) / n, "broadcast": lambda n: 1.0}

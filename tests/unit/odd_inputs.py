@@ -1,7 +1,5 @@
 """Command lines and files for test_fuzz: sensible, extreme and nonsensical, from the parsers and the models of files themselves."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from typing import get_args, get_origin
@@ -14,84 +12,10 @@ from sim import protocols
 from sim.sweeps.crossing import Several
 
 NONSENSE = (
-    *(
-        "",
-        " ",
-        "inf",
-        "-inf",
-        "nan",
-        "1e300",
-        "-1e300",
-        "1e-320",
-        "-1",
-        "0",
-        "-0",
-        "0.5",
-        "1e3",
-        "10" * 15,
-        "9" * 400,
-        "0x10",
-    ),
-    *(
-        "True",
-        "None",
-        "null",
-        "[1, 2]",
-        "{}",
-        "a",
-        "a\nb",
-        "\udcff",
-        "名",
-        "n" * 300,
-        "n" * 5000,
-        "--",
-        "-x",
-        "*",
-        "%s",
-        "a=b",
-    ),
-    *(
-        "9**9**9 s",
-        "1/0 s",
-        "((( s",
-        "5 km",
-        "80 ms",
-        "100 Mbit/s",
-        "-1 s",
-        "inf s",
-        "none*2",
-        "p3.8xlarge*0",
-        "*4",
-        "niagara*",
-        "niagara*inf",
-        "x:y",
-    ),
-    *(
-        "folder",
-        "broken.toml",
-        "empty",
-        "nowhere/x",
-        "/dev/full",
-        "/proc/x",
-        "/",
-        ".",
-        "~",
-        "cluster.toml",
-        "t.jsonl",
-        "cells.json",
-    ),
-    *(
-        "x.json",
-        "x.png",
-        "x.jsonl",
-        "x.parquet",
-        "x.toml",
-        "x.npz",
-        "json:loads",
-        "sim.protocols.amb:AnytimeMinibatch",
-        "amb",
-        "mlp",
-    ),
+    *("", " ", "inf", "-inf", "nan", "1e300", "1e-320", "-1", "0", "0.5", "9" * 400, "0x10", "True", "[1, 2]", "{}"),
+    *("a\nb", "\udcff", "名", "n" * 5000, "--", "-x", "*", "%s", "a=b", "9**9**9 s", "1/0 s", "((( s", "5 km", "80 ms"),
+    *("none*2", "p3.8xlarge*0", "*4", "niagara*inf", "x:y", "folder", "broken.toml", "empty", "nowhere/x", "/dev/full"),
+    *("cluster.toml", "t.jsonl", "cells.json", "x.json", "x.npz", "json:loads", "sim.protocols.amb:AnytimeMinibatch"),
 )
 SENSIBLE = {  # of options that are neither numbers nor choices
     "protocol": tuple(protocols.PROTOCOLS),
@@ -103,15 +27,7 @@ SENSIBLE = {  # of options that are neither numbers nor choices
     "servers_on": ("own", "workers"),
     "failures": ("mtbf=30 s", "mtbf=30 d, restart=5 min, every=1 h", "mtbf=9 d, preemption=1 d"),
     "variable_partitions": ("1", "2", "search"),
-    "set": (
-        "time_limit_s=0.1",
-        "partitions=2",
-        "staleness=1",
-        "algorithm=ring",
-        "barrier=true",
-        "gradients=1",
-        "fused=False",
-    ),
+    "set": ("time_limit_s=0.1", "partitions=2", "staleness=1", "algorithm=ring", "barrier=true", "fused=False"),
     "trace": ("a.jsonl", "a.parquet"),
     "TRACE": ("t.jsonl",),
     "FILE": ("cells.json",),
@@ -129,39 +45,11 @@ SENSIBLE = {  # of options that are neither numbers nor choices
     "name": ("here",),
     "GRID": ("grid.toml",),
 }
-EXTREME = (
-    "0",
-    "-1",
-    "1e3",
-    "1000",
-    "1000000000",
-    "1e300",
-    "inf",
-    "nan",
-    "1e-320",
-    "1" * 18,
-    "9" * 400,
-    "１",
-    *("1000000", "1000000000000", str(2**64 - 1)),  # the ends of most ranges
-)  # where numbers belong
-FITTING_VALUES = (
-    0,
-    1,
-    2,
-    3,
-    0.001,
-    0.5,
-    1.5,
-    "1 ms",
-    "2 s",
-    "1 Gbit/s",
-    "64 KiB",
-    True,
-    False,
-    "a",
-    [1],
-    {"base_s": 0.001},
+EXTREME = (  # where numbers belong; the last three are the ends of most ranges
+    *("0", "-1", "1e3", "1000000000", "1e300", "inf", "nan", "1e-320", "9" * 400, "１"),
+    *("1000000", "1000000000000", str(2**64 - 1)),
 )
+FITTING_VALUES = (0, 1, 2, 0.001, 0.5, "1 ms", "1 Gbit/s", "64 KiB", True, False, "a", [1], {"base_s": 0.001})
 GRID = {
     "schema": "sweep/1",
     "options": {"workload": "mlp", "workers": [1, 2], "steps": 3, "warmup": 1, "replications": 1},
@@ -169,22 +57,7 @@ GRID = {
 }
 ODD_VALUES = (  # of keys in a file
     *(float("inf"), float("-inf"), float("nan"), 1e300, -1.0, 0.0, 1e-320, -1, 0, 1, 2, 10**30, 2**63, True, False),
-    *(
-        "",
-        "a",
-        "inf",
-        "nan",
-        "1",
-        "9**9**9 s",
-        "1/0 s",
-        "((( s",
-        "50 us",
-        "10 Gbit/s",
-        "1e300 s",
-        "n" * 2000,
-        "none",
-        "constant",
-    ),
+    *("", "a", "inf", "1", "9**9**9 s", "1/0 s", "((( s", "50 us", "10 Gbit/s", "n" * 2000, "none", "constant"),
     *([], [1, 2], [[]], [{}], {}, {"a": 1}, {"mean_s": 1.0}, {"base_s": -1.0}, {"kind": "lognormal", "cv": 1e9}),
 )
 
@@ -295,27 +168,8 @@ def texts(pick, model: type[BaseModel], good: dict) -> str:
 
 
 DRAWS = (  # what a law of one's own may give by mistake
-    *(
-        "-1.0",
-        "rng.normal(0.01, 0.02, size)",
-        "rng.random(size)",
-        "np.full(size, np.nan)",
-        "np.inf",
-        "1e300",
-        "np.full(size, -0.0)",
-    ),
-    *(
-        "None",
-        "'a'",
-        "[0.1]",
-        "np.zeros(3)",
-        "np.zeros(size).tolist()",
-        "1j",
-        "object()",
-        "1 / 0",
-        "undefined",
-        "np.zeros((size, 2))",
-    ),
+    *("-1.0", "rng.normal(0.01, 0.02, size)", "rng.random(size)", "np.full(size, np.nan)", "np.inf", "1e300"),
+    *("None", "'a'", "np.zeros(3)", "np.zeros(size).tolist()", "1j", "object()", "1 / 0", "np.zeros((size, 2))"),
     *("np.array(['a'] * 9)", "iter(())", "True", "np.zeros(size, int)", "rng", "self.mean * np.ones(size)", "exit()"),
 )
 
@@ -323,42 +177,19 @@ DRAWS = (  # what a law of one's own may give by mistake
 @draw.composite
 def laws(pick) -> str:
     """A module with a law of one's own, Odd, that may be wrong."""
-    given, mean = (
-        pick(draw.sampled_from(DRAWS)),
-        pick(draw.sampled_from(["0.01", "-1.0", "np.nan", "None", "1 / 0", "'a'"])),
-    )
+    given = pick(draw.sampled_from(DRAWS))
+    mean = pick(draw.sampled_from(["0.01", "-1.0", "np.nan", "None", "1 / 0", "'a'"]))
     base = pick(draw.sampled_from(["Law", "Law", "Law", "Stragglers", "object"]))
     method = pick(draw.sampled_from(["draw(self, rng, size)", "draw(self, rng, size)", "draw(self)", "other(self)"]))
-    lines = [
-        "import numpy as np",
-        "from sim.laws import Law, Stragglers",
-        f"class Odd({base}):",
-        f"    def {method}:",
-        f"        return {given}",
-    ]
+    lines = ["import numpy as np", "from sim.laws import Law, Stragglers"]
+    lines += [f"class Odd({base}):", f"    def {method}:", f"        return {given}"]
     if pick(draw.integers(0, 3)):
         lines += ["    @property", "    def mean(self):", f"        return {mean}"]
     return "\n".join(lines) + "\n"
 
 
 WHOLE = ["--trace", "cell.parquet", "--workers", "1"]
-ODD_CELLS = (
-    {},
-    1,
-    None,
-    "a",
-    [],
-    [[]],
-    [{}],
-    [1],
-    ["--help"],
-    ["--trace"],
-    ["--trace", "a\0b"],
-    ["-h"],
-    ["--json"],
-    [*WHOLE, "stray"],
-    WHOLE,
-)
+ODD_CELLS = ({}, 1, None, "a", [], [[]], [{}], [1], ["--help"], ["--trace", "a\0b"], [*WHOLE, "stray"], WHOLE)
 CELLS = draw.sampled_from(ODD_CELLS) | draw.lists(draw.sampled_from(ODD_CELLS), max_size=3)
 
 SURROUNDINGS = {  # of a process, besides its command line
@@ -387,13 +218,8 @@ def surroundings(pick) -> dict[str, str]:
 def grids(pick, names: list[str]) -> str:
     """A grid: a good one, of which up to three options are missing, odd or unknown."""
     table = _copy(GRID)
-    places = [
-        ("schema",),
-        ("options",),
-        ("scenarios",),
-        *((where, name) for where in ("options", "scenarios") for name in names),
-    ]
-    places += [(where, "set", name) for where in ("options", "scenarios") for name in ("partitions", "time_limit_s")]
+    below = [*((name,) for name in names), ("set", "partitions"), ("set", "time_limit_s")]
+    places = [("schema",), *((where, *path) for where in ("options", "scenarios") for path in ((), *below))]
     for path in pick(draw.lists(draw.sampled_from(places), max_size=3)):
         pool = draw.sampled_from(ODD_VALUES) | draw.lists(draw.sampled_from(FITTING_VALUES), max_size=3)
         _put(table, path, pick(pool), gone=pick(draw.integers(0, 9)) == 0)

@@ -1,7 +1,5 @@
 """Comparisons that nobody measured, for tests of their tables."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from experiments.kit.comparison import Comparison

@@ -1,7 +1,5 @@
 """Scenarios without a random number: every protocol on many clusters, whose hosts all differ in speed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from sim import protocols

@@ -1,7 +1,5 @@
 """Which algorithm sums, where nobody said: planted ones are weighed most, little data tell little, and the mixture follows the weights."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

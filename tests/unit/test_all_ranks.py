@@ -1,11 +1,10 @@
 """A text of one's own without a master: its samples are those of all ranks, its step is that of the slowest, in all worlds and traces."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from learning_texts import Alone
 
 from sim import event, simulate, stragglers
 from sim.answers.outcome import join, of_trace
@@ -13,28 +12,11 @@ from sim.collectives.base import swap
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform.cluster import Cluster, Host
-from sim.protocols.base import Protocol
 from sim.recording import conformance
 from sim.verbs import allreduce, reduce
 from sim.verbs.me import Partition
 
 BATCH = 32
-
-
-class Alone(Protocol):
-    """What these texts have in common."""
-
-    def worker(self, me):
-        for step in me.steps():
-            yield from me.sleep()
-            yield from me.compute()
-            yield from self.mix(me, step)
-            yield from me.update()
-            yield from me.evaluate()
-
-    def mix(self, me, step):
-        return
-        yield
 
 
 @dataclass(frozen=True)

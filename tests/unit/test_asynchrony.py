@@ -1,7 +1,5 @@
 """Masters that update by count or by time, and workers that wait for nobody: closed forms, laws, and that every run ends."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -174,17 +172,8 @@ def test_each_worker_has_one_gradient_under_way(slots):
     link = Link(latency_s=1e-3, overhead_s=1e-4, bandwidth_bytes_per_s=MLP.message_bytes / 0.02)
     hosts = [Host(name=f"h{i}", speed=1 - i / 37, slots=slots, cores=2) for i in range(13 // slots + 1)]
     costs = {"mlp": Costs(compute=Line(slope_s=1e-3))}
-    trace = event.trace(
-        Scenario(
-            protocols.make("kbatch-async"),
-            MLP,
-            12,
-            batch=40,
-            steps=4,
-            warmup=0,
-            cluster=Cluster(hosts=hosts, network=link, costs=costs),
-        )
-    )
+    where = Cluster(hosts=hosts, network=link, costs=costs)
+    trace = event.trace(Scenario(protocols.make("kbatch-async"), MLP, 12, 4, 0, batch=40, cluster=where))
     taken = of_rank(trace, 0, "receive")
     for worker in range(1, 13):
         sent, came = of_rank(trace, worker, "send"), taken[(taken["peer"] == worker) & (taken["bytes"] > 100)]
@@ -204,11 +193,8 @@ def test_delays_have_the_mean_of_a_folded_normal():
 
 @pytest.mark.parametrize("name", BOTH)
 def test_no_delay_is_the_limit_of_short_delays(name):
-    luck = {
-        "stragglers": stragglers.read("niagara*0.01"),
-        "link": Link(latency_s=1e-3),
-        "speeds": (1, 1.07, 0.93, 0.81),
-    }
+    luck = {"stragglers": stragglers.read("niagara*0.01"), "speeds": (1, 1.07, 0.93, 0.81)}
+    luck["link"] = Link(latency_s=1e-3)
     none, short = (of_trace(event.trace(job(name, f"delay_std_s={std_s}", **luck))) for std_s in (0, 1e-11))
     np.testing.assert_allclose(none.step_s, short.step_s, atol=1e-8)
     assert job(name).draws.delays(0, 1) is None
@@ -254,14 +240,8 @@ def test_delays_make_gradients_stale_and_the_note_says_so(name):
 def test_every_run_ends_with_all_its_updates(name, workers, gradients, std_s, window_s, law, seed):
     own = [f"gradients={gradients}"] if name == "kbatch-async" else [f"window_s={window_s}", f"partitions={gradients}"]
     link = Link(latency_s=1e-3, overhead_s=1e-4, bandwidth_bytes_per_s=5e7)
-    options = {
-        "workers": workers,
-        "seed": seed,
-        "link": link,
-        "stragglers": stragglers.read(law),
-        "steps": 4,
-        "warmup": 1,
-    }
+    options = {"workers": workers, "seed": seed, "link": link, "stragglers": stragglers.read(law)}
+    options |= {"steps": 4, "warmup": 1}
     scenario = job(name, *own, f"delay_std_s={std_s}", **options)
     trace = event.trace(scenario)
     assert len(of_rank(trace, 0, "update")) == 5

@@ -1,7 +1,5 @@
 """The arithmetic of the benchmark, on traces whose steps are planted."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The part that bounds a job with servers is named, and its share is the closed form's."""
 
-from __future__ import annotations
-
 import pytest
 
 from sim import event, protocols

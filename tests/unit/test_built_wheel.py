@@ -1,7 +1,5 @@
 """The wheel, built: a user's own `sim` and `real` neither hide its modules nor are hidden."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """real.calibrate: what it plans to run, how long it says that takes, and what it refuses before anything is measured."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """An unknown algorithm: candidates are simulated alike, and the interval is that of their mixture."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """`calibration.check`: a profile that predicts its cluster passes, one that was changed is rejected, and what is off is named."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Runs that are refused before they are fitted, by what they say of themselves; and fits that come to nothing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -28,11 +28,8 @@ def choice(name: str, real: float, said: float, **further) -> Choice:
 
 def test_a_pair_is_right_if_the_prediction_is_in_its_order():
     found = pairs([choice("a", 100, 90), choice("b", 120, 95), choice("c", 140, 80)])
-    assert [(pair.faster.name, pair.slower.name, pair.right) for pair in found] == [
-        ("b", "a", True),
-        ("c", "a", False),
-        ("c", "b", False),
-    ]
+    named = [(pair.faster.name, pair.slower.name, pair.right) for pair in found]
+    assert named == [("b", "a", True), ("c", "a", False), ("c", "b", False)]
     assert str(found[1]) == "here: c is 1.40 times a, predicted 0.89"
 
 
@@ -114,11 +111,8 @@ def test_what_an_experiment_left_is_read(tmp_path, monkeypatch):
     row = {"cell": "fmb, 2w", "predicted_step_s": 0.1, "predicted_low_s": 0.09, "predicted_high_s": 0.12, "floor": 0.02}
     row |= {"measured_step_s_0": 0.1, "measured_step_s_1": 0.11, "predicted_samples": 12.0, "measured_samples": 12.0}
     row |= {"predicted_samples_per_s": 120.0, "measured_samples_per_s": 115.0}
-    row |= {
-        "measured_runs": "[120.0, 109.09]",
-        "predicted_runs": "[119.0, 121.0]",
-        "unknown": '[[0.1, 0.1, "", [["a", 0.1, 0.1]]]]',
-    }
+    row |= {"measured_runs": "[120.0, 109.09]", "predicted_runs": "[119.0, 121.0]"}
+    row["unknown"] = '[[0.1, 0.1, "", [["a", 0.1, 0.1]]]]'
     left = tmp_path / "servers" / "servers.json"
     kept.write(kept.of([[row]], "servers", "", "", tmp_path), left)
     monkeypatch.setattr(decisions, "KEPT", tmp_path)
@@ -187,11 +181,8 @@ def test_the_interval_that_is_judged_is_the_one_that_sim_run_prints():
 
 
 def test_pairs_are_of_one_model_with_the_same_sleeps():
-    labels = [
-        Cell("fmb", 2, 64),
-        Cell("fmb", 2, 64, workload="mnist", stragglers="cedar*0.02"),
-        Cell("amb", 3, 64, 0.06, servers=2),
-    ]
+    labels = [Cell("fmb", 2, 64), Cell("fmb", 2, 64, workload="mnist", stragglers="cedar*0.02")]
+    labels.append(Cell("amb", 3, 64, 0.06, servers=2))
     jobs = [decisions._job(one.label) for one in labels]
     assert jobs == ["toy_fc, none", "mnist, cedar*0.02", "toy_fc, none"]
     one, other, same = (

@@ -1,7 +1,5 @@
 """Profiles of libraries that sum: planted costs of calls and messages are found again, and the simulator charges them."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
@@ -102,14 +100,8 @@ def test_the_simulator_repeats_what_was_planted(world, cell):
     """The profile, simulated with a core for each rank, gives the planted runs' steps."""
     name, ranks, fused = cell
     settings = [f"fused={fused}", "algorithm=ring"]
-    job = Scenario(
-        protocols.make("allreduce", settings),
-        workload.read(name),
-        workers=ranks,
-        steps=20,
-        batch=256,
-        cluster=profile(world),
-    )
+    protocol, where = protocols.make("allreduce", settings), profile(world)
+    job = Scenario(protocol, workload.read(name), workers=ranks, steps=20, batch=256, cluster=where)
     real = of_trace(planted(*cell, world=world)).step_s.mean()
     assert of_trace(event.trace(job)).step_s.mean() == pytest.approx(real, rel=0.03)
 

@@ -1,7 +1,5 @@
 """Cores, and turns on each, against closed forms."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 import simpy

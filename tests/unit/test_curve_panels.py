@@ -1,7 +1,5 @@
 """Panels of accuracy and loss: what they draw, how runs are named, and what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

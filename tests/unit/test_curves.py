@@ -1,7 +1,5 @@
 """Curves of learning: when evaluated parameters were made, after how many samples, and when a target was reached."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A plan whose time was over: its list, its front and its page name one winner, and all say that it was cut short."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil
@@ -18,14 +16,8 @@ from sim.plans.configurations import Room
 from sim.reports.plan import plan_page, standing
 from sim.studies import failures
 
-ASKED = {
-    "samples_per_s": 1000,
-    "workload": "toy_fc",
-    "protocols": ["fmb"],
-    "hosts": ["p3.2xlarge"],
-    "counts": [1],
-    "keep": 3,
-}
+ASKED = {"samples_per_s": 1000, "workload": "toy_fc", "protocols": ["fmb"], "hosts": ["p3.2xlarge"], "counts": [1]}
+ASKED["keep"] = 3
 OVER = SimpleNamespace(left_s=0.0)
 
 

@@ -1,7 +1,5 @@
 """Work that has taken long enough ends in a line, wherever it is; what reads no clock, too."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys
@@ -14,7 +12,6 @@ from sim import needs, protocols, simulation
 from sim.base import deadline as module
 from sim.base.deadline import ended_after
 from sim.base.errors import RunFailed, WrongSetting
-from sim.engine import kept
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.verbs.fusion import layer_shares
@@ -107,10 +104,9 @@ if engine.suits(1e9, 1.0):
 
 
 @pytest.mark.processes
+@pytest.mark.usefixtures("installed")
 def test_the_engine_is_whole_though_a_deadline_passed_while_it_loaded():
     """Half of numba was imported, which a second import leaves so, and the engine failed in all further jobs of the process."""
-    if not kept.is_kept():
-        pytest.skip("the engine is not compiled here")
     said = subprocess.run([sys.executable, "-c", ENDED_AS_IT_LOADS], check=True, capture_output=True, text=True).stdout
     assert said.split() == ["ended", "True", "True"]
 

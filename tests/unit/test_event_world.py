@@ -1,7 +1,5 @@
 """The event world's own parts: its clock, and its memory. What it answers is compared everywhere else."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from dataclasses import replace

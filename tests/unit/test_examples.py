@@ -1,7 +1,5 @@
 """Every example is run, and prints what stands beside it; run as a program, this writes it there."""
 
-from __future__ import annotations
-
 import os
 import re
 import runpy

@@ -1,7 +1,5 @@
 """The table of the experiment `learning`: errors, floors, coverage, and rows that were not reached."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

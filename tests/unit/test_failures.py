@@ -1,7 +1,5 @@
 """What failures cost: the published mean, an independent simulation failure by failure, and which hosts stop a run."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace
@@ -130,17 +128,14 @@ def test_hosts_that_never_fail_cost_checkpoints_alone():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "mtbf=TIME"),
         ("mtbf", "mtbf=TIME"),
         ("mtfb=1 d", "did you mean mtbf"),
         ("restart=1 s", "mtbf=TIME besides"),
         ("mtbf=1 d, mtbf=2 d", "there twice"),
         ("mtbf=1 parsec", "a quantity such as"),
         ("mtbf=0 s", "1 to"),
-        ("mtbf=1e300 s", "1 to"),
         ("mtbf=1 d, every=-1 s", "1 to"),
         ("mtbf=1 d, restart=nan s", "a quantity"),
-        ("mtbf=best", "a quantity"),
     ],
 )
 def test_failures_that_cannot_be_are_said_in_a_line(text, said):

@@ -1,7 +1,5 @@
 """Configurations that differ by their batch alone: the largest passes the most samples a second, and is simulated first."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 
@@ -17,13 +15,8 @@ from sim.sweeps.dealing import Dealing
 from sim.sweeps.pools import Own
 
 KNOWN = [name for name in protocols.PROTOCOLS if not name.startswith("amb")]
-QUESTION = {
-    "workload": "resnet50",
-    "samples_per_s": 500,
-    "hosts": ["g5.xlarge"],
-    "counts": [2],
-    "batches": [16, 64, 32],
-}
+QUESTION = {"workload": "resnet50", "samples_per_s": 500, "hosts": ["g5.xlarge"], "counts": [2]}
+QUESTION["batches"] = [16, 64, 32]
 
 
 def room(**further) -> Room:

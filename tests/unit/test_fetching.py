@@ -1,7 +1,5 @@
 """A minibatch that was fetched ahead is the one that is computed, whole, in parts or until a moment; in all worlds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

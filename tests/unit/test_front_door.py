@@ -1,7 +1,5 @@
 """`import trainsim`: names that load what they are of, and questions that say what the commands say."""
 
-from __future__ import annotations
-
 import ast
 import json
 import subprocess
@@ -22,7 +20,6 @@ from sim import run
 from sim.base.errors import WrongSetting
 
 ROOT = Path(__file__).parents[2]
-ODD = "<b>&'\x1b"
 JOB = ("--protocol=amb", "--set=partitions=8", "--workload=mnist", "--workers=3", "--steps=8", "--replications=3")
 SLOW = "--stragglers=niagara*0.01"
 
@@ -53,10 +50,8 @@ def test_names_are_there_and_typed():
 def test_importing_it_loads_nothing():
     code = "import sys; before = set(sys.modules); import trainsim; print(*set(sys.modules) - before)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert {name for name in done.stdout.split() if name.partition(".")[0] not in sys.stdlib_module_names} == {
-        "trainsim",
-        "trainsim.aliases",
-    }
+    ours = {name for name in done.stdout.split() if name.partition(".")[0] not in sys.stdlib_module_names}
+    assert ours == {"trainsim", "trainsim.aliases"}
 
 
 CHANGES = (
@@ -101,17 +96,9 @@ def test_why_says_what_the_command_says(capsys):
 
 
 def test_a_plan_is_that_of_the_command(capsys):
-    asked = {
-        "workload": "toy_fc",
-        "samples_per_s": 1000,
-        "hosts": ["p3.2xlarge"],
-        "counts": [1, 2],
-        "protocols": ["fmb"],
-    }
-    words = (
-        f"--{name.replace('_', '-')}={','.join(map(str, one)) if isinstance(one, list) else one}"
-        for name, one in asked.items()
-    )
+    asked = {"workload": "toy_fc", "samples_per_s": 1000, "hosts": ["p3.2xlarge"], "counts": [1, 2]}
+    asked["protocols"] = ["fmb"]
+    words = ["--workload=toy_fc", "--samples-per-s=1000", "--hosts=p3.2xlarge", "--counts=1,2", "--protocols=fmb"]
     planning.main([*words, "--processes=1", "--json"])
     printed, found = json.loads(capsys.readouterr().out), trainsim.plan(**asked, processes=1)
     assert found.as_json() | {"wall_s": 0} == printed | {"wall_s": 0}

@@ -3,8 +3,6 @@
 TRAINSIM_FUZZ=20 in the environment draws twenty times as many cases, others each time; hypothesis prints how to repeat one that failed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import importlib
@@ -55,14 +53,8 @@ WORKLOAD = {
     "variables": [{"name": "w", "shape": [4, 2]}, {"name": "b", "shape": [2]}],
 }
 LAW = {"components": [{"mean_s": 0.01, "std_s": 0.01, "weight": 0.5}, {"mean_s": 0.0, "std_s": 0.0, "weight": 0.5}]}
-JOB = {
-    "workload": ("workload.toml",),
-    "workers": ("2",),
-    "steps": ("3",),
-    "warmup": ("1",),
-    "batch": ("32",),
-    "seed": ("1",),
-}
+JOB = {"workload": ("workload.toml",), "workers": ("2",), "steps": ("3",), "warmup": ("1",), "batch": ("32",)}
+JOB |= {"seed": ("1",)}
 REAL = JOB | {"workload": ("mlp",)}
 QUICK = JOB | {"json": (), "within": ("0.2",)}
 
@@ -217,12 +209,11 @@ def test_grids_of_sweeps(folder, in_process, data):
     check_sweep(["odd.toml", "--within", "0.2", "--workers-processes", "1", "-o", "sweep.parquet"])
 
 
-FILES = {
-    "cluster": (Cluster, CLUSTER),
-    "workload": (Workload, WORKLOAD),
-    "law": (FoldedMixture, LAW),
+FILES = {  # of simulations: the option, the model and a good one
+    "cluster": ("--cluster", Cluster, CLUSTER),
+    "workload": ("--workload", Workload, WORKLOAD),
+    "law": ("--stragglers", FoldedMixture, LAW),
 }
-ASKED = {"cluster": "--cluster", "workload": "--workload", "law": "--stragglers"}
 
 
 def sleeping(model: dict) -> dict:
@@ -285,12 +276,7 @@ def test_catalogues(folder, data):
 
 
 @examples(40)
-@given(
-    odd_inputs.surroundings(),
-    draw.sampled_from(["ascii", "latin-1", "utf-8"]),
-    draw.sampled_from([0o077, 0o022, 0o777]),
-    draw.data(),
-)
+@given(odd_inputs.surroundings(), draw.sampled_from(["ascii", "utf-8"]), draw.sampled_from([0o077, 0o777]), draw.data())
 def test_surroundings(folder, variables, encoding, umask, data):
     """An answer on a terminal of some encoding, and files, whatever the environment says."""
     line = shlex.split("--protocol fmb --workload mlp --cluster named.toml --workers 2 --steps 3 --replications 1")
@@ -314,33 +300,8 @@ def test_surroundings(folder, variables, encoding, umask, data):
 
 
 WORDS = [
-    "lognormal(",
-    "markov(",
-    "replay(",
-    "mean=50ms",
-    "cv=1",
-    "=",
-    ",",
-    ")",
-    "[",
-    "]",
-    "*2",
-    "+",
-    "niagara",
-    "p_slow=0.1",
-]
-WORDS += [
-    "p_recover=0.5",
-    "seconds=",
-    "1e9 s",
-    "slow-ranks(rank=",
-    "1",
-    "by=host",
-    "nan",
-    "file=t.jsonl",
-    "json:loads",
-    "名",
-    "\0",
+    *("lognormal(", "markov(", "replay(", "mean=50ms", "cv=1", "=", ",", ")", "[", "]", "*2", "+", "niagara", "nan"),
+    *("p_slow=0.1", "p_recover=0.5", "seconds=", "1e9 s", "slow-ranks(rank=", "1", "by=host", "json:loads", "名", "\0"),
 ]
 
 
@@ -362,35 +323,9 @@ def line_of(data, law: str) -> list[str]:
 @examples(100)
 @given(data=draw.data())
 def test_files_of_simulations(folder, kind, data):
-    Path("odd.toml").write_text(data.draw(odd_inputs.texts(*FILES[kind])))
-    job = {"--workload": "mlp", "--workers": "2", "--steps": "3", "--warmup": "1", "--within": "0.2", "--batch": "32"}
-    protocol = data.draw(draw.sampled_from(["amb", "fmb", "ps-async", "allreduce"]))
-    job |= {ASKED[kind]: "odd.toml", "--protocol": protocol}
-    check_answer([*(word for pair in job.items() for word in pair), "--json"])
-
-
-@examples(40)
-@given(lines("calibration.laws", file=("t.jsonl",), output=("a.toml",)))
-def test_lines_of_fits_of_laws(folder, line):
-    check("calibration.laws", line)
-
-
-@examples(60)
-@given(lines("calibration.fit", traces=("t.jsonl",), output=("a.toml",)))
-def test_lines_of_fits(folder, line):
-    check("calibration.fit", line)
-
-
-@pytest.mark.parametrize("module", ["sim.timeline", "sim.plot"])
-def test_lines_of_pictures(folder, module):
-    base = {"traces": ("t.jsonl",), "trace": ("t.jsonl",), "output": ("a.svg",)}
-
-    @examples(15)
-    @given(lines(module, **base))
-    def holds(line):
-        check(module, line)
-
-    holds()
+    option, *model = FILES[kind]
+    Path("odd.toml").write_text(data.draw(odd_inputs.texts(*model)))
+    check_answer([*line_of(data, "none"), option, "odd.toml", "--json"])
 
 
 @examples(30)
@@ -419,16 +354,28 @@ def unlaunched(folder):
         yield patch
 
 
-@examples(150)
-@given(lines("real.run", **REAL))
-def test_lines_of_real_runs(unlaunched, line):
-    check("real.run", line)
+TRACES = {"traces": ("t.jsonl",), "trace": ("t.jsonl",)}
+LINES = {  # how many of a command, and what they begin with
+    "calibration.laws": (40, {"file": ("t.jsonl",), "output": ("a.toml",)}),
+    "calibration.fit": (60, TRACES | {"output": ("a.toml",)}),
+    "sim.timeline": (15, TRACES | {"output": ("a.svg",)}),
+    "sim.plot": (15, TRACES | {"output": ("a.svg",)}),
+    "real.run": (150, REAL),
+    "real.probe": (40, {"output": ("a.json",)}),
+    "real.campaign": (40, {"cells": ("cells.json",)}),
+}
 
 
-@examples(40)
-@given(lines("real.probe", output=("a.json",)))
-def test_lines_of_probes(unlaunched, line):
-    check("real.probe", line)
+@pytest.mark.parametrize("module", LINES)
+def test_lines_of_commands(unlaunched, module):
+    count, base = LINES[module]
+
+    @examples(count)
+    @given(lines(module, **base))
+    def holds(line):
+        check(module, line)
+
+    holds()
 
 
 @examples(20)
@@ -441,12 +388,6 @@ def check_calibration(line: list[str]) -> None:
     """Of real.calibrate, as far as its launch."""
     with mock.patch("real.calibrate.concluded", return_value=0):
         check("real.calibrate", line)
-
-
-@examples(40)
-@given(lines("real.campaign", cells=("cells.json",)))
-def test_lines_of_campaigns(unlaunched, line):
-    check("real.campaign", line)
 
 
 @examples(60)

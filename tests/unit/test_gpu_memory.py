@@ -1,7 +1,5 @@
 """Parameters, gradients, the optimiser's state and activations against a GPU's memory: in answers, sweeps and plans."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 

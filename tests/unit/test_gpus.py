@@ -1,7 +1,5 @@
 """GPUs, hosts and links by name: rates and their spread, intervals of a factor, catalogues of one's own, and wrong names."""
 
-from __future__ import annotations
-
 import math
 import re
 
@@ -65,12 +63,6 @@ def test_published_rates_are_within_what_the_catalogue_says_of_their_gpus():
     assert np.mean(np.array(off) < 1) >= 0.9 > np.mean(np.array(off) < 0.5)
 
 
-def test_every_rate_is_of_a_model_and_a_gpu_that_are_known():
-    for one in [*RATES, *LATER]:
-        assert one.model in workload.NAMED
-        assert 0 < share(one) < 2
-
-
 # What computing takes
 
 
@@ -91,12 +83,6 @@ def test_arithmetic_is_in_the_format_asked_for(name, precision, found):
     model = MINE.model_copy(update={"precision": precision})
     rate = getattr(one, found)
     assert named_gpus.flops_per_s(one, model) == rate.peak * rate.share
-
-
-def test_a_format_that_a_gpu_does_not_have_is_refused():
-    model = workload.Workload(**MINE.model_dump(by_alias=True, exclude_unset=True) | {"precision": "tf32"})
-    with pytest.raises(WrongSetting, match="precision: given 'tf32'; allowed: fp32, fp16 on V100"):
-        job(Host(gpu="V100"), model).check_computing()
 
 
 def test_a_faster_gpu_among_others_computes_faster():
@@ -188,6 +174,7 @@ def test_a_few_replications_have_the_answer_of_many():
     assert one == pytest.approx(many, rel=0.02)
 
 
+@pytest.mark.usefixtures("installed")
 def test_the_engine_has_the_same_ends():
     quiet = job([Host(gpu="V100", count=3)], workers=2, protocol="fmb")
     there, here = (simulate(quiet, world, 5).outcome for world in ("event", "engine"))
@@ -209,14 +196,8 @@ def test_a_ring_within_a_host_takes_what_its_link_passes(name):
     """Each of 2(n - 1) pieces takes its bytes, at the median rate of such links, and the overheads of both ends; nothing else does."""
     free = workload.Workload(name="free", parameters="100 M", layers=1, costs={"compute": {"base_s": 0.1}})
     host = Host(gpu="V100", gpus=4)
-    ring = Scenario(
-        protocols.make("allreduce", ["algorithm=ring"]),
-        free,
-        workers=4,
-        steps=3,
-        warmup=1,
-        cluster=Cluster(hosts=[host], local=name),
-    )
+    where = Cluster(hosts=[host], local=name)
+    ring = Scenario(protocols.make("allreduce", ["algorithm=ring"]), free, workers=4, steps=3, warmup=1, cluster=where)
     link = catalogue.find("links", name)
     step_s = simulate(ring, "event", 1).step_s.mean()
     floor_s = 0.1 + 6 * (100e6 * 4 / 4) / link.bandwidth_bytes_per_s * math.exp(LOCAL.mean)
@@ -307,13 +288,9 @@ def test_discounts_for_being_taken_away_are_discounts():
     [
         ("NVIDIA A100 80GB PCIe", "A100-80GB-PCIe"),
         ("NVIDIA A100-SXM4-80GB", "A100-80GB"),
-        ("NVIDIA H100 PCIe", "H100-PCIe"),
-        ("NVIDIA H100 80GB HBM3", "H100"),
-        ("NVIDIA H200", "H200"),
         ("NVIDIA L4", "L4"),
         ("NVIDIA L40S", "L40S"),
         ("Tesla V100-SXM2-32GB", "V100-32GB"),
-        ("AMD Instinct MI300X", "MI300X"),
     ],
 )
 def test_a_device_is_known_by_its_words(device, name):
@@ -376,7 +353,6 @@ def test_a_catalogue_of_one_s_own(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (OWN.replace("cores = 16", "cores = 0"), "hosts.mine.cores: given 0"),
         (OWN.replace("50 Tflop/s", "50 km"), "gpus.Fast.fp32"),
         (OWN.replace("catalogue/1", "catalogue/0"), "schema: given 'catalogue/0'"),
         (OWN.replace("gpu =", "gqu ="), "hosts.mine.gqu"),
@@ -402,7 +378,6 @@ HEAD = 'schema = "cluster/1"\n'
         ('hosts = [{ type = "p3.8xlrge" }]', "did you mean p3.8xlarge or"),
         ("hosts = [{ type = 3 }]", "hosts.0: given 3; allowed: a name of a kind of host"),
         ('hosts = [{ gpu = "V100" }]\nlocal = "NVlink"', "local: given 'NVlink'; allowed: PCIe 3 x16"),
-        ("hosts = [{ gpu = 3 }]", "hosts.0.gpu"),
         ('hosts = [{ gpu = { name = "x", fp32 = "1 Tflop/s" } }]', "memory_bytes_per_s"),
     ],
 )

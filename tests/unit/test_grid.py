@@ -1,7 +1,5 @@
 """The scenarios of a sweep, from a file and from a command line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd
@@ -95,7 +93,6 @@ def test_the_grid_of_the_guide_is_one(read):
 
 WRONG = {
     "schema": ("", "", ["schema", "missing", "sweep/1"]),
-    "another schema": ('schema = "sweep/0"\n', "", ["schema", "sweep/0", "sweep/1"]),
     "syntax": (HEAD, "options = [", ["TOML"]),
     "key": (HEAD, "[option]\nworkers = 1\n", ["option", "did you mean options?"]),
     "no table": (HEAD, "options = 3\n", ["options", "3", "a table"]),
@@ -111,8 +108,6 @@ WRONG = {
     "choice": (HEAD, '[options]\nworld = ["event", "mars"]\n', ["options: world", "mars", "engine"]),
     "search": (HEAD, '[options]\nvariable_partitions = "search"\n', ["variable_partitions", "numbers"]),
     "protocol": (HEAD, '[options]\nprotocol = ["amb", "fbm"]\n', ["--protocol", "fbm", "did you mean fmb?"]),
-    "workload": (HEAD, '[options]\nworkload = "resnet"\n', ["--workload", "resnet"]),
-    "law": (HEAD, '[options]\nstragglers = "niagra"\n', ["--stragglers", "niagra"]),
     "cluster": (HEAD, '[options]\ncluster = "nowhere.toml"\n', ["--cluster", "nowhere.toml"]),
     "number of the scenario": (HEAD, "[[scenarios]]\n[[scenarios]]\nseed = -0.5\n", ["scenario 2: seed", "-0.5"]),
     "too many": (HEAD, f"[options]\nseed = {list(range(1001))}\nsteps = {list(range(1, 1001))}\n", ["1,001,000"]),
@@ -136,7 +131,6 @@ def test_what_is_wrong_with_a_file_is_one_line(what, read):
         (["--workers", "4,"], "--workers: given ''"),
         (["--world", "event,mars"], "--world: given 'mars'; allowed: auto, event, engine"),
         (["--variable-partitions", "search"], "--variable-partitions: given 'search'; allowed: numbers"),
-        (["--within", "soon"], "--within: given 'soon'; allowed: a number"),
     ],
 )
 def test_what_is_wrong_with_a_command_line_is_one_line(words, said, capsys):

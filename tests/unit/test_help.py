@@ -1,7 +1,5 @@
 """What commands say of their options, and of those that they do not have."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib import import_module

@@ -42,11 +42,8 @@ def reduction(tensors, start_us, agreed_us=500.0, late_us=300.0):
     now_us += agreed_us
     events += [{"ph": "B", "name": "ALLREDUCE", "ts": now_us, "pid": pid} for pid, *_ in tensors]
     copy_us = 1e6 * COPY_S * total if len(tensors) > 1 else 0.0
-    phases = [
-        ("MEMCPY_IN_FUSION_BUFFER", copy_us),
-        ("GLOO_ALLREDUCE", ring_us(total)),
-        ("MEMCPY_OUT_FUSION_BUFFER", copy_us),
-    ]
+    phases = [("MEMCPY_IN_FUSION_BUFFER", copy_us), ("GLOO_ALLREDUCE", ring_us(total))]
+    phases.append(("MEMCPY_OUT_FUSION_BUFFER", copy_us))
     for name, lasts_us in phases if copy_us else phases[1:2]:
         events += [{"ph": "B", "name": name, "ts": now_us, "pid": pid} for pid, *_ in tensors]
         now_us += lasts_us
@@ -95,13 +92,8 @@ def test_a_run_that_was_cut_short_leaves_out_its_last(timeline):
     assert [r.tensors for r in read(timeline).reductions] == [2, 1]
 
 
-HIERARCHICAL = {
-    "NCCL_REDUCESCATTER": 3.0,
-    "MEMCPY_IN_HOST_BUFFER": 1.0,
-    "MPI_ALLREDUCE": 4.0,
-    "MEMCPY_OUT_HOST_BUFFER": 1.0,
-    "NCCL_ALLGATHER": 3.0,
-}
+HIERARCHICAL = {"NCCL_REDUCESCATTER": 3.0, "MEMCPY_IN_HOST_BUFFER": 1.0, "MPI_ALLREDUCE": 4.0}
+HIERARCHICAL |= {"MEMCPY_OUT_HOST_BUFFER": 1.0, "NCCL_ALLGATHER": 3.0}
 ITEMS = 1_500_000
 
 
@@ -135,19 +127,13 @@ def simulated_s(found, model) -> float:
 
 OF_LIBRARIES = {
     "hierarchical": (HIERARCHICAL, 12.0),
-    "shared memory": (
-        {"MEMCPY_IN_SHARED_BUFFER": 2.0, "MPI_CROSS_ALLGATHER": 5.0, "MEMCPY_OUT_SHARED_BUFFER": 1.0},
-        8.0,
-    ),
+    "shared": ({"MEMCPY_IN_SHARED_BUFFER": 2.0, "MPI_CROSS_ALLGATHER": 5.0, "MEMCPY_OUT_SHARED_BUFFER": 1.0}, 8.0),
     "broadcast last": ({"NCCL_REDUCE": 3.0, "MPI_ALLREDUCE": 4.0, "NCCL_BCAST": 3.0}, 10.0),
     **{
         name: ({name: 12.0}, 12.0)
         for name in ("CCL_ALLREDUCE", "DDL_ALLREDUCE", "MLSL_ALLREDUCE", "MPI_ADASUM_ALLREDUCE")
     },
-    "in the fusion buffer": (
-        {"MEMCPY_IN_FUSION_BUFFER": 1.0, "NCCL_ALLREDUCE": 12.0, "MEMCPY_OUT_FUSION_BUFFER": 1.0},
-        12.0,
-    ),
+    "fused": ({"MEMCPY_IN_FUSION_BUFFER": 1.0, "NCCL_ALLREDUCE": 12.0, "MEMCPY_OUT_FUSION_BUFFER": 1.0}, 12.0),
 }
 
 
@@ -341,19 +327,8 @@ def test_planted_costs_come_back_from_a_simulated_timeline_and_predict_the_run(s
     for workers in (RANKS, 5):
         learned = job(workers, link, costs.compute.slope_s, costs.pack.slope_s)
         assert step_s(event.trace(learned)) == pytest.approx(step_s(event.trace(job(workers))), rel=0.02)
-    words = [
-        "--protocol",
-        "horovod",
-        "--set",
-        "algorithm=ring",
-        "--workers",
-        "8",
-        "--cluster",
-        str(made),
-        "--steps",
-        "5",
-    ]
-    assert simulate([*words, "--replications", "1", "--json"]) == 0
+    words = ["--protocol", "horovod", "--set", "algorithm=ring", "--workers", "8", "--cluster", str(made)]
+    assert simulate([*words, "--steps", "5", "--replications", "1", "--json"]) == 0
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """What is a slow host's and what a slow run's: told apart by repeated runs, or by what lasts through a single one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import engines

@@ -1,7 +1,5 @@
 """The hybrid and sparse variables: equal to what it mixes, closed forms of bytes, and the law of touched rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -160,13 +158,8 @@ def test_every_run_ends_with_all_its_updates(variables, workers, servers, parts,
 
 def test_local_aggregation_sends_a_row_once():
     """Two hosts of three workers and one server each: gradients of the other host's three touch 1 - (1 - alpha) ** 3 of a part."""
-    options = {
-        "variables": (SPARSE,),
-        "workers": 6,
-        "hosts": [Host(count=2, cores=3)],
-        "servers": 2,
-        "variable_partitions": 2,
-    }
+    options = {"variables": (SPARSE,), "workers": 6, "servers": 2, "variable_partitions": 2}
+    options["hosts"] = [Host(count=2, cores=3)]
     apart, together = (carried(job("hybrid", f"local_aggregation={how}", **options)) for how in (False, True))
     of_one, of_three = (round(share * ROWS / 2) for share in (ALPHA, 1 - (1 - ALPHA) ** 3))
     row_bytes = ITEM_BYTES * (COLUMNS + 1)

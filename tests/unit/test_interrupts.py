@@ -1,7 +1,5 @@
 """Ctrl-C while a program begins: a line and exit code 130, wherever the signal arrives."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

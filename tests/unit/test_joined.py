@@ -1,7 +1,5 @@
 """Sources of several kinds: one fit takes them together and says what each determined; a check takes whatever a fit takes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -135,10 +133,7 @@ def test_a_table_of_scaling_is_fitted_checked_and_joined(logs, here):  # noqa: F
         ([TWO[0], "nccl-tests=links.txt", "--link", "10 Gbit/s"], "no link beside that which nccl-tests measured"),
         ([TWO[0], "nccl-tests=links.txt", "--shared-cores", "2"], "nothing with sources of several kinds"),
         (["torch=t32"], "--batch: missing; needed"),
-        (
-            ["steps=steps.csv", "--columns", "seconds=train/step"],
-            "train/step_time, samples (did you mean train/step_time?)",
-        ),
+        (["steps=steps.csv", "--columns", "seconds=train/step"], "samples (did you mean train/step_time?)"),
         (["steps=steps.csv", "--columns", "secs=loss"], "ours are step, rank, seconds"),
         (["steps=steps.csv", "--unit", "fortnights"], "--unit: given 'fortnights'; allowed: s, ms, us, ns"),
         (["nccl-tests=links.txt", "--unit", "ms"], "--unit: given 'ms'; allowed: nothing without --from steps"),

@@ -1,7 +1,5 @@
 """Where the compiled kernel is kept: one process compiles it, all others load it, and none loads one that is older than its sources."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

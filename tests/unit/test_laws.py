@@ -1,7 +1,5 @@
 """Every law goes through the same laws; the named stragglers have their known means."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from law_examples import LAWS as EXAMPLES
@@ -25,12 +23,6 @@ def test_draws_have_the_mean_that_the_law_says(name):
     assert draws.shape == (DRAWS,)
     assert (draws >= 0).all()
     assert draws.mean() == pytest.approx(law.mean, abs=4 * draws.std() / DRAWS**0.5 + 1e-12)
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_draws_do_not_depend_on_how_many_are_asked_for(name):
-    one_by_one, at_once = (Stream(EXAMPLES[name], 7, 0, 3, "sleep") for _ in range(2))
-    assert [one_by_one[i] for i in range(300)] == at_once.first(1000)[:300].tolist()
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -140,19 +132,9 @@ def test_a_law_from_a_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("niagra", "niagara"),
-        ("niagara*", "factor"),
-        ("niagara*x", "factor"),
-        ("niagara*-1", "factor"),
-        ("nofile.toml", "a file that can be read"),
-    ],
+    ("text", "said"), [("niagra", "niagara"), ("niagara*x", "factor"), ("nofile.toml", "a file that can be read")]
 )
 def test_wrong_names(text, said):
-    if said is None:
-        assert stragglers.read(text) == stragglers.NAMED["niagara"]
-        return
     with pytest.raises(WrongSetting, match=said):
         stragglers.read(text)
 
@@ -163,9 +145,6 @@ def test_wrong_names(text, said):
         ('mean_s = "20 bits"\nstd_s = 0\nweight = 1', "20 bits"),
         ("mean_s = 1\nstd_s = 0\nweight = 0.5", "sum to 1"),
         ("mean = 1\nstd_s = 0\nweight = 1", "mean"),
-        ("mean_s = -1\nstd_s = 0\nweight = 1", "-1"),
-        ("std_s = 0\nweight = 1", "missing; needed"),
-        ("mean_s = nan\nstd_s = 0\nweight = 1", "nan"),
     ],
 )
 def test_wrong_files(tmp_path, line, said):

@@ -1,7 +1,5 @@
 """Servers on the workers' hosts, GPUs that share a port, port credit, and variables that travel one by one: closed forms."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -193,19 +191,12 @@ def test_wrong_settings_are_named():
         job(hosts=2, gpus=3, workers=7, servers_on="workers")
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--set", "local_aggregation=true"], "--set local_aggregation"),
-        (["--workload", "bigram"], "--workload: given 'bigram'"),
-    ],
-)
-def test_a_real_run_refuses_what_is_only_simulated(words, said):
+def test_a_real_run_refuses_what_is_only_simulated():
     from real import run as real_run
     from real.options import scenario
 
-    with pytest.raises(WrongSetting, match=f"{said}.*simulated only"):
-        scenario(real_run.parse(["--protocol", "ps-layers", *words]))
+    with pytest.raises(WrongSetting, match=r"--workload: given 'bigram'.*simulated only"):
+        scenario(real_run.parse(["--protocol", "ps-layers", "--workload", "bigram"]))
 
 
 @pytest.mark.parametrize("name", ["horovod", "ps-layers"])

@@ -1,7 +1,5 @@
 """Packages that seem not to be installed while another is imported."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import sys

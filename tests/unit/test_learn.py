@@ -1,9 +1,8 @@
 """`trainsim learn`: when runs end, what is evaluated, what is written, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -108,6 +107,9 @@ def test_a_trace_has_the_same_curves(protocol, tmp_path):
     """It is the beginning of the simulation's, until the last evaluation."""
     found = learn(job(protocol, steps=40), TRAINING, "accuracy=0.9", 2, want_trace=True)
     assert rows(found.trace) == rows(event.trace(job(protocol, steps=40)), end_s=found.times_s[0])
+    early = found.at("accuracy=0.5")
+    assert found.slower_than(early).value == pytest.approx(found.time_s / early.time_s)
+    assert found.time_s > 1.1 * early.time_s
     found.trace.write(tmp_path / "a.parquet")
     trace = read(tmp_path / "a.parquet")
     assert (trace.header.world, trace.header.training) == ("learning", found.training)
@@ -228,21 +230,9 @@ REFUSED = {
     "--until  ": ["--until", "loss=0"],
     "--workload": ["--workload", "vgg16"],
     "--workload ": ["--workload", "mnist"],  # which NumPy has no operations for
-    "--optimiser": [
-        "--workload",
-        "bigram",
-        "--data",
-        "words",
-        "--engine",
-        "tensorflow",
-        "--optimiser",
-        "adm",
-        "--protocol",
-        "hybrid",
-    ],
+    "--optimiser": shlex.split("--workload bigram --data words --engine tensorflow --optimiser adm --protocol hybrid"),
     "--set algorithm": ["--protocol", "allreduce", "--set", "algorithm=unknown"],
     "--evaluate-every": ["--evaluate-every", "0"],
-    "--replications": ["--replications", "0"],
     "--output": ["-o", "x.txt"],
     "--steps-table": ["--until", "loss=2", "--steps-table", "x.txt"],
     "--steps-table ": ["--steps-table", "x.csv"],  # without a target
@@ -252,7 +242,6 @@ REFUSED = {
     "--report": ["--report", "x.txt"],
     "--data": ["--data", "nowhere"],
     "--learning-rate": ["--learning-rate", "0"],
-    "--test-size": ["--test-size", "-1"],
     "--what-if": ["--what-if", "speed=3"],
     "--what-if ": ["--what-if", "workload=vgg16"],
 }
@@ -272,8 +261,8 @@ def test_a_wrong_setting_is_one_line(words, capsys, tmp_path, monkeypatch):
 
 
 def test_python_is_told_too():
-    for change in ({"replications": 0}, {"until": "accuracy=2"}):
-        with pytest.raises(WrongSetting):
+    for change, name in (({"replications": 0}, "--replications"), ({"until": "accuracy=2"}, "--until")):
+        with pytest.raises(WrongSetting, match=f"^{name}: given "):
             learn(job("fmb"), TRAINING, **change)
 
 

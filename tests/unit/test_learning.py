@@ -1,7 +1,5 @@
 """Training in simulated time: the simulation's times, gradients of the versions that ranks hold, and the parameters of plain loops."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from collections import Counter
@@ -43,16 +41,7 @@ KINDS = {  # every protocol, and settings that change whose gradients an update 
     "hybrid": ("hybrid",),
 }
 SERVED = ("amb", "fmb", "kbatch-async", "kbatch-async of 2", "amb-dg", "ps-async", "ps-sync", "ps-backup", "ps-ssp")
-SAME = (
-    "fmb",
-    "ps-sync, barrier",
-    "ps-layers",
-    "allreduce",
-    "allreduce, unfused",
-    "horovod",
-    "horovod, by name",
-    "hybrid",
-)
+SAME = ("fmb", "ps-sync, barrier", *(kind for kind in KINDS if kind not in (*SERVED, "ps-sync, barrier")))
 SGD = replace(TRAINING, optimiser="sgd")
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}  # sums in another order
 NOT_MEASURED = ("evaluate",)
@@ -265,14 +254,8 @@ def test_what_cannot_be_trained_is_said(text, said):
 # ---- memory
 
 
-MOST_LIVE = {
-    "ps-async": 21,
-    "ps-ssp": 21,
-    "kbatch-async": 21,
-    "fmb": 3,
-    "allreduce": 3,
-    "ps-layers": 3 * len(MODEL.variables),
-}
+MOST_LIVE = dict.fromkeys(("ps-async", "ps-ssp", "kbatch-async"), 21) | {"fmb": 3, "allreduce": 3}
+MOST_LIVE["ps-layers"] = 3 * len(MODEL.variables)
 
 
 @pytest.mark.parametrize("kind", MOST_LIVE)

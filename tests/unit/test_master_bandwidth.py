@@ -1,7 +1,5 @@
 """What a master takes to send and to receive, and a worker for partitions: plans, arithmetic and tables, on planted runs."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

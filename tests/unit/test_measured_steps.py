@@ -1,7 +1,5 @@
 """A measured step is used as measured on the GPU that it names, and carried to another one by published rates, or refused."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -113,15 +111,7 @@ def test_a_gpu_of_the_cluster_s_file_may_be_named():
     assert computing_s(job(model(A100), own)) == pytest.approx(0.4 * reached("A100") / 10e12)
 
 
-@pytest.mark.parametrize(
-    ("name", "gpu"),
-    [
-        ("a100", "A100"),
-        ("NVIDIA A100-SXM4-40GB", "A100"),
-        ("NVIDIA A100-SXM4-80GB", "A100-80GB"),
-        ("Tesla V100", "V100"),
-    ],
-)
+@pytest.mark.parametrize(("name", "gpu"), [("NVIDIA A100-SXM4-40GB", "A100"), ("NVIDIA A100-SXM4-80GB", "A100-80GB")])
 def test_a_device_s_own_name_is_known(name, gpu):
     assert computing_s(job(model(A100 | {"gpu": name}), gpu)) == pytest.approx(0.4)
     assert job(model(A100 | {"gpu": name})).cluster.hosts[0].gpu.name == gpu
@@ -207,13 +197,7 @@ UNNAMED, NAMED = '{ time = "400 ms", batch = 8 }', '{ time = "400 ms", batch = 8
 SHORT = ["--protocol", "allreduce", "--workers", "1", "--steps", "2", "--replications", "2", "--stragglers", "none"]
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        ["--what-if", "cluster=p3.8xlarge"],
-        ["--what-if", "hosts.0.gpu=V100"],
-    ],
-)
+@pytest.mark.parametrize("question", [["--what-if", "cluster=p3.8xlarge"], ["--what-if", "hosts.0.gpu=V100"]])
 def test_kinds_of_gpu_are_not_compared_by_a_step_that_names_none(question, file):
     with pytest.raises(WrongSetting, match="hosts: gpu: given 'A100, V100'; allowed: one kind"):
         run(["--workload", file(UNNAMED), "--cluster", "p4d.24xlarge", *SHORT, *question])

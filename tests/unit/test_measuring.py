@@ -1,7 +1,5 @@
 """The commands that answers advise are commands that work for the model at hand."""
 
-from __future__ import annotations
-
 import shlex
 
 import pytest

@@ -1,7 +1,5 @@
 """A link's latency as training finds it: learned from the messages of one worker and its master, where a probe found less."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

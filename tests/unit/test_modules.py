@@ -1,7 +1,5 @@
 """Workloads of other people's models: a module of PyTorch, or the header of its file. Keras is in tests/tensorflow."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 
@@ -33,11 +31,8 @@ class Module:
     """What trainsim.model asks a torch.nn.Module."""
 
     def named_parameters(self):
-        return [
-            ("frozen", SimpleNamespace(shape=(2, 3), requires_grad=False)),
-            ("w", self._of(4, 5)),
-            ("s", self._of()),
-        ]
+        frozen = SimpleNamespace(shape=(2, 3), requires_grad=False)
+        return [("frozen", frozen), ("w", self._of(4, 5)), ("s", self._of())]
 
     def named_buffers(self):
         return [("bn.running_var", self._of(7)), ("bn.num_batches_tracked", self._of()), ("mask", self._of(9, 9))]

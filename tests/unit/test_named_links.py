@@ -1,7 +1,5 @@
 """A link that is known by name alone stands at the median of what was reached, for all that asks, and its interval has two sides."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

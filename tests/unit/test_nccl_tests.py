@@ -1,7 +1,5 @@
 """Texts of nccl-tests (calibration.fit --from nccl-tests): a planted link and algorithm are found, and simulated as they were measured."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math
@@ -47,11 +45,8 @@ def test_a_ring_that_was_planted_is_found(tmp_path, ranks, hosts):
     assert (link.latency_s, link.bandwidth_bytes_per_s) == pytest.approx((LATENCY_S, BANDWIDTH), rel=0.01)
     assert "algorithm=ring" in found.provenance.notes[1]
     assert (found.provenance.workers, found.provenance.hosts) == (ranks, hosts)
-    assert (sum(h.count for h in found.hosts), found.hosts[0].gpus, found.hosts[0].gpu.name) == (
-        hosts,
-        ranks // hosts,
-        "A100",
-    )
+    assert (sum(h.count for h in found.hosts), found.hosts[0].gpus) == (hosts, ranks // hosts)
+    assert found.hosts[0].gpu.name == "A100"
 
 
 def test_the_algorithm_is_found_by_size(tmp_path):
@@ -218,13 +213,11 @@ def test_a_text_without_its_end_is_fitted_and_says_so(tmp_path):
     ("printed", "said"),
     [
         ("", "no heading"),
-        ("{}", "no heading"),
         (WHOLE[: WHOLE.index(ROWS[0])], "sizes"),
         (WHOLE[: WHOLE.index(ROWS[1]) + 40], "algbw"),
         (WHOLE.replace("  Rank  3 ", "  Rank  7 "), "each of them"),
         (changed(ROWS[15].replace(ROWS[15].split()[5], "nan")), "above 0"),
         (changed(ROWS[15].replace(ROWS[15].split()[5], "0.00")), "above 0"),
-        (changed(ROWS[15].replace(ROWS[15].split()[5], "-3.0")), "above 0"),
         (changed(ROWS[15].replace(ROWS[15].split()[5], "9999.99")), "algbw"),
         (WHOLE.replace("# Using", "# Collective test starting: gather_perf\n# Using"), "gather"),
         (WHOLE.replace("sum ", "sum sum "), "rows"),

@@ -1,7 +1,5 @@
 """The nightly job script for Slurm, with a stand-in for Slurm's commands: a recorded training is checked, and one that fails is not."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

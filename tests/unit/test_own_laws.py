@@ -1,7 +1,5 @@
 """A user's own law is as guarded as a protocol: whatever it gives that is no sleep is one line with its place, in every world."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -37,7 +35,6 @@ class Mine(Stragglers):
 SECONDS = r"seconds from 0 to 1,000,000"
 DRAWS = {  # what `draw` returns, and what is said of it
     "np.full(size, -1)": f"given -1; allowed: {SECONDS}$",
-    "rng.normal(0.01, 0.02, size)": rf"given -0\.00\d+; allowed: {SECONDS}$",
     "np.full(size, np.nan)": f"given nan; allowed: {SECONDS}$",
     "np.full(size, np.inf)": f"given inf; allowed: {SECONDS}$",
     "np.full(size, 1e300)": rf"given 1e\+300; allowed: {SECONDS}$",
@@ -45,10 +42,8 @@ DRAWS = {  # what `draw` returns, and what is said of it
     "0.01": rf"given 'numbers of shape \(\)'; allowed: {SECONDS}, of shape \(128, 8\)$",
     "'abc'": f"given 'abc'; allowed: {SECONDS}$",
     "None": f"given 'None'; allowed: {SECONDS}$",
-    "np.full(size, None)": f"given 'None'; allowed: {SECONDS}$",
     "rng.random(size) + 1j": f"given 'numbers of type complex128'; allowed: {SECONDS}$",
     "[[1.0], [2.0, 3.0]]": rf"given '\[\[1.0\], \[2.0, 3.0\]\]'; allowed: {SECONDS}$",
-    "np.log(np.zeros(size))": f"given -inf; allowed: {SECONDS}$",
     "np.full(size, 2.0**15, np.float16) * 9": f"given inf; allowed: {SECONDS}$",
     "1 / 0": f"given 'ZeroDivisionError: division by zero'; allowed: {SECONDS}$",
     "exit(3)": f"given 'SystemExit: 3'; allowed: {SECONDS}$",
@@ -80,10 +75,6 @@ CLASSES = {  # a module, and the method, its line and what is said
     "notes that are no text": (
         HEAD + PLAIN + "    def notes(self, scenario):\n        return [5]\n",
         r"notes: given '\[5\]'",
-    ),
-    "notes that fail": (
-        HEAD + PLAIN + "    def notes(self, scenario):\n        return 1 / 0\n",
-        "notes: given 'ZeroDiv",
     ),
 }
 
@@ -180,7 +171,3 @@ def job(law, **more):
 def test_objects_are_refused_as_well(law):
     with pytest.raises(WrongSetting, match=r"test_own_laws.py:\d+: \w+\.(draw|sleeps): given -1; allowed: seconds"):
         job(law)
-
-
-def test_a_law_within_its_range_is_taken():
-    assert job(Negative(least=0.25)).draws.sleeps(0, 2).first(3).tolist() == [0.25] * 3

@@ -1,7 +1,5 @@
 """A user's own protocol runs as those of the registry do, and an ordinary mistake in one is one line."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib import import_module
@@ -92,6 +90,7 @@ def told(capsys):
     return run
 
 
+@pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("world", ["event", "engine"])
 def test_one_of_ones_own_runs_in_both_worlds(module, capsys, world):
     own = f"{module(ROUNDS)}:Own"
@@ -132,143 +131,53 @@ RECEIVE, GATHER, SEND_ALL = (
 SUM = "yield from allreduce(me, 'ring')"
 BESIDE = "yield from me.beside(me.compute(), me.sleep())"
 CLASS = "@dataclass(frozen=True)\nclass Own(Protocol):\n"
-LINES = {  # a line of the texts above, what stands in its place, and what is said of it
-    "a misspelt verb": (RECEIVE, "yield from me.recieve(me.master)", ":LINE: me has no recieve; .* me.receive$"),
-    "a verb that is a function": (
-        GATHER,
-        "yield from me.gather(me.workers)",
-        "gather is a function: `from trainsim.verbs import gather`",
-    ),
-    "an unknown verb": (RECEIVE, "yield from me.xyzzy()", "me has no xyzzy; .* lists its verbs$"),
+LINES = {  # a line of the texts above, what stands in its place (of a verb without `yield from me`), what is said
+    "a misspelt verb": (RECEIVE, ".recieve(me.master)", ":LINE: me has no recieve; .* me.receive$"),
+    "a verb that is a function": (GATHER, ".gather(me.workers)", "gather is a function: `from trainsim.verbs import g"),
+    "an unknown verb": (RECEIVE, ".xyzzy()", "me has no xyzzy; .* lists its verbs$"),
     "a loop in which no time passes": (COMPUTE, "while True: yield from me.fetch()", ":LINE: .* no time has passed"),
-    "the same of the master": (GATHER, "while True: yield from me.fetch()", ":LINE: .* no time has passed"),
     "no update": (UPDATE, "pass", "6 updates are due .* made none: .*me.update"),
     "an update now and then": (UPDATE, f"{UPDATE} if _ % 2 else ()", "update 1 of rank 0 is made in step 1"),
     "two updates": (UPDATE, f"{UPDATE}; {UPDATE}", "me.update of no samples"),
     "an update in a worker": (SEND, f"{SEND}; {UPDATE}", "me.update is for ranks that hold"),
     "a verb without yield": (COMPUTE, "me.compute()", r":LINE: me.compute\(\) does nothing without `yield from`$"),
-    "the last verb without yield": (UPDATE, "me.update()", r":LINE: me.update\(\) does nothing"),
-    "until without yield": (COMPUTE, "me.compute_until(9, 4)", r":LINE: me.compute_until\(\) does nothing"),
     "a push whose answer is lost": (SEND, "while push(me, [0]): pass", r"push\(me\) does nothing"),
     "yield without from": (COMPUTE, "yield me.compute()", ":LINE: .* all that a text may yield"),
-    "yield by itself": (COMPUTE, f"yield; {COMPUTE}", ":LINE: .* all that a text may yield"),
-    "yield from a list": (COMPUTE, f"yield from [1]; {COMPUTE}", ":LINE: .* all that a text may yield"),
-    "steps that are no loop": (COMPUTE, "yield from me.steps()", "all that a text may yield"),
     "a gradient that is lost": (COMPUTE, f"{COMPUTE}; {COMPUTE}", ":LINE: me.compute would replace a gradient"),
-    "a part, then all": (COMPUTE, f"yield from me.compute_until(9, 4); {COMPUTE}", "me.compute would replace"),
     "a sum that is lost": (GATHER, f"{GATHER}; {COMPUTE}", "me.compute would replace a sum"),
     "a gradient of nothing": (COMPUTE, "pass", "me.update of no samples"),
-    "a gradient added twice": (
-        GATHER,
-        f"{TAKE}; {ADD}; {ADD}",
-        "me.add adds the gradient of a letter, once",
-    ),
-    "a gradient added before one is taken": (GATHER, "yield from me.add(None)", "receive the next one first"),
-    "gradients as parameters": (
-        GATHER,
-        "yield from me.take_up((yield from me.receive(me.workers)))",
-        "me.take_up takes up parameters",
-    ),
-    "a rank that is not there": (SEND, "yield from me.send(GRADIENT, 7)", "me.send: 7 is no rank; there are 0 to 3$"),
-    "a rank from the end": (SEND, "yield from me.send(GRADIENT, [-1])", "me.send: -1 is no rank"),
+    "a gradient added twice": (GATHER, f"{TAKE}; {ADD}; {ADD}", "me.add adds the gradient of a letter, once"),
+    "a gradient added before one is taken": (GATHER, ".add(None)", "receive the next one first"),
+    "gradients as parameters": (GATHER, ".take_up((yield from me.receive(me.workers)))", "me.take_up takes up param"),
+    "a rank that is not there": (SEND, ".send(GRADIENT, 7)", "me.send: 7 is no rank; there are 0 to 3$"),
+    "a rank from the end": (SEND, ".send(GRADIENT, [-1])", "me.send: -1 is no rank"),
     "a world's attribute": (COMPUTE, f"me.now_s = 0; {COMPUTE}", "me.now_s is not a text's to set"),
-    "a part that is none": (
-        COMPUTE,
-        "yield from me.compute('all')",
-        ":LINE: me.compute: part 'all'; allowed: Partition",
-    ),
-    "a partition beyond the last": (
-        COMPUTE,
-        "yield from me.compute(Partition(5, 4))",
-        "allowed: an index from 0 to of - 1",
-    ),
-    "a partition of a minibatch too small": (COMPUTE, "yield from me.compute(Partition(0, 9999))", "the batch, 1024$"),
-    "a partition before the first": (
-        COMPUTE,
-        "yield from me.compute(Partition(1, 4))",
-        r"begin with Partition\(0, 4\)",
-    ),
-    "less than no computing": (COMPUTE, "yield from me.compute(Layer(0, -0.5, last=True))", "a share from 0 to 1$"),
-    "a layer of no variable": (COMPUTE, "yield from me.compute(Layer(99, 0.5, last=True))", "variable, from 0 to 7$"),
-    "a limit that is no number": (
-        COMPUTE,
-        "yield from me.compute_until(float('nan'), 4)",
-        "deadline_s nan; allowed: seconds",
-    ),
-    "a limit that is a word": (
-        COMPUTE,
-        "yield from me.compute_until('soon', 4)",
-        "deadline_s 'soon'; allowed: seconds",
-    ),
-    "no partitions": (
-        COMPUTE,
-        "yield from me.compute_until(9, partitions=0)",
-        "partitions 0; allowed: an integer from 1 to",
-    ),
-    "a cycle back in time": (
-        COMPUTE,
-        f"yield from me.cycle(-1); {COMPUTE}",
-        "cycle_s -1; allowed: seconds, 0 or more$",
-    ),
-    "a message that is none": (SEND, "yield from me.send('gradient', me.master)", "what 'gradient'; allowed: GRADIENT"),
-    "a message's class": (SEND, "yield from me.send(Gradient, me.master)", "me.send: what .*; allowed: GRADIENT"),
-    "waiting until never": (
-        SEND,
-        f"{SEND}; yield from me.receive(0, until_s=float('nan'))",
-        "until_s nan; allowed: seconds",
-    ),
-    "parameters of a worker": (
-        SEND,
-        f"yield from me.send(PARAMETERS, 0); {SEND}",
-        ":LINE: me.send: .* workers their GRADIENT",
-    ),
-    "a gradient of the master": (
-        SEND_ALL,
-        f"yield from me.send(GRADIENT, me.workers); {SEND_ALL}",
-        ":LINE: me.send: the master",
-    ),
-    "a message to itself": (
-        SEND,
-        f"yield from me.send(Note(), me.rank); {SEND}",
-        ":LINE: me.send: 1 is this rank itself$",
-    ),
-    "a request that nobody answers": (
-        SEND,
-        f"yield from pull(me, [0]); {SEND}",
-        "the master's text, .*: me.add adds the gradient",
-    ),
-    "no text beside": (
-        COMPUTE,
-        "yield from me.beside(me.compute(), 3)",
-        ":LINE: me.beside: communicating 3; allowed: a text",
-    ),
-    "the first text beside without yield": (
-        COMPUTE,
-        f"me.sleep(); {BESIDE}",
-        r":LINE: me.sleep\(\) does nothing without",
-    ),
-    "an algorithm that is none": (
-        COMPUTE,
-        "yield from allreduce(me, 'rung')",
-        r"allreduce\(me\): algorithm 'rung'; .*ring",
-    ),
-    "a sum beside a master": (
-        COMPUTE,
-        f"{COMPUTE}; yield from allreduce(me)",
-        r":LINE: allreduce\(me\): workers of a master or servers sum nothing among themselves",
-    ),
+    "a part that is none": (COMPUTE, ".compute('all')", ":LINE: me.compute: part 'all'; allowed: Partition"),
+    "a partition beyond the last": (COMPUTE, ".compute(Partition(5, 4))", "allowed: an index from 0 to of - 1"),
+    "a partition of a minibatch too small": (COMPUTE, ".compute(Partition(0, 9999))", "the batch, 1024$"),
+    "a partition before the first": (COMPUTE, ".compute(Partition(1, 4))", r"begin with Partition\(0, 4\)"),
+    "less than no computing": (COMPUTE, ".compute(Layer(0, -0.5, last=True))", "a share from 0 to 1$"),
+    "a layer of no variable": (COMPUTE, ".compute(Layer(99, 0.5, last=True))", "variable, from 0 to 7$"),
+    "a limit that is no number": (COMPUTE, ".compute_until(float('nan'), 4)", "deadline_s nan; allowed: seconds"),
+    "no partitions": (COMPUTE, ".compute_until(9, partitions=0)", "partitions 0; allowed: an integer from 1 to"),
+    "a cycle back in time": (COMPUTE, f".cycle(-1); {COMPUTE}", "cycle_s -1; allowed: seconds, 0 or more$"),
+    "a message that is none": (SEND, ".send('gradient', me.master)", "what 'gradient'; allowed: GRADIENT"),
+    "waiting until never": (SEND, f"{SEND}; yield from me.receive(0, until_s=float('nan'))", "until_s nan"),
+    "parameters of a worker": (SEND, f".send(PARAMETERS, 0); {SEND}", ".* workers their GRADIENT"),
+    "a gradient of the master": (SEND_ALL, f".send(GRADIENT, me.workers); {SEND_ALL}", ":LINE: me.send: the master"),
+    "a message to itself": (SEND, f".send(Note(), me.rank); {SEND}", ":LINE: me.send: 1 is this rank itself$"),
+    "a request that nobody answers": (SEND, f"yield from pull(me, [0]); {SEND}", "the master's text, .*: me.add adds"),
+    "no text beside": (COMPUTE, ".beside(me.compute(), 3)", ":LINE: me.beside: communicating 3"),
+    "a text beside without yield": (COMPUTE, f"me.sleep(); {BESIDE}", r"me.sleep\(\) does nothing without"),
+    "an algorithm that is none": (COMPUTE, "yield from allreduce(me, 'rung')", r"algorithm 'rung'; .*ring"),
+    "a sum beside a master": (COMPUTE, f"{COMPUTE}; yield from allreduce(me)", "workers of a master or servers sum"),
     "an exchange beside a master": (
         COMPUTE,
         f"{COMPUTE}; yield from me.exchange(Exchange(1, slice(0, 3), 1, slice(0, 3)))",
         ":LINE: me.exchange: exchange .*; allowed: empty pieces: workers of a master or servers sum nothing",
     ),
     "leaving": (SEND, "raise SystemExit(0)", ":LINE: SystemExit: 0$"),
-    "an exception": (
-        SEND,
-        f"{SEND}; 1 / (_ - 3)",
-        "Own, the worker's text, .*:LINE: ZeroDivisionError: division by zero$",
-    ),
-    "an exception of several lines": (SEND, "raise ValueError('a\\nb')", "ValueError: a b$"),
+    "an exception": (SEND, f"{SEND}; 1 / (_ - 3)", "Own, the worker's text, .*:LINE: ZeroDivisionError"),
     "a generator that ends": (SEND, "next(iter([]))", "RuntimeError: generator raised StopIteration$"),
     "a deadlock": (SEND_ALL, "pass", "deadlock in mine.*:Own: ranks 0, 1, 2, 3 wait for ever$"),
 }
@@ -292,22 +201,14 @@ SERVERS = f"""    def server(self, me):
             yield from me.send(GRADIENT, me.servers)
 """
 TEXTS = {  # whole, and what is said of them
-    "no yield": (
-        "    def worker(self, me):\n        for _ in me.steps():\n            me.sleep()\n" + MASTER,
-        r"me.sleep\(\) does",
-    ),
     "a last verb without yield": (WORKER + MASTER + "        me.evaluate()\n", r"me.evaluate\(\) does nothing"),
     "no verb": ("    def worker(self, me):\n        return 1\n" + MASTER, "no generator"),
-    "no generator but a coroutine": ("    async def worker(self, me):\n        pass\n" + MASTER, "no generator"),
     "no master": (WORKER, "it has no text: write `def master"),
     "too few updates": (
         (WORKER + MASTER).replace("_ in me.steps()", "_, _ in zip(range(4), me.steps())"),
         "6 updates are due .* made 4$",
     ),
-    "rounds that nobody counts": (
-        (WORKER + MASTER).replace("me.steps()", "range(6)"),
-        "its steps are not counted",
-    ),
+    "rounds that nobody counts": ((WORKER + MASTER).replace("me.steps()", "range(6)"), "its steps are not counted"),
     "a check that fails": (
         f"{WORKER}{MASTER}\n    def check(self, scenario):\n        scenario.x()\n",
         "mine.*.py:[0-9]+: .* attribute 'x'",
@@ -324,13 +225,10 @@ TEXTS = {  # whole, and what is said of them
     "a copy of nothing": (RING.replace(SUM, "yield from me.copy(None)"), "me.copy: piece None; allowed: a slice"),
     "an exchange with nobody": (
         RING.replace(SUM, "yield from me.exchange(Exchange(7, slice(0, 3)))"),
-        "allowed: ranks to and source from 0 to 2$",
+        "ranks to and source",
     ),
     "an exchange that is none": (RING.replace(SUM, "yield from me.exchange(3)"), "allowed: an Exchange of sim.coll"),
-    "a ring that sums twice": (
-        RING.replace(SUM, f"{SUM}; {SUM}"),
-        r"allreduce\(me\) would sum twice",
-    ),
+    "a ring that sums twice": (RING.replace(SUM, f"{SUM}; {SUM}"), r"allreduce\(me\) would sum twice"),
     "a ring that sends": (RING.replace(UPDATE, "yield from me.send(GRADIENT, [0])"), "me.send needs a master"),
 }
 
@@ -338,6 +236,7 @@ TEXTS = {  # whole, and what is said of them
 @pytest.mark.parametrize("mistake", LINES)
 def test_a_mistake_in_a_line_is_told_in_one(module, told, mistake):
     line, other, expected = LINES[mistake]
+    other = f"yield from me{other}" if other.startswith(".") else other
     text = f"{CLASS}{WORKER}{MASTER}"
     assert line in text
     number = 1 + (HEAD + text[: text.index(line)]).count("\n")
@@ -405,26 +304,15 @@ def declared(settings: str, decorator: str = "@dataclass(frozen=True)") -> str:
 CLASSES = {  # declared so, set so, and what is said
     "no dataclass": (declared("pass", ""), [], "below @dataclass"),
     "no frozen dataclass": (declared("of: int = 3", "@dataclass"), [], r"below @dataclass\(frozen=True\)"),
-    "a new setting and no dataclass": (
-        "class Own(FixedMinibatch):\n    limit_s: float = 1.0\n",
-        [],
-        "below @dataclass",
-    ),
+    "a new setting": ("class Own(FixedMinibatch):\n    limit_s: float = 1.0\n", [], "below @dataclass"),
     "a list": (declared("of: list[float] = field(default_factory=list)"), [], "int, float, str, bool; of is list"),
-    "any object": (declared("of: object = None"), [], "of is object"),
     "a setting that is computed": (declared("of: int = field(init=False, default=1)"), [], "of is int with init=False"),
     "no default": (declared("of: int"), [], "of=VALUE: .* has no default"),
     "no integer": (declared("of: int | None = None"), ["of=x"], "an integer"),
     "a setting that is not there": (declared("of: int = field(default_factory=lambda: 3)"), ["x=1"], "allowed: of=3"),
-    "no default to show": (declared("of: int"), ["x=1"], "allowed: of=..."),
     "a name with a type": (declared("name: str = 'own'"), [], "without a type"),
     "a name of ours": (declared("name = 'ps-async'"), [], "a name of its own"),
-    "no name": (declared("name = ''"), [], "a name of its own"),
-    "settings that it does not take": (
-        declared("def __post_init__(self): 1 / 0"),
-        [],
-        "mine.*.py:[0-9]+: ZeroDivisionError",
-    ),
+    "settings it does not take": (declared("def __post_init__(self): 1 / 0"), [], "mine.*.py:[0-9]+: ZeroDiv"),
 }
 
 
@@ -437,16 +325,12 @@ def test_a_class_that_cannot_be_run_is_refused_in_one_line(module, told, mistake
 
 
 MODULES = {  # and what is said
-    "raise SystemExit(7)": "SystemExit: 7",
     "raise KeyboardInterrupt": "KeyboardInterrupt",
     "1 / 0": r"mine.*:1: ZeroDivisionError: division by zero",
-    "raise ValueError('a\\nb')": "ValueError: a b",
     "def f(:": "invalid syntax",
     f"{HEAD}@dataclass\nclass Own(FixedMinibatch):\n    rounds: int = 2\n": r"mine.*py:[0-9]+: TypeError: cannot inherit non-frozen",
-    "import json\njson.loads('')": r"mine.*:2: JSONDecodeError",
     "import nothing_like_it": "No module named 'nothing_like_it'",
     "Own = 3": "module:Class of your own",
-    "Own = int": "module:Class of your own",
     "other = 3": "no attribute 'Own'",
 }
 
@@ -510,6 +394,7 @@ def test_gathers_add_up_until_the_update(module, capsys):
     assert answer["world"] == "event"
 
 
+@pytest.mark.usefixtures("installed")
 def test_a_text_that_gathers_from_some_gets_their_samples_only(module, capsys):
     text = f"{CLASS}{WORKER}{MASTER.replace('gather(me, me.workers)', 'gather(me, [1, 2])')}"
     name = f"{module(text)}:Own"

@@ -1,7 +1,5 @@
 """The file of parameters that a run ends with."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Parallax's search for the number of parts: planted laws are recovered, and the simulator has such a law."""
 
-from __future__ import annotations
-
 import pytest
 
 from sim import protocols

@@ -1,7 +1,5 @@
 """Placement by TensorFlow's rules: what lies where, and that nothing is lost."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,11 +44,7 @@ def test_vgg_like_layers_collapse_on_one_server():
     assert max(held) == HEADER_BYTES + 4 * 1000
 
 
-@given(
-    st.lists(st.integers(1, 10**6), min_size=4, max_size=40),
-    st.integers(1, 4),
-    st.sampled_from(list(placement.STRATEGIES)),
-)
+@given(st.lists(st.integers(1, 10**6), min_size=4), st.integers(1, 4), st.sampled_from(list(placement.STRATEGIES)))
 def test_every_byte_lies_somewhere(sizes, servers, strategy):
     held = placement.server_bytes(variables(*sizes), servers, strategy)
     assert sum(held) - servers * HEADER_BYTES == 4 * sum(sizes)
@@ -71,12 +65,6 @@ def test_partitions_keep_all_rows_and_differ_by_one(parts):
     rows = [v.shape[0] for v in cut if v.name.startswith("w1/")]
     assert len(rows) == parts
     assert max(rows) - min(rows) <= 1
-
-
-def test_partitions_level_the_servers():
-    whole = placement.server_bytes(NAMED["mnist"].variables, 3)
-    cut = placement.server_bytes(NAMED["mnist"].variables, 3, parts=3)
-    assert max(cut) < 0.4 * max(whole)
 
 
 def test_what_cannot_be_placed_is_said():
@@ -114,10 +102,8 @@ def test_what_untrained_variables_are_counted_in():
     assert len(job.workload.created) == len(plain.workload.created) + 4
     assert job.workload.variables == plain.workload.created
     assert (job.workload.parameters, job.workload.costs) == (plain.workload.parameters, plain.workload.costs)
-    assert (job.traffic.server_bytes, job.traffic.updated_bytes(0)) == (
-        plain.traffic.server_bytes,
-        plain.traffic.updated_bytes(0),
-    )
+    assert job.traffic.server_bytes == plain.traffic.server_bytes
+    assert job.traffic.updated_bytes(0) == plain.traffic.updated_bytes(0)
 
 
 @pytest.mark.parametrize("protocol", ["fmb", "allreduce", "horovod", "ps-async", "ps-layers"])

@@ -1,7 +1,5 @@
 """The planner: its bounds hold, its best are those that exhaustive simulation finds, and every mistake is one line."""
 
-from __future__ import annotations
-
 import json
 import math
 import shlex
@@ -115,11 +113,7 @@ def every() -> list[candidates.Candidate]:
 
 @pytest.mark.parametrize(
     "target",
-    [
-        {"samples_per_s": 400_000},
-        {"samples": 10**9, "deadline": "40 min"},
-        {"samples": 10**9, "budget": 3},
-    ],
+    [{"samples_per_s": 400_000}, {"samples": 10**9, "deadline": "40 min"}, {"samples": 10**9, "budget": 3}],
     ids=["throughput", "deadline", "budget"],
 )
 def test_the_best_are_those_of_exhaustive_simulation(target, every):
@@ -211,6 +205,7 @@ def test_every_configuration_is_accounted_for(usual):
 
 def test_nothing_of_the_front_is_beaten(usual):
     front = [(row["usd_per_hour"], -row["samples_per_s"]["mid"]) for row in usual.as_json()["front"]]
+    assert len(front) > 1
     assert front == sorted(front)
     assert all(faster[1] < slower[1] for slower, faster in pairwise(front))
 
@@ -233,13 +228,8 @@ def test_nominal_costs_make_no_certainty(tmp_path):
     """Computing is within a factor 11, so twice or half of what is needed may well miss or meet it."""
     nominal = tmp_path / "nominal.toml"
     nominal.write_text('schema = "cluster/1"\nhosts = [{ count = 2, cores = 4 }]\n')
-    asked = {
-        "hosts": [str(nominal)],
-        "prices": {str(nominal): 1.0},
-        "workload": "mlp",
-        "counts": [1],
-        "protocols": ["allreduce"],
-    }
+    asked = {"hosts": [str(nominal)], "prices": {str(nominal): 1.0}, "workload": "mlp", "counts": [1]}
+    asked["protocols"] = ["allreduce"]
     speed = planned(**asked, samples_per_s=100).as_json()["best"][0]["samples_per_s"]
     assert speed["low"] < speed["mid"] / 3
     for factor, least, most in ((0.5, 0.5, 0.9), (2, 0.1, 0.5)):
@@ -265,15 +255,12 @@ def test_a_process_that_dies_costs_its_configuration_alone(tmp_path):
         ({"samples_per_s": 10, "epochs": 3}, "^samples_per_epoch: missing"),
         ({"samples_per_s": 10, "hosts": ["DGX-1"]}, "USD an hour"),
         ({"samples_per_s": 10, "hosts": ["p3.2xlarg"]}, "hosts: given 'p3.2xlarg'.*p3.2xlarge"),
-        ({"samples_per_s": 10, "prices": {"p3.2xlarge": -1}}, "greater than 0"),
         (
             {"samples_per_s": 10, "prices": {"p3.2xlage": 1}},
             "^prices: given 'p3.2xlage'; allowed: a host .did you mean p3.2xlarge",
         ),
         ({"samples_per_s": 10, "settings": {"no": [1]}}, "algorithm"),
         ({"samples_per_s": 10, "settings": {"algorithm": ["no"]}}, "ring"),
-        ({"samples_per_s": -1}, "greater than 0"),
-        ({"samples_per_s": 10, "probability": 1.0}, "less than or equal"),
         ({"samples_per_s": 10, "protocol": ["amb"]}, "did you mean protocols?"),
     ],
 )
@@ -313,13 +300,8 @@ def test_steps_are_decided_by_counts_and_not_by_the_clock(took_s, by_engine, exp
 
     def rows(self, jobs):
         looks.append([(job.scenario.steps, job.how.replications) for job in jobs])
-        said = {
-            "samples_per_s": 1e4,
-            "samples_per_s_low": 9e3,
-            "samples_per_s_high": 1.1e4,
-            "why_no_interval": None,
-            "step_mean_s": 1.0,
-        }
+        said = {"samples_per_s": 1e4, "samples_per_s_low": 9e3, "samples_per_s_high": 1.1e4}
+        said |= {"why_no_interval": None, "step_mean_s": 1.0}
         for job in jobs:
             did = {"steps_done": job.scenario.steps, "warmup_done": job.scenario.warmup, "runs_done": looks[-1][0][1]}
             yield {"digest": job.digest, "world": "event", "wall_s": took_s} | said | did

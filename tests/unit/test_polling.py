@@ -1,7 +1,5 @@
 """Polls of ranks that wait: how often the MPI world and the event world poll, what it takes, and what calibration finds."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 

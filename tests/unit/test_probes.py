@@ -1,7 +1,5 @@
 """How a probe's measurements differ from one time to another: kept in its file, and in profiles that are fitted with it."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

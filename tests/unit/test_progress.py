@@ -1,7 +1,5 @@
 """Progress: silent when quick, a line every few seconds with the time left, a bar on a terminal, and never on stdout."""
 
-from __future__ import annotations
-
 import inspect
 import io
 import sys
@@ -134,7 +132,7 @@ def test_an_answer_of_seconds_says_nothing(talkative, capsys):
 def test_a_search_for_partitions_says_what_it_tries(talkative, capsys):
     job = Scenario(protocols.make("ps-sync"), NAMED["mlp"], workers=2, servers=2, steps=3, warmup=1)
     found, said = searched(job), lines(capsys)
-    assert len(said) == len(found.tried)
+    assert len(said) == len(found.tried) > 1
     assert all("searching for variable partitions: " in line and "parts: " in line for line in said)
 
 

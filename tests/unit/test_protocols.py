@@ -1,7 +1,5 @@
 """Every protocol goes through the same laws."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import inspect

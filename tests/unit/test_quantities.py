@@ -32,14 +32,8 @@ def asked(text: str):
 @cache
 def profiled():
     """A profile of which nothing is known exactly: of two workers with batch 8."""
-    known = Provenance(
-        hosts=2,
-        workers=2,
-        links_measured=True,
-        repeated=("mlp",),
-        models={"mlp": Model.of(NAMED["mlp"])},
-        batches={"mlp": (8, 8)},
-    )
+    seen = {"models": {"mlp": Model.of(NAMED["mlp"])}, "batches": {"mlp": (8, 8)}, "repeated": ("mlp",)}
+    known = Provenance(hosts=2, workers=2, links_measured=True, **seen)
     link = Link(latency_s=1e-3, bandwidth_bytes_per_s=1e8, latency_spread=0.3, bandwidth_spread=0.2)
     place = Cluster(
         hosts=[Host(count=2, cores=2, slots=2, contention=0.2, contention_error=0.2)],
@@ -61,14 +55,8 @@ def fitted():
         hosts=4, workers=4, links_measured=True, repeated=("mlp",), models={"mlp": Model.of(NAMED["mlp"])}
     )
     place = Cluster(hosts=[Host(count=4)], network=link, costs={"mlp": COSTS}, provenance=known)
-    return replace(
-        asked("--protocol amb --workers 3"),
-        protocol=make("allreduce", []),
-        workload=NAMED["mlp"],
-        servers=0,
-        workers=4,
-        cluster=place,
-    )
+    changed = {"protocol": make("allreduce", []), "servers": 0, "workers": 4, "cluster": place}
+    return replace(asked("--protocol amb --workers 3"), workload=NAMED["mlp"], **changed)
 
 
 JOBS = {
@@ -86,14 +74,8 @@ def job(request):
 
 
 def test_all_kinds_are_here_and_each_moves_a_step():
-    names = {
-        quantities.WORK,
-        quantities.CONTENTION,
-        quantities.AFTER_SLEEPS,
-        quantities.BATCH,
-        quantities.BETWEEN,
-        quantities.WITHIN,
-    }
+    names = {quantities.WORK, quantities.CONTENTION, quantities.AFTER_SLEEPS, quantities.BATCH, quantities.BETWEEN}
+    names |= {quantities.WITHIN}
     names |= {quantities.MESSAGES, quantities.OVERSLEPT, "rate of the link", "latency of the link"}
     assert {one.key for make_job in JOBS.values() for one in quantities.of(make_job())} == names
     moved = {
@@ -116,6 +98,7 @@ def test_at_its_median_a_number_changes_nothing_and_beyond_it_steps_take_longer(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("name", ["one GPU's host", "hosts by name", "nominal cores"])
 def test_ends_one_at_a_time_are_those_of_draws_of_all_at_once(name):
     """The reference: every number is drawn in each of 300 runs. Ends count as independent, in logarithms."""

@@ -95,15 +95,9 @@ def test_odd_numbers_of_a_cluster_are_refused(key, odd, tmp_path):
 
 WRONG_CLUSTERS = {
     "a flag that is a number": (HOSTS + "[network]\nfair = 1\n", "fair"),
-    "a flag that is a word": (HOSTS + '[network]\nwakes = "yes"\n', "wakes"),
     "no name": (HOSTS + 'name = ""\n', "name"),
-    "a host without a name": ('schema = "cluster/1"\nhosts = [{ name = "" }]\n', "name"),
-    "a thousand million hosts": ('schema = "cluster/1"\nhosts = [{ count = 1000000000 }]\n', "count"),
-    "a thousand million cores": ('schema = "cluster/1"\nhosts = [{ cores = 1000000000 }]\n', "cores"),
-    "a thousand million shared cores": (HOSTS + "shared_cores = 1000000000\n", "shared_cores"),
     "a key that is unknown": (HOSTS + "oversleeps = 1\n", "(did you mean oversleep_s?)"),
     "a link's key that is unknown": (HOSTS + "[network.tcp]\nwindow = 1\n", "(did you mean window_bytes?)"),
-    "a host's key that is unknown": ('schema = "cluster/1"\nhosts = [{ slot = 1 }]\n', "(did you mean slots?)"),
     "an expression": (HOSTS + '[network]\nlatency_s = "9**9**9 s"\n', "latency_s"),
     "a window of nothing": (HOSTS + "[network.tcp]\nwindow_bytes = 0\n", "window_bytes"),
     "nested too deeply": (HOSTS + "x = " + "[" * 10_000 + "]" * 10_000, "nested"),
@@ -111,12 +105,7 @@ WRONG_CLUSTERS = {
     "a number of 10,000 digits, in hex": (HOSTS + "x = 0x" + "f" * 10_000, "x"),
     "5 MiB": (HOSTS + "# " + "x" * 5 * 2**20, "4 MiB"),
     "bytes that are no text": (HOSTS + "# \udcff", "TOML"),
-    "noise of mean 1.26": (
-        HOSTS + '[costs.toy_fc.noise]\nkind = "empirical"\nvalues = [1.25, 1.27]\n',
-        "mean 1",
-    ),
-    "infinite noise": (HOSTS + '[costs.toy_fc.noise]\nkind = "lognormal"\ncv = inf\n', "cv"),
-    "infinite values": (HOSTS + '[costs.toy_fc.run]\nkind = "empirical"\nvalues = [1.0, inf]\n', "values"),
+    "noise of mean 1.26": (HOSTS + '[costs.toy_fc.noise]\nkind = "empirical"\nvalues = [1.25, 1.27]\n', "mean 1"),
 }
 
 
@@ -133,7 +122,6 @@ WRONG_WORKLOADS = {
     "nothing of computing": (MODEL, "step, flops_per_sample or costs"),
     "costs of nothing": (MODEL + "[costs.compute]\nbase_s = 0\nslope_s = 0\n", "step, flops_per_sample or costs"),
     "no operations": (MODEL + "flops_per_sample = 0\n", "flops_per_sample"),
-    "endless operations": (MODEL + "flops_per_sample = inf\n", "flops_per_sample"),
     "operations in metres": (MODEL + 'flops_per_sample = "3 m"\n', "3 Gflop"),
     "a step of no time": (MODEL + "step = { time = 0, batch = 32 }\n", "step.0.time"),
     "a step of no samples": (MODEL + "step = { time = 1, batch = 0 }\n", "step.0.batch"),
@@ -143,12 +131,9 @@ WRONG_WORKLOADS = {
     ),
     "another schema": (MODEL + STEP + 'schema = "workload/9"\n', "workload/1"),
     "a dimension of 0": (MODEL.replace("30", "0") + STEP, "shape"),
-    "a negative dimension": (MODEL.replace("30", "-5") + STEP, "shape"),
-    "a dimension that is true": (MODEL.replace("30", "true") + STEP, "shape"),
     "a dimension beyond 64 bits": (MODEL.replace("30", "1" + "0" * 30) + STEP, "shape"),
     "more numbers than any model": (MODEL.replace("1000, 30", "10000000000, 10000000000") + STEP, "variables"),
     "no name": (MODEL.replace('"mine"', '""') + STEP, "name"),
-    "no samples": (MODEL.replace("32", "0") + STEP, "batch"),
 }
 
 
@@ -248,6 +233,7 @@ def test_a_bound_on_staleness_may_be_infinite():
 FREE = HOSTS + "[network]\nlatency_s = 0\noverhead_s = 0\nbandwidth_bytes_per_s = inf\n"
 
 
+@pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("world", ["engine", "event"])
 def test_steps_that_take_no_time_are_refused(world, tmp_path):
     """Only partitions cost anything, and fmb computes none."""

@@ -1,7 +1,5 @@
 """Reading of minibatches: a step takes as long as reading or computing, whichever is longer, and the answer says where reading binds."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import inf
 
@@ -25,12 +23,8 @@ COMPUTING_S = BATCH * SLOPE_S
 
 def job(*hosts: Host, name: str = "allreduce", costs: dict | None = None, **read_by) -> Scenario:
     """Workers on all hosts, whose messages and sums take no time."""
-    model = Workload(
-        name="planted",
-        variables=[{"name": "w", "shape": [8]}],
-        batch=BATCH,
-        reading=Reading(**read_by) if read_by else None,
-    )
+    reading = Reading(**read_by) if read_by else None
+    model = Workload(name="planted", variables=[{"name": "w", "shape": [8]}], batch=BATCH, reading=reading)
     measured = {"planted": Costs(**({"compute": Line(slope_s=SLOPE_S)} | (costs or {})))}
     cluster = Cluster(hosts=hosts, network=FREE, local=FREE, costs=measured)
     beside = 0 if name == "allreduce" else 1

@@ -1,7 +1,5 @@
 """A profile from runs that trainsim.Recorder wrote, of planted times: the costs, the link, and what it predicts of another run."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -54,15 +52,8 @@ def planted(
             of.add(rows(step, [one], rank, ranks))
         now_s = ready_s + UPDATE_S
     for rank, of in enumerate(files):
-        said = {
-            "schema": "recorded/1",
-            "rank": rank,
-            "world": ranks,
-            "host": hosts[rank],
-            "cores": 2,
-            "began_unix_s": 1e9,
-        }
-        said |= {"warmup": 5, "engine": "torch", "complete": True, "workload": None}
+        said = {"schema": "recorded/1", "rank": rank, "world": ranks, "host": hosts[rank], "cores": 2}
+        said |= {"began_unix_s": 1e9, "warmup": 5, "engine": "torch", "complete": True, "workload": None}
         said |= {"summing": {"bucket_bytes": BUCKETS[1], "backend": "gloo"}} if summing and ranks > 1 else {}
         of.tell(said | facts)
         of.close()
@@ -152,12 +143,7 @@ def test_recorded_runs_are_fitted_alone(folder, tmp_path, trace):
 
 @pytest.mark.parametrize(
     ("facts", "named"),
-    [
-        ({"world": 3}, "rank-00002"),
-        ({"schema": "x"}, "schema"),
-        ({"cores": 0}, "cores"),
-        ({"began_unix_s": None}, "began_unix_s"),
-    ],
+    [({"world": 3}, "rank-00002"), ({"schema": "x"}, "schema"), ({"began_unix_s": None}, "began_unix_s")],
 )
 def test_facts_that_cannot_be_are_refused_by_name(tmp_path, facts, named):
     with pytest.raises(WrongSetting, match=named):

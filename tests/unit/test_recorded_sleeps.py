@@ -1,7 +1,5 @@
 """Sleeps in a trace: steps in which a rank does not sleep count as 0, in fitted laws and when they are replayed."""
 
-from __future__ import annotations
-
 import pytest
 
 from calibration import laws as fits

@@ -1,7 +1,5 @@
 """trainsim.Recorder in PyTorch's loops, in processes of their own; PyTorch is there where `make torch` has installed it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a rank keeps of itself while it runs."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

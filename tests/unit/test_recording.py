@@ -1,7 +1,5 @@
 """trainsim.Recorder around loops that no library has: what it writes, what it refuses, what it does where a loop goes wrong."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os
@@ -67,7 +65,6 @@ def test_a_rank_is_that_of_its_launcher(monkeypatch, variables, said):
     ("given", "named"),
     [
         ({"batch": 0}, "batch"),
-        ({"batch": "32"}, "batch"),
         ({"batch": True}, "batch"),
         ({"warmup": -1}, "warmup"),
         ({"workload": "resnet5O"}, "did you mean resnet50"),
@@ -132,13 +129,7 @@ def test_samples_are_given_counted_or_told_by_a_function():
     assert [Samples(None).of(batch) for batch in (arrays, [np.zeros((4, 2)), 1], np.zeros(3))] == [5, 4, 3]
     assert Samples(len).of("four") == 4
     assert Samples(lambda batch: np.int64(6)).of(None) == 6
-    for given, batch in (
-        (None, "text"),
-        (None, []),
-        (None, np.zeros(())),
-        (lambda batch: 0, 1),
-        (lambda batch: 1.5, 1),
-    ):
+    for given, batch in ((None, "text"), (None, []), (None, np.zeros(())), (lambda _: 0, 1), (lambda _: 1.5, 1)):
         with pytest.raises(WrongSetting, match="batch"):
             Samples(given).of(batch)
 
@@ -295,13 +286,9 @@ def joined(updates: list[bool]) -> list[int]:
     [
         ([True] * 4, [1, 1, 1, 1]),
         ([False, False, True] * 3, [3, 3, 3]),
-        (
-            [False, False, False, True, True, False, True],
-            [1, 1, 1, 1],
-        ),  # skipped by a scaler of losses, until all is finite
+        ([False, False, False, True, True, False, True], [1, 1, 1, 1]),  # a scaler of losses skips until all is finite
         ([False, True, False, True, True], [2, 2, 1]),  # the last of an epoch
         ([False, True], [2]),
-        ([False] * 3, [1, 1, 1]),
         ([False] * 70, [1] * 70),
     ],
 )

@@ -44,6 +44,7 @@ def lucky(job):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("installed")
 def test_intervals_hold_nine_new_runs_in_ten():
     """Of many calibrations of few runs; by what they plug in alone, they would hold seven. Fourteen say it to about 0.037."""
     drawn = [Scenario(FixedMinibatch(), batch=128, cluster=DRIFTING, seed=10**6 + seed, **JOB) for seed in range(50)]
@@ -136,6 +137,7 @@ def test_steps_that_sleeps_do_not_stretch_tell_nothing_of_them():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("installed")
 def test_intervals_of_runs_that_sleep_hold_what_is_not_known_of_them():
     """Ranks are late after sleeps by 10 ms, in each run by 2 ms more or less; by the error on work alone, six would be held."""
     rng = np.random.default_rng(0)
@@ -169,6 +171,7 @@ def known(cluster, **about):
     return make(list(runs_of(cluster, 0, **about)), "known")
 
 
+@pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("world", ["event", "engine"])
 def test_an_error_is_in_no_run_and_in_the_interval(world):
     """Of a job that is all work."""
@@ -194,19 +197,12 @@ def test_what_is_unknown_after_sleeps_is_in_the_interval():
             assert (longer, shorter) == pytest.approx((np.log(1 + off), -np.log(1 - off)), rel=0.1)
 
 
-def test_without_drift_nothing_is_added():
-    still = DRIFTING.model_copy(
-        update={"costs": {"mlp": PLANTED.model_copy(update={"error": 0.0, "noise": LogNormal(cv=0)})}}
-    )
-    assert known(still).costs["mlp"].error < 1e-3
-
-
-def test_sleeps_are_the_runs_own():
+@pytest.mark.parametrize("name", ["none", "niagara*0.01"])
+def test_without_drift_nothing_is_added(name):
     """Sleeps that differ from run to run, and are known, are no error of the profile."""
-    still = DRIFTING.model_copy(
-        update={"costs": {"mlp": PLANTED.model_copy(update={"error": 0.0, "noise": LogNormal(cv=0)})}}
-    )
-    law = {"stragglers": stragglers.read("niagara*0.01"), "stragglers_name": "niagara*0.01"}
+    steady = PLANTED.model_copy(update={"error": 0.0, "noise": LogNormal(cv=0)})
+    still = DRIFTING.model_copy(update={"costs": {"mlp": steady}})
+    law = {"stragglers": stragglers.read(name), "stragglers_name": name}
     assert known(still, **law).costs["mlp"].error < 1e-3
 
 

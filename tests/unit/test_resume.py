@@ -39,13 +39,8 @@ OTHERS = [
     *("--device gpu", "--device gpu --cpu-master", "--engine numpy"),
 ]
 SERVED = "--protocol ps-async --runtime mpi --servers 2 --workers 2 --steps 3 --workload mlp --trace"
-OTHERS_SERVED = [
-    "--servers 1",
-    "--placement greedy",
-    "--variable-partitions 2",
-    "--runtime tensorflow",
-    "--protocol ps-sync",
-]
+OTHERS_SERVED = ["--servers 1", "--placement greedy", "--variable-partitions 2", "--protocol ps-sync"]
+OTHERS_SERVED.append("--runtime tensorflow")
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Rows of sparse variables in the event world: whose samples count, and parts that are worked on side by side."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scenarios import EXACT_S

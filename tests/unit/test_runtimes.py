@@ -183,11 +183,8 @@ def test_a_server_whose_port_is_busy_is_not_taken_for_dead():
 
 def test_slots_count_ranks_on_hosts_and_hosts_of_ranks():
     assert slots(["a", "a"]) == [Slot("a", 0, 2, 0, 2, 0, 1), Slot("a", 1, 2, 1, 2, 0, 1)]
-    assert slots(["a", "b", "a"]) == [
-        Slot("a", 0, 3, 0, 2, 0, 2),
-        Slot("b", 1, 3, 0, 1, 1, 2),
-        Slot("a", 2, 3, 1, 2, 0, 1),
-    ]
+    of_three = [Slot("a", 0, 3, 0, 2, 0, 2), Slot("b", 1, 3, 0, 1, 1, 2), Slot("a", 2, 3, 1, 2, 0, 1)]
+    assert slots(["a", "b", "a"]) == of_three
     told = environment(slots(["a", "b", "a"])[2], "127.0.0.1", 4000, "lo")
     assert (told["HOROVOD_LOCAL_RANK"], told["HOROVOD_CROSS_SIZE"], told["HOROVOD_GLOO_IFACE"]) == ("1", "1", "lo")
 

@@ -1,7 +1,5 @@
 """The experiment `seeds`, with a few steps: what it prints, and where the training of seed 002 starts."""
 
-from __future__ import annotations
-
 import shlex
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Profiles of TensorFlow's own servers: planted chains are found again, and background work slows who needs the cores."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -198,22 +196,9 @@ def test_many_workers_are_bound_by_processor_time():
 @pytest.mark.slow
 def test_a_second_server_costs_what_was_probed():
     made = profile([planted(*cell) for cell in FITTED])
-    step_s = [
-        of_trace(
-            event.trace(
-                Scenario(
-                    protocols.make("ps-async"),
-                    workload.read("toy_fc"),
-                    workers=1,
-                    servers=s,
-                    steps=40,
-                    batch=400,
-                    cluster=made,
-                )
-            )
-        ).step_s.mean()
-        for s in (1, 2)
-    ]
+    job = {"workers": 1, "steps": 40, "batch": 400, "cluster": made}
+    jobs = (Scenario(protocols.make("ps-async"), workload.read("toy_fc"), servers=s, **job) for s in (1, 2))
+    step_s = [of_trace(event.trace(one)).step_s.mean() for one in jobs]
     assert made.local.overhead_s == pytest.approx(FURTHER["serial_s"] / 4)
     assert made.local.background_s == pytest.approx((FURTHER["processor_s"] - FURTHER["serial_s"]) / 8)
     assert -0.3e-3 < step_s[1] - step_s[0] < 0.3e-3  # halves travel beside one another

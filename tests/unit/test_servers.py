@@ -1,7 +1,5 @@
 """Parameter servers: closed forms, laws, and that every run ends."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np
@@ -66,10 +64,8 @@ def test_one_worker_goes_round_through_every_cost(name):
 def test_staleness_0_is_synchronous_and_infinite_is_asynchronous(seed):
     """Ho et al. 2013, section 2."""
     luck = {"stragglers": stragglers.read("niagara*0.01"), "seed": seed}
-    synchronous, bounded_0 = (
-        step_s(job("ps-sync", "barrier=true", **luck)),
-        step_s(job("ps-ssp", "staleness=0", **luck)),
-    )
+    synchronous = step_s(job("ps-sync", "barrier=true", **luck))
+    bounded_0 = step_s(job("ps-ssp", "staleness=0", **luck))
     np.testing.assert_allclose(synchronous, bounded_0, atol=1e-9)
     asynchronous, unbounded = (
         event.trace(job(*of, **luck)).rows for of in (("ps-async",), ("ps-ssp", "staleness=inf"))
@@ -234,16 +230,8 @@ def test_every_run_ends_with_all_its_updates(name, workers, servers, barrier, se
     assignments = [f"barrier={barrier}"] if name in ("ps-sync", "ps-backup") else []
     if name == "ps-backup":
         assignments.append(f"backup={seed % workers}")
-    scenario = job(
-        name,
-        *assignments,
-        workers=workers,
-        servers=servers,
-        seed=seed,
-        stragglers=stragglers.read(law),
-        steps=4,
-        warmup=1,
-    )
+    about = {"workers": workers, "servers": servers, "seed": seed, "steps": 4, "warmup": 1}
+    scenario = job(name, *assignments, stragglers=stragglers.read(law), **about)
     trace = event.trace(scenario)
     updates = trace.rows[(trace.rows["activity"] == "update") & (trace.rows["rank"] == 0)]
     assert len(updates) == scenario.updates

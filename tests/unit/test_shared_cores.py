@@ -1,7 +1,5 @@
 """Hosts that are containers of one machine: what is fitted on them knows that they share its cores."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Ranks that share a GPU take time slices; a fit of such runs finds what switching between them costs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every sleep of a text draws anew: the first of a step as ever, further ones independently of it, and alike in all worlds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows of sparse variables: none is lost or counted twice on its way to the parts and back."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -3,8 +3,6 @@
 No prediction is made of a source that is held out: not here, and not before the end.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from importlib import import_module
@@ -42,54 +40,21 @@ def by_rule(cluster: str) -> str:
     return CHOICE if int(hashlib.sha256(cluster.encode()).hexdigest()[0], 16) % 2 else HELD_OUT
 
 
+WITHHELD = """
+aicr_b200 alcf_polaris azure_p100 baskerville cori_gpu cori_gpu_cosmoflow cori_gpu_sc20 cori_haswell
+cori_knl deepmd dlperf elasticdl frontier habana_gaudi hkbu_100g_ib hkbu_100g_tcp hkbu_10g
+horovod_476 horovod_900 hpcdiy_4090 kempner lambda_2080ti lambda_3090_3970x lambda_a100_40gb
+lambda_a6000 lambda_cloud_a6000 lambda_cloud_rtx6000 lambda_h100_pcie libai mit_engaging_b200
+mosaic_h100 mxnet_4968 mxnet_p2 oneflow_benchmark open_clip_466 p3dn_maskrcnn p3dn_raysgd
+paddle_fleetx paddle_perf stylegan_a100 stylegan_v100 summit
+"""
+
+
 def test_the_split_is_that_of_the_rule():
     """Named here, too: a source that was moved after its predictions were seen would have to be moved in two files."""
     assert all(source.split == CHOICE if source.before else by_rule(source.cluster) for source in SOURCES)
     held = [source.name for source in SOURCES if source.split == HELD_OUT]
-    assert sorted(held) == [
-        "aicr_b200",
-        "alcf_polaris",
-        "azure_p100",
-        "baskerville",
-        "cori_gpu",
-        "cori_gpu_cosmoflow",
-        "cori_gpu_sc20",
-        "cori_haswell",
-        "cori_knl",
-        "deepmd",
-        "dlperf",
-        "elasticdl",
-        "frontier",
-        "habana_gaudi",
-        "hkbu_100g_ib",
-        "hkbu_100g_tcp",
-        "hkbu_10g",
-        "horovod_476",
-        "horovod_900",
-        "hpcdiy_4090",
-        "kempner",
-        "lambda_2080ti",
-        "lambda_3090_3970x",
-        "lambda_a100_40gb",
-        "lambda_a6000",
-        "lambda_cloud_a6000",
-        "lambda_cloud_rtx6000",
-        "lambda_h100_pcie",
-        "libai",
-        "mit_engaging_b200",
-        "mosaic_h100",
-        "mxnet_4968",
-        "mxnet_p2",
-        "oneflow_benchmark",
-        "open_clip_466",
-        "p3dn_maskrcnn",
-        "p3dn_raysgd",
-        "paddle_fleetx",
-        "paddle_perf",
-        "stylegan_a100",
-        "stylegan_v100",
-        "summit",
-    ]
+    assert sorted(held) == WITHHELD.split()
     assert len(held) >= sum(not source.before for source in SOURCES) / 3
 
 
@@ -128,14 +93,8 @@ def made(sizes_of: list[tuple[int, int]], summed_by: str = "allreduce", precisio
     """ResNet-50 on hosts and GPUs: 0.1 s of computing for 32 samples, and 0.2 s that each doubling of hosts adds."""
     rows = pd.DataFrame(sizes_of, columns=["hosts", "gpus"]).assign(model="resnet50", million_parameters=np.nan)
     step_s = 0.1 + 0.2 * np.log2(rows.hosts)
-    return rows.assign(
-        system="made",
-        precision=precision,
-        summed_by=summed_by,
-        batch=32,
-        minibatches=1,
-        samples_per_s=32 * rows.gpus / step_s,
-    )
+    same = {"system": "made", "precision": precision, "summed_by": summed_by, "batch": 32, "minibatches": 1}
+    return rows.assign(**same, samples_per_s=32 * rows.gpus / step_s)
 
 
 def test_small_sizes_predict_large_ones():
@@ -154,10 +113,8 @@ def test_series_are_fitted_apart_and_what_is_no_allreduce_not_at_all():
     both = pd.concat(
         [made(some), made(some, precision="amp"), made(some, "sharded", "bf16"), made(some, "servers", "fp16")]
     )
-    assert {row.split.split(":")[0] for row in sizes.of_source("made", both)} == {
-        "resnet50, made, fp32",
-        "resnet50, made, amp",
-    }
+    series = {row.split.split(":")[0] for row in sizes.of_source("made", both)}
+    assert series == {"resnet50, made, fp32", "resnet50, made, amp"}
     assert not list(sizes.of_source("made", made([(1, 1), (1, 8), (4, 32)])))  # two sizes to fit, and one more
 
 

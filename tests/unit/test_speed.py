@@ -1,7 +1,5 @@
 """The comparison of speeds: engines simulate one job, ratios come from planted figures, engines that are not there are a line."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -209,10 +207,7 @@ def test_a_missing_compiler_is_a_line(monkeypatch, tmp_path):
     ("said", "line"),
     [
         ("f.cpp:1: fatal error: simgrid/s4u.hpp: No such file or directory", r"finds no simgrid/s4u.hpp \(Debian: "),
-        (
-            "f.cpp: In function:\nf.cpp:9: error: no sg4\n   ^",
-            "does not compile simgrid_fmb.cpp: f.cpp:9: error: no sg4$",
-        ),
+        ("f.cpp: In function:\nf.cpp:9: error: no sg4\n   ^", "does not compile .*: f.cpp:9: error: no sg4$"),
     ],
 )
 def test_a_missing_library_is_a_line(said, line, monkeypatch, tmp_path):

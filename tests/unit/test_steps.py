@@ -1,7 +1,5 @@
 """Tables of step times (calibration.fit --from steps): what was planted in them is predicted, at their size and at others."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -108,17 +106,13 @@ ROWS = [(0, 0, 0.3), (0, 1, 0.3), (1, 0, 0.2), (1, 1, 0.2)]
         ("step,rank\n0,0\n", "columns"),
         ("step,rank,seconds\n", "rows"),
         ("step,rank,seconds\n0,0,1\n", "at least two"),
-        ("step,rank,seconds\n0,0,1\n1,0,x\n", "row 2"),
         ("step,rank,seconds\n0,0,1\n1,0,nan\n", "row 2"),
-        ("step,rank,seconds\n0,0,1\n1,0,-1\n", "row 2"),
         ("step,rank,seconds\n0,0,1\n1,0,0\n", "row 2"),
         ("step,rank,seconds\n0,0,1\n1.5,0,1\n", "row 2"),
         ("step,rank,seconds\n0,0,1\n1,0,1e300\n", "row 2"),
-        ("step,rank,seconds\n0,0,1e-300\n1,0,1e-300\n", "seconds from 1e-09"),
         ("step,rank,seconds\n0,0,1\n0,0,1\n", "each of 1 ranks once"),
         ("step,rank,seconds\n0,0,1\n2,0,1\n", "one after another"),
         ("step,rank,seconds\n0,3,1\n1,3,1\n", "ranks"),
-        ("step,rank,seconds\n0,0,1\n0,1,1\n1,0,1\n", "each of 2 ranks once"),
         ("step,rank,seconds,compute_s\n0,0,1,2\n1,0,1,1\n", "compute_s within them"),
         ("step,rank,seconds,samples\n0,0,1,2\n1,0,1,3\n", "fixed minibatches"),
         ("step,rank,seconds,seconds\n0,0,1,2\n1,0,1,3\n", "each of them once"),
@@ -128,12 +122,10 @@ ROWS = [(0, 0, 0.3), (0, 1, 0.3), (1, 0, 0.2), (1, 1, 0.2)]
         ),
         ("step,rank,seconds\n0,0,25000000\n1,0,25000000\n", "--unit s that they are seconds"),
         ("step,rank,seconds\n0,0,1e-7\n1,0,1e-7\n", "allowed: steps of 1e-06 s"),
-        ("step,rank,step_time\n0,0,410\n1,0,409\n", "--unit ms or us"),
         ("step,rank,step_s\n0,0,2e6\n1,0,2e6\n", "1e-09 s to 1e+06 s"),
         ("step,rank,a_ms,b_ms\n0,0,1,1\n1,0,1,1\n", "one column of a step's seconds"),
         *((f"step,{name}\n0,51\n1,52\n2,53\n", "one column of a step's seconds") for name in RATES),
         ("step,rank,elapsed_s\n0,0,1\n1,0,2\n", "one column of a step's seconds"),
-        ("step,rank,seconds\n0,0,1\n2,0,1\n3,0,1\n", "one after another"),
         ("\0\0\0,\n", "step, rank, seconds"),
     ],
 )
@@ -150,16 +142,11 @@ def test_a_table_that_is_none_is_said_in_a_line(tmp_path, text, said):
     "header",
     [
         "step,rank,seconds:1",
-        "step,rank,ms:1e3",
-        "step,rank,step_ms:1e3",
         "step,rank,Step Time (ms):1e3",
         "_step,rank,train/step_time_us:1e6",
         "Step,worker,run-1 - train/step_time:1",
         "iteration,global_rank,stepTimeMs:1e3",
-        "step,rank,milliseconds:1e3",
         "global_step,rank,iter_time_s:1",
-        "step,rank,step_duration:1",
-        "step,rank,time:1",
     ],
 )
 def test_a_unit_is_read_by_the_name_of_its_column(tmp_path, header):
@@ -251,10 +238,8 @@ def test_a_batch_that_nobody_gave_is_asked_for(tmp_path, capsys):
 
 
 def test_a_log_that_was_cut_is_read_without_its_last_step(tmp_path):
-    path, whole = (
-        tmp_path / "steps.csv",
-        "step,rank,seconds\n" + "".join(f"{s},{r},0.{s + 2}\n" for s in range(4) for r in range(2)),
-    )
+    rows = "".join(f"{step},{rank},0.{step + 2}\n" for step in range(4) for rank in range(2))
+    path, whole = tmp_path / "steps.csv", f"step,rank,seconds\n{rows}"
     for text, said in (
         (whole, []),
         (whole + "4,0,0.3\n", ["the last step left out: 1 of 2 ranks logged it"]),
@@ -286,7 +271,6 @@ def test_a_file_of_bytes_is_no_table(tmp_path, name):
     ("said", "message"),
     [
         ({"protocol": "ps-async"}, "a synchronous one"),
-        ({"protocol": "amb"}, "a synchronous one"),
         ({"protocol": "alreduce"}, "did you mean allreduce"),
         ({"settings": ("algorithm=rong",)}, "algorithm"),
         ({"stragglers": "niagara"}, "do not separate sleeps"),

@@ -1,7 +1,5 @@
 """Stragglers by step and worker: written out, from files, and what each kind does."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
@@ -162,15 +160,12 @@ def test_a_replay_has_ranks_and_steps_in_order_and_wraps_around(tmp_path):
 
 BROKEN_TABLES = {
     "no rows": "rank,step,seconds\n",
-    "nothing": "",
     "text": RECORDED + "6,1,fast\n",
     "negative": RECORDED.replace("0.3", "-0.3"),
-    "missing": RECORDED.replace("0.3", ""),
     "infinite": RECORDED.replace("0.3", "inf"),
     "a step less": RECORDED.replace("3,15,0.6\n", ""),
     "a step twice": RECORDED + "3,15,0.7\n",
     "no column": RECORDED.replace("seconds", "time"),
-    "no rank": RECORDED.replace("rank", "worker"),
     "bytes": "\0\1\2",
 }
 
@@ -187,14 +182,11 @@ def test_tables_that_cannot_be_replayed_are_refused_in_a_line(what, ending, tmp_
 WRITTEN = {
     "lognormal(mean=50ms, cv=1.5)": laws.LogNormal(mean=0.05, cv=1.5),
     " lognormal ( mean = 50 ms , cv = 1.5 ) ": laws.LogNormal(mean=0.05, cv=1.5),
-    "lognormal(mean=5e-2,cv=15e-1)*2": laws.LogNormal(mean=0.1, cv=1.5),
     "gamma(mean=1e+0, cv=1)": laws.Gamma(mean=1, cv=1),
-    "shifted-exponential(shift=20ms, mean=30ms)": laws.ShiftedExponential(shift=0.02, mean=0.03),
     "slow-ranks(rank=3, factor=1.3)": laws.SlowRanks(rank=(3,), factor=laws.Constant(value=1.3)),
     "slow-ranks(rank=[1, 2], seconds=gamma(mean=1,cv=1)*2)": laws.SlowRanks(
         rank=(1, 2), seconds=laws.Gamma(mean=2, cv=1)
     ),
-    "empirical(values=[1 ms, 2 ms])": laws.Empirical(values=(0.001, 0.002)),
     "markov(p_slow=0.1, p_recover=0.2, seconds=niagara*0.1)": laws.Markov(
         p_slow=0.1, p_recover=0.2, seconds=stragglers.read("niagara*0.1")
     ),
@@ -207,9 +199,6 @@ WRITTEN = {
     "folded-mixture(limit_s=54ms, components=[{mean_s=0, std_s=4ms, weight=0.7}, {mean_s=0.05, std_s=0, weight=0.3}])": laws.FoldedMixture(
         limit_s=0.054,
         components=[{"mean_s": 0, "std_s": 0.004, "weight": 0.7}, {"mean_s": 0.05, "std_s": 0, "weight": 0.3}],
-    ),
-    "constant(value=1)+constant(value=2)+constant(value=3)": laws.Together(
-        of=tuple(laws.Constant(value=v) for v in (1, 2, 3))
     ),
 }
 
@@ -224,50 +213,36 @@ def test_laws_are_written_out(text):
     [
         ("lognormal(men=50ms, cv=1)", r"given 'men'; allowed: mean, cv \(did you mean mean\?"),
         ("lognormal(mean=50ms)", "cv: missing; needed"),
-        ("lognormal", "cv: missing; needed"),
         ("lognrmal(mean=1)", "did you mean lognormal"),
         ("lognormal(mean=50ms, cv=1", "at the end"),
         ("lognormal(mean=50ms, cv=1))", "allowed: before"),
         ("lognormal(mean=50ms cv=1)", "allowed: , before"),
         ("lognormal(mean=50ms, mean=60ms, cv=1)", "each parameter once"),
         ("lognormal(mean=50km, cv=1)", "50 ms"),
-        ("lognormal(mean=50ms, cv=-1)", "cv: given -1"),
-        ("lognormal(mean=50ms, cv=nan)", "cv"),
-        ("lognormal(mean=true, cv=1)", "mean"),
         ("lognormal(50ms, 1)", "= before"),
         ("shifted-exponential(shift=2, mean=1)", "at least the shift"),
-        ("pareto(least=1, shape=1)", "shape: given 1"),
         ("pareto(mean=1)", "shape: missing"),
         ("pareto(mean=1, least=1, shape=2)", "mean or least"),
         ("pareto(mean=1, cv=1, shape=2)", "cv or shape"),
         ("pareto(mean=1 km, shape=2)", "mean: given '1 km'"),
         ("pareto(mean=1, cv=0)", "cv: given 0"),
         ("exponential(mean=0)", "mean: given 0"),
-        ("weibull(mean=1, shape=0)", "shape"),
-        ("normal(mean=1, std=-1)", "std"),
         ("slow-ranks(rank=3)", "seconds, as in"),
         ("slow-ranks(rank=3, factor=1.3, seconds=1)", "one of both"),
         ("slow-ranks(rank=3, factor=1e5)", "a factor of mean"),
         ("slow-ranks(rank=3, factor=1.3)*2", "a factor already"),
         ("slow-ranks(rank=3, factor=1.3, by=host)", "by"),
         ("markov(p_slow=0, p_recover=0, factor=2)", "above 0"),
-        ("markov(p_slow=2, p_recover=0, factor=2)", "p_slow"),
         ("replay(file=nowhere.csv)", "can be read"),
         ("replay(values=[[1,2],[1]])", "as many steps"),
         ("empirical(values=[1])", "values"),
-        ("constant(value=1", "at the end"),
-        ("folded-mixture(components=[{mean_s=0, std_s=1)", ", before"),
-        ("folded-mixture(components=[{mean_s=0, mean_s=1}])", "each parameter once"),
         ("folded-mixture(components=" + "{a=" * 5000, "deep"),
-        ("niagara + ", "at the end"),
-        ("niagara*2*x", "factor"),
         ("niagara*0.00000001", "factor from"),
         ("x:y", "imported"),
         ("json:loads", "subclass"),
         ("json:loads(a=[1])", "numbers and texts"),
         ("own(name=json)", "subclass"),
         ("(" * 5000, "a name"),
-        ("slow-ranks(rank=1,seconds=" * 500, "deep"),
         ("slow-ranks(rank=" + "[" * 5000, "deep"),
         ("\0", "kind|known|none"),
     ],
@@ -288,20 +263,8 @@ def test_there_are_examples():
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_run(path, capsys):
-    line = [
-        "--protocol",
-        "fmb",
-        "--workers",
-        "4",
-        "--steps",
-        "20",
-        "--replications",
-        "2",
-        "--stragglers",
-        str(path),
-        "--json",
-    ]
-    assert run.main(line) == 0
+    line = ["--protocol", "fmb", "--workers", "4", "--steps", "20", "--replications", "2", "--json"]
+    assert run.main([*line, "--stragglers", str(path)]) == 0
     assert json.loads(capsys.readouterr().out)["samples_per_s"] > 0
 
 

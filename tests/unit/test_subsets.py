@@ -1,7 +1,5 @@
 """The best of one's own machines, of several kinds: which of them for each number, what they cost, and which are not looked at."""
 
-from __future__ import annotations
-
 import shlex
 from itertools import product
 

@@ -84,10 +84,8 @@ def test_the_scenario_is_all_that_was_asked():
     assert asked["settings"] == {"time_limit_s": 0.08, "partitions": 16}
     assert asked["law"]["kind"] == "folded-mixture"
     assert asked["cluster"] == {"name": "mine", "hosts": [{"count": 3}]}
-    run = {
-        "training": Training("digits", "rms", 0.001, 0, 1.0, "cpu", False, 1),
-        "hosts": (("a", 2), ("b", 2), ("b", 2)),
-    }
+    trained = Training("digits", "rms", 0.001, 0, 1.0, "cpu", False, 1)
+    run = {"training": trained, "hosts": (("a", 2), ("b", 2), ("b", 2))}
     real = as_json(scenario(), "mpi", outcome(), 1.5, ran=scenario().header("mpi", **run))["scenario"]
     assert real["training"]["data"] == "digits"
     assert real["cluster"] == {"name": "mine", "host_of_rank": ["a", "b", "b"]}

@@ -1,7 +1,5 @@
 """Many scenarios, one row each: the same however they are simulated, cut off or killed."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

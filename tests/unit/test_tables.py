@@ -1,7 +1,5 @@
 """A server's rows: updated by hand, made up for, refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -76,11 +74,7 @@ def test_rows_without_a_gradient_keep_values_and_moments(name):
 
 @pytest.mark.parametrize(
     ("settings", "said"),
-    [
-        (("adm",), "sgd, mom, rms where rows are updated"),
-        (("sgd", 0.0), "--learning-rate"),
-        (("sgd", 0.1, -1), "--decay-steps"),
-    ],
+    [(("adm",), "sgd, mom, rms where"), (("sgd", 0.0), "--learning-rate"), (("sgd", 0.1, -1), "--decay-steps")],
 )
 def test_what_cannot_be_is_refused(settings, said):
     with pytest.raises(WrongSetting, match=said):

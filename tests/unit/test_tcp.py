@@ -1,7 +1,5 @@
 """TCP's windows: the textbook's formula, its limits, and what a simulated run makes of it."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """What --testbed refuses, where mpirun's ranks go, and what a probe of a shaped link makes of its times."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

@@ -1,7 +1,5 @@
 """What the experiment testbed fits and predicts, and how it says which of allreduce and servers wins."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

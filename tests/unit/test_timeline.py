@@ -8,7 +8,6 @@ from itertools import pairwise
 import pytest
 
 from sim import event, protocols, stragglers, timeline
-from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform.cluster import Cluster, Host, Link
@@ -31,12 +30,6 @@ def phase(events, letter, pid=1):
 
 def names(events, what, pid=1):
     return [event["args"]["name"] for event in phase(events, "M", pid) if event["name"] == what]
-
-
-def test_every_activity_is_one_event(written, trace):
-    events = phase(written, "X")
-    assert Counter(event["name"] for event in events) == Counter(trace.rows.activity)
-    assert {event["name"] for event in events} <= set(ACTIVITIES)
 
 
 def test_events_are_in_order_of_time_and_none_is_negative(written):
@@ -87,11 +80,6 @@ def test_no_two_messages_share_an_arrow(written):
 def test_a_trace_without_rows_is_a_timeline(header, tmp_path):
     timeline.write_many([("run", Trace.of(header, []))], tmp_path / "t.json")
     assert json.loads((tmp_path / "t.json").read_text())["otherData"]["runs"][0]["protocol"] == "fmb"
-
-
-def test_a_folder_that_is_not_there_is_refused(trace, tmp_path):
-    with pytest.raises(WrongSetting, match="folder"):
-        timeline.write_many([("run", trace)], tmp_path / "no" / "t.json")
 
 
 def simulated(protocol):

@@ -1,7 +1,5 @@
 """torch.profiler's traces (calibration.fit --from torch): what was planted in them is found, and its steps are predicted."""
 
-from __future__ import annotations
-
 import copy
 import gzip
 import json
@@ -341,10 +339,8 @@ WRONG = {
     "a step is missing": (edited(without("ProfilerStep#5")), "one after another"),
     "nothing is computed": (edited(lambda found: {**found, "traceEvents": found["traceEvents"][-2:] * 1}), "steps"),
     "times are none": (edited(each("ts", float("nan"))), "microseconds"),
-    "times are text": (edited(each("dur", "1")), "microseconds"),
     "times are negative": (edited(each("dur", -1)), "microseconds"),
     "times are the same": (edited(each("ts", 5)), "follow one another"),
-    "no events": ({"traceEvents": []}, "profiler.step()"),
     "no trace": ({"a": 1}, "a trace of torch.profiler"),
     "a rank beyond the last": (edited(lambda f: {**f, "distributedInfo": {"rank": 2, "world_size": 2}}), "rank 2 of 2"),
     "another kind of number": (edited(lambda f: {**f, "distributedInfo": {"rank": "x"}}), "rank"),

@@ -1,7 +1,5 @@
 """A real run says what it was trained on, where that is not what its model is known for."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """The command `trainsim`: its table, its lists, whose packages it loads, and what is said where a library is not installed."""
 
-from __future__ import annotations
-
 import configparser
 import os
 import re

@@ -1,7 +1,5 @@
 """What a prediction rests on: costs of this very model, and by what a job is beyond the runs that were fitted."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -123,19 +121,9 @@ def test_an_evaluation_that_no_fitted_run_had_is_no_free_one():
 def test_a_batch_that_nobody_gave_is_said():
     model = Workload(name="own", parameters=1000, layers=1, flops_per_sample=1e6)
     said = "own says no batch: 256 samples per worker and step are taken unless --batch says otherwise"
-    for job, whether in (
-        (Scenario(FixedMinibatch(), model, steps=2), True),
-        (Scenario(FixedMinibatch(), model, steps=2, batch=8), False),
-        (
-            Scenario(
-                FixedMinibatch(),
-                Workload(name="own", parameters=1000, layers=1, flops_per_sample=1e6, batch=256),
-                steps=2,
-            ),
-            False,
-        ),
-        (Scenario(FixedMinibatch(), MLP, steps=2), False),
-    ):
+    whole = model.model_copy(update={"batch": 256})
+    for one, batch, whether in ((model, None, True), (model, 8, False), (whole, None, False), (MLP, None, False)):
+        job = Scenario(FixedMinibatch(), one, steps=2, batch=batch)
         assert (said in simulate(job, replications=1).notes) is whether
 
 

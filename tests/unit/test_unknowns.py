@@ -3,8 +3,6 @@
 Over all kinds of jobs: GPUs by name, GPUs of one's own rates, mixed GPUs, nominal cores, measured steps, profiles, and servers on cores.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -107,9 +105,7 @@ def test_half_a_cost_never_halves_more_than_a_step_and_no_part_makes_it_faster(p
             assert found.ratio > 0.98, name
             if name == "computing twice as fast":
                 assert found.result.step_s.mean() > 0.495 * now.step_s.mean()
-                if (
-                    protocol == "amb"
-                ):  # samples of fast ranks grow more: the slowest rank's last partition ends the step
+                if protocol == "amb":  # samples of fast ranks grow more: the slowest's last partition ends the step
                     continue
                 assert found.ratio < 2.02
                 if found.interval:
@@ -180,12 +176,11 @@ def test_a_row_of_a_sweep_is_the_answer_of_its_job(place):
     one = job(place, "fmb", steps=4)
     row = work.row(work.Task("d", one, jobs.How("auto", 3, math.inf)))
     found = simulate(one, replications=3)
-    assert (row["samples_per_s"], row["samples_per_s_low"], row["samples_per_s_high"]) == (
-        found.samples_per_s,
-        *found.interval,
-    )
+    said = [row[f"samples_per_s{end}"] for end in ("", "_low", "_high")]
+    assert said == [found.samples_per_s, *found.interval]
 
 
+@pytest.mark.usefixtures("installed")
 @every("allreduce", "fmb", "ps-layers")
 def test_both_worlds_have_one_answer_and_one_interval(place, protocol):
     one = job(place, protocol, steps=4)

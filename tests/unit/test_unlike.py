@@ -1,7 +1,5 @@
 """Hosts of unlike speed: what the slowest cost, in samples and in USD, and minibatches in proportion to speed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """GPUs without a name pack and sum as fast as a GPU's memory, and not as a core's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

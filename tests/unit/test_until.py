@@ -1,15 +1,13 @@
 """A plan for an accuracy: work is the law's, chances are the closed form, and the best are those of simulating everything."""
 
 import math
-from contextlib import contextmanager
-from itertools import count
-from types import SimpleNamespace
 
 import pytest
 from scipy.special import ndtr, ndtri
 from test_commands import here, refused  # noqa: F401
+from test_plan import WITHIN_S, own_clock
 
-from sim import protocols, simulation
+from sim import protocols
 from sim.base.errors import WrongSetting
 from sim.efficiency import published
 from sim.efficiency.law import Steps
@@ -18,21 +16,12 @@ from sim.plans.candidates import WHOLE, Figures
 from sim.plans.configurations import Room
 from sim.reports.plan import plan_page
 from sim.sweeps import pools
-from sim.worlds import time_budget
 
 pytestmark = pytest.mark.slow
 
 Z90 = 1.6448536269514722
-ASKED = {
-    "workload": "toy_fc",
-    "protocols": ["allreduce", "fmb"],
-    "hosts": ["p3.2xlarge"],
-    "counts": [2, 4],
-    "batches": [64, 256, 1024],
-    "deadline": "2 h",
-    "probability": 0.8,
-    "keep": 3,
-}
+ASKED = {"workload": "toy_fc", "protocols": ["allreduce", "fmb"], "hosts": ["p3.2xlarge"], "counts": [2, 4]}
+ASKED |= {"batches": [64, 256, 1024], "deadline": "2 h", "probability": 0.8, "keep": 3}
 S_MIN, B_CRIT = 200_000, 1000.0
 
 
@@ -44,19 +33,9 @@ def table(tmp_path_factory) -> str:
     return str(path)
 
 
-@contextmanager
-def own_clock():
-    """Whenever the clock is read a microsecond has passed, so that a busy machine simulates as much as an idle one."""
-    clock = SimpleNamespace(monotonic=count(step=1e-6).__next__, process_time=count(step=1e-6).__next__)
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (plan, search, simulating, simulation, time_budget):
-            patch.setattr(module, "time", clock)
-        yield
-
-
 def planned(table: str, **further) -> plan.Plan:
     with own_clock():
-        return plan.answer(question.read(None, ASKED | {"until": table} | further), pools.of_size(1), 600.0)
+        return plan.answer(question.read(None, ASKED | {"until": table} | further), pools.of_size(1), WITHIN_S)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +75,7 @@ def test_unknown_steps_make_a_certain_speed_uncertain():
 def test_the_best_are_those_of_simulating_everything(usual):
     found, _ = search.screened(usual.room)
     with own_clock(), pools.of_size(1) as pool:
-        simulating.Simulating(usual.room, pool, 600.0, math.inf).simulate(found, WHOLE)
+        simulating.Simulating(usual.room, pool, WITHIN_S, math.inf).simulate(found, WHOLE)
     meeting = [one for one in found if one.chance(usual.question) >= usual.question.probability]
     wanted = sorted(meeting, key=lambda one: one.key(usual.question))[: usual.question.keep]
     assert [one.configuration for one in usual.best] == [one.configuration for one in wanted]
@@ -154,13 +133,8 @@ def test_updates_of_backup_workers_have_fewer_gradients(table):
 
 @pytest.mark.parametrize("name", protocols.PROTOCOLS)
 def test_protocols_without_a_fixed_batch_on_newest_parameters_are_refused(name):
-    refuses = {
-        "amb": "batch differs",
-        "amb-dg": "batch differs",
-        "ps-async": "older parameters",
-        "ps-ssp": "older parameters",
-        "kbatch-async": "older parameters",
-    }
+    stale = dict.fromkeys(("ps-async", "ps-ssp", "kbatch-async"), "older parameters")
+    refuses = dict.fromkeys(("amb", "amb-dg"), "batch differs") | stale
     if name not in refuses:
         until.check(protocols.make(name))
         return

@@ -1,7 +1,5 @@
 """What the experiment validate fits and predicts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """`sim.run --what-if`: what a change is, and the difference that it makes on the same random numbers."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -154,10 +152,7 @@ def test_a_change_of_no_cluster_s_hosts_is_refused(name):
         ("network.bandwith=3", "did you mean bandwidth?"),
         ("hosts.3.count=2", "of hosts: 0"),
         ("hosts.0.count=0", "greater than or equal to 1"),
-        (
-            "protocol=ps-async, servers=3, hosts.0.count=2",
-            "allowed: a cluster with more slots: .* has 2 slots, 3 for servers",
-        ),
+        ("protocol=ps-async, servers=3, hosts.0.count=2", "a cluster with more slots: .* has 2 slots, 3 for servers"),
         ("hosts.0.count.x=1", "nothing below it"),
         ("hosts=3", "nothing without --cluster, whose hosts it changes$"),
         ("network=3", "a part of network: network.latency_s, "),
@@ -258,16 +253,8 @@ def test_an_error_on_work_counts_as_much_as_a_step_shows(workers):
 
 def test_the_change_that_shifted_a_rank_is_named(capsys):
     """Ranks are numbered as in traces: another protocol's master or servers come first."""
-    line = [
-        "--protocol",
-        "allreduce",
-        "--workers",
-        "4",
-        "--stragglers",
-        "slow-ranks(rank=0, factor=1.3)",
-        "--steps",
-        "3",
-    ]
+    line = ["--protocol", "allreduce", "--workers", "4", "--steps", "3"]
+    line += ["--stragglers", "slow-ranks(rank=0, factor=1.3)"]
     line += ["--what-if", "batch=8", "--what-if", "protocol=fmb", "--what-if", "protocol=ps-sync, servers=2"]
     with pytest.raises(WrongSetting) as caught:
         run.main(line)

@@ -1,7 +1,5 @@
 """The wheel's one package: what its build writes into sources, and the names of `trainsim` for modules of `sim`."""
 
-from __future__ import annotations
-
 import ast
 import runpy
 import sys

@@ -1,7 +1,5 @@
 """`sim.run --why`: the cause that was planted is found, and what is advised helps."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -93,7 +91,9 @@ def test_candidates_are_changes_that_a_user_can_type():
     for name in PROTOCOLS:
         given = run.parser().parse_args(["--protocol", name, "--servers", "2"])
         scenario = options.scenario(given)
-        for text in candidates(scenario):
+        tried = list(candidates(scenario))
+        assert tried
+        for text in tried:
             changes.applied(changes.parse(text), given, options.Readers())
 
 

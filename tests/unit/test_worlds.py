@@ -1,7 +1,5 @@
 """The event world and the engine give the same answers on the same draws, and closed forms where there are any."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections import OrderedDict
 from dataclasses import dataclass, replace
@@ -57,13 +55,8 @@ def costs():
 
 
 def links():
-    return st.builds(
-        Link,
-        latency_s=seconds(1e-2),
-        overhead_s=seconds(1e-3),
-        gap_s=seconds(1e-3),
-        bandwidth_bytes_per_s=st.floats(1e6, 1e10),
-    )
+    slow = {"latency_s": seconds(1e-2), "overhead_s": seconds(1e-3), "gap_s": seconds(1e-3)}
+    return st.builds(Link, **slow, bandwidth_bytes_per_s=st.floats(1e6, 1e10))
 
 
 @st.composite
@@ -138,11 +131,7 @@ def test_replications_are_the_same_together_and_apart():
 
 
 SEVERAL = {  # what ranks carry from a step to the next differs
-    "amb, cold caches, evaluation": (
-        "amb",
-        {"update": Line(base_s=1e-3, cold_s=5e-3), "resume_s": 1e-3},
-        {"test_size": 9},
-    ),
+    "amb, cold, evaluation": ("amb", {"update": Line(base_s=1e-3, cold_s=5e-3), "resume_s": 1e-3}, {"test_size": 9}),
     "fmb, alone": ("fmb", {"update": Line(base_s=1e-3, cold_s=1e-3)}, {"workers": 0}),
 }
 
@@ -198,10 +187,8 @@ def quiet_costs(**lines) -> Costs:
 
 def quiet(protocol: str, *assignments: str, costs: Costs | None = None, **job) -> Scenario:
     """No noise; a sample takes 1 ms, messages take no time but what `link` says."""
-    workers, link = (
-        job.pop("workers", 3),
-        job.pop("link", Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))),
-    )
+    workers = job.pop("workers", 3)
+    link = job.pop("link", Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf")))
     cluster = Cluster(hosts=[Host(count=workers + 1)], network=link, costs={"mlp": costs or quiet_costs()})
     return Scenario(protocols.make(protocol, list(assignments)), MLP, workers=workers, cluster=cluster, **job)
 

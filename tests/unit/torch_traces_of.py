@@ -1,7 +1,5 @@
 """Traces as torch.profiler writes them of a GPU (schema of Kineto), of planted times."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -82,16 +80,8 @@ def trace(
 
 def event(kind: str, name: str, at: float, lasts: float, **args) -> dict:
     """A complete event."""
-    return {
-        "ph": "X",
-        "cat": kind,
-        "name": name,
-        "pid": 1,
-        "tid": 1,
-        "ts": round(at, 3),
-        "dur": round(lasts, 3),
-        "args": args,
-    }
+    when = {"ts": round(at, 3), "dur": round(lasts, 3)}
+    return {"ph": "X", "cat": kind, "name": name, "pid": 1, "tid": 1, "args": args} | when
 
 
 def write(folder: Path, traces: list[dict]) -> list[Path]:
