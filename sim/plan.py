@@ -128,7 +128,7 @@ def main(argv: list[str] | None = None) -> int:
     if given.report:
         from sim.reports.plan import plan_page
 
-        reports.write(given.report, plan_page(found.as_json()))
+        reports.write(given.report, plan_page(found))
     return 0 if found.met else 1
 
 
