@@ -35,7 +35,6 @@ def asked(**further) -> question.Question:
 def some(*known, job=None):
     """Candidates of (USD an hour, samples a second, effort), each known to a factor 1.1."""
     (first, *_), _ = search.screened(Room(job or asked()))
-    first.family = ()
     return [
         replace(
             first,

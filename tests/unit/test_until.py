@@ -116,13 +116,6 @@ def test_a_small_batch_may_meet_what_a_large_one_misses(tmp_path):
     assert [one.configuration.batch for one in found.best] == [64]
 
 
-def test_a_large_batch_says_nothing_of_smaller_ones(table):
-    """With a number of samples one that misses the target leaves smaller ones unsimulated (families)."""
-    of_samples = question.read(None, ASKED | {"samples": 10**9})
-    assert all(one.family for one in search.screened(Room(of_samples))[0])
-    assert not any(one.family for one in search.screened(Room(question.read(None, ASKED | {"until": table})))[0])
-
-
 def test_a_batch_beyond_the_table_is_said_to_be(table):
     beyond = planned(table, counts=[4], batches=[1024])
     assert beyond.best[0].work.beyond == 2
