@@ -14,11 +14,11 @@ from sim.base.files import check_ending, check_outputs, write_whole
 from sim.base.ranges import LONGEST_S
 from sim.base.units import number_or_text
 from sim.command import Parser
-from sim.plans.asking import WITHIN_S
 
 if TYPE_CHECKING:
     from sim.plans.plan import Plan
 
+WITHIN_S = 60.0
 ENDINGS = (".json", ".csv", ".parquet")
 LISTS = {
     "protocols": "protocols; default: allreduce,horovod,ps-sync",
@@ -44,6 +44,31 @@ TARGETS = {
     "largest-global-batch": "largest number of samples of all workers in a step",
     "probability": "probability of meeting the target; default: 0.9",
 }
+
+
+def plan(job: str | None = None, *, within_s: float = WITHIN_S, processes: int | None = None, **asked: Any) -> Plan:
+    """The cheapest configurations that meet a target, as sim.plan prints them.
+
+    A script calls it below `if __name__ == "__main__":`, because the processes that it starts import the script.
+
+    Args:
+        job: a TOML file with the names below.
+        within_s: seconds after which the plan is made of what is known then.
+        processes: their number; one a core if None; 1 is this process alone.
+        asked: the names of sim.plan's options with underscores, such as workload="resnet50", samples_per_s=3000, hosts=["p3.2xlarge"],
+            counts=[1, 2].
+
+    Raises:
+        WrongSetting: an unknown name, a value that it cannot have, no target, or no configuration that can be.
+        RunFailed: no configuration could be simulated.
+    """
+    from sim.plans import plan as plans
+    from sim.plans import question
+    from sim.sweeps import pools
+
+    if isinstance(within_s, bool) or not isinstance(within_s, (int, float)) or not 0 < within_s <= LONGEST_S:
+        raise WrongSetting("within_s", within_s, f"seconds above 0, up to {LONGEST_S:,}")
+    return plans.answer(question.read(job, asked), pools.of_size(processes), within_s)
 
 
 def parser() -> Parser:
@@ -128,7 +153,7 @@ def main(argv: list[str] | None = None) -> int:
     if given.report:
         from sim.reports.plan import plan_page
 
-        reports.write(given.report, plan_page(found.as_json()))
+        reports.write(given.report, plan_page(found))
     return 0 if found.met else 1
 
 

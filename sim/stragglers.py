@@ -133,9 +133,9 @@ def _replayed(settings: dict, source: str) -> dict:
 
 def _slept(path: str) -> list[list[float]]:
     """The sleeps of a trace's ranks, in the steps that all of them made; shape (ranks, steps)."""
-    from sim.recording import seconds, traces
+    from sim.recording import traces
 
-    found = seconds.by_rank_and_step(traces.read(path), seconds.SLEEP).dropna(axis="columns")
+    found = traces.by_rank_and_step(traces.read(path), traces.SLEEP).dropna(axis="columns")
     if not found.size:
         raise WrongSetting(path, "no step that all ranks made", "a trace whose ranks made steps together")
     return found.to_numpy().tolist()

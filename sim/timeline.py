@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import count
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sim import command
 from sim.base.files import check_ending, check_outputs, write_text
-from sim.recording.lanes import MAIN, lanes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 ENDINGS = (".json",)
 ARGUMENTS = ["step", "samples", "bytes", "peer", "version"]  # fields that a click on an activity shows
 ROUTE = ["step", "from", "to", "nth"]  # a send and a receive that agree in these are one message
+MAIN = 0  # the lane of a rank's own sequence
+# Earlier names are more of a rank's own sequence. Of two that overlap, the later name leaves the main lane, in the whole trace.
+ORDER = (
+    *("compute", "sleep", "input", "copy to device", "pack", "copy to host", "evaluate", "update", "reduce"),
+    *("checkpoint", "lost", "restart", "wait", "receive", "send"),
+)
 DIGITS = 3  # of a microsecond: the viewers count in nanoseconds
 
 
@@ -152,6 +159,48 @@ def _ends(rows: pd.DataFrame, activity: str, source: str, destination: str) -> p
     ends = rows.loc[rows["activity"] == activity, ["step", source, destination, "thread", "start_us"]]
     ends = ends.rename(columns={source: "from", destination: "to"})
     return ends.assign(nth=ends.groupby(["step", "from", "to"]).cumcount())
+
+
+def lanes(rows: pd.DataFrame) -> np.ndarray:
+    """The lane of each activity, shape (rows,): MAIN, or a number from 1. On each, activities follow one another.
+
+    Args:
+        rows: rank, activity, start and end (in one unit, whatever it is).
+    """
+    found = np.zeros(len(rows), int)
+    kind, start, end = (rows[name].to_numpy() for name in ("activity", "start", "end"))
+    for of_rank in rows.groupby("rank").indices.values():
+        main, beside = of_rank[:0], of_rank[:0]
+        for activity in ORDER:
+            more = of_rank[kind[of_rank] == activity]
+            together = np.concatenate([main, more])
+            if _apart(start[together], end[together]):
+                main = together
+            else:
+                beside = np.concatenate([beside, more])
+        found[beside] = 1 + _fitted(start[beside], end[beside])
+    return found
+
+
+def _apart(start: np.ndarray, end: np.ndarray) -> bool:
+    """Whether each ends before the next one starts, or as it does."""
+    order = np.lexsort((end, start))
+    return bool((end[order][:-1] <= start[order][1:]).all())
+
+
+def _fitted(start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """The first lane from 0 that is free, for each in the order of their starts."""
+    free_from: list = []
+    found = np.zeros(len(start), int)
+    for index in np.lexsort((end, start)):
+        lane = _free(free_from, start[index])
+        free_from[lane : lane + 1] = [end[index]]
+        found[index] = lane
+    return found
+
+
+def _free(free_from: Sequence, start) -> int:
+    return next((lane for lane, since in enumerate(free_from) if since <= start), len(free_from))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sim.model.modules import model
     from sim.model.workload import Variable, Workload
     from sim.model.workload import read as read_workload
-    from sim.plans.asking import plan
+    from sim.plan import plan
     from sim.platform.cluster import Cluster, Host, Link
     from sim.platform.cluster import read as read_cluster
     from sim.protocols import make as make_protocol
@@ -96,7 +96,7 @@ _HOMES = {  # module, or module:name where the name there is another
     "model": "sim.model.modules",
     "noise_scale": "sim.efficiency.noise",
     "noise_scale_of_run": "sim.efficiency.noise",
-    "plan": "sim.plans.asking",
+    "plan": "sim.plan",
     "protocols": "sim",
     "read_cluster": "sim",
     "read_stragglers": "sim",

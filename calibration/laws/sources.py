@@ -8,7 +8,7 @@ import numpy as np
 
 from sim.base import tables
 from sim.recording import traces
-from sim.recording.seconds import by_rank_and_step
+from sim.recording.traces import by_rank_and_step
 
 LEAST_S = 1e-12  # a value of a law
 ALL = 0  # the rank of values of which nothing says whose they are

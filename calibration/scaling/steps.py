@@ -8,7 +8,7 @@ Gradients of several minibatches are accumulated, and summed once: only the last
 
 Computing takes longer among others: a share as soon as there are several GPUs (hooks of the library, kernels that sum beside those that
 compute, shared memory and input), another as soon as there are several hosts, and a power of the number of GPUs. What steps took
-besides, on the average of each measured number of hosts or GPUs, is a factor of its own (sim.model.discrepancy).
+besides, on the average of each measured number of hosts or GPUs, is a factor of its own (sim.model.costs.discrepant).
 
 NCCL takes trees where a ring's rounds take longer (from 2.4 on): the same bytes, and 2 log2(hosts) rounds between hosts.
 
@@ -34,9 +34,8 @@ import numpy as np
 
 from calibration import algorithms
 from calibration.scaling.table import Table
-from sim.model.discrepancy import Discrepancy, times
-from sim.platform.cluster import trees_s
-from sim.platform.slowest import slowest
+from sim.model.costs import Discrepancy, discrepant
+from sim.platform.cluster import slowest, trees_s
 
 # NCCL reckons with 50 us for a round of a tree between hosts; within a host a round costs 6.5 us by NVLink and 11 us by PCIe (its
 # src/graph/tuning.cc).
@@ -90,7 +89,7 @@ class Scaling:
         overlap: gradients that are summed beside back-propagation; None where all are summed together after it.
         residual: standard deviation of the logarithm of a step, of rows that were fitted.
         algorithm: by which gradients are summed: ring, or another candidate.
-        discrepancy: times as long as these constants say that computing takes, where it was measured (sim.model.discrepancy).
+        discrepancy: times as long as these constants say that computing takes, where it was measured (sim.model.costs.discrepant).
         fitted: names of the constants that rows told.
         covariance: of CONSTANTS, shape (constants, constants); those that rows do not tell are as uncertain as before.
     """
@@ -118,7 +117,7 @@ class Scaling:
         """Seconds that a GPU computes in a step among all others, shape (rows,)."""
         alone_s = self.base_s * rows.minibatches + self.sample_s * rows.batch
         longer = (1 + self.several * (rows.gpus > 1)) * (1 + self.apart * (rows.hosts > 1))
-        return alone_s * longer * rows.gpus**self.doubling * times(self.discrepancy, rows.gpus, rows.hosts)
+        return alone_s * longer * rows.gpus**self.doubling * discrepant(self.discrepancy, rows.gpus, rows.hosts)
 
     def calls(self, rows: Table) -> np.ndarray:
         """The allreduces of a step, shape (rows,)."""

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
-from sim.answers import bottleneck, bounds, extrapolation, shares, summary, trust, unused
+from sim.answers import bottleneck, bounds, extrapolation, shares, summary, trust
 from sim.answers.outcome import Outcome
+from sim.base.errors import printable
 from sim.job import gpu_memory, reading
 from sim.job.header import measured
 from sim.job.scenario import Scenario
+from sim.platform.cluster import UNCOUNTED
 from sim.protocols import is_ours
 from sim.recording.traces import Trace
 
 BOUND = 0.02  # a step's seconds are those of its busiest port's bytes within this share
 ALIKE = 1e-3  # ranks' own steps that differ by this share at most are not said
+MOST_NAMES = 3  # of hosts without a rank
 FEW = 6  # numbers of missed updates whose shares are said one by one
 
 
@@ -44,7 +49,7 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
         + _of_gradients(scenario)
         + _of_sustained_rate(scenario, outcome)
     )
-    return found + trust.notes(scenario) + unused.notes(scenario) + unknown + gpu_memory.note(scenario)
+    return found + trust.notes(scenario) + _idle(scenario) + unknown + gpu_memory.note(scenario)
 
 
 def _of_evaluations(scenario: Scenario, trace: Trace) -> list[str]:
@@ -118,3 +123,35 @@ def _of_arrivals(arrivals: bottleneck.Arrivals) -> list[str]:
         spread = f"p50 {middle}, p90 {most}, largest {missed.max()}"
     said = [f"staleness of gradients, in updates: mean {missed.mean():.2f}; {spread}"]
     return [*said, bottleneck.warning(arrivals.busy)]
+
+
+def _idle(scenario: Scenario) -> list[str]:
+    """The hosts and GPUs without a rank, in a line; empty where every GPU and every host has one."""
+    if scenario.cluster.provenance and sum(host.count for host in scenario.cluster.hosts) >= UNCOUNTED:
+        return []
+    hosts, workers = _idle_hosts(scenario), scenario.workers
+    gpus = sum(host.count * (host.gpus or 0) for host in scenario.cluster.hosts)
+    used = {place for place in scenario.gpus[scenario.servers :] if place}
+    idle = min(gpus - len(used), _room(scenario))
+    if not used or idle <= 0:
+        return [hosts] if hosts else []
+    said = f"{workers} worker{'s' * (workers != 1)} on {gpus} GPUs: {idle} idle{', and ' * bool(hosts)}{hosts}"
+    return [f"{said}; --workers {workers + idle} takes all GPUs"]
+
+
+def _room(scenario: Scenario) -> int:
+    """Ranks that there would be slots for."""
+    return scenario.cluster.slots - (scenario.ranks if scenario.servers_on == "own" else scenario.workers)
+
+
+def _idle_hosts(scenario: Scenario) -> str:
+    """The hosts without a rank, as text; empty if there are none."""
+    used, first = set(scenario.hosts), 0
+    idle: Counter[str] = Counter()
+    for host in scenario.cluster.hosts:
+        idle[host.name] += host.count - sum(index in used for index in range(first, first + host.count))
+        first += host.count
+    named = [f"{count} x {name}" if count > 1 else name for name, count in idle.items() if count]
+    more = f" and {len(named) - MOST_NAMES} more" if len(named) > MOST_NAMES else ""
+    listed = f"{', '.join(map(printable, named[:MOST_NAMES]))}{more}"
+    return f"no rank on {idle.total()} of {first} hosts ({listed})" if named else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -148,3 +148,38 @@ def _idle_fraction(trace: Trace, start_s: float, end_s: float) -> np.ndarray:
     inside_s = waits["end_s"].clip(upper=end_s) - waits["start_s"].clip(lower=start_s)
     idle_s = np.bincount(waits["rank"].to_numpy(int), inside_s.clip(lower=0).to_numpy(float), trace.header.ranks)
     return idle_s / (end_s - start_s)
+
+
+class Amount(NamedTuple):
+    """The amount of simulation.
+
+    Args:
+        runs: replications.
+        steps: measured steps of each.
+        warmup: steps before them.
+    """
+
+    runs: int
+    steps: int
+    warmup: int
+
+
+def cut_short(asked: Amount, done: Amount) -> list[str]:
+    """A note, if there was no time for all that was asked for.
+
+    >>> cut_short(Amount(20, 100, 10), Amount(3, 100, 10))
+    ['3 of 20 runs, because time ran out; --within SECONDS allows more']
+    """
+    if asked == done:
+        return []
+    said = f"{done.runs} of {asked.runs} runs"
+    if asked[1:] != done[1:]:
+        said = f"{done.steps} of {asked.steps} steps of {'one run' if done.runs == 1 else f'{done.runs} runs'}"
+    if done.warmup < asked.warmup:
+        said += f" (warm-up: {done.warmup} of {asked.warmup})"
+    return [f"{said}, because time ran out; --within SECONDS allows more"]
+
+
+def cut_short_in(answer: dict) -> list[str]:
+    """The same of a JSON answer, schema answer/1."""
+    return cut_short(Amount(**answer["asked"]), Amount(**answer["done"]))

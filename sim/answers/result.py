@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sim.answers import basis, candidates, summary
-from sim.answers.amount import Amount, cut_short
 from sim.answers.notes import notes
+from sim.answers.outcome import Amount, cut_short
 from sim.base import interval
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from sim.answers.basis import Number
     from sim.answers.outcome import Outcome
-    from sim.answers.search import Search
+    from sim.answers.summary import Search
     from sim.job.scenario import Scenario
     from sim.recording.traces import Trace
 

@@ -108,7 +108,7 @@ def from_validation(source: str, error, model=None) -> WrongSetting:
     if first["type"] == "missing":
         return WrongSetting(place, None, "this key")
     if first["type"] == "extra_forbidden":
-        from sim.base.keys import allowed_keys
+        from sim.base.models import allowed_keys
 
         return WrongSetting(place, first.get("input"), allowed_keys(model, first["loc"]) if model else "no such key")
     return WrongSetting(place, first.get("input"), allowed)

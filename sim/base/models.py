@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import typing
+from collections.abc import Iterator
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sim.base.errors import WrongValue, from_validation
+from sim.base.nearest import nearest
 
 
 class Checked(BaseModel):
@@ -33,3 +36,28 @@ class Checked(BaseModel):
             raise WrongValue(found.setting, found.given, found.allowed) from error
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # files are validated as a whole, and not class by class
+
+
+def allowed_keys(model: type[BaseModel], where: tuple[str | int, ...]) -> str:
+    """The allowed keys beside an unknown one, and the nearest of them.
+
+    Args:
+        model: of the whole file.
+        where: the path to the unknown key, as pydantic gives it; list indices and keys that users choose are in it.
+    """
+    models = [model]
+    for part in where[:-1]:
+        fields = [field for one in models for name, field in one.model_fields.items() if part in (name, field.alias)]
+        inner = [found for field in fields for found in _models(field.annotation)]
+        named = [one for one in models if one.__name__ == part]  # of a union, the member that was tried
+        models = inner or named or models
+    keys = {field.alias or name: None for one in models for name, field in one.model_fields.items()}
+    return f"the keys {', '.join(keys)}{nearest(where[-1], keys)}"
+
+
+def _models(annotation: object) -> Iterator[type[BaseModel]]:
+    """The models that an annotation names, in lists, unions and tables too."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in typing.get_args(annotation):
+        yield from _models(argument)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from sim.base import tables
 from sim.base.errors import WrongSetting
 from sim.base.interval import LEVEL
 
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
+
+
+OPTION = "--until"
+COLUMNS, NOISE = ("batch", "steps"), "noise_scale"  # of a table of runs to a target
+MOST = 1e12
 
 
 class Published(NamedTuple):
@@ -161,3 +167,23 @@ def _slopes(batches: np.ndarray, b_crit: float) -> np.ndarray:
     import numpy as np
 
     return np.stack([np.ones_like(batches), b_crit / (batches + b_crit)], axis=1)
+
+
+def read(path: str) -> Law:
+    """The law of a table of runs to a target, in a file; several rows of one batch are repeated runs.
+
+    A column `noise_scale`, in samples (sim.efficiency.noise.noise_scale_of_run), makes a table of a single batch enough.
+
+    Raises:
+        WrongSetting: there is no such file or column, a value is no number from 1, or all rows are of one batch without a noise scale.
+    """
+    table = tables.read(path, OPTION, COLUMNS)
+    batches, steps = (tables.numbers(table, name, f"{OPTION} {path}", least=1, most=MOST) for name in COLUMNS)
+    if len(set(batches)) > 1:
+        return fit(batches, steps)
+    if NOISE not in table.columns:
+        given = f"one batch, {batches[0]:g}"
+        allowed = f"two batches or more, which say what a larger one saves; or a column {NOISE}, the gradient noise scale in samples"
+        raise WrongSetting(f"{OPTION} {path}: batch", given, allowed)
+    known = tables.numbers(table, NOISE, f"{OPTION} {path}", least=0, most=MOST)
+    return of_noise(float(batches[0]), steps.tolist(), float(known.mean()))

@@ -7,13 +7,11 @@ from functools import reduce
 from typing import Annotated
 
 import numpy as np
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from sim.base.models import Checked
-from sim.base.ranges import Exponent, ItemBytes, LogSpread, Seconds, Slowdown
+from sim.base.ranges import Exponent, ItemBytes, LogSpread, Ranks, Seconds, Slowdown
 from sim.laws import AnyLaw, Constant, Law, LogNormal
-from sim.model import discrepancy
-from sim.model.discrepancy import Discrepancy
 from sim.model.sizes import ITEM_BYTES
 
 # Of idling: after less a rank is warm, after more it is cold (measured; see docs/how/details/idling.md).
@@ -26,6 +24,9 @@ WARMING = (
     TO_HOST,
 )  # activities of a gradient after which a rank is warm, as it is after an update
 OFF_ONE = 0.05  # largest distance of the mean of a factor's law from 1
+
+Times = Annotated[float, Field(ge=0.1, le=10, allow_inf_nan=False)]
+Discrepancy = tuple[tuple[Ranks, Ranks, Times], ...]  # hosts, workers, times
 
 
 class Line(Checked):
@@ -111,7 +112,7 @@ class Costs(Checked):
         several, apart: shares by which `compute`, `partition` and `loop_s`, which are those of one worker alone, take longer where several
             workers train together, whatever their number, and where these are on several hosts.
         doubling: the power of the number of workers by which these take longer besides.
-        discrepancy: times as long as all this says they take, on numbers of hosts and workers that were measured (sim.model.discrepancy).
+        discrepancy: times as long as all this says they take, on numbers of hosts and workers that were measured (see `discrepant`).
         noise: factor on a step's computation, drawn for each rank and step, mean 1.
         input_noise: the same on a step's input.
         update_noise: factor on the master's update, drawn for each step, mean 1.
@@ -171,7 +172,7 @@ class Costs(Checked):
         """Those of each of so many workers on so many hosts."""
         workers = max(1, workers)
         times = (1 + self.several * (workers > 1)) * (1 + self.apart * (hosts > 1)) * workers**self.doubling
-        times = float(times * discrepancy.times(self.discrepancy, workers, hosts))
+        times = float(times * discrepant(self.discrepancy, workers, hosts))
         if times == 1 and not self.discrepancy:
             return self
         lines = {name: getattr(self, name).times(times) for name in ("compute", "partition")}
@@ -189,3 +190,26 @@ class Costs(Checked):
             return self
         partition = Line(slope_s=self.compute.slope_s, floor_s=self.compute.floor_s)
         return self.model_copy(update={"loop_s": self.compute.base_s, "partition": partition})
+
+
+def discrepant(known: Discrepancy, workers, hosts):
+    """Times as long as a model of costs says that computing takes, where so many workers compute on so many hosts, numbers or arrays.
+
+    The constants of a fit smooth what was measured. This factor brings each measured number of hosts, or of workers on one host, to its
+    mean: a model discrepancy (Kennedy and O'Hagan, J. R. Statist. Soc. B, 2001).
+
+    Between two measured numbers of hosts, or of workers on one host, its logarithm is a line in that of the number. Beyond them it is
+    that of the nearest. Where one host alone was measured, several have that of its most workers; where several were, one has that of the
+    fewest.
+
+    >>> known = ((1, 1, 1.0), (1, 4, 1.1), (2, 8, 1.2))
+    >>> [round(float(discrepant(known, *where)), 3) for where in ((1, 1), (2, 1), (8, 1), (16, 4))]
+    [1.0, 1.049, 1.1, 1.2]
+    """
+    if not known:
+        return 1.0
+    places, ranks, factors = np.log(np.array(sorted(known))).T
+    one = places == 0
+    alone = np.interp(np.log(workers), ranks[one], factors[one]) if one.any() else factors[0]
+    apart = factors[-1] if one.all() else np.interp(np.log(hosts), places[~one], factors[~one])
+    return np.exp(np.where(np.asarray(hosts) > 1, apart, alone))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sim.base.interval import LEVEL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable
 
     from sim.answers.bounds import Least
     from sim.plans.configurations import Configuration
@@ -127,10 +127,6 @@ class Candidate:
         effort: that it was simulated with, a place in EFFORTS.
         figures: of that; None before, and where it could not be simulated.
         problem: why it could not.
-        family: the same for candidates that differ by their batch alone, of protocols that pass more samples a second the larger it is
-            (`sim.plans.families`); empty for others.
-        no_faster: samples a second, than a larger batch of its family may reach.
-        beaten: whether a larger batch misses the target.
         work: until the target, where it differs by the configuration.
     """
 
@@ -144,9 +140,6 @@ class Candidate:
     figures: Figures | None = None
     problem: str | None = None
     limits: str | None = field(default=None)
-    family: Hashable = ()
-    no_faster: float = math.inf
-    beaten: bool = False
     work: Work | None = None
 
     @property
@@ -197,23 +190,21 @@ class Candidate:
     @property
     def hoped(self) -> float:
         """Samples a second that the whole effort may find, or near the bound."""
-        return min(self.no_faster, self.samples_per_s * (self._optimism if self.figures else NEVER_REACHED))
+        return self.samples_per_s * (self._optimism if self.figures else NEVER_REACHED)
 
     def chance(self, question: Question) -> float:
         """The probability that it meets the target, once it was simulated."""
         assert self.figures
         return self.figures.chance(self.needed(question), self.error_of_samples)
 
-    def may_meet(self, question: Question, faster: float = 1.0) -> bool:
-        """Whether it meets the target with the probability asked, were it so many times as fast.
-
-        Before it is simulated whole: whether it still may.
+    def may_meet(self, question: Question) -> bool:
+        """Whether it meets the target with the probability asked; before it is simulated whole, whether it still may.
 
         It may if neither bound is below the target: the closed form where computing is as slow as it is with 1 less this
         probability, and the simulated speed with as narrow an interval as more runs may leave. What links and predictions are not known
         to stays in it.
         """
-        needed = self.needed(question) / faster
+        needed = self.needed(question)
         if self.figures and self.effort == WHOLE:
             return self.figures.chance(needed, self.error_of_samples) >= question.probability
         needed /= self._optimism

@@ -15,7 +15,7 @@ from sim.base.errors import RunFailed
 from sim.base.progress import Progress
 from sim.job import gpu_memory, measured_steps, reading
 from sim.model import measuring
-from sim.plans import families, limits, search, sensitivity
+from sim.plans import limits, search, sensitivity
 from sim.plans.candidates import EFFORTS, Candidate
 from sim.plans.configurations import Room
 from sim.plans.simulating import Simulating
@@ -278,24 +278,21 @@ def _best(question: Question, candidates: list[Candidate], simulating: Simulatin
     """Those that meet the target, or else those that come nearest to it; and whether they meet it."""
 
     def hopeful(one: Candidate) -> bool:
-        return not one.beaten and one.may_meet(question)
-
-    def lost(one: Candidate) -> bool:
-        return not one.may_meet(question, families.ALIKE)
+        return one.may_meet(question)
 
     def key(one: Candidate) -> tuple[float, float]:
         return one.key(question)
 
     ends_s = simulating.until_s
     simulating.until_s -= EASILY_SHARE * simulating.left_s
-    found = search.best_first(candidates, key, question.keep, simulating, hopeful, lost)
+    found = search.best_first(candidates, key, question.keep, simulating, hopeful)
     over, simulating.until_s = not simulating.left_s, ends_s
     if over and not found:  # among the cheapest, which may all miss it by little
         simulating.cut = True
         easily = [one for one in candidates if one.least_likely >= EASILY * one.needed(question) and not one.problem]
-        found = search.best_first(easily, key, question.keep, simulating, hopeful, lost)
+        found = search.best_first(easily, key, question.keep, simulating, hopeful)
     elif over:  # it goes on where it was
-        found = search.best_first(candidates, key, question.keep, simulating, hopeful, lost)
+        found = search.best_first(candidates, key, question.keep, simulating, hopeful)
     if found or _meeting(question, candidates):
         return found, True
 

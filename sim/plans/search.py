@@ -10,20 +10,21 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import fields, replace
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from sim.answers import bounds
 from sim.base.errors import WrongSetting
 from sim.job import gpu_memory
-from sim.plans import families
 from sim.plans.candidates import EFFORTS, WHOLE, Candidate
+from sim.plans.configurations import Configuration
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
-    from sim.plans.configurations import Configuration, Room
+    from sim.plans.configurations import Room
     from sim.plans.simulating import Simulating
     from sim.platform.gpu import Gpu
 
@@ -31,10 +32,12 @@ BATCH = 32  # candidates for each process that are simulated together
 TOO_SLOW = "misses the target, however well its messages travel (closed form)"
 TOO_DEAR = "costs more an hour than allowed"
 MISSED = "misses the target when simulated"
-BEATEN = "misses the target, as a larger batch does when simulated"
 NO_TIME = "not looked at, because time ran out; --within SECONDS allows more"
 FAILED = "could not be simulated"
 Key = Callable[[Candidate], tuple[float, ...]]
+but_batch: Callable[[Configuration], tuple] = attrgetter(
+    *(one.name for one in fields(Configuration) if one.name != "batch")
+)
 
 
 def screened(room: Room, until_s: float = math.inf) -> tuple[list[Candidate], Counter[str]]:
@@ -50,7 +53,7 @@ def screened(room: Room, until_s: float = math.inf) -> tuple[list[Candidate], Co
     unlikely = float(ndtri(question.probability))
     thrown: Counter[str] = Counter()
     too_large: dict[Gpu, list[float]] = defaultdict(list)
-    for _, alike in groupby(room.all, families.but_batch):
+    for _, alike in groupby(room.all, but_batch):
         several = list(alike)
         if found and time.monotonic() > until_s:
             thrown[NO_TIME] += len(several)
@@ -77,8 +80,7 @@ def screened(room: Room, until_s: float = math.inf) -> tuple[list[Candidate], Co
             at_most = least.samples_per_s()
             likely = least.samples_per_s(math.exp(error * unlikely)) if error else at_most
             work = room.until.work(replace(job, batch=one.batch)) if room.until else None
-            family = () if work else families.of(job.protocol, one)  # a smaller batch has less to do
-            found.append(Candidate(one, job.workers, least, error, at_most, likely, family=family, work=work))
+            found.append(Candidate(one, job.workers, least, error, at_most, likely, work=work))
     return found, thrown + _of_memory(too_large, room.workload.optimiser)
 
 
@@ -110,7 +112,6 @@ def best_first(
     keep: int,
     simulating: Simulating,
     hopeful: Callable[[Candidate], bool] = lambda one: True,
-    lost: Callable[[Candidate], bool] = lambda one: False,
     most: int = WHOLE,
 ) -> list[Candidate]:
     """The candidates that are best after the whole effort, best first; fewer than `keep` if there are not more, or no time.
@@ -118,7 +119,6 @@ def best_first(
     Args:
         key: of a candidate, as it is known now.
         hopeful: whether a candidate, as it is known now, may be an answer.
-        lost: whether it is so far from one that smaller batches of its family are, too.
         most: effort, a place in EFFORTS.
     """
     pending = sorted(filter(hopeful, candidates), key=key)
@@ -129,28 +129,19 @@ def best_first(
             continue
         if not simulating.left_s:
             break
-        proven = {one.family for one in (*found, *pending) if one.effort >= most}
-        batch = _closest(pending, keep - len(found), simulating.pool.processes, most, proven)
+        batch = _closest(pending, keep - len(found), simulating.pool.processes, most)
         before = [one.effort for one in batch]
         for effort in sorted(set(before)):
             simulating.simulate([one for one in batch if one.effort == effort], effort + 1)
-        families.learn(batch, pending, lost)
         pending = sorted((one for one in pending if not one.problem and hopeful(one)), key=key)
     return found
 
 
-def _closest(
-    pending: list[Candidate], wanted: int, processes: int, most: int, proven: set[Hashable]
-) -> list[Candidate]:
-    """The first candidates that still need simulation: more of them if it is cheap.
-
-    Args:
-        proven: families of which a candidate was simulated whole and is hopeful.
-    """
+def _closest(pending: list[Candidate], wanted: int, processes: int, most: int) -> list[Candidate]:
+    """The first candidates that still need simulation: more of them if it is cheap."""
     effort = next(one.effort for one in pending if one.effort < most)
     size = max(wanted, BATCH * processes // 4**effort)
-    behind = [one for one in pending[: size + wanted] if one.effort <= effort]
-    return families.largest_first(behind, effort, processes, wanted, proven)[:size]
+    return [one for one in pending[: size + wanted] if one.effort == effort][:size]
 
 
 def front(
@@ -158,7 +149,7 @@ def front(
 ) -> list[Candidate]:
     """Candidates that no other one beats in both axes, the first axis ascending, simulated until all have had this effort."""
     while True:
-        found = pareto(families.best_of_each(one for one in candidates if not one.problem), axes)
+        found = pareto((one for one in candidates if not one.problem), axes)
         batch = [one for one in found if one.effort < until]
         if not batch or not simulating.left_s:
             return pareto((one for one in candidates if one.figures and not one.problem), axes)
@@ -202,8 +193,6 @@ def thrown_out(
             continue
         if one.problem:
             found[f"{FAILED}: {one.problem}"] += 1
-        elif one.beaten:
-            found[BEATEN] += 1
         elif not may_meet(one):
             found[MISSED if one.figures else TOO_SLOW] += 1
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import exp
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ HEADINGS = (
     "P",
     "limited by",
 )
+WORDS = ("hosts", "offer", "protocol", "limited by")  # columns of text
 MOST_OF_FRONT, MOST_REASONS = 8, 8
 WIDTH = 1000  # of a page: rows are not cut, whoever reads them
 
@@ -44,18 +46,18 @@ def show(plan: Plan) -> None:
 
     console = Console(highlight=False, width=WIDTH)
     console.print(Text(headline(plan), "bold"))
-    console.print(_table([plan.row(one) for one in plan.best], plan))
+    console.print(_printed(table([plan.row(one) for one in plan.best], plan)))
     console.print(Text(f"the first again: {plan.row(plan.best[0])['command']}", "dim"))
     if len(plan.front) > 1:
         console.print(Text("Nothing that was simulated is both cheaper and faster than these:"))
         rows = [plan.row(one) for one in plan.front]
-        console.print(_table(rows[:MOST_OF_FRONT], plan, limits=False))
+        console.print(_printed(table(rows[:MOST_OF_FRONT], plan, limits=False)))
         if len(rows) > MOST_OF_FRONT:
             console.print(Text(f"and {len(rows) - MOST_OF_FRONT} more that are faster; --json has them", "dim"))
     if plan.by_number:
         console.print(Text("The fastest of each number of hosts:"))
-        console.print(_table([plan.row(one) for one in plan.by_number], plan, limits=False))
-    for line in _further(plan):
+        console.print(_printed(table([plan.row(one) for one in plan.by_number], plan, limits=False)))
+    for line in further(plan):
         console.print(Text(line))
     for note in notes(plan):
         console.print(Text(f"note: {note}", "yellow"))
@@ -97,20 +99,28 @@ def targets(plan: Plan) -> list[str]:
     return found
 
 
-def _table(rows: list[dict], plan: Plan, limits: bool = True) -> Table:
+def table(rows: list[dict], plan: Plan, limits: bool = True) -> tuple[list[str], list[list[str]]]:
+    """Headings and the texts below them, money in the question's currency.
+
+    Args:
+        limits: whether what limits each row is among them.
+    """
+    money, shown = plan.question.money, _headings(rows, plan, limits)
+    cells = [_cells(row, money.per_usd) for row in rows]
+    return [heading.replace("USD", money.name) for heading in shown], [[row[one] for one in shown] for row in cells]
+
+
+def _printed(found: tuple[list[str], list[list[str]]]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    shown = _headings(rows, plan, limits)
-    for heading in shown:
-        left = heading in ("hosts", "offer", "protocol", "limited by")
-        said = heading.replace("USD", plan.question.money.name)
-        table.add_column(said, justify="left" if left else "right", no_wrap=True)
+    headings, rows = found
+    made = Table(box=None, pad_edge=False, header_style="dim")
+    for heading in headings:
+        made.add_column(heading, justify="left" if heading in WORDS else "right", no_wrap=True)
     for row in rows:
-        cells = _cells(row, plan.question.money.per_usd)
-        table.add_row(*(Text(cells[heading]) for heading in shown))
-    return table
+        made.add_row(*map(Text, row))
+    return made
 
 
 def _headings(rows: list[dict], plan: Plan, limits: bool) -> list[str]:
@@ -149,7 +159,7 @@ def _cells(row: dict, per_usd: float) -> dict[str, str]:
     }
 
 
-def _further(plan: Plan):
+def further(plan: Plan) -> Iterator[str]:
     """The configurations that were thrown out, and the values of measuring."""
     yield f"Thrown out: {sum(plan.rejected.values()):,} of {plan.configurations:,}; {len(plan.simulated):,} were simulated"
     reasons = plan.rejected.most_common()

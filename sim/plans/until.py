@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sim.base import tables
 from sim.base.errors import WrongSetting
 from sim.base.interval import LEVEL
-from sim.efficiency import published, table
+from sim.efficiency import law, published
 from sim.protocols.ps_sync import BarrierServers
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ class Until:
         model: its name.
 
     Raises:
-        WrongSetting: see sim.efficiency.table and published.
+        WrongSetting: see sim.efficiency.law.read and published.
     """
 
     def __init__(self, target: str, model: str):
-        self.law = published.read(model, target, table.OPTION) if by_name(target) else table.read(target)
+        self.law = published.read(model, target, law.OPTION) if by_name(target) else law.read(target)
 
     def work(self, job: Scenario) -> Work:
         """The work of a job, whose global batch is that of the gradients in an update."""

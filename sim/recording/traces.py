@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from sim.base.errors import WrongSetting
 from sim.base.extras import need
 from sim.base.files import check_ending, reading, text_of, write_whole
+from sim.base.nearest import nearest
 from sim.job import replay
 from sim.job.header import Header, Training
 from sim.recording import records
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["ACTIVITIES", "HEADER_FILE", "NOBODY", "Activity", "Header", "Trace", "Training", "part_file", "read"]
+
+SLEEP = "sleep"
 
 
 @dataclass
@@ -126,3 +129,22 @@ def read(path: str | os.PathLike[str]) -> Trace:
         )
     records.check(head, rows, source)
     return Trace(head, rows)
+
+
+def by_rank_and_step(trace: Trace, activity: str, first_step: int = 0) -> pd.DataFrame:
+    """The seconds of an activity, of each rank (rows) in each step (columns) from `first_step` on; NaN where a rank has none.
+
+    A rank that computes in a step and does not sleep in it sleeps 0 seconds.
+
+    Raises:
+        WrongSetting: the trace has no such activity.
+    """
+    rows, known = trace.rows, sorted(set(trace.rows["activity"]))
+    if activity not in known:
+        raise WrongSetting(
+            "--column", activity, f"an activity of the trace: {', '.join(known)}{nearest(activity, known)}"
+        )
+    rows = rows[rows["step"] >= first_step]
+    counted = rows[rows["activity"].isin(["compute", SLEEP] if activity == SLEEP else [activity])]
+    seconds = (counted["end_s"] - counted["start_s"]).where(counted["activity"] == activity, 0.0)
+    return seconds.groupby([counted["rank"], counted["step"]]).sum().unstack("step").sort_index()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.answers import amount, basis, summary, worth
+from sim.answers import basis, summary, worth
+from sim.answers.outcome import cut_short_in
 from sim.answers.summary import number, seconds
 from sim.base.flat import flattened
 from sim.reports import figures
@@ -77,9 +78,9 @@ def _answer(answer: dict, found: Result) -> Iterator[Part]:
 
 def _cut_short(answer: dict) -> Iterator[str]:
     """A line for whatever there was less time for than was asked: the job, and what is compared with it."""
-    yield from amount.of_answer(answer)
+    yield from cut_short_in(answer)
     for one in answer.get("what_if", ()):
-        yield from (f"what if {one['change']}: {line}" for line in amount.of_answer(one["answer"]))
+        yield from (f"what if {one['change']}: {line}" for line in cut_short_in(one["answer"]))
     rows = list(_compared(answer["why"])) if "why" in answer else []
     fewer = sum(one["pairs"] < answer["done"]["runs"] for one in rows)
     if fewer:

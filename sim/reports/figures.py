@@ -146,12 +146,15 @@ def errors(middles: Sequence[float], pairs: Sequence[tuple[float, float] | None]
     }
 
 
-def scatter(groups: dict[str, dict], axes: tuple[str, str], caption: str = "", name: str = "") -> Figure:
-    """Points with vertical intervals, a colour and a marker a group, and the diagonal on which both are equal.
+def scatter(
+    groups: dict[str, dict], axes: tuple[str, str], caption: str = "", name: str = "", diagonal: bool = True
+) -> Figure:
+    """Points with vertical intervals, a colour and a marker a group.
 
     Args:
         groups: by their name, x, y, pairs (low and high of y, or None) and text, each of as many as there are points.
         axes: what x and y are, with their unit.
+        diagonal: whether x and y are alike, and the line is drawn on which both are equal.
     """
     data = []
     for (said, of), (colour, symbol) in zip(groups.items(), _repeated(len(groups)), strict=True):
@@ -170,8 +173,9 @@ def scatter(groups: dict[str, dict], axes: tuple[str, str], caption: str = "", n
         )
     every = [value for of in groups.values() for value in (*of["x"], *of["y"])]
     ends = [min(every), max(every)]
-    line = {"color": BLACK, "width": 1}
-    data.append({"type": "scatter", "mode": "lines", "x": ends, "y": ends, "name": "equal", "line": line})
+    if diagonal:
+        line = {"color": BLACK, "width": 1}
+        data.append({"type": "scatter", "mode": "lines", "x": ends, "y": ends, "name": "equal", "line": line})
     logarithmic = {"type": "log"} if ends[0] > 0 and ends[1] > 10 * ends[0] else {}
     layout = {"height": 480, "xaxis": titled(axes[0]) | logarithmic, "yaxis": titled(axes[1]) | logarithmic}
     return Figure(data, layout, caption, name)

@@ -76,16 +76,7 @@ class Code:
     text: str
 
 
-@dataclass(frozen=True)
-class Script:
-    """HTML and a script of one page's own, from template files of the package that asks; `data` is what the script reads as `REPORT`."""
-
-    template: ClassVar[str] = "script.html"
-    html: str
-    script: str
-
-
-Part = Text | Table | Figure | Code | Script
+Part = Text | Table | Figure | Code
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import math
-from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from sim import protocols
 from sim.answers import worth
 from sim.answers.result import Result
 from sim.base.errors import WrongSetting
-from sim.job import filling
-from sim.job.scenario import LATER, Scenario
-from sim.options import Readers
-from sim.platform import other_sizes
+from sim.job.scenario import Scenario
 from sim.simulation import simulate
 from sim.studies import changes
 from sim.studies import what_if as comparing
@@ -100,7 +95,8 @@ def what_if(
     asking = _Asking(base, world, replications, within_s)
     scenario = asking.base.scenario
     jobs = [
-        (one, applied(scenario, one)) if isinstance(one, str) else (f"job {n}", one) for n, one in enumerate(changed, 1)
+        (one, changes.of_job(one, scenario)) if isinstance(one, str) else (f"job {n}", one)
+        for n, one in enumerate(changed, 1)
     ]
     found = [comparing.compare(said, asking.base, asking.simulate(job), real=True) for said, job in jobs]
     return WhatIf(asking.base, tuple(found))
@@ -119,7 +115,7 @@ def why(
         RunFailed: see sim.simulate.
     """
     asking = _Asking(base, world, replications, within_s)
-    return causes.why(asking.base, asking.simulate, lambda text: applied(asking.base.scenario, text))
+    return causes.why(asking.base, asking.simulate, lambda text: changes.of_job(text, asking.base.scenario))
 
 
 class _Asking:
@@ -135,55 +131,3 @@ class _Asking:
         """The result of another job."""
         runs, first = self.base.done.runs, self.base.first
         return simulate(job, self._world, runs, first=first, within_s=self._within_s)
-
-
-def applied(job: Scenario, text: str) -> Scenario:
-    """The job with a change, as `--what-if` takes it. Hosts that were not described are as many as the changed job needs.
-
-    Raises:
-        WrongSetting: no such name, a value that it cannot have, or a job that cannot be.
-    """
-    own, read = protocols.name_of(job.protocol), Readers()
-    change = changes.parse(text)
-    of_job = vars(changes.said(change, Namespace()))
-    name = str(of_job.get("protocol", own))
-    settings, of_cluster = changes.sorted_out(change, Namespace(protocol=name), read)
-    updates: dict[str, Any] = {"servers": max(1, job.servers), **of_job}
-    if settings or "protocol" in of_job:
-        updates["protocol"] = _protocol(job, name, settings)
-    if "workload" in updates:
-        updates["workload"] = read.workload(updates["workload"])
-        updates.setdefault("batch", LATER if job.batch == job.workload.batch else job.batch)
-    if "stragglers" in updates:
-        updates |= {"stragglers_name": updates["stragglers"], "stragglers": read.stragglers(updates["stragglers"])}
-    updates |= _placed(job, updates, of_cluster, read)
-    found = replace(job, **updates)
-    if of_cluster and updates["cluster"] is LATER:
-        found = replace(found, cluster=changes.with_values(found.cluster, of_cluster))
-    found.check_computing()
-    return found
-
-
-def _placed(job: Scenario, updates: dict[str, Any], of_cluster: dict[str, str], read: Readers) -> dict[str, Any]:
-    """The changed cluster, if one was described, and the workers; takes the number of hosts out of the updates."""
-    described = replace(job, cluster=LATER).cluster != job.cluster
-    cluster = read.cluster(updates["cluster"]) if "cluster" in updates else job.cluster if described else LATER
-    hosts, workers = updates.pop("hosts", None), updates.get("workers", job.workers)
-    if hosts is not None:
-        cluster = other_sizes.on_hosts(cluster or job.cluster, hosts)
-    if cluster is not LATER:
-        cluster = changes.with_values(cluster, of_cluster)
-    if workers == filling.ALL:
-        protocol, model = (updates.get(name, getattr(job, name)) for name in ("protocol", "workload"))
-        beside = updates["servers"], updates.get("servers_on", job.servers_on)
-        workers = filling.workers(cluster, protocol, model, *beside, counted=hosts is not None)
-    return {"cluster": cluster, "workers": workers}
-
-
-def _protocol(job: Scenario, name: str, settings: dict[str, str]):
-    """The protocol of this name with these settings, and those of the job's that it has too and that are no defaults."""
-    kept = {one.name: getattr(job.protocol, one.name) for one in fields(job.protocol)}
-    changed = {one.name for one in fields(job.protocol) if kept[one.name] != one.default}
-    known = {one.name for one in fields(protocols.find(name))}
-    values = {key: str(kept[key]) for key in kept if key in changed & known} | settings
-    return protocols.make(name, [f"{key}={value}" for key, value in values.items()])

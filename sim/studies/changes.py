@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import argparse
 import tomllib
-from collections.abc import Sequence
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from typing import Any
 
 from pydantic import BaseModel
 
-from sim import options
+from sim import options, protocols
 from sim.base.commas import parts
 from sim.base.errors import WrongSetting
 from sim.base.files import validated
 from sim.base.nearest import nearest
+from sim.job.scenario import LATER, Scenario
 from sim.platform.cluster import Cluster
-
-if TYPE_CHECKING:
-    from sim.job.scenario import Scenario
 
 OPTION = "--what-if"
 OF_THE_JOB = (
@@ -48,19 +46,58 @@ def parse(text: str) -> dict[str, str]:
     return values
 
 
-def applied(change: dict[str, str], given: argparse.Namespace, read: options.Readers) -> Scenario:
+def applied(text: str, given: argparse.Namespace, read: options.Readers) -> Scenario:
     """The job that the options describe, changed.
 
     Raises:
-        WrongSetting: a path that does not exist, a value that it cannot have, or a job that cannot be.
+        WrongSetting: naming the change: a path that does not exist, a value that it cannot have, or a job that cannot be.
     """
     from sim import simulated_options
 
-    changed = simulated_options.completed(said(change, given), read)
-    settings, cluster = sorted_out(change, changed, read)
-    changed.set = _settings(changed, settings, read)
-    alter = (lambda found: with_values(found, cluster)) if cluster else None
-    return simulated_options.scenario(changed, read, alter)
+    try:
+        change = parse(text)
+        changed = simulated_options.completed(_said(change, given), read)
+        settings, cluster = _sorted_out(change, changed, read)
+        changed.set = _settings(changed, settings, read)
+        alter = (lambda found: with_values(found, cluster)) if cluster else None
+        return simulated_options.scenario(changed, read, alter)
+    except WrongSetting as error:
+        if error.setting.startswith(OPTION):
+            raise
+        raise WrongSetting(f"{OPTION} {text}: {error.setting}", error.given, error.allowed) from error
+
+
+def of_job(text: str, job: Scenario) -> Scenario:
+    """A job of a program's own, changed as if options had described it.
+
+    Raises:
+        WrongSetting: see `applied`.
+    """
+    from sim.sweeps import grid
+
+    protocol, read = job.protocol, options.Readers()
+    values = {one.name: getattr(protocol, one.name) for one in fields(protocol)}
+    chosen: dict[str, Any] = {
+        "protocol": protocols.name_of(protocol),
+        "set": [f"{one.name}={values[one.name]}" for one in fields(protocol) if values[one.name] != one.default],
+        "servers": max(1, job.servers),
+        "batch": None if job.batch == job.workload.batch else job.batch,
+        "workload": _Own(job.workload.name),
+        "stragglers": _Own(job.stragglers_name),
+        "cluster": _Own(job.cluster.name) if replace(job, cluster=LATER).cluster != job.cluster else None,
+    }
+    for name in ("workload", "stragglers", "cluster"):
+        setattr(read, name, _reader(chosen[name], getattr(job, name), getattr(read, name)))
+    given = vars(grid.parser().parse_args([])) | {one.name: getattr(job, one.name) for one in fields(job)} | chosen
+    return replace(applied(text, argparse.Namespace(**given), read), sleeps_of=job.sleeps_of)
+
+
+class _Own(str):
+    """The name of what a job has, which is no file to read."""
+
+
+def _reader(own: str, has: object, read: Callable[[str], Any]) -> Callable[[str], Any]:
+    return lambda name: has if name is own else read(name)
 
 
 def with_values(cluster: Cluster, values: dict[str, str]) -> Cluster:
@@ -93,7 +130,7 @@ def _left(hosts: Sequence[dict]) -> list[dict]:
     return left or list(hosts)
 
 
-def said(change: dict[str, str], given: argparse.Namespace) -> argparse.Namespace:
+def _said(change: dict[str, str], given: argparse.Namespace) -> argparse.Namespace:
     """The options, of which it gives some anew; settings and values in the cluster are as they were.
 
     Raises:
@@ -106,7 +143,7 @@ def said(change: dict[str, str], given: argparse.Namespace) -> argparse.Namespac
     return argparse.Namespace(**vars(given) | job)
 
 
-def sorted_out(change: dict[str, str], changed: argparse.Namespace, read: options.Readers) -> tuple[dict, dict]:
+def _sorted_out(change: dict[str, str], changed: argparse.Namespace, read: options.Readers) -> tuple[dict, dict]:
     """The other values by what they are of: settings of the changed job's protocol, the cluster.
 
     Raises:

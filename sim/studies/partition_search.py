@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from sim import needs
-from sim.answers.search import Search
+from sim.answers.summary import Search
 from sim.base.progress import Progress, advance
 from sim.job.scenario import Scenario
 from sim.simulation import simulate

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from sim import options
-from sim.base.errors import WrongSetting
 from sim.command import Parser
 
 if TYPE_CHECKING:
@@ -88,9 +87,10 @@ class Questions:
         lost = failures.lost(base.scenario, self._failures) if self._failures else None
         if not self._given.why:
             return Answers(compared, lost)
+        from sim.studies import changes
         from sim.studies.why import why
 
-        return Answers(compared, lost, why(base, simulate, lambda text: _changed(text, self._given, self._read)))
+        return Answers(compared, lost, why(base, simulate, lambda text: changes.applied(text, self._given, self._read)))
 
 
 def changed(given: argparse.Namespace, read: options.Readers) -> list[tuple[str, Scenario]]:
@@ -99,19 +99,9 @@ def changed(given: argparse.Namespace, read: options.Readers) -> list[tuple[str,
     Raises:
         WrongSetting: a change that cannot be.
     """
-    return [(text, _changed(text, given, read)) for text in given.what_if]
-
-
-def _changed(text: str, given: argparse.Namespace, read: options.Readers) -> Scenario:
     from sim.studies import changes
 
-    try:
-        return changes.applied(changes.parse(text), given, read)
-    except WrongSetting as error:
-        if error.setting.startswith(changes.OPTION):
-            raise
-        setting = f"{changes.OPTION} {text}: {error.setting}"  # which of several changes the job could not bear
-        raise WrongSetting(setting, error.given, error.allowed) from error
+    return [(text, changes.applied(text, given, read)) for text in given.what_if]
 
 
 def _failures(text: str | None) -> Failures | None:

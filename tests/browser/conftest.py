@@ -48,11 +48,6 @@ class Seen:
         (body,) = re.findall(rf'<table id="{table}">(.*?)</table>', self.text, re.S)
         return [float(value) for value in re.findall(r'data-value="([^"]*)"', body)]
 
-    def words(self, name: str) -> str:
-        """The text of the element of this name."""
-        (words,) = re.findall(rf'id="{name}"[^>]*>([^<]*)<', self.text)
-        return html.unescape(words)
-
     @property
     def drawn(self) -> int:
         """Plots that were drawn."""
@@ -65,9 +60,9 @@ def browser(tmp_path):
     if CHROMIUM is None:
         pytest.skip("no Chromium here (Debian: apt-get install chromium)")
 
-    def look(page: Path, choice: str = "", width: int = 1100, height: int = 2400) -> Seen:
+    def look(page: Path, width: int = 1100, height: int = 2400) -> Seen:
         picture = tmp_path / f"{page.stem}_{width}.png"
-        shown = [f"--window-size={width},{height}", f"--screenshot={picture}", "--dump-dom", f"{page.as_uri()}{choice}"]
+        shown = [f"--window-size={width},{height}", f"--screenshot={picture}", "--dump-dom", page.as_uri()]
         done = chromium(tmp_path, *shown)
         said = [line for line in done.stderr.splitlines() if "CONSOLE" in line and OWN_PAGES not in line]
         return Seen(done.stdout, said, picture)

@@ -1,11 +1,10 @@
 """A plan whose time was over: its list, its front and its page name one winner, and all say that it was cut short."""
 
 import json
+import re
 import shlex
-import shutil
-import subprocess
 from dataclasses import replace
-from importlib.resources import files
+from html import unescape
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from sim.plans import plan, question, search, show
 from sim.plans.candidates import WHOLE, Figures
 from sim.plans.configurations import Room
-from sim.reports.plan import plan_page, standing
+from sim.reports.plan import plan_page
 from sim.studies import failures
 
 ASKED = {"samples_per_s": 1000, "workload": "toy_fc", "protocols": ["fmb"], "hosts": ["p3.2xlarge"], "counts": [1]}
@@ -28,7 +27,6 @@ def asked(**further) -> question.Question:
 def some(*known, job=None):
     """Candidates of (USD an hour, samples a second, effort), each known to a factor 1.1."""
     (first, *_), _ = search.screened(Room(job or asked()))
-    first.family = ()
     return [
         replace(
             first,
@@ -67,37 +65,28 @@ def test_the_page_says_that_a_plan_was_cut_short_and_so_does_its_json():
     found = cut((3.0, 3000.0, WHOLE))
     assert found.as_json()["notes"] == show.notes(found)
     assert plan.CUT in show.notes(found)
-    page = plan_page(found.as_json())
-    assert page.index(plan.CUT) < page.index('class="basis"') < page.index('id="chosen"')
-    whole = replace(found, whole=True).as_json()
-    assert plan.CUT not in whole["notes"]
+    page = plan_page(found)
+    assert page.index('class="answer"') < page.index(f'class="note">{plan.CUT}') < page.index('id="best"')
+    whole = replace(found, whole=True)
+    assert plan.CUT not in whole.as_json()["notes"]
     assert plan.CUT not in plan_page(whole)
 
 
-@pytest.mark.processes
-@pytest.mark.skipif(not shutil.which("node"), reason="needs node")
-@pytest.mark.parametrize("budget", [None, 40])
-def test_the_page_reckons_the_probability_that_the_plan_does(budget):
-    """Of intervals that are wider on one side; the page took the mean of both sides, and named another winner."""
-    more = {"samples": 1e6, "samples_per_s": None, "deadline": "2000 s", "budget": budget}
-    job = asked(**{name: value for name, value in more.items() if value}, **({"samples_per_s": None}))
-    (one,) = some((3.0, 600.0, WHOLE), job=job)
-    text = (files("sim.reports") / "templates" / "plan.js").read_text()
-    functions = text[text.index("  function normal") : text.index("  function cheaper")]
-    for low, mid, high in ((100.0, 600.0, 650.0), (400.0, 450.0, 2000.0), (100.0, 450.0, 470.0)):
-        one.figures = replace(one.figures, low=low, mid=mid, high=high)
-        found = plan.Plan(job, Room(job), [one], True, [one], [one], search.Counter())
-        (row,) = found.as_json()["rows"]
-        now = {"need": 2000 / 3600, "budget": budget or 1e9}
-        program = f"const TIMED = true, Z90 = 1.6448536, costs = [0, 1e9];{functions}"
-        program += f"console.log(likely({json.dumps(row)}, {json.dumps(now)}))"
-        said = subprocess.run(["node", "-e", program], capture_output=True, text=True, check=True).stdout
-        assert float(said) == pytest.approx(row["p_target"], abs=1e-4)
-
-
-def test_a_price_of_an_hour_is_no_budget_of_a_training():
-    assert standing({"samples": 10, "deadline": 3600, "usd_per_hour": 4}) == {"need": 1.0}
-    assert standing({"samples_per_s": 10, "usd_per_hour": 4}) == {"need": 10, "budget": 4}
+def test_the_page_has_the_printed_table_and_draws_what_was_simulated():
+    """In the currency of the question, each configuration once, with its interval."""
+    known = ((3.0, 3000.0, WHOLE), (1.0, 1500.0, 1), (2.0, 1800.0, 2), (0.5, 800.0, 1))
+    found = cut(*known, job=asked(currency="EUR=0.5"))
+    page = unescape(plan_page(found))
+    headings, rows = show.table([found.row(one) for one in found.best], found)
+    (best,) = re.findall(r'<table id="best">(.*?)</table>', page, re.S)
+    assert re.findall(r"<th [^>]*>(.*?)</th>", best) == headings
+    assert re.findall(r"<td[^>]*>(.*?)</td>", best) == [cell for row in rows for cell in row]
+    (figure,) = re.findall(r'<figure id="costs">\s*<script type="application/json">(.*?)</script>', page, re.S)
+    drawn = {one["name"]: one for one in json.loads(figure)["data"]}
+    assert drawn["the best"]["x"] == [1.5, 0.5, 1.0]
+    assert drawn["the front"]["x"] == [0.25]
+    assert drawn["the front"]["error_y"]["array"] == [pytest.approx(80.0)]
+    assert set(drawn) == {"the best", "the front"}
 
 
 @pytest.mark.parametrize("run", ["", ", run=2 d"])

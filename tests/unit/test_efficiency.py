@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sim.base.errors import WrongSetting
-from sim.efficiency import law, published, table
+from sim.efficiency import law, published
 
 BATCHES = (64, 128, 256, 512, 1024)
 
@@ -74,7 +74,7 @@ def test_wrong_tables_are_refused_by_name(tmp_path, text, said):
     path = tmp_path / "steps.csv"
     path.write_text(text)
     with pytest.raises(WrongSetting, match=said) as error:
-        table.read(str(path))
+        law.read(str(path))
     assert "--until" in str(error.value)
     assert "steps.csv" in str(error.value)
 
@@ -82,20 +82,20 @@ def test_wrong_tables_are_refused_by_name(tmp_path, text, said):
 def test_a_single_batch_needs_its_noise_scale(tmp_path):
     path = tmp_path / "one.csv"
     path.write_text("batch,steps,noise_scale\n" + "".join(f"64,{planted(64) * factor},300\n" for factor in (0.8, 1.25)))
-    found = table.read(str(path))
+    found = law.read(str(path))
     assert (found.b_crit, found.steps(1024).median) == (300, pytest.approx(planted(1024)))
     assert found.of_runs == pytest.approx(math.log(1.25 / 0.8) / math.sqrt(2) * math.sqrt(1.5))
     near, far = (found.steps(batch).high / found.steps(batch).median for batch in (128, 4096))
     assert 1 < near < far
     path.write_text("batch,steps,noise_scale\n64,1000,\n")
     with pytest.raises(WrongSetting, match="noise_scale, row 1"):
-        table.read(str(path))
+        law.read(str(path))
 
 
 def test_a_table_of_several_batches_says_itself_what_larger_ones_save(tmp_path):
     path = tmp_path / "two.csv"
     path.write_text("batch,steps,noise_scale\n" + "".join(f"{batch},{planted(batch)},7\n" for batch in BATCHES))
-    assert table.read(str(path)).b_crit == pytest.approx(300, rel=1e-3)
+    assert law.read(str(path)).b_crit == pytest.approx(300, rel=1e-3)
 
 
 def test_published_runs_are_in_order():

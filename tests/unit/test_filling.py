@@ -44,7 +44,7 @@ def folder(tmp_path, monkeypatch):
 
 def described(*words: str, change: str | None = None):
     given, read = run.parser().parse_args(words), options.Readers()
-    return changes.applied(changes.parse(change), given, read) if change else simulated_options.scenario(given, read)
+    return changes.applied(change, given, read) if change else simulated_options.scenario(given, read)
 
 
 P3 = ("--workload", "resnet50", "--stragglers", "none", "--cluster", "p3.8xlarge*2")  # 4 GPUs each

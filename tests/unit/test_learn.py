@@ -22,7 +22,7 @@ from real.training.trainee import Training
 from sim import command, event, protocols
 from sim.base.errors import WrongSetting
 from sim.efficiency import law
-from sim.efficiency import table as steps_to_target
+from sim.efficiency import law as steps_to_target
 from sim.job.scenario import Scenario
 from sim.model.workload import NAMED
 from sim.recording import curves

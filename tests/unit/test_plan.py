@@ -372,7 +372,6 @@ def test_what_meets_the_target_easily_is_looked_at_before_time_is_over(until_s, 
     """120 cheap configurations may meet it by their bound, and miss it: it was said that none meets it."""
     question = asked(samples_per_s=1000)
     (first, *_), _ = search.screened(Room(question))
-    first.family = ()  # they have nothing to do with one another
     some = [(1.0, 1100.0)] * 120 + [(2.0, 2500.0)] * 10
     candidates = [
         replace(
@@ -390,7 +389,6 @@ def test_a_search_that_has_found_some_goes_on_while_there_is_time():
     """It stopped after 0.7 of its time, which is kept for others where nothing is found."""
     question = asked(samples_per_s=1000)
     (first, *_), _ = search.screened(Room(question))
-    first.family = ()  # they have nothing to do with one another
     dear = replace(first.configuration, usd_per_hour=2.0)
     candidates = [replace(first, configuration=dear, least_likely=2500.0, at_most=2500.0) for _ in range(question.keep)]
     whole = Slow(1e6)

@@ -7,7 +7,7 @@ from sim import event, protocols, simulate, stragglers
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
-from sim.recording.seconds import by_rank_and_step
+from sim.recording.traces import by_rank_and_step
 
 SELDOM = "empirical(values=[0,0,0,0.1])"  # linear between neighbours: two draws of three are 0
 

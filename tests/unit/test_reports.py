@@ -12,7 +12,6 @@ from sim import reports, run
 from sim.base.errors import WrongSetting
 from sim.base.flat import flattened
 from sim.reports import figures
-from sim.reports.plan import plan_page, standing, title
 
 JOB = ("--workers=2", "--steps=8", "--warmup=2", "--replications=3", "--stragglers=none")
 
@@ -131,18 +130,3 @@ def test_a_missing_library_is_one_line(library, tmp_path, monkeypatch):
 
 def test_settings_have_dotted_paths():
     assert list(flattened({"a": {"b": [1, {"c": "x"}]}, "d": None})) == [("a.b.0", "1"), ("a.b.1.c", "x")]
-
-
-@pytest.mark.parametrize(("key", "value"), [("schema", "plan/2"), ("rows", [])])
-def test_another_plan_is_refused(key, value):
-    plan = {"schema": "plan/1", "question": "q", "rows": [{}]} | {key: value}
-    with pytest.raises(WrongSetting, match=f"plan: {key}"):
-        plan_page(plan)
-
-
-def test_a_plan_starts_where_it_was_asked():
-    asked = {"workload": "mlp", "samples_per_s": None, "samples": 10**6, "deadline": 7200.0, "budget": 50.0}
-    asked["probability"] = 0.8
-    assert standing(asked) == {"need": 2.0, "budget": 50.0, "probability": 0.8}
-    assert standing({"samples_per_s": 10.0, "usd_per_hour": 3.0}) == {"need": 10.0, "budget": 3.0}
-    assert title(asked) == "Plan: mlp for 1,000,000 samples for at most 50 USD within 2 h 0 min"

@@ -17,8 +17,7 @@ from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform import cluster
-from sim.platform.cluster import Link
-from sim.platform.slowest import slowest
+from sim.platform.cluster import Link, slowest
 from sim.simulation import simulate
 
 MODEL = workload.NAMED["resnet50"]

@@ -22,6 +22,7 @@ from sim.protocols.fmb import FixedMinibatch
 from sim.sweep import main, sweep, swept
 from sim.sweeps import grid, jobs, pools, results, work
 from sim.sweeps.columns import ANSWERED, ASKED, SETTING
+from sim.sweeps.dealing import Dealing
 from sim.sweeps.results import Results
 
 ROOT = Path(__file__).parents[2]
@@ -424,3 +425,10 @@ def test_commas_within_brackets_cut_no_value(tmp_path):
     line = ["--workers-processes", "1", "--protocol", "fmb", "--stragglers", ",".join(laws)]
     assert main([*LINE, *line, "-o", file]) == 0
     assert pd.read_parquet(file)["stragglers"].to_list() == laws
+
+
+@pytest.mark.processes
+def test_nobody_waits_for_what_is_under_way_when_time_is_over():
+    with pools.Own(1) as pool:
+        pool.submit(time.sleep, 3600)
+        assert list(Dealing([], pool, lambda: 0.0).rows()) == []

@@ -11,8 +11,8 @@ from sim import event, protocols, stragglers, timeline
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform.cluster import Cluster, Host, Link
-from sim.recording.lanes import ORDER
 from sim.recording.traces import ACTIVITIES, Trace
+from sim.timeline import ORDER
 
 SLOW = Link(latency_s=1e-4, bandwidth_bytes_per_s=1e8)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from sim import protocols
-from sim.answers import unused
+from sim.answers import notes
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -17,7 +17,7 @@ CORES = Cluster(hosts=[{"name": "a", "cores": 4}, {"name": "b", "count": 3, "cor
 
 def said(where, workers, protocol="allreduce", **more):
     where = cluster.read(where) if isinstance(where, str) else where
-    return unused.notes(Scenario(protocols.make(protocol), MODEL, workers, cluster=where, **more))
+    return notes._idle(Scenario(protocols.make(protocol), MODEL, workers, cluster=where, **more))
 
 
 @pytest.mark.parametrize(

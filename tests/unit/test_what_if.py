@@ -23,7 +23,7 @@ TWO = Cluster(hosts=(Host(name="a", count=2), Host(name="b", count=3, speed=2.0)
 
 def applied(text: str, *words: str, protocol: str = "fmb") -> Scenario:
     given = run.parser().parse_args(["--protocol", protocol, *words])
-    return changes.applied(changes.parse(text), given, options.Readers())
+    return changes.applied(text, given, options.Readers())
 
 
 def scenario(name: str = "fmb", **further) -> Scenario:
@@ -112,7 +112,7 @@ def test_all_workers_are_those_of_the_hosts_that_are_left(tmp_path):
     for change, workers in (("hosts.1.count=0", 3), ("hosts.0.count=0, workers=all", 1)):
         assert applied(change, *words).workers == workers
     job = Scenario(protocols.make("fmb"), workload.read("mlp"), 5, cluster=cluster.read(str(path)))
-    assert asking.applied(job, "hosts.1.count=0, workers=all").workers == 3
+    assert changes.of_job("hosts.1.count=0, workers=all", job).workers == 3
 
 
 def test_a_change_within_a_host_leaves_the_defaults_of_messages_there():

@@ -94,7 +94,7 @@ def test_candidates_are_changes_that_a_user_can_type():
         tried = list(candidates(scenario))
         assert tried
         for text in tried:
-            changes.applied(changes.parse(text), given, options.Readers())
+            changes.applied(text, given, options.Readers())
 
 
 def test_a_page_says_why(capsys):

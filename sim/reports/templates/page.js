@@ -13,7 +13,7 @@ const AXIS = { automargin: true, exponentformat: "none", separatethousands: true
 
 function themed(layout) {
   const axes = Object.keys(layout).filter((name) => /^[xy]axis/.test(name));
-  const digits = (axis) => axis.type === "log" && !axis.tickvals ? { dtick: "D2" } : {}; // 2 and 5 between powers of ten
+  const digits = (axis) => axis.type === "log" ? { dtick: "D2" } : {}; // 2 and 5 between powers of ten
   const drawn = Object.fromEntries(axes.map((name) => [name, { ...AXIS, ...digits(layout[name]), ...layout[name] }]));
   return { ...THEME, ...layout, ...drawn };
 }
@@ -27,13 +27,9 @@ function roomy(element, data, layout) { // for a legend of several rows, whose c
   return rows * lines > 1 ? { ...layout, height: layout.height + rows * lines * LEGEND_PX } : layout;
 }
 
-function plot(element, data, layout) {
-  return Plotly.react(element, data, themed(roomy(element, data, layout)), { responsive: true, displayModeBar: false });
-}
-
 function draw(figure) {
-  const described = JSON.parse(figure.querySelector("script").textContent);
-  plot(figure.querySelector(".plot"), described.data, described.layout);
+  const { data, layout } = JSON.parse(figure.querySelector("script").textContent), element = figure.querySelector(".plot");
+  Plotly.newPlot(element, data, themed(roomy(element, data, layout)), { responsive: true, displayModeBar: false });
 }
 
 function save() {
