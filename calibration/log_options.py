@@ -57,7 +57,7 @@ def options() -> command.Parser:
         "--columns",
         metavar="OURS=THEIRS,...",
         help="names of a table of steps, such as seconds=train/step_time,step=_step,rank=global_rank; ours are step, rank, seconds, "
-        "compute_s and samples",
+        "compute_s, samples and elapsed (seconds since the start, in place of seconds); 'seconds=rank-* time' is a column for each rank",
     )
     imported.add_argument("--unit", help="of its times: s, ms, us or ns (default: as the column's name says)")
     imported.add_argument(

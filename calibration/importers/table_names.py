@@ -10,7 +10,8 @@ from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
 
 STEP, RANK, SECONDS, COMPUTE, SAMPLES = "step", "rank", "seconds", "compute_s", "samples"
-OURS = (STEP, RANK, SECONDS, COMPUTE, SAMPLES)
+ELAPSED = "elapsed"  # seconds since the start, in place of a step's
+OURS = (STEP, RANK, SECONDS, COMPUTE, SAMPLES, ELAPSED)
 SHORT = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
@@ -18,7 +19,7 @@ class Names(NamedTuple):
     """What a user says of a table.
 
     Args:
-        columns: the table's names of ours: step, rank, seconds, compute_s and samples.
+        columns: the table's names of ours: step, rank, seconds, compute_s, samples and elapsed.
         unit: of its times, s, ms, us or ns; None if the names say it.
     """
 
