@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +12,8 @@ from calibration.importers.nccl_tests import Measured
 from sim import collectives
 from sim.base.ranges import MOST_BYTES
 from sim.model.workload import ITEM_BYTES
-from sim.platform.cluster import Link
+from sim.platform.cluster import Link, trees_s
+from sim.platform.slowest import slowest
 
 CANDIDATES = ("ring", "tree", "recursive-doubling", "halving-doubling")
 BETTER = 0.8  # of the error of one algorithm: two, by size, must leave less than that
@@ -20,6 +22,7 @@ LEAST_BANDWIDTH = 1.0
 MOST_SPENT = 0.9  # of a test's time, which sums, and a link within hosts that was not measured, may take
 MOST_RANKS = algorithms.MOST_RANKS  # beyond which messages within hosts are not told from those between them
 MOST_SPREAD = 3.0
+MOST_UNEVEN = 1.5  # standard deviation of the logarithm of a host's link
 MOST_ROUNDS = 4096  # ranks beyond which the exchanges of an algorithm are not laid out: the ring's formula is used
 
 
@@ -31,6 +34,9 @@ class Fit:
         algorithms: for sizes up to `until_bytes`, and beyond; the same twice if one does for all.
         error: root mean square of predicted / measured - 1.
         inner: the link within hosts, if tests of one host tell it beside those of several; None if not.
+        trees: seconds of a round of trees between hosts, and within one, which take the place of a ring's latencies; None if none do.
+        gap_s: seconds of a ring's message beside its bytes, where there are such trees.
+        both_ways, uneven: see sim.platform.cluster.Link.
     """
 
     latency_s: float
@@ -39,6 +45,10 @@ class Fit:
     until_bytes: float
     error: float
     inner: Link | None = None
+    trees: tuple[float, float] | None = None
+    gap_s: float = 0.0
+    both_ways: float = 1.0
+    uneven: float = 0.0
 
     @property
     def bandwidth(self) -> float:
@@ -53,9 +63,13 @@ class Fit:
     @property
     def link(self) -> Link:
         """The link. Its measurements are as far from it as the tests' times are from those that it explains."""
+        shape = {"gap_s": self.gap_s, "tree_s": self.trees[0], "tree_inner_s": self.trees[1]} if self.trees else {}
         return Link(
+            **shape,
             latency_s=self.latency_s,
             overhead_s=0,
+            both_ways=self.both_ways,
+            uneven=self.uneven,
             bandwidth_bytes_per_s=self.bandwidth,
             latency_spread=min(self.error, MOST_SPREAD),
             bandwidth_spread=min(self.error, MOST_SPREAD),
@@ -89,8 +103,84 @@ def of_all(algorithm: str, tests: list[Measured], inner: Link, sum_s_per_byte: f
     if known and not (apart and known.possible):
         return known
     found = _of_some(algorithm, apart, known.link if known else inner, known is not None, sum_s_per_byte)
+    if algorithm == "ring":
+        found = _shaped(found, apart, sum_s_per_byte)
+    elif not all(_has_time(algorithm, test, known.link if known else inner, sum_s_per_byte) for test in apart):
+        found = replace(found, seconds_per_byte=0.0)
     error = max(found.error, known.error) if known else found.error
     return replace(found, error=error, inner=known.link if known else None)
+
+
+def _has_time(algorithm: str, test: Measured, inner: Link, sum_s_per_byte: float) -> bool:
+    """Whether sums and bytes within hosts, which no link between hosts changes, take less than was measured."""
+    size, taken_s = float(test.sizes[-1]), float(test.seconds[-1])
+    within_s = _travel(algorithm, test).within * size / inner.bandwidth_bytes_per_s
+    return within_s + sum_s_per_byte * algorithms.added(algorithm, *place(test)) * size < taken_s
+
+
+def _shaped(plain: Fit, tests: list[Measured], sum_s_per_byte: float) -> Fit:
+    """The ring on a link that is no plain one, where it explains tests of several numbers of hosts much better.
+
+    A library may take trees where the rounds of a ring take longer (NCCL). Links of hosts may differ, so that more hosts wait for
+    slower ones, and two hosts have both directions of the ring on one pair of links. Each is taken only if it is needed.
+    """
+    if len({place(test)[0] for test in tests}) < 2:
+        return plain
+    hosts, each, sizes, seconds, sums_s = (
+        np.concatenate(one)
+        for one in zip(
+            *(
+                (
+                    *(np.full(len(test.sizes), float(number)) for number in place(test)),
+                    test.sizes,
+                    test.seconds,
+                    np.minimum(_sums_s("ring", test, sum_s_per_byte), MOST_SPENT * test.seconds),
+                )
+                for test in tests
+            ),
+            strict=True,
+        )
+    )
+    ranks, slow = hosts * each, np.array([0.0 if one == 2 else slowest(int(one))[0] for one in hosts])
+    rounds = {False: (2 * (ranks - 1), 0 * ranks), True: (2 * np.log2(hosts), 2 * (each - 1))}
+
+    def made(trees: bool, both_ways: bool, uneven: float) -> Fit:
+        byte = 2 * (ranks - 1) / ranks * sizes * np.exp(uneven * slow)
+        design = np.column_stack([*rounds[trees], byte, byte * (hosts == 2) * both_ways])
+        found, error = _nnls(design, seconds, sums_s)
+        taken = {"both_ways": min(2.0, 1 + float(found[3] / found[2])) if found[2] else 1.0, "uneven": uneven}
+        if trees:
+            taken |= {"latency_s": 0.0, "trees": (float(found[0]), float(found[1]))}
+            taken["gap_s"] = max(trees_s(*place(test), *taken["trees"]) / 2 / (len(test.hosts) - 1) for test in tests)
+        else:
+            taken["latency_s"] = float(found[0])
+        return replace(plain, seconds_per_byte=float(found[2]), error=error, **taken)
+
+    best, shape = plain, (False, False, False)
+    for further in (
+        (True, False, False),
+        (False, False, True),
+        (True, False, True),
+        (False, True, True),
+        (True, True, True),
+    ):
+        if best.error <= LEAST_ERROR or (further[1] and len(set(hosts)) < 3):
+            continue
+        found = _of_shape(made, *further)
+        if found.error < BETTER ** (sum(further) - sum(shape) or 1) * best.error:
+            best, shape = found, further
+    return best
+
+
+def _of_shape(made: Callable[[bool, bool, float], Fit], trees: bool, both_ways: bool, uneven: bool) -> Fit:
+    """The fit of least error, by how uneven links are."""
+    from scipy.optimize import minimize_scalar
+
+    def off(at: float) -> float:
+        return made(trees, both_ways, at).error
+
+    at = float(minimize_scalar(off, bounds=(0, MOST_UNEVEN), method="bounded").x) if uneven else 0.0
+    return made(trees, both_ways, at)
 
 
 def _of_some(algorithm: str, tests: list[Measured], inner: Link, is_told: bool, sum_s_per_byte: float) -> Fit:
@@ -215,10 +305,15 @@ def _of(
     spent_s: np.ndarray | float = 0.0,
 ) -> Fit:
     """The link of least error relative to each time; `spent_s` of each are known to be spent otherwise."""
+    (latency_s, seconds_per_byte), error = _nnls(design, seconds, spent_s)
+    return Fit(latency_s, seconds_per_byte, algorithms, until_bytes, error)
+
+
+def _nnls(design: np.ndarray, seconds: np.ndarray, spent_s: np.ndarray | float) -> tuple[list[float], float]:
+    """The coefficients of least error relative to each time, none below 0; and the root mean square of these errors."""
     from scipy.optimize import nnls
 
     scale = design.max(axis=0) / np.median(seconds)
     scale[scale == 0] = 1.0
     found, rest = nnls(design / scale / seconds[:, None], 1 - spent_s / seconds)
-    latency_s, seconds_per_byte = found / scale
-    return Fit(float(latency_s), float(seconds_per_byte), algorithms, until_bytes, float(rest) / len(seconds) ** 0.5)
+    return (found / scale).tolist(), float(rest) / len(seconds) ** 0.5

@@ -206,10 +206,10 @@ def test_a_model_that_says_another_format_of_gradients_is_refused(tmp_path):
 
 def renamed(one: dict, name: str, **args) -> dict:
     """A trace whose calls have another name."""
-    for event in one["traceEvents"]:
-        if "nccl" in event["name"]:
-            event["name"] = name
-            event["args"] |= args
+    for each in one["traceEvents"]:
+        if "nccl" in each["name"]:
+            each["name"] = name
+            each["args"] |= args
     return one
 
 
