@@ -45,7 +45,7 @@ def logged(path: str | Path, about: About) -> Steps:
     Raises:
         WrongSetting: see `read`.
     """
-    table, notes = step_tables.read(Path(path), about.names)
+    table, notes = step_tables.read(Path(path), about)
     table, of_last = _complete(table)
     found, every = _steps(table, str(path))
     said = [f"every {every}th step was logged"] * (every > 1)

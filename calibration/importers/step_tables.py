@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from calibration.importers import column_ranks, spoken, stretches
-from calibration.importers.table_names import AS_NAMED, COMPUTE, ELAPSED, RANK, SAMPLES, SECONDS, SHORT, STEP, Names
+from calibration.importers.table_names import (
+    COMPUTE,
+    ELAPSED,
+    EPOCH,
+    NAMES,
+    RANK,
+    SAMPLES,
+    SECONDS,
+    SHORT,
+    STEP,
+    Names,
+    words,
+)
 from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
 from sim.base.ranges import LONGEST_S, SHORTEST_S
@@ -18,14 +30,10 @@ from sim.base.ranges import LONGEST_S, SHORTEST_S
 if TYPE_CHECKING:
     import pandas as pd
 
+    from calibration.importers.about import About
+
 SOURCE = "--from steps"
 NEEDED = (STEP, RANK, SECONDS)
-NAMES = {
-    STEP: ("step", "global step", "trainer global step", "iteration", "iter", "batch idx", "update"),
-    RANK: ("rank", "global rank", "worker", "process"),
-    SAMPLES: ("samples",),
-    stretches.EPOCH: ("epoch",),
-}  # words of a name, in lower case
 UNITS_S = {
     1.0: ("s", "sec", "secs", "second", "seconds"),
     1e-3: ("ms", "msec", "msecs", "millis", "millisecond", "milliseconds"),
@@ -74,13 +82,14 @@ class Column(NamedTuple):
     elapsed: bool = False
 
 
-def read(path: Path, said: Names = AS_NAMED) -> tuple[pd.DataFrame, list[str]]:
+def read(path: Path, about: About) -> tuple[pd.DataFrame, list[str]]:
     """The columns that are used, as numbers, and notes. Columns: step, rank, seconds, and compute_s and samples if there are any.
 
     Raises:
         WrongSetting: the file cannot be read, a column is missing, or a number cannot be.
     """
-    table, spoken_of = spoken.read(path, SOURCE, NEEDED)
+    said = about.names
+    table, spoken_of = spoken.read(path, SOURCE, NEEDED, about)
     table.columns = [str(name).strip() for name in table.columns]
     if not len(table) <= MOST_ROWS:
         raise WrongSetting(f"{path}: rows", len(table), f"1 to {MOST_ROWS:,}")
@@ -95,6 +104,10 @@ def read(path: Path, said: Names = AS_NAMED) -> tuple[pd.DataFrame, list[str]]:
     seconds = found.attrs["seconds"]
     found, of_blank = _filled(found, table[seconds.name].isna())
     numbers, of_starts = stretches.of(_numbers(found, path), path, seconds.elapsed, SECONDS in said.columns)
+    if (short := numbers[SECONDS] < SHORTEST_S).any():
+        row = numbers.iloc[int(np.argmax(short))]
+        given = f"{row[SECONDS]:g} s of step {row[STEP]:g}"
+        raise WrongSetting(f"{path}: row {int(np.argmax(short)) + 1}", given, f"seconds from {SHORTEST_S:g}")
     _check_lengths(numbers, seconds, path)
     numbers.attrs["gaps"] = bool(of_blank)
     return numbers, [*of_ranks, *notes, *spoken_of, *["the last row left out: cut"] * cut, *of_blank, *of_starts]
@@ -135,6 +148,13 @@ def _named(table: pd.DataFrame, path: Path, said: Names) -> tuple[pd.DataFrame, 
     for ours, one in ((SECONDS, seconds), (COMPUTE, computing)):
         if one:
             values = pd.to_numeric(table[one.name].astype(str), errors="coerce")
+            if one.elapsed and values.isna().all():
+                values = pd.to_datetime(table[one.name], errors="coerce", format="mixed", utc=True).map(
+                    pd.Timestamp.timestamp, "ignore"
+                )
+            if one.elapsed and values.max() * one.unit_s > MOST:  # of a clock
+                table = table.assign(**{one.name: values - values.min()})
+                values = table[one.name]
             found[ours] = values * one.unit_s if one.unit_s != 1 else table[one.name]
             unit = next(name for name in UNITS_S[one.unit_s] if name.endswith("seconds"))
             notes += [f"{one.name} read as {unit}"] * (one.name != ours)
@@ -144,16 +164,10 @@ def _named(table: pd.DataFrame, path: Path, said: Names) -> tuple[pd.DataFrame, 
     if of[STEP] is None:
         found[STEP] = np.arange(len(table))
         notes.append("no column step: rows are taken as steps, in order")
-    if stretches.EPOCH in found and not pd.api.types.is_numeric_dtype(found[stretches.EPOCH].dropna()):
-        del found[stretches.EPOCH]
+    if EPOCH in found and not pd.api.types.is_numeric_dtype(found[EPOCH].dropna()):
+        del found[EPOCH]
     found.attrs["seconds"] = seconds
-    return found[[name for name in (*NEEDED, COMPUTE, SAMPLES, stretches.EPOCH) if name in found.columns]], notes
-
-
-def words(name: str) -> str:
-    """The words of a column's name, in lower case: `train/step_time (ms)` is "train step time ms"."""
-    apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
-    return " ".join(re.findall(r"[^\W_]+", apart)).lower()
+    return found[[name for name in (*NEEDED, COMPUTE, SAMPLES, EPOCH) if name in found.columns]], notes
 
 
 def _times(names: Sequence[str], path: Path, said: Names) -> tuple[Column, Column | None]:
@@ -235,7 +249,6 @@ def _numbers(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     numbers = table.apply(lambda column: pd.to_numeric(column.astype(str), errors="coerce")).astype(float)
     whole = numbers[[name for name in numbers.columns if name in WHOLE]]
     wrong = (~numbers.apply(lambda column: column.between(0, MOST))).any(axis=1) | (whole % 1 != 0).any(axis=1)
-    wrong |= numbers[SECONDS] < SHORTEST_S
     if COMPUTE in numbers:
         wrong |= numbers[COMPUTE] > numbers[SECONDS]
     if wrong.any():

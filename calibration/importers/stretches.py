@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibration.importers.table_names import RANK, SECONDS, STEP
+from calibration.importers.table_names import EPOCH, RANK, SECONDS, STEP
 from sim.base.errors import WrongSetting
 
 if TYPE_CHECKING:
     import pandas as pd
 
-STRETCH, EPOCH = "stretch", "epoch"
+STRETCH = "stretch"
 LEAST_ROWS = (
     6  # of a rank, that grow throughout, from which they are taken as times since the start: 1 in 720 by chance
 )

@@ -105,6 +105,17 @@ def test_a_first_row_that_has_more_than_a_step_is_left_out(tmp_path):
     assert any("when its step began is not known (it has 1000 s)" in note for note in found.notes)
 
 
+@pytest.mark.parametrize("write", ["{:.4f}".format, lambda at: str(np.datetime64(round(at * 1e3), "ms"))])
+def test_times_of_a_clock_are_times_since_a_start(tmp_path, write):
+    rows = ["step,timestamp,lr", *(f"{step},{write(1.75e9 + at)},0.1" for step, at in enumerate(SINCE_S))]
+    assert read(tmp_path, "\n".join(rows)).length_s == pytest.approx(TRUTH_S[1:], abs=2e-3)
+
+
+def test_a_time_may_begin_at_nothing(tmp_path):
+    text = of_ranks("step,train_time_ms", "{step},{s:.1f}", 1, 1e3 * (SINCE_S - SINCE_S[0]))
+    assert read(tmp_path, text).length_s == pytest.approx(TRUTH_S[1:], abs=2e-4)
+
+
 def test_times_that_begin_anew_in_each_epoch_are_read_so_too(tmp_path):
     text = of_ranks("step,seconds", "{step},{s:.4f}", 1, [*np.cumsum(TRUTH_S[:20]), *np.cumsum(TRUTH_S[20:])])
     assert read(tmp_path, text).length_s == pytest.approx(TRUTH_S, abs=2e-4)

@@ -1,0 +1,200 @@
+"""Logs that frameworks print: seconds of a step, or a rate, by a table of patterns.
+
+A rate of steps tells their seconds. One of samples or tokens needs how many of them a step has, of a rank or of all ranks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from calibration.importers import logs
+from calibration.importers.table_names import ELAPSED, RANK, SECONDS, STEP
+from sim.base.errors import WrongSetting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from calibration.importers.about import About
+
+OPTION = "--items-per-step"
+SAMPLES, TOKENS, STEPS = "samples", "tokens", "steps"  # what a rate counts
+OF_RANK, OF_ALL, OF_ONE = "of a rank", "of all ranks", "of the process that prints it"
+LEAST_LINES = 2
+N = r"['\"]?(?P<value>\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?)"
+BARE = N.replace("['\\\"]?", "")
+UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, None: 1.0}
+EACH = r"(?:steps?|it|its|iters?|iterations?|batch|batches|updates?)"
+ITEMS = r"(?:samples|images|imgs?|examples|sequences|sentences|records)"
+TOKEN = r"(?:tokens?|toks?|words)"
+A_SECOND = r"(?:\s*/\s*s(?:ec(?:ond)?)?\b|\s+per\s+sec(?:ond)?\b)"
+PER_GPU = r"(?P<of_rank>\s*(?:per|/)\s*(?:GPU|device|chip|TPU|CPU|rank)\b)?"
+
+
+class Pattern(NamedTuple):
+    """What a line says of steps.
+
+    Args:
+        regex: finds `value`; `unit` of a time; `of_rank` where a rate is of one rank.
+        counts: what a rate counts; None of a time.
+        of: whose a rate is, where the line does not say it is a rank's.
+        elapsed: whether times are since a start.
+        smoothed: whether each value is a mean of many steps before it.
+    """
+
+    regex: re.Pattern[str]
+    counts: str | None = None
+    of: str = OF_ONE
+    elapsed: bool = False
+    smoothed: bool = False
+
+
+def _pattern(regex: str, *args, **further) -> Pattern:
+    return Pattern(re.compile(regex, re.IGNORECASE), *args, **further)
+
+
+PATTERNS = (  # the first that two lines have; those of progress bars, which checkpoints and data have too, last
+    _pattern(rf"elapsed time per iteration \((?P<unit>ms|s)\)\s*[:=]\s*{N}"),  # Megatron-LM, GPT-NeoX
+    _pattern(rf"train_step_timing in (?P<unit>s)\s*[:=]\s*{N}"),  # NeMo
+    _pattern(rf"completed step: \d+, seconds: {N}"),  # MaxText
+    _pattern(rf"avg_batch_cost: {N}"),  # Paddle
+    _pattern(rf"\"?(?:train_)?step_time\"?\s*[:=]\s*{N}\s*(?P<unit>ms|s)?\b"),  # MLPerf's tracked statistics
+    _pattern(rf"train_time\s*[:=]\s*{N}\s*(?P<unit>ms|s)\b", elapsed=True),  # modded-nanoGPT
+    _pattern(rf"\belapsed time = {N} \((?P<unit>s)\)", elapsed=True),
+    _pattern(rf"\"throughput\"\s*:\s*{N}", SAMPLES, OF_ALL),  # MLPerf
+    _pattern(rf":::MLLOG.*?\"time_ms\"(?P<unit>(?=:)):\s*{N}.*\"(?:step|step_num|iteration)\"", elapsed=True),
+    _pattern(rf"CurrSamplesPerSec={N}", SAMPLES, OF_ALL),  # DeepSpeed
+    _pattern(
+        rf"(?:train_speed\(iter/s\)|train_steps_per_second|batches_per_sec\w*|\bups)['\"]?\s*[:=]\s*{N}", STEPS
+    ),  # Trainer, fairseq
+    _pattern(rf"\b(?:global_)?{EACH}/s(?:ec)?\b['\"]?\s*[:=]\s*{N}", STEPS),  # TensorFlow's estimators
+    _pattern(
+        rf"(?:^|[,|{{;]\s*|\s\s|\t|- )\"?time\"?\s*[:=]?\s*{N}\s*(?P<unit>ms|s)?\b"
+    ),  # mmdetection, torchvision, nanoGPT, timm
+    _pattern(rf"\b(?:batch|step|iter(?:ation)?)[ _]time\s*[:=]?\s*{N}\s*(?P<unit>ms|s)?\b"),
+    _pattern(rf"\bdt\s*[:=]?\s*{N}\s*(?P<unit>ms|s)\b"),  # build-nanogpt
+    _pattern(rf"\|\s*{N}\s*(?P<unit>ms)\s*\|"),  # llm.c
+    _pattern(rf"\btps\s*[:=]\s*{N}", TOKENS, OF_RANK),  # torchtitan
+    _pattern(
+        rf"\b(?:images/sec|img/s|samples?(?:/sec|/s| per second))\s*[:=]\s*{N} \+/-", SAMPLES, smoothed=True
+    ),  # tf_cnn_benchmarks
+    _pattern(rf"\b{ITEMS}{A_SECOND}{PER_GPU}['\"]?\s*[:=]\s*{N}", SAMPLES),
+    _pattern(rf"\bSpeed\s*[:=]\s*{N}\s*{ITEMS}{A_SECOND}{PER_GPU}", SAMPLES),  # MXNet
+    _pattern(rf"{BARE}\s*(?P<unit>us|ms|sec|s)/{EACH}\b", smoothed=True),  # Keras, DLRM, tqdm, TensorFlow
+    _pattern(rf"{BARE}\s*{EACH}{A_SECOND}", STEPS, smoothed=True),  # tqdm, Lightning
+    _pattern(rf"{BARE}\s*{ITEMS}{A_SECOND}{PER_GPU}", SAMPLES),  # Horovod's examples
+    _pattern(rf"\b{TOKEN}{A_SECOND}{PER_GPU}['\"]?\s*[:=]\s*{N}", TOKENS),
+    _pattern(rf"\bwps['\"]?\s*[:=]\s*{N}", TOKENS, OF_ALL),  # fairseq
+    _pattern(rf"{BARE}\s*{TOKEN}{A_SECOND}{PER_GPU}", TOKENS),
+)
+NO_STEP = re.compile(
+    r"\"mode\": \"val\"|^\W*(?:valid|eval|test|sanity|predict|loading|map\b|total )|\bvalidation dataloader|\bvalid on\b",
+    re.IGNORECASE,
+)
+NUMBER = re.compile(
+    r"global[_ ]step\D{0,15}(\d+)|\"(?:step|step_num|iteration|iter)\":\s*(\d+)|\b(?:step|iteration|iter|it|update|batch)\b\W{0,6}(\d+)"
+    r"|\[\s*(\d+)\s*/\s*\d+\s*[\](]|\b(\d+)/\d+\s+[\[-]|^\s*(\d+)\s",
+    re.IGNORECASE,
+)
+WHAT = "Megatron, DeepSpeed, Trainer, torchtitan, NeMo, MaxText, Keras, Lightning, tf_cnn_benchmarks, MXNet, mmdetection, fairseq, MLPerf"
+
+
+class _Line(NamedTuple):
+    rank: str
+    step: int | None
+    found: re.Match[str]
+
+    @property
+    def value(self) -> float:
+        return float(self.found["value"].replace(",", ""))
+
+
+def table_of(lines: Sequence[str], about: About, path: str) -> tuple[pd.DataFrame, list[str]] | None:
+    """Seconds of each logged step, by step and rank, and notes; None if no line is a framework's.
+
+    Args:
+        about: samples of a rank and step, ranks, and items that a rate counts in a step.
+
+    Raises:
+        WrongSetting: a rate of which nothing says how many items a step has.
+    """
+    import pandas as pd
+
+    said = [line for line in lines if line.strip() and not NO_STEP.search(logs.without_speaker(line))]
+    for pattern in PATTERNS:
+        found = [
+            _Line(logs.speaker(line), _number(line), match) for line in said if (match := pattern.regex.search(line))
+        ]
+        found = [one for one in found if one.value > 0]
+        if len(found) >= LEAST_LINES:
+            break
+    else:
+        return None
+    found, notes = _of_ranks(found)
+    values = np.array([one.value for one in found])
+    if pattern.counts:
+        items, of_rate = _items(pattern, found, values, about, path)
+        seconds, notes = items / values, [*notes, *of_rate]
+    else:
+        units = [one.found.groupdict().get("unit") for one in found]
+        seconds = values * [1e-3 if unit == "" else UNITS_S[unit.lower() if unit else None] for unit in units]
+    order = np.unique([one.rank for one in found], return_inverse=True)[1]
+    steps = pd.Series(order).groupby(order).cumcount().to_numpy()
+    table = pd.DataFrame({STEP: steps, RANK: order, (ELAPSED if pattern.elapsed else SECONDS): seconds})
+    numbers = np.array([np.nan if one.step is None else one.step for one in found])
+    between = np.diff(numbers[order == 0])
+    every = int(np.median(between[between > 0])) if (between > 0).any() else 1
+    if pattern.elapsed and every > 0 and not np.isnan(numbers).any():
+        table[STEP] = numbers
+    head = found[0].found[0].strip(" ,|{\t")[:60]
+    notes.insert(0, f"{len(found)} of {len(lines)} lines read, as {head!r}")
+    if pattern.smoothed or (every > 1 and not pattern.elapsed):
+        whole = (
+            "each is a mean of many steps"
+            if pattern.smoothed
+            else f"every {every}th step was logged, as a mean of its interval or alone"
+        )
+        notes.append(f"{whole}: how single steps vary is not known")
+    return table, notes
+
+
+def _number(line: str) -> int | None:
+    found = NUMBER.search(logs.without_speaker(line))
+    return int(next(one for one in found.groups() if one)[:15]) if found else None
+
+
+def _of_ranks(found: list[_Line]) -> tuple[list[_Line], list[str]]:
+    """The lines of all ranks, if a launcher says whose each is and they have as many; or else those of the rank that has most."""
+    counts = {rank: sum(one.rank == rank for one in found) for rank in dict.fromkeys(one.rank for one in found)}
+    if len(set(counts.values())) == 1:
+        return found, []
+    most = max(counts, key=lambda rank: counts[rank])
+    return [one for one in found if one.rank == most], [
+        f"lines of rank {most or 'none'} alone: ranks logged {counts} lines"
+    ]
+
+
+def _items(
+    pattern: Pattern, found: Sequence[_Line], rates: np.ndarray, about: About, path: str
+) -> tuple[float, list[str]]:
+    """What a rate counts in a step.
+
+    Raises:
+        WrongSetting: nothing says it.
+    """
+    from sim.model import workload as workloads
+
+    if pattern.counts == STEPS:
+        return 1.0, []
+    of = OF_RANK if found[0].found.groupdict().get("of_rank") else pattern.of
+    rate = f"{np.median(rates):,.6g} {pattern.counts} a second {of}"
+    if about.items is not None:
+        return about.items, [f"{rate}, of which a step has {about.items:,}, as {OPTION} says"]
+    ranks = about.ranks or len({one.rank for one in found})
+    if pattern.counts == SAMPLES and not (of == OF_ONE and ranks > 1):
+        items = about.batch_of(workloads.read(about.workload)) * (ranks if of == OF_ALL else 1)
+        return items, [f"{rate}, of which a step has {items:,}: --batch{' times --ranks' * (of == OF_ALL)}"]
+    raise WrongSetting(OPTION, None, f"{pattern.counts} of a step, {of}: {path} has a rate, {rate}")
