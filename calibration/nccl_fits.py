@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,6 +21,14 @@ LEAST_BANDWIDTH = 1.0
 MOST_SPENT = 0.9  # of a test's time, which sums, and a link within hosts that was not measured, may take
 MOST_RANKS = algorithms.MOST_RANKS  # beyond which messages within hosts are not told from those between them
 MOST_SPREAD = 3.0
+SHAPES = (  # of a link: whether there are trees, whether two hosts alone differ, and whether links do
+    (False, False, False),
+    (True, False, False),
+    (False, False, True),
+    (True, False, True),
+    (False, True, True),
+    (True, True, True),
+)
 MOST_UNEVEN = 1.5  # standard deviation of the logarithm of a host's link
 MOST_ROUNDS = 4096  # ranks beyond which the exchanges of an algorithm are not laid out: the ring's formula is used
 
@@ -63,9 +70,10 @@ class Fit:
     @property
     def link(self) -> Link:
         """The link. Its measurements are as far from it as the tests' times are from those that it explains."""
-        shape = {"gap_s": self.gap_s, "tree_s": self.trees[0], "tree_inner_s": self.trees[1]} if self.trees else {}
         return Link(
-            **shape,
+            gap_s=self.gap_s,
+            tree_s=self.trees[0] if self.trees else None,
+            tree_inner_s=self.trees[1] if self.trees else 0.0,
             latency_s=self.latency_s,
             overhead_s=0,
             both_ways=self.both_ways,
@@ -124,63 +132,44 @@ def _shaped(plain: Fit, tests: list[Measured], sum_s_per_byte: float) -> Fit:
     A library may take trees where the rounds of a ring take longer (NCCL). Links of hosts may differ, so that more hosts wait for
     slower ones, and two hosts have both directions of the ring on one pair of links. Each is taken only if it is needed.
     """
+    from scipy.optimize import minimize_scalar
+
     if len({place(test)[0] for test in tests}) < 2:
         return plain
-    hosts, each, sizes, seconds, sums_s = (
-        np.concatenate(one)
-        for one in zip(
-            *(
-                (
-                    *(np.full(len(test.sizes), float(number)) for number in place(test)),
-                    test.sizes,
-                    test.seconds,
-                    np.minimum(_sums_s("ring", test, sum_s_per_byte), MOST_SPENT * test.seconds),
-                )
-                for test in tests
-            ),
-            strict=True,
-        )
-    )
+    places, counts = [place(test) for test in tests], [len(test.sizes) for test in tests]
+    hosts, each = (np.repeat(np.array(one, float), counts) for one in zip(*places, strict=True))
+    sizes, seconds = (np.concatenate([getattr(test, name) for test in tests]) for name in ("sizes", "seconds"))
+    sums_s = np.minimum(np.concatenate([_sums_s("ring", test, sum_s_per_byte) for test in tests]), MOST_SPENT * seconds)
     ranks, slow = hosts * each, np.array([0.0 if one == 2 else slowest(int(one))[0] for one in hosts])
     rounds = {False: (2 * (ranks - 1), 0 * ranks), True: (2 * np.log2(hosts), 2 * (each - 1))}
 
     def made(trees: bool, both_ways: bool, uneven: float) -> Fit:
         byte = 2 * (ranks - 1) / ranks * sizes * np.exp(uneven * slow)
         design = np.column_stack([*rounds[trees], byte, byte * (hosts == 2) * both_ways])
-        found, error = _nnls(design, seconds, sums_s)
-        taken = {"both_ways": min(2.0, 1 + float(found[3] / found[2])) if found[2] else 1.0, "uneven": uneven}
-        if trees:
-            taken |= {"latency_s": 0.0, "trees": (float(found[0]), float(found[1]))}
-            taken["gap_s"] = max(trees_s(*place(test), *taken["trees"]) / 2 / (len(test.hosts) - 1) for test in tests)
-        else:
-            taken["latency_s"] = float(found[0])
-        return replace(plain, seconds_per_byte=float(found[2]), error=error, **taken)
+        (round_s, inner_s, byte_s, two_s), error = _nnls(design, seconds, sums_s)
+        twice = min(2.0, 1 + two_s / byte_s) if byte_s else 1.0
+        found = replace(plain, latency_s=round_s, seconds_per_byte=byte_s, error=error, both_ways=twice, uneven=uneven)
+        if not trees:
+            return found
+        gap_s = max(trees_s(*one, round_s, inner_s) / 2 / (one[0] * one[1] - 1) for one in places)
+        return replace(found, latency_s=0.0, trees=(round_s, inner_s), gap_s=gap_s)
 
-    best, shape = plain, (False, False, False)
-    for further in (
-        (True, False, False),
-        (False, False, True),
-        (True, False, True),
-        (False, True, True),
-        (True, True, True),
-    ):
+    def of_shape(trees: bool, both_ways: bool, uneven: bool) -> Fit:
+        unevenness = (
+            minimize_scalar(lambda one: made(trees, both_ways, one).error, bounds=(0, MOST_UNEVEN), method="bounded").x
+            if uneven
+            else 0.0
+        )
+        return made(trees, both_ways, float(unevenness))
+
+    best, shape = plain, SHAPES[0]
+    for further in SHAPES[1:]:
         if best.error <= LEAST_ERROR or (further[1] and len(set(hosts)) < 3):
             continue
-        found = _of_shape(made, *further)
+        found = of_shape(*further)
         if found.error < BETTER ** (sum(further) - sum(shape) or 1) * best.error:
             best, shape = found, further
     return best
-
-
-def _of_shape(made: Callable[[bool, bool, float], Fit], trees: bool, both_ways: bool, uneven: bool) -> Fit:
-    """The fit of least error, by how uneven links are."""
-    from scipy.optimize import minimize_scalar
-
-    def off(at: float) -> float:
-        return made(trees, both_ways, at).error
-
-    at = float(minimize_scalar(off, bounds=(0, MOST_UNEVEN), method="bounded").x) if uneven else 0.0
-    return made(trees, both_ways, at)
 
 
 def _of_some(algorithm: str, tests: list[Measured], inner: Link, is_told: bool, sum_s_per_byte: float) -> Fit:

@@ -211,4 +211,4 @@ def _notes(measured: Measured, found: Fit, link: Link, texts: int) -> tuple[str,
         notes.append("the text has no end (average bus bandwidth): further sizes may be missing")
     if measured.wrong:
         notes.append(f"the tests found {measured.wrong} wrong results")
-    return tuple(notes)
+    return (*notes, *measured.notes)

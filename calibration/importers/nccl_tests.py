@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibration.importers import logs
+from calibration.importers import link_tests, logs
 from sim.base.errors import WrongSetting
 from sim.base.ranges import LONGEST_S, MOST_BYTES, check_integer
 
 SOURCE, OF_HOST = "--from nccl-tests", "--gpus-per-host"
-ALLOWED = "the text that all_reduce_perf and its like print"
+ALLOWED = "the text that all_reduce_perf and its like print, or OSU's, Intel's MPI Benchmarks, perftest or iperf3"
 MOST_TEXT, MOST_ROWS, MOST_TESTED = 2**24, 10**5, 10**5  # bytes of text, rows of it, ranks
 MICRO, GIGA = 1e-6, 1e9
 STARTING = re.compile(r"Collective test starting:\s*(\w+?)_perf")
@@ -54,6 +54,7 @@ class Measured(NamedTuple):
         whole: whether the text has the end of each test.
         wrong: results that the tests found wrong.
         left_out: rows that were cut, or have other text within them.
+        notes: caveats, in lines.
     """
 
     collective: str
@@ -64,6 +65,7 @@ class Measured(NamedTuple):
     whole: bool
     wrong: int
     left_out: int
+    notes: tuple[str, ...] = ()
 
 
 class _Table(NamedTuple):
@@ -112,7 +114,7 @@ def read(path: str | Path, ranks: int | None = None, each: int | None = None) ->
     lines = logs.lines(Path(path), SOURCE, ALLOWED, MOST_TEXT)
     tables, joined = _tables(lines), [found for line in lines if (found := JOINED.search(line))]
     if not tables:
-        raise WrongSetting(f"{SOURCE}: {path}", "no heading `# size count type ...`", f"{ALLOWED}: one test")
+        return _of_others(lines, (ranks, each), str(path))
     _check_together(tables, str(path))
     alike = defaultdict[tuple[str, int, int], list[Measured]](list)
     for table in tables:
@@ -122,6 +124,18 @@ def read(path: str | Path, ranks: int | None = None, each: int | None = None) ->
     if max((len(np.unique(test.sizes)) for test in tests), default=0) < 2:
         raise WrongSetting(f"{path}: rows", sum(len(test.sizes) for test in tests), "of 2 sizes or more")
     return tests
+
+
+def _of_others(lines: list[str], given: tuple[int | None, int | None], path: str) -> list[Measured]:
+    """The tests of other tools."""
+    found = []
+    for collective, ranks, sizes, seconds, notes in link_tests.read(lines, path):
+        hosts, device = _hosts([], ranks or given[0], given[1], path)
+        parts = len(hosts) if collective in link_tests.OF_EACH else 1
+        found.append(Measured(collective, hosts, device, sizes * parts, seconds, True, 0, 0, notes))
+    if not found:
+        raise WrongSetting(f"{SOURCE}: {path}", "no heading `# size count type ...`", f"{ALLOWED}: one test")
+    return found
 
 
 def _check_together(tables: Sequence[_Table], path: str) -> None:
