@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from sim.base.errors import Default, WrongSetting
-from sim.base.extras import need
 from sim.base.files import check_ending, check_outputs
 from sim.base.ranges import MOST_RANKS, MOST_REPLICATIONS, check_integer
 from sim.command import Parser
@@ -252,8 +251,6 @@ def check_files(given: argparse.Namespace) -> None:
     reports.check(getattr(given, "report", None))
     for name in ("timeline", "horovod_timeline"):
         check_ending(f"--{name.replace('_', '-')}", getattr(given, name), (".json",))
-    if given.timeline:
-        need("pandas")
     if given.trace:
         from sim.recording import traces
 

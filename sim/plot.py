@@ -116,7 +116,7 @@ def check_path(path: str | Path, option: str = "--plot") -> None:
         MissingExtra: what draws it is not installed.
     """
     check_ending(option, path, ENDINGS)
-    need("matplotlib", "pandas")
+    need("matplotlib")
 
 
 def gantt(trace: Trace, path: str | Path) -> None:

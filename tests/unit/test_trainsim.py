@@ -179,12 +179,11 @@ def test_what_is_not_installed_is_one_line_with_its_extra(tmp_path):
     """The core answers without it, and a first answer without SciPy, which takes longer to load than the answer."""
     asked = {
         ("run", "--plot", "x.png"): "plots",
-        ("run", "--timeline", "x.json"): "tables",
         ("run", "--trace", "x.parquet"): "tables",
         ("sweep", "--workers", "2,3", "-o", "x.parquet"): "tables",
         ("completion", "bash"): "completion",
     }
-    gone = {"pandas", "pyarrow", "matplotlib", "shtab", "scipy"}
+    gone = {"pyarrow", "matplotlib", "shtab", "scipy"}
     script = WITHOUT.format(gone=gone, lines=[list(QUICK), *map(list, asked)])
     found = started(folder=tmp_path, options=("-c", script))
     assert found.stdout.splitlines()[-len(asked) - 1 :] == ["0", *["2"] * len(asked)]
