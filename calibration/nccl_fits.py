@@ -8,9 +8,7 @@ import numpy as np
 
 from calibration import algorithms
 from calibration.importers.nccl_tests import Measured
-from sim import collectives
 from sim.base.ranges import MOST_BYTES
-from sim.model.workload import ITEM_BYTES
 from sim.platform.cluster import Link, trees_s
 from sim.platform.slowest import slowest
 
@@ -21,16 +19,9 @@ LEAST_BANDWIDTH = 1.0
 MOST_SPENT = 0.9  # of a test's time, which sums, and a link within hosts that was not measured, may take
 MOST_RANKS = algorithms.MOST_RANKS  # beyond which messages within hosts are not told from those between them
 MOST_SPREAD = 3.0
-SHAPES = (  # of a link: whether there are trees, whether two hosts alone differ, and whether links do
-    (False, False, False),
-    (True, False, False),
-    (False, False, True),
-    (True, False, True),
-    (False, True, True),
-    (True, True, True),
-)
+# Of a link: whether there are trees, whether two hosts alone differ, and whether links do.
+SHAPES = ((0, 0, 0), (1, 0, 0), (0, 0, 1), (1, 0, 1), (0, 1, 1), (1, 1, 1))
 MOST_UNEVEN = 1.5  # standard deviation of the logarithm of a host's link
-MOST_ROUNDS = 4096  # ranks beyond which the exchanges of an algorithm are not laid out: the ring's formula is used
 
 
 @dataclass(frozen=True)
@@ -122,7 +113,7 @@ def of_all(algorithm: str, tests: list[Measured], inner: Link, sum_s_per_byte: f
 def _has_time(algorithm: str, test: Measured, inner: Link, sum_s_per_byte: float) -> bool:
     """Whether sums and bytes within hosts, which no link between hosts changes, take less than was measured."""
     size, taken_s = float(test.sizes[-1]), float(test.seconds[-1])
-    within_s = _travel(algorithm, test).within * size / inner.bandwidth_bytes_per_s
+    within_s = algorithms.travel(algorithm, *place(test)).within * size / inner.bandwidth_bytes_per_s
     return within_s + sum_s_per_byte * algorithms.added(algorithm, *place(test)) * size < taken_s
 
 
@@ -141,9 +132,9 @@ def _shaped(plain: Fit, tests: list[Measured], sum_s_per_byte: float) -> Fit:
     sizes, seconds = (np.concatenate([getattr(test, name) for test in tests]) for name in ("sizes", "seconds"))
     sums_s = np.minimum(np.concatenate([_sums_s("ring", test, sum_s_per_byte) for test in tests]), MOST_SPENT * seconds)
     ranks, slow = hosts * each, np.array([0.0 if one == 2 else slowest(int(one))[0] for one in hosts])
-    rounds = {False: (2 * (ranks - 1), 0 * ranks), True: (2 * np.log2(hosts), 2 * (each - 1))}
+    rounds = (2 * (ranks - 1), 0 * ranks), (2 * np.log2(hosts), 2 * (each - 1))
 
-    def made(trees: bool, both_ways: bool, uneven: float) -> Fit:
+    def made(trees: int, both_ways: int, uneven: float) -> Fit:
         byte = 2 * (ranks - 1) / ranks * sizes * np.exp(uneven * slow)
         design = np.column_stack([*rounds[trees], byte, byte * (hosts == 2) * both_ways])
         (round_s, inner_s, byte_s, two_s), error = _nnls(design, seconds, sums_s)
@@ -154,13 +145,11 @@ def _shaped(plain: Fit, tests: list[Measured], sum_s_per_byte: float) -> Fit:
         gap_s = max(trees_s(*one, round_s, inner_s) / 2 / (one[0] * one[1] - 1) for one in places)
         return replace(found, latency_s=0.0, trees=(round_s, inner_s), gap_s=gap_s)
 
-    def of_shape(trees: bool, both_ways: bool, uneven: bool) -> Fit:
-        unevenness = (
-            minimize_scalar(lambda one: made(trees, both_ways, one).error, bounds=(0, MOST_UNEVEN), method="bounded").x
-            if uneven
-            else 0.0
-        )
-        return made(trees, both_ways, float(unevenness))
+    def of_shape(trees: int, both_ways: int, uneven: int) -> Fit:
+        def off(at: float) -> float:
+            return made(trees, both_ways, at).error
+
+        return made(trees, both_ways, float(minimize_scalar(off, bounds=(0, MOST_UNEVEN)).x) if uneven else 0.0)
 
     best, shape = plain, SHAPES[0]
     for further in SHAPES[1:]:
@@ -189,7 +178,7 @@ def _way(
     Args:
         is_told: whether tests told the link within hosts, its latency, too.
     """
-    of, sizes = _travel(algorithm, test), test.sizes
+    of, sizes = algorithms.travel(algorithm, *place(test)), test.sizes
     sums_s = _sums_s(algorithm, test, sum_s_per_byte)
     if place(test)[0] == 1:
         rounds, share, spent_s = of.inner, of.within, sums_s
@@ -204,15 +193,6 @@ def _way(
 def _sums_s(algorithm: str, test: Measured, sum_s_per_byte: float) -> np.ndarray:
     """Seconds in which the busiest rank adds, shape (sizes,)."""
     return sum_s_per_byte * algorithms.added(algorithm, *place(test)) * test.sizes
-
-
-def _travel(algorithm: str, test: Measured) -> algorithms.Travel:
-    """The messages of an algorithm; of very many ranks all count as those between hosts."""
-    hosts, each = place(test)
-    if algorithm == "ring" or hosts * each <= MOST_RANKS:
-        return algorithms.travel(algorithm, hosts, each)
-    rounds, share = _rounds(algorithm, hosts * each)
-    return algorithms.Travel(rounds, share, 0.0, 0.0)
 
 
 def fitted(measured: Measured, inner: Link, sum_s_per_byte: float) -> Fit:
@@ -232,7 +212,7 @@ def fitted(measured: Measured, inner: Link, sum_s_per_byte: float) -> Fit:
     able = ["ring"] + [
         name
         for name in CANDIDATES[1:]
-        if ranks <= MOST_ROUNDS and (_sums_s(name, measured, sum_s_per_byte) < seconds).all()
+        if ranks <= MOST_RANKS and (_sums_s(name, measured, sum_s_per_byte) < seconds).all()
     ]
     ways = {name: _way(name, measured, inner, False, sum_s_per_byte) for name in able}
     both = [
@@ -264,19 +244,6 @@ def ring_link(ranks: int, sizes: np.ndarray, seconds: np.ndarray) -> Link | None
 def _ring(ranks: int, sizes: np.ndarray) -> np.ndarray:
     """Latencies, and bytes that pass a port, one after another, in a ring's allreduce of each size; shape (sizes, 2)."""
     return np.column_stack([np.full(len(sizes), 2.0 * (ranks - 1)), 2 * (ranks - 1) / ranks * sizes])
-
-
-def _rounds(algorithm: str, ranks: int) -> tuple[int, float]:
-    """Rounds of an algorithm, and the largest messages of each, a share of the vector, in all: of the rank that has most."""
-    items = 2**20 * ranks
-    most = (0, 0.0)
-    for rank in range(ranks):
-        largest = [
-            max(one.sent_bytes, one.taken_bytes)
-            for one in collectives.allreduce(algorithm, rank, range(ranks), slice(0, items))
-        ]
-        most = max(most, (len(largest), sum(largest) / items / ITEM_BYTES))
-    return most
 
 
 def _chain(collective: str, ranks: int, sizes: np.ndarray) -> np.ndarray:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
 APART = ";\t,|"
+BROKEN = (ValueError, TypeError, KeyError, EOFError, zlib.error, csv.Error, OverflowError, MemoryError, RecursionError)
 QUOTED = re.compile(r'"[^"]*"')
 BLANK = {"", "na", "n/a", "nan", "null", "none", "-", "#n/a"}
 PACKED, WIDE = b"\x1f\x8b", (b"\xff\xfe", b"\xfe\xff")  # how files that gzip packed, and those in UTF-16, begin
@@ -55,18 +56,7 @@ def read(path: str | Path, what: str, columns: Sequence[str] = ()) -> pd.DataFra
 
                 return pd.read_parquet(path)
             return parsed(_text(Path(path).read_bytes()).splitlines(keepends=True), path)
-        except (
-            ValueError,
-            TypeError,
-            KeyError,
-            EOFError,
-            gzip.BadGzipFile,
-            zlib.error,
-            OverflowError,
-            MemoryError,
-            RecursionError,
-            csv.Error,
-        ) as error:
+        except BROKEN as error:
             if isinstance(error, WrongSetting):
                 raise
             said = " ".join(str(error).split())[:100] or type(error).__name__

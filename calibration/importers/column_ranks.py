@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from calibration.importers.table_names import RANK, Names
+from calibration.importers.table_names import NAMES, RANK, Names, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,4 +48,5 @@ def by_row(table: pd.DataFrame, said: Names) -> tuple[pd.DataFrame, list[str]]:
         for rank in sorted(most)
     ]
     notes.append(f"{', '.join(kept)}: taken as a column for each of {len(most)} ranks")
-    return pd.concat(parts, ignore_index=True), notes
+    bare = {name: f"{name} time" for name in kept if words(name) in NAMES[RANK]}
+    return pd.concat(parts, ignore_index=True).rename(columns=bare), notes

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from calibration.importers import logs
-from calibration.importers.table_names import ELAPSED, RANK, SECONDS, STEP
+from calibration.importers.table_names import RANK, STEP
 from sim.base.errors import WrongSetting
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ OPTION = "--items-per-step"
 SAMPLES, TOKENS, STEPS = "samples", "tokens", "steps"  # what a rate counts
 OF_RANK, OF_ALL, OF_ONE = "of a rank", "of all ranks", "of the process that prints it"
 LEAST_LINES = 2
-N = r"['\"]?(?P<value>\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?)"
-BARE = N.replace("['\\\"]?", "")
+BARE = r"(?P<value>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][-+]?\d+)?)"
+N = r"['\"]?" + BARE
 UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, None: 1.0}
 EACH = r"(?:steps?|it|its|iters?|iterations?|batch|batches|updates?)"
 ITEMS = r"(?:samples|images|imgs?|examples|sequences|sentences|records)"
 TOKEN = r"(?:tokens?|toks?|words)"
-A_SECOND = r"(?:\s*/\s*s(?:ec(?:ond)?)?\b|\s+per\s+sec(?:ond)?\b)"
-PER_GPU = r"(?P<of_rank>\s*(?:per|/)\s*(?:GPU|device|chip|TPU|CPU|rank)\b)?"
+A_SECOND = r"(?:\s*/\s*s(?:ec(?:ond)?)?|[\s_]+per[\s_]+sec(?:ond)?)(?![a-z])"
+PER_GPU = r"(?P<of_rank>[\s_]*(?:per|/)[\s_]*(?:GPU|device|chip|TPU|CPU|rank)(?![a-z]))?"
 
 
 class Pattern(NamedTuple):
@@ -61,12 +61,14 @@ PATTERNS = (  # the first that two lines have; those of progress bars, which che
     _pattern(rf"train_step_timing in (?P<unit>s)\s*[:=]\s*{N}"),  # NeMo
     _pattern(rf"completed step: \d+, seconds: {N}"),  # MaxText
     _pattern(rf"avg_batch_cost: {N}"),  # Paddle
-    _pattern(rf"\"?(?:train_)?step_time\"?\s*[:=]\s*{N}\s*(?P<unit>ms|s)?\b"),  # MLPerf's tracked statistics
+    _pattern(
+        rf"\"?(?:train_)?step_time\"?\s*(?:[:=]|, \"value\":)\s*{N}\s*(?P<unit>ms|s)?\b"
+    ),  # MLPerf's tracked statistics
     _pattern(rf"train_time\s*[:=]\s*{N}\s*(?P<unit>ms|s)\b", elapsed=True),  # modded-nanoGPT
     _pattern(rf"\belapsed time = {N} \((?P<unit>s)\)", elapsed=True),
-    _pattern(rf"\"throughput\"\s*:\s*{N}", SAMPLES, OF_ALL),  # MLPerf
+    _pattern(rf"\"throughput\"\s*[:,]\s*(?:\"value\":\s*)?{N}", SAMPLES, OF_ALL),  # MLPerf
     _pattern(rf":::MLLOG.*?\"time_ms\"(?P<unit>(?=:)):\s*{N}.*\"(?:step|step_num|iteration)\"", elapsed=True),
-    _pattern(rf"CurrSamplesPerSec={N}", SAMPLES, OF_ALL),  # DeepSpeed
+    _pattern(rf"(?<!Avg)(?:Curr)?SamplesPerSec={N}", SAMPLES, OF_ALL),  # DeepSpeed
     _pattern(
         rf"(?:train_speed\(iter/s\)|train_steps_per_second|batches_per_sec\w*|\bups)['\"]?\s*[:=]\s*{N}", STEPS
     ),  # Trainer, fairseq
@@ -143,7 +145,7 @@ def table_of(lines: Sequence[str], about: About, path: str) -> tuple[pd.DataFram
         seconds = values * [1e-3 if unit == "" else UNITS_S[unit.lower() if unit else None] for unit in units]
     order = np.unique([one.rank for one in found], return_inverse=True)[1]
     steps = pd.Series(order).groupby(order).cumcount().to_numpy()
-    table = pd.DataFrame({STEP: steps, RANK: order, (ELAPSED if pattern.elapsed else SECONDS): seconds})
+    table = pd.DataFrame({STEP: steps, RANK: order, ("elapsed_s" if pattern.elapsed else "step_s"): seconds})
     numbers = np.array([np.nan if one.step is None else one.step for one in found])
     between = np.diff(numbers[order == 0])
     every = int(np.median(between[between > 0])) if (between > 0).any() else 1
@@ -193,8 +195,9 @@ def _items(
     rate = f"{np.median(rates):,.6g} {pattern.counts} a second {of}"
     if about.items is not None:
         return about.items, [f"{rate}, of which a step has {about.items:,}, as {OPTION} says"]
-    ranks = about.ranks or len({one.rank for one in found})
-    if pattern.counts == SAMPLES and not (of == OF_ONE and ranks > 1):
+    printing = len({one.rank for one in found})
+    ranks = about.ranks or printing
+    if pattern.counts == SAMPLES and (of != OF_ONE or ranks == printing):
         items = about.batch_of(workloads.read(about.workload)) * (ranks if of == OF_ALL else 1)
         return items, [f"{rate}, of which a step has {items:,}: --batch{' times --ranks' * (of == OF_ALL)}"]
     raise WrongSetting(OPTION, None, f"{pattern.counts} of a step, {of}: {path} has a rate, {rate}")

@@ -131,6 +131,8 @@ def _named(table: pd.DataFrame, path: Path, said: Names) -> tuple[pd.DataFrame, 
     seconds, computing = _times(names, path, said)
     of = {ours: next((name for name in names if words(name) in NAMES[ours]), None) for ours in NAMES}
     of |= {ours: theirs for ours, theirs in said.columns.items() if ours in of}
+    if of[EPOCH]:  # whose batches are counted
+        of[STEP] = of[STEP] or next((name for name in names if words(name) == "batch"), None)
     if of[RANK] is None and spoken.SPEAKER in names:
         of[RANK] = spoken.SPEAKER
         notes.append("ranks are those that the launcher has put before the rows")

@@ -79,11 +79,10 @@ def _grows(table: pd.DataFrame, path: Path, sure: bool) -> bool:
     starts = int((grown <= 0).groupby(table[RANK]).sum().max()) + 1
     if rows < LEAST_ROWS or rows < LEAST_OF_A_START * starts:
         return False
-    steps = _since_first(table)
     usual_s = float((grown / _between(table))[grown > 0].median())
-    ends = steps.groupby([table[RANK], _starts(table)]).idxmax()
-    expected_s = usual_s * (steps[ends] + 1)
-    if (table[SECONDS][ends] <= ABOUT * expected_s).all() and (table[SECONDS][ends] * ABOUT >= expected_s).all():
+    since = table.groupby([table[RANK], _starts(table)])
+    expected_s = usual_s * (since[STEP].last() - since[STEP].first() + 1)
+    if (since[SECONDS].last() / expected_s).between(1 / ABOUT, ABOUT).all():
         return True
     if starts == 1 and not sure:
         given = f"{table[SECONDS].iloc[0]:.6g} s, growing in each of {rows} rows"
@@ -99,11 +98,6 @@ def _starts(table: pd.DataFrame) -> pd.Series:
         .groupby(table[RANK])
         .cumsum()
     )
-
-
-def _since_first(table: pd.DataFrame) -> pd.Series:
-    """Steps since the first row after the start."""
-    return table[STEP] - table.groupby([table[RANK], _starts(table)])[STEP].transform("first")
 
 
 def _between(table: pd.DataFrame) -> pd.Series:

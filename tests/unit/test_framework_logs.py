@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibration.importers import steps
+from calibration.importers import steps, table_names
 from calibration.importers.about import About
 from calibration.importers.logged_steps import Steps
 from sim.base.errors import WrongSetting
@@ -128,6 +128,13 @@ PRINTED = {  # what each framework prints of a step, by its number, seconds, and
         "Train: 0 [  {n}/1251 (  4%)]  Loss: 6.9 (6.9)  Time: {s:.3f}s,  621.12/s  (0.420s,  610.3/s)  LR: 1.0e-04",
         {},
     ),
+    "torchtune": ("Step {n} | loss:2.5 lr:2e-5 tokens_per_second_per_gpu:{tokens:.3f} peak_memory_active:9.1", TOKENS),
+    "DeepSpeed, old": ("[timer.py:157:stop] 0/{n}, SamplesPerSec={all:.4f}, MemAllocated=4.3GB", SAMPLES),
+    "MLPerf's throughput": (
+        ':::MLLOG {{"time_ms": 1, "key": "throughput", "value": {all:.3f}, "metadata": {{"epoch_num": {n}}}}}',
+        SAMPLES,
+    ),
+    "Lightning, dense": ("Epoch 0:  22%|##        | {n}/180 [00:17<01:02,{rate:.4f}it/s]", {}),
     "Horovod's example": ("Iter #{n}: {mine:.1f} img/sec per GPU", SAMPLES),
     "detectron2": (
         "[10/01 10:00:00 d2.utils.events]:  eta: 0:30:00  iter: {n}  total_loss: 1.2  time: {s:.4f}  data_time: 0.003",
@@ -200,6 +207,17 @@ def test_each_rank_has_its_lines(tmp_path):
     both = "\n".join(f"[rank{rank}]:{one}" for one in lines for rank in (0, 1))
     assert read(tmp_path, both).ranks == 2
     assert read(tmp_path, both + "\n[rank0]:" + lines[0]).ranks == 1
+
+
+def test_a_rate_of_each_rank_that_prints_is_its_own(tmp_path):
+    lines = [one for one in printed(PRINTED["tf_cnn_benchmarks"][0]).splitlines() if "jitter" in one]
+    both = "\n".join(f"[1,{rank}]<stdout>:{one}" for one in lines for rank in (0, 1))
+    assert read(tmp_path, both, batch=32).length_s == pytest.approx(STEP_S, rel=0.01)
+
+
+def test_a_log_has_its_own_unit(tmp_path):
+    with pytest.raises(WrongSetting, match="--unit: given 'ms'"):
+        read(tmp_path, printed(PRINTED["Megatron-LM"][0]), names=table_names.names_of(None, "ms"))
 
 
 def test_a_log_without_times_of_steps_is_said_in_a_line_that_quotes_none_of_it(tmp_path):

@@ -149,10 +149,10 @@ def test_a_resumed_run_has_all_its_steps(tmp_path):
     assert any("last step before a new start left out: 1 of 2 ranks" in note for note in found.notes)
 
 
-@pytest.mark.parametrize("epoch", ["epoch,", ""])
-def test_steps_that_each_epoch_counts_anew_are_all_steps(tmp_path, epoch):
+@pytest.mark.parametrize(("epoch", "step"), [("epoch,", "step"), ("", "step"), ("epoch,", "batch")])
+def test_steps_that_each_epoch_counts_anew_are_all_steps(tmp_path, epoch, step):
     rows = [f"{e},{s},{r},0.25" if epoch else f"{s},{r},0.25" for e in range(3) for s in range(20) for r in range(2)]
-    assert len(read(tmp_path, "\n".join([f"{epoch}step,rank,seconds", *rows, ""])).length_s) == 60
+    assert len(read(tmp_path, "\n".join([f"{epoch}{step},rank,seconds", *rows, ""])).length_s) == 60
 
 
 def test_a_step_that_a_rank_has_twice_is_named(tmp_path):
@@ -177,6 +177,15 @@ def test_a_column_for_each_rank_is_read(tmp_path, columns):
     assert found.ranks == 2
     assert found.length_s == pytest.approx(TRUTH_S + 0.01)
     assert any("__MIN" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "heading", ["step,rank0,rank1", "step,rank_0,rank_1", "step,rank0_step_s,rank1_step_s", "step,worker 0,worker 1"]
+)
+def test_a_column_for_each_rank_may_be_called_by_it_alone(tmp_path, heading):
+    text = f"{heading}\n" + "".join(f"{step},{s},{s + 0.02}\n" for step, s in enumerate(TRUTH_S))
+    found = read(tmp_path, text)
+    assert (found.ranks, found.length_s.tolist()) == (2, pytest.approx((TRUTH_S + 0.01).tolist()))
 
 
 def test_columns_that_say_no_rank_are_named_by_the_user(tmp_path):
