@@ -25,11 +25,10 @@ SAMPLES, TOKENS, STEPS = "samples", "tokens", "steps"  # what a rate counts
 OF_RANK, OF_ALL, OF_ONE = "of a rank", "of all ranks", "of the process that prints it"
 LEAST_LINES = 2
 BARE = r"(?P<value>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][-+]?\d+)?)"
-N = r"['\"]?" + BARE
-UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, None: 1.0}
+N, IS, UNIT = r"['\"]?" + BARE, r"['\"]?\s*[:=]\s*['\"]?" + BARE, r"\s*(?P<unit>ms|s)"
+UNITS_S = {"": 1e-3, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, None: 1.0}
 EACH = r"(?:steps?|it|its|iters?|iterations?|batch|batches|updates?)"
-ITEMS = r"(?:samples|images|imgs?|examples|sequences|sentences|records)"
-TOKEN = r"(?:tokens?|toks?|words)"
+ITEMS, TOKEN = r"(?:samples|images|imgs?|examples|sequences|sentences|records)", r"(?:tokens?|toks?|words)"
 A_SECOND = r"(?:\s*/\s*s(?:ec(?:ond)?)?|[\s_]+per[\s_]+sec(?:ond)?)(?![a-z])"
 PER_GPU = r"(?P<of_rank>[\s_]*(?:per|/)[\s_]*(?:GPU|device|chip|TPU|CPU|rank)(?![a-z]))?"
 
@@ -43,6 +42,7 @@ class Pattern(NamedTuple):
         of: whose a rate is, where the line does not say it is a rank's.
         elapsed: whether times are since a start.
         smoothed: whether each value is a mean of many steps before it.
+        numbered: whether a line without a step's number is another one, such as an epoch's.
     """
 
     regex: re.Pattern[str]
@@ -50,47 +50,40 @@ class Pattern(NamedTuple):
     of: str = OF_ONE
     elapsed: bool = False
     smoothed: bool = False
+    numbered: bool = False
 
 
-def _pattern(regex: str, *args, **further) -> Pattern:
+def _of(regex: str, *args, **further) -> Pattern:
     return Pattern(re.compile(regex, re.IGNORECASE), *args, **further)
 
 
 PATTERNS = (  # the first that two lines have; those of progress bars, which checkpoints and data have too, last
-    _pattern(rf"elapsed time per iteration \((?P<unit>ms|s)\)\s*[:=]\s*{N}"),  # Megatron-LM, GPT-NeoX
-    _pattern(rf"train_step_timing in (?P<unit>s)\s*[:=]\s*{N}"),  # NeMo
-    _pattern(rf"completed step: \d+, seconds: {N}"),  # MaxText
-    _pattern(rf"avg_batch_cost: {N}"),  # Paddle
-    _pattern(
-        rf"\"?(?:train_)?step_time\"?\s*(?:[:=]|, \"value\":)\s*{N}\s*(?P<unit>ms|s)?\b"
-    ),  # MLPerf's tracked statistics
-    _pattern(rf"train_time\s*[:=]\s*{N}\s*(?P<unit>ms|s)\b", elapsed=True),  # modded-nanoGPT
-    _pattern(rf"\belapsed time = {N} \((?P<unit>s)\)", elapsed=True),
-    _pattern(rf"\"throughput\"\s*[:,]\s*(?:\"value\":\s*)?{N}", SAMPLES, OF_ALL),  # MLPerf
-    _pattern(rf":::MLLOG.*?\"time_ms\"(?P<unit>(?=:)):\s*{N}.*\"(?:step|step_num|iteration)\"", elapsed=True),
-    _pattern(rf"(?<!Avg)(?:Curr)?SamplesPerSec={N}", SAMPLES, OF_ALL),  # DeepSpeed
-    _pattern(
-        rf"(?:train_speed\(iter/s\)|train_steps_per_second|batches_per_sec\w*|\bups)['\"]?\s*[:=]\s*{N}", STEPS
-    ),  # Trainer, fairseq
-    _pattern(rf"\b(?:global_)?{EACH}/s(?:ec)?\b['\"]?\s*[:=]\s*{N}", STEPS),  # TensorFlow's estimators
-    _pattern(
-        rf"(?:^|[,|{{;]\s*|\s\s|\t|- )\"?time\"?\s*[:=]?\s*{N}\s*(?P<unit>ms|s)?\b"
-    ),  # mmdetection, torchvision, nanoGPT, timm
-    _pattern(rf"\b(?:batch|step|iter(?:ation)?)[ _]time\s*[:=]?\s*{N}\s*(?P<unit>ms|s)?\b"),
-    _pattern(rf"\bdt\s*[:=]?\s*{N}\s*(?P<unit>ms|s)\b"),  # build-nanogpt
-    _pattern(rf"\|\s*{N}\s*(?P<unit>ms)\s*\|"),  # llm.c
-    _pattern(rf"\btps\s*[:=]\s*{N}", TOKENS, OF_RANK),  # torchtitan
-    _pattern(
-        rf"\b(?:images/sec|img/s|samples?(?:/sec|/s| per second))\s*[:=]\s*{N} \+/-", SAMPLES, smoothed=True
-    ),  # tf_cnn_benchmarks
-    _pattern(rf"\b{ITEMS}{A_SECOND}{PER_GPU}['\"]?\s*[:=]\s*{N}", SAMPLES),
-    _pattern(rf"\bSpeed\s*[:=]\s*{N}\s*{ITEMS}{A_SECOND}{PER_GPU}", SAMPLES),  # MXNet
-    _pattern(rf"{BARE}\s*(?P<unit>us|ms|sec|s)/{EACH}\b", smoothed=True),  # Keras, DLRM, tqdm, TensorFlow
-    _pattern(rf"{BARE}\s*{EACH}{A_SECOND}", STEPS, smoothed=True),  # tqdm, Lightning
-    _pattern(rf"{BARE}\s*{ITEMS}{A_SECOND}{PER_GPU}", SAMPLES),  # Horovod's examples
-    _pattern(rf"\b{TOKEN}{A_SECOND}{PER_GPU}['\"]?\s*[:=]\s*{N}", TOKENS),
-    _pattern(rf"\bwps['\"]?\s*[:=]\s*{N}", TOKENS, OF_ALL),  # fairseq
-    _pattern(rf"{BARE}\s*{TOKEN}{A_SECOND}{PER_GPU}", TOKENS),
+    _of(rf"elapsed time per iteration \((?P<unit>ms|s)\){IS}"),  # Megatron-LM, GPT-NeoX
+    _of(rf"train_step_timing in (?P<unit>s){IS}"),  # NeMo
+    _of(rf"completed step: \d+, seconds{IS}"),  # MaxText
+    _of(rf"avg_batch_cost{IS}"),  # Paddle
+    _of(rf"\b(?:train_)?step_time(?:\", \"value\")?{IS}{UNIT}?\b"),
+    _of(rf"train_time{IS}{UNIT}\b", elapsed=True),  # modded-nanoGPT
+    _of(rf"\belapsed time = {N} \((?P<unit>s)\)", elapsed=True),
+    _of(rf"\"throughput\"\s*[:,]\s*(?:\"value\":\s*)?{N}", SAMPLES, OF_ALL),  # MLPerf
+    _of(rf":::MLLOG.*?\"time_ms(?P<unit>(?=\")){IS}.*\"(?:step|step_num|iteration)\"", elapsed=True),
+    _of(rf"(?<!Avg)(?:Curr)?SamplesPerSec={N}", SAMPLES, OF_ALL),  # DeepSpeed
+    _of(rf"(?:train_speed\(iter/s\)|train_steps_per_second|batches_per_sec\w*|\bups){IS}", STEPS),  # Trainer, fairseq
+    _of(rf"\b(?:global_)?{EACH}/s(?:ec)?\b{IS}", STEPS),  # TensorFlow's estimators
+    _of(rf"(?:^|[,|{{;]\s*|\s\s|\t|- )\"?time\"?\s*[:=]?\s*{N}{UNIT}?\b", numbered=True),  # mmdetection, torchvision
+    _of(rf"\b(?:batch|step|iter(?:ation)?)[ _]time\s*[:=]?\s*{N}{UNIT}?\b"),
+    _of(rf"\bdt\s*[:=]?\s*{N}{UNIT}\b"),  # build-nanogpt
+    _of(rf"\|\s*{N}\s*(?P<unit>ms)\s*\|"),  # llm.c
+    _of(rf"\btps{IS}", TOKENS, OF_RANK),  # torchtitan
+    _of(rf"\b(?:images/sec|img/s|samples?(?:/sec|/s| per second)){IS} \+/-", SAMPLES, smoothed=True),  # TensorFlow's
+    _of(rf"\b{ITEMS}{A_SECOND}{PER_GPU}{IS}", SAMPLES),
+    _of(rf"\bSpeed{IS}\s*{ITEMS}{A_SECOND}{PER_GPU}", SAMPLES),  # MXNet
+    _of(rf"{BARE}\s*(?P<unit>us|ms|sec|s)/{EACH}\b", smoothed=True),  # Keras, DLRM, tqdm, TensorFlow
+    _of(rf"{BARE}\s*{EACH}{A_SECOND}", STEPS, smoothed=True),  # tqdm, Lightning
+    _of(rf"{BARE}\s*{ITEMS}{A_SECOND}{PER_GPU}", SAMPLES),  # Horovod's examples
+    _of(rf"\b{TOKEN}{A_SECOND}{PER_GPU}{IS}", TOKENS),
+    _of(rf"\bwps{IS}", TOKENS, OF_ALL),  # fairseq
+    _of(rf"{BARE}\s*{TOKEN}{A_SECOND}{PER_GPU}", TOKENS),
 )
 NO_STEP = re.compile(
     r"\"mode\": \"val\"|^\W*(?:valid|eval|test|sanity|predict|loading|map\b|total )|\bvalidation dataloader|\bvalid on\b",
@@ -98,7 +91,7 @@ NO_STEP = re.compile(
 )
 NUMBER = re.compile(
     r"global[_ ]step\D{0,15}(\d+)|\"(?:step|step_num|iteration|iter)\":\s*(\d+)|\b(?:step|iteration|iter|it|update|batch)\b\W{0,6}(\d+)"
-    r"|\[\s*(\d+)\s*/\s*\d+\s*[\](]|\b(\d+)/\d+\s+[\[-]|^\s*(\d+)\s",
+    r"|(?<!epoch )\[\s*(\d+)\s*/\s*\d+\s*[\](]|\b(\d+)/\d+\s+[\[-]|^\s*(\d+)\s",
     re.IGNORECASE,
 )
 WHAT = "Megatron, DeepSpeed, Trainer, torchtitan, NeMo, MaxText, Keras, Lightning, tf_cnn_benchmarks, MXNet, mmdetection, fairseq, MLPerf"
@@ -130,7 +123,7 @@ def table_of(lines: Sequence[str], about: About, path: str) -> tuple[pd.DataFram
         found = [
             _Line(logs.speaker(line), _number(line), match) for line in said if (match := pattern.regex.search(line))
         ]
-        found = [one for one in found if one.value > 0]
+        found = [one for one in found if one.value > 0 and not (pattern.numbered and one.step is None)]
         if len(found) >= LEAST_LINES:
             break
     else:
@@ -142,7 +135,7 @@ def table_of(lines: Sequence[str], about: About, path: str) -> tuple[pd.DataFram
         seconds, notes = items / values, [*notes, *of_rate]
     else:
         units = [one.found.groupdict().get("unit") for one in found]
-        seconds = values * [1e-3 if unit == "" else UNITS_S[unit.lower() if unit else None] for unit in units]
+        seconds = values * [UNITS_S[unit and unit.lower()] for unit in units]
     order = np.unique([one.rank for one in found], return_inverse=True)[1]
     steps = pd.Series(order).groupby(order).cumcount().to_numpy()
     table = pd.DataFrame({STEP: steps, RANK: order, ("elapsed_s" if pattern.elapsed else "step_s"): seconds})
@@ -154,12 +147,10 @@ def table_of(lines: Sequence[str], about: About, path: str) -> tuple[pd.DataFram
     head = found[0].found[0].strip(" ,|{\t")[:60]
     notes.insert(0, f"{len(found)} of {len(lines)} lines read, as {head!r}")
     if pattern.smoothed or (every > 1 and not pattern.elapsed):
-        whole = (
-            "each is a mean of many steps"
-            if pattern.smoothed
-            else f"every {every}th step was logged, as a mean of its interval or alone"
+        logged = f"every {every}th step was logged, as a mean of its interval or alone"
+        notes.append(
+            f"{'each is a mean of many steps' if pattern.smoothed else logged}: how single steps vary is not known"
         )
-        notes.append(f"{whole}: how single steps vary is not known")
     return table, notes
 
 

@@ -209,6 +209,14 @@ def test_each_rank_has_its_lines(tmp_path):
     assert read(tmp_path, both + "\n[rank0]:" + lines[0]).ranks == 1
 
 
+@pytest.mark.parametrize(
+    "line", ["Epoch {n}/10, loss: 2.3, time: 36.2s", "Epoch [{n}/10], loss: 2.3, time: 36.2s", "epoch {n}: time: 36.2"]
+)
+def test_times_of_epochs_are_no_steps(tmp_path, line):
+    with pytest.raises(WrongSetting, match="or lines with times or rates of steps"):
+        read(tmp_path, printed(line))
+
+
 def test_a_rate_of_each_rank_that_prints_is_its_own(tmp_path):
     lines = [one for one in printed(PRINTED["tf_cnn_benchmarks"][0]).splitlines() if "jitter" in one]
     both = "\n".join(f"[1,{rank}]<stdout>:{one}" for one in lines for rank in (0, 1))
