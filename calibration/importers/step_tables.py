@@ -256,9 +256,7 @@ def _numbers(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     if wrong.any():
         row = int(np.argmax(wrong.to_numpy()))
         marked = any("," in str(cell) for cell in table.iloc[row])
-        allowed = (
-            f"numbers from 0 to {MOST:g}{', with a point as decimal mark' * marked}; seconds from {SHORTEST_S:g}, "
-        )
+        allowed = f"numbers from 0 to {MOST:g}{', with a decimal point (a comma may be either)' * marked}; seconds from {SHORTEST_S:g}, "
         allowed += f"and compute_s within them; {', '.join(whole)} whole"
         raise WrongSetting(f"{path}: row {row + 1}", ", ".join(map(str, table.iloc[row]))[:80], allowed)
     return numbers

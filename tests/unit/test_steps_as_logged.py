@@ -65,8 +65,8 @@ def test_numbers_are_read_as_their_country_writes_them(text, values):
             "step,rank,seconds\n0,0,0,250\n1,0,0,251\n",
             "line 2: given '0,0,0,250'; allowed: 3 cells, as in the heading; numbers with a point",
         ),
-        ("step\trank\tseconds\n0\t0\t1,250\n1\t0\t1,251\n", "with a point as decimal mark"),
-        ("step;rank;seconds\n0;0;0,250\n1;0;0.251\n", "with a point as decimal mark"),
+        ("step\trank\tseconds\n0\t0\t1,250\n1\t0\t1,251\n", "with a decimal point"),
+        ("step;rank;seconds\n0;0;0,250\n1;0;0.251\n", "with a decimal point"),
     ],
 )
 def test_a_number_that_may_be_either_is_refused(tmp_path, text, said):
