@@ -35,6 +35,7 @@ class Fit:
         trees: seconds of a round of trees between hosts, and within one, which take the place of a ring's latencies; None if none do.
         gap_s: seconds of a ring's message beside its bytes, where there are such trees.
         both_ways, uneven: see sim.platform.cluster.Link.
+        further: how many of these were fitted, beside the latency and the bandwidth.
     """
 
     latency_s: float
@@ -47,6 +48,7 @@ class Fit:
     gap_s: float = 0.0
     both_ways: float = 1.0
     uneven: float = 0.0
+    further: int = 0
 
     @property
     def bandwidth(self) -> float:
@@ -153,11 +155,11 @@ def _shaped(plain: Fit, tests: list[Measured], sum_s_per_byte: float) -> Fit:
 
     best, shape = plain, SHAPES[0]
     for further in SHAPES[1:]:
-        if best.error <= LEAST_ERROR or (further[1] and len(set(hosts)) < 3):
+        if best.error <= LEAST_ERROR or 1 + sum(further[1:]) >= len(set(hosts)):  # as many numbers as tests tell
             continue
         found = of_shape(*further)
         if found.error < BETTER ** (sum(further) - sum(shape) or 1) * best.error:
-            best, shape = found, further
+            best, shape = replace(found, further=sum(further)), further
     return best
 
 

@@ -46,7 +46,8 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None, each: int
             len(tests) - len({place(test)[0] > 1 for test in tests})
         )  # a line of each text, less one of each link
         able = {one: fit for one, fit in able.items() if fit.possible} or able
-        weights = algorithms.weights({one: fit.error for one, fit in able.items()}, free)
+        off = {one: fit.error * (free / max(1, free - fit.further)) ** 0.5 for one, fit in able.items()}
+        weights = algorithms.weights(off, free)
         best = max(weights, key=lambda one: weights[one], default="ring")
         found = able[best] if len(tests) > 1 else fitted(largest, inner, sum_s_per_byte(largest))
     if not found.possible:
