@@ -37,7 +37,7 @@ def planted(
 ) -> str:
     """A run in which each rank's buckets are ready at a half and at the end of computing, and are summed one after another."""
     rng, ranks = np.random.default_rng(seed), len(hosts)
-    files = [Files(folder, rank) for rank in range(ranks)]
+    files = [Files(folder, rank, {}) for rank in range(ranks)]
     now_s = 0.0
     for step in range(30):
         computed_s = compute_s(batch) * (1 + NOISE * rng.standard_normal(ranks))
@@ -65,7 +65,7 @@ def planted(
         said |= {"warmup": 5, "engine": "torch", "complete": True, "workload": None}
         said |= {"summing": {"bucket_bytes": BUCKETS[1], "backend": "gloo"}} if summing and ranks > 1 else {}
         of.tell(said | facts)
-        of.close()
+        of.flush()
     files[0].describe("Net", VARIABLES, batch, "sgd")
     return str(folder)
 
@@ -129,7 +129,7 @@ def test_messages_that_nobody_saw_are_part_of_computing(tmp_path):
 def test_gradients_of_half_precision_are_moved_in_two_bytes(tmp_path):
     whole = planted(tmp_path / "run", 32)
     (Path(whole) / "workload.toml").unlink()
-    Files(tmp_path / "model", 0).describe("Net", [*VARIABLES, ("bucket_2", (1_000_000,))], 32, None)
+    Files(tmp_path / "model", 0, {}).describe("Net", [*VARIABLES, ("bucket_2", (1_000_000,))], 32, None)
     (tmp_path / "model" / "workload.toml").rename(tmp_path / "run" / "workload.toml")
     assert fit.main([whole, "-o", str(tmp_path / "p.toml")]) == 0
     assert cluster.read(str(tmp_path / "p.toml")).costs["Net"].item_bytes == pytest.approx(2)

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from platform import python_version
 from time import perf_counter
@@ -65,20 +66,16 @@ class Recorder:
             raise WrongSetting("Recorder: folder", folder, "the name of a folder")
         self._place, again = place.here(), place.restarts()
         path = Path(folder)
-        self._files = Files(path.with_name(f"{path.name}.{again}") if again else path, self._place.rank)
         self._began_s, self._pid = perf_counter(), os.getpid()
         self._facts: dict[str, Any] = {
             "schema": SCHEMA,
             **self._place._asdict(),
             "began_unix_s": time.time(),
             "warmup": warmup,
-            "workload": None
-            if workload is None
-            else os.path.abspath(workload)
-            if os.path.exists(workload)
-            else workload,
+            "workload": workload and (os.path.abspath(workload) if os.path.exists(workload) else workload),
             "versions": {"python": python_version()},
         }
+        self._files = Files(path.with_name(f"{path.name}.{again}") if again else path, self._place.rank, self._facts)
         self._steps, self._count, self._paused_s = Steps(), 0, 0.0
         self._waiting: list[list[Iteration]] = []  # steps whose moments have not all happened yet
         self._turn: object | None = None  # the loop that is recorded
@@ -90,8 +87,7 @@ class Recorder:
         self.iteration: Iteration | None = None  # the same, once it has its batch: what an engine adds to
         self._last_end_s: float | None = None
         self._engine: Any = None
-        self._failed, self._closed = False, False
-        self._files.tell(self._facts)
+        self._failed, self._closed, self._whole = False, False, True
         atexit.register(self.close)
 
     # ---- around a loop
@@ -162,6 +158,7 @@ class Recorder:
 
                 self._engine = Torch(self)
                 self._steps.joins = self._engine.sees_updates
+            self._whole = False
             iteration.arrived = self.now()
             iteration.samples = self._samples.of(batch) if samples is None else samples
             self.iteration = iteration
@@ -182,10 +179,10 @@ class Recorder:
         except Exception as error:
             self.give_up(error)
 
-    def end(self, turn: object) -> None:
-        """The loop has no more batches, or was left."""
+    def end(self, turn: object, whole: bool = True) -> None:
+        """The loop has no more batches, or was left before it came to its end."""
         if turn is self._turn:
-            self._turn, self._iteration, self.iteration = None, None, None
+            self._turn, self._iteration, self.iteration, self._whole = None, None, None, whole
 
     # ---- what an engine tells
 
@@ -207,6 +204,9 @@ class Recorder:
 
     def _write(self) -> None:
         """Write a block: the steps that have ended, and on a GPU have happened."""
+        if os.getpid() != self._pid:
+            self.give_up(RuntimeError("the loop goes on in a process that was forked"))
+            return
         self._written_s = perf_counter()
         ended, self._ended = self._ended, []
         for iteration in ended:
@@ -241,18 +241,25 @@ class Recorder:
             self._write()
             self._waiting += self._steps.left()
             self._write()
-            self._files.close()
-            self.learn(complete=complete and not self._failed, steps=self._count)
+            self.learn(complete=complete and self._whole and not self._failed, steps=self._count)
         self._failed = True
 
     def give_up(self, error: BaseException) -> None:
         """Say what went wrong, once, and record no more."""
         if not self._failed:
             self._failed, self._turn, self._iteration, self.iteration = True, None, None, None
-            self.warn(f"nothing more is recorded: {' '.join(str(error).split()) or type(error).__name__}")
+            why = type(error).__name__
+            with suppress(Exception):  # one that cannot be told
+                why = " ".join(str(error).split()) or why
+            self.warn(f"nothing more is recorded: {why}")
 
     def warn(self, said: str) -> None:
         """Say something once, on stderr and in the trace."""
         if said not in self._facts.setdefault("notes", []):
             self._facts["notes"].append(said)
-            print(f"trainsim Recorder: rank {self._place.rank}: {said}", file=sys.stderr)
+            self._print(f"rank {self._place.rank}: {said}")
+
+    def _print(self, said: str) -> None:
+        if sys.stderr is not None:
+            with suppress(Exception):  # it may be closed, or its disk full
+                print(f"trainsim Recorder: {said}", file=sys.stderr)
