@@ -1,7 +1,8 @@
-"""trainsim.Recorder where the system, or the program around its loop, does what recording cannot bear: the training goes on, files stay whole."""
+"""trainsim.Recorder where the system, or the program around its loop, fails: the training goes on, files stay whole."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -173,10 +174,8 @@ def leave(how: str, numbers) -> None:
 @pytest.mark.parametrize(("how", "complete"), [("end", True), ("break", False), ("interrupt", False)])
 def test_a_run_is_complete_if_its_loop_came_to_its_end(tmp_path, how, complete):
     recorder = Recorder(tmp_path / "run", 8, warmup=0)
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         leave(how, recorder.steps(range(9)))
-    except KeyboardInterrupt:
-        pass
     recorder.close()
     assert traces.read(tmp_path / "run").header.complete == complete
 

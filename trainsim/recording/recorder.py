@@ -7,19 +7,21 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from platform import python_version
 from time import perf_counter
 from typing import Any
 
 from sim.base.errors import WrongSetting
+from sim.recording.pauses import PAUSES
 from trainsim.recording import place
 from trainsim.recording.files import BLOCK_S, Files
 from trainsim.recording.loops import Guard, Loop
 from trainsim.recording.samples import Samples
-from trainsim.recording.steps import Iteration, Steps, rows
+from trainsim.recording.steps import Iteration, Pause, Steps, rows
+from trainsim.recording.verdict import Verdict
 
 WARMUP = 5
 SCHEMA = "recorded/1"
@@ -76,7 +78,7 @@ class Recorder:
             "versions": {"python": python_version()},
         }
         self._files = Files(path.with_name(f"{path.name}.{again}") if again else path, self._place.rank, self._facts)
-        self._steps, self._count, self._paused_s = Steps(), 0, 0.0
+        self._steps, self._count, self._paused_s, self._verdict = Steps(), 0, 0.0, Verdict(warmup)
         self._waiting: list[list[Iteration]] = []  # steps whose moments have not all happened yet
         self._turn: object | None = None  # the loop that is recorded
         self._thread = 0
@@ -87,14 +89,41 @@ class Recorder:
         self.iteration: Iteration | None = None  # the same, once it has its batch: what an engine adds to
         self._last_end_s: float | None = None
         self._engine: Any = None
-        self._failed, self._closed, self._whole = False, False, True
+        self._failed, self._closed, self._whole, self._pausing = False, False, True, False
         atexit.register(self.close)
 
     # ---- around a loop
 
     def steps(self, loader: Iterable) -> Loop:
         """The batches of a loader, one after another; each turn of a `for` over them is recorded."""
+        with Guard(self):
+            workers = getattr(loader, "num_workers", None)  # of PyTorch's DataLoader
+            if "loader_workers" not in self._facts and type(workers) is int and workers >= 0:
+                self._facts["loader_workers"] = workers  # written with what else becomes known
         return Loop(self, loader)
+
+    @contextmanager
+    def pause(self, activity: str = PAUSES[0]) -> Iterator[None]:
+        """Within it the loop evaluates or saves a checkpoint, which is no part of a step and gets a row of its own.
+
+        Args:
+            activity: "evaluate" or "checkpoint".
+        """
+        iteration, pause, within = self.iteration, None, self._pausing
+        with Guard(self):
+            if activity not in PAUSES:
+                self.warn(f"pause: given {activity!r}; allowed: {' or '.join(PAUSES)}; taken as {PAUSES[0]}")
+            if iteration is not None:
+                pause = Pause(activity if activity in PAUSES else PAUSES[0], self.now())
+        self._pausing, self.iteration = True, None
+        try:
+            yield
+        finally:
+            self._pausing = within
+            with Guard(self):
+                if pause is not None and iteration is not None and not self._failed:
+                    pause.end, self.iteration = self.now(), iteration
+                    iteration.pauses.append(pause)
 
     def __enter__(self) -> Recorder:
         return self
@@ -135,7 +164,7 @@ class Recorder:
 
     def begin(self, turn: object) -> None:
         """A loop begins, or goes on after it was left; the loop within another one is recorded."""
-        if self._failed:
+        if self._failed or self._pausing:
             return
         with Guard(self):
             if self._turn is not None and self._turn is not turn:
@@ -216,7 +245,9 @@ class Recorder:
             iterations = self._waiting.pop(0)
             for one in iterations:
                 self._shift(one)
-            self._files.add(rows(self._count, iterations, self._place.rank, self._place.world))
+            of_step = rows(self._count, iterations, self._place.rank, self._place.world)
+            self._files.add(of_step)
+            self._verdict.add(of_step)
             self._count += 1
         self._files.flush()
 
@@ -242,6 +273,9 @@ class Recorder:
             self._waiting += self._steps.left()
             self._write()
             self.learn(complete=complete and self._whole and not self._failed, steps=self._count)
+            said = self._verdict.said(self._place.world, self._facts.get("loader_workers"))
+            if said and complete and self._place.rank == 0 and not self._failed:
+                self._print(said)
         self._failed = True
 
     def give_up(self, error: BaseException) -> None:
