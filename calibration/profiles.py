@@ -290,7 +290,7 @@ def _models(sources: list[Source]) -> dict[str, Model]:
         with replay.said_of(source.name):
             model = Model.of(replay.workload_of(source.trace.header))
         name = source.trace.header.workload
-        if found.setdefault(name, model) != model:
+        if not found.setdefault(name, model).same(model):
             given = f"two models called {name}, of {found[name].parameters:,} and {model.parameters:,} parameters"
             raise WrongSetting(source.name, given, "one model of a name: costs are kept by it")
     return found

@@ -17,6 +17,7 @@ from sim import catalogue
 from sim.base.errors import WrongSetting
 from sim.job import replay
 from sim.job.header import Header
+from sim.model.costs import Line
 from sim.model.sizes import ITEM_BYTES
 from sim.platform.cluster import Cluster, Link
 from sim.platform.other_sizes import told
@@ -24,6 +25,9 @@ from sim.recording.recorded import WORLDS
 from sim.recording.traces import Trace
 
 SETTINGS = ("algorithm", "fusion_bytes", "cycle_s")
+SETS_THE_PACE = (
+    0.1  # of input and computing; loaders that work beside computing are slower than it if it waits for them so long
+)
 CALL = "receive"  # the activity of an allreduce of a bucket
 
 
@@ -71,9 +75,32 @@ def profile(sources: list[Source], name: str, link: Link | None = None) -> Clust
         made = made.model_copy(update={"network": link} | ({} if found else {"local": profiles.FREE}))
     assert made.provenance is not None  # `make` has made one
     notes = (*_notes(sources, largest, found, link), *map(str, _left(made.provenance.notes)))
-    known = {"notes": notes, "links_measured": bool(found) and hosts > 1, "local_measured": bool(found) and hosts == 1}
+    made, paced = _paced(made, sources)
+    known = {
+        "notes": (*notes, *paced),
+        "links_measured": bool(found) and hosts > 1,
+        "local_measured": bool(found) and hosts == 1,
+    }
     known |= {"protocol": head.protocol, "settings": tuple(_settings(head))}
     return made.model_copy(update={"provenance": made.provenance.model_copy(update=known)})
+
+
+def _paced(made: Cluster, sources: list[Source]) -> tuple[Cluster, list[str]]:
+    """The profile where processes that load beside computing set the pace, so that faster computing waits longer for them; and notes."""
+    costs, notes = dict(made.costs), []
+    for name, of in made.costs.items():
+        heads = [source.trace.header for source in sources if source.trace.header.workload == name]
+        workers, batch = [head.details.get("loader_workers") for head in heads], max(head.batch for head in heads)
+        input_s, compute_s = float(of.input(batch)), float(of.compute(batch))
+        if not all(workers) or input_s < SETS_THE_PACE * (input_s + compute_s):
+            continue
+        loading = {part: getattr(of.input, part) + getattr(of.compute, part) for part in ("base_s", "slope_s")}
+        costs[name] = of.model_copy(update={"loading": Line(**loading)})
+        beside = f"{', '.join(map(str, sorted(set(workers))))} loader workers beside computing"
+        notes.append(
+            f"{name}: {beside} set the pace: {1e3 * (input_s + compute_s):.4g} ms for a batch of {batch}, however fast it is computed"
+        )
+    return made.model_copy(update={"costs": costs}), notes
 
 
 class Sums(NamedTuple):
@@ -164,7 +191,11 @@ def _notes(sources: list[Source], largest: Trace, found: Link | None, link: Link
     elif not found:
         notes.append("no allreduce was seen")
     notes += [f"{source.name}: {note}" for source in sources for note in source.trace.header.details.get("notes", ())]
-    notes += [f"{source.name}: cut short" for source in sources if not source.trace.header.complete]
+    notes += [
+        f"{source.name}: cut short, or left before its loader had no more"
+        for source in sources
+        if not source.trace.header.complete
+    ]
     settings = "".join(f" --set {one}" for one in _settings(head))
     notes.append(f"simulate with --protocol {head.protocol}{settings}")
     return notes
