@@ -83,6 +83,7 @@ class Recorder:
         self._turn: object | None = None  # the loop that is recorded
         self._thread = 0
         self.now: Callable[[], Any] = perf_counter
+        self.samples_since = 0  # the last update, which an engine sees
         self._ended: list[Iteration] = []  # since the last block was written
         self._written_s = self._began_s
         self._iteration: Iteration | None = None
@@ -190,6 +191,7 @@ class Recorder:
             self._whole = False
             iteration.arrived = self.now()
             iteration.samples = self._samples.of(batch) if samples is None else samples
+            self.samples_since += iteration.samples
             self.iteration = iteration
         except Exception as error:
             self.give_up(error)
@@ -220,10 +222,20 @@ class Recorder:
         self._facts |= facts
         self._files.tell(self._facts)
 
-    def describe(self, name: str, variables: list[tuple[str, tuple[int, ...]]], optimiser: str | None = None) -> None:
-        """Keep the model that is trained; rank 0 writes it, unless the user has named a workload."""
+    def describe(
+        self,
+        name: str,
+        variables: list[tuple[str, tuple[int, ...]]],
+        optimiser: str | None = None,
+        samples: int | None = None,
+    ) -> None:
+        """Keep the model that is trained; rank 0 writes it, unless the user has named a workload.
+
+        Args:
+            samples: of a step; those of the last batch if None.
+        """
         if self._place.rank == 0 and not self._facts["workload"]:
-            self._files.describe(name, variables, self._samples.last, optimiser)
+            self._files.describe(name, variables, samples or self._samples.last, optimiser)
 
     def learn_version(self, library: str, version: str) -> None:
         """Keep the version of the library that computes."""
