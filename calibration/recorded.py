@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, log2
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -21,13 +22,11 @@ from sim.model.costs import Line
 from sim.model.sizes import ITEM_BYTES
 from sim.platform.cluster import Cluster, Link
 from sim.platform.other_sizes import told
+from sim.recording.pauses import SETS_THE_PACE
 from sim.recording.recorded import WORLDS
 from sim.recording.traces import Trace
 
 SETTINGS = ("algorithm", "fusion_bytes", "cycle_s")
-SETS_THE_PACE = (
-    0.1  # of input and computing; loaders that work beside computing are slower than it if it waits for them so long
-)
 CALL = "receive"  # the activity of an allreduce of a bucket
 
 
@@ -65,7 +64,13 @@ def profile(sources: list[Source], name: str, link: Link | None = None) -> Clust
     if link and hosts > 1:
         raise WrongSetting("--link", told(link), "no link beside that which the runs measured between their hosts")
     alone = [replace(one, trace=Trace(replace(one.trace.header, hosts=()), one.trace.rows)) for one in sources]
-    made = profiles.make(alone, name, network=found or link, item_bytes=item_bytes(largest))
+    made = profiles.make(
+        alone,
+        name,
+        network=found or link,
+        item_bytes=item_bytes(largest),
+        adapted=lambda made: paced(made, [one.trace for one in sources]),
+    )
     gpu = catalogue.gpu_of(str(head.details.get("gpu", "")))
     made = seating.seated(made, each, nccl_links.inner_of(gpu))
     if head.gpus:
@@ -75,9 +80,8 @@ def profile(sources: list[Source], name: str, link: Link | None = None) -> Clust
         made = made.model_copy(update={"network": link} | ({} if found else {"local": profiles.FREE}))
     assert made.provenance is not None  # `make` has made one
     notes = (*_notes(sources, largest, found, link), *map(str, _left(made.provenance.notes)))
-    made, paced = _paced(made, sources)
     known = {
-        "notes": (*notes, *paced),
+        "notes": notes,
         "links_measured": bool(found) and hosts > 1,
         "local_measured": bool(found) and hosts == 1,
     }
@@ -85,22 +89,35 @@ def profile(sources: list[Source], name: str, link: Link | None = None) -> Clust
     return made.model_copy(update={"provenance": made.provenance.model_copy(update=known)})
 
 
-def _paced(made: Cluster, sources: list[Source]) -> tuple[Cluster, list[str]]:
-    """The profile where processes that load beside computing set the pace, so that faster computing waits longer for them; and notes."""
-    costs, notes = dict(made.costs), []
+def paced(made: Cluster, traces: Sequence[Trace]) -> Cluster:
+    """The profile where processes that load beside computing set the pace, so that faster computing waits longer for them.
+
+    Ranks that sum gradients go on together. The one whose minibatch comes last has waited for nothing else, and the others' loaders have
+    worked on while they waited for it. Its wait is therefore that of all.
+    """
+    assert made.provenance is not None  # `make` has made one
+    costs, notes = dict(made.costs), list(made.provenance.notes)
     for name, of in made.costs.items():
-        heads = [source.trace.header for source in sources if source.trace.header.workload == name]
-        workers, batch = [head.details.get("loader_workers") for head in heads], max(head.batch for head in heads)
-        input_s, compute_s = float(of.input(batch)), float(of.compute(batch))
-        if not all(workers) or input_s < SETS_THE_PACE * (input_s + compute_s):
+        runs = [trace for trace in traces if trace.header.workload == name]
+        workers = sorted({trace.header.details.get("loader_workers") or 0 for trace in runs})
+        times, batch = fmean(map(_last_over_mean, runs)), max(trace.header.batch for trace in runs)
+        input_s, compute_s = times * float(of.input(batch)), float(of.compute(batch))
+        if not workers[0] or input_s < SETS_THE_PACE * (input_s + compute_s):
             continue
-        loading = {part: getattr(of.input, part) + getattr(of.compute, part) for part in ("base_s", "slope_s")}
-        costs[name] = of.model_copy(update={"loading": Line(**loading)})
-        beside = f"{', '.join(map(str, sorted(set(workers))))} loader workers beside computing"
-        notes.append(
-            f"{name}: {beside} set the pace: {1e3 * (input_s + compute_s):.4g} ms for a batch of {batch}, however fast it is computed"
-        )
-    return made.model_copy(update={"costs": costs}), notes
+        parts = {part: times * getattr(of.input, part) + getattr(of.compute, part) for part in ("base_s", "slope_s")}
+        costs[name] = of.model_copy(update={"loading": Line(**parts)})
+        beside = f"loaders of {' or '.join(map(str, workers))} workers set the pace, whatever computing takes"
+        notes.append(f"{name}: {beside}: {1e3 * (input_s + compute_s):.4g} ms for a batch of {batch}")
+    about = made.provenance.model_copy(update={"notes": tuple(notes)})
+    return made.model_copy(update={"costs": costs, "provenance": about})
+
+
+def _last_over_mean(trace: Trace) -> float:
+    """The longest waiting for a step's data of any rank, over that of all ranks; 1 where nothing waits."""
+    rows = trace.rows[(trace.rows["activity"] == "input") & (trace.rows["step"] >= trace.header.warmup)]
+    of_step = (rows["end_s"] - rows["start_s"]).groupby(rows["step"])
+    mean_s = of_step.mean().mean()
+    return float(of_step.max().mean() / mean_s) if mean_s > 0 else 1.0
 
 
 class Sums(NamedTuple):

@@ -1,4 +1,7 @@
-"""Pauses of a recorded loop, evaluations and checkpoints: no part of a step, named by the loop or found among its updates."""
+"""Pauses of a recorded loop, evaluations and checkpoints: no part of a step, named by the loop or found among its updates.
+
+Here because what records and what reads decide alike (trainsim.recording, sim.recording.recorded).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,11 @@ from sim.recording.activity import Activity
 PAUSES = ("evaluate", "checkpoint")
 OWN = ("input", "compute", "wait", "update")  # of a rank's step, one after another
 LONG = 5  # times the usual update, and
-SHARE = 0.25  # of a usual step besides, from which a long update is taken to hold a pause,
+SHARE = 0.5  # of a usual step besides, from which a long update is taken to hold a pause,
 FEWEST = 5  # among so many steps
+SETS_THE_PACE = (
+    0.1  # of a step; a loader that works beside computing is the slower of both if a loop waits for it so long
+)
 
 
 def beyond(update_s: Sequence[float], step_s: Sequence[float]) -> tuple[float, float]:

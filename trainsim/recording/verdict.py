@@ -8,9 +8,7 @@ from collections.abc import Iterable
 from sim.recording import pauses
 
 BOUND = {"input": "input", "compute": "compute", "wait": "communication", "update": "update"}
-SETS_THE_PACE = (
-    0.1  # of a step; a loader that works beside computing is the slower of both if the loop waits for it so long
-)
+SLIGHT = 0.02  # of the time; what is rarer may be a stall
 NEXT = {
     "compute": "lower precision, compilation, or a faster device",
     "wait": "compare the ranks, because all wait for the slowest, then the links",
@@ -60,13 +58,12 @@ class Verdict:
         whole_s, paused_s = sum(total.values()), self._paused_s + more_s
         share = {name: seconds / whole_s for name, seconds in total.items() if seconds}
         bound = max(share, key=share.__getitem__)
-        if loader_workers and share.get("input", 0.0) > SETS_THE_PACE:
+        if loader_workers and share.get("input", 0.0) > pauses.SETS_THE_PACE:
             bound = "input"
         unseen = " and messages" * (ranks > 1 and not self._messages)
         listed = ", ".join(f"{name}{unseen * (name == 'compute')} {of:.0%}" for name, of in share.items())
-        beside = f"; evaluations and checkpoints took {paused_s / (paused_s + whole_s):.0%} of the time" * (
-            paused_s > 0
-        )
+        paused = paused_s / (paused_s + whole_s)
+        beside = f"; evaluations and checkpoints took {paused:.0%} of the time" * (paused > SLIGHT)
         step = f"a step of {1e3 * whole_s / len(step_s):.4g} ms, the mean of {len(step_s)}"
         return f"{BOUND[bound]}-bound: {listed} of {step}{beside}; next: {_next(bound, loader_workers)}"
 
