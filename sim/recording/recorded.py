@@ -90,7 +90,8 @@ def read(folder: Path) -> Trace:
         allowed = f"{first.world}, as rank 0 says: one run in a folder"
         raise WrongSetting(f"{facts_file(folder, odd.rank)}: world", odd.world, allowed)
     began_s = min(one.began_unix_s for one in ranks)
-    rows, notes = [], {}
+    rows: list[Activity] = []
+    notes: dict[str, int] = {}
     for one in ranks:
         of_rank, note = pauses.found(_rows(folder, one, one.began_unix_s - began_s), one.warmup)
         rows += of_rank
