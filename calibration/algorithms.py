@@ -2,7 +2,7 @@
 
 One number of ranks does not determine it: every algorithm is then a straight line of seconds over bytes, on a link of its own. A
 profile therefore keeps each candidate's link beside its weight, and simulations of other numbers of ranks differ by that ignorance
-(sim.candidates).
+(sim.answers.candidates).
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim import candidates, collectives
+from sim import collectives
+from sim.answers import candidates
 from sim.collectives.schedule import schedule
 from sim.model.sizes import ITEM_BYTES
 

@@ -14,7 +14,6 @@ from calibration import fit as fitting
 from calibration.sources import TRACE
 from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
-from sim.base.notebook import shown
 from sim.command import Parser
 from sim.platform.cluster import Cluster
 
@@ -52,10 +51,6 @@ class Jobs(list["Checked"]):
         import pandas as pd
 
         return pd.DataFrame([{"error": one.error} | asdict(one) for one in self])
-
-    def _repr_html_(self) -> str:
-        rows = [list(checking.cells(one)) for one in self]
-        return shown("Measured beside predicted", checking.HEADINGS, rows, self.notes)
 
 
 def fit(*traces: str | Path, name: str = "fitted", source: str = TRACE, **options: Any) -> Cluster:

@@ -14,12 +14,12 @@ import numpy as np
 from calibration import checks, comparison, nccl_links, profiles, seating
 from calibration.estimators import lines
 from calibration.profiles import Source
-from sim import catalogue
 from sim.base.errors import WrongSetting
 from sim.job import replay
 from sim.job.header import Header
 from sim.model.costs import Line
 from sim.model.sizes import ITEM_BYTES
+from sim.platform import catalogue
 from sim.platform.cluster import Cluster, Link
 from sim.platform.other_sizes import told
 from sim.recording.pauses import SETS_THE_PACE

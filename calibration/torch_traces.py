@@ -16,7 +16,6 @@ from calibration.importers.torch_events import MOST_RANKS, SOURCE
 from calibration.importers.torch_profiler import read
 from calibration.profiles import Source
 from calibration.torch_messages import Run, Summed
-from sim import catalogue
 from sim.answers import outcome
 from sim.base.errors import WrongSetting
 from sim.base.ranges import check_integer
@@ -24,6 +23,7 @@ from sim.job import replay
 from sim.model import workload as workloads
 from sim.model.sizes import ITEM_BYTES
 from sim.model.workload import Workload
+from sim.platform import catalogue
 from sim.platform.cluster import Cluster, Link
 from sim.platform.other_sizes import told
 from sim.recording.traces import Trace

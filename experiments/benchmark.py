@@ -11,23 +11,73 @@ extra cost of real data is not a disk's time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.kit.cells import measure, predict
-from experiments.reports import benchmark_report
-from experiments.reports.benchmark_rows import Row, Runs
+import numpy as np
+
+from experiments.kit import pages
+from experiments.kit.cells import measure
 from real.cells import Cell, interleaved
+from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
-from sim.base.progress import each
 from sim.model import workload as workloads
-from sim.platform import cluster as clusters
-from sim.platform.cluster import Cluster
 from sim.recording.traces import Trace
 
 SYNTHETIC = "synthetic"
 WARMUP, STEPS, REPEATS, WORKERS = 10, 100, 5, 4
 DEMO_STEPS, DEMO_REPEATS, DEMO_WORKERS = 40, 2, 2
-REPLICATIONS = 10  # of the simulator
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The repeats of one cell.
+
+    Args:
+        samples_per_s: of each repeat, shape (repeats,).
+        input_s: mean seconds in which a worker's step fetches and feeds its minibatch, shape (repeats,).
+    """
+
+    samples_per_s: np.ndarray
+    input_s: np.ndarray
+
+    @classmethod
+    def of(cls, traces: list[Trace]) -> Runs:
+        """The row of a measured run, after warm-up."""
+        throughput = [of_trace(trace).throughput()[0] for trace in traces]
+        return cls(np.array(throughput), np.array([input_s(trace) for trace in traces]))
+
+    @property
+    def median(self) -> float:
+        """Samples/s."""
+        return float(np.median(self.samples_per_s))
+
+    @property
+    def spread(self) -> float:
+        """The spread of the repeats, over their median."""
+        return float(np.ptp(self.samples_per_s) / self.median)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A number of workers with a number of servers, on both kinds of data."""
+
+    workers: int
+    servers: int
+    synthetic: Runs
+    real: Runs
+
+    @property
+    def input_cost(self) -> np.ndarray:
+        """Share of the throughput on synthetic data that is lost on real data, repeat by repeat, shape (repeats,)."""
+        return 1 - self.real.samples_per_s / self.synthetic.samples_per_s
+
+
+def input_s(trace: Trace) -> float:
+    """Mean seconds of a worker's `input` after warm-up."""
+    rows = trace.rows[(trace.rows["activity"] == "input") & (trace.rows["step"] >= trace.header.warmup)]
+    return float((rows["end_s"] - rows["start_s"]).mean())
 
 
 def cells(workers: int, steps: int, seed: int, data: str, **job) -> dict[str, Cell]:
@@ -43,37 +93,14 @@ def cells(workers: int, steps: int, seed: int, data: str, **job) -> dict[str, Ce
     }
 
 
-def gather(
-    chosen: dict[str, Cell], traces: dict[str, Trace], repeats: int, profile: Cluster | None = None
-) -> list[Row]:
+def gather(chosen: dict[str, Cell], traces: dict[str, Trace], repeats: int) -> list[Row]:
     """A row for each number of workers and servers, from traces by name and repeat."""
     runs = {name: Runs.of([traces[f"{name}-{repeat}"] for repeat in range(repeats)]) for name in chosen}
     return [
-        Row(
-            cell.workers,
-            cell.servers,
-            runs[name],
-            runs[name.replace("synthetic", "real")],
-            predict(cell, profile, REPLICATIONS) if profile else None,
-        )
-        for name, cell in each(
-            [item for item in chosen.items() if item[1].data == SYNTHETIC], "simulating", lambda item: item[0]
-        )
+        Row(cell.workers, cell.servers, runs[name], runs[name.replace("synthetic", "real")])
+        for name, cell in chosen.items()
+        if cell.data == SYNTHETIC
     ]
-
-
-def known(profile: str, workload: str) -> Cluster:
-    """The cluster of a profile's file.
-
-    Raises:
-        WrongSetting: it does not know what the workload costs.
-    """
-    read, name = clusters.read(profile), workloads.read(workload).name
-    if name not in read.costs:
-        raise WrongSetting(
-            "--cluster", profile, f"a profile calibrated for {name}; it knows {', '.join(read.costs) or 'none'}"
-        )
-    return read
 
 
 def run(
@@ -85,16 +112,14 @@ def run(
     protocol: str = "ps-sync",
     workload: str = "mlp",
     data: str = "digits",
-    cluster: str | None = None,
     resume: bool = False,
 ) -> None:
-    """Run everything, write out/benchmark.csv and out/benchmark.png, print the table.
+    """Run everything, and print the table.
 
     Args:
         demo: fewer workers, steps and repeats.
         workers: the most; 4, of the demo 2, if None.
         data: the real ones.
-        cluster: a profile's file; with it the simulator is asked too.
 
     Raises:
         WrongSetting: naming the option.
@@ -105,12 +130,55 @@ def run(
         raise WrongSetting("--workers", most, "an integer from 1")
     if data == SYNTHETIC:
         raise WrongSetting("--data", data, "real data, to compare synthetic ones with: digits, or files")
-    profile = known(cluster, workload) if cluster else None
     chosen = cells(most, steps, seed, data, protocol=protocol, workload=workload)
     order = interleaved([(name, cell, repeats) for name, cell in chosen.items()], seed)
-    rows = gather(chosen, measure(order, out / "traces", probe=False, resume=resume), repeats, profile)
-    benchmark_report.write_csv(rows, out / "benchmark.csv")
-    benchmark_report.figure(rows, out / "benchmark.png")
-    benchmark_report.show(
-        rows, f"{protocol}, {workload}, {steps} steps after {WARMUP}, {repeats} runs each; files: {out}"
-    )
+    rows = gather(chosen, measure(order, out / "traces", probe=False, resume=resume), repeats)
+    show(rows, f"{protocol}, {workload}, {steps} steps after {WARMUP}, {repeats} runs each; files: {out}")
+
+
+def best(rows: list[Row]) -> dict[int, Row]:
+    """The row with the fastest number of servers on synthetic data, for each number of workers."""
+    return {
+        workers: max((row for row in rows if row.workers == workers), key=lambda row: row.synthetic.median)
+        for workers in sorted({row.workers for row in rows})
+    }
+
+
+def efficiencies(row: Row, alone: Row) -> dict[str, float]:
+    """Throughput over the number of workers times that of one, on synthetic and on real data."""
+    return {
+        name: getattr(row, name).median / getattr(alone, name).median / row.workers for name in ("synthetic", "real")
+    }
+
+
+def show(rows: list[Row], caption: str) -> None:
+    """Every number of servers, the best of each number of workers marked."""
+    winners = best(rows)
+
+    def scaling(name: str) -> Callable[[Row], str]:
+        return lambda row: f"{efficiencies(row, winners[1])[name]:.1%}"
+
+    columns: list[tuple[str, Callable[[Row], str]]] = [
+        ("workers", lambda row: str(row.workers)),
+        ("servers", lambda row: f"{'*' * (row is winners[row.workers])}{row.servers}"),
+        ("synthetic\nsamples/s", lambda row: f"{row.synthetic.median:,.0f}"),
+        ("\nspread", lambda row: f"{row.synthetic.spread:.0%}"),
+        ("\nscaling", scaling("synthetic")),
+        ("real\nsamples/s", lambda row: f"{row.real.median:,.0f}"),
+        ("\nspread", lambda row: f"{row.real.spread:.0%}"),
+        ("\nscaling", scaling("real")),
+        ("lost to input\nmedian (range)", lost),
+        (
+            "input, ms\nsynth. real",
+            lambda row: " ".join(f"{np.median(of.input_s) * 1e3:.2f}" for of in (row.synthetic, row.real)),
+        ),
+    ]
+    pages.show(pages.listed(caption, columns, rows))
+    pages.show("*: the number of servers that is fastest on synthetic data. Scaling: efficiency against 1 worker.")
+    pages.show("Lost to input: 1 - real / synthetic, repeat by repeat. Spread: of the repeats, over their median.")
+
+
+def lost(row: Row) -> str:
+    """The share that is lost to input, of the median repeat and of all."""
+    shares = row.input_cost
+    return f"{np.median(shares):+.1%} ({shares.min() * 100:+.0f} to {shares.max() * 100:+.0f})"

@@ -12,17 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.kit import pages
-from experiments.kit.cells import fitted, measure, predict
+from experiments.kit import pages, report
+from experiments.kit.cells import Plan, fitted, measure
 from experiments.kit.comparison import Comparison
-from experiments.reports import validate_report
-from experiments.servers import pairs_in_order
-from experiments.validate import STRAGGLERS, Plan, order
+from experiments.servers import show_order
+from experiments.validate import STRAGGLERS
 from real.cells import Cell
-from sim.answers.outcome import of_trace
-from sim.base.progress import each
 from sim.platform.cluster import Cluster
-from sim.recording.traces import Trace
 
 APART = (("fused=true",), ("fused=false",))  # what is fitted of sums that come after computing
 
@@ -102,32 +98,18 @@ def plan(seed: int) -> Plan:
 
 
 def run(out: Path, seed: int = 0, resume: bool = False) -> None:
-    """Run everything; print the tables, write them and a figure to `out`."""
+    """Run everything, and print the tables."""
     chosen = plan(seed)
-    report(chosen, measure(order(chosen, seed), out / "traces", resume=resume), out)
-
-
-def report(chosen: Plan, traces: dict[str, Trace], out: Path) -> None:
-    """Fit, predict and compare: from traces by name."""
-    clusters, rows = profiles(chosen, traces, out), []
-    for index, cell in enumerate(each(chosen.predicted, "simulating", label=lambda cell: cell.label)):
-        real = [of_trace(traces[f"predict-{index}-{repeat}"]) for repeat in range(chosen.repeats)]
-        cluster = clusters[WAYS[cell.called].profile]
-        simulated = predict(cell, cluster, REPLICATIONS)
-        rows.append(Comparison(cell, simulated, real, scenario=cell.scenario(cluster)))
-    validate_report.write_csv(rows, out / "collectives.csv")
-    validate_report.figure(rows, out / "collectives.png")
-    validate_report.show(rows, out, "1 and 2 ranks without stragglers; 1 and 2 workers of fmb for contention")
+    traces = measure(chosen.order(seed), out / "traces", resume=resume)
+    clusters = profiles(chosen, out)
+    rows = chosen.compared(traces, lambda cell: clusters[WAYS[cell.called].profile], REPLICATIONS)
+    report.show(rows, out, "1 and 2 ranks without stragglers; 1 and 2 workers of fmb for contention")
     _show_ways(rows)
     _show_targets(rows)
-    right, total = pairs_in_order(rows)
-    share = f" ({right / total:.1%})" if total else ""
-    pages.show(
-        f"Pairs of cells whose throughput differs by more than the noise floor: {right} of {total} ranked right{share}"
-    )
+    show_order(rows)
 
 
-def profiles(chosen: Plan, traces: dict[str, Trace], out: Path) -> dict[str, Cluster]:
+def profiles(chosen: Plan, out: Path) -> dict[str, Cluster]:
     """Each profile, by calibration.fit."""
     found = {}
     for name, made in FITTED.items():
@@ -152,12 +134,12 @@ def _show_ways(rows: list[Comparison]) -> None:
 
 def _show_targets(rows: list[Comparison]) -> None:
     pages.show("Mean absolute error of throughput against its target:")
-    for regime, of in validate_report.by_regime(rows).items():
+    for regime, of in report.by_regime(rows).items():
         floor = np.mean([row.floor for row in of])
-        target = SLEEPS_TARGET if regime == validate_report.SLEEPS else FLOORS * floor
+        target = SLEEPS_TARGET if regime == report.SLEEPS else FLOORS * floor
         said = "met" if _error(of) <= target else "missed"
         pages.show(f"  {regime:16} {_error(of):6.2%}, target {target:.2%}: {said}")
 
 
 def _error(rows: list[Comparison]) -> float:
-    return validate_report.mean_absolute(rows, "throughput")
+    return report.mean_absolute(rows, "throughput")

@@ -51,41 +51,37 @@ def tables(choices: list[Choice]) -> Iterator[Table | str]:
     if not targets:
         yield "P(target): no runs with intervals at hand; validate, servers and collectives leave some"
         return
-    table = pages.table(
-        "Targets between measured throughputs", "P(target)", "targets", "mean P", "met", "standard error"
+    columns = (
+        ("P(target)", lambda one: f"{one.low:g} to {one.high:g}"),
+        ("targets", lambda one: f"{one.targets}"),
+        ("mean P", lambda one: f"{one.said:.2f}"),
+        ("met", lambda one: f"{one.met:.2f}"),
+        ("standard error", lambda one: f"{one.error:.2f}"),
     )
-    for one in reliability(targets):
-        cells = (
-            f"{one.low:g} to {one.high:g}",
-            f"{one.targets}",
-            f"{one.said:.2f}",
-            f"{one.met:.2f}",
-            f"{one.error:.2f}",
-        )
-        table.add_row(*cells)
-    yield table
+    yield pages.listed("Targets between measured throughputs", columns, reliability(targets))
 
 
 def _pairs(found: list[Pair]) -> Table:
-    table = pages.table("Pairs that differ by more than the noise", "of", "pairs", "picked right", "share")
-    for group in dict.fromkeys(pair.faster.group for pair in found):
-        _add(table, group, [pair for pair in found if pair.faster.group == group])
-    _add(table, "all", found)
-    return table
+    groups = {pair.faster.group: [one for one in found if one.faster.group == pair.faster.group] for pair in found}
+    columns = (
+        ("of", lambda item: item[0]),
+        ("pairs", lambda item: str(len(item[1]))),
+        ("picked right", lambda item: str(sum(pair.right for pair in item[1]))),
+        ("share", lambda item: f"{sum(pair.right for pair in item[1]) / len(item[1]):.1%}" if item[1] else "-"),
+    )
+    return pages.listed("Pairs that differ by more than the noise", columns, (groups | {"all": found}).items())
 
 
 def _ratios(found: dict[str, Ratio]) -> Table:
+    columns = (
+        ("of", lambda item: item[0]),
+        ("pairs of runs", lambda item: str(item[1].pairs)),
+        ("covered", lambda item: str(item[1].covered)),
+        ("share", lambda item: f"{item[1].covered / item[1].pairs:.1%}"),
+        ("median interval", lambda item: f"x or / {item[1].width:.3f}"),
+    )
     title = "Differences of two configurations: the paired interval (90 %) and what was measured"
-    table = pages.table(title, "of", "pairs of runs", "covered", "share", "median interval")
-    for group, one in found.items():
-        cells = str(one.pairs), str(one.covered), f"{one.covered / one.pairs:.1%}", f"x or / {one.width:.3f}"
-        table.add_row(group, *cells)
-    return table
-
-
-def _add(table: Table, group: str, found: list[Pair]) -> None:
-    right = sum(pair.right for pair in found)
-    table.add_row(group, str(len(found)), str(right), f"{right / len(found):.1%}" if found else "-")
+    return pages.listed(title, columns, found.items())
 
 
 def published(seed: int) -> Iterator[Choice]:
@@ -97,7 +93,8 @@ def published(seed: int) -> Iterator[Choice]:
 
 def _ec2(seed: int) -> Iterator[Choice]:
     from experiments import published as ec2
-    from sim.answers import interval, paired
+    from sim.answers import paired
+    from sim.base import interval
     from sim.simulation import simulate
 
     profile = ec2.fitted()
@@ -108,17 +105,9 @@ def _ec2(seed: int) -> Iterator[Choice]:
         speeds = found.outcome.throughput()
         noise = max(halves) / min(halves) - 1
         real = steps.quantities()["samples/s"]
-        yield Choice(
-            "10 EC2 machines",
-            name,
-            (real,),
-            interval.middle(speeds),
-            noise,
-            found.interval,
-            name == "fmb",
-            tuple(map(float, speeds)),
-            tuple(paired.of(found.scenario, found.outcome)),
-        )
+        unknown, runs = tuple(paired.of(found.scenario, found.outcome)), tuple(map(float, speeds))
+        said = interval.middle(speeds)
+        yield Choice("10 EC2 machines", name, (real,), said, noise, found.interval, name == "fmb", runs, unknown)
 
 
 def _parallax() -> Iterator[Choice]:
@@ -146,20 +135,17 @@ def at_hand(folder: Path) -> Iterator[Choice]:
     """Cells of experiments that were run before, from the folder of results, or else as they are kept.
 
     Raises:
-        WrongSetting: a table there is not one of cells, or of another version.
+        WrongSetting: a result there is not one of cells, or of another version.
     """
-    import pandas as pd
-
     for name in LEFT:
-        path, stored = folder / name / f"{name}.csv", KEPT / f"{name}.json"
+        left, stored = folder / name / f"{name}.json", KEPT / f"{name}.json"
+        path = left if left.is_file() else stored
         try:
             if path.is_file():
-                yield from _cells(name, pd.read_csv(path).to_dict("records"))
-            elif stored.is_file():
-                yield from _cells(name, kept.read(stored).cells)
-        except (KeyError, ValueError, UnicodeDecodeError) as error:
-            said = f"a table that {name} of this version wrote ({' '.join(str(error).split())})"
-            raise WrongSetting("--out", str(path if path.is_file() else stored), said) from error
+                yield from _cells(name, kept.read(path).cells)
+        except (KeyError, ValueError) as error:
+            said = f"a result that {name} of this version wrote ({' '.join(str(error).split())})"
+            raise WrongSetting("--out", str(path), said) from error
 
 
 def _cells(name: str, rows: list[dict]) -> Iterator[Choice]:

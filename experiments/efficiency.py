@@ -10,10 +10,10 @@ Then the same of other runs, whose gradient noise scale was measured: see experi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from experiments import figures, noise_scales
 from experiments.batches import Predicted, predicted
 from experiments.kit import pages
 from sim.efficiency import law
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 LEARN, REPORT = "learn", "report"
 MEANS = law.PUBLISHED._replace(of_runs=0.0)  # rows are means of many seeds
@@ -137,7 +140,7 @@ def _shared(variances: np.ndarray, freedom: np.ndarray) -> tuple[float, float]:
 
 
 def run(folder: Path, seed: int) -> None:
-    """Print the errors of the held-out batches, how often intervals held, and what was learned; no pictures."""
+    """Print the errors of the held-out batches, how often intervals held, and what was learned."""
     everything = models()
     halves = {half: [one for one in everything if one.half == half] for half in (LEARN, REPORT)}
     learned = learn(halves[LEARN])
@@ -176,26 +179,23 @@ def _of_pollux() -> None:
         pages.show(_table(title, rows, "target"), f"{_summary(rows)}; {bias:+.1%} for each doubling")
 
 
-def _table(title: str, rows: Sequence[Predicted], by: str = "fitted"):
-    table = pages.table(
-        title, "model", by, "batch", "doublings", "predicted", "90% interval", "same samples", "same steps", ""
-    )
-    for one in rows:
-        factor = math.exp(one.half_width)
-        ends = f"{1 / factor - 1:+.0%} to {factor - 1:+.0%}"
-        errors = (f"{math.exp(error) - 1:+.1%}" for error in (one.error, one.same_samples, one.same_steps))
-        of_law, *of_rules = errors
-        table.add_row(
-            one.model,
-            one.by,
-            f"{one.batch:,.0f}",
-            f"{one.beyond:.2f}",
-            of_law,
-            ends,
-            *of_rules,
-            "" if one.held else "outside",
-        )
-    return table
+def _error(name: str) -> Callable[[Predicted], str]:
+    return lambda one: f"{math.exp(getattr(one, name)) - 1:+.1%}"
+
+
+def _table(title: str, rows: Sequence[Predicted], by: str = "fitted") -> Table:
+    columns: list[tuple[str, Callable[[Predicted], str]]] = [
+        ("model", lambda one: one.model),
+        (by, lambda one: one.by),
+        ("batch", lambda one: f"{one.batch:,.0f}"),
+        ("doublings", lambda one: f"{one.beyond:.2f}"),
+        ("predicted", _error("error")),
+        ("90% interval", lambda one: f"{math.expm1(-one.half_width):+.0%} to {math.expm1(one.half_width):+.0%}"),
+        ("same samples", _error("same_samples")),
+        ("same steps", _error("same_steps")),
+        ("", lambda one: "" if one.held else "outside"),
+    ]
+    return pages.listed(title, columns, rows)
 
 
 def _summary(rows: Sequence[Predicted]) -> str:

@@ -22,7 +22,7 @@ holds out are no part of it, and predicted by it with `--held-out` alone, once a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,7 +33,6 @@ from experiments.extrapolation import cores, law, scores, sizes, spread, t4
 from experiments.extrapolation.held import Held, Unmeasured, mean_error
 from experiments.figures import CHOICE, HELD_OUT
 from experiments.kit import pages
-from sim import reports
 from sim.base.home import installed
 from sim.base.progress import Progress, advance
 
@@ -56,13 +55,14 @@ FAR = 0.1  # errors of which a row is printed, of tables that are not large
 LARGE = 200  # rows
 PAGE = "TensorFlow's page, each model from a fit on the other: every row of several GPUs"
 OF_MODELS = ("then resnet50", "then inception_v3")
+KEPT = 100  # rows of a source
 WIDE = 165  # characters of a line
 DRAWS = 10_000  # of sources, with replacement
 DIGITS = 3  # of a law's standard deviations
 
 
-def run(out: Path, seed: int = 0, report: str | None = None, held_out: bool | None = None) -> None:
-    """Print the tables of sources, of what was held out, of links, of the law, and the worst rows; the page `report` if it is asked for.
+def run(out: Path, seed: int = 0, held_out: bool | None = None) -> None:
+    """Print the tables of sources, of what was held out, of links, of the law, and the worst rows.
 
     Args:
         held_out: whether the sources are predicted, too, that are kept out of every choice.
@@ -101,11 +101,15 @@ def run(out: Path, seed: int = 0, report: str | None = None, held_out: bool | No
     answers = _answer(rows, of_others, learned)
     printed = [*answers, _links_of_t4(), _links(clusters), *named, *_one_host(in_one_host), *others]
     pages.show(*printed, width=WIDE)
-    if report:
-        from experiments.reports.evidence_page import evidence_page
+    pages.keep([cell for of in law.by_source(rows).values() for cell in _cells(of, of_others)])
 
-        command = f"python -m {installed('experiments.run')} evidence" + " --held-out" * bool(held_out)
-        reports.write(report, evidence_page(rows, of_others, printed, command, out))
+
+def _cells(rows: Sequence[Held], of_others: dict[str, law.Law]) -> Iterator[dict]:
+    """Some rows of a source as they are kept."""
+    for row in rows[:: 1 + len(rows) // KEPT]:
+        low_s, high_s = law.interval_s(row, of_others[row.source])
+        seconds = {"predicted_step_s": row.predicted_s, "predicted_low_s": low_s, "predicted_high_s": high_s}
+        yield {"cell": f"{row.source}, {row.row}; {row.split}", "measured_step_s": row.measured_s, **seconds}
 
 
 def of_tables() -> list[Held]:
@@ -192,20 +196,19 @@ def _of_sources(sources: dict[str, list[Held]], laws: dict[str, law.Law]) -> str
 
 
 def _table(title: str, groups: dict[str, list[Held]], of_others: dict[str, law.Law]) -> Table:
-    heads = ("", "rows", "mean abs. error", "nothing changes", "covered by 90 %", "median width")
-    made = pages.table(title, *heads)
-    for name, rows in groups.items():
-        laws = of_others[rows[0].source]
-        widths = [np.log(high / low) / 2 for low, high in (law.interval_s(row, laws) for row in rows)]
-        made.add_row(
-            name,
-            str(len(rows)),
-            f"{mean_error(rows):.1%}",
-            f"{mean_error(rows, 'trivial_s'):.1%}",
-            f"{np.mean([law.covers(row, laws) for row in rows]):.0%}",
-            f"x or / {np.exp(np.median(widths)):.2f}",
-        )
-    return made
+    def width(rows: Sequence[Held]) -> float:
+        spans = [law.interval_s(row, of_others[row.source]) for row in rows]
+        return float(np.exp(np.median([np.log(high / low) / 2 for low, high in spans])))
+
+    columns: list[tuple[str, Callable[[tuple[str, list[Held]]], str]]] = [
+        ("", lambda item: item[0]),
+        ("rows", lambda item: str(len(item[1]))),
+        ("mean abs. error", lambda item: f"{mean_error(item[1]):.1%}"),
+        ("nothing changes", lambda item: f"{mean_error(item[1], 'trivial_s'):.1%}"),
+        ("covered by 90 %", lambda item: f"{np.mean([law.covers(row, of_others[row.source]) for row in item[1]]):.0%}"),
+        ("median width", lambda item: f"x or / {width(item[1]):.2f}"),
+    ]
+    return pages.listed(title, columns, groups.items())
 
 
 def _paired(rows: Sequence[Held], of_others: dict[str, law.Law]) -> Table:
@@ -213,16 +216,8 @@ def _paired(rows: Sequence[Held], of_others: dict[str, law.Law]) -> Table:
 
     Cancelled is the median share of both variances that they have in common. A row outside of its own interval is missed by many pairs.
     """
-    heads = (
-        "source",
-        "pairs",
-        "covered by 90 %",
-        "median width",
-        "cancelled",
-        "missed",
-        "with a row outside of its own",
-    )
-    made = pages.table("Ratios of two rows of a split, as of --what-if", *heads)
+    heads = ("pairs", "covered by 90 %", "median width", "cancelled", "missed", "with a row outside of its own")
+    made = pages.table("Ratios of two rows of a split, as of --what-if", "source", *heads)
     shares = []
     for source, of in law.by_source(rows).items():
         found = law.ratios(of, of_others[source])
@@ -283,10 +278,8 @@ def _predicted(row: Held, of_others: dict[str, law.Law]) -> tuple[str, ...]:
 
 
 def _links(clusters: dict[str, float]) -> Table:
-    made = pages.table("A byte takes so many times as long as the network's name says", "cluster", "times")
-    for name, times in clusters.items():
-        made.add_row(name, f"{times:.2f}")
-    return made
+    columns = ("cluster", lambda item: item[0]), ("times", lambda item: f"{item[1]:.2f}")
+    return pages.listed("A byte takes so many times as long as the network's name says", columns, clusters.items())
 
 
 def _links_of_t4() -> Table:
@@ -299,14 +292,9 @@ def _links_of_t4() -> Table:
             found = t4.fitted(name, rows.where(rows.hosts <= up_to))
             most = rows.where(rows.hosts == up_to)
             own = np.abs(found.step_s(most) / most.step_s - 1).mean()
-            cells = (
-                f"{found.uneven:.1%}",
-                f"x {found.both_ways:.2f}",
-                f"{found.contention:+.1%}",
-                f"{1e-9 / found.between_s:.2f}",
-                f"{own:.1%} on {up_to} hosts",
-            )
-            made.add_row(name, f"1 to {up_to} hosts", *cells)
+            links = f"{found.uneven:.1%}", f"x {found.both_ways:.2f}", f"{found.contention:+.1%}"
+            rate = f"{1e-9 / found.between_s:.2f}"
+            made.add_row(name, f"1 to {up_to} hosts", *links, rate, f"{own:.1%} on {up_to} hosts")
     return made
 
 

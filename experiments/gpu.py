@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from experiments import gpu_report
 from experiments.kit.cells import fitted, measure, predict
 from experiments.kit.comparison import Comparison
-from experiments.reports import gpu_report
 from real.calibration_plan import LIMIT
 from real.cells import Cell, interleaved
 from sim.answers.outcome import of_trace

@@ -72,14 +72,3 @@ LATER = [
     *_rows("LAMBDA-2", "B200", "tf32", bert_base=855, bert_large=281, resnet50=2967),
     *_rows("LAMBDA-2", "B200", "fp16", bert_base=1405, bert_large=523, resnet50=3076),
 ]
-
-# Of whole hosts of 8 GPUs, which nothing was learned from; hosts of the catalogue with the same GPUs and links between them.
-OF_HOSTS = [
-    *_rows("LAMBDA-2", "lambda-8xH100", "tf32", bert_large=1123, resnet50=14984),
-    *_rows("LAMBDA-2", "lambda-8xH100", "fp16", bert_large=2430, resnet50=22110),
-    *_rows("LAMBDA-2", "p5en.48xlarge", "tf32", bert_large=1360, resnet50=17947),
-    *_rows("LAMBDA-2", "p5en.48xlarge", "fp16", bert_large=2674, resnet50=24479),
-    *_rows("LAMBDA-2", "lambda-8xB200", "tf32", bert_large=2120, resnet50=23443),
-    *_rows("LAMBDA-2", "lambda-8xB200", "fp16", bert_large=4620, resnet50=24461),
-]
-BATCHES = {"bert_large": 112, "resnet50": 1280}  # of a GPU, in LAMBDA's table of an H100 in fp16

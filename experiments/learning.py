@@ -17,17 +17,16 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.kit import pages
-from experiments.kit.cells import fitted, measure
-from experiments.validate import Plan, order
+from experiments.kit.cells import Plan, fitted, measure
 from real.cells import Cell, fitted_cells
 from real.learning.learned import Learned
 from real.learning.learning import learn
 from real.learning.trainer import Trainer
 from real.training.trainee import Training
-from sim import options, stragglers
-from sim.base.files import write_whole
+from sim import protocols, stragglers
 from sim.base.progress import each
 from sim.job.scenario import Scenario
+from sim.model import workload as workloads
 from sim.model.costs import Line
 from sim.platform.cluster import Cluster, Host, Link
 from sim.recording.curves import curves, reached
@@ -89,19 +88,9 @@ def plan(demo: bool, seed: int) -> Plan:
         for model in models
         for cell in fitted_cells(20, batches=model.fits, workload=model.workload, **watched)
     ]
+    delayed: dict = {"settings": ("window_s=0.1",), **watched}
     fits += [
-        Cell(
-            "amb-dg",
-            1,
-            model.fits[1],
-            0.06,
-            "niagara*0.03",
-            20,
-            settings=("window_s=0.1",),
-            workload=model.workload,
-            **watched,
-        )
-        for model in models
+        Cell("amb-dg", 1, one.fits[1], 0.06, "niagara*0.03", 20, workload=one.workload, **delayed) for one in models
     ]
     cells = [(model, law, way) for model in models for law in laws for way in WAYS]
     predicted = [
@@ -167,12 +156,11 @@ def _held(interval_s: tuple[float, float] | None, real_s: np.ndarray) -> list[bo
 
 
 def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False) -> None:
-    """Measure, fit, predict and simulate; out/learning.csv, and the tables on stdout."""
+    """Measure, fit, predict and simulate, and print the tables."""
     chosen = plan(demo, seed)
-    traces = measure(order(chosen, seed), out / "traces", resume=resume)
+    traces = measure(chosen.order(seed), out / "traces", resume=resume)
     cluster = fitted([name for name in traces if name.startswith("fit")], out / "traces", out / "profile.toml")
     rows = predicted(chosen, traces, cluster)
-    write_csv(rows, out / "learning.csv")
     show(rows)
     show_papers(seed, (10,) if demo else (10, 30, 100))
 
@@ -196,18 +184,20 @@ def predicted(chosen: Plan, traces: dict[str, Trace], cluster: Cluster) -> list[
     return rows
 
 
+COLUMNS = (
+    ("cell", lambda row: row.cell.label),
+    ("accuracy", lambda row: f"{row.accuracy:g}"),
+    ("predicted", lambda row: "not reached" if row.said_s is None else f"{row.said_s:.2f}"),
+    ("interval", lambda row: "" if row.interval_s is None else "{:.2f}-{:.2f}".format(*row.interval_s)),
+    ("measured", lambda row: " ".join("not reached" if np.isnan(one) else f"{one:.2f}" for one in row.real_s)),
+    ("error", lambda row: f"{row.error:+.1%}" if row.known else ""),
+    ("floor", lambda row: f"{row.floor:.1%}" if row.known else ""),
+)
+
+
 def show(rows: list[Row]) -> None:
     """Cells, and what they come to."""
-    table = pages.table(
-        "Seconds to an accuracy", "cell", "accuracy", "predicted", "interval", "measured", "error", "floor"
-    )
-    for row in rows:
-        said = "not reached" if row.said_s is None else f"{row.said_s:.2f}"
-        ends = "" if row.interval_s is None else "{:.2f}-{:.2f}".format(*row.interval_s)
-        real = " ".join("not reached" if np.isnan(one) else f"{one:.2f}" for one in row.real_s)
-        off = (f"{row.error:+.1%}", f"{row.floor:.1%}") if row.known else ("", "")
-        table.add_row(row.cell.label, f"{row.accuracy:g}", said, ends, real, *off)
-    pages.show(table)
+    pages.show(pages.listed("Seconds to an accuracy", COLUMNS, rows))
     title = "Mean absolute error of the time to an accuracy, and the noise floor"
     summary = pages.table(
         title, "of", "rows", "error", "floor", "covered by 90 %", "by runs of their own", "not reached"
@@ -215,8 +205,7 @@ def show(rows: list[Row]) -> None:
     for name, some in groups(rows):
         summary.add_row(name, *figures(some))
     pages.show(summary)
-    for line in verdict(rows):
-        pages.show(line)
+    pages.show(*verdict(rows))
 
 
 def verdict(rows: list[Row]) -> list[str]:
@@ -268,26 +257,6 @@ def figures(rows: list[Row]) -> list[str]:
     return [f"{len(known)}", f"{error:.1%}", f"{floor:.1%}", *covered, f"{len(rows) - len(known)}"]
 
 
-def write_csv(rows: list[Row], path: Path) -> None:
-    """A row each, and into what is kept."""
-    import pandas as pd
-
-    table = [
-        {
-            "cell": row.cell.label,
-            "accuracy": row.accuracy,
-            "predicted_s": row.said_s,
-            "low_s": row.interval_s and row.interval_s[0],
-            "high_s": row.interval_s and row.interval_s[1],
-            "own_low_s": row.own_s and row.own_s[0],
-            "own_high_s": row.own_s and row.own_s[1],
-        }
-        | {f"measured_{repeat}_s": None if np.isnan(one) else float(one) for repeat, one in enumerate(row.real_s)}
-        for row in rows
-    ]
-    write_whole(path, lambda file: pd.DataFrame(table).to_csv(file, index=False))
-
-
 # ---- jobs that are simulated alone, beside what papers say
 
 LAWS_OF_WORKERS = (  # factors on the time that a worker computes
@@ -299,7 +268,7 @@ BATCH, PARTS_A_BATCH, MOST_BATCHES = (
     60,
     6,
     4,
-)  # samples of a fixed minibatch; partitions of it; how much an anytime one may grow
+)  # samples of a fixed minibatch; its partitions; times as many of an anytime one
 COMPUTING_S = 0.1  # of a fixed minibatch on a machine that is not slow
 NEAR_S, FAR_S = 1e-3, 0.2  # latency of a message
 GOAL, MOST_STEPS, RUNS = "accuracy=0.85", 400, 4
@@ -388,33 +357,22 @@ def of_paper(protocol: str, workers: int, law: str, latency_s: float, seed: int)
     limit_s, batch = COMPUTING_S * factor.mean, BATCH
     settings = []
     if protocol.startswith("amb"):
-        batch, settings = (
-            BATCH * MOST_BATCHES,
-            [f"time_limit_s={limit_s}", f"partitions={PARTS_A_BATCH * MOST_BATCHES}"],
-        )
+        batch *= MOST_BATCHES
+        settings = [f"time_limit_s={limit_s}", f"partitions={PARTS_A_BATCH * MOST_BATCHES}"]
     if protocol == "amb-dg":
         settings.append(f"window_s={limit_s}")
-    words = [
-        "--protocol",
-        protocol,
-        "--workload",
-        "mlp",
-        "--workers",
-        str(workers),
-        "--batch",
-        str(batch),
-        "--warmup",
-        "0",
-    ]
-    words += ["--steps", str(MOST_STEPS), "--seed", str(seed), "--stragglers", f"independent(factor={law})"]
-    words += [word for setting in settings for word in ("--set", setting)]
-    described = options.scenario(options.job_options().parse_args(words))
-    sample = Line(slope_s=COMPUTING_S / BATCH)
-    costs = described.workload.costs.model_copy(update={"compute": sample, "partition": sample})
-    workload = described.workload.model_copy(update={"costs": costs})
-    cluster = Cluster(
-        name="equal machines",
-        hosts=(Host(name="host", count=workers + 1, cores=1),),
-        network=Link(bandwidth_bytes_per_s=12.5e9, latency_s=latency_s),
+    model, sample, name = workloads.read("mlp"), Line(slope_s=COMPUTING_S / BATCH), f"independent(factor={law})"
+    costs = model.costs.model_copy(update={"compute": sample, "partition": sample})
+    link = Link(bandwidth_bytes_per_s=12.5e9, latency_s=latency_s)
+    return Scenario(
+        protocols.make(protocol, settings),
+        model.model_copy(update={"costs": costs}),
+        workers=workers,
+        batch=batch,
+        steps=MOST_STEPS,
+        warmup=0,
+        seed=seed,
+        stragglers=stragglers.read(name),
+        stragglers_name=name,
+        cluster=Cluster(name="equal machines", hosts=(Host(name="host", count=workers + 1, cores=1),), network=link),
     )
-    return replace(described, workload=workload, cluster=cluster)

@@ -12,14 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from experiments.kit import pages
-from experiments.kit.cells import fitted, measure, simulated_runs
-from real.cells import Cell, interleaved
-from sim import reports
-from sim.answers import interval
+from experiments.kit.cells import Plan, fitted, measure, simulated_runs
+from real.cells import Cell
 from sim.answers.outcome import of_trace
-from sim.base.files import write_whole
-from sim.base.home import installed
-from sim.base.progress import each
+from sim.base import interval
 from sim.model import workload as workloads
 from sim.plot import first_steps
 from sim.recording.traces import Trace
@@ -100,35 +96,27 @@ def reduce_s(trace: Trace) -> float:
 PHASES = {"broadcast": broadcast_s, "reduce": reduce_s}
 
 
-def plan(demo: bool, seed: int) -> tuple[list[Cell], list[Cell]]:
-    """Cells that are fitted, and that are predicted."""
+def plan(demo: bool, seed: int) -> Plan:
+    """One worker with each model, and two with one of them; predicted: one to three."""
     models, most = (DEMO_MODELS, 2) if demo else (MODELS, 3)
     job: dict = {"steps": STEPS, "seed": seed, "data": None, "optimiser": "sgd"}
     fits = [Cell("fmb", 1, batch, workload=model, **job) for model in models for batch in FIT_BATCHES]
     fits.append(Cell("fmb", 2, FIT_BATCHES[0], workload=models[0], **job))
     predicted = [Cell("fmb", n, BATCH, workload=model, **job) for model in models for n in range(1, most + 1)]
-    return fits, predicted
+    return Plan(fits, predicted, REPEATS, REPEATS)
 
 
-def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False, report: str | None = None) -> None:
-    """Run everything; print the table, write out/master_bandwidth.csv and .png, and the page `report` if it is asked for."""
-    fits, predicted = plan(demo, seed)
-    runs = [(f"fit-{i}", cell, REPEATS) for i, cell in enumerate(fits)]
-    runs += [(f"predict-{i}", cell, REPEATS) for i, cell in enumerate(predicted)]
-    traces = measure(interleaved(runs, seed), out / "traces", resume=resume)
+def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False) -> None:
+    """Run everything, and print the tables."""
+    chosen = plan(demo, seed)
+    traces = measure(chosen.order(seed), out / "traces", resume=resume)
     cluster = fitted([name for name in traces if name.startswith("fit")], out / "traces", out / "profile.toml")
-    rows = []
-    for number, cell in enumerate(each(predicted, "simulating", label=lambda cell: cell.label)):
-        played = simulated_runs(cell, cluster, REPLICATIONS)
-        rows += moved(cell, played, [traces[f"predict-{number}-{repeat}"] for repeat in range(REPEATS)])
-    write_csv(rows, out / "master_bandwidth.csv")
-    figure(rows, out / "master_bandwidth.png")
+    rows = [
+        row
+        for cell, real in chosen.measured(traces)
+        for row in moved(cell, simulated_runs(cell, cluster, REPLICATIONS), real)
+    ]
     show(rows, out)
-    if report:
-        from experiments.reports.master_bandwidth_page import master_bandwidth_page
-
-        command = f"python -m {installed('experiments.run')} master-bandwidth --seed {seed}{' --demo' * demo}"
-        reports.write(report, master_bandwidth_page(rows, FITTED, command))
 
 
 def moved(cell: Cell, simulated: list[Trace], measured: list[Trace]) -> list[Moved]:
@@ -139,70 +127,38 @@ def moved(cell: Cell, simulated: list[Trace], measured: list[Trace]) -> list[Mov
     ]
 
 
-def mean_absolute(rows: list[Moved]) -> tuple[float, float]:
-    """The mean absolute error of rows, and their mean noise floor."""
-    return float(np.mean([abs(row.error) for row in rows])), float(np.mean([row.floor for row in rows]))
-
-
-def of_phase(rows: list[Moved], phase: str) -> list[Moved]:
-    """The rows of one phase."""
-    return [row for row in rows if row.phase == phase]
-
-
-def write_csv(rows: list[Moved], path: Path) -> None:
-    """One line a cell and phase; seconds a step."""
-    import pandas as pd
-
-    table = pd.DataFrame(map(record, rows))
-    write_whole(path, lambda temporary: table.to_csv(temporary, index=False, float_format="%.6g"))
-
-
-def record(row: Moved) -> dict:
-    """A row of the file."""
+def record(row: Moved) -> dict[str, str | float]:
+    """A cell as it is kept."""
     low_s, high_s = interval.of_runs(row.simulated)
     return {
-        "phase": row.phase,
-        "workload": row.cell.workload,
+        "cell": f"{row.phase}, {row.cell.workload} {row.cell.workers}w",
         "megabytes": row.megabytes,
-        "workers": row.cell.workers,
-        "simulated_s": row.said_s,
-        "simulated_low_s": low_s,
-        "simulated_high_s": high_s,
-        "measured_s": row.real_s,
-        "error": row.error,
+        "predicted_step_s": row.said_s,
+        "predicted_low_s": low_s,
+        "predicted_high_s": high_s,
+        "measured_step_s": row.real_s,
         "floor": row.floor,
     }
 
 
+COLUMNS = (
+    ("model", lambda row: row.cell.workload),
+    ("MB", lambda row: f"{row.megabytes:.3g}"),
+    ("workers", lambda row: str(row.cell.workers)),
+    ("ms", lambda row: f"{row.said_s * 1e3:.3g}"),
+    ("90 %", lambda row: "{:.3g}-{:.3g}".format(*(1e3 * end_s for end_s in interval.of_runs(row.simulated)))),
+    ("real ms", lambda row: f"{row.real_s * 1e3:.3g}"),
+    ("error", lambda row: f"{row.error:+.1%}"),
+    ("floor", lambda row: f"{row.floor:.1%}"),
+)
+
+
 def show(rows: list[Moved], out: Path) -> None:
     """A line a cell and phase, then the errors."""
-    headings = ("MB", "workers", "ms", "90 %", "real ms", "error", "floor")
+    pages.keep([record(row) for row in rows])
     for phase in PHASES:
-        table = pages.table(f"{phase}: milliseconds a step", "model", *headings)
-        for row in of_phase(rows, phase):
-            low_ms, high_ms = np.array(interval.of_runs(row.simulated)) * 1e3
-            figures = (row.megabytes, row.said_s * 1e3, row.real_s * 1e3)
-            size, said, real = (f"{figure:.3g}" for figure in figures)
-            spread = f"{low_ms:.3g}-{high_ms:.3g}"
-            line = (size, str(row.cell.workers), said, spread, real, f"{row.error:+.1%}", f"{row.floor:.1%}")
-            table.add_row(row.cell.workload, *line)
-        pages.show(table)
-        error, floor = mean_absolute(of_phase(rows, phase))
+        mine = [row for row in rows if row.phase == phase]
+        pages.show(pages.listed(f"{phase}: milliseconds a step", COLUMNS, mine))
+        error, floor = np.mean([abs(row.error) for row in mine]), np.mean([row.floor for row in mine])
         pages.show(f"{phase}: mean absolute error {error:.1%}, noise floor {floor:.1%}", end="\n\n")
     pages.show(f"Fitted: {FITTED}; other runs than these. Files: {out}")
-
-
-def figure(rows: list[Moved], path: Path) -> None:
-    """A panel a phase: milliseconds against size, a line a number of workers, simulated; measured beside it."""
-    drawing, panels = pages.figure(1, len(PHASES), (11, 4.5), sharey=True)
-    for axes, phase in zip(panels, PHASES, strict=True):
-        for workers in sorted({row.cell.workers for row in rows}):
-            of = sorted((r for r in of_phase(rows, phase) if r.cell.workers == workers), key=lambda r: r.megabytes)
-            sizes, style = [row.megabytes for row in of], {"color": f"C{workers}"}
-            axes.plot(sizes, [row.said_s * 1e3 for row in of], label=f"{workers} workers: simulated", **style)
-            marker = "osD^"[workers % 4]
-            axes.plot(sizes, [row.real_s * 1e3 for row in of], marker, mfc="none", label="measured", **style)
-        axes.set(xscale="log", yscale="log", xlabel="parameters, MB", title=phase)
-    panels[0].set_ylabel("milliseconds a step")
-    panels[0].legend(frameon=False, fontsize=7)
-    pages.save(drawing, path)

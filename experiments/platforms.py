@@ -14,16 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments import platforms_rows
 from experiments.kit.agreement import Agreement, tolerance, unequal_updates
 from experiments.kit.cells import ends, fitted, measure, simulated_runs
-from experiments.reports import platforms_report
-from experiments.reports.platforms_rows import Row, every
+from experiments.platforms_rows import Row, every
 from real.cells import Cell, interleaved, refusal
 from real.recording import parameters
-from sim import reports
 from sim.answers.outcome import of_trace
 from sim.base.errors import RunFailed, WrongSetting
-from sim.base.home import installed
 from sim.base.progress import each
 from sim.model import workload as workloads
 from sim.platform.cluster import Cluster
@@ -161,15 +159,13 @@ def run(
     data: str | None = None,
     steps: int | None = None,
     resume: bool = False,
-    report: str | None = None,
 ) -> None:
-    """Run everything; print the tables, write out/platforms.csv, out/agreement.csv and out/platforms.png.
+    """Run everything; print the tables.
 
     Args:
         demo: fewer steps.
         data: what fits the workload if None.
         steps: measured, after warm-up.
-        report: a page to write besides.
 
     Raises:
         RunFailed: synchronous platforms disagree, or the check does not see a planted fault.
@@ -196,14 +192,7 @@ def run(
     rows = [row(platform, cells, traces, profiles.get(platform.fitted)) for platform, cells in simulated]
     agreement, excused = agreed(chosen, traces, out / "traces", workers)
     title = f"{workload}, {workers} workers, {BATCH} samples each; {steps} steps after {WARMUP}, {REPEATS} runs"
-    platforms_report.write(rows, agreement, out)
-    platforms_report.show(rows, agreement, excused, title, out)
-    if report:
-        from experiments.reports.platforms_page import platforms_page
-
-        job = f"--workers {workers} --workload {workload} --steps {steps} --seed {seed}{f' --data {data}' if data else ''}"
-        command = f"python -m {installed('experiments.run')} platforms {job}"
-        reports.write(report, platforms_page(title, rows, agreement, excused, command))
+    platforms_rows.show(rows, agreement, excused, title, out)
     if failures := agreement.failures():
         raise RunFailed(f"FAIL: {'; '.join(failures)}")
 

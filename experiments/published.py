@@ -27,6 +27,8 @@ from sim.answers import extrapolation
 from sim.simulation import simulate
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from sim.answers.result import Result
     from sim.job.scenario import Scenario
     from sim.platform.cluster import Cluster
@@ -140,7 +142,7 @@ def distance(a: Steps, b: Steps) -> tuple[float, float]:
 
 
 def run(out: Path, seed: int = 0) -> None:
-    """Print the table of measured against predicted, and save out/published.png."""
+    """Print the table of measured against predicted."""
     cluster = fitted()
     results = {}
     for protocol in ("fmb", "amb"):
@@ -150,46 +152,26 @@ def run(out: Path, seed: int = 0) -> None:
         results[protocol] = real, runs_of(found)
         pages.show(_table(protocol, real, stalls, found, pooled(predicted(job.without_stragglers(), 1))))
     _ratio(results)
-    _figure(results, out / "published.png")
 
 
-def _table(protocol: str, real: Steps, stalls: int, found: Result, sleepless: Steps):
-    from rich.table import Table
-
+def _table(protocol: str, real: Steps, stalls: int, found: Result, sleepless: Steps) -> Table:
     claim = {"fmb": "fitted on this run: a replay", "amb": "predicted from the FMB runs alone"}[protocol]
-    table = Table(title=f"{protocol}: {claim}; {len(real.step_s)} steps, {stalls} stalls left out", box=None)
-    for column in (
-        "",
-        "measured",
-        "its halves differ by",
-        "predicted",
-        "90 %",
-        "error",
-        "if sleeps are ignored",
-    ):
-        table.add_column(column, justify="right")
+    headings = "", "measured", "its halves differ by", "predicted", "90 %", "error", "if sleeps are ignored"
+    title = f"{protocol}: {claim}; {len(real.step_s)} steps, {stalls} stalls left out"
+    table = pages.table(title, *headings)
     runs = runs_of(found)
     whole, dummy = pooled(runs).quantities(), sleepless.quantities()
     first, second = (half.quantities() for half in halves(real))
     single = [r.quantities() for r in runs]
-    as_printed = {
-        "mean step, s": _interval_s(found),
-        "samples/s": found.interval,
-    }  # by sim.run; the others are of runs alone
+    # As sim.run prints them; the others are of runs alone.
+    as_printed = {"mean step, s": _interval_s(found), "samples/s": found.interval}
     for name, value in real.quantities().items():
         low, high = as_printed.get(name) or np.percentile([s[name] for s in single], (5, 95))
         floor, error, off = (
             (x / value - 1) for x in (value + abs(first[name] - second[name]), whole[name], dummy[name])
         )
-        cells = (
-            f"{value:.4g}",
-            f"{floor:.1%}",
-            f"{whole[name]:.4g}",
-            f"{low:.4g} to {high:.4g}",
-            f"{error:+.1%}",
-            f"{off:+.1%}",
-        )
-        table.add_row(name, *cells)
+        said = f"{whole[name]:.4g}", f"{low:.4g} to {high:.4g}"
+        table.add_row(name, f"{value:.4g}", f"{floor:.1%}", *said, f"{error:+.1%}", f"{off:+.1%}")
     floor, off = distance(*halves(real)), distance(sleepless, real)
     for index, name in enumerate(("KS distance, step", "KS distance, samples")):
         table.add_row(
@@ -215,20 +197,3 @@ def _ratio(results: dict) -> None:
     pages.show(
         f"AMB over FMB, samples/s: measured {measured_ratio:.3f}, predicted {said_ratio:.3f} ({said_ratio / measured_ratio - 1:+.1%})"
     )
-
-
-def _figure(results: dict, path: Path) -> None:
-    figure, panels = pages.figure(1, 3, (11, 4))
-    for panel, (protocol, name) in zip(panels, [("fmb", "step_s"), ("amb", "step_s"), ("amb", "samples")], strict=True):
-        real, runs = results[protocol]
-        for label, steps, style in (("measured", real, "k-"), ("predicted", pooled(runs), "C1--")):
-            values = np.sort(getattr(steps, name))
-            panel.plot(values, np.linspace(0, 1, len(values)), style, label=label)
-        panel.set(
-            title=protocol,
-            xlabel={"step_s": "seconds a step", "samples": "samples a step"}[name],
-            ylabel="share of steps",
-        )
-    panels[0].legend()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pages.save(figure, path)

@@ -9,12 +9,13 @@ from inspect import signature
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments.kit import kept, pages
+from experiments.kit import kept, pages, report
 from sim import command, reports
 from sim.base.errors import WrongSetting
 from sim.base.files import check_ending, check_folder, check_output
 from sim.base.home import installed
-from sim.base.ranges import JOB, check_integer
+from sim.base.ranges import check_integer
+from sim.job.header import JOB
 
 
 class Question(NamedTuple):
@@ -58,11 +59,6 @@ QUESTIONS = {
         "4 to 5 min",
         "the seconds of a step alone, which accuracies hardly depend on",
     ),
-    "same-seed": Question(
-        "Do a simulated and a real run with one seed go through the same steps?",
-        "2 to 4 min",
-        "other runs, with 1 and 2 workers, few of them with sleeps",
-    ),
     "failures": Question(
         "What do ranks that are killed at random cost, for real and predicted?",
         "8 min",
@@ -103,11 +99,6 @@ QUESTIONS = {
         UNTRIED,
         "fmb with 1, 2 and 4 workers, amb with 1, one run with sleeps; other batches than are predicted",
     ),
-    "gpus": Question(
-        "What share of a GPU's peak does training reach, and how far off are unmeasured models?",
-        "5 s",
-        "all published rates; the errors are of models and GPUs that were left out in turn",
-    ),
     "efficiency": Question(
         "How close are steps to a target at a batch that nobody tried, by the law of smaller batches?",
         "3 s",
@@ -117,11 +108,6 @@ QUESTIONS = {
         "Do predictions pick the faster of two measured configurations, and is P(target) met as often as it says?",
         "4 min",
         "what each of the experiments it reads has fitted; pairs of two fitted rows are left out",
-    ),
-    "exhaustive": Question(
-        "Are a plan's ten best those of simulating every configuration of a grid of 500?",
-        "2 min",
-        "nothing: both are simulated",
     ),
     "evidence": Question(
         "How good is it beyond what was measured, on rows of published tables that were held out in turn?",
@@ -139,7 +125,7 @@ QUESTIONS = {
         "nothing: it measures",
     ),
     "speed": Question(
-        "How fast does the simulator simulate, beside SimPy as its documentation writes it, SimGrid and Cimba?",
+        "How fast does the simulator simulate, beside SimPy as its documentation writes it, and SimGrid?",
         "5 to 6 min",
         "nothing: it measures",
     ),
@@ -157,9 +143,7 @@ FURTHER = (
     "protocol",
     "workload",
     "data",
-    "cluster",
     "steps",
-    "report",
     "device",
     "held_out",
 )  # options that not all experiments have
@@ -173,8 +157,9 @@ def parser() -> command.Parser:
         description=f"Run an experiment:\n\n{lines}",
     )
     parser.add_argument("name", nargs="?", choices=tuple(QUESTIONS), help="the experiment; without one, list them")
-    parser.add_argument("--out", default="results", metavar="FOLDER", help="folder for tables, figures and traces")
+    parser.add_argument("--out", default="results", metavar="FOLDER", help="folder for results and traces")
     parser.add_argument("--keep", metavar="FILE", help="write what is printed as data too, .json (docs/data)")
+    parser.add_argument("--report", metavar="FILE", help="write it as a page for a browser, too, .html")
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="random seed of the sleeps and of the order of runs"
     )
@@ -188,7 +173,6 @@ def parser() -> command.Parser:
     some.add_argument("--workload", metavar="NAME|FILE", help="the model")
     some.add_argument("--data", metavar="NAME|PATH", help="real data: digits, or files")
     some.add_argument("--steps", type=int, metavar="N", help="steps to measure, after warm-up")
-    some.add_argument("--cluster", metavar="FILE", help="a profile: print the simulated answer beside the measured one")
     some.add_argument("--device", choices=("gpu", "cpu"), help="what computes (default: gpu)")
     some.add_argument(
         "--held-out",
@@ -196,7 +180,6 @@ def parser() -> command.Parser:
         default=None,
         help="predict the sources, too, that are kept out of every choice: only once all choices are made",
     )
-    some.add_argument("--report", metavar="FILE", help="write what was found as a page for a browser, .html")
     return parser
 
 
@@ -239,8 +222,12 @@ def main(argv: list[str] | None = None) -> int:
     check_folder("--out", given.out, out)
     with pages.keeping() as shown:
         experiment(out, given.seed, **further)
-    if given.keep:
-        kept.keep(Path(given.keep), shown, given.name, _asked(argv), QUESTIONS[given.name].fitted, out)
+    question = QUESTIONS[given.name]
+    found = kept.of(shown, given.name, _asked(argv), question.fitted, out)
+    for path in (out / f"{given.name}.json", *filter(None, [given.keep])):
+        kept.write(found, Path(path))
+    if given.report:
+        reports.write(given.report, report.page(found, question.asked))
     return 0
 
 

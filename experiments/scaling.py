@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from experiments.kit import pages
-from experiments.reports.scaling_model import Constants, job, throughput
-from experiments.reports.scaling_tables import BUGLIARELLO, GOOGLE, PLATFORMS, Platform, Row
+from experiments.scaling_model import Constants, job, throughput
+from experiments.scaling_tables import BUGLIARELLO, GOOGLE, PLATFORMS, Platform, Row
 from sim.base.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rich.table import Table
 
@@ -102,15 +102,15 @@ def variants(row: Row, constants: Constants) -> dict[str, float]:
 
 
 def run(out: Path, seed: int = 0) -> None:
-    """Print fit, predictions, what each mechanism is worth, and the checks; save out/scaling.png."""
+    """Print fit, predictions, what each mechanism is worth, and the checks."""
     with Progress("simulating", WORK):
-        answer = list(_answer(out))
+        answer = list(_answer())
     for part in answer:
         pages.show(part)
 
 
-def _answer(out: Path) -> Iterator[str | Table]:
-    from experiments.reports import scaling_horovod
+def _answer() -> Iterator[str | Table]:
+    from experiments import scaling_horovod
 
     constants = fitted()
     yield f"fitted on 2 to {FITTED_UP_TO} GPUs of all platforms: {constants}"
@@ -125,31 +125,24 @@ def _answer(out: Path) -> Iterator[str | Table]:
     yield _worth(constants, said)
     yield _checks(constants)
     yield scaling_horovod.table(constants)
-    _figure(said, out / "scaling.png")
-    yield f"figure: {out / 'scaling.png'}"
 
 
-def _table(title: str, said: dict[Row, float]):
-    table = pages.table(
-        title, "platform", "GPUs", "servers", "", "measured", "predicted", "error", "efficiency", "predicted"
-    )
-    for row, images_per_s in said.items():
-        ideal = row.gpus * PLATFORMS[row.platform].single
-        table.add_row(
-            row.platform,
-            str(row.gpus),
-            str(row.servers),
-            "fitted" if row.gpus <= FITTED_UP_TO else "predicted",
-            f"{row.images_per_s:.4g}",
-            f"{images_per_s:.4g}",
-            f"{images_per_s / row.images_per_s - 1:+.1%}",
-            f"{row.images_per_s / ideal:.1%}",
-            f"{images_per_s / ideal:.1%}",
-        )
-    return table
+def _table(title: str, said: dict[Row, float]) -> Table:
+    columns: list[tuple[str, Callable[[Row], str]]] = [
+        ("platform", lambda row: row.platform),
+        ("GPUs", lambda row: str(row.gpus)),
+        ("servers", lambda row: str(row.servers)),
+        ("", lambda row: "fitted" if row.gpus <= FITTED_UP_TO else "predicted"),
+        ("measured", lambda row: f"{row.images_per_s:.4g}"),
+        ("predicted", lambda row: f"{said[row]:.4g}"),
+        ("error", lambda row: f"{said[row] / row.images_per_s - 1:+.1%}"),
+        ("efficiency", lambda row: f"{row.images_per_s / row.gpus / PLATFORMS[row.platform].single:.1%}"),
+        ("predicted", lambda row: f"{said[row] / row.gpus / PLATFORMS[row.platform].single:.1%}"),
+    ]
+    return pages.listed(title, columns, said)
 
 
-def _worth(constants: Constants, said: dict[Row, float]):
+def _worth(constants: Constants, said: dict[Row, float]) -> Table:
     table = pages.table(
         "What the mechanisms are worth, images/s on 128 GPUs", "platform", "measured", "predicted", "without one"
     )
@@ -159,7 +152,7 @@ def _worth(constants: Constants, said: dict[Row, float]):
     return table
 
 
-def _checks(constants: Constants):
+def _checks(constants: Constants) -> Table:
     table = pages.table(
         "Another laboratory's p2.8xlarge, nothing fitted", "model", "GPUs", "measured", "predicted", "error"
     )
@@ -170,21 +163,3 @@ def _checks(constants: Constants):
             value = predicted(row, constants, platform, model=model)
             table.add_row(model, str(gpus), f"{images_per_s:g}", f"{value:.4g}", f"{value / images_per_s - 1:+.1%}")
     return table
-
-
-def _figure(said: dict[Row, float], path: Path) -> None:
-    figure, axes = pages.figure(1, 1, (7, 4.2))
-    for index, (name, platform) in enumerate(PLATFORMS.items()):
-        rows = [row for row in BUGLIARELLO if row.platform == name]
-        gpus = [1] + [row.gpus for row in rows]
-        for values, style in (([row.images_per_s for row in rows], "o"), ([said[row] for row in rows], "--")):
-            shares = [1.0] + [value / row.gpus / platform.single for value, row in zip(values, rows, strict=True)]
-            axes.plot(gpus, shares, f"C{index}{style}", label=f"{name}, {'measured' if style == 'o' else 'predicted'}")
-    axes.axvspan(1, FITTED_UP_TO, color="0.93", zorder=0)
-    axes.text(1.1, 0.03, "fitted")
-    axes.set(xscale="log", xlabel="GPUs", ylabel="efficiency over one GPU", ylim=(0, 1.05))
-    axes.set_xticks([1, 2, 4, 8, 64, 128], ["1", "2", "4", "8", "64", "128"], minor=False)
-    axes.minorticks_off()
-    axes.legend(frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pages.save(figure, path)

@@ -138,15 +138,8 @@ def show_choi(data: str, seed: int, last: int) -> None:
 
 def by_step(platform: Platform, trainer: _KeepsLast, training: Training, last: int) -> list[float]:
     """The accuracy after every 50th step of each worker."""
-    scenario = Scenario(
-        protocols.make(platform.protocol),
-        trainer.workload,
-        workers=platform.workers,
-        batch=128,
-        steps=last,
-        warmup=0,
-        seed=trainer.seed,
-    )
+    job: dict = {"workers": platform.workers, "batch": 128, "steps": last, "warmup": 0, "seed": trainer.seed}
+    scenario = Scenario(protocols.make(platform.protocol), trainer.workload, **job)
     every = EVERY * scenario.updates_per_step
     return learn(scenario, training, replications=1, trainer=trainer, evaluate_every=every).curves[0].accuracy.tolist()
 
@@ -174,17 +167,8 @@ def draw_panels(out: Path, data: str, seed: int, steps: int) -> None:
     model = workloads.read("mlp").model_copy(update={"costs": Costs(compute=sample, partition=sample)})
     trainer, files = Trainer(model, seed, training), []
     for name, settings in AMB.items():
-        law = stragglers.read("niagara")
-        scenario = Scenario(
-            protocols.make(name, settings),
-            model,
-            workers=AMB_WORKERS,
-            batch=FMB_BATCH,
-            steps=steps,
-            warmup=0,
-            seed=seed,
-            stragglers=law,
-        )
+        job: dict = {"workers": AMB_WORKERS, "batch": FMB_BATCH, "steps": steps, "warmup": 0, "seed": seed}
+        scenario = Scenario(protocols.make(name, settings), model, **job, stragglers=stragglers.read("niagara"))
         trace = learn(scenario, training, replications=1, trainer=trainer, want_trace=True).trace
         assert trace is not None
         files.append(str(out / f"{name}.jsonl"))

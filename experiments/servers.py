@@ -13,15 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.kit import pages
-from experiments.kit.cells import ends, fitted, measure, simulated_runs
+from experiments.kit import pages, report
+from experiments.kit.cells import Plan, ends, fitted, measure, simulated_runs
 from experiments.kit.comparison import Comparison
-from experiments.reports import validate_report
-from experiments.validate import STRAGGLERS, Plan, order
+from experiments.validate import STRAGGLERS
 from real.cells import Cell
 from sim.answers import bottleneck
 from sim.answers.outcome import join, of_trace
-from sim.base.progress import each
 from sim.platform.cluster import Cluster
 from sim.recording.traces import Trace
 
@@ -54,30 +52,20 @@ def plan(seed: int) -> Plan:
 
 
 def run(out: Path, seed: int = 0, resume: bool = False) -> None:
-    """Run everything; print the tables, write them and figures to `out`."""
+    """Run everything, and print the tables."""
     chosen = plan(seed)
-    report(chosen, measure(order(chosen, seed), out / "traces", resume=resume), out)
-
-
-def report(chosen: Plan, traces: dict[str, Trace], out: Path) -> None:
-    """Fit, predict and compare: from traces by name."""
+    traces = measure(chosen.order(seed), out / "traces", resume=resume)
     clusters, rows, stale = profiles(chosen, traces, out), [], []
-    for index, cell in enumerate(each(chosen.predicted, "simulating", label=lambda cell: cell.label)):
-        way = next(way for way, protocols in WAYS.items() if cell.protocol in protocols)
-        real = [traces[f"predict-{index}-{repeat}"] for repeat in range(chosen.repeats)]
-        played = simulated_runs(cell, clusters[way], REPLICATIONS)
-        predicted, measured = join([of_trace(t) for t in played]), [of_trace(t) for t in real]
-        predicted = replace(predicted, ends=ends(cell, clusters[way]))
-        rows.append(Comparison(cell, predicted, measured, scenario=cell.scenario(clusters[way])))
+    for cell, real in chosen.measured(traces):
+        cluster = next(clusters[way] for way, protocols in WAYS.items() if cell.protocol in protocols)
+        played = simulated_runs(cell, cluster, REPLICATIONS)
+        predicted = replace(join([of_trace(t) for t in played]), ends=ends(cell, cluster))
+        rows.append(Comparison(cell, predicted, [of_trace(t) for t in real], scenario=cell.scenario(cluster)))
         if cell.protocol == "ps-async" and cell.workers > 1:
             stale.append((cell, histogram(played), histogram(real)))
-    validate_report.write_csv(rows, out / "servers.csv")
-    validate_report.figure(rows, out / "servers.png")
-    validate_report.show(
-        rows, out, "1 worker with 1 server, with and without sleeps; 1 and 2 workers of fmb for contention"
-    )
-    _show_order(rows)
-    _show_staleness(stale, out / "staleness.png")
+    report.show(rows, out, "1 worker with 1 server, with and without sleeps; 1 and 2 workers of fmb for contention")
+    show_order(rows)
+    _show_staleness(stale)
 
 
 def profiles(chosen: Plan, traces: dict[str, Trace], out: Path) -> dict[str, Cluster]:
@@ -115,27 +103,21 @@ def pairs_in_order(rows: list[Comparison]) -> tuple[int, int]:
     return right, total
 
 
-def _show_order(rows: list[Comparison]) -> None:
+def show_order(rows: list[Comparison]) -> None:
+    """How many pairs of cells are ranked right."""
     right, total = pairs_in_order(rows)
+    share = f" ({right / total:.1%})" if total else ""
     pages.show(
-        f"Pairs of cells whose throughput differs by more than the noise floor: {right} of {total} ranked right ({right / total:.1%})"
+        f"Pairs of cells whose throughput differs by more than the noise floor: {right} of {total} ranked right{share}"
     )
 
 
-def _show_staleness(found: list[tuple[Cell, np.ndarray, np.ndarray]], path: Path) -> None:
-    """Predicted and measured, a line and a small figure a cell."""
+def _show_staleness(found: list[tuple[Cell, np.ndarray, np.ndarray]]) -> None:
+    """Predicted and measured, a line a cell."""
     pages.show(
         "Staleness of asynchronous gradients, updates missed: mean predicted, mean real, distance of the histograms"
     )
-    drawing, axes = pages.figure(2, (len(found) + 1) // 2, (14, 5), sharex=True, sharey=True)
     updates = np.arange(MOST_STALE + 1)
-    for (cell, simulated, real), axis in zip(found, axes.flat, strict=False):
+    for cell, simulated, real in found:
         distance = np.abs(simulated - real).sum() / 2
         pages.show(f"  {cell.label:42} {simulated @ updates:5.2f} {real @ updates:5.2f} {distance:6.1%}")
-        axis.bar(updates - 0.2, simulated, 0.4, label="predicted")
-        axis.bar(updates + 0.2, real, 0.4, label="measured")
-        axis.set_title(replace(cell, protocol="").label.lstrip(", "), fontsize=8)
-    axes.flat[0].legend(frameon=False, fontsize=8)
-    drawing.supxlabel("updates that a gradient had missed")
-    drawing.supylabel("share of gradients")
-    pages.save(drawing, path)

@@ -7,35 +7,11 @@ simulator was not built on. For each model fmb and amb are fitted on 1 and 2 wor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.kit.cells import fitted, measure, predict
-from experiments.kit.comparison import Comparison
-from experiments.reports import validate_report
-from real.cells import SLEEPS, Cell, fitted_cells, interleaved
-from sim import reports
-from sim.answers.outcome import of_trace
-from sim.base.home import installed
-from sim.base.progress import each
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The runs of the experiment.
-
-    Args:
-        fitted, predicted: cells.
-        fits, repeats: runs of each fitted and of each predicted cell.
-        further: predicted too, and reported separately.
-    """
-
-    fitted: list[Cell]
-    predicted: list[Cell]
-    fits: int
-    repeats: int
-    further: tuple[Cell, ...] = ()
-
+from experiments.kit import report
+from experiments.kit.cells import Plan, fitted, measure
+from real.cells import SLEEPS, Cell, fitted_cells
 
 STRAGGLERS = "niagara*0.05"  # sleeps of up to 0.33 s: 0.05 s on average
 
@@ -91,38 +67,12 @@ def further_cells(seed: int) -> list[Cell]:
 FITTED = "fmb and amb, 1 and 2 workers, of fmb some with sleeps"
 
 
-def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False, report: str | None = None) -> None:
-    """Run everything, write out/validate.csv and out/validate.png, print the tables; the page `report` if it is asked for."""
+def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False) -> None:
+    """Run everything, and print the tables."""
     chosen = plan(demo, seed)
-    traces = measure(order(chosen, seed), out / "traces", resume=resume)
+    traces = measure(chosen.order(seed), out / "traces", resume=resume)
     names = [name for name in traces if name.startswith("fit")]
     cluster = fitted(names, out / "traces", out / "profile.toml")
-    rows = []
-    for index, cell in enumerate(
-        each([*chosen.predicted, *chosen.further], "simulating", label=lambda cell: cell.label)
-    ):
-        real = [of_trace(traces[f"predict-{index}-{repeat}"]) for repeat in range(chosen.repeats)]
-        rows.append(Comparison(cell, predict(cell, cluster), real, scenario=cell.scenario(cluster)))
-    predicted, further = rows[: len(chosen.predicted)], rows[len(chosen.predicted) :]
-    show(predicted, further, out)
-    if report:
-        from experiments.reports.validate_page import validate_page
-
-        command = f"python -m {installed('experiments.run')} validate --seed {seed}{' --demo' * demo}"
-        reports.write(
-            report, validate_page("Predicted against measured on this machine", predicted, further, FITTED, command)
-        )
-
-
-def order(chosen: Plan, seed: int) -> list[tuple[str, Cell]]:
-    """All runs by name, fitted among predicted, repeats apart."""
-    fits = [(f"fit-{i}", cell, chosen.fits) for i, cell in enumerate(chosen.fitted)]
-    predicted = [*chosen.predicted, *chosen.further]
-    return interleaved(fits + [(f"predict-{i}", cell, chosen.repeats) for i, cell in enumerate(predicted)], seed)
-
-
-def show(rows: list[Comparison], further: list[Comparison], out: Path) -> None:
-    """The tables on stdout, the same as CSV, and a figure."""
-    validate_report.write_csv(rows + further, out / "validate.csv")
-    validate_report.figure(rows, out / "validate.png")
-    validate_report.show(rows, out, FITTED, further)
+    rows = chosen.compared(traces, lambda _: cluster)
+    predicted = len(chosen.predicted)
+    report.show(rows[:predicted], out, FITTED, rows[predicted:])

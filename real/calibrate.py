@@ -24,7 +24,8 @@ from sim.base.errors import WrongSetting, of_system
 from sim.base.files import check_ending, check_outputs
 from sim.base.home import installed
 from sim.base.progress import duration
-from sim.base.ranges import JOB, MOST, MOST_RANKS, check_integer
+from sim.base.ranges import MOST, MOST_RANKS, check_integer
+from sim.job.header import JOB
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -219,7 +219,7 @@ def work(cells: list[argparse.Namespace], probe: str | None, comm, resume: bool 
         trace = runners.of(cell).run(scenario, parts=parts.folder(cell.trace), parameters=cell.parameters)
         barrier(comm)
         if trace is not None:
-            options.write_outputs(cell, trace)
+            trace.write(cell.trace)
             parts.remove(cell.trace)
         under_way.done += scenario.rounds
     runners.end()

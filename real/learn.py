@@ -138,8 +138,8 @@ def check_files(given: argparse.Namespace) -> None:
         WrongSetting: naming the option.
         MissingExtra: what writes one of them is not installed.
     """
-    from sim.plot import ENDINGS
     from sim.recording import traces
+    from sim.recording.panels import ENDINGS
 
     names = ("output", "steps_table", "trace", "plot", "report")
     check_ending("--steps-table", given.steps_table, (".csv",))

@@ -17,7 +17,8 @@ from real.options import add_failure_options, add_training_options
 from real.options import scenario as scenario_of
 from real.runtime import Runner, Runtime
 from real.runtimes import ABOUT, WORLDS, runtime_of, stands_in
-from sim import candidates, command, options
+from sim import command, options
+from sim.answers import candidates
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_CORES, check_integer
 
@@ -170,7 +171,8 @@ def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=Non
 
     outcome, trace = join([of_trace(trace) for trace in traces]), traces[0]
     world = trace.header.world
-    options.write_outputs(given, trace)
+    if given.trace:
+        trace.write(given.trace)
     parts.remove(given.trace)
     said = [
         *notes(scenario, outcome, world, trace),

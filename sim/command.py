@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
-from sim.base import extras, interrupts, terminal
+from sim.base import extras, interrupts, own, terminal
 from sim.base.errors import RunFailed, WrongSetting, of_system, printable
 from sim.base.nearest import Help, Once, nearest
 
@@ -150,8 +150,6 @@ def _end(main: Callable[[], int | None]) -> tuple[int, str]:
 
 def failure(error: BaseException) -> str | None:
     """The line for a failure of a run, of a user's own protocol or of the system; None for a mistake of ours."""
-    from sim.protocols import own
-
     if isinstance(error, RunFailed):
         return str(error)
     if isinstance(error, MemoryError):  # of a job that is larger than its estimate

@@ -1,4 +1,4 @@
-"""`python -m sim.hosts list` and `show NAME`: the hosts, GPUs and links that clusters may name, see sim.catalogue."""
+"""`python -m sim.hosts list` and `show NAME`: the hosts, GPUs and links that clusters may name, see sim.platform.catalogue."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sim.base.nearest import nearest
 from sim.model.workload_text import counted
 
 if TYPE_CHECKING:
-    from sim.catalogue import Kind
+    from sim.platform.catalogue import Kind
     from sim.platform.cluster import Link
     from sim.platform.gpu import Gpu
 
@@ -29,7 +29,7 @@ def parser() -> command.Parser:
 def main(argv: list[str] | None = None) -> int:
     """Run the command."""
     given = parser().parse_args(argv)
-    from sim import catalogue
+    from sim.platform import catalogue
 
     if (given.name is None) != (given.what == "list"):
         raise WrongSetting(given.what, given.name, "list alone" if given.name else "a KIND, as list names them")

@@ -173,6 +173,11 @@ def _drawn_rows(scenario: Scenario) -> list:
     return [variable for variable in (*served, *scenario.gathered_variables) if variable.rows]
 
 
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def most_bytes() -> float:
     """Bytes of memory that a simulation may take on this machine."""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from sim.base.errors import Default, WrongSetting
-from sim.base.extras import need
 from sim.base.files import check_ending, check_outputs
 from sim.base.ranges import MOST_RANKS, MOST_REPLICATIONS, check_integer
 from sim.command import Parser
@@ -28,13 +27,13 @@ DEFAULT_WORKERS = 3
 CHOSEN = ("workers", "batch")  # options whose value is chosen where nobody gives one
 DEFAULT_WORKLOAD = "toy_fc"
 SEARCH = "search"  # in place of a number of parts
-# `parameters` of real runs only, `report` of simulated ones, `output` of sweeps
-OUTPUTS = ("trace", "timeline", "horovod_timeline", "plot", "report", "parameters", "output")
+# `parameters` of real runs only, `report` of simulated ones
+OUTPUTS = ("trace", "horovod_timeline", "report", "parameters")
 
 
 def job_options() -> Parser:
     """A parent parser: what to run."""
-    from sim import protocols, straggler_names, zoo
+    from sim import inline, protocols, zoo
     from sim.model.variable_placement import STRATEGIES
 
     parser = Parser(add_help=False)
@@ -75,7 +74,7 @@ def job_options() -> Parser:
         "--stragglers",
         default=Unsaid("niagara*0.01"),
         metavar="NAME|LAW|FILE",
-        help=f"induced sleeps: {', '.join(straggler_names.NAMES)}, one of them times a factor, a law such as "
+        help=f"induced sleeps: {', '.join(inline.NAMES)}, one of them times a factor, a law such as "
         "lognormal(mean=50ms,cv=1.5), module:Class, or a TOML file; a wrong kind lists the laws",
     )
     job.add_argument(
@@ -117,9 +116,7 @@ def answer_options() -> Parser:
     answer.add_argument(
         "--trace", metavar="FILE", help="write the activities of the first replication, .parquet or .jsonl"
     )
-    answer.add_argument("--timeline", metavar="FILE", help="write them for Perfetto or chrome://tracing, .json")
     answer.add_argument("--horovod-timeline", metavar="FILE", help="write them as Horovod writes its timeline, .json")
-    answer.add_argument("--plot", metavar="FILE", help="draw them, .png, .pdf or .svg")
     return parser
 
 
@@ -246,22 +243,12 @@ def check_files(given: argparse.Namespace) -> None:
         WrongSetting: see `outputs`; or an ending that says no format.
         MissingExtra: what writes one of them is not installed.
     """
-    from sim import reports
-
     check_outputs(outputs(given), inputs(given))
-    reports.check(getattr(given, "report", None))
-    for name in ("timeline", "horovod_timeline"):
-        check_ending(f"--{name.replace('_', '-')}", getattr(given, name), (".json",))
-    if given.timeline:
-        need("pandas")
+    check_ending("--horovod-timeline", given.horovod_timeline, (".json",))
     if given.trace:
         from sim.recording import traces
 
         traces.check_path(given.trace)
-    if given.plot:
-        from sim import plot
-
-        plot.check_path(given.plot)
 
 
 def outputs(given: argparse.Namespace) -> list[tuple[str, str | None]]:
@@ -272,20 +259,6 @@ def outputs(given: argparse.Namespace) -> list[tuple[str, str | None]]:
 def inputs(given: argparse.Namespace) -> list[str | None]:
     """Values that may be files to read."""
     return [given.cluster, given.workload, given.stragglers]
-
-
-def write_outputs(given: argparse.Namespace, trace) -> None:
-    """The trace, its timeline and its picture, as asked for."""
-    if given.trace:
-        trace.write(given.trace)
-    if given.timeline:
-        from sim import timeline
-
-        timeline.write(trace, given.timeline)
-    if given.plot:
-        from sim import plot
-
-        plot.gantt(trace, given.plot)
 
 
 def _workers(text: str) -> int | str:

@@ -13,21 +13,19 @@ import numpy as np
 from sim import command
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
-from sim.base.extras import need
-from sim.base.files import check_ending, check_outputs, write_whole
+from sim.base.files import check_outputs
+from sim.recording import panels
+from sim.recording.panels import MOST_TRACES, check_path, measured_from_s, new_figure, save
 from sim.timeline import rank_name, run_name
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from sim.answers.outcome import Outcome
     from sim.recording.traces import Header, Trace
 
-ENDINGS = (".png", ".pdf", ".svg")
 STEPS_SHOWN = 10
-MOST_TRACES = 8
 LEARNING = tuple(
     f"{measure}_vs_{against}" for measure in ("accuracy", "loss") for against in ("time", "step", "samples")
 )
@@ -100,32 +98,10 @@ def main(argv: list[str] | None = None) -> int:
         names, asked = (dict.fromkeys(given.subset), "--subset") if given.subset else (LEARNING, "--panels")
         curve_panels.draw(runs, list(names), given.output, asked)
     elif given.panels == "samples":
-        from sim.recording import panels
-
-        panels.draw([(run_name(trace, path), trace) for path, trace in runs], given.output)
+        panels.draw([(run_name(trace, path), trace, of_trace(trace)) for path, trace in runs], given.output)
     else:
         side_by_side([trace for _, trace in runs], given.output)
     return 0
-
-
-def check_path(path: str | Path, option: str = "--plot") -> None:
-    """Refuse a picture whose ending says no format, before anything is run.
-
-    Raises:
-        WrongSetting: neither .png nor .pdf nor .svg.
-        MissingExtra: what draws it is not installed.
-    """
-    check_ending(option, path, ENDINGS)
-    need("matplotlib", "pandas")
-
-
-def gantt(trace: Trace, path: str | Path) -> None:
-    """Draw the first measured steps of a run, a bar a rank, above the distribution of all its step times.
-
-    Raises:
-        WrongSetting: an unknown ending, a folder that cannot be written, or no measured step.
-    """
-    side_by_side([trace], path)
 
 
 def side_by_side(traces: list[Trace], path: str | Path) -> None:
@@ -137,49 +113,18 @@ def side_by_side(traces: list[Trace], path: str | Path) -> None:
     check_path(path)
     ranks = [min(trace.header.ranks, MOST_RANKS) for trace in traces]
     drawn = new_figure(1.6 + 0.3 * max(ranks) + 2.6, 10 if len(traces) == 1 else 8 * len(traces))
-    panels = drawn.subplots(2, len(traces), height_ratios=[1.0 + 0.3 * max(ranks), 2.6], squeeze=False)
-    for (above, below), trace, count in zip(panels.T, traces, ranks, strict=True):
+    rows = drawn.subplots(2, len(traces), height_ratios=[1.0 + 0.3 * max(ranks), 2.6], squeeze=False)
+    for (above, below), trace, count in zip(rows.T, traces, ranks, strict=True):
         outcome = of_trace(trace)
         _draw_ranks(above, trace, outcome, count)
         _draw_step_times(below, outcome)
-    steps, times = ([axes.get_xlim() for axes in row] for row in panels)
+    steps, times = ([axes.get_xlim() for axes in row] for row in rows)
     longest = max(end - start for start, end in steps)
-    for axes, (start, _) in zip(panels[0], steps, strict=True):
+    for axes, (start, _) in zip(rows[0], steps, strict=True):
         axes.set_xlim(start, start + longest)
-    for axes in panels[1]:
+    for axes in rows[1]:
         axes.set_xlim(min(start for start, _ in times), max(end for _, end in times))
     save(drawn, path)
-
-
-def summary(outcome: Outcome, path: str | Path, title: str) -> None:
-    """Draw the distributions of step times and of samples per step, over all replications.
-
-    Raises:
-        WrongSetting: an unknown ending, or a folder that cannot be written.
-    """
-    check_path(path)
-    figure = new_figure(3.6)
-    figure.suptitle(title)
-    left, right = figure.subplots(1, 2)
-    _draw_step_times(left, outcome)
-    _draw_samples(right, outcome)
-    save(figure, path)
-
-
-def new_figure(height_inch: float, width_inch: float = 10) -> Figure:
-    """A figure without pyplot, so that no window system and no global state are touched."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width_inch, height_inch), layout="constrained")
-
-
-def save(figure: Figure, path: str | Path) -> None:
-    """Write the picture whole, or not at all.
-
-    Raises:
-        WrongSetting: a folder that cannot be written.
-    """
-    write_whole(path, lambda file: figure.savefig(file, dpi=150))
 
 
 def _draw_ranks(axes: Axes, trace: Trace, outcome: Outcome, ranks: int) -> None:
@@ -219,13 +164,6 @@ def _draw_bars(axes: Axes, bars: pd.DataFrame, colour: str, label: str) -> None:
     )
 
 
-def measured_from_s(trace: Trace) -> float:
-    """When the first measured step began: when the last update of the warm-up ended."""
-    rows = trace.rows
-    before = (rows["rank"] == 0) & (rows["activity"] == "update") & (rows["step"] == trace.header.warmup - 1)
-    return float(rows.loc[before, "end_s"].max()) if before.any() else 0.0
-
-
 def _within(rows: pd.DataFrame, start_s: float, end_s: float) -> pd.DataFrame:
     """The activities that overlap the window, cut to it."""
     rows = rows[(rows["end_s"] > start_s) & (rows["start_s"] < end_s)]
@@ -256,14 +194,6 @@ def _marks(values: np.ndarray) -> list[tuple[str, float, str]]:
     """Name, value and line style of what to mark."""
     p50, p95 = np.percentile(values, (50, 95))
     return [("p50", p50, ":"), ("mean", values.mean(), "-"), ("p95", p95, "--")]
-
-
-def _draw_samples(axes: Axes, outcome: Outcome) -> None:
-    samples = outcome.samples.ravel()
-    _histogram(axes, samples)
-    axes.axvline(samples.mean(), color="black", linewidth=1, label=f"mean {samples.mean():.4g}")
-    axes.set_xlabel("samples a step")
-    _legend_above(axes)
 
 
 def _histogram(axes: Axes, values: np.ndarray) -> None:

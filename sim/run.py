@@ -12,8 +12,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sim import command, options, simulated_options
-from sim.base.errors import WrongSetting
+from sim import command, options, reports, simulated_options
 from sim.base.home import installed
 from sim.base.progress import Progress, advance
 from sim.studies import questions
@@ -21,14 +20,13 @@ from sim.studies import questions
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
-DRAWN_WITHIN_S = 3.0  # that a report's first steps may take, besides the answer
 LATE = "sim.run: still at the least that makes an answer; fewer --workers take less time, Ctrl-C gives up"
 
 
 def parser() -> command.Parser:
     """The command line."""
-    parents = [options.job_options(), options.answer_options(), simulated_options.simulation_options()]
-    parents += [questions.question_options(), questions.sweep_options()]
+    parents = [options.job_options(), options.answer_options()]
+    parents += [simulated_options.simulation_options(), questions.question_options()]
     made = command.Parser(prog="sim.run", description="Simulate a training job.", parents=parents)
     made.add_argument(
         "--report", metavar="FILE", help="the answer as a page for a browser, with all that was asked, .html"
@@ -41,13 +39,9 @@ def main(argv: list[str] | None = None) -> int:
     given = parser().parse_args(argv)
     began_s = time.monotonic()
     options.check_files(given)
+    reports.check(given.report)
     read = options.Readers(remember=True)
-    if given.sweep:
-        return sweep(given, read, line(argv))
-    for name in ("output", "resume"):
-        if getattr(given, name):
-            raise WrongSetting(f"--{name}", getattr(given, name), "nothing without --sweep")
-    from sim.platform import measured_steps
+    from sim.job import measured_steps
 
     scenario, search = simulated_options.scenario(given, read), None
     asked = questions.Questions(given, read)
@@ -73,22 +67,12 @@ def line(argv: list[str] | None) -> str:
     return shlex.join(["python", "-m", installed("sim.run"), *(sys.argv[1:] if argv is None else argv)])
 
 
-def sweep(given: argparse.Namespace, read: options.Readers, asked: str) -> int:
-    """Several jobs in place of one."""
-    from sim.studies import swept
-
-    rows = swept.run(given, read, asked)
-    if given.json:
-        print(json.dumps({"schema": "sweep-rows/1", "rows": rows.to_pylist()}))
-    return 0
-
-
 def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Questions, began_s: float):
     """The result; comparisons for a page by their names, as far as there is time; and the answers to the questions."""
     from sim.simulation import simulate
 
     runs, timeline = options.replications(given, None), horovod_timeline(given, scenario)
-    within_s = simulated_options.within_s(given, whole=wants_trace(given) or timeline is not None)
+    within_s = simulated_options.within_s(given, whole=bool(given.trace or timeline))
     others = {} if given.json else compared(scenario)
     further = len(others) + asked.simulations(scenario)
     shares, free = Shares(within_s, further), {}
@@ -98,7 +82,7 @@ def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Qu
             scenario,
             given.world,
             runs,
-            want_trace=wants_trace(given),
+            want_trace=bool(given.trace),
             timeline=timeline,
             within_s=own_s,
             done=advance,
@@ -173,11 +157,6 @@ def _spinner():
     return Console(stderr=True).status("simulating")
 
 
-def wants_trace(given: argparse.Namespace) -> bool:
-    """Whether a file is asked for that is made of one."""
-    return bool(given.trace or given.timeline or given.plot)
-
-
 def horovod_timeline(given: argparse.Namespace, scenario):
     """The collector of the file of --horovod-timeline; None if it was not asked for.
 
@@ -194,19 +173,17 @@ def horovod_timeline(given: argparse.Namespace, scenario):
 def reported(given: argparse.Namespace, found, free, answers: questions.Answers, asked: str) -> None:
     """Write the page of --report; `asked` is the command line."""
     from sim import reports
-    from sim.reports import answer, steps
-    from sim.simulation import simulate
+    from sim.reports import answer
 
-    drawn = steps.of(found, lambda few: simulate(few, "event", 1, want_trace=True, within_s=DRAWN_WITHIN_S))
     told = {said: other.answer() for said, other in free.items()}
     said = found.answer() | answers.as_json()
-    reports.write(given.report, answer.answer_page(said, found.outcome, asked, drawn, told))
+    reports.write(given.report, answer.answer_page(said, found, asked, told))
 
 
 def report(given: argparse.Namespace, found, free, answers: questions.Answers) -> None:
-    """Write the files asked for, and answer on stdout; `free` are the results that it is compared with."""
-    if found.trace is not None:
-        options.write_outputs(given, found.trace)
+    """Write the trace if it is asked for, and answer on stdout; `free` are the results that it is compared with."""
+    if given.trace:
+        found.kept_trace.write(given.trace)
     answer = found.answer()
     if given.json:
         print(json.dumps(answer | answers.as_json()))

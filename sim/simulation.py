@@ -8,7 +8,8 @@ from dataclasses import replace
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim import candidates, needs
+from sim import needs
+from sim.answers import candidates
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.ranges import MOST_REPLICATIONS, check, check_integer
 from sim.worlds import WORLDS
@@ -88,7 +89,7 @@ def simulate(
         from sim.recording.horovod_timeline import check as check_timeline
 
         check_timeline(timeline)
-    from sim.protocols.time_limit import ended_after
+    from sim.base.deadline import ended_after
 
     longest_s = max(needs.patience_s(within_s), 2 * within_s)
     too_long = f"no answer after {longest_s:,.0f} seconds of the processor: the least takes longer; --within SECONDS waits for it"

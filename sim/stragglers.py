@@ -11,9 +11,8 @@ from pydantic import ValidationError
 from sim.base.errors import WrongSetting, from_validation
 from sim.base.files import names_a_file, read_toml, text_of
 from sim.base.nearest import nearest
-from sim.inline import Inline
+from sim.inline import MIXTURES, RECORDED, Inline
 from sim.laws import KINDS, Constant, FoldedMixture, Law, Own, Replay, Stragglers, Together
-from sim.straggler_names import MIXTURES, RECORDED
 
 LEAST_FACTOR, MOST_FACTOR = 1e-6, 1e4
 TRACES = Path(__file__).parent / "recorded"  # laws that were derived from traces, see calibration.laws.bytedance
@@ -117,8 +116,8 @@ def _of_kind(kind: object, settings: dict, source: str) -> Stragglers:
 
 def _replayed(settings: dict, source: str) -> dict:
     """The settings with the values of the file in place of its name."""
+    from sim.base.tables import matrix
     from sim.recording import traces
-    from sim.tables import matrix
 
     given, unit = dict(settings), settings.get("unit", "seconds")
     if "values" in given:

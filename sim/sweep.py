@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import math
-import shlex
-import sys
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from sim import command, options, reports
+from sim import command, options
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.files import check_outputs, text_of
-from sim.base.home import installed
 from sim.base.progress import Progress
 
 if TYPE_CHECKING:
@@ -23,14 +19,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from sim.job.scenario import Scenario
-    from sim.sweeps.jobs import How, Job
+    from sim.sweeps.jobs import Job
     from sim.sweeps.pools import Pool
 
-SCENARIOS = """scenarios, or lists of sim.run's options, as [["--protocol", "amb"], ["--protocol", "fmb"]]"""
+HEADINGS = ("samples/s", "9 in 10 runs", "mean step")
+MOST_LINES = 40
+TOLD_BY_OTHERS = ("digest", "workload_digest", "model", "law", "cluster_told", "assumed")  # columns
 
 
 def sweep(
-    scenarios: Iterable[Scenario | Sequence[str]],
+    scenarios: Iterable[Scenario],
     out: str,
     executor: Executor | None = None,
     *,
@@ -45,11 +43,11 @@ def sweep(
     A script calls it below `if __name__ == "__main__":`, because the processes that it starts import the script.
 
     Args:
-        scenarios: scenarios, or lists of sim.run's options, as ["--protocol", "amb", "--workers", "4"].
+        scenarios: one or more.
         out: the file; while the sweep is under way its rows are in the folder `out`.parts.
         executor: that simulates: any of concurrent.futures, or mpi4py.futures.MPIPoolExecutor; processes of its own if None.
         processes: their number, without an executor; one a core if None; 1 is this process alone.
-        world, replications, within_s: of each scenario, see sim.simulate; lists of options say so themselves.
+        world, replications, within_s: of each scenario, see sim.simulate.
         resume: go on with a file, or parts, that are there.
 
     Returns:
@@ -62,6 +60,7 @@ def sweep(
     """
     import concurrent.futures
 
+    from sim.job.scenario import Scenario
     from sim.simulation import check_asked
     from sim.sweeps import jobs, pools
 
@@ -69,29 +68,12 @@ def sweep(
     out = text_of("out", out)
     if executor is not None and not isinstance(executor, concurrent.futures.Executor):
         raise WrongSetting("executor", executor, "one of concurrent.futures, mpi4py.futures.MPIPoolExecutor, or None")
-    how, read = jobs.How(world, replications, within_s), options.Readers(remember=True)
-    wanted = [_job(one, how, read) for one in _listed(scenarios)]
-    if not wanted:
-        raise WrongSetting("scenarios", [], "one or more")
+    listed = list(scenarios) if isinstance(scenarios, Iterable) else []
+    if not listed or not all(isinstance(one, Scenario) for one in listed):
+        raise WrongSetting("scenarios", scenarios, "one Scenario or more, in a list")
+    wanted = [jobs.of_scenario(one, jobs.How(world, replications, within_s)) for one in listed]
     pool = pools.of_size(processes) if executor is None else pools.Given(executor)
     return swept(wanted, out, pool, resume).to_pandas()
-
-
-def _listed(scenarios: Iterable[Scenario | Sequence[str]]) -> list:
-    if isinstance(scenarios, str) or not isinstance(scenarios, Iterable):
-        raise WrongSetting("scenarios", scenarios, SCENARIOS)
-    return list(scenarios)
-
-
-def _job(one: Scenario | Sequence[str], how: How, read: options.Readers) -> Job:
-    from sim.job.scenario import Scenario
-    from sim.sweeps import grid, jobs
-
-    if isinstance(one, Scenario):
-        return jobs.of_scenario(one, how)
-    if isinstance(one, str) or not isinstance(one, Sequence) or not all(isinstance(word, str) for word in one):
-        raise WrongSetting("scenarios", one, SCENARIOS)
-    return jobs.of_options(grid.parsed(one), read)
 
 
 def swept(wanted: list[Job], out: str, pool: Pool, resume: bool) -> pa.Table:
@@ -100,7 +82,7 @@ def swept(wanted: list[Job], out: str, pool: Pool, resume: bool) -> pa.Table:
     Raises:
         WrongSetting, RunFailed: see `sweep`; or measured steps that do not name their GPU, on several kinds of GPU.
     """
-    from sim.platform import measured_steps
+    from sim.job import measured_steps
     from sim.sweeps.results import Results
 
     measured_steps.check_one_kind(job.scenario for job in wanted if job.scenario)
@@ -154,7 +136,6 @@ def parser() -> command.Parser:
         help="number of processes; 1: this one alone (default: one for each core)",
     )
     parser.add_argument("--resume", action="store_true", help="continue a sweep that was interrupted")
-    parser.add_argument("--report", metavar="FILE", help="the rows as a page for a browser, .html")
     return parser
 
 
@@ -167,24 +148,19 @@ def main(argv: list[str] | None = None) -> int:
     given = parser().parse_args(argv)
     from sim.sweeps import crossing, grid, jobs, pools
 
-    check_outputs([("--output", given.output), ("--report", given.report)], [given.GRID])
-    reports.check(given.report)
+    check_outputs([("--output", given.output)], [given.GRID])
     tables, line = grid.read(given.GRID) if given.GRID else [{}], crossing.table_of(given)
     read = options.Readers(remember=True)
     wanted = [jobs.of_options(one, read) for one in grid.crossed([table | line for table in tables], read)]
     pool = pools.of_command(given.workers_processes)
     rows = swept(wanted, given.output, pool, given.resume)
-    ended = said(rows, given)
-    if given.report:
-        from sim.reports.sweep import sweep_page
-
-        asked = shlex.join(["python", "-m", installed("sim.sweep"), *(sys.argv[1:] if argv is None else argv)])
-        reports.write(given.report, sweep_page(rows, asked))
+    ended = said(rows, given.output)
+    show(rows)
     print(ended)
     return 0
 
 
-def said(rows: pa.Table, given: argparse.Namespace) -> str:
+def said(rows: pa.Table, file: str) -> str:
     """The outcome of the sweep in one line.
 
     Raises:
@@ -192,11 +168,46 @@ def said(rows: pa.Table, given: argparse.Namespace) -> str:
     """
     errors = [error for error in rows["error"].to_pylist() if error is not None]
     if len(errors) == len(rows):
-        why = f"{given.output} says why, first" if given.output else "the first"
-        raise RunFailed(f"no scenario of {len(rows)} could be simulated; {why}: {errors[0]}")
+        raise RunFailed(f"no scenario of {len(rows)} could be simulated; {file} says why, first: {errors[0]}")
     failed = f", {len(errors)} could not be (see the column error)" if errors else ""
-    file = f"{given.output}: " if given.output else ""
-    return f"{file}{len(rows) - len(errors)} of {len(rows)} scenarios simulated{failed}"
+    return f"{file}: {len(rows) - len(errors)} of {len(rows)} scenarios simulated{failed}"
+
+
+def show(rows: pa.Table) -> None:
+    """Print a line for each scenario."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from sim.answers.summary import number, seconds
+    from sim.sweeps.columns import SETTING
+
+    table, names = Table(box=None, pad_edge=False, header_style="dim"), varied(rows)
+    few = rows.slice(0, MOST_LINES).to_pylist()
+    priced = any(row["usd_per_million_samples"] for row in few)
+    for heading in (*(name.removeprefix(SETTING) for name in names), *HEADINGS, *(["USD a million"] if priced else [])):
+        table.add_column(heading, justify="right", overflow="fold")
+    for row in few:
+        low, high, mean_s = row["samples_per_s_low"], row["samples_per_s_high"], row["step_mean_s"]
+        cells = ["cannot be"]
+        if row["error"] is None:
+            spread = "unknown" if low is None else f"{number(low)} to {number(high)}"
+            cells = [number(row["samples_per_s"]), spread, "unknown" if mean_s is None else seconds(mean_s)]
+            cells += [number(row["usd_per_million_samples"])] * priced
+        table.add_row(*(Text("" if row[name] is None else str(row[name])) for name in names), *map(Text, cells))
+    Console(highlight=False).print(table)
+    if len(rows) > MOST_LINES:
+        print(f"and {len(rows) - MOST_LINES} more")
+
+
+def varied(rows: pa.Table) -> list[str]:
+    """The columns of the question in which rows differ that have them; impossible ones are compared if there is nothing else to compare."""
+    from sim.sweeps.columns import ASKED, SETTING
+
+    possible = rows.filter(rows["error"].is_null())
+    rows = possible if len(possible) > 1 else rows
+    asked = [name for name in rows.column_names if name in ASKED or name.startswith(SETTING)]
+    return [name for name in asked if name not in TOLD_BY_OTHERS and len(rows[name].unique().drop_null()) > 1]
 
 
 if __name__ == "__main__":

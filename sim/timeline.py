@@ -55,15 +55,6 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def write(trace: Trace, path: str | Path) -> None:
-    """Write one run; `write_many` says how.
-
-    Raises:
-        WrongSetting: a folder that cannot be written.
-    """
-    write_many([(f"{trace.header.protocol}, {trace.header.world}", trace)], path)
-
-
 def write_many(runs: list[tuple[str, Trace]], path: str | Path) -> None:
     """Write labelled runs side by side, such as a simulated and a measured one, each from its own time 0.
 

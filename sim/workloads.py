@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from sim import command
-from sim.base.errors import WrongSetting, printable
-from sim.base.files import MOST_BYTES, check_ending, check_outputs, write_text
+from sim.base.errors import WrongSetting
+from sim.base.files import check_ending, check_outputs
 from sim.model import workload_text
-
-NOTE = """\
-# Made of {name}: {numbers} in {variables}, taken as trained. Say what computing takes:
-# step = {{ time = "250 ms", batch = 32, gpu = "A100" }}, a step of one process that you measured and its GPU,
-# or flops_per_sample = "3 Gflop", of a forward pass.
-"""
 
 
 def parser() -> command.Parser:
@@ -24,7 +16,7 @@ def parser() -> command.Parser:
         "name",
         nargs="?",
         metavar="NAME|FILE",
-        help="show: a model or its TOML file; from: a .safetensors, .safetensors.index.json, .keras, .h5 or .onnx file",
+        help="show: a model or its TOML file; from: a .safetensors or .safetensors.index.json file",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="from: the TOML file to write (stdout if not given)")
     return parser
@@ -60,46 +52,17 @@ def _show(given) -> None:
 
 
 def _from(given) -> None:
+    from sim.model import modules
+
     check_outputs([("--output", given.output)], [given.name])
     check_ending("--output", given.output, (".toml",))
-    text, notes = made_of(given.name)
+    model, left = modules.read(given.name)
     if given.output:
-        write_text(given.output, text)
-        for note in notes:
-            print(f"note: {note}")
+        model.write(given.output)
     else:
-        print(text, end="")
-
-
-def made_of(path: str) -> tuple[str, list[str]]:
-    """The text of a workload with the variables that a file of a model has, and notes, which its first lines have too.
-
-    Raises:
-        WrongSetting: no such file, of no format that is known, or damaged; or a model that cannot be.
-    """
-    from sim.base.files import validated
-    from sim.model.files.tensors import several
-    from sim.model.model_files import read
-    from sim.model.workload import SCHEMA, Workload
-
-    found = read(path)
-    table = {"schema": SCHEMA, "name": _name(path)}
-    model = validated(Workload, {**table, "variables": found.variables}, path)
-    name = Path(path).name.encode("ascii", "replace").decode()
-    numbers, variables = several(model.parameters, "number"), several(len(model.variables), "variable")
-    notes = [f"note: {note}".encode("ascii", "replace").decode() for note in found.notes]
-    head = NOTE.format(name=printable(name), numbers=numbers, variables=variables) + "".join(
-        f"# {note}\n" for note in notes
-    )
-    text = head + workload_text.toml(table, found.variables)
-    if len(text.encode()) > MOST_BYTES:
-        raise WrongSetting("from", path, f"a model whose description has at most {MOST_BYTES // 2**20} MiB")
-    return text, found.notes
-
-
-def _name(path: str) -> str:
-    """The file's name without its endings."""
-    return Path(path).name.removesuffix(".index.json").rpartition(".")[0]
+        print(workload_text.of(model), end="")
+    if left:
+        print(f"{'note:' if given.output else '#'} {left} tensors are left out: integers and masks")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sim.base.errors import RunFailed, WrongSetting
     from sim.efficiency.noise import noise_scale, noise_scale_of_run
     from sim.job.scenario import Scenario
+    from sim.model.modules import model
     from sim.model.workload import Variable, Workload
     from sim.model.workload import read as read_workload
     from sim.plans.asking import plan
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from sim.stragglers import read as read_stragglers
     from sim.studies.asking import what_if, why
     from sim.sweep import sweep
-    from sim.sweeps.differences import differences
     from trainsim.recording.recorder import Recorder
 
 __all__ = [
@@ -56,11 +56,11 @@ __all__ = [
     "Workload",
     "WrongSetting",
     "check",
-    "differences",
     "fit",
     "laws",
     "learn",
     "make_protocol",
+    "model",
     "noise_scale",
     "noise_scale_of_run",
     "plan",
@@ -89,11 +89,11 @@ _HOMES = {  # module, or module:name where the name there is another
     "Workload": "sim",
     "WrongSetting": "sim",
     "check": "calibration.asking",
-    "differences": "sim.sweeps.differences",
     "fit": "calibration.asking",
     "laws": "sim",
     "learn": "real.learning.learning",
     "make_protocol": "sim.protocols:make",
+    "model": "sim.model.modules",
     "noise_scale": "sim.efficiency.noise",
     "noise_scale_of_run": "sim.efficiency.noise",
     "plan": "sim.plans.asking",

@@ -22,7 +22,6 @@ class Command(NamedTuple):
 COMMANDS = {
     "run": Command("sim.run", "simulate a training job: throughput, step times, why, what if"),
     "plan": Command("sim.plan", "choose a cluster before paying for it"),
-    "report": Command("sim.report", "compare two answers of run --json"),
     "sweep": Command("sim.sweep", "simulate many jobs, and keep a row of each"),
     "real": Command("real.run", "run a training job for real: MPI, TensorFlow, Horovod"),
     "learn": Command("real.learn", "train a job in simulated time: time to an accuracy"),
@@ -39,8 +38,6 @@ COMMANDS = {
     "hosts": Command("sim.hosts", "list or show hosts, GPUs and links"),
     "workloads": Command("sim.workloads", "list or show models, or make one from a model's file"),
     "experiments": Command("experiments.run", "run an experiment: predictions beside measurements"),
-    "list": Command(
-        "trainsim.listing", "list protocols, workloads, laws, collectives, hosts, GPUs, links, experiments"
-    ),
+    "list": Command("trainsim.listing", "list protocols, laws, collectives, experiments"),
     "completion": Command("trainsim.completion", "print what makes a shell complete these commands"),
 }

@@ -75,14 +75,15 @@ def _of_zsh(dest: str) -> str:
 @cache
 def _names() -> dict[str, list[str]]:
     """Names without blanks that options take, by the option."""
-    from sim import catalogue, straggler_names, zoo
+    from sim import inline, zoo
     from sim.model.variable_placement import STRATEGIES
+    from sim.platform import catalogue
     from sim.protocols import PROTOCOLS
 
     return {
         "protocol": list(PROTOCOLS),
         "placement": list(STRATEGIES),
         "workload": zoo.names(),
-        "stragglers": [*straggler_names.NAMES, *straggler_names.RECORDED],
+        "stragglers": [*inline.NAMES, *inline.RECORDED],
         "cluster": [name for name in catalogue.all_of("hosts") if " " not in name],
     }

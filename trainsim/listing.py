@@ -83,14 +83,6 @@ def protocols() -> dict[str, Entry]:
     return found
 
 
-def workloads() -> dict[str, Entry]:
-    """Models by name."""
-    from sim.model.workload import NAMED
-    from sim.model.workload_text import line
-
-    return {name: Entry(line(model).rstrip()) for name, model in NAMED.items()}
-
-
 def laws() -> dict[str, Entry]:
     """Stragglers that have a name, and kinds of laws with their parameters."""
     from sim import stragglers
@@ -121,20 +113,6 @@ def collectives() -> dict[str, Entry]:
     return found
 
 
-def _catalogue(section: str) -> Callable[[], dict[str, Entry]]:
-    def entries() -> dict[str, Entry]:
-        from sim import catalogue
-        from sim.hosts import TOLD
-
-        found = {}
-        for name, one in catalogue.all_of(section).items():
-            first, *further = TOLD[section](name, one)
-            found[name] = Entry(first, about="\n".join(further))
-        return found
-
-    return entries
-
-
 def experiments() -> dict[str, Entry]:
     """Experiments by the question that each answers."""
     from experiments.run import QUESTIONS
@@ -145,11 +123,7 @@ def experiments() -> dict[str, Entry]:
 RECORDED = "ranks of a job with stragglers that ByteDance recorded (Lin et al., OSDI 2025)."
 KINDS: dict[str, tuple[str, Callable[[], dict[str, Entry]]]] = {
     "protocols": ("of training, for --protocol, with what --set may set", protocols),
-    "workloads": ("models, for --workload", workloads),
     "laws": ("of stragglers, for --stragglers, with their parameters", laws),
     "collectives": ("algorithms of allreduce, for --set algorithm=NAME", collectives),
-    "hosts": ("that can be rented, for --cluster 'NAME*COUNT'", _catalogue("hosts")),
-    "gpus": ("for a host of a cluster's file: gpu = NAME", _catalogue("gpus")),
-    "links": ("between GPUs of a host: local = NAME", _catalogue("links")),
     "experiments": ("predictions beside measurements, for trainsim experiments", experiments),
 }

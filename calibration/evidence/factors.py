@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.answers import interval
+from sim.base import interval
 from sim.laws import Empirical, Law, LogNormal
 
 MANY = 100  # from so many factors on, one wild value is a stall and not a slow rank in ten

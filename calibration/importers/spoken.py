@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibration.importers import logs
-from sim import tables
+from sim.base import tables
 from sim.base.errors import WrongSetting
 from sim.base.files import reading
 
@@ -25,10 +25,10 @@ def read(path: Path, what: str, columns: Sequence[str]) -> tuple[pd.DataFrame, l
     """The table in a file, and notes; with a column SPEAKER, where a launcher says whose each row is.
 
     Args:
-        what, columns: see sim.tables.read.
+        what, columns: see sim.base.tables.read.
 
     Raises:
-        WrongSetting: see sim.tables.read; a log without a heading.
+        WrongSetting: see sim.base.tables.read; a log without a heading.
     """
     if not str(path).endswith(ENDINGS) and not _launched(path, what):
         return tables.read(path, what, columns), []

@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from calibration.laws.ranks import varies
-from sim import command, stragglers, tables
+from sim import command, stragglers
+from sim.base import tables
 from sim.base.files import write_text
 from sim.laws import Empirical, Independent, LogNormal, Persistent, Together
 

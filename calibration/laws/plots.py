@@ -8,7 +8,7 @@ import numpy as np
 
 from calibration.laws.ranking import Fitted
 from sim.base.files import write_whole
-from sim.plot import check_path
+from sim.recording.panels import check_path
 
 __all__ = ["check_path", "quantiles"]
 SHOWN, POINTS = 4, 400  # laws, and quantiles of each

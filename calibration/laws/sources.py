@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim import tables
+from sim.base import tables
 from sim.recording import traces
 from sim.recording.seconds import by_rank_and_step
 

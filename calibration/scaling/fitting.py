@@ -14,8 +14,8 @@ import numpy as np
 
 from calibration.scaling.steps import CONSTANTS, INNER_S, Overlaps, Scaling, slowest_of
 from calibration.scaling.table import Table
-from sim.answers.ignorance import LINK
-from sim.answers.interval import of_normal
+from sim.base.interval import of_normal
+from sim.platform.named_links import LINK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calibration.importers.rounds import shortened
-from sim import tables
+from sim.base import tables
 from sim.base.errors import WrongSetting
 from sim.base.ranges import SHORTEST_S
 

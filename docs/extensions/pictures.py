@@ -131,7 +131,7 @@ def polling() -> Figure:
 
 def intervals() -> Figure:
     """Simulated runs, their prediction interval, and further runs."""
-    from sim.answers import interval
+    from sim.base import interval
 
     rng, drawing = np.random.default_rng(1), _figure(3.0)
     axes = drawing.subplots()

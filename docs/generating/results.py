@@ -128,14 +128,16 @@ def _is_number(cell: str) -> bool:
 
 
 def pages() -> str:
-    """All experiments whose results are kept."""
-    return "\n\n".join(page(name) for name in QUESTIONS if (DATA / f"{name}.json").exists())
+    """All results that are kept; those without a question are of experiments that were."""
+    names = [*QUESTIONS, *sorted(path.stem for path in DATA.glob("*.json") if path.stem not in QUESTIONS)]
+    return "\n\n".join(page(name) for name in names if (DATA / f"{name}.json").exists())
 
 
 def page(name: str) -> str:
     """An experiment as Markdown: its question, command, date, what was fitted, and all that it printed."""
-    question, result = QUESTIONS[name], kept(name)
-    head = f"## {name}\n\n*{question.asked}* It takes {question.takes} on 2 cores.\n"
+    question, result = QUESTIONS.get(name), kept(name)
+    asked = f"\n*{question.asked}* It takes {question.takes} on 2 cores.\n" if question else ""
+    head = f"## {name}\n{asked}"
     about = f"`{result.command}`, {result.date}, {result.machine}. Fitted: {result.fitted}."
     return "\n\n".join([head, about, *_parts(result.shown)])
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-from experiments.engines import entry_of
+from experiments.engines import ENGINES
 from experiments.engines.job import Job
 from sim.base.home import installed
 
@@ -32,7 +32,7 @@ def measured(run: Callable[[Job], list[float]], job: Job) -> dict:
 
 def main(name: str, job: str) -> None:
     """Print what a job takes in an engine."""
-    module, _, function = entry_of(name).partition(":")
+    module, _, function = ENGINES[name].entry.partition(":")
     run = getattr(import_module(installed(f"experiments.engines.{module}")), function)
     print(json.dumps(measured(run, Job(**json.loads(job)))))
 

@@ -22,13 +22,11 @@ class Job:
         workers: ranks besides the master.
         steps: of the master.
         seed: of the random times.
-        runs: replications that are simulated at once, where a job has several.
     """
 
     workers: int
     steps: int
     seed: int = 0
-    runs: int = 1
 
     @property
     def port_s(self) -> float:

@@ -20,7 +20,7 @@ class Measured:
     """The time and memory of one job in one engine.
 
     Args:
-        step_s: simulated seconds of each step, shape (steps,); none of what simulates no step.
+        step_s: simulated seconds of each step, shape (steps,).
         cpu_s: seconds of a core, without imports and compilation.
         wall_s: seconds by the clock, likewise.
         before_bytes: memory of the process before the job.
@@ -34,7 +34,7 @@ class Measured:
     peak_bytes: int
 
 
-Results = dict[tuple[str, int], list[Measured]]  # by engine, or other job, and number of workers
+Results = dict[tuple[str, int], list[Measured]]  # by engine and number of workers
 
 
 def measure(command: list[str], longest_s: float) -> Measured | None:

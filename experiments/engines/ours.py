@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from experiments.engines.job import COMPUTE_S, CV, UPDATE_S, Job
 from sim import protocols
 from sim.base.errors import RunFailed
@@ -33,12 +31,7 @@ def event(job: Job) -> list[float]:
 
 
 def engine(job: Job) -> list[float]:
-    """Seconds of each step, by the compiled engine, which simulates replications after the first."""
-    return by_engine(scenario(job), 1)
-
-
-def by_engine(scenario: Scenario, replications: int) -> list[float]:
-    """Seconds of each step of some replications, on all cores.
+    """Seconds of each step, by the compiled engine, which simulates replications after the first.
 
     Raises:
         RunFailed: numba does not compile here.
@@ -48,7 +41,7 @@ def by_engine(scenario: Scenario, replications: int) -> list[float]:
 
     if not install.keep():
         raise RunFailed("the engine is not compiled")
-    found = list(choose.engine.outcomes(Replications(scenario), range(replications)))
-    if None in found:
+    (found,) = choose.engine.outcomes(Replications(scenario(job)), range(1))
+    if found is None:
         raise RunFailed("the engine leaves the job to the event world")
-    return np.concatenate([one.step_s.ravel() for one in found if one]).tolist()
+    return found.step_s.ravel().tolist()

@@ -3,8 +3,8 @@
 The rows of published tables that have a step of one GPU and name their network. All are asked of `sim.simulate` as rings of
 DistributedDataParallel, whatever library summed. None of them is fitted. A cluster counts once: its sources share its links.
 
-What a network's name is worth (sim.answers.ignorance.LINK) was learned on the T4 hosts, on TensorFlow's page and on shaped links, and what
-a link within a host is (LOCAL) on T4 and V100 hosts of PCIe. For all other clusters of this list both are predictions.
+What a network's name is worth (sim.platform.named_links.LINK) was learned on the T4 hosts, on TensorFlow's page and on shaped links, and
+what a link within a host is (LOCAL) on T4 and V100 hosts of PCIe. For all other clusters of this list both are predictions.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from experiments.extrapolation.held import Held, Unmeasured
 from sim.answers import paired
 from sim.answers.extrapolation import Unknown
 from sim.answers.ignorance import Law
-from sim.answers.interval import LEVEL, of_normal
+from sim.base.interval import LEVEL, of_normal
 
 if TYPE_CHECKING:
     from experiments.extrapolation.links import Links

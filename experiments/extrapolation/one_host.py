@@ -1,7 +1,7 @@
 """One host of several GPUs, from the step of one GPU: nothing was measured of the links within the host, or of what its GPUs share.
 
 The step of one GPU is given, links are known by name, and the step of several GPUs is asked of `sim.simulate`. Its interval contains two
-unknowns (sim.answers.ignorance): how much longer a byte takes than the link's name says (LOCAL), and how much longer a step takes where
+unknowns: how much longer a byte takes than the link's name says (LOCAL), and how much longer a step takes where
 GPUs share a host (HOST). Both are learned here, a source counting once. Gavel's Transformer and language model were in no choice.
 
 Sources: TensorFlow's page and the T4 tables (this folder); Gavel (experiments/figures); pairs of one GPU and one host in issues of
@@ -23,18 +23,18 @@ from calibration.scaling.overlap import BUCKET_BYTES
 from experiments import figures
 from experiments.extrapolation import t4, tensorflow_page
 from sim import protocols
-from sim.answers.ignorance import Spread
-from sim.answers.interval import LEVEL, of_normal
 from sim.answers.quantities import END, WITHIN
+from sim.base.interval import LEVEL, of_normal
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.sparse_rows import ITEM_BYTES
 from sim.platform.cluster import Cluster
+from sim.platform.named_links import Spread
 from sim.simulation import simulate
 
 SETTINGS = ("algorithm=ring", f"fusion_bytes={BUCKET_BYTES}", "cycle_s=0")
 PCIE, NVLINK, NVLINK_P100 = "PCIe 3 x16", "NVLink 2", "NVLink 1"
-PCIE_BYTES_PER_S = 12e9  # sim/catalogue/links.toml
+PCIE_BYTES_PER_S = 12e9  # sim/platform/catalogue/links.toml
 LATENCY_S = 30e-6  # nominal, as the catalogue's
 STEPS = 1
 HELD = ("Transformer", "LM")  # of Gavel: in no choice

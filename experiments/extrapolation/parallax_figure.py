@@ -22,7 +22,7 @@ import numpy as np
 from experiments import parallax
 from experiments.extrapolation.held import Held, Unmeasured
 from sim import protocols
-from sim.answers.interval import of_normal
+from sim.base.interval import of_normal
 from sim.simulation import simulate
 
 if TYPE_CHECKING:

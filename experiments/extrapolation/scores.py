@@ -11,7 +11,7 @@ import numpy as np
 from experiments.extrapolation import law
 from experiments.extrapolation.held import mean_error
 from experiments.kit import pages
-from sim.answers.interval import LEVEL, of_normal
+from sim.base.interval import LEVEL, of_normal
 
 if TYPE_CHECKING:
     from rich.table import Table

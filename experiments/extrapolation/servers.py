@@ -8,21 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import ceil, log
 
+from experiments import scaling
 from experiments.extrapolation.held import Held, doublings
-from experiments.reports.scaling_model import BATCH, Constants, job, throughput
-from experiments.reports.scaling_tables import BUGLIARELLO, PLATFORMS, Row
+from experiments.scaling_model import BATCH, Constants
+from experiments.scaling_tables import BUGLIARELLO, PLATFORMS, Row
 
-FITTED_UP_TO, STEPS = 8, 2
+STEPS = 2
 START = Constants(0.04, 0.01, 2e9)
 SIMULATIONS = 60  # of the whole source, at most, for the time left
 
 
 def predicted_s(row: Row, constants: Constants) -> float:
     """Seconds of a step."""
-    platform = PLATFORMS[row.platform]
-    carried = min(constants.port_bytes_per_s, platform.line_bytes_per_s)
-    found = job(row, platform, Constants(constants.cost_of_distribution, constants.noise, carried), steps=STEPS)
-    return BATCH * row.gpus / throughput(found)
+    return BATCH * row.gpus / scaling.predicted(row, constants, steps=STEPS)
 
 
 def fitted(rows: Sequence[Row]) -> tuple[Constants, float]:
@@ -42,16 +40,16 @@ def fitted(rows: Sequence[Row]) -> tuple[Constants, float]:
 
 def held_out() -> Iterator[Held]:
     """All rows of 64 and 128 GPUs."""
-    seen = [row for row in BUGLIARELLO if row.gpus <= FITTED_UP_TO]
+    seen = [row for row in BUGLIARELLO if row.gpus <= scaling.FITTED_UP_TO]
     constants, residual = fitted(seen)
     largest = {row.platform: row for row in seen}  # the largest comes last
     for row in BUGLIARELLO:
-        if row.gpus > FITTED_UP_TO:
+        if row.gpus > scaling.FITTED_UP_TO:
             platform = PLATFORMS[row.platform]
             hosts, known = (ceil(one.gpus / platform.gpus) for one in (row, largest[row.platform]))
             given = _measured_s(row), predicted_s(row, constants), residual
             name = f"{row.platform}, {row.gpus} GPUs on {hosts} hosts"
-            split = f"1 to {FITTED_UP_TO} GPUs, then more"
+            split = f"1 to {scaling.FITTED_UP_TO} GPUs, then more"
             yield Held("servers", split, name, doublings(hosts, known), *given, _measured_s(largest[row.platform]))
 
 

@@ -22,7 +22,7 @@ from calibration.scaling.table import Table
 from experiments import figures
 from experiments.extrapolation.held import Held, doublings
 from sim import zoo
-from sim.answers.interval import of_normal
+from sim.base.interval import of_normal
 from sim.model.sparse_rows import ITEM_BYTES
 from sim.platform import other_sizes
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.extrapolation.held import Held, doublings
-from sim.answers.interval import LEVEL, of_normal
+from sim.base.interval import LEVEL, of_normal
 from sim.model.sparse_rows import ITEM_BYTES
 
 # (platform, data, images a GPU, model): images/s by number of GPUs

@@ -3,15 +3,63 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+from experiments.kit.comparison import Comparison
 from real import campaign
-from real.cells import Cell
-from sim.answers.outcome import Outcome
+from real.cells import Cell, interleaved
+from sim.answers.outcome import Outcome, of_trace
+from sim.base.progress import each
 from sim.platform.cluster import Cluster
 from sim.recording.traces import Trace, read
 from sim.simulation import simulate
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The runs of an experiment: fit-0-0, predict-0-0 and so on, by cell and repeat.
+
+    Args:
+        fitted, predicted: cells.
+        fits, repeats: runs of each fitted and of each predicted cell.
+        further: predicted too, and reported separately.
+    """
+
+    fitted: list[Cell]
+    predicted: list[Cell]
+    fits: int
+    repeats: int
+    further: tuple[Cell, ...] = ()
+
+    def order(self, seed: int) -> list[tuple[str, Cell]]:
+        """All runs by name, fitted among predicted, repeats apart."""
+        fits = [(f"fit-{i}", cell, self.fits) for i, cell in enumerate(self.fitted)]
+        predicted = [*self.predicted, *self.further]
+        return interleaved(fits + [(f"predict-{i}", cell, self.repeats) for i, cell in enumerate(predicted)], seed)
+
+    def measured(self, traces: dict[str, Trace]) -> Iterator[tuple[Cell, list[Trace]]]:
+        """Predicted cells and their runs; says how far their simulation has come."""
+        found = [
+            (cell, [traces[f"predict-{index}-{repeat}"] for repeat in range(self.repeats)])
+            for index, cell in enumerate([*self.predicted, *self.further])
+        ]
+        return each(found, "simulating", label=lambda one: one[0].label)
+
+    def compared(
+        self, traces: dict[str, Trace], cluster: Callable[[Cell], Cluster], replications: int = 40
+    ) -> list[Comparison]:
+        """Predicted cells beside their runs; `cluster` has the profile of each."""
+        return [
+            Comparison(
+                cell,
+                predict(cell, cluster(cell), replications),
+                [of_trace(trace) for trace in runs],
+                scenario=cell.scenario(cluster(cell)),
+            )
+            for cell, runs in self.measured(traces)
+        ]
 
 
 def measure(

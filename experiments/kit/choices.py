@@ -112,7 +112,8 @@ def ratios(choices: list[Choice]) -> dict[str, Ratio]:
 
 def difference(base: Choice, changed: Choice) -> tuple[float, float]:
     """Low and high of the changed one's samples a second over the base's, as `sim.run --what-if` has them."""
-    from sim.answers import interval, paired
+    from sim.answers import paired
+    from sim.base import interval
     from sim.studies.what_if import widened
 
     runs = min(len(base.runs), len(changed.runs))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from real.cells import Cell
-from sim.answers import extrapolation, interval
+from sim.answers import extrapolation
 from sim.answers.outcome import Outcome
+from sim.base import interval
 
 if TYPE_CHECKING:
     from sim.answers.extrapolation import Unknown

@@ -1,4 +1,4 @@
-"""The output of an experiment as data: `experiments.run NAME --keep FILE` writes it, and docs/data has the files that pages show."""
+"""The output of an experiment as data: `experiments.run NAME` leaves it in NAME.json, and docs/data has the files that pages show."""
 
 from __future__ import annotations
 
@@ -56,18 +56,13 @@ class Kept(BaseModel):
         return [part for part in self.shown if isinstance(part, Table)]
 
 
-def keep(
-    path: Path, shown: list[Printed | str | list[dict]], experiment: str, command: str, fitted: str, out: Path
-) -> None:
-    """Write what was shown, whole or not at all, with today's date and this machine, and without its paths.
+def of(shown: list[Printed | str | list[dict]], experiment: str, command: str, fitted: str, out: Path) -> Kept:
+    """What was shown, with today's date and this machine, and without its paths.
 
     Args:
         out: the folder of the experiment's files, which is `results/NAME` in what is kept.
-
-    Raises:
-        WrongSetting: a folder that cannot be written.
     """
-    made = Kept(
+    return Kept(
         experiment=experiment,
         command=command,
         date=datetime.datetime.now(datetime.UTC).date(),
@@ -76,7 +71,15 @@ def keep(
         shown=[part(one, out) for one in shown if not isinstance(one, list)],
         cells=[cell for one in shown if isinstance(one, list) for cell in one],
     )
-    text = made.model_dump_json(by_alias=True, indent=1, exclude=set() if made.cells else {"cells"})
+
+
+def write(found: Kept, path: Path) -> None:
+    """Write a result whole, or not at all.
+
+    Raises:
+        WrongSetting: a folder that cannot be written.
+    """
+    text = found.model_dump_json(by_alias=True, indent=1, exclude=set() if found.cells else {"cells"})
     write_text(path, f"{text}\n")
 
 

@@ -1,18 +1,15 @@
-"""Tables and figures as all experiments make them: no frames, numbers to the right, no window system."""
+"""Tables as all experiments make them: no frames, numbers to the right."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sim import command
-from sim.base.files import write_whole
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from rich.table import Table
 
 
@@ -23,6 +20,15 @@ def table(title: str, *headings: str) -> Table:
     made = Table(title=title, box=None)
     for heading in headings:
         made.add_column(heading, justify="right")
+    return made
+
+
+def listed(title: str, columns: Sequence[tuple[str, Callable[[Any], str]]], rows: Iterable) -> Table:
+    """A table of rows, by columns: a heading, and what a row has there. The first is of words."""
+    made = table(title, *(heading for heading, _ in columns))
+    made.columns[0].justify, made.columns[0].no_wrap = "left", True
+    for row in rows:
+        made.add_row(*(cell(row) for _, cell in columns))
     return made
 
 
@@ -58,20 +64,3 @@ def keeping() -> Iterator[Shown]:
         yield kept
     finally:
         _SHOWN.reset(token)
-
-
-def figure(rows: int, columns: int, inches: tuple[float, float], **shared):
-    """A figure and its panels, one or an array; `shared` as of Figure.subplots."""
-    from matplotlib.figure import Figure
-
-    made = Figure(figsize=inches, layout="constrained")
-    return made, made.subplots(rows, columns, **shared)
-
-
-def save(drawing: Figure, path: Path) -> None:
-    """Write the picture whole, or not at all.
-
-    Raises:
-        WrongSetting: a folder that cannot be written.
-    """
-    write_whole(path, lambda file: drawing.savefig(file, dpi=150))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.randomness import generator
+from sim.laws.randomness import generator
 
 
 class Batches:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.answers import extrapolation, interval, paired, summary
+from sim.answers import extrapolation, paired, summary
+from sim.base import interval
 from sim.recording.curves import Curves, Target, reached
 from sim.studies.what_if import of_pairs
 

@@ -14,13 +14,14 @@ import numpy as np
 from real.learning.learned import Learned
 from real.learning.world import LearningWorld
 from real.training.trainee import Training
-from sim import candidates, needs
+from sim import needs
+from sim.answers import candidates
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_REPLICATIONS, check_integer
 from sim.efficiency.noise import NoiseScale, noise_scale, noise_scale_of_run
 from sim.event.world import garbage_left_lying
 from sim.job.scenario import Scenario
-from sim.randomness import generator
+from sim.laws.randomness import generator
 from sim.recording.activity import Activity
 from sim.recording.curves import Curves, Target
 from sim.recording.traces import Trace

@@ -10,8 +10,8 @@ import numpy as np
 from real.models import attention, bigram, convolutional, dense, recurrent, residual
 from real.models.operations import Operations, operations
 from sim.base.errors import WrongSetting
+from sim.laws.randomness import generator
 from sim.model.workload import Variable, Workload
-from sim.randomness import generator
 
 Forward = Callable  # (variables, x) -> logits, shapes (samples, *sample_shape) and (samples, classes)
 

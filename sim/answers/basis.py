@@ -46,14 +46,6 @@ class Number(NamedTuple):
     share: float = 0.0
     measured_by: str = ""
 
-    @classmethod
-    def of_json(cls, said: dict) -> Number:
-        """The number of which `as_json` is said."""
-        limits = said["throughput_ratio"]
-        ends = -log(limits["low"]), log(limits["high"])
-        share, measured_by = said["share_of_variance"], said["measured_by"]
-        return cls(said["number"], said["value"], said["source"], *ends, share, measured_by)
-
     @property
     def limits(self) -> str:
         """What it alone does to the throughput, nine times in ten, as text."""

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.answers import ignorance, interval, quantities, shares, sources, trust
+from sim.answers import ignorance, quantities, shares, sources, trust
 from sim.answers.ignorance import HOST, LAW, UNCHANGED
 from sim.answers.sources import HOSTS, MODEL, SLEEPS
+from sim.base import interval
 from sim.job import reading
 from sim.model.sparse_rows import ITEM_BYTES
 
@@ -45,12 +46,6 @@ class Unknown(NamedTuple):
     shared: tuple[tuple[str, float, float], ...] = ()
     number: str = ""
     source: str = ""
-
-    def as_json(self) -> dict:
-        """Its limits and those of its causes, as in the JSON answer."""
-        ends = ("slower", "faster")
-        shared = [dict(zip(("cause", *ends), one, strict=True)) for one in self.shared]
-        return dict(zip(ends, self[:2], strict=True)) | {"shared": shared}
 
 
 def widened(pair: tuple[float, float], middle: float, unknown: list[Unknown]) -> tuple[float, float]:

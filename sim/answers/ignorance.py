@@ -11,7 +11,8 @@ from __future__ import annotations
 from math import exp, hypot, log2
 from typing import NamedTuple
 
-from sim.answers.interval import of_normal
+from sim.base.interval import of_normal
+from sim.platform.named_links import Spread
 
 
 class Law(NamedTuple):
@@ -55,25 +56,10 @@ def doublings(asked: float, known: float) -> float:
     return max(0.0, log2(asked / known))
 
 
-class Spread(NamedTuple):
-    """A factor's law: mean and standard deviation of its logarithm."""
-
-    mean: float
-    deviation: float
-
-    def at(self, side: int) -> float:
-        """The factor's bound, nine times in ten: the lower one at -1, the upper one at 1."""
-        return exp(self.mean + side * of_normal(self.deviation))
-
-
 # Of all sources in experiments/figures/sources.toml but those that are held out, as `evidence` prints it.
 LAW = Law(step=0.055, by_change=0.78, unseen=0.142, faster=0.26)
 # Deviation of the logarithm of a step for each doubling, where all that is known is a smaller job's step.
 UNCHANGED = 0.26
-# Times as long as a byte takes at the rate that a link is called by, between hosts and within one. The median is the point of an answer
-# (sim.platform.named_links). Of experiments.extrapolation.links.factors (5 clusters) and one_host.links (3), as `evidence` prints them.
-LINK = Spread(0.49, 1.09)
-LOCAL = Spread(2.53, 0.72)
 # Times as long as a step of one GPU, and what its links at their medians add, where several GPUs share a host, besides what is not known
 # of links; as `evidence` prints it.
 HOST = Spread(0.02, 0.28)

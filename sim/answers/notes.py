@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.answers import bottleneck, extrapolation, shares, summary, trust, unused
+from sim.answers import bottleneck, bounds, extrapolation, shares, summary, trust, unused
 from sim.answers.outcome import Outcome
-from sim.job import reading
+from sim.job import gpu_memory, reading
 from sim.job.header import measured
 from sim.job.scenario import Scenario
-from sim.plans import bounds
-from sim.platform import gpu_memory
 from sim.protocols import is_ours
 from sim.recording.traces import Trace
 

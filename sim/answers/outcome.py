@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.answers import interval
+from sim.base import interval
 from sim.base.errors import WrongSetting
 from sim.base.ranges import SHORTEST_S
 
@@ -53,7 +53,7 @@ class Outcome:
     def interval(self, level: float = interval.LEVEL) -> tuple[float, float]:
         """Low and high end of the interval of samples per second for one more run of this length, with probability `level`.
 
-        It comes from the spread of the replications, or of a single one's steps (sim.answers.interval). NaN if there are too few.
+        It comes from the spread of the replications, or of a single one's steps (sim.base.interval). NaN if there are too few.
         """
         if len(self.step_s) > 1:
             return interval.of_runs(self.throughput(), level)

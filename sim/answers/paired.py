@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.answers import extrapolation, shares, summary
+from sim.answers import extrapolation, shares
 from sim.answers.extrapolation import Unknown
 from sim.answers.quantities import BETWEEN, WITHIN, WORK
 
@@ -71,13 +71,6 @@ def of(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
     costs, share = scenario.costs, shares.of_computing(scenario, shares.mean_step_s(outcome))
     drift = share * log(costs.run.quantile(0.95) / costs.run.quantile(0.05)) / 2 if costs.run.sole is None else 0.0
     return [*extrapolation.unknowns(scenario, outcome), Unknown(drift, drift)]
-
-
-def as_json(result: Result) -> dict:
-    """The object `pairing` of the JSON answer, from which another answer is compared with this one, run by run."""
-    off = [one.as_json() for one in of(result.scenario, result.outcome)]
-    speeds = result.outcome.throughput().tolist()
-    return summary.known({"first": result.first, "samples_per_s": speeds, "unknown": off})
 
 
 def _shared(unknowns: Sequence[Unknown]) -> dict[str, tuple[float, float]]:

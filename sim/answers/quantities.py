@@ -13,12 +13,13 @@ from math import exp, log, log1p
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.answers import shares, sources, trust
-from sim.answers.ignorance import CORE, LINK, LOCAL, Spread
-from sim.answers.interval import of_normal
+from sim.answers.ignorance import CORE
 from sim.answers.sources import COMPUTING, CORES, INNER_LINKS, LINKS, SLEEPS
+from sim.base.interval import of_normal
 from sim.job import variants
 from sim.model.sizes import ITEM_BYTES
 from sim.platform import named_links
+from sim.platform.named_links import LINK, LOCAL, Spread
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario

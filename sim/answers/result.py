@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sim import candidates
-from sim.answers import basis, interval, paired, summary
+from sim.answers import basis, candidates, summary
 from sim.answers.amount import Amount, cut_short
 from sim.answers.notes import notes
+from sim.base import interval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -124,31 +124,17 @@ class Result:
     def __repr__(self) -> str:
         return f"<Result: {summary.in_a_line(self.answer(), self.scenario)}>"
 
-    def _repr_html_(self) -> str:
-        return summary.as_html(self.answer(), self.scenario)
-
     @property
     def rank_step_s(self) -> np.ndarray | None:
         """Seconds of each rank's own steps, shape (replications, steps, ranks), of a text of one's own without a master; None elsewhere."""
         return self.outcome.rank_step_s
 
-    def to_frame(self, by_rank: bool = False) -> pd.DataFrame:
-        """One row a step: replication, step (from 0, after warm-up), step_s (seconds), samples.
-
-        Args:
-            by_rank: one row for each rank's own step, with `rank` in place of `samples`. Where `rank_step_s` is None, all replications
-                are simulated again and recorded: a worker's step lasts from the begin of one gradient, or of the sleep before it, to
-                that of the next. Workers that do not go on together make different numbers of steps.
-
-        Raises:
-            WrongSetting: by_rank, and there are more steps than 10,000,000, or a record needs too much memory.
-        """
+    def to_frame(self) -> pd.DataFrame:
+        """One row a step: replication, step (from 0, after warm-up), step_s (seconds), samples."""
         import numpy as np
         import pandas as pd
 
         runs, steps = self.step_s.shape
-        if by_rank:
-            return self._by_rank()
         return pd.DataFrame(
             {
                 "replication": np.repeat(np.arange(self.first, self.first + runs), steps),
@@ -158,24 +144,10 @@ class Result:
             }
         )
 
-    def _by_rank(self) -> pd.DataFrame:
-        import numpy as np
-        import pandas as pd
-
-        if self.rank_step_s is None:
-            from sim.studies import rank_steps
-
-            return rank_steps.frame(self)
-        runs, steps, ranks = self.rank_step_s.shape
-        replication, step, rank = np.indices((runs, steps, ranks)).reshape(3, -1)
-        own_s = self.rank_step_s.ravel()
-        return pd.DataFrame({"replication": self.first + replication, "step": step, "rank": rank, "step_s": own_s})
-
     def answer(self) -> dict:
         """The object that `sim.run --json` prints, schema answer/1; what is not known is None."""
         given = self.scenario, self.world, self.outcome, self.wall_s, self.search, self.runs, self.notes
-        further = {"basis": [one.as_json() for one in self.basis], "pairing": paired.as_json(self)}
-        return summary.as_json(*given) | further
+        return summary.as_json(*given) | {"basis": [one.as_json() for one in self.basis]}
 
     def to_json(self) -> str:
         """`answer` as JSON, on one line."""

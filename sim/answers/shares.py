@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from sim.answers import interval
+from sim.base import interval
 
 if TYPE_CHECKING:
     from sim.answers.outcome import Outcome

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from sim.answers import trust
-from sim.platform import named_gpus
+from sim.job import named_gpus
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

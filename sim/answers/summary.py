@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim.answers import extrapolation, interval, worth
+from sim.answers import extrapolation, worth
+from sim.base import interval
 from sim.job.header import RECORDED, Header, measured
 from sim.version import VERSION
 
@@ -148,14 +149,6 @@ def show(summary: dict, scenario: Scenario, compared: dict[str, dict]) -> None:
     console.print(page)
     for note in summary["notes"]:
         console.print(Text(f"note: {note}", "yellow"))
-
-
-def as_html(summary: dict, scenario: Scenario) -> str:
-    """A summary made by `as_json`, as a notebook shows it."""
-    from sim.base.notebook import shown
-
-    rows = [("surroundings", _surroundings(summary, scenario)), *_lines(summary, {}, scenario.servers)]
-    return shown(_headline(summary, scenario), (), rows, summary["notes"])
 
 
 def in_a_line(summary: dict, scenario: Scenario) -> str:

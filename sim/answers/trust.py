@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from sim.answers import interval
 from sim.answers.ignorance import doublings
 from sim.collectives import UNKNOWN
+from sim.job import measured_steps, named_gpus, unnamed_gpus
 from sim.model import measuring
-from sim.platform import measured_steps, named_gpus, unnamed_gpus
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario

@@ -7,7 +7,10 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+
+from sim.base import own
+from sim.base.errors import RunFailed
 
 EVERY_S = 1.0  # between two looks at the clock, at most
 
@@ -39,6 +42,26 @@ def deadline(seconds: float, failure: Callable[[BaseException], Exception]) -> I
         _settle(one)
     except _Over as error:
         raise failure(error) from None
+
+
+def within(limit_s: float) -> AbstractContextManager[None]:
+    """Whatever runs within it ends after so many seconds of this thread's processor time, however busy the machine is.
+
+    Raises:
+        RunFailed: it was not over by then; with the line of the user's text that ran.
+    """
+    said = f"no end within {limit_s:g} s of processor time: a loop that does not end"
+    return ended_after(limit_s, f"{said}, or a job for which --time-limit SECONDS has to be longer")
+
+
+def ended_after(seconds: float, said: str) -> AbstractContextManager[None]:
+    """The same, with other words behind the line of the user's text."""
+
+    def failure(error: BaseException) -> RunFailed:
+        place = own.place(error)
+        return RunFailed(f"{place}: {said}" if place else said)
+
+    return deadline(seconds, failure)
 
 
 @contextmanager

@@ -68,48 +68,17 @@ def read_toml(path: str | Path, what: str) -> dict:
     import tomllib
 
     try:
-        with reading(what, path):
-            return tomllib.loads(_read(path, what).decode())
+        with reading(what, path), open(path, "rb") as file:
+            found = file.read(MOST_BYTES + 1)
+        if len(found) > MOST_BYTES:
+            raise WrongSetting(what, str(path), f"a file of at most {MOST_BYTES // 2**20} MiB")
+        return tomllib.loads(found.decode())
     except RecursionError as error:
         raise WrongSetting(what, str(path), "a TOML file that is not nested so deeply") from error
     except WrongSetting:
         raise
     except ValueError as error:  # no TOML, no text, or a number of too many digits
         raise WrongSetting(what, str(path), f"a TOML file ({error})") from error
-
-
-def read_json(path: str | Path, what: str, written: str) -> dict:
-    """The object in a JSON file.
-
-    Args:
-        written: what writes such files, for complaints.
-
-    Raises:
-        WrongSetting: no such file, a large one, not JSON, a number that JSON does not have, or no object.
-    """
-    import json
-
-    def refused(text: str):
-        raise ValueError(f"{text} is no number of JSON")
-
-    try:
-        with reading(what, path):
-            found = json.loads(_read(path, what, MOST_LOG_BYTES), parse_constant=refused)
-    except WrongSetting:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise WrongSetting(what, str(path), f"{written} ({error})") from error
-    if not isinstance(found, dict):
-        raise WrongSetting(what, str(path), f"{written}, an object")
-    return found
-
-
-def _read(path: str | Path, what: str, most_bytes: int = MOST_BYTES) -> bytes:
-    with open(path, "rb") as file:
-        found = file.read(most_bytes + 1)
-    if len(found) > most_bytes:
-        raise WrongSetting(what, str(path), f"a file of at most {most_bytes // 2**20} MiB")
-    return found
 
 
 def validated(model, table: dict, source: str):

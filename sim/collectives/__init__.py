@@ -49,7 +49,7 @@ FLAT: dict[str, Algorithm] = {
     "alltoall-allgather": alltoall_allgather,
 }
 NAMES = ("auto", *FLAT, "hierarchical")
-UNKNOWN = "unknown"  # nobody said which: simulations try several (sim.candidates)
+UNKNOWN = "unknown"  # nobody said which: simulations try several (sim.answers.candidates)
 SETTINGS = (*NAMES, UNKNOWN)
 GATHERED = "gathered rows"  # no allreduce, but a call of all ranks too
 

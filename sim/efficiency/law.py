@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.answers.interval import LEVEL
 from sim.base.errors import WrongSetting
+from sim.base.interval import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

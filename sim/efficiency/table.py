@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from sim import tables
+from sim.base import tables
 from sim.base.errors import WrongSetting
 from sim.efficiency import law
 

@@ -141,9 +141,8 @@ class Engine:
 def _threads(replications: Replications) -> int:
     """As many as cores, and as there is memory for."""
     from sim import needs
-    from sim.sweeps.pools import cores
 
-    return max(1, min(cores(), int(needs.most_bytes() / replications.bytes)))
+    return max(1, min(needs.cores(), int(needs.most_bytes() / replications.bytes)))
 
 
 engine = Engine()

@@ -9,7 +9,7 @@ import numpy as np
 
 from sim.base.home import installed
 from sim.laws import Law
-from sim.randomness import BLOCK, Draws, Stream, generator, known
+from sim.laws.randomness import BLOCK, Draws, Stream, generator, known
 
 OURS = installed("sim.laws.")  # laws of one's own are checked as they draw, rank by rank
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.laws import FoldedMixture, checked
+from sim.laws.randomness import RandomStreams, Stream, generator
 from sim.laws.steps import Sleeps, Steps, joined
-from sim.random_streams import RandomStreams
-from sim.randomness import Stream, generator
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sim.base.errors import WrongSetting, from_validation
-from sim.base.ranges import JOB, MOST, MOST_CORES, MOST_RANKS
+from sim.base.ranges import MOST, MOST_CORES, MOST_RANKS, MOST_VARIABLES
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -157,6 +157,18 @@ RECORDED = (
     "sleep_in_compute", "communication_in_update",
 )  # fmt: skip
 
+# The numbers of a job, by their names here and in sim.job.scenario.
+JOB = {
+    "workers": (0, MOST_RANKS),
+    "servers": (0, MOST_RANKS),
+    "steps": (1, MOST),
+    "warmup": (0, MOST),
+    "batch": (1, MOST),
+    "seed": (0, 2**64 - 1),
+    "variable_partitions": (1, MOST_VARIABLES),
+    "test_size": (0, MOST),
+    "evaluate_every": (1, MOST),
+}
 RANGES = JOB | {
     "replication": (0, MOST),
     "sleeps_of": (0, MOST),

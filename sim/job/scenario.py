@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
-from sim.answers.ignorance import LINK, LOCAL
 from sim.base.errors import WrongSetting
-from sim.base.ranges import JOB, LONGEST_S, MOST_RANKS, SHORTEST_S, check_integer
-from sim.job import reading
+from sim.base.ranges import LONGEST_S, MOST_RANKS, SHORTEST_S, check_integer
+from sim.job import measured_steps, named_gpus, reading, unnamed_gpus
 from sim.job.draws import Draws
+from sim.job.header import JOB
 from sim.job.traffic import Traffic
 from sim.laws import Constant, Stragglers, checked
 from sim.model.costs import Costs, Line
@@ -22,8 +22,9 @@ from sim.model.sizes import ITEM_BYTES
 from sim.model.sparse_rows import Load
 from sim.model.variable_placement import check_strategy
 from sim.model.workload import Variable, Workload
-from sim.platform import measured_steps, named_gpus, named_links, unnamed_gpus
+from sim.platform import named_links
 from sim.platform.cluster import Cluster, Host, Link, one_rank_a_host
+from sim.platform.named_links import LINK, LOCAL
 from sim.protocols.base import Protocol
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class Scenario:
             found = one_rank_a_host(hosts, threads, measured_steps.named(gpu) if gpu else None)
             object.__setattr__(self, "cluster", found)
         _ = self.hosts
-        checked.try_out(self)
+        checked.try_out(self.stragglers, self.draws)
 
     def __getstate__(self):
         """Only the fields: a process that gets the scenario computes the rest again."""
@@ -158,7 +159,7 @@ class Scenario:
 
         Raises:
             WrongSetting: it takes no time, or beyond all range, or only a CPU's speed is known where GPUs compute; see
-            sim.platform.named_gpus; or samples are read by cores that nobody counted.
+            sim.job.named_gpus; or samples are read by cores that nobody counted.
         """
         named_gpus.check(self)
         reading.check(self)

@@ -102,6 +102,15 @@ class Traffic:
         """Bytes of a gradient that a worker copies to its host."""
         return ITEM_BYTES * self._scenario.workload.parameters * self.stages
 
+    @cached_property
+    def copies_s(self) -> tuple[float, float]:
+        """Seconds of a worker's copies to its device and back, for a gradient of a whole minibatch; 0 where nothing is copied."""
+        if not self.stages:
+            return 0.0, 0.0
+        costs = self._scenario.costs
+        to_device_bytes = self.to_device_bytes(self._scenario.batch)
+        return costs.to_device(to_device_bytes), costs.to_host(self.to_host_bytes)
+
     def updated_bytes(self, rank: int) -> list[int]:
         """Bytes of each thing that a rank updates: rows that any of the summed minibatches touched, and what is dense."""
         if rank < self._scenario.servers:

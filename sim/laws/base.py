@@ -14,8 +14,7 @@ from sim.laws.steps import NOTHING, ONES, Steps
 if TYPE_CHECKING:
     from typing import Self
 
-    from sim.job.scenario import Scenario
-    from sim.random_streams import RandomStreams
+    from sim.laws.randomness import RandomStreams
 
 # Ends of panels; e^-600 is a number that a double holds.
 PANELS = (0.0, 1e-4, 1e-2, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 160.0, 600.0)
@@ -23,7 +22,7 @@ NODES = 24  # of Gauss and Legendre, in each panel
 
 
 class Stragglers(Checked):
-    """Seconds that each worker sleeps in each step, and factors on its computing.
+    """Seconds that each worker sleeps in each step, and factors on its computing, in the job that is the `scenario`.
 
     `mean` is the expected sleep of a worker and step, seconds.
     """
@@ -45,15 +44,15 @@ class Stragglers(Checked):
         """The expected factor on computing."""
         return 1.0
 
-    def sleeps(self, scenario: Scenario, random: RandomStreams, worker: int) -> Steps:
+    def sleeps(self, scenario, random: RandomStreams, worker: int) -> Steps:
         """Seconds that a worker, by its number, sleeps in each step."""
         return NOTHING
 
-    def factors(self, scenario: Scenario, random: RandomStreams, worker: int) -> Steps:
+    def factors(self, scenario, random: RandomStreams, worker: int) -> Steps:
         """Factors on the computing of a worker in each step."""
         return ONES
 
-    def check(self, scenario: Scenario) -> None:
+    def check(self, scenario) -> None:
         """Refuse a job that cannot have these stragglers.
 
         Raises:
@@ -73,7 +72,7 @@ class Stragglers(Checked):
         """
         raise NotImplementedError
 
-    def notes(self, scenario: Scenario) -> list[str]:
+    def notes(self, scenario) -> list[str]:
         """Caveats, a line each."""
         return []
 

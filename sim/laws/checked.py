@@ -15,14 +15,13 @@ import numpy as np
 from sim.base.deadline import deadline
 from sim.base.errors import WrongSetting
 from sim.base.home import installed
+from sim.base.own import complaint
 from sim.base.ranges import LONGEST_S
 from sim.laws.steps import Steps
 
 if TYPE_CHECKING:
-    from sim.job.scenario import Scenario
     from sim.laws.base import Law, Stragglers
-    from sim.random_streams import RandomStreams
-    from sim.randomness import Stream
+    from sim.laws.randomness import RandomStreams, Stream
 
 SECONDS, FACTORS = f"seconds from 0 to {LONGEST_S:,}", f"factors from 0 to {LONGEST_S:,}"
 LONGEST_TRIAL_S = 10.0  # of the processor, for the first steps of a worker
@@ -43,13 +42,16 @@ def owned(law: Stragglers) -> list[Stragglers]:
     return [own for part in getattr(law, "of", ()) for own in owned(part)] if made is None else [made]
 
 
-def try_out(scenario: Scenario) -> None:
+def try_out(stragglers: Stragglers, draws) -> None:
     """Ask a user's own law for its mean and for the first steps of a worker, before anything is run with it.
+
+    Args:
+        draws: the job's, sim.job.draws.
 
     Raises:
         WrongSetting: what it gives is no number in its range, or it fails.
     """
-    own = owned(scenario.stragglers)
+    own = owned(stragglers)
     if not own:
         return
 
@@ -58,18 +60,18 @@ def try_out(scenario: Scenario) -> None:
         return WrongSetting(place, f"no end within {LONGEST_TRIAL_S:g} s of processor time", "a law whose methods end")
 
     with deadline(LONGEST_TRIAL_S, endless):
-        _try_out(scenario, own)
+        _try_out(own, draws)
 
 
-def _try_out(scenario: Scenario, own: list[Stragglers]) -> None:
+def _try_out(own: list[Stragglers], draws) -> None:
     for law in own:
         mean(law)
         sole = asked(law, "sole") if hasattr(type(law), "sole") else None
         if sole is not None:
             with told(law, "sole"):
                 _numbers(sole, (), SECONDS)
-    scenario.draws.sleeps(0, 1).first(1)
-    scenario.draws.noise(0, 1).first(1)
+    draws.sleeps(0, 1).first(1)
+    draws.noise(0, 1).first(1)
 
 
 def drawn(law: Law, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -84,7 +86,7 @@ def drawn(law: Law, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndar
         return _numbers(law.draw(rng, shape), shape, SECONDS)
 
 
-def sequence(law: Stragglers, method: str, scenario: Scenario, random: RandomStreams, worker: int) -> Stream | Steps:
+def sequence(law: Stragglers, method: str, scenario, random: RandomStreams, worker: int) -> Stream | Steps:
     """What the method `sleeps` or `factors` gives; the values of a user's own are checked as they are asked for.
 
     Raises:
@@ -130,7 +132,7 @@ def asked(law: Stragglers, name: str, *given: Any) -> Any:
         return found(*given) if callable(found) else found
 
 
-def notes(law: Stragglers, scenario: Scenario) -> list[str]:
+def notes(law: Stragglers, scenario) -> list[str]:
     """The caveats of a law, a line each.
 
     Raises:
@@ -164,8 +166,6 @@ def told(law: Stragglers, method: str, allowed: str = SECONDS) -> Iterator[None]
     except (Exception, SystemExit) as error:
         if is_ours(law):
             raise
-        from sim.protocols.own import complaint
-
         place = _raised_at(law, error) or _place_of(law, method)
         raise WrongSetting(_named(law, method, place), complaint(error), allowed) from error
 

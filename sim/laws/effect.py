@@ -12,7 +12,7 @@ from sim.laws.kinds import AnyLaw
 from sim.laws.steps import NOTHING, ONES, Steps
 
 if TYPE_CHECKING:
-    from sim.random_streams import RandomStreams
+    from sim.laws.randomness import RandomStreams
 
 LEAST_FACTOR, MOST_FACTOR = 1e-3, 1e3
 

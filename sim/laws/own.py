@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from sim.base.errors import WrongSetting
+from sim.base.own import complaint, imported
 from sim.base.ranges import Name
 from sim.laws import checked
 from sim.laws.base import Stragglers
@@ -38,7 +39,6 @@ class Own(Stragglers):
             WrongSetting: no such class, or not with these settings.
         """
         from sim.base.files import validated
-        from sim.protocols.own import complaint, imported
 
         allowed = "module:Class, a subclass of trainsim.laws.Law or of trainsim.laws.Stragglers"
         found = imported("name", self.name, allowed)

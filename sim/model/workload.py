@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from sim import zoo
 from sim.base.errors import WrongSetting
-from sim.base.files import names_a_file, read_toml, text_of, validated
+from sim.base.files import check_ending, check_output, names_a_file, read_toml, text_of, validated, write_text
 from sim.base.models import Checked
 from sim.base.nearest import nearest
 from sim.base.ranges import (
@@ -89,7 +89,7 @@ class Step(Checked):
     Args:
         time_s: that it took; in a file, `time`.
         batch: its samples.
-        gpu: that it was measured on, by its name in sim.catalogue or in the cluster's file. On another GPU it takes longer or shorter
+        gpu: that it was measured on, by its name in the catalogue or in the cluster's file. On another GPU it takes longer or shorter
             by the ratio of what training reaches on both. Where steps do not say their GPU, they are taken as measured on the cluster.
         precision: of its arithmetic; the workload's if not given, which is that of all steps if it is not given itself.
     """
@@ -160,9 +160,9 @@ class Workload(Checked):
         gradients: the format in which workers sum gradients among themselves; float32 unless a profile's costs say otherwise.
         optimiser: which the update is of; its state takes memory: one copy of the parameters, or two (adam, adamw, lamb), or none (sgd).
         memory_bytes: the most that a process alone was seen to take on its GPU with `batch` samples
-            (torch.cuda.max_memory_allocated); see sim.platform.gpu_memory.
+            (torch.cuda.max_memory_allocated); see sim.job.gpu_memory.
         flops_per_sample: of a forward pass; nominal costs follow from it unless a step or costs are given, and MFU in any case.
-        step: or one or more steps that were measured, see sim.platform.measured_steps: the costs of computing follow from them, those
+        step: or one or more steps that were measured, see sim.job.measured_steps: the costs of computing follow from them, those
             of all else are nominal.
         reading: how fast a host reads samples; as fast as they are computed if not given. See sim.job.reading.
         costs: or seconds on a nominal core; a calibrated cluster overrides them.
@@ -238,6 +238,19 @@ class Workload(Checked):
         if self.memory_bytes and not (self.step or "batch" in self.model_fields_set):
             raise WrongSetting("batch", None, "the samples of a step in which memory_bytes were taken")
         return self
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the TOML file that `read` reads.
+
+        Raises:
+            WrongSetting, RunFailed: no file of TOML, or one that cannot be written.
+        """
+        from sim.model import workload_text
+
+        path = text_of("path", path)
+        check_output("path", path)
+        check_ending("path", path, (".toml",))
+        write_text(path, workload_text.of(self))
 
     @property
     def is_nominal(self) -> bool:

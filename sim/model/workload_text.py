@@ -4,15 +4,45 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sim.base.errors import WrongSetting
+from sim.base.files import MOST_BYTES
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sim.model.workload import Variable, Workload
 
+NOTE = """\
+# {}numbers in {} variables are trained. Say what computing takes:
+# step = {{ time = "250 ms", batch = 32, gpu = "A100" }}, a step of one process that you measured and its GPU,
+# or flops_per_sample = "3 Gflop", of a forward pass.
+"""
 
-def toml(table: dict, variables: list[dict]) -> str:
+
+def of(model: Workload) -> str:
+    """A workload as TOML, after comments on what it does not say yet.
+
+    Raises:
+        WrongSetting: it is longer than what is read.
+    """
+    from sim.model.workload import SCHEMA
+
+    table = model.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
+    text = toml({"schema": SCHEMA, **table}, table.pop("variables", []))
+    if not (model.step or model.is_nominal or "costs" in table):
+        text = NOTE.format(counted(model.parameters), len(model.variables)) + text
+    if len(text.encode()) > MOST_BYTES:
+        raise WrongSetting(
+            "variables", len(model.created), f"so many that a file of {MOST_BYTES // 2**20} MiB has them"
+        )
+    return text
+
+
+def toml(table: dict, variables: Sequence[dict]) -> str:
     """A workload as TOML, a line for each variable; tomli_w would take a line for each number of a shape."""
-    head = [f"{name} = {_value(value)}" for name, value in table.items()]
+    head = [f"{name} = {_value(value)}" for name, value in table.items() if name != "variables"]
     lines = [f"    {_value(variable)}," for variable in variables]
-    return "\n".join([*head, "variables = [", *lines, "]", ""])
+    return "\n".join([*head, *(["variables = [", *lines, "]"] if lines else []), ""])
 
 
 def _value(value) -> str:
@@ -21,7 +51,7 @@ def _value(value) -> str:
 
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{name} = {_value(item)}" for name, item in value.items()) + " }"
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_value, value)) + "]"
     return tomli_w.dumps({"x": value}).partition(" = ")[2].rstrip("\n")
 

@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.answers.interval import LEVEL
+from sim.base.interval import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from sim.plans.bounds import Least
+    from sim.answers.bounds import Least
     from sim.plans.configurations import Configuration
     from sim.plans.question import Question
     from sim.plans.until import Work

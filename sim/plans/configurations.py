@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim import catalogue, protocols
+from sim import protocols
 from sim.base.errors import WrongSetting
 from sim.base.home import installed
 from sim.job.scenario import Scenario
@@ -19,6 +19,7 @@ from sim.plans import prices, subsets, until
 from sim.plans.prices import Prices
 from sim.plans.subsets import Subset
 from sim.plans.until import Until
+from sim.platform import catalogue
 from sim.stragglers import read as read_stragglers
 
 if TYPE_CHECKING:
@@ -36,12 +37,12 @@ class Configuration:
 
     Args:
         protocol, settings: as sim.run's --protocol and --set have them.
-        host: a kind of sim.catalogue, or a file.
+        host: a kind of sim.platform.catalogue, or a file.
         hosts: how many.
         subset: of a file with hosts of several kinds, how many of each; empty for others.
         servers: 0 of protocols without.
         usd_per_hour: of all hosts.
-        offer: how they are rented, one of sim.catalogue.OFFERS.
+        offer: how they are rented, one of sim.platform.catalogue.OFFERS.
         fixed_usd: of the whole training, whatever the time.
     """
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
 from sim.base.units import number_or_text
-from sim.catalogue import OFFERS
+from sim.platform.catalogue import OFFERS
 
 USD = "USD"
 CURRENCY = re.compile(r"\s*([A-Za-z]{2,8})\s*=\s*([0-9.eE+-]+)\s*")

@@ -13,14 +13,13 @@ from sim import protocols
 from sim.answers.summary import number
 from sim.base.errors import RunFailed
 from sim.base.progress import Progress
-from sim.job import reading
+from sim.job import gpu_memory, measured_steps, reading
 from sim.model import measuring
 from sim.plans import families, limits, search, sensitivity
 from sim.plans.candidates import EFFORTS, Candidate
 from sim.plans.configurations import Room
 from sim.plans.simulating import Simulating
 from sim.plans.until import by_name, in_words
-from sim.platform import gpu_memory, measured_steps
 from sim.version import VERSION
 
 if TYPE_CHECKING:
@@ -143,11 +142,6 @@ class Plan:
 
         best = self.best[0].configuration
         return f"<Plan: {show.headline(self)} {self.room.told(best)}, {best.protocol}>"
-
-    def _repr_html_(self) -> str:
-        from sim.plans import show
-
-        return show.as_html(self)
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each configuration that was simulated, see `rows`."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim import catalogue
 from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
 from sim.base.ranges import MOST_RANKS
 from sim.plans import money
-from sim.platform import cluster
+from sim.platform import catalogue, cluster
 
 if TYPE_CHECKING:
     from sim.plans.question import Question

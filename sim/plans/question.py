@@ -11,8 +11,8 @@ from sim.base.errors import WrongSetting
 from sim.base.files import read_toml, validated
 from sim.base.ranges import MOST, Count, Path, Ranks
 from sim.base.units import count, quantity
-from sim.catalogue import OfferName
 from sim.plans import money
+from sim.platform.catalogue import OfferName
 from sim.studies import failures
 
 SCHEMA = "plan-job/1"
@@ -51,7 +51,7 @@ class Question(BaseModel):
     Args:
         workload: a name, or a TOML file.
         protocols, hosts, counts, batches, servers, servers_on, placements, variable_partitions: may be chosen. A host is a kind of
-            sim.catalogue, or the file of a cluster or profile. If none is given, hosts are those of the catalogue with GPUs and a
+            sim.platform.catalogue, or the file of a cluster or profile. If none is given, hosts are those of the catalogue with GPUs and a
             price. HOST*N is a host of which there are N at most.
         offers: ways of renting hosts, whose prices are compared: on-demand, spot, reserved-1y, reserved-3y; of a host that has some of
             them, these.

@@ -15,10 +15,11 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from sim.answers import bounds
 from sim.base.errors import WrongSetting
-from sim.plans import bounds, families
+from sim.job import gpu_memory
+from sim.plans import families
 from sim.plans.candidates import EFFORTS, WHOLE, Candidate
-from sim.platform import gpu_memory
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario

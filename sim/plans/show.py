@@ -128,16 +128,6 @@ def _headings(rows: list[dict], plan: Plan, limits: bool) -> list[str]:
     return [heading for heading in HEADINGS if not left_out.get(heading)]
 
 
-def as_html(plan: Plan) -> str:
-    """It as a notebook shows it: the answer, and a table of the best."""
-    from sim.base.notebook import shown
-
-    rows, money = [plan.row(one) for one in plan.best], plan.question.money
-    headings = _headings(rows, plan, limits=True)
-    cells = [[_cells(row, money.per_usd)[heading] for heading in headings] for row in rows]
-    return shown(headline(plan), [heading.replace("USD", money.name) for heading in headings], cells, notes(plan))
-
-
 def _cells(row: dict, per_usd: float) -> dict[str, str]:
     speeds, hours = row["samples_per_s"], row["hours"]
     low, high = speeds["low"], speeds["high"]

@@ -7,7 +7,7 @@ from itertools import accumulate, product
 from math import prod
 from typing import TYPE_CHECKING
 
-from sim.platform.named_gpus import flops_per_s
+from sim.job.named_gpus import flops_per_s
 
 if TYPE_CHECKING:
     from sim.model.workload import Workload

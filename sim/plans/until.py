@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim import tables
-from sim.answers.interval import LEVEL
+from sim.base import tables
 from sim.base.errors import WrongSetting
+from sim.base.interval import LEVEL
 from sim.efficiency import published, table
 from sim.protocols.ps_sync import BarrierServers
 

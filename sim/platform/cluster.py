@@ -57,7 +57,7 @@ def _by_name(section: str) -> BeforeValidator:
     """Reads an entry of a section of the catalogue where a file gives its name."""
 
     def found(given: Any) -> Any:
-        from sim import catalogue
+        from sim.platform import catalogue
 
         return catalogue.find(section, given) if isinstance(given, str) else given
 
@@ -65,14 +65,14 @@ def _by_name(section: str) -> BeforeValidator:
 
 
 class Host(Checked):
-    """`count` equal machines; `type` is the name of one in sim.catalogue, which has the values that are not given.
+    """`count` equal machines; `type` is the name of one in sim.platform.catalogue, which has the values that are not given.
 
     Args:
         name: its name for mpirun; numbered when count > 1.
         cores: ranks beyond this number share them; one for each GPU if only that is known by name.
         gpus: number of GPUs of each, which ranks take in turn. Ranks then share only the cores and the port, unless there are more
             slots than GPUs: ranks that compute on one GPU at once share its pace.
-        gpu: each of them, by its name in sim.catalogue or with its rates: see sim.platform.gpu.
+        gpu: each of them, by its name in sim.platform.catalogue or with its rates: see sim.platform.gpu.
         slots: ranks that may be placed on it; by default as many as GPUs, or else as cores.
         speed: relative to the core that the costs were measured on; of a GPU that is known by name, to others of that name.
         contention: share by which work is longer for each other busy core of the host: caches, memory, hyperthreads.
@@ -100,7 +100,7 @@ class Host(Checked):
     def _of_its_type(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        from sim import catalogue
+        from sim.platform import catalogue
 
         table = catalogue.of_type(given)
         if table.get("gpu") is None:
@@ -362,7 +362,7 @@ class Cluster(Checked):
         hosts: filled with ranks in order, as mpirun fills slots.
         network: the link between hosts.
         library: `network` within a library's collective, whose ranks poll without sleeping; the same if None.
-        local: the link between ranks of one host; of GPUs by its name in sim.catalogue. Those of hosts' types unless given.
+        local: the link between ranks of one host; of GPUs by its name in sim.platform.catalogue. Those of hosts' types unless given.
         shared_cores: if the hosts are containers or namespaces of one machine, its number of cores for all of them.
         oversleep_s: seconds by which a sleep lasts too long.
         oversleep_spread: standard deviation of its logarithm, as of a link's latency; None if that was not measured.
@@ -390,7 +390,7 @@ class Cluster(Checked):
     def _links_of_types(cls, given: Any) -> Any:
         if not isinstance(given, dict) or not isinstance(given.get("hosts"), list | tuple):
             return given
-        from sim import catalogue
+        from sim.platform import catalogue
 
         return catalogue.links_of(given["hosts"], "network" in given) | given
 
@@ -462,7 +462,7 @@ def read(text: str | os.PathLike[str]) -> Cluster:
     Raises:
         WrongSetting: no such file or kind of host, another schema, a wrong unit or key.
     """
-    from sim import catalogue
+    from sim.platform import catalogue
 
     text = text_of("--cluster", text)
     return catalogue.cluster_of(text) or _from_file(text)
@@ -470,7 +470,7 @@ def read(text: str | os.PathLike[str]) -> Cluster:
 
 def _from_file(path: str) -> Cluster:
     if not names_a_file(path):
-        from sim import catalogue
+        from sim.platform import catalogue
 
         allowed = f"a file, or {catalogue.hosts_near(path.partition('*')[0])}, also times a number"
         raise WrongSetting("--cluster", path, allowed)

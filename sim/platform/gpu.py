@@ -96,5 +96,5 @@ class Gpu(Checked):
         return rate
 
 
-# The share, and its spread, where no rate of the GPU was published; `experiments.run gpus` prints them.
+# The share, and its spread, where no rate of the GPU was published.
 OTHERS = {"fp32": (0.58, 0.61), "tensor": (0.18, 0.67)}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from sim import catalogue
 from sim.base.errors import WrongSetting
 from sim.base.files import validated
 from sim.base.ranges import MOST_RANKS, check_integer
+from sim.platform import catalogue
 from sim.platform.cluster import Cluster, Link
 
 BYTES_OF_GBIT = 125e6

@@ -9,6 +9,7 @@ from dataclasses import Field, fields
 from sim.base.errors import WrongSetting
 from sim.base.files import text_of
 from sim.base.nearest import nearest
+from sim.base.own import complaint, place
 from sim.base.ranges import LONGEST_S, MOST_BYTES
 from sim.base.units import quantity
 from sim.protocols import own
@@ -85,7 +86,7 @@ def make(name: str, assignments: Iterable[str] = ()) -> Protocol:
     except WrongSetting:
         raise
     except Exception as error:  # in a user's own class, whatever it does there
-        allowed = f"settings that it takes ({own.place(error)}: {own.complaint(error)})"
+        allowed = f"settings that it takes ({place(error)}: {complaint(error)})"
         raise WrongSetting("--protocol", name, allowed) from error
 
 

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from sim import command, protocols
 from sim.base import ranges
+from sim.base.deadline import within
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.home import installed
-from sim.protocols.time_limit import within
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from sim.base.errors import WrongSetting
 from sim.base.flat import flattened
 from sim.job.header import RECORDED, SIMULATED
-from sim.plot import MOST_TRACES, check_path, new_figure, save
 from sim.recording.curves import Curves, curves
-from sim.recording.panels import STYLES
+from sim.recording.panels import MOST_TRACES, STYLES, check_path, new_figure, save
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

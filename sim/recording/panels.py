@@ -6,16 +6,20 @@ Samples of each step, how long workers compute in a step, and all samples by tim
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sim.answers.outcome import of_trace
-from sim.plot import check_path, measured_from_s, new_figure, save
+from sim.base.extras import need
+from sim.base.files import check_ending, write_whole
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from sim.recording.traces import Trace
 
+ENDINGS = (".png", ".pdf", ".svg")
+MOST_TRACES = 8
 # Okabe and Ito's colours, and a dash each, for readers and printers without colours.
 STYLES = (
     ("#0072b2", "-"),
@@ -27,6 +31,40 @@ STYLES = (
     ("#000000", (0, (1, 1))),
     ("#666666", (0, (8, 2))),
 )
+
+
+def check_path(path: str | Path, option: str = "--plot") -> None:
+    """Refuse a picture whose ending says no format, before anything is run.
+
+    Raises:
+        WrongSetting: neither .png nor .pdf nor .svg.
+        MissingExtra: what draws it is not installed.
+    """
+    check_ending(option, path, ENDINGS)
+    need("matplotlib", "pandas")
+
+
+def new_figure(height_inch: float, width_inch: float = 10) -> Figure:
+    """A figure without pyplot, so that no window system and no global state are touched."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width_inch, height_inch), layout="constrained")
+
+
+def save(figure: Figure, path: str | Path) -> None:
+    """Write the picture whole, or not at all.
+
+    Raises:
+        WrongSetting: a folder that cannot be written.
+    """
+    write_whole(path, lambda file: figure.savefig(file, dpi=150))
+
+
+def measured_from_s(trace: Trace) -> float:
+    """When the first measured step began: when the last update of the warm-up ended."""
+    rows = trace.rows
+    before = (rows["rank"] == 0) & (rows["activity"] == "update") & (rows["step"] == trace.header.warmup - 1)
+    return float(rows.loc[before, "end_s"].max()) if before.any() else 0.0
 
 
 class Series(NamedTuple):
@@ -48,29 +86,24 @@ class Series(NamedTuple):
         return np.cumsum(self.samples)
 
 
-def series(trace: Trace) -> Series:
-    """The data of the panels for a trace.
-
-    Raises:
-        WrongSetting: no step ended after warm-up.
-    """
-    outcome = of_trace(trace)
+def series(trace: Trace, outcome) -> Series:
+    """The data of the panels for a trace and its outcome, sim.answers.outcome."""
     rows = trace.rows[(trace.rows["activity"] == "compute") & (trace.rows["start_s"] >= measured_from_s(trace))]
     seconds = (rows["end_s"] - rows["start_s"]).groupby([rows["rank"], rows["step"]]).sum()
     return Series(outcome.samples[0], np.cumsum(outcome.step_s[0]), seconds.to_numpy(float))
 
 
-def draw(runs: list[tuple[str, Trace]], path: str | Path) -> None:
-    """Draw the panels of labelled runs.
+def draw(runs: list[tuple[str, Trace, Any]], path: str | Path) -> None:
+    """Draw the panels of labelled runs, each with its trace and its outcome.
 
     Raises:
-        WrongSetting: an unknown ending, a folder that cannot be written, or a run without a measured step.
+        WrongSetting: an unknown ending, or a folder that cannot be written.
     """
     check_path(path)
     figure = new_figure(4.2, 13)
     steps, computing, total = figure.subplots(1, 3)
-    for (label, trace), (colour, dash) in zip(runs, STYLES, strict=False):
-        one, style = series(trace), {"color": colour, "linestyle": dash, "linewidth": 1.4}
+    for (label, trace, outcome), (colour, dash) in zip(runs, STYLES, strict=False):
+        one, style = series(trace, outcome), {"color": colour, "linestyle": dash, "linewidth": 1.4}
         steps.plot(one.samples, label=label, **style)
         total.plot(one.ends_s, one.total, **style)
         ordered = np.sort(one.compute_s) * 1e3

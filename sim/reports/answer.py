@@ -1,4 +1,4 @@
-"""The report of `sim.run`: made from its JSON answer, the steps that it simulated and a trace of the first of them."""
+"""The report of `sim.run`: made from its JSON answer and the steps that it simulated."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.answers import amount, basis, summary, worth
-from sim.answers.basis import Number
 from sim.answers.summary import number, seconds
 from sim.base.flat import flattened
 from sim.reports import figures
@@ -18,6 +17,7 @@ from sim.studies.what_if import COST, USD, percent
 
 if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
+    from sim.answers.result import Result
 
 MOST_RUNS = 100  # rows of a figure
 NOT_SETTINGS = ("digest", "law", "model")  # which are long, and in the data
@@ -25,27 +25,25 @@ NOT_SETTINGS = ("digest", "law", "model")  # which are long, and in the data
 
 def answer_page(
     answer: dict,
-    outcome: Outcome,
+    found: Result,
     command: str,
-    steps: Sequence[Section] = (),
     compared: dict[str, dict] | None = None,
 ) -> str:
     """The HTML of one answer.
 
     Args:
         answer: schema answer/1, with what questions add to it.
-        outcome: the steps that it sums up.
+        found: the result that it sums up.
         command: that prints it.
-        steps: how the first steps went, see sim.reports.steps.
         compared: answers of the same job without what costs throughput, by how that cost is called.
     """
-    sections = [Section("The answer", [*_answer(answer), *_costs(answer, compared or {})])]
+    sections = [Section("The answer", [*_answer(answer, found), *_costs(answer, compared or {})])]
     sections.append(Section("Basis", list(_basis(answer["basis"]))))
     if "why" in answer:
         sections.append(Section("Why", list(_why(answer["why"]))))
     if "what_if" in answer:
         sections.append(Section("What if", list(_what_if(answer))))
-    sections += [Section("How steps and runs vary", list(_varies(answer, outcome))), *steps]
+    sections.append(Section("How steps and runs vary", list(_varies(answer, found.outcome))))
     sections.append(Section("Settings", [Table(("setting", "value"), list(_settings(answer)), "settings", (0, 1))]))
     version = f"anytime-trainsim {answer['version']}; the random seed is {answer['scenario']['seed']}."
     sections.append(Section("Reproduce it", [Code(command), Text(version)]))
@@ -60,7 +58,7 @@ def title(answer: dict) -> str:
     return f"{protocol}, {asked['workload']}, {asked['workers']} workers, batch {asked['batch']}"
 
 
-def _answer(answer: dict) -> Iterator[Part]:
+def _answer(answer: dict, found: Result) -> Iterator[Part]:
     pair = answer["interval"]["samples_per_s"]
     sure = f"no interval: {answer['interval']['why_none']}"
     if pair:
@@ -68,7 +66,7 @@ def _answer(answer: dict) -> Iterator[Part]:
     yield Text(f"{number(answer['samples_per_s'])} samples/s ({sure})", "answer")
     cut = list(_cut_short(answer))
     yield from (Text(line, "note") for line in cut)
-    yield Text(basis.first_to_measure([Number.of_json(one) for one in answer["basis"]]), "basis")
+    yield Text(basis.first_to_measure(found.basis), "basis")
     yield from (Text(note, "note") for note in answer["notes"] if note not in cut)
     yield from (Text(f"{label}: {said}") for label, said in worth.lines(answer))
     yield Table(("throughput", "samples/s"), list(_throughputs(answer)), "throughput")

@@ -21,7 +21,7 @@ LIBRARIES = ("plotly", "jinja2")
 EXTRA = "with the extra report: pip install 'anytime-trainsim[report]'"
 
 
-def check(path: str | None, option: str = OPTION) -> None:
+def check(path: str | None) -> None:
     """Refuse a report that could not be made or written, before anything is run for it; None is fine.
 
     Raises:
@@ -31,11 +31,11 @@ def check(path: str | None, option: str = OPTION) -> None:
 
     if path is None:
         return
-    check_output(option, path)
-    check_ending(option, path, ENDINGS)
+    check_output(OPTION, path)
+    check_ending(OPTION, path, ENDINGS)
     for library in LIBRARIES:
         if find_spec(library) is None:
-            raise WrongSetting(option, path, f"a Python that has the package {library}, {EXTRA}")
+            raise WrongSetting(OPTION, path, f"a Python that has the package {library}, {EXTRA}")
 
 
 def page(title: str, sections: Sequence[Section], data: dict | None = None) -> str:

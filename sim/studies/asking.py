@@ -12,7 +12,6 @@ from sim import protocols
 from sim.answers import worth
 from sim.answers.result import Result
 from sim.base.errors import WrongSetting
-from sim.base.notebook import shown
 from sim.job import filling
 from sim.job.scenario import LATER, Scenario
 from sim.options import Readers
@@ -52,10 +51,6 @@ class WhatIf(Sequence["Compared"]):
     def __repr__(self) -> str:
         _, *rows = comparing.rows(self.compared, self.base.answer())
         return "\n".join("  ".join(cells) for cells in rows)
-
-    def _repr_html_(self) -> str:
-        headings, *rows = comparing.rows(self.compared, self.base.answer())
-        return shown("What if", headings, rows, comparing.too_large(list(self.compared)))
 
     def to_frame(self) -> pd.DataFrame:
         """A row each: change, samples_per_s, ratio (of throughputs), its 90 % limits ratio_low and ratio_high, pairs (of runs).

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -29,21 +29,10 @@ OF_THE_CLUSTER = tuple(name for name in Cluster.model_fields if name not in ("sc
 UNITS = ("s", "bytes", "bytes_per_s")  # at the end of names
 
 
-@dataclass(frozen=True)
-class Change:
-    """A change of a job: the values that are given anew.
+def parse(text: str) -> dict[str, str]:
+    """The change that a text describes, `path=value`, several with commas between them: what is written for each path.
 
-    Args:
-        text: as the user wrote it.
-        values: what is written for each path: an option, a setting of the protocol, or a dotted path into the cluster.
-    """
-
-    text: str
-    values: dict[str, str]
-
-
-def parse(text: str) -> Change:
-    """The change that a text describes: `path=value`, several with commas between them.
+    A path is an option, a setting of the protocol, or dotted into the cluster.
 
     Raises:
         WrongSetting: a part has no path or no value, or a path is there twice.
@@ -56,10 +45,10 @@ def parse(text: str) -> Change:
         if path in values:
             raise WrongSetting(OPTION, text, f"each name once: {path} is there twice")
         values[path] = _unquoted(value)
-    return Change(text, values)
+    return values
 
 
-def applied(change: Change, given: argparse.Namespace, read: options.Readers) -> Scenario:
+def applied(change: dict[str, str], given: argparse.Namespace, read: options.Readers) -> Scenario:
     """The job that the options describe, changed.
 
     Raises:
@@ -104,7 +93,7 @@ def _left(hosts: Sequence[dict]) -> list[dict]:
     return left or list(hosts)
 
 
-def said(change: Change, given: argparse.Namespace) -> argparse.Namespace:
+def said(change: dict[str, str], given: argparse.Namespace) -> argparse.Namespace:
     """The options, of which it gives some anew; settings and values in the cluster are as they were.
 
     Raises:
@@ -112,14 +101,12 @@ def said(change: Change, given: argparse.Namespace) -> argparse.Namespace:
     """
     from sim.sweeps.grid import value_of
 
-    names = {path: path.replace("-", "_") for path in change.values}
-    job = {
-        name: value_of(name, change.values[path], f"{OPTION} ") for path, name in names.items() if name in OF_THE_JOB
-    }
+    names = {path: path.replace("-", "_") for path in change}
+    job = {name: value_of(name, change[path], f"{OPTION} ") for path, name in names.items() if name in OF_THE_JOB}
     return argparse.Namespace(**vars(given) | job)
 
 
-def sorted_out(change: Change, changed: argparse.Namespace, read: options.Readers) -> tuple[dict, dict]:
+def sorted_out(change: dict[str, str], changed: argparse.Namespace, read: options.Readers) -> tuple[dict, dict]:
     """The other values by what they are of: settings of the changed job's protocol, the cluster.
 
     Raises:
@@ -127,7 +114,7 @@ def sorted_out(change: Change, changed: argparse.Namespace, read: options.Reader
     """
     known = [one.name for one in fields(read.protocol(changed.protocol))]
     settings, cluster = {}, {}
-    for path, value in change.values.items():
+    for path, value in change.items():
         name = path.replace("-", "_")
         if name in OF_THE_JOB:
             continue

@@ -50,23 +50,6 @@ def question_options() -> Parser:
     return parser
 
 
-def sweep_options() -> Parser:
-    """A parent parser: several jobs at once, of sim.run."""
-    parser = Parser(add_help=False)
-    group = parser.add_argument_group("a sweep")
-    group.add_argument(
-        "--sweep",
-        action="append",
-        default=[],
-        metavar="NAME=A,B",
-        help="simulate the job with each value of anything that --what-if changes; may be repeated: all combinations. "
-        "--plot then draws throughput and efficiency against the first",
-    )
-    group.add_argument("-o", "--output", metavar="FILE", help="write a row for each job of --sweep, .parquet")
-    group.add_argument("--resume", action="store_true", help="continue a file of rows of an interrupted sweep")
-    return parser
-
-
 class Questions:
     """The questions that were asked about a job.
 

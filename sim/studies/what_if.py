@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.answers import interval, paired
-from sim.platform import gpu_memory
+from sim.answers import paired
+from sim.base import interval
+from sim.job import gpu_memory
 
 if TYPE_CHECKING:
     from sim.answers.result import Result

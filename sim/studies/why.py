@@ -74,11 +74,6 @@ class Why:
     def __repr__(self) -> str:
         return "\n".join("  ".join(cells) for cells in self._rows())
 
-    def _repr_html_(self) -> str:
-        from sim.base.notebook import shown
-
-        return shown("Why", HEADINGS, self._rows())
-
     def _rows(self) -> Iterator[tuple[str, ...]]:
         for one in self.causes:
             yield _cells(one.change, one)

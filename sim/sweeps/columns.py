@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 SETTING = "set_"  # before the name of a protocol's setting, of which each has a column
-SWEPT = "swept_"  # before what sim.run --sweep has swept, as it was written
 
 ASKED = {
     "digest": "string",  # of the scenario and how it is simulated: a row is known again by it
@@ -27,6 +26,7 @@ ASKED = {
     "stragglers": "string",
     "law": "string",  # JSON
     "cluster": "string",
+    "network": "string",  # between hosts
     "cluster_told": "string",  # JSON, without costs
     "test_size": "int64",
     "evaluate_every": "int64",
@@ -78,8 +78,7 @@ def kinds(jobs: Iterable) -> dict[str, str]:
                 known = values.setdefault(name, set())
                 if job.scenario is not None and value is not None:
                     known.add(type(value).__name__)
-    swept = {name: "string" for job in jobs for name in job.asked if name.startswith(SWEPT)}
-    return ASKED | swept | {name: _kind(types) for name, types in sorted(values.items())} | ANSWERED
+    return ASKED | {name: _kind(types) for name, types in sorted(values.items())} | ANSWERED
 
 
 def _kind(types: set[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import product
 
@@ -102,22 +102,6 @@ def value_of(name: str, text: str, where: str = "--") -> object:
         raise WrongSetting(f"{where}{name}", text, allowed or error.message) from error
 
 
-def parsed(words: Sequence[str]) -> argparse.Namespace:
-    """One scenario's options, as a list of words.
-
-    Raises:
-        WrongSetting: an option is unknown, or its value impossible.
-    """
-    try:
-        found, further = parser().parse_known_args([str(word) for word in words])
-    except argparse.ArgumentError as error:
-        raise WrongSetting("options", " ".join(map(str, words)), str(error).removeprefix("argument ")) from error
-    if further:
-        hint = nearest(further[0], parser()._option_string_actions)
-        raise WrongSetting("options", further[0], f"options of sim.run{hint}")
-    return found
-
-
 def crossed(tables: Iterable[Table], read: options.Readers) -> list[argparse.Namespace]:
     """The options of every scenario: in each table every value of an option with every value of the others.
 
@@ -136,7 +120,7 @@ def crossed(tables: Iterable[Table], read: options.Readers) -> list[argparse.Nam
 
 
 def _crossed(table: Table) -> Iterator[argparse.Namespace]:
-    defaults = vars(parsed([]))
+    defaults = vars(parser().parse_args([]))
     for texts in product(*table.values()):
         values = {name: value_of(name, text) for name, text in zip(table, texts, strict=True)}
         settings = [values.pop(name) for name in table if name.startswith(SET)]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sim import options, simulated_options
 from sim.answers import summary
 from sim.base.errors import WrongSetting
+from sim.platform import other_sizes
 from sim.sweeps.columns import ASKED, SETTING
 
 if TYPE_CHECKING:
@@ -55,21 +56,15 @@ class Job:
         return self.asked["digest"]
 
 
-def of_scenario(scenario: Scenario, how: How, swept: dict[str, str] | None = None, assumed: str | None = None) -> Job:
+def of_scenario(scenario: Scenario, how: How, assumed: str | None = None) -> Job:
     """The job of a scenario.
 
     Args:
-        swept: columns of what was swept to come to it.
         assumed: the options that nobody gave, in a line; the same scenario has the same digest without them.
     """
     costs = {name: costs.model_dump(mode="json") for name, costs in scenario.cluster.costs.items()}
-    asked = _with_digest(_told(scenario) | _of_how(how) | (swept or {}), costs)
+    asked = _with_digest(_told(scenario) | _of_how(how), costs)
     return Job(asked | {"assumed": assumed}, how, scenario)
-
-
-def that_cannot_be(swept: dict[str, str], how: How, error: str) -> Job:
-    """A row that says why there is no such scenario."""
-    return Job(_with_digest(swept | _of_how(how)), how, error=error)
 
 
 def of_options(given: argparse.Namespace, read: options.Readers) -> Job:
@@ -93,6 +88,7 @@ def _told(scenario: Scenario) -> dict:
     """All of a scenario, a column for each thing: settings have one each, laws, models and clusters are JSON."""
     told = summary.told(scenario, "event")
     told |= {"cluster": scenario.cluster.name, "cluster_told": told["cluster"], "workload_digest": told.pop("digest")}
+    told |= {"network": other_sizes.told(scenario.cluster.network)}
     settings = {f"{SETTING}{name}": value for name, value in told.pop("settings").items()}
     del told["training"]  # of real runs
     return {name: json.dumps(value) if isinstance(value, dict) else value for name, value in told.items()} | settings

@@ -20,6 +20,7 @@ from weakref import WeakSet
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.home import installed
 from sim.base.ranges import MOST_CORES, check_integer
+from sim.needs import cores
 
 PRELOADED = [installed("sim.sweeps.work"), installed("sim.event.world"), "pandas"]
 UNGUARDED = (
@@ -196,11 +197,6 @@ class Ranks:
         self._executor.shutdown(wait=kind is None, cancel_futures=True)
 
 
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 Pool = Here | Own | Given | Ranks
 
 
@@ -216,7 +212,7 @@ def of_command(processes: int | None) -> Pool:
         return Ranks() if MPI.COMM_WORLD.size > 1 else of_size(processes)
     copies = [text for name in LAUNCHED if (text := os.environ.get(name, "1")) != "1"]
     if copies:
-        allowed = "one, or mpirun (or srun) ... python -m mpi4py.futures -m sim.sweep (or sim.run) ..."
+        allowed = "one, or mpirun (or srun) ... python -m mpi4py.futures -m sim.sweep ..."
         raise WrongSetting("mpirun", f"{copies[0]} copies of a sweep, each by itself", allowed)
     return of_size(processes)
 

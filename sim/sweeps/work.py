@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sim import command
-from sim.answers import interval, summary
+from sim.answers import summary
+from sim.base import interval, own
 from sim.base.errors import WrongSetting
 from sim.engine.choose import engine
-from sim.platform import gpu_memory
-from sim.protocols import own
+from sim.job import gpu_memory
 from sim.simulation import simulate
 
 if TYPE_CHECKING:

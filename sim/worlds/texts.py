@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from sim import verbs
+from sim.base import own
 from sim.base.errors import PlacedText, RunFailed, WrongSetting, WrongText
 from sim.job.scenario import Scenario
-from sim.protocols import is_ours, name_of, own
+from sim.protocols import is_ours, name_of
 from sim.protocols.base import VERBS, Protocol, names_in
 from sim.verbs.me import GRADIENT, PARAMETERS, PRIMITIVES
 from sim.verbs.servers import ranks_of

@@ -68,9 +68,8 @@ def test_stalls_are_those_of_the_first_passes():
     assert published.measured("amb")[1] == 6
 
 
-def test_the_experiment_prints_and_draws(cluster, tmp_path, capsys, monkeypatch):
+def test_the_experiment_prints(cluster, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(published, "fitted", lambda: cluster)
     monkeypatch.setattr(published, "REPLICATIONS", 2)
     published.run(tmp_path / "out")
-    assert (tmp_path / "out" / "published.png").stat().st_size > 10_000
     assert "predicted from the FMB runs alone" in " ".join(capsys.readouterr().out.split())

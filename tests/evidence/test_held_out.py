@@ -14,7 +14,8 @@ from calibration.scaling.fitting import fitted
 from experiments.extrapolation import cores, horovod_page, law, links, one_host, parallax_figure, t4, tensorflow_page
 from experiments.extrapolation.held import Held, mean_error
 from sim.answers import extrapolation, quantities
-from sim.answers.ignorance import CORE, HOST, LAW, LINK, LOCAL
+from sim.answers.ignorance import CORE, HOST, LAW
+from sim.platform.named_links import LINK, LOCAL
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from experiments import scaling
-from experiments.reports import scaling_horovod, scaling_model
-from experiments.reports.scaling_model import Constants
-from experiments.reports.scaling_tables import BUGLIARELLO, GBIT, HOROVOD, HOROVOD_SINGLE, PLATFORMS
+from experiments import scaling, scaling_horovod, scaling_model
+from experiments.scaling_model import Constants
+from experiments.scaling_tables import BUGLIARELLO, GBIT, HOROVOD, HOROVOD_SINGLE, PLATFORMS
 
 FITTED = Constants(0.045, 0.008, 2.04e9)  # as the experiment finds
 # Likewise, of the three models of Horovod's page, by where variables lie.

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from experiments import gpu
-from experiments.reports import gpu_report
+from experiments import gpu, gpu_report
 from experiments.run import main
 from real import calibration_plan
 from real.cells import refusal

@@ -18,13 +18,7 @@ def test_synchronous_platforms_agree_and_are_laid_beside_the_simulator(tmp_path,
     monkeypatch.setattr(platforms, "PLATFORMS", predicted)
     platforms.run(tmp_path, workload="mlp", steps=8, demo=True)
     shown = capfd.readouterr().out
-    pairs = [line.rsplit(",", 2) for line in (tmp_path / "agreement.csv").read_text().splitlines()[1:]]
     # on a busy machine a fast worker takes both tokens of TensorFlow's servers: such a run need not agree
-    agree = len(NAMES) - ("need not: " in shown)
-    assert shown.count(" agrees") == agree
-    assert sum(must == "True" for *_, must, _ in pairs) == agree * (agree - 1) // 2
-    assert agree == len(NAMES) or "TensorFlow servers, barrier" not in {
-        name for name, must, _ in pairs if must == "True"
-    }
+    assert shown.count(" agrees") == len(NAMES) - ("need not: " in shown)
+    assert "DISAGREES" not in shown
     assert "is seen" in shown
-    assert len((tmp_path / "platforms.csv").read_text().splitlines()) == 1 + 2 * len(NAMES)

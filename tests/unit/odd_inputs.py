@@ -115,7 +115,6 @@ SENSIBLE = {  # of options that are neither numbers nor choices
     "trace": ("a.jsonl", "a.parquet"),
     "TRACE": ("t.jsonl",),
     "FILE": ("cells.json",),
-    "timeline": ("a.json",),
     "horovod_timeline": ("b.json",),
     "plot": ("a.svg",),
     "report": ("a.html",),

@@ -1,12 +1,10 @@
-"""Comparisons that nobody measured, for tests of their pages."""
+"""Comparisons that nobody measured, for tests of their tables."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from experiments.kit.agreement import Agreement
 from experiments.kit.comparison import Comparison
-from experiments.reports.platforms_rows import Row
 from real.cells import Cell
 from sim.answers.outcome import Outcome
 
@@ -36,18 +34,3 @@ def compared() -> list[Comparison]:
 def further() -> list[Comparison]:
     """Of other protocols."""
     return [comparison(name, 2, "none", 0.08, 0.05) for name in ("ps-sync", "ps-async")]
-
-
-def platforms() -> tuple[list[Row], Agreement, dict[str, str]]:
-    """Two platforms, one of which nothing was fitted of, that agree."""
-    trained = {"kernel": np.ones(4)}
-    learnt = [(50, 0.5, 0.8), (100, 0.3, 0.9)]
-    fast, slow = (np.full((2, 100), 0.02) * RNG.normal(1, 0.01, (2, 1)) * times for times in (1, 1.5))
-    rows = [
-        Row("MPI, allreduce", fast, learnt, fast[:1] * RNG.normal(1, 0.03, (8, 1))),
-        Row("TensorFlow servers, asynchronous", slow, []),
-    ]
-    agreement = Agreement(
-        {"MPI, allreduce": trained}, {"TensorFlow servers, asynchronous": trained}, {"kernel": -np.ones(4)}, 1e-5
-    )
-    return rows, agreement, {"TensorFlow servers, asynchronous": "asynchronous"}

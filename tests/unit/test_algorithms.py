@@ -12,8 +12,8 @@ from calibration import algorithms, fit, nccl_links
 from calibration.scaling import profiled
 from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
-from sim import candidates, protocols
-from sim.answers import trust
+from sim import protocols
+from sim.answers import candidates, trust
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload

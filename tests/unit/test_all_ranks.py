@@ -148,10 +148,6 @@ def test_ranks_that_wait_for_nobody_have_steps_of_their_own():
     assert own_s[2] == pytest.approx(found.step_s.mean(), rel=0.05)
     assert own_s[0] < 0.1 * own_s[2]
     assert any("a step is over when the slowest rank has ended it" in note for note in found.notes)
-    frame = found.to_frame(by_rank=True)
-    assert frame.columns.to_list() == ["replication", "step", "rank", "step_s"]
-    assert len(frame) == 20 * 4
-    np.testing.assert_allclose(frame.groupby("rank")["step_s"].mean(), own_s)
     assert found.answer()["rank_step_s"] == pytest.approx(own_s.tolist())
 
 

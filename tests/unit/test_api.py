@@ -115,7 +115,7 @@ def test_arrays_have_the_shapes_that_they_say(world):
     assert simulate(job(), world, 3, want_trace=True).trace is not None
 
 
-def test_a_result_is_one_line_in_a_notebook():
+def test_a_result_is_one_line():
     said = repr(simulate(job(), replications=3))
     assert said.startswith("<Result: amb (time_limit_s=0.06, partitions=16), mlp, 2 workers, batch 100: ")
     assert "90% of runs" in said

@@ -18,6 +18,30 @@ MAY_IMPORT = {
     "trainsim": {"sim", "real", "calibration", "experiments"},
 }
 SOURCES = sorted(path for package in MAY_IMPORT for path in (ROOT / package).rglob("*.py"))
+# Of sim/, folders and modules beside them. Each imports from floors before its own; those of one floor know nothing of one another. Others
+# are commands, above them all.
+FLOORS = [
+    rooms.split()
+    for rooms in (
+        "base version",
+        "command efficiency inline laws zoo",
+        "model",
+        "collectives platform",
+        "verbs",
+        "protocols",
+        "job",
+        "needs recording worlds",
+        "answers stragglers timeline",
+        "event plot",
+        "engine options",
+        "simulated_options simulation",
+        "__init__ sweeps",
+        "studies",
+        "plans",
+        "reports",
+    )
+]
+COMMANDS = {"sim.protocols.check"}  # that stand in a folder
 LIGHT = (
     "sim.recording.traces",
     "sim.platform.cluster",
@@ -57,6 +81,32 @@ def forbidden(package: str, text: str) -> set[str]:
     return imported(text) & others if named else set()
 
 
+def dotted(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+SIM = {name: path for path in SOURCES if (name := dotted(path)).partition(".")[0] == "sim"}
+
+
+def place(module: str) -> tuple[int, str]:
+    """The floor of a module of sim/, and its room there."""
+    room = module if module in COMMANDS else [*module.split("."), "__init__"][1]
+    return next((floor for floor, rooms in enumerate(FLOORS) if room in rooms), len(FLOORS)), room
+
+
+def upward(module: str, text: str) -> set[tuple[str, str]]:
+    """The imports of a module of sim/ from its own floor or one above, but from its own room; inside functions and for types too."""
+    asked = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            asked |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            several = [f"{node.module}.{alias.name}" for alias in node.names]
+            asked |= {one if one in SIM else node.module for one in several}
+    floor, room = place(module)
+    return {(module, one) for one in asked & SIM.keys() if place(one)[0] >= floor and place(one)[1] != room}
+
+
 def tracked() -> list[Path]:
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listing.returncode:
@@ -84,6 +134,29 @@ def test_import_arrows():
 )
 def test_a_wrong_arrow_is_found(package, text):
     assert forbidden(package, text)
+
+
+def test_no_import_goes_up():
+    assert {pair for module, path in SIM.items() for pair in upward(module, path.read_text())} == set()
+
+
+def test_every_folder_has_a_floor():
+    folders = {path.parent.name for path in (ROOT / "sim").glob("*/__init__.py")}
+    assert folders <= {room for rooms in FLOORS for room in rooms}
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("sim.laws.base", "def f():\n    from sim.job.scenario import Scenario"),
+        ("sim.base.files", "import sim.model.costs"),
+        ("sim.event.world", "from sim import simulate"),
+        ("sim.collectives", "from sim.platform.cluster import Link"),
+        ("sim.protocols", "if TYPE_CHECKING:\n    from sim.protocols.check import parser"),
+    ],
+)
+def test_an_import_that_goes_up_is_found(module, text):
+    assert upward(module, text)
 
 
 @pytest.mark.processes

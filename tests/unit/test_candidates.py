@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from sim import candidates, event, protocols
+from sim import event, protocols
+from sim.answers import candidates
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model.costs import Costs, Line

@@ -11,8 +11,9 @@ import pytest
 from test_own_protocols import WORKER
 
 from sim import command, protocols
+from sim.base import deadline
 from sim.engine.choose import engine
-from sim.protocols import check, time_limit
+from sim.protocols import check
 from sim.recording import conformance
 
 HEAD = """
@@ -229,7 +230,7 @@ def test_the_time_limit_is_in_its_range(checked):
 
 
 def test_time_limits_end_with_what_they_limit():
-    with time_limit.within(0.05):
+    with deadline.within(0.05):
         pass
     begun_s = time.process_time()
     while time.process_time() - begun_s < 0.1:

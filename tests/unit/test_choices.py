@@ -4,14 +4,12 @@ import dataclasses
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from experiments import decisions
-from experiments.kit import kept, pages
+from experiments.kit import kept, pages, report
 from experiments.kit.choices import Choice, difference, pairs, planted, ratios, reliability
 from experiments.kit.comparison import Comparison
-from experiments.reports import validate_report
 from real.cells import Cell
 from sim import protocols, simulate
 from sim.answers.extrapolation import Unknown
@@ -121,19 +119,20 @@ def test_what_an_experiment_left_is_read(tmp_path, monkeypatch):
         "predicted_runs": "[119.0, 121.0]",
         "unknown": '[[0.1, 0.1, "", [["a", 0.1, 0.1]]]]',
     }
-    pd.DataFrame([row]).to_csv(tmp_path / "servers" / "servers.csv")
+    left = tmp_path / "servers" / "servers.json"
+    kept.write(kept.of([[row]], "servers", "", "", tmp_path), left)
     monkeypatch.setattr(decisions, "KEPT", tmp_path)
     (found,) = decisions.at_hand(tmp_path)
     assert found.interval == pytest.approx((100.0, 133.33), rel=1e-3)
     assert found.measured == pytest.approx((120.0, 109.09), rel=1e-3)
-    kept.keep(tmp_path / "servers.json", [[row]], "servers", "", "", tmp_path)
-    (tmp_path / "servers" / "servers.csv").rename(tmp_path / "elsewhere.csv")
+    left.rename(tmp_path / "servers.json")
     assert list(decisions.at_hand(tmp_path)) == [found]
     (tmp_path / "testbed").mkdir()
-    pd.DataFrame([{"where": "1 Gbit/s", **row}]).to_csv(tmp_path / "testbed" / "testbed.csv")
+    placed = kept.of([[{"where": "1 Gbit/s", **row}]], "testbed", "", "", tmp_path)
+    kept.write(placed, tmp_path / "testbed" / "testbed.json")
     assert list(decisions.at_hand(tmp_path)) == [found, dataclasses.replace(found, group="testbed, 1 Gbit/s")]
-    (tmp_path / "servers" / "servers.csv").write_text("cell\nx\n")
-    with pytest.raises(WrongSetting, match=r"servers\.csv"):
+    kept.write(kept.of([[{"cell": "x"}]], "servers", "", "", tmp_path), left)
+    with pytest.raises(WrongSetting, match=r"servers\.json"):
         list(decisions.at_hand(tmp_path))
 
 
@@ -169,8 +168,8 @@ def test_what_an_experiment_writes_is_enough_for_a_decision(tmp_path, monkeypatc
         for cell, one, job in zip(cells, results, jobs, strict=True)
     ]
     with pages.keeping() as shown:
-        validate_report.write_csv(rows, tmp_path / "validate.csv")
-    kept.keep(tmp_path / "validate.json", shown, "validate", "", "", tmp_path)
+        report.show(rows, tmp_path, "")
+    kept.write(kept.of(shown, "validate", "", "", tmp_path), tmp_path / "validate.json")
     found = list(decisions.at_hand(tmp_path))
     assert difference(*found) == pytest.approx(compare("", *results, real=True).interval, rel=1e-4)
     assert ratios(found)["validate"].covered == 1

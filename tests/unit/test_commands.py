@@ -23,7 +23,6 @@ COMMANDS = (
         "sim.run",
         "sim.sweep",
         "sim.plan",
-        "sim.report",
         "sim.timeline",
         "sim.plot",
         "sim.protocols.check",
@@ -35,7 +34,7 @@ COMMANDS = (
 )
 KEYS = {
     *("schema", "version", "scenario", "world", "asked", "done", "samples_per_s", "step_s", "samples_per_step"),
-    *("idle_fraction", "interval", "basis", "pairing", "notes", "wall_s"),
+    *("idle_fraction", "interval", "basis", "notes", "wall_s"),
 }
 
 
@@ -172,15 +171,6 @@ def test_both_worlds_from_the_command_line(here):
     assert event["samples_per_s"] == pytest.approx(engine["samples_per_s"])
 
 
-def test_files_asked_for_are_written(tmp_path, here):
-    names = {"trace": "t.parquet", "timeline": "t.json", "plot": "t.png"}
-    options = [word for option, name in names.items() for word in (f"--{option}", tmp_path / name)]
-    assert here("sim.run", "--steps", 20, "--json", *options).returncode == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names.values())
-    assert json.loads((tmp_path / "t.json").read_text())
-    assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
-
-
 @pytest.fixture
 def recorded(tmp_path, here):
     """A trace in the folder."""
@@ -191,7 +181,6 @@ def recorded(tmp_path, here):
 
 @pytest.mark.parametrize(("module", "name"), [("sim.timeline", "t.json"), ("sim.plot", "t.svg")])
 def test_a_trace_becomes_a_timeline_and_a_picture(module, name, recorded, tmp_path, here):
-    """The same files as sim.run's and real.run's."""
     done = here(module, recorded, "-o", tmp_path / name)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     text = (tmp_path / name).read_text()
@@ -266,7 +255,6 @@ REFUSED = {
     "sim.run": ["--protocol", "abm"],
     "sim.sweep": ["--protocol", "abm", "-o", "x.parquet"],
     "sim.plan": ["nowhere.toml"],
-    "sim.report": ["nowhere.json", "nowhere.json"],
     "real.run": ["--protocol", "abm"],
     "real.campaign": ["nowhere.json"],
     "real.probe": ["--protocol", "-o", "probe.json"],
@@ -276,7 +264,7 @@ REFUSED = {
     "sim.timeline": ["nowhere.parquet", "-o", "t.json"],
     "sim.plot": ["nowhere.parquet", "-o", "t.png"],
     "sim.protocols.check": ["abm"],
-    "sim.workloads": ["from", "nowhere.keras"],
+    "sim.workloads": ["from", "nowhere.safetensors"],
     "sim.hosts": ["show", "V1000"],
     "experiments.run": ["published", "--demo"],
 }
@@ -338,7 +326,7 @@ def test_wrong_options_are_one_line(what, here):
 
 def test_a_folder_that_could_not_be_made_is_refused(here, tmp_path):
     (tmp_path / "file").touch()
-    line = refused(here("experiments.run", "same-seed", "--out", tmp_path / "file"))
+    line = refused(here("experiments.run", "seeds", "--out", tmp_path / "file"))
     assert all(word in line for word in ("--out", str(tmp_path / "file"), "a folder that can be written")), line
 
 

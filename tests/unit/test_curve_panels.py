@@ -161,7 +161,7 @@ def test_panels_are_those_that_were_asked_for(written, monkeypatch, words, panel
     [
         (["without.jsonl", "--subset", "loss_vs_time"], "--subset: given 'without.jsonl, which has no evaluations'"),
         (["a.jsonl", "without.jsonl", "--panels", "learning"], "--panels: given 'without.jsonl, which has no evalu"),
-        (["a.jsonl", "--panels", "samples", "--subset", "loss_vs_time"], "allowed: with --panels learning alone"),
+        (["a.jsonl", "--panels", "ranks", "--subset", "loss_vs_time"], "allowed: with --panels learning alone"),
     ],
 )
 def test_what_is_refused_writes_nothing(written, words, said):

@@ -13,8 +13,8 @@ from real import data
 from real.data import Batches, data_for, load
 from real.models import FORWARD
 from sim.base.errors import WrongSetting
+from sim.laws.randomness import generator
 from sim.model.workload import NAMED
-from sim.randomness import generator
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.integers(256, size=(40, 28, 28), dtype=np.uint8), RNG.integers(10, size=40).astype(np.uint8)

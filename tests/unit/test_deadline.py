@@ -12,11 +12,11 @@ import pytest
 
 from sim import needs, protocols, simulation
 from sim.base import deadline as module
+from sim.base.deadline import ended_after
 from sim.base.errors import RunFailed, WrongSetting
 from sim.engine import kept
 from sim.job.scenario import Scenario
 from sim.model import workload
-from sim.protocols.time_limit import ended_after
 from sim.verbs.fusion import layer_shares
 
 
@@ -92,7 +92,7 @@ from sim.base.errors import RunFailed
 from sim.engine.choose import engine
 from sim.job.scenario import Scenario
 from sim.model import workload
-from sim.protocols.time_limit import ended_after
+from sim.base.deadline import ended_after
 
 deadline.EVERY_S = 0.001
 scenario = Scenario(protocols.make("fmb"), workload.read("mlp"), 2, steps=1)

@@ -81,9 +81,9 @@ def test_package_citation_and_changelog_name_one_version():
 def test_a_kept_result_says_what_was_run_when_and_on_what(path):
     found = kept.read(path)
     assert found.experiment == path.stem
-    asked = " --held-out" * (path.stem == "evidence")  # once all choices were made
+    asked = {"evidence": " --held-out"}.get(path.stem, "" if path.stem in run.QUESTIONS else " (at commit 0a41714d)")
     assert found.command == f"python -m experiments.run {path.stem}{asked}"
-    assert found.fitted == run.QUESTIONS[path.stem].fitted
+    assert path.stem not in run.QUESTIONS or found.fitted == run.QUESTIONS[path.stem].fitted
     assert all(len(row) == len(table.columns) for table in found.tables for row in table.rows)
     assert f"{found.date}" in results.page(path.stem)
     assert not re.search(r"(?<![\w.])/(home|root|tmp|work|usr|opt)/", path.read_text())  # a machine's own paths
@@ -142,15 +142,15 @@ def test_a_docstring_becomes_lists_and_fences():
 def test_what_is_shown_is_kept(tmp_path, monkeypatch, capsys):
     table = pages.table("Title", "one\nheading", "another")
     table.add_row("1.5%", "[2 of 3]")
-    monkeypatch.setattr("experiments.gpus.run", lambda out, seed: pages.show(table, "a line", f"Files: {out}"))
-    words = ["gpus", "--out", str(tmp_path / "out"), "--keep", str(tmp_path / "kept.json"), "--seed", "1"]
+    monkeypatch.setattr("experiments.seeds.run", lambda out, seed: pages.show(table, "a line", f"Files: {out}"))
+    words = ["seeds", "--out", str(tmp_path / "out"), "--keep", str(tmp_path / "kept.json"), "--seed", "1"]
     assert run.main(words) == 0
     found = kept.read(tmp_path / "kept.json")
-    assert found.command == "python -m experiments.run gpus --seed 1"
+    assert found.command == "python -m experiments.run seeds --seed 1"
     assert found.shown == [
         kept.Table(title="Title", columns=["one heading", "another"], rows=[["1.5%", "[2 of 3]"]]),
         "a line",
-        "Files: results/gpus",
+        "Files: results/seeds",
     ]
     assert "a line" in capsys.readouterr().out
 

@@ -286,7 +286,7 @@ def test_replications_are_the_same_on_threads(compiled, monkeypatch, alone):
         return in_order(function, items, threads)
 
     monkeypatch.setattr(choose, "LEAST_OF_A_THREAD_S", 0.0)
-    monkeypatch.setattr("sim.sweeps.pools.cores", lambda: 3)
+    monkeypatch.setattr("sim.needs.cores", lambda: 3)
     monkeypatch.setattr(choose, "in_order", noted)
     with engine.by_one_thread() if alone else nullcontext():
         found = list(engine.outcomes(replications, range(1, 4)))
@@ -301,7 +301,7 @@ def test_replications_are_the_same_on_threads(compiled, monkeypatch, alone):
 def test_as_many_threads_as_there_is_memory_for(compiled, monkeypatch):
     replications = compiled.Replications(one("one core each", ("ps-async",)))
     replications.outcome(0)
-    monkeypatch.setattr("sim.sweeps.pools.cores", lambda: 8)
+    monkeypatch.setattr("sim.needs.cores", lambda: 8)
     for times, threads in ((0.5, 1), (2.5, 2), (100, 8)):
         monkeypatch.setattr("sim.needs.most_bytes", lambda times=times: times * replications.bytes)
         assert choose._threads(replications) == threads

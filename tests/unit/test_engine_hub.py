@@ -13,11 +13,11 @@ from engines import assert_alike
 from sim import protocols, stragglers
 from sim.engine.kernel.layout import FINISHED
 from sim.job.scenario import Scenario
+from sim.laws.randomness import BLOCK
 from sim.model import workload
 from sim.model.costs import Line
 from sim.platform.cluster import Cluster, Host, Link
 from sim.platform.tcp import Tcp
-from sim.randomness import BLOCK
 
 OWN_PORTS = Link(latency_s=2e-4, overhead_s=3e-5, gap_s=1e-5, bandwidth_bytes_per_s=1e8)
 

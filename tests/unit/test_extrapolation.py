@@ -14,9 +14,10 @@ from experiments.extrapolation import law as learning
 from experiments.extrapolation import scores
 from experiments.extrapolation.held import Held, Unmeasured, doublings
 from sim import laws, protocols
-from sim.answers import extrapolation, interval
-from sim.answers.ignorance import CORE, HOST, LAW, LINK, LOCAL, UNCHANGED, Law
+from sim.answers import extrapolation
+from sim.answers.ignorance import CORE, HOST, LAW, UNCHANGED, Law
 from sim.answers.result import Result
+from sim.base import interval
 from sim.job import variants
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
@@ -24,6 +25,7 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform import other_sizes
 from sim.platform.cluster import Cluster, Host, Model, Provenance
+from sim.platform.named_links import LINK, LOCAL
 from sim.simulation import simulate as simulated
 
 MODEL = workload.NAMED["resnet50"]

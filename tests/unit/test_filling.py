@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 
+import pandas as pd
 import pytest
 from test_commands import here, refused  # noqa: F401 here is a fixture
 
 from sim import options, run, simulate, simulated_options
 from sim.answers import worth
 from sim.base.errors import WrongSetting
-from sim.platform import cluster, gpu_memory
+from sim.job import gpu_memory
+from sim.platform import cluster
 from sim.platform.cluster import UNCOUNTED
 from sim.studies import changes
 from sim.sweeps import pools
@@ -123,15 +125,13 @@ def test_nothing_is_said_of_what_is_not_known(folder):
 
 def test_hosts_are_swept_with_a_worker_in_every_slot(folder, here):  # noqa: F811
     words = ["--workload", "mine.toml", "--cluster", "g5.12xlarge", "--steps", 2, "--replications", 1]
-    done = here("sim.run", *words, "--sweep", "hosts=1,2", "--json")
-    assert [(row["swept_hosts"], row["workers"], row["cluster"]) for row in json.loads(done.stdout)["rows"]] == [
-        ("1", 4, "g5.12xlarge*1"),
-        ("2", 8, "g5.12xlarge*2"),
-    ]
-    page = here("sim.run", *words, "--sweep", "hosts=1,0")
-    assert "USD a million" in page.stdout
-    assert "cannot be" in page.stdout
-    assert "note: assumed, as nobody said" in page.stdout
+    done = here("sim.sweep", *words, "--hosts", "1,2,0", "-o", "hosts.parquet")
+    rows = pd.read_parquet("hosts.parquet")
+    assert list(zip(rows["workers"], rows["cluster"], strict=True))[:2] == [(4, "g5.12xlarge*1"), (8, "g5.12xlarge*2")]
+    said = "assumed, as nobody said: --protocol horovod"
+    assert list(rows["assumed"].str.startswith(said))[:2] == [True, True]
+    assert "USD a million" in done.stdout
+    assert "cannot be" in done.stdout
     grid = here("sim.sweep", *words, "--workers", "2,all", "-o", "grid.parquet")
     assert "2 of 2 scenarios" in grid.stdout
 

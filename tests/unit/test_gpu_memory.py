@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pytest
 
 from sim import Scenario, protocols
+from sim.job import gpu_memory
 from sim.model.sparse_rows import Rows
 from sim.model.workload import Variable, Workload
 from sim.plans import plan, question, search
 from sim.plans.configurations import Room
-from sim.platform import gpu_memory
 from sim.platform.cluster import Cluster, Host
 from sim.simulation import simulate
 from sim.studies import what_if

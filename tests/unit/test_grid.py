@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from sim import options, sweep
@@ -60,8 +61,6 @@ def test_a_command_line_is_crossed_as_a_file_is(read):
 
 
 def test_a_command_line_goes_before_a_file(tmp_path, monkeypatch, capsys):
-    import pandas as pd
-
     monkeypatch.chdir(tmp_path)
     text = '[options]\nsteps = 3\nwarmup = 1\n[[scenarios]]\nworkers = [1, 2]\nworkload = "mlp"\n'
     (tmp_path / "grid.toml").write_text(HEAD + text)
@@ -70,7 +69,20 @@ def test_a_command_line_goes_before_a_file(tmp_path, monkeypatch, capsys):
     rows = pd.read_parquet("x.parquet")
     assert rows["workers"].tolist() == [3, 4, 5]
     assert set(rows["workload"]) == {"mlp"}
-    assert capsys.readouterr().out == "x.parquet: 3 of 3 scenarios simulated\n"
+    *_, last = capsys.readouterr().out.splitlines()
+    assert last == "x.parquet: 3 of 3 scenarios simulated"
+
+
+def test_a_table_names_what_differs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    line = ["--workers=2", "--protocol=fmb,amb", "--cluster=p3.8xlarge", "--network=1 Gbit/s,20 Gbit/s"]
+    line += ["--steps=3", "--replications=2", "--workers-processes=1", "-o", "x.parquet"]
+    assert sweep.main(line) == 0
+    heading, *rows, last = capsys.readouterr().out.splitlines()
+    assert heading.split()[:3] == ["protocol", "network", "samples/s"]
+    assert [row.split()[:3] for row in rows] == [[p, b, "Gbit/s,"] for p in ("fmb", "amb") for b in ("1", "20")]
+    assert last == "x.parquet: 4 of 4 scenarios simulated"
 
 
 def test_the_grid_of_the_guide_is_one(read):
@@ -137,13 +149,3 @@ def test_what_is_wrong_with_a_command_line_is_one_line(words, said, capsys):
 def test_settings_on_a_command_line_have_a_name_and_values_once(given):
     with pytest.raises(WrongSetting, match="--set"):
         on_line(*(word for one in given for word in ("--set", one)))
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [(["--workers", "ten"], "--workers: given 'ten'"), (["--wrkers", "2"], "did you mean --workers?")],
-)
-def test_options_as_a_list_of_words_are_checked(words, said):
-    with pytest.raises(WrongSetting) as refused:
-        grid.parsed(words)
-    assert said in str(refused.value)

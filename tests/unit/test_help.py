@@ -24,10 +24,10 @@ REPEATED = {
     "real.calibrate": ["-o", "a.toml", "--output", "b.toml"],
     "calibration.fit": ["t.jsonl", "-o", "a.toml", "-o", "b.toml"],
     "calibration.check": ["p.toml", "t.jsonl", "--tolerance", "0.1", "--tolerance=0.2"],
-    "experiments.run": ["same-seed", "--out", "a", "--out", "b"],
+    "experiments.run": ["seeds", "--out", "a", "--out", "b"],
     "sim.timeline": ["t.jsonl", "-o", "a.json", "-o", "b.json"],
     "sim.plot": ["t.jsonl", "-o", "a.png", "-o", "b.png"],
-    "sim.workloads": ["from", "m.keras", "-o", "a.toml", "-o", "b.toml"],
+    "sim.workloads": ["from", "m.safetensors", "-o", "a.toml", "-o", "b.toml"],
     "sim.protocols.check": ["fmb", "--workload", "mlp", "--workload", "mlp"],
 }
 MEANT = {

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from law_examples import LAWS as EXAMPLES
 
-from sim import laws, randomness, stragglers
+from sim import laws, stragglers
 from sim.base.errors import WrongSetting
-from sim.randomness import BLOCK, Draws, Stream, generator, group_of
+from sim.laws import randomness
+from sim.laws.randomness import BLOCK, Draws, Stream, generator, group_of
 
 DRAWS = 200_000
 

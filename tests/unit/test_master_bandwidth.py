@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 
@@ -12,7 +11,7 @@ import pytest
 
 from experiments import master_bandwidth, partitions
 from experiments.kit.comparison import Comparison
-from experiments.reports.master_bandwidth_page import master_bandwidth_page
+from experiments.kit.pages import keeping
 from real.cells import Cell, refusal
 from sim.recording.traces import Activity, Trace
 
@@ -23,7 +22,7 @@ def job(cell: Cell) -> Cell:
 
 
 PLANS = {
-    "master-bandwidth": lambda demo: master_bandwidth.plan(demo, 0),
+    "master-bandwidth": lambda demo: (master_bandwidth.plan(demo, 0).fitted, master_bandwidth.plan(demo, 0).predicted),
     "partitions": lambda demo: (partitions.fit_cells(demo, 0), partitions.predicted_cells(demo, 0)),
 }
 
@@ -82,20 +81,11 @@ def planted():
     ]
 
 
-def test_errors_and_floors_are_shown_and_written(planted, tmp_path, capsys):
-    master_bandwidth.write_csv(planted, tmp_path / "m.csv")
-    master_bandwidth.figure(planted, tmp_path / "m.png")
-    master_bandwidth.show(planted, tmp_path)
+def test_errors_and_floors_are_shown_and_cells_kept(planted, tmp_path, capsys):
+    with keeping() as shown:
+        master_bandwidth.show(planted, tmp_path)
     assert "broadcast: mean absolute error 10.0%, noise floor 2.0%" in " ".join(capsys.readouterr().out.split())
-    assert (tmp_path / "m.csv").read_text().count("\n") == 1 + len(planted)
-    assert (tmp_path / "m.png").stat().st_size > 5000
-
-
-def test_a_page_has_every_cell(planted):
-    page = master_bandwidth_page(planted, "1 worker", "python -m experiments.run master-bandwidth")
-    data = json.loads(re.findall(r'<script type="application/json" id="report">(.*?)</script>', page, re.S)[0])
-    assert [one["error"] for one in data["cells"]] == [row.error for row in planted]
-    assert "broadcast: 10.0% off on average, repeats differ by 2.0%" in page
+    assert [one["predicted_step_s"] for one in shown[0]] == [row.said_s for row in planted]
 
 
 def test_partitions_are_told_from_few_to_many(tmp_path, capsys):
@@ -108,6 +98,5 @@ def test_partitions_are_told_from_few_to_many(tmp_path, capsys):
     (of,) = partitions.by_minibatch(rows).values()
     assert [row.cell.partitions for row in of] == [1, 16]
     assert partitions.slowdown(of) == pytest.approx((3.0, 4.0), rel=0.1)
-    partitions.figure(rows, tmp_path / "p.png")
     partitions.show(rows, tmp_path)
     assert re.search(r"16 partitions take [23]\.\d\d times as long \(measured: [34]\.\d\d\)", capsys.readouterr().out)

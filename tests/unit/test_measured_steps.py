@@ -6,16 +6,17 @@ import math
 
 import pytest
 
-from sim import catalogue, protocols
-from sim.answers import interval, trust
+from sim import protocols, sweep
+from sim.answers import trust
+from sim.base import interval
 from sim.base.errors import WrongSetting
-from sim.job import variants
+from sim.job import measured_steps, named_gpus, variants
 from sim.job.scenario import Scenario
 from sim.model import workload_text
 from sim.model.workload import Workload
 from sim.plans import plan, sensitivity
 from sim.plans.question import Question
-from sim.platform import measured_steps, named_gpus
+from sim.platform import catalogue
 from sim.platform.cluster import Cluster, Model, Provenance
 from sim.run import main as run
 from sim.simulation import simulate
@@ -211,12 +212,17 @@ SHORT = ["--protocol", "allreduce", "--workers", "1", "--steps", "2", "--replica
     [
         ["--what-if", "cluster=p3.8xlarge"],
         ["--what-if", "hosts.0.gpu=V100"],
-        ["--sweep", "cluster=p4d.24xlarge,p3.8xlarge"],
     ],
 )
 def test_kinds_of_gpu_are_not_compared_by_a_step_that_names_none(question, file):
     with pytest.raises(WrongSetting, match="hosts: gpu: given 'A100, V100'; allowed: one kind"):
         run(["--workload", file(UNNAMED), "--cluster", "p4d.24xlarge", *SHORT, *question])
+
+
+def test_nor_are_they_swept(file, tmp_path):
+    words = ["--workload", file(UNNAMED), "--cluster", "p4d.24xlarge,p3.8xlarge", *SHORT]
+    with pytest.raises(WrongSetting, match="hosts: gpu: given 'A100, V100'; allowed: one kind"):
+        sweep.main([*words, "-o", str(tmp_path / "x.parquet")])
 
 
 def test_kinds_of_gpu_are_compared_by_a_step_that_names_its_own(file, capsys):

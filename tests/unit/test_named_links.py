@@ -6,16 +6,15 @@ import math
 
 import pytest
 
-from sim import catalogue, protocols
-from sim.answers import extrapolation
-from sim.answers.ignorance import LINK, LOCAL
+from sim import protocols
+from sim.answers import bounds, extrapolation
 from sim.answers.quantities import BETWEEN
 from sim.answers.quantities import WITHIN as WITHIN_HOSTS
 from sim.job.scenario import Scenario
 from sim.model import workload
-from sim.plans import bounds
-from sim.platform import cluster, named_links, other_sizes
+from sim.platform import catalogue, cluster, named_links, other_sizes
 from sim.platform.cluster import Cluster, Host, Link
+from sim.platform.named_links import LINK, LOCAL
 from sim.simulation import simulate
 from sim.studies import changes
 

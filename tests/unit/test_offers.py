@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from sim import catalogue
 from sim.base.errors import WrongSetting
 from sim.plans import money, plan, question, search, show
 from sim.plans.configurations import Room
 from sim.plans.simulating import Simulating
+from sim.platform import catalogue
 from sim.sweeps import pools
 
 HOST = "a3-megagpu-8g"

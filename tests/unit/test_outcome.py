@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sim.answers import interval
 from sim.answers.outcome import Outcome, join, of_trace
+from sim.base import interval
 from sim.base.errors import WrongSetting
 from sim.recording.traces import Trace, read
 

@@ -24,11 +24,8 @@ ROOT = Path(__file__).parents[2]
 QUICK = ("--steps", "2", "--replications", "1", "--stragglers", "none")
 WRITES = {  # by command and option: the words around a file's name, and its ending
     ("sim.run", "--trace"): ([], ".jsonl"),
-    ("sim.run", "--timeline"): ([], ".json"),
     ("sim.run", "--horovod-timeline"): (["--protocol", "horovod"], ".json"),
-    ("sim.run", "--plot"): ([], ".png"),
     ("sim.run", "--report"): ([], ".html"),
-    ("sim.run", "--output"): (["--sweep", "workers=1,2"], ".parquet"),
     ("sim.sweep", "--output"): ([], ".parquet"),
     ("sim.plan", "--output"): (["--samples-per-s", "10"], ".json"),
     ("sim.plan", "--report"): (["--samples-per-s", "10"], ".html"),
@@ -40,11 +37,11 @@ WRITES = {  # by command and option: the words around a file's name, and its end
     ("real.calibrate", "--output"): ([], ".toml"),
     ("sim.timeline", "--output"): (["t.jsonl"], ".json"),
     ("sim.plot", "--output"): (["t.jsonl"], ".png"),
-    ("sim.workloads", "--output"): (["from", "model.onnx"], ".toml"),
+    ("sim.workloads", "--output"): (["from", "model.safetensors"], ".toml"),
     ("calibration.laws", "--output"): (["t.jsonl"], ".toml"),
     ("calibration.laws", "--plot"): (["t.jsonl"], ".png"),
-    ("experiments.run", "--out"): (["same-seed"], ""),
-    ("experiments.run", "--keep"): (["same-seed"], ".json"),
+    ("experiments.run", "--out"): (["seeds"], ""),
+    ("experiments.run", "--keep"): (["seeds"], ".json"),
 }
 PLACES = {
     "no folder": "no/where/x{ending}",
@@ -104,11 +101,10 @@ def test_what_cannot_be_written_is_refused_before_any_work(option, what, folder,
 @pytest.mark.parametrize(
     "words",
     [
-        ["sim.run", "--trace", "a.jsonl", "--timeline", "a.jsonl"],
-        ["sim.run", "--timeline", "a.json", "--plot", "link/a.json"],
-        ["sim.run", "--cluster", "t.jsonl", "--timeline", "t.jsonl"],
+        ["sim.run", "--trace", "a.jsonl", "--report", "link/a.jsonl"],
+        ["sim.run", "--cluster", "t.jsonl", "--trace", "t.jsonl"],
         ["sim.sweep", "t.jsonl", "-o", "link/t.jsonl"],
-        ["real.run", "--trace", "a.jsonl", "--timeline", "./a.jsonl"],
+        ["real.run", "--trace", "a.jsonl", "--parameters", "./a.jsonl"],
         ["real.campaign", "cells.json", "--probe", "cells.json"],
         ["real.campaign", "cells.json", "--probe", "real.parquet"],
         ["calibration.fit", "t.jsonl", "-o", "t.jsonl"],
@@ -121,11 +117,11 @@ def test_no_file_is_written_over_another_of_the_same_command(words, folder, caps
     assert "otherwise" in refused(words[0], words[1:], capsys)
 
 
-@pytest.mark.parametrize("name", ["t.jsonl", "t.parquet", "t.json", "t.png", "t.html"])
+@pytest.mark.parametrize("name", ["t.jsonl", "t.parquet", "t.html"])
 def test_a_full_disk_is_one_line_and_leaves_nothing(name, tmp_path, monkeypatch, capsys):
     """A limit on the size of files stands for a disk that is full."""
     monkeypatch.chdir(tmp_path)
-    option = {".json": "--timeline", ".png": "--plot", ".html": "--report"}.get(Path(name).suffix, "--trace")
+    option = "--report" if name == "t.html" else "--trace"
     with limited(1000):
         assert end("sim.run", *QUICK, option, name) == 1
     assert capsys.readouterr().err == f"sim.run: {name} could not be written (File too large)\n"
@@ -264,7 +260,8 @@ def test_a_variable_that_libraries_choke_on(name, given, tmp_path, monkeypatch):
 def test_a_picture_needs_no_backend(tmp_path, monkeypatch):
     """matplotlib refuses a wrong one when it is imported."""
     monkeypatch.setenv("MPLBACKEND", "nope")
-    done = child("sim.run", *QUICK, "--json", "--plot", "a.svg", cwd=tmp_path)
+    child("sim.run", *QUICK, "--json", "--trace", "a.jsonl", cwd=tmp_path)
+    done = child("sim.plot", "a.jsonl", "-o", "a.svg", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -123,7 +123,7 @@ def test_a_class_that_cannot_be_made_is_one_line(module, capsys):
 @pytest.mark.parametrize("protocol", ["fmb", "kbatch-async"])
 def test_later_draws_are_looked_at_too(module, capsys, protocol):
     text = f"{HEAD}        return np.full(size, 0.01 if rng.random() == FIRST else -2.5)\n"
-    text += "from sim.randomness import generator\nFIRST = generator(0, 0, 0, 'sleep', 0).random()\n"
+    text += "from sim.laws.randomness import generator\nFIRST = generator(0, 0, 0, 'sleep', 0).random()\n"
     said = refused(capsys, module(text), "--protocol", protocol, steps=150)
     assert "Mine.draw: given -2.5" in said
 

@@ -29,8 +29,9 @@ from sim import (
 )
 from sim import plan as sim_plan
 from sim import run as sim_run
+from sim.answers import bounds
 from sim.base.errors import RunFailed
-from sim.plans import bounds, candidates, plan, question, search, sensitivity, show, simulating
+from sim.plans import candidates, plan, question, search, sensitivity, show, simulating
 from sim.plans.candidates import WHOLE, Figures
 from sim.plans.configurations import Room
 from sim.plans.simulating import Simulating

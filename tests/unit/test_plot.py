@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from sim import plot
-from sim.answers.outcome import Outcome, of_trace
+from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.recording import panels
 from sim.recording.traces import ACTIVITIES, Trace
@@ -14,13 +13,13 @@ from sim.recording.traces import ACTIVITIES, Trace
 
 @pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
 def test_each_ending_is_its_format(trace, tmp_path, ending, magic):
-    plot.gantt(trace, tmp_path / f"run.{ending}")
+    plot.side_by_side([trace], tmp_path / f"run.{ending}")
     assert (tmp_path / f"run.{ending}").read_bytes().startswith(magic)
 
 
 def test_picture_names_ranks_and_activities(trace, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("matplotlib").rcParams, "svg.fonttype", "none")
-    plot.gantt(trace, tmp_path / "run.svg")
+    plot.side_by_side([trace], tmp_path / "run.svg")
     picture = (tmp_path / "run.svg").read_text()
     for text in ("master", "worker 1", "compute", "2 of 2 measured steps", "mean 3500 ms"):
         assert text in picture
@@ -37,11 +36,6 @@ def test_without_warm_up_the_picture_starts_at_zero(trace):
     assert plot.measured_from_s(Trace(replace(trace.header, warmup=0), trace.rows)) == 0.0
 
 
-def test_steps_that_do_not_vary_can_be_drawn(tmp_path):
-    plot.summary(Outcome(np.ones((2, 5)), np.ones((2, 5)), np.zeros((2, 2))), tmp_path / "s.png", "equal steps")
-    assert (tmp_path / "s.png").stat().st_size > 1000
-
-
 def test_every_activity_has_a_colour_of_its_own():
     assert set(plot.COLOURS) == set(ACTIVITIES)
     assert len(set(plot.COLOURS.values())) == len(ACTIVITIES)
@@ -50,9 +44,7 @@ def test_every_activity_has_a_colour_of_its_own():
 @pytest.mark.parametrize("name", ["run.gif", "run"])
 def test_unknown_ending_is_refused(trace, tmp_path, name):
     with pytest.raises(WrongSetting, match=r"--plot.*\.png, \.pdf or \.svg"):
-        plot.gantt(trace, tmp_path / name)
-    with pytest.raises(WrongSetting, match="--plot"):
-        plot.summary(of_trace(trace), tmp_path / name, "")
+        plot.side_by_side([trace], tmp_path / name)
 
 
 def test_runs_side_by_side_show_equal_times(trace, tmp_path, monkeypatch):
@@ -68,7 +60,7 @@ def test_runs_side_by_side_show_equal_times(trace, tmp_path, monkeypatch):
 
 
 def test_panels_have_the_samples_and_the_computing_of_measured_steps(trace):
-    found = panels.series(trace)
+    found = panels.series(trace, of_trace(trace))
     assert found.samples.tolist() == [18, 12]
     assert found.ends_s.tolist() == [2.0, 7.0]
     assert found.total.tolist() == [18, 30]

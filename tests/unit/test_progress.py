@@ -13,7 +13,7 @@ import pytest
 import sim.run
 from calibration.estimators.residuals import of_runs
 from experiments import allreduce, parallax, scaling
-from experiments.reports.scaling_tables import BUGLIARELLO
+from experiments.scaling_tables import BUGLIARELLO
 from sim import event, protocols
 from sim.base import progress
 from sim.base.progress import EVERY_S, Progress
@@ -146,7 +146,7 @@ def test_a_fit_says_how_far_it_has_played_its_runs(talkative, capsys):
     ]
 
 
-@pytest.mark.parametrize("name", ["validate", "servers", "collectives", "platforms", "testbed", "benchmark"])
+@pytest.mark.parametrize("name", ["kit.cells", "platforms", "testbed"])
 def test_experiments_that_measure_say_how_far_they_have_simulated(name):
     """Each goes through its cells by `each`; what is measured before says so itself (real.campaign)."""
     assert "each(" in inspect.getsource(import_module(f"experiments.{name}"))

@@ -9,13 +9,13 @@ import pytest
 
 from sim import options, run, simulate, simulated_options
 from sim.answers import ends, quantities, shares
-from sim.answers.ignorance import LINK
 from sim.answers.quantities import END
 from sim.laws import LogNormal
 from sim.model.costs import Costs, Line
 from sim.model.workload import NAMED
 from sim.platform import named_links
 from sim.platform.cluster import Cluster, Host, Link, Model, Provenance
+from sim.platform.named_links import LINK
 from sim.protocols import make
 
 NAMED_GPUS = "--stragglers none --batch 32 --workload"

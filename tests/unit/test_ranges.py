@@ -10,7 +10,7 @@ import pytest
 
 from sim import laws, needs, protocols, run
 from sim.base.errors import WrongSetting
-from sim.base.ranges import JOB
+from sim.job.header import JOB
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs, Line
@@ -219,10 +219,7 @@ WRONG_OPTIONS = [
     *(["--stragglers", f"pareto(least=1, shape={shape})"] for shape in ("1", "inf", "nan", "1e300", "1 s")),
     *(["--stragglers", f"slow-ranks(rank={rank}, seconds=1)"] for rank in ("0", "3", "-1", "1.5", "a", "[]", BEYOND)),
     *(["--stragglers", f"markov(p_slow={p}, p_recover=0, seconds=1)"] for p in ("0", "2", "-1", "nan")),
-    *(
-        [f"--{name}", ""]
-        for name in ("protocol", "workload", "cluster", "stragglers", "trace", "plot", "timeline", "json-")
-    ),
+    *([f"--{name}", ""] for name in ("protocol", "workload", "cluster", "stragglers", "trace", "json-")),
     *(["--workload", "x" * 5000], ["--cluster", "x" * 5000], ["--stragglers", "x" * 5000], ["--workload", "a\0b"]),
     *(["--set", f"time_limit_s={given}"] for given in ("inf", "nan", "-1", "1e300", "true", "", "9**9 s", "1e300 s")),
     *(["--set", f"partitions={given}"] for given in ("0", "-1", BEYOND, "true", "1.5", "inf", "")),

@@ -11,7 +11,7 @@ import pytest
 from sim import reports, run
 from sim.base.errors import WrongSetting
 from sim.base.flat import flattened
-from sim.reports import figures, steps
+from sim.reports import figures
 from sim.reports.plan import plan_page, standing, title
 
 JOB = ("--workers=2", "--steps=8", "--warmup=2", "--replications=3", "--stragglers=none")
@@ -35,7 +35,7 @@ def test_figures_are_what_the_library_knows(answered):
     from plotly.graph_objects import Figure
 
     found = drawn(answered)
-    assert set(found) == {"what_if_figure", "step_times", "samples", "runs", "shares", "steps"}
+    assert set(found) == {"what_if_figure", "step_times", "samples", "runs"}
     for one in found.values():
         Figure(**one)  # raises ValueError at an unknown property
 
@@ -56,23 +56,6 @@ def test_figures_have_the_numbers_of_the_json(answered):
     marks = [line["x"][0] for line in found["step_times"]["data"][1:]]
     assert marks == [value * 1e3 for value in answer["step_s"].values()]
     assert found["runs"]["data"][0]["x"][0] == answer["samples_per_s"]
-
-
-def test_the_steps_are_those_of_the_answer(answered):
-    """They are simulated once more, fewer of them."""
-    from sim import Scenario, protocols, read_workload, simulate
-
-    job = Scenario(protocols.make("amb"), read_workload("toy_fc"), workers=2, steps=8, warmup=2)
-    ends = [shape["x0"] for shape in drawn(answered)["steps"]["layout"]["shapes"]]
-    assert ends == pytest.approx(np.cumsum(simulate(job, "event", 1).step_s[0, : steps.STEPS]) * 1e3)
-
-
-def test_a_trace_with_warm_up_is_cut_to_its_steps(trace):
-    both = {section.heading: section.parts[0] for section in steps.sections(trace)}
-    bars = {one["name"]: one for one in both["The first steps"].data}
-    assert bars["compute"]["base"] == [pytest.approx(1200.0)]  # from 3.2 s to 8 s; the window is 2 s to 9 s
-    assert bars["compute"]["x"] == [pytest.approx(4800.0)]
-    assert max(shape["x0"] for shape in both["The first steps"].layout["shapes"]) == pytest.approx(7000.0)
 
 
 def test_nothing_is_loaded_from_a_network(answered):
@@ -129,19 +112,6 @@ def test_the_head_says_what_was_cut_short_and_what_the_answer_rests_on(capsys, t
     (change,) = answer["what_if"]
     cut = any("time ran out" in note for note in change["answer"]["notes"])
     assert cut == any(said.startswith("what if workers=3: ") for _, said in kinds)
-
-
-def test_a_sweep_says_how_many_were_cut_short(tmp_path, capsys):
-    short, whole = tmp_path / "short.html", tmp_path / "whole.html"
-    asked = ("--protocol=fmb", "--steps=8", "--warmup=2", "--sweep=workers=2,3,0.5")
-    run.main([*asked, "--within=0.001", "--report", str(short)])
-    run.main([*asked, "--replications=2", "--report", str(whole)])
-    said = "2 of 2 scenarios are of fewer runs or steps than were asked for"
-    assert said in short.read_text()
-    assert said not in whole.read_text()
-    for page in (short, whole):
-        assert "1 could not be simulated" in page.read_text()
-        assert "of the fastest: compute times are nominal" in page.read_text()
 
 
 def test_steps_that_do_not_vary_are_one_bar():

@@ -11,9 +11,10 @@ from calibration.estimators.errors import Residuals
 from calibration.evidence.seats import Placement
 from calibration.profiles import Probe, Source, make
 from sim import event, stragglers
-from sim.answers import extrapolation, interval, outcome
+from sim.answers import extrapolation, outcome
 from sim.answers.ignorance import CORE
 from sim.answers.notes import notes
+from sim.base import interval
 from sim.job import variants
 from sim.job.scenario import Scenario
 from sim.laws import Constant, LogNormal

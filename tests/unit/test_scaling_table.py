@@ -471,7 +471,7 @@ def test_one_host_alone_takes_the_link_that_is_given(tmp_path):
 
 def test_a_network_by_name_is_what_is_known_of_a_byte_before_rows(tmp_path):
     """Rows of two hosts of which computing hides all messages tell no rate. None is faster than the wire."""
-    from sim.answers.ignorance import LINK
+    from sim.platform.named_links import LINK
     from sim.platform.other_sizes import link
 
     hidden = rows(hosts=(1, 2), gpus=(1,), batches=(512, 1024), planted=FAST)

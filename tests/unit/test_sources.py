@@ -21,8 +21,9 @@ from experiments.extrapolation.held import Held
 from experiments.figures import CHOICE, HELD_OUT
 from experiments.kit import kept
 from sim import zoo
-from sim.answers.ignorance import LAW, LINK, Law
+from sim.answers.ignorance import LAW, Law
 from sim.platform import other_sizes
+from sim.platform.named_links import LINK
 
 DATA = Path(__file__).parents[2] / "docs" / "data" / "evidence.json"
 SOURCES = figures.sources()

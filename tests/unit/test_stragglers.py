@@ -19,9 +19,9 @@ from sim.base.errors import WrongSetting
 from sim.job import variants
 from sim.job.scenario import Scenario
 from sim.laws import Law, Stragglers
+from sim.laws.randomness import RandomStreams
 from sim.model import workload
 from sim.platform.cluster import Cluster, Host
-from sim.random_streams import RandomStreams
 
 MODEL = workload.read("toy_fc")
 

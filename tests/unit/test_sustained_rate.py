@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sim import Scenario, protocols, read_cluster, read_stragglers, read_workload, simulate
-from sim.plans.bounds import Bounds
+from sim.answers.bounds import Bounds
 
 PORT = "the sustained rate of the hosts' ports, 2.5 Gbit/s, bounds the step"
 

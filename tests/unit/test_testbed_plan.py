@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.reports import testbed_plan as plan
-from experiments.reports import testbed_report
-from experiments.reports.testbed_plan import Where
-from experiments.testbed import Row
+from experiments import testbed_plan as plan
+from experiments.testbed import Row, winners
+from experiments.testbed_plan import Where
 from real.cells import refusal
 from sim.answers.outcome import Outcome
 
@@ -63,10 +62,10 @@ def test_who_wins_is_judged_by_what_was_measured(ring_s, server_s, found):
     """Measured, the ring is twice as fast; the floor is 2 %."""
     ring, server = (Where(RATE, 3, "mlp", way) for way in ("ring", "fmb"))
     rows = {ring: row(ring, ring_s, 0.100, 0.102), server: row(server, server_s, 0.200, 0.204)}
-    assert [right for *_, right in testbed_report.winners(rows)] == found
+    assert [right for *_, right in winners(rows)] == found
 
 
 def test_pairs_within_the_floor_are_not_judged():
     ring, server = (Where(RATE, 3, "mlp", way) for way in ("ring", "fmb"))
     rows = {ring: row(ring, 0.1, 0.100, 0.102), server: row(server, 0.2, 0.100, 0.103)}
-    assert testbed_report.winners(rows) == []
+    assert winners(rows) == []

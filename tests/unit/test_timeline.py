@@ -53,7 +53,7 @@ def test_times_are_microseconds_and_arguments_are_the_row(written):
 
 def test_neighbours_do_not_overlap_after_rounding(trace, tmp_path):
     thirds = trace.rows.assign(start_s=trace.rows.start_s / 3, end_s=trace.rows.end_s / 3)
-    timeline.write(Trace(trace.header, thirds), tmp_path / "t.json")
+    timeline.write_many([("run", Trace(trace.header, thirds))], tmp_path / "t.json")
     events = phase(json.loads((tmp_path / "t.json").read_text())["traceEvents"], "X")
     master = [event for event in events if event["tid"] == 1]
     for before, after in pairwise(master):
@@ -68,7 +68,7 @@ def test_ranks_and_runs_are_named(written):
 
 def test_one_process_alone_is_no_master(trace, tmp_path):
     alone = Trace(replace(trace.header, workers=0), trace.rows[trace.rows["rank"] == 0])
-    timeline.write(alone, tmp_path / "t.json")
+    timeline.write_many([("run", alone)], tmp_path / "t.json")
     assert names(json.loads((tmp_path / "t.json").read_text())["traceEvents"], "thread_name") == ["process"]
 
 
@@ -85,13 +85,13 @@ def test_no_two_messages_share_an_arrow(written):
 
 
 def test_a_trace_without_rows_is_a_timeline(header, tmp_path):
-    timeline.write(Trace.of(header, []), tmp_path / "t.json")
+    timeline.write_many([("run", Trace.of(header, []))], tmp_path / "t.json")
     assert json.loads((tmp_path / "t.json").read_text())["otherData"]["runs"][0]["protocol"] == "fmb"
 
 
 def test_a_folder_that_is_not_there_is_refused(trace, tmp_path):
     with pytest.raises(WrongSetting, match="folder"):
-        timeline.write(trace, tmp_path / "no" / "t.json")
+        timeline.write_many([("run", trace)], tmp_path / "no" / "t.json")
 
 
 def simulated(protocol):
@@ -107,7 +107,7 @@ def simulated(protocol):
 def test_no_viewer_drops_a_slice(protocol, tmp_path):
     """On a thread they are disjoint, and every activity is there."""
     trace = simulated(protocol)
-    timeline.write(trace, tmp_path / "t.json")
+    timeline.write_many([("run", trace)], tmp_path / "t.json")
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     slices = phase(events, "X")
     rows = trace.rows[["activity", "step", "samples", "bytes", "peer", "version"]]
@@ -124,7 +124,7 @@ def test_no_viewer_drops_a_slice(protocol, tmp_path):
 
 def test_what_goes_on_beside_has_a_lane_of_its_own(tmp_path):
     trace = simulated("ps-async")
-    timeline.write(trace, tmp_path / "t.json")
+    timeline.write_many([("run", trace)], tmp_path / "t.json")
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     said = names(events, "thread_name")
     assert said[:2] == ["server 0", "server 0, beside"]
@@ -136,7 +136,7 @@ def test_what_goes_on_beside_has_a_lane_of_its_own(tmp_path):
 
 def test_an_arrow_begins_and_ends_at_slices(tmp_path):
     trace = simulated("ps-async")
-    timeline.write(trace, tmp_path / "t.json")
+    timeline.write_many([("run", trace)], tmp_path / "t.json")
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     starts = {(event["name"], event["tid"], event["ts"]) for event in phase(events, "X")}
     assert phase(events, "s")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from experiments.run import QUESTIONS
-from sim import catalogue, collectives, command, stragglers, zoo
+from sim import collectives, command, stragglers
 from sim.base import extras
 from sim.laws import KINDS as LAWS
 from sim.protocols import PROTOCOLS
@@ -25,12 +25,8 @@ ROOT = Path(__file__).parents[2]
 DRAWING = ("plot", "timeline")  # whose modules are made of arrays
 REGISTRIES = {
     "protocols": PROTOCOLS,
-    "workloads": zoo.names(),
     "laws": [*stragglers.NAMED, *stragglers.RECORDED, *LAWS],
     "collectives": collectives.NAMES,
-    "hosts": catalogue.all_of("hosts"),
-    "gpus": catalogue.all_of("gpus"),
-    "links": catalogue.all_of("links"),
     "experiments": QUESTIONS,
 }
 QUICK = ("run", "--protocol", "fmb", "--workers", "2", "--steps", "3", "--warmup", "1", "--replications", "1")
@@ -178,8 +174,6 @@ for words in {lines!r}:
 def test_what_is_not_installed_is_one_line_with_its_extra(tmp_path):
     """The core answers without it, and a first answer without SciPy, which takes longer to load than the answer."""
     asked = {
-        ("run", "--plot", "x.png"): "plots",
-        ("run", "--timeline", "x.json"): "tables",
         ("run", "--trace", "x.parquet"): "tables",
         ("sweep", "--workers", "2,3", "-o", "x.parquet"): "tables",
         ("completion", "bash"): "completion",

@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sim import candidates, protocols, simulate
+from sim import protocols, simulate
+from sim.answers import candidates
 from sim.job import variants
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal

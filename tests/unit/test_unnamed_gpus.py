@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sim import catalogue, protocols
+from sim import protocols
 from sim.answers import trust
 from sim.job.scenario import Scenario
 from sim.model import nominal
 from sim.model.costs import Costs, Line
 from sim.model.workload import Workload
+from sim.platform import catalogue
 from sim.platform.cluster import Cluster
 from sim.simulation import simulate
 

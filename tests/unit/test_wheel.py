@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 import setuptools
 
-from sim.base import home
-from sim.protocols import own
+from sim.base import home, own
 
 ROOT = Path(__file__).parents[2]
 INNER = {"sim", "real", "calibration", "experiments"}

@@ -1,189 +1,15 @@
-"""Models from the files of others, and what the commands on models and hosts print."""
+"""What the commands on models and hosts print."""
 
 from __future__ import annotations
 
-import io
-import json
-import struct
-import tomllib
-import zipfile
 from importlib import import_module
 
 import pytest
 
-from sim import catalogue, command, run, workloads
+from sim import command, run
 from sim.base.errors import RunFailed, WrongSetting, printable
 from sim.model import workload
-from sim.model.files.safetensors import MOST_HEADER_BYTES
-from sim.model.model_files import read
-
-TENSORS = {
-    "h.0.weight": ("F32", [3, 4]),
-    "h.0.bn.running_mean": ("F32", [4]),
-    "h.0.bn.num_batches_tracked": ("I64", []),
-    'a "quoted" \u540d\U0001f600': ("BF16", [5]),
-    "scale": ("F16", []),
-}
-FOUND = [
-    {"name": "h.0.weight", "shape": [3, 4]},
-    {"name": "h.0.bn.running_mean", "shape": [4], "trained": False},
-    {"name": 'a "quoted" \u540d\U0001f600', "shape": [5]},
-    {"name": "scale", "shape": [1]},
-]
-
-
-def safetensors(tensors=TENSORS, **more) -> bytes:
-    """A whole file, every tensor of 8 bytes."""
-    table = {
-        name: {"dtype": dtype, "shape": shape, "data_offsets": [8 * i, 8 * i + 8]}
-        for i, (name, (dtype, shape)) in enumerate(tensors.items())
-    }
-    header = json.dumps({"__metadata__": {"format": "pt"}} | table | more).encode()
-    return struct.pack("<Q", len(header)) + header + bytes(8 * len(tensors))
-
-
-LAYERS = {
-    "conv2d": ("norm_last", [("f4", (3, 3, 1, 8)), ("f4", (8,))]),
-    "batch_normalization": ("norm", [("f4", (8,)), ("f4", (8,)), ("f4", (8,)), ("f4", (8,))]),
-    "dense": ("first", [("f4", (9, 2)), ("f4", (2,))]),
-    "dropout": ("drop", [("u4", (2,))]),
-}
-
-
-def keras(order=("first", "drop", "norm", "norm_last"), kept=zipfile.ZIP_STORED) -> bytes:
-    """A file as Keras 3 writes it; the configuration has the order of layers."""
-    h5py = pytest.importorskip("h5py")
-    weights, packed = io.BytesIO(), io.BytesIO()
-    with h5py.File(weights, "w") as tree:
-        for key, (name, arrays) in LAYERS.items():
-            group = tree.create_group(f"layers/{key}/vars")
-            group.attrs["name"] = name
-            for i, (dtype, shape) in enumerate(arrays):
-                group.create_dataset(str(i), shape, dtype)
-        tree.create_dataset("optimizer/vars/0", (99,), "f4")
-    config = {"config": {"layers": [{"class_name": "x", "config": {"name": name}} for name in order]}}
-    with zipfile.ZipFile(packed, "w", kept) as file:
-        file.writestr("config.json", json.dumps(config))
-        file.writestr("model.weights.h5", weights.getvalue())
-    return packed.getvalue()
-
-
-OF_KERAS = [
-    *({"name": "first/0", "shape": [9, 2]}, {"name": "first/1", "shape": [2]}),
-    *({"name": "norm/0", "shape": [8]}, {"name": "norm/1", "shape": [8]}),
-    {"name": "norm/moving_mean", "shape": [8], "trained": False},
-    {"name": "norm/moving_variance", "shape": [8], "trained": False},
-    *({"name": "norm_last/0", "shape": [3, 3, 1, 8]}, {"name": "norm_last/1", "shape": [8]}),
-]
-
-
-def variables(path: str) -> list[dict]:
-    return read(path).variables
-
-
-def written(folder, name: str, content: bytes) -> str:
-    (folder / name).write_bytes(content)
-    return str(folder / name)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "found"),
-    [
-        ("m.safetensors", safetensors, FOUND),
-        ("m.keras", keras, OF_KERAS),
-        ("packed.keras", lambda: keras(kept=zipfile.ZIP_DEFLATED), OF_KERAS),
-    ],
-)
-def test_names_shapes_and_order_are_kept(name, content, found, tmp_path):
-    """Through the text and back."""
-    path = written(tmp_path, name, content())
-    assert variables(path) == found
-    table = tomllib.loads(workloads.made_of(path)[0])
-    assert table["variables"] == found
-    model = workload.Workload.model_validate(table)
-    assert [variable.trained for variable in model.created] == [one.get("trained", True) for one in found]
-
-
-def test_an_onnx_graph_s_initializers_are_its_variables(tmp_path):
-    onnx = pytest.importorskip("onnx")
-    make, kinds = onnx.helper.make_tensor, onnx.TensorProto
-    held = [
-        make("fc.weight", kinds.FLOAT, [3, 4], [0.0] * 12),
-        make("bn.running_var", kinds.FLOAT, [4], [0.0] * 4),
-        make("shape", kinds.INT64, [2], [1, 2]),
-    ]
-    path = str(tmp_path / "m.onnx")
-    onnx.save(onnx.helper.make_model(onnx.helper.make_graph([], "g", [], [], held)), path)
-    assert [(one["name"], one["shape"]) for one in variables(path)] == [("fc.weight", [3, 4]), ("bn.running_var", [4])]
-    assert variables(path)[1]["trained"] is False
-
-
-@pytest.mark.parametrize(("name", "content"), [("m.safetensors", safetensors), ("m.keras", keras)])
-def test_a_file_that_was_cut_is_refused_in_one_line(name, content, tmp_path):
-    whole = content()
-    for cut in [0, 1, 7, 8, 9, *range(20, len(whole), max(1, len(whole) // 40)), len(whole) - 1]:
-        with pytest.raises(WrongSetting) as refused:
-            variables(written(tmp_path, name, whole[:cut]))
-        assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize(("name", "content"), [("m.safetensors", safetensors), ("m.keras", keras)])
-def test_a_file_with_a_wrong_byte_is_read_or_refused(name, content, tmp_path):
-    whole = content()
-    for place in range(0, len(whole), max(1, len(whole) // 150)):
-        damaged = whole[:place] + bytes([whole[place] ^ 0x5A]) + whole[place + 1 :]
-        assert "\n" not in complaint(written(tmp_path, name, damaged))
-
-
-def complaint(path: str) -> str:
-    """What is wrong with a file, if anything is."""
-    try:
-        workloads.made_of(path)
-    except WrongSetting as refused:
-        return str(refused)
-    return ""
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("a longer header than there is", struct.pack("<Q", 2**63) + b"{}"),
-        ("a huge header", struct.pack("<Q", MOST_HEADER_BYTES + 1) + b"{}"),
-        ("no object", struct.pack("<Q", 2) + b"[]"),
-        ("nested", struct.pack("<Q", 99_999) + b"[" * 99_999),
-        ("no tensors", safetensors({})),
-        ("only integers", safetensors({"x": ("I64", [3])})),
-        ("a shape that is none", safetensors({"x": ("F32", [3.5])})),
-        ("a negative shape", safetensors({"x": ("F32", [-3])})),
-        ("a shape of true", safetensors({"x": ("F32", [True])})),
-        ("a shape of nothing", safetensors({"x": ("F32", [0])})),
-        ("a huge shape", safetensors({"x": ("F32", [10**13])})),
-        ("a long name", safetensors({"x" * 2000: ("F32", [3])})),
-        ("no name", safetensors({"": ("F32", [3])})),
-        ("a tensor that is none", safetensors(more=3)),
-        ("offsets that are none", safetensors(more={"dtype": "F32", "shape": [1], "data_offsets": [1]})),
-        ("a name that is no text", safetensors({"\ud800": ("F32", [3])})),
-    ],
-)
-def test_what_is_no_model_is_refused_in_one_line(name, content, tmp_path):
-    with pytest.raises(WrongSetting) as refused:
-        workloads.made_of(written(tmp_path, "m.safetensors", content))
-    assert "\n" not in str(refused.value)
-
-
-@pytest.mark.slow
-def test_a_model_of_too_many_variables_is_refused(tmp_path):
-    many = safetensors({f"layer.{i}.{'x' * 600}": ("F32", [3]) for i in range(7_000)})
-    with pytest.raises(WrongSetting, match="at most 4 MiB"):
-        workloads.made_of(written(tmp_path, "m.safetensors", many))
-
-
-@pytest.mark.parametrize("name", ["m.txt", "m", "nowhere.safetensors", "nowhere.keras", "folder.keras"])
-def test_files_that_are_none(name, tmp_path):
-    (tmp_path / "folder.keras").mkdir()
-    (tmp_path / "m.txt").touch()
-    with pytest.raises(WrongSetting, match="from: given"):
-        variables(str(tmp_path / name))
+from sim.platform import catalogue
 
 
 def said(capsys, module: str, *words: str) -> tuple[int, str]:
@@ -201,20 +27,6 @@ def test_models_are_listed_and_shown(capsys):
     code, shown = said(capsys, "sim.workloads", "show", "resnet18")
     assert "11.7 M in   62 variables" in shown
     assert "bn1.running_mean                                 64, not trained" in shown
-
-
-def test_a_model_is_made_written_and_simulated(capsys, tmp_path):
-    path = written(tmp_path, "m.safetensors", safetensors())
-    toml = str(tmp_path / "m.toml")
-    code, notes = said(capsys, "sim.workloads", "from", path, "-o", toml)
-    assert (code, [line.partition(",")[0] for line in notes.splitlines()]) == (
-        0,
-        ["note: left out: 1 number in 1 tensor", "note: not trained: 4 numbers in 1 tensor"],
-    )
-    code, refused = said(capsys, "sim.run", "--workload", toml)
-    assert (code, "step, flops_per_sample or costs" in refused) == (2, True)
-    (tmp_path / "m.toml").write_text('step = { time = "20 ms", batch = 8 }\n' + (tmp_path / "m.toml").read_text())
-    assert said(capsys, "sim.run", "--workload", toml, "--steps", "3", "--protocol", "fmb", "--json")[0] == 0
 
 
 def test_hosts_gpus_and_links_are_listed_and_shown(capsys):

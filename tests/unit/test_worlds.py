@@ -13,16 +13,16 @@ from engines import agree, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim import collectives, event, protocols, randomness, simulate, stragglers
+from sim import collectives, event, protocols, simulate, stragglers
 from sim.answers.outcome import of_trace
 from sim.base.errors import RunFailed
 from sim.job.scenario import Scenario
-from sim.laws import LogNormal
+from sim.laws import LogNormal, randomness
+from sim.laws.randomness import BLOCK
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.base import Protocol
-from sim.randomness import BLOCK
 from sim.verbs import gather
 
 MLP = workload.read("mlp")

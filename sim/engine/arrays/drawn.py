@@ -12,7 +12,7 @@ from sim.engine.draws import computing, inputs, poll_shares, rows_of, sleeps, up
 from sim.engine.kernel import layout
 from sim.engine.kernel.layout import PIECES
 from sim.laws import LogNormal
-from sim.randomness import BLOCK, Stream, generator
+from sim.laws.randomness import BLOCK, Stream, generator
 
 if TYPE_CHECKING:
     from sim.engine.arrays.shape import Shape

@@ -7,8 +7,8 @@ import os
 from typing import Any
 
 from sim.base.home import installed
+from sim.base.own import SOURCES
 from sim.engine.lowering.values import Value
-from sim.protocols.own import SOURCES
 
 PLAIN = int | float | str | tuple | range | slice | bool
 PURE = {abs, bool, float, int, len, max, min, range, round, slice, str, sum, tuple}  # of what is known before the run

@@ -6,11 +6,12 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from sim.base import own
 from sim.engine.kernel import layout, ops
 from sim.engine.lowering.own_calls import OwnCalls
 from sim.engine.lowering.program import y
 from sim.engine.lowering.values import ME, NOTHING, Again, Frame, NotLowered, TooFewRegisters, Value, loaded, tree_of
-from sim.protocols import is_ours, own
+from sim.protocols import is_ours
 from sim.protocols.base import Protocol
 from sim.worlds.texts import role_of
 

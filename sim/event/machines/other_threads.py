@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from sim.event.machines.cores import ROUND_OFF_S
-from sim.randomness import generator
+from sim.laws.randomness import generator
 
 PIECES = (
     8  # pieces of a step's background work, which comes with messages: a pull and a push have four, with two ends each

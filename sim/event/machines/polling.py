@@ -11,8 +11,8 @@ from collections.abc import Callable
 import simpy
 
 from sim.collectives.barrier import barrier
+from sim.laws.randomness import BLOCK, generator
 from sim.platform.polling import STAGES, late_s, polls_per_s
-from sim.randomness import BLOCK, generator
 
 
 class Woken:

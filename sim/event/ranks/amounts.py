@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from sim.model.copies import copies_s
 from sim.model.costs import TO_DEVICE, TO_HOST
 from sim.verbs import fusion
 
@@ -21,7 +20,7 @@ class Amounts:
         costs, batch, packed = scenario.costs, scenario.batch, scenario.traffic.packed_bytes
         self.costs, self.batch = costs, batch
         self.input_s, self.compute_s, self.pack_s = costs.input(batch), costs.compute(batch), costs.pack(packed)
-        self.to_device_s, self.to_host_s = copies_s(scenario)
+        self.to_device_s, self.to_host_s = scenario.traffic.copies_s
         self.packed = (
             ("pack", self.pack_s, 0, packed),
             *self._copied(TO_HOST, self.to_host_s, scenario.traffic.to_host_bytes),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sim.randomness import Stream
+from sim.laws.randomness import Stream
 
 FIRST = 128  # as many are drawn at first
 

@@ -6,8 +6,8 @@ from functools import cached_property
 
 from sim.event.ranks.drawn import Drawn
 from sim.laws import Law
+from sim.laws.randomness import Stream
 from sim.laws.steps import Sleeps
-from sim.randomness import Stream
 
 
 class RandomStreams:

@@ -14,7 +14,7 @@ from sim.event.ranks.letters import Letters
 from sim.event.ranks.summing import Summing
 from sim.event.ranks.thread import Strand
 from sim.laws import LogNormal
-from sim.randomness import Stream
+from sim.laws.randomness import Stream
 from sim.recording.traces import NOBODY
 from sim.verbs.at_hand import AtHand
 from sim.verbs.book import TIE_S, Book

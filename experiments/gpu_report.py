@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from experiments.kit import pages
-from experiments.reports import validate_report
-from sim.answers.interval import of_normal
-from sim.catalogue import gpu_of
+from experiments.kit import pages, report
+from sim.base.interval import of_normal
 from sim.model.nominal import TRAINING
 from sim.model.workload import NAMED
+from sim.platform.catalogue import gpu_of
 
 if TYPE_CHECKING:
     from pandas import Series
@@ -26,11 +25,11 @@ def show(rows: list[Comparison], fits: list[Trace], cluster: Cluster, out: Path,
     """Every cell; errors by regime, protocol and model; partitions; rates; and what was `fitted`."""
     gpus = fits[0].header.details.get("gpus", [])
     pages.show(f"Device: {', '.join(gpus) or 'CPU, no GPU'}; JAX {fits[0].header.details['versions']['jax']}")
-    validate_report.write_csv(rows, out / "gpu.csv")
-    pages.show(validate_report.cells_table(rows))
-    pages.show(validate_report.groups_table(by_regime(rows, len(gpus)), "regime"))
-    pages.show(validate_report.groups_table(validate_report.groups_of(rows), "protocol"))
-    pages.show(validate_report.groups_table(_by(rows, lambda row: row.cell.workload), "model"))
+    pages.keep([report.record(row) for row in rows])
+    pages.show(report.cells_table(rows))
+    pages.show(report.groups_table(by_regime(rows, len(gpus)), "regime"))
+    pages.show(report.groups_table(report.groups_of(rows), "protocol"))
+    pages.show(report.groups_table(_by(rows, lambda row: row.cell.workload), "model"))
     pages.show(_costs(cluster, micro_batch_of(fits)))
     show_rates(fits, gpus)
     pages.show(f"Fitted: {fitted}. Tables, traces: {out}")
@@ -44,7 +43,7 @@ def by_regime(rows: list[Comparison], gpus: int) -> dict[str, list[Comparison]]:
 
     def regime(row: Comparison) -> str:
         if row.cell.stragglers != "none":
-            return validate_report.SLEEPS
+            return report.SLEEPS
         return f"a {what} for each worker" if row.cell.workers <= several else f"workers share a {what}"
 
     return _by(rows, regime)

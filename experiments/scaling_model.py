@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
-from experiments.reports.scaling_tables import Platform, Row
+from experiments.scaling_tables import Platform, Row
 from sim.base.progress import advance
 from sim.simulation import simulate
 

@@ -1,4 +1,4 @@
-"""Hosts, GPUs and links by name: those of `sim/catalogue/*.toml`, and a user's own.
+"""Hosts, GPUs and links by name: those of `sim/platform/catalogue/*.toml`, and a user's own.
 
 A user's files are named in the environment, TRAINSIM_CATALOGUE=mine.toml (several with a colon between them). An entry there
 replaces ours of the same name.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import exp, hypot, log
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.answers import interval
+from sim.base import interval
 from sim.base.errors import WrongSetting
 from sim.model import nominal
 from sim.platform.gpu import Gpu
@@ -72,7 +72,7 @@ def named(name: str, cluster: Cluster | None = None) -> Gpu:
     Raises:
         WrongSetting: there is none, so that no rate of it is known.
     """
-    from sim import catalogue
+    from sim.platform import catalogue
 
     theirs = {host.gpu.name.lower(): host.gpu for host in cluster.hosts if host.gpu} if cluster else {}
     return theirs.get(name.lower()) or catalogue.gpu_of(name) or catalogue.find("gpus", name, "step: gpu")

@@ -8,8 +8,8 @@ from math import exp, log
 from typing import TYPE_CHECKING
 
 from experiments.kit import pages
-from experiments.reports.scaling_model import Constants, job, throughput
-from experiments.reports.scaling_tables import GBIT, HOROVOD, HOROVOD_SINGLE, Platform, Row
+from experiments.scaling_model import Constants, job, throughput
+from experiments.scaling_tables import GBIT, HOROVOD, HOROVOD_SINGLE, Platform, Row
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario

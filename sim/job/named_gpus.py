@@ -8,9 +8,9 @@ from itertools import chain, islice, repeat
 from math import exp
 from typing import TYPE_CHECKING
 
-from sim.answers import interval
+from sim.base import interval
+from sim.job import measured_steps
 from sim.model import nominal
-from sim.platform import measured_steps
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -143,7 +143,7 @@ def check(scenario: Scenario) -> None:
 
     Raises:
         WrongSetting: a format of numbers that a GPU does not have, or steps that were not measured there; see
-            sim.platform.measured_steps.
+            sim.job.measured_steps.
     """
     measured_steps.check(scenario)
     if reference(scenario) is None:

@@ -1,1 +1,0 @@
-"""Results of experiments, as rows, tables and figures."""

@@ -1,1 +1,0 @@
-"""Files of models that other libraries wrote: a reader for each format, and what is no parameter by its name."""

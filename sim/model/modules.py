@@ -1,0 +1,100 @@
+"""A workload of somebody else's model: of a PyTorch module or a Keras model in a program, or of the header of its .safetensors file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sim.base.errors import WrongSetting
+from sim.base.extras import need
+from sim.base.files import reading, validated
+from sim.model.workload import Workload
+
+STATISTICS = ("running_mean", "running_var")  # of batch normalisation, as PyTorch names them
+ENDINGS = (".safetensors", ".safetensors.index.json")
+
+
+def model(module: Any, name: str | None = None, **further: Any) -> Workload:
+    """The workload of a model: its variables, of which those are trained that the model says. Its `write` makes a file for --workload.
+
+    Args:
+        module: a torch.nn.Module, or a Keras model that is built.
+        name: that of its class, or its own in Keras, if not given.
+        further: what else a workload's file says, such as flops_per_sample or step.
+
+    Raises:
+        WrongSetting: no such module, one without variables, or a key or value that cannot be.
+    """
+    if hasattr(module, "named_parameters"):
+        called, variables = type(module).__name__, _of_torch(module)
+    elif hasattr(module, "trainable_weights"):
+        called, variables = module.name, _of_keras(module)
+    else:
+        raise WrongSetting("model", type(module).__name__, "a torch.nn.Module, or a Keras model")
+    return validated(Workload, {"name": name or called, "variables": list(variables), **further}, "model")
+
+
+def _of_torch(module: Any) -> Iterator[dict]:
+    """Parameters, of tied ones the first, and then the statistics of batch normalisation; other buffers are none."""
+    for name, one in module.named_parameters():
+        yield _variable(name, one.shape, one.requires_grad)
+    for name, one in module.named_buffers():
+        if name.endswith(STATISTICS):
+            yield _variable(name, one.shape, trained=False)
+
+
+def _of_keras(module: Any) -> Iterator[dict]:
+    trained = set(map(id, module.trainable_weights))
+    for one in module.weights:
+        if "float" in str(one.dtype):
+            yield _variable(getattr(one, "path", one.name), one.shape, id(one) in trained)
+
+
+def _variable(name: str, shape: Any, trained: bool) -> dict:
+    """As a workload's file says it; a number alone is a variable of one."""
+    made = {"name": name, "shape": list(map(int, shape)) or [1]}
+    return made if trained else {**made, "trained": False}
+
+
+def read(path: str) -> tuple[Workload, int]:
+    """The workload of a .safetensors file, or of all that an index names, and the number of tensors that were left out.
+
+    A file has names and shapes alone: everything of floating point is taken as trained but statistics and the masks of GPT-2.
+
+    Raises:
+        WrongSetting: no such file, a damaged one, or no model.
+    """
+    if not path.endswith(ENDINGS):
+        raise WrongSetting("from", path, f"a name that ends in {' or '.join(ENDINGS)}; a program has trainsim.model")
+    need("safetensors")
+    from safetensors import SafetensorError, safe_open
+
+    variables, left = [], 0
+    try:
+        with reading("from", path):
+            for file in _files(path):
+                with safe_open(file, "numpy") as held:
+                    for name in held.keys():  # noqa: SIM118 no dict
+                        part = held.get_slice(name)
+                        shape = part.get_shape()
+                        if not part.get_dtype().startswith(("F", "BF")) or _is_mask(name, shape):
+                            left += 1
+                        else:
+                            variables.append(_variable(name, shape, not name.endswith(STATISTICS)))
+    except (SafetensorError, ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+        raise WrongSetting("from", path, f"a whole file of safetensors ({type(error).__name__})") from error
+    called = Path(path).name.removesuffix(".index.json").removesuffix(".safetensors")
+    return validated(Workload, {"name": called, "variables": variables}, path), left
+
+
+def _files(path: str) -> list[Path]:
+    """The file itself, or those that an index names."""
+    if path.endswith(".safetensors"):
+        return [Path(path)]
+    return [Path(path).parent / name for name in sorted(set(json.loads(Path(path).read_text())["weight_map"].values()))]
+
+
+def _is_mask(name: str, shape: list[int]) -> bool:
+    return name.endswith("attn.bias") and len(shape) == 4
