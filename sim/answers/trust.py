@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import exp, log2
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.answers import interval
 from sim.answers.ignorance import doublings
+from sim.base import interval
 from sim.collectives import UNKNOWN
 from sim.job import measured_steps, named_gpus, unnamed_gpus
 from sim.model import measuring
