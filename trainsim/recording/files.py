@@ -16,6 +16,7 @@ from sim.base.files import write_text
 from sim.recording.parts import MODEL_FILE, facts_file, part_file
 
 NEW = "a folder in which no run was recorded"
+Variables = list[tuple[str, tuple[int, ...]]]  # names and shapes
 BLOCK_S = 0.5  # a crash loses at most what happened since
 
 
@@ -81,11 +82,7 @@ class Files:
             os.close(file)
 
     def tell(self, facts: dict[str, Any]) -> None:
-        """Write what is known of the rank, in place of what was.
-
-        Raises:
-            OSError, RunFailed: it cannot be, or the rank's files are another run's now.
-        """
+        """Write what is known of the rank, in place of what was; it raises as `flush` does."""
         self._check(os.stat(self._part))
         write_text(facts_file(self.folder, self.rank), json.dumps(facts, indent=1) + "\n")
 
@@ -93,9 +90,7 @@ class Files:
         if found.st_size != self._written:
             raise OSError(errno.ESTALE, f"{self._part} was changed by another program")
 
-    def describe(
-        self, name: str, variables: list[tuple[str, tuple[int, ...]]], batch: int, optimiser: str | None
-    ) -> None:
+    def describe(self, name: str, variables: Variables, batch: int, optimiser: str | None) -> None:
         """Write the model that is trained as a workload, which commands take by --workload."""
         lines = ['schema = "workload/1"', f"name = {json.dumps(name)}", f"batch = {max(1, batch)}"]
         lines += [f"optimiser = {json.dumps(optimiser)}"] if optimiser else []

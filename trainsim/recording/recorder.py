@@ -17,7 +17,7 @@ from typing import Any
 from sim.base.errors import WrongSetting
 from sim.recording.pauses import PAUSES
 from trainsim.recording import place
-from trainsim.recording.files import BLOCK_S, Files
+from trainsim.recording.files import BLOCK_S, Files, Variables
 from trainsim.recording.loops import Guard, Loop
 from trainsim.recording.samples import Samples
 from trainsim.recording.steps import Iteration, Pause, Steps, rows
@@ -105,11 +105,7 @@ class Recorder:
 
     @contextmanager
     def pause(self, activity: str = PAUSES[0]) -> Iterator[None]:
-        """Within it the loop evaluates or saves a checkpoint, which is no part of a step and gets a row of its own.
-
-        Args:
-            activity: "evaluate" or "checkpoint".
-        """
+        """Within it the loop does what is no part of a step and gets a row of its own: "evaluate" or "checkpoint"."""
         iteration, pause, within = self.iteration, None, self._pausing
         with Guard(self):
             if activity not in PAUSES:
@@ -222,18 +218,8 @@ class Recorder:
         self._facts |= facts
         self._files.tell(self._facts)
 
-    def describe(
-        self,
-        name: str,
-        variables: list[tuple[str, tuple[int, ...]]],
-        optimiser: str | None = None,
-        samples: int | None = None,
-    ) -> None:
-        """Keep the model that is trained; rank 0 writes it, unless the user has named a workload.
-
-        Args:
-            samples: of a step; those of the last batch if None.
-        """
+    def describe(self, name: str, variables: Variables, optimiser: str | None = None, samples: int = 0) -> None:
+        """Keep the model that is trained, and the samples of a step; rank 0 writes it, unless the user has named a workload."""
         if self._place.rank == 0 and not self._facts["workload"]:
             self._files.describe(name, variables, samples or self._samples.last, optimiser)
 
