@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -67,6 +68,25 @@ def test_an_error_that_cannot_be_told_ends_no_training(tmp_path):
         raise Odd
 
     assert list(Recorder(tmp_path / "run", batch).steps([1, 2])) == [1, 2]
+
+
+def test_a_disk_that_is_full_ends_no_training_by_keras(tmp_path, monkeypatch, capsys):
+    keras = ModuleType("keras.callbacks")
+    keras.Callback = object
+    monkeypatch.setitem(sys.modules, "keras.callbacks", keras)
+    recorder = Recorder(tmp_path / "run", 8)
+    told = recorder.keras()
+    told.model = SimpleNamespace(name="net", trainable_variables=[SimpleNamespace(path="w", shape=(3,))])
+    monkeypatch.setitem(sys.modules, "keras", SimpleNamespace(__version__="3"))
+
+    def full(*_):
+        raise RunFailed("no space")
+
+    monkeypatch.setattr("trainsim.recording.files.write_text", full)
+    told.on_epoch_begin(0)
+    told.on_train_batch_begin(0)
+    told.on_train_batch_end(0)
+    assert "nothing more is recorded: no space" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("error", [RunFailed("cannot write: No space left on device"), FULL])
