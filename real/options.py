@@ -58,24 +58,7 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
     group = add_learning_options(parser)
     group.add_argument("--cpu-master", action="store_true", help="with --device gpu, keep the master on the CPU")
     group.add_argument("--parameters", metavar="FILE", help="write the final parameters of the first run, .npz")
-    group.add_argument(
-        "--verbose", action="store_true", help="log every step of every worker on stderr, as the AMB repository does"
-    )
     group.add_argument("--quiet", action="store_true", help="print no progress")
-
-
-def add_failure_options(parser: argparse.ArgumentParser) -> None:
-    """A supervisor that starts a run again, and failures that are planted."""
-    group = parser.add_argument_group("failures")
-    group.add_argument(
-        "--restarts", type=int, metavar="N", help="restart all ranks when one dies, up to N times (fmb, amb, allreduce)"
-    )
-    group.add_argument(
-        "--checkpoint-every", type=int, metavar="STEPS", help="steps between two checkpoints (default: 50)"
-    )
-    group.add_argument(
-        "--failures", metavar="mtbf=TIME", help="kill ranks at random, with this mean time between the failures of each"
-    )
 
 
 def scenario(options: argparse.Namespace) -> Scenario:

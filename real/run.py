@@ -13,12 +13,13 @@ from real import needs
 from real.engines import engine_of
 from real.launching import host_names, testbed
 from real.launching import mpirun as launch
-from real.options import add_failure_options, add_training_options
+from real.options import add_training_options
 from real.options import scenario as scenario_of
 from real.runtime import Runner, Runtime
 from real.runtimes import ABOUT, WORLDS, runtime_of, stands_in
 from sim import command, options
 from sim.answers import candidates
+from sim.base import extras
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_CORES, check_integer
 
@@ -53,7 +54,6 @@ def parser(prog: str = PROGRAM) -> command.Parser:
     hand.add_argument("--worker-hosts", metavar="HOST:PORT,...", help="all workers, the same on every process")
     testbed.add_option(parser)
     add_training_options(parser)
-    add_failure_options(parser)
     return parser
 
 
@@ -62,9 +62,6 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     given = parse(argv)
     runtime = runtime_of(given)
-    from real.launching import supervisor
-
-    supervisor.check(given, scenario_of(given), runtime.world)
     if given.testbed and given.job:
         raise WrongSetting("--testbed", given.testbed, "nothing with --job, whose lists name the hosts")
     if given.job or launch.joined():
@@ -83,21 +80,8 @@ def start(given: argparse.Namespace, argv: list[str], scenario: Scenario, runtim
 
     try_out(scenario)
     parts.remove(given.trace)
-    if given.restarts is not None:
-        supervise(given, argv, scenario)
-        return
     with parts.kept(given.trace, runtime.mended), testbed.asked(given.testbed, scenario.ranks) as hosts:
         runtime.start(given, argv, scenario, hosts)
-
-
-def supervise(given: argparse.Namespace, argv: list[str], scenario: Scenario) -> None:
-    """Start the ranks, again if they die."""
-    from real.launching import supervisor
-    from real.recording import growing_trace as parts
-
-    line = launch.command(scenario.ranks, "real.run", argv)
-    with supervisor.supervised(given) as attempts, parts.kept(given.trace, attempts.whole):
-        supervisor.run(given, line, scenario.ranks, attempts)
 
 
 def check(given: argparse.Namespace) -> Scenario:
@@ -116,7 +100,7 @@ def check(given: argparse.Namespace) -> Scenario:
     if allowed := scenario.stragglers.unreal():
         raise WrongSetting("--stragglers", given.stragglers, allowed)
     options.replications(given, REPLICATIONS)
-    launch.check_installed(engine_of(given.engine).package, *(["mpi4py"] if scenario.ranks > 1 else []))
+    extras.need(engine_of(given.engine).package, *(["mpi4py"] if scenario.ranks > 1 else []))
     check_training(given)
     return scenario
 
@@ -152,10 +136,6 @@ def work(given: argparse.Namespace, make: Callable[[], Runner]) -> int:
         traces.append(runner.run(scenario, replication, parts.of(given.trace, replication), kept))
     if runner.answers:
         answer(given, scenario, traces, time.perf_counter() - clock_s, found)
-        from real.recording.attempts import Attempts
-
-        if attempts := Attempts.here():
-            attempts.end()
     return 0
 
 
@@ -178,7 +158,6 @@ def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=Non
         *notes(scenario, outcome, world, trace),
         *trained_on(trace),
         *learned(trace),
-        *lost(trace),
         *next((said for one in traces if (said := drifted(one.header))), []),
         *stands_in(given),
         *([str(found)] if found else []),
@@ -204,17 +183,6 @@ def trained_on(trace) -> list[str]:
         return [f"trained on {data}, drawn at random: loss and accuracy are of these"]
     enlarged = f"trained on {data}, 8x8 pixels before: loss and accuracy are of these; --data takes files"
     return [enlarged] if data.startswith("digits resized") else []
-
-
-def lost(trace) -> list[str]:
-    """The losses of a supervised run to failures."""
-    restarts = trace.header.details.get("restarts")
-    if restarts is None:
-        return []
-    from real.launching.supervisor import told
-    from real.recording.attempts import shares
-
-    return [told(shares(trace), restarts)]
 
 
 def check_training(given: argparse.Namespace) -> None:

@@ -47,7 +47,7 @@ class Joined:
 
     ends: bool = True  # whether its processes can end as others do; else they leave at once
 
-    def runner(self, training: Training, verbose: bool = False, progress: bool = True) -> Runner:
+    def runner(self, training: Training, progress: bool = True) -> Runner:
         """The runner of jobs with this training. Collective."""
         raise NotImplementedError
 
@@ -141,7 +141,7 @@ class Runtime:
         def make() -> Runner:
             how = training(given)
             joined = self.joined(comm, [Job(scenario(given), how)], given.horovod_timeline)
-            return joined.runner(how, given.verbose, not given.quiet)
+            return joined.runner(how, not given.quiet)
 
         return make
 

@@ -44,9 +44,6 @@ COLOURS = {
     "reduce": "#009e73",
     "update": "#cc79a7",
     "evaluate": "#000000",
-    "checkpoint": "#666666",
-    "lost": "#7f0000",
-    "restart": "#b3b3b3",
 }
 
 

@@ -15,7 +15,7 @@ from sim.inline import MIXTURES, RECORDED, Inline
 from sim.laws import KINDS, Constant, FoldedMixture, Law, Own, Replay, Stragglers, Together
 
 LEAST_FACTOR, MOST_FACTOR = 1e-6, 1e4
-TRACES = Path(__file__).parent / "recorded"  # laws that were derived from traces, see calibration.laws.bytedance
+TRACES = Path(__file__).parent / "recorded"  # laws that were derived from traces, see tools/bytedance.py
 
 
 def _mixture(*rows: tuple[float, float, float]) -> FoldedMixture:

@@ -1,14 +1,11 @@
-"""The registry of engines: what computes gradients and updates parameters in a rank. A new engine is a file here, and a line."""
+"""The registry of engines: what computes gradients and updates parameters in a rank. A new engine is a class of `entries`, and a line."""
 
 from __future__ import annotations
 
-from real.engines.engine import Engine
-from real.engines.jax_engine import ByJax
-from real.engines.numpy_engine import ByNumpy
-from real.engines.tensorflow_engine import ByTensorFlow
+from real.engines.entries import ByNumpy, ByTensorFlow, Engine
 from sim.base.errors import WrongSetting
 
-ENGINES: dict[str, Engine] = {"tensorflow": ByTensorFlow(), "jax": ByJax(), "numpy": ByNumpy()}
+ENGINES: dict[str, Engine] = {"tensorflow": ByTensorFlow(), "numpy": ByNumpy()}
 DEFAULT = "tensorflow"
 
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from real.models import DENSE, forward_of
 from real.models.on_numpy import Chain
-from real.training import devices
 from real.training.gradients import CLOCK_S, EVALUATED_AT_ONCE, Gradient, check_partitions
 from sim.base.errors import WrongSetting
 from sim.model.workload import Workload
@@ -43,7 +42,6 @@ class NumpyGradients:
     """
 
     def __init__(self, workload: Workload, threads: int = 1, device: str = "cpu", gpu_index: int = 0):
-        devices.check(threads, device)
         check_dense(workload, device)
         from threadpoolctl import threadpool_limits
 

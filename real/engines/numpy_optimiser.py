@@ -1,8 +1,6 @@
-"""The master's update by NumPy: Keras's formulas on the flat parameter vector, so that all engines give the same parameters."""
+"""The master's update by NumPy: Keras's formulas on the flat parameter vector, so that both engines give the same parameters."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
@@ -18,11 +16,8 @@ class NumpyOptimiser(Rates):
     Moments are replaced in an update, never changed in place.
     """
 
-    _sqrt: Callable = staticmethod(np.sqrt)
-
     def __init__(self, *rates, **named):
         super().__init__(*rates, **named)
-        self._step: Callable = self._updated
         self._updates = 0
         self._moments: list | None = None
 
@@ -41,7 +36,7 @@ class NumpyOptimiser(Rates):
         if self._moments is None:
             self._moments = self._start(parameters.size)
         numbers = np.array([samples, *self._scales()], np.float32)
-        parameters[:], self._moments = self._step(self._moments, *self._there(parameters, gradient_sum), numbers)
+        parameters[:], self._moments = self._updated(self._moments, parameters, gradient_sum, numbers)
         self._updates += 1
 
     def warm_up(self, parameters: int) -> None:
@@ -57,14 +52,10 @@ class NumpyOptimiser(Rates):
 
     def restore(self, state: list[np.ndarray]) -> None:
         """Go on from a `state`."""
-        self._updates, self._moments = int(state[0]), self._there(*state[1:])
-
-    def _there(self, *vectors: np.ndarray) -> list:
-        """Vectors where updates are computed."""
-        return list(vectors)
+        self._updates, self._moments = int(state[0]), list(state[1:])
 
     def _start(self, parameters: int) -> list:
-        return self._there(*(np.zeros(parameters, np.float32) for _ in range(MOMENTS[self.name])))
+        return [np.zeros(parameters, np.float32) for _ in range(MOMENTS[self.name])]
 
     def _scales(self) -> tuple[float, float]:
         """The learning rate, and Adam's correction of it."""
@@ -88,9 +79,9 @@ class NumpyOptimiser(Rates):
 
     def _rms(self, moments, parameters, gradient, rate):
         square = RHO * moments[0] + (1 - RHO) * gradient**2
-        return parameters - rate * gradient / self._sqrt(square + EPSILON), [square]
+        return parameters - rate * gradient / np.sqrt(square + EPSILON), [square]
 
     def _adm(self, moments, parameters, gradient, rate):
         first = moments[0] + (1 - FIRST) * (gradient - moments[0])
         second = moments[1] + (1 - SECOND) * (gradient**2 - moments[1])
-        return parameters - rate * first / (self._sqrt(second) + EPSILON), [first, second]
+        return parameters - rate * first / (np.sqrt(second) + EPSILON), [first, second]

@@ -10,13 +10,12 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.base.errors import RunFailed, WrongSetting
+from sim.base.extras import DISTRIBUTION
 from sim.base.home import installed
 
 if TYPE_CHECKING:
@@ -28,13 +27,6 @@ STAGE = "TRAINSIM_STAGE "  # before the phase that the chief of TensorFlow's wor
 MEETING, TRAINING = "meeting", "training"
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 GRACE_S = 5.0  # for mpirun to end its ranks
-INSTALL = "pip install 'anytime-trainsim[{}]'"
-NEEDED = {  # by module: its name, and the extra that has it
-    "tensorflow": ("TensorFlow", "real"),
-    "jax": ("JAX", "jax"),
-    "threadpoolctl": ("threadpoolctl", "mpi"),
-    "mpi4py": ("mpi4py", "mpi"),
-}
 MPIRUN_S = re.compile(
     "mpirun|prterun|plm:ssh: Warning: setpgid"
 )  # lines of its own; the last, a race that does no harm
@@ -62,26 +54,6 @@ def joined() -> bool:
     return any(name in os.environ for name in JOINED)
 
 
-def check_installed(*modules: str) -> None:
-    """Refuse to start without what the ranks will need.
-
-    Raises:
-        WrongSetting: one of `modules`, which `NEEDED` names, is missing.
-    """
-    for module in modules:
-        if not found(module):
-            name, extra = NEEDED[module]
-            raise WrongSetting(name, None, f"{INSTALL.format(extra)} (sim.run works without)")
-
-
-def found(module: str) -> bool:
-    """Whether a module is installed."""
-    try:
-        return find_spec(module) is not None
-    except ImportError:
-        return False
-
-
 def mpirun() -> str:
     """The mpirun of this environment, or the one on the path.
 
@@ -91,7 +63,7 @@ def mpirun() -> str:
     here = Path(sys.executable).parent / "mpirun"
     found = str(here) if here.exists() else shutil.which("mpirun")
     if found is None:
-        raise WrongSetting("mpirun", None, f"{INSTALL.format('mpi')}, or load the cluster's own Open MPI")
+        raise WrongSetting("mpirun", None, f"pip install '{DISTRIBUTION}[mpi]', or load the cluster's own Open MPI")
     return found
 
 
@@ -117,17 +89,8 @@ def command(
     elif remote(cluster):
         line += ["--host", ",".join(f"{host.name}:{host.ranks}" for host in cluster.machines())]
     elif "SLURM_JOB_ID" not in os.environ:
-        line += [
-            "--host",
-            f"localhost:{ranks}",
-            "--oversubscribe",
-            "--mca",
-            "btl",
-            "self,sm",
-            "--mca",
-            "mpi_yield_when_idle",
-            "1",
-        ]
+        alone = "--oversubscribe --mca btl self,sm --mca mpi_yield_when_idle 1"
+        line += ["--host", f"localhost:{ranks}", *alone.split()]
     return [*line, sys.executable, "-m", "mpi4py", "-m", installed(module), *arguments]
 
 
@@ -139,11 +102,8 @@ def _between(hosts: Hosts) -> list[str]:
     return line + [word for name, value in settings.items() for word in ("--mca", name, value)]
 
 
-def launch(line: list[str], started: Callable[[subprocess.Popen], None] = lambda process: None) -> None:
+def launch(line: list[str]) -> None:
     """Run mpirun to its end. What ranks print goes to our standard output, and mpirun's complaints become one line.
-
-    Args:
-        started: called with mpirun's process when it runs.
 
     Raises:
         WrongSetting: a rank refused a setting.
@@ -174,7 +134,6 @@ def launch(line: list[str], started: Callable[[subprocess.Popen], None] = lambda
         ]
         for reader in readers:
             reader.start()
-        started(process)
         try:
             code = process.wait()
         except KeyboardInterrupt:

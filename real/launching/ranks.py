@@ -23,24 +23,31 @@ def join(program: str, work: Callable[[object], int | None]) -> int:
     comm = MPI.COMM_WORLD
     try:
         return work(comm) or 0
-    except WrongSetting as error:
-        time.sleep(LET_RANK_0_SPEAK_S if comm.rank else 0)  # most often all ranks refuse the same thing
-        say("refused", str(error), program)
-        _leave(comm, 2)
-    except RunFailed as error:
-        say("failed", f"rank {comm.rank}: {error}", program)
-        _leave(comm, 1)
-    except (OSError, MemoryError) as error:  # a disk that is full, say
-        say("failed", f"rank {comm.rank}: {command.failure(error)}", program)
-        _leave(comm, 1)
-    except KeyboardInterrupt:
-        say("failed", f"rank {comm.rank} was interrupted")
-        _leave(comm, 1)
-    except Exception as error:
-        traceback.print_exc()
-        say("failed", f"rank {comm.rank} failed: {type(error).__name__}: {error}", program)
-        _leave(comm, 1)
+    except (Exception, KeyboardInterrupt) as error:
+        if isinstance(error, WrongSetting) and comm.rank:
+            time.sleep(LET_RANK_0_SPEAK_S)  # most often all ranks refuse the same thing
+        code = told(error, f"rank {comm.rank}", program)
+        sys.stdout.flush()
+        comm.Abort(code)
     return 0
+
+
+def told(error: BaseException, name: str, program: str = "real.run") -> int:
+    """Say why the process called `name` ends; the code with which it does."""
+    if isinstance(error, WrongSetting):
+        say("refused", str(error), program)
+        return 2
+    if isinstance(error, KeyboardInterrupt):
+        said = f"{name} was interrupted"
+    elif isinstance(error, RunFailed):
+        said = f"{name}: {error}"
+    elif isinstance(error, (OSError, MemoryError)):  # a disk that is full, say
+        said = f"{name}: {command.failure(error)}"
+    else:
+        traceback.print_exception(error)
+        said = f"{name} failed: {type(error).__name__}: {error}"
+    say("failed", said, program)
+    return 130 if isinstance(error, KeyboardInterrupt) else 1
 
 
 def workers_of(given: argparse.Namespace, size: int) -> int:
@@ -70,9 +77,3 @@ def say(kind: str, message: str, program: str = "real.run") -> None:
     """Say something to the launcher that started us; without one, to the user."""
     prefix = f"{REASON}{kind} " if "TRAINSIM_LAUNCHED" in os.environ else f"{program}: "
     print(f"{prefix}{message}", file=sys.stderr, flush=True)
-
-
-def _leave(comm, code: int) -> None:
-    """End every rank of the launch."""
-    sys.stdout.flush()
-    comm.Abort(code)

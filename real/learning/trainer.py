@@ -125,7 +125,7 @@ class Trainer:
 
     def updater(self, size: int, branches: bool = False) -> Updater:
         """A new optimiser of so many numbers; see Updater."""
-        made = self._library.optimiser(self.training.threads, *self.rates)
+        made = self._library.optimiser(*self.rates)
         made.warm_up(size)
         return Updater(made, branches)
 

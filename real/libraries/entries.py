@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from real.runtime import Joined, Runtime, refuse_algorithms, refuse_gpus, refuse_rows
 from sim.base.errors import WrongSetting
 from sim.protocols.allreduce import Allreduce
@@ -22,9 +24,7 @@ class ByHorovod(Runtime):
         return type(protocol) is Horovod and not self.missing(protocol)
 
     def missing(self, protocol):
-        from real.launching import mpirun as launch
-
-        gone = type(protocol) is Horovod and not launch.found("horovod")
+        gone = type(protocol) is Horovod and not find_spec("horovod")
         return "Horovod is not installed (`make horovod`)" if gone else ""
 
     def check(self, scenario):
@@ -39,10 +39,8 @@ class ByHorovod(Runtime):
             raise WrongSetting("--set", ", ".join(f"{name}={value}" for name, value in told.items()), allowed)
 
     def check_options(self, given):
-        from real.launching import mpirun as launch
-
         refuse_gpus(given.device)
-        if not launch.found("horovod"):
+        if not find_spec("horovod"):
             raise WrongSetting("--runtime", self.world, HOW_TO_GET_HOROVOD)
 
     def joined(self, comm, jobs, timeline=None):
@@ -84,7 +82,7 @@ class JoinedLibrary(Joined):
     def __init__(self, library, comm, ends: bool = True):
         self._library, self._comm, self.ends = library, comm, ends
 
-    def runner(self, training, verbose=False, progress=True):
+    def runner(self, training, progress=True):
         from real.libraries.session import LibrarySession
 
-        return LibrarySession(self._library, self._comm, training, verbose, progress)
+        return LibrarySession(self._library, self._comm, training, progress)

@@ -21,13 +21,13 @@ class LibrarySession(Session):
 
     Args:
         summing: the library.
-        comm, training, verbose, progress: as for any session.
+        comm, training, progress: as for any session.
     """
 
     rank_class = SummedRank
 
-    def __init__(self, summing: Library, comm, training: Training, verbose: bool = False, progress: bool = True):
-        super().__init__(comm, training, verbose, progress)
+    def __init__(self, summing: Library, comm, training: Training, progress: bool = True):
+        super().__init__(comm, training, progress)
         self.library, self.world = summing, summing.name
 
     def run(

@@ -1,4 +1,4 @@
-"""The operations that models are written in; an engine has a module of them (`on_tensorflow.py`, `on_jax.py`, `on_numpy.py`)."""
+"""The operations that models are written in; an engine has a module of them (`on_tensorflow.py`, `on_numpy.py`)."""
 
 from __future__ import annotations
 

@@ -64,14 +64,14 @@ class JoinedServers(Joined):
     def __init__(self, comm, jobs):
         self._comm, self._jobs = comm, jobs
 
-    def runner(self, training, verbose=False, progress=True):
+    def runner(self, training, progress=True):
         from real.servers.start import tasks_of as of_launch
         from real.servers.task_runner import TaskRunner
         from real.training.trainee import Workshop
 
         servers, _ = tasks_of([job.scenario for job in self._jobs])  # the other ranks may work, needed or not
         tasks = of_launch(self._comm, servers, self._comm.size - servers)
-        return TaskRunner(tasks, Workshop(training, 0), progress, verbose)
+        return TaskRunner(tasks, Workshop(training, 0), progress)
 
     def probe(self):
         """Probe the cost of a further server, if the launch has several."""

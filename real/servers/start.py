@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import socket
 import time
-import traceback
 from typing import NoReturn
 
 from real.launching import ranks
@@ -13,8 +12,6 @@ from real.options import training
 from real.runtime import Work
 from real.servers.task_runner import TaskRunner, leave
 from real.servers.tasks import LOOPBACK, Tasks, by_hand, free_port
-from sim import command
-from sim.base.errors import RunFailed, WrongSetting
 
 LINGER_S = 1.0  # a server's, for processes that have not yet heard that the run is over
 
@@ -32,16 +29,8 @@ def _by_itself(tasks: Tasks, work) -> int:
     """Do the work of a process that no MPI launcher ends; print why it ends, and end it at once."""
     try:
         return work()
-    except (WrongSetting, RunFailed, KeyboardInterrupt) as error:
-        kind, code = {WrongSetting: ("refused", 2), RunFailed: ("failed", 1)}.get(type(error), ("failed", 130))
-        ranks.say(kind, str(error) or f"{tasks.name} was interrupted")
-    except (OSError, MemoryError) as error:  # a stdout that is full, say
-        kind, code = "failed", 1
-        ranks.say(kind, f"{tasks.name}: {command.failure(error)}")
-    except Exception as error:
-        traceback.print_exc()
-        kind, code = "failed", 1
-        ranks.say(kind, f"{type(error).__name__}: {error}")
+    except (Exception, KeyboardInterrupt) as error:
+        code = ranks.told(error, tasks.name)
     if tasks.job == "ps" and code != 130:
         time.sleep(LINGER_S)
     return leave(code)
@@ -68,7 +57,7 @@ def _work(given: argparse.Namespace, tasks: Tasks, work: Work, finalise=lambda: 
     from real.training.trainee import Workshop
 
     def make() -> TaskRunner:
-        return TaskRunner(tasks, Workshop(training(given), 0, tasks.task), not given.quiet, given.verbose)
+        return TaskRunner(tasks, Workshop(training(given), 0, tasks.task), not given.quiet)
 
     work(given, make)
     if tasks.job == "ps":

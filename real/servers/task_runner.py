@@ -34,7 +34,6 @@ from sim.job.scenario import Scenario
 from sim.recording.traces import Trace
 
 PROGRESS_S = 2.0
-FREQUENCY = 100  # steps between the lines of the example that this follows
 REPORT_S = 60.0
 WATCH_S = 1.0
 
@@ -44,11 +43,11 @@ class TaskRunner:
 
     Args:
         tasks: the processes of this launch; a run may need fewer.
-        progress, verbose: whether these are printed on standard error.
+        progress: whether it is printed on standard error.
     """
 
-    def __init__(self, tasks: Tasks, workshop: Workshop, progress: bool = True, verbose: bool = False):
-        self.tasks, self.workshop, self.progress, self.verbose = tasks, workshop, progress, verbose
+    def __init__(self, tasks: Tasks, workshop: Workshop, progress: bool = True):
+        self.tasks, self.workshop, self.progress = tasks, workshop, progress
         training = workshop.training
         tensorflow(training.threads, training.device, workshop.gpu_index)
         self._server = own.start(tasks, training.threads, training.device)
@@ -81,7 +80,7 @@ class TaskRunner:
             why = (
                 f"server {gone[0]} at {tasks.ps_hosts[gone[0]]} is gone" if gone else " ".join(str(error).split())[:300]
             )
-            raise RunFailed(f"{tasks.name}: {why}") from error
+            raise RunFailed(why) from error
 
     def _run(self, scenario: Scenario, name: str, replication: int, parts: Path | None, parameters: str | None):
         meeting = Meeting(self.tasks, self._server.target, name, scenario.servers, scenario.workers)
@@ -179,8 +178,6 @@ class Worker:
             if time.monotonic() - said_s > PROGRESS_S:
                 said_s = time.monotonic()
                 self._say(f"update {after} of {scenario.updates}, loss {done['loss']:.4f}")
-            if self.runtime.verbose and step % FREQUENCY == 0:
-                print(transcript.line(FREQUENCY, after, float(done["loss"])), file=sys.stderr, flush=True)
 
     def _gathered(self, transcript: Transcript, parameters: str | None) -> Trace:
         """The trace of all processes, once no worker trains any more. Writes the parameters, if they are asked for."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 
 import numpy as np
@@ -42,7 +41,6 @@ class Transcript:
         self.rank = scenario.servers + task
         self._tokens = scenario.protocol.way == "synchronous"
         self._label = 0  # of its next gradient, if it takes tokens
-        self._lined_s = time.monotonic()
 
     def add(self, step: int, start_s: float, slept_s: float | None, done: dict, end_s: float) -> None:
         """Keep a step.
@@ -93,12 +91,6 @@ class Transcript:
         self.recorder.close()
         rows = [list(row) for row in self.recorder.activities]
         return {"task": self.task, "rows": rows, "cpu_s": self.recorder.cpu_s}
-
-    def line(self, steps: int, after: int, loss: float) -> str:
-        """The line of I. Schlag's "Distributed Tensorflow Example" (2016)."""
-        now_s = time.monotonic()
-        each_ms, self._lined_s = (now_s - self._lined_s) / steps * 1e3, now_s
-        return f"worker {self.task}: Step: {after}, Cost: {loss:.4f}, AvgTime: {each_ms:3.2f}ms"
 
     def _row(self, step: int, activity: str, start_s: float, end_s: float, *about, version: int | None = None) -> float:
         """Add a row of this worker's; its end, which is not before its start: clocks of several hosts differ a little."""

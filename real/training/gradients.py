@@ -16,20 +16,6 @@ CLOCK_S = 1e-9  # no partition starts with less time left; the simulator's rule 
 EVALUATED_AT_ONCE = 500  # samples; 10,000 CIFAR-10 pictures at once would take gigabytes
 
 
-class Copies(NamedTuple):
-    """Copies of one gradient between host and device, where the engine times them apart.
-
-    Args:
-        there_s: seconds from the call until parameters and minibatch were on the device.
-        joined_s: until the gradients were joined there; the copy to the host comes after.
-        to_device_bytes: that were copied there.
-    """
-
-    there_s: float
-    joined_s: float
-    to_device_bytes: int
-
-
 class Gradient(NamedTuple):
     """A sum over samples.
 
@@ -38,14 +24,12 @@ class Gradient(NamedTuple):
         samples: how many it sums.
         loss: summed likewise.
         computed_s: seconds from the call until the gradients were there; joining them into one vector comes after.
-        copies: None where they are part of computing and joining.
     """
 
     sum: np.ndarray
     samples: int
     loss: float
     computed_s: float
-    copies: Copies | None = None
 
 
 def check_partitions(partitions: int, batch: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
@@ -20,14 +20,6 @@ class Listener(Protocol):
 
     def made(self, variable: int, gradient: np.ndarray) -> None:
         """The gradient of a variable is there, a sum over samples."""
-
-
-@runtime_checkable
-class ByLayer(Protocol):
-    """Gradients, of any engine, that can be had variable by variable."""
-
-    def by_layer(self, listener: Listener, x: np.ndarray, y: np.ndarray) -> float:
-        """The same as LayeredGradients'."""
 
 
 class LayeredGradients(Gradients):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from real.training.lean_imports import OF_KERAS, without
+from real.training.tensorflow_setup import OF_KERAS, without
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST
 
@@ -79,11 +79,6 @@ class Optimiser(Rates):
         self._keras = _keras(self.name, _schedule(self.start, self.decay_steps, self.decay_rate))
         self._variable = None
 
-    @property
-    def learning_rate(self) -> float:
-        """The learning rate of the next update."""
-        return float(self._keras.learning_rate)
-
     def apply(self, parameters: np.ndarray, gradient_sum: np.ndarray, samples: int) -> None:
         """One update of `parameters`, in place; both vectors float32 (parameters,).
 
@@ -147,11 +142,6 @@ class OptimiserByVariable:
         self._of = {number: make() for number in sizes}
         for number, optimiser in self._of.items():
             optimiser.warm_up(sizes[number])
-
-    @property
-    def learning_rate(self) -> float:
-        """The learning rate of the next update."""
-        return next(iter(self._of.values())).learning_rate
 
     def apply(self, number: int, parameters: np.ndarray, gradient_sum: np.ndarray, samples: int) -> None:
         """One update of a variable's parameters, in place."""

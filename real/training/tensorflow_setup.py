@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from real.training import devices
-from real.training.lean_imports import OF_TENSORFLOW, without
 from sim.base.errors import WrongSetting
+
+OF_TENSORFLOW = ("keras", "jax")
+OF_KERAS = ("jax", "sklearn", "pandas", "matplotlib")
 
 
 def tensorflow(threads: int = 1, device: str = "cpu", gpu_index: int = 0, first=lambda tf: None):
@@ -24,7 +26,6 @@ def tensorflow(threads: int = 1, device: str = "cpu", gpu_index: int = 0, first=
     Raises:
         WrongSetting: the device or GPU does not exist, or the settings differ from those TensorFlow was started with.
     """
-    devices.check(threads, device)
     with _quiet():
         with without(*OF_TENSORFLOW):
             import tensorflow as tf
@@ -53,6 +54,22 @@ def _visible_gpus(tf, device: str, gpu_index: int) -> list:
     chosen = gpus[gpu_index % len(gpus)]
     tf.config.experimental.set_memory_growth(chosen, True)  # ranks may share a GPU
     return [chosen]
+
+
+@contextmanager
+def without(*packages: str) -> Iterator[None]:
+    """Within, these packages seem not to be installed, unless this process has loaded them; afterwards they can be imported.
+
+    TensorFlow and Keras import each of `OF_TENSORFLOW` and `OF_KERAS` if it is installed. No model of this project needs them, and
+    they take more than half of the processor time of a rank's imports.
+    """
+    absent = [name for name in packages if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None: Python raises ModuleNotFoundError
+    try:
+        yield
+    finally:
+        for name in absent:
+            sys.modules.pop(name, None)
 
 
 @contextmanager

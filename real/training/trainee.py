@@ -63,7 +63,7 @@ class Training:
 
 
 def kind_of(scenario: Scenario) -> str:
-    """The gradients that a run's workers compute, as real.engines.engine.Engine names them."""
+    """The gradients that a run's workers compute, as real.engines.entries.Engine names them."""
     if scenario.traffic.sends_rows or scenario.gathered_variables:
         return "rows"
     return "layered" if computes_by_layer(scenario.protocol) else "whole"
@@ -135,7 +135,7 @@ class Workshop:
         return RowOptimiser(*self._rates) if serves_rows or scenario.gathered_variables else None
 
     def _new_optimiser(self) -> Optimiser:
-        return self.engine.optimiser(self.training.threads, *self._rates)
+        return self.engine.optimiser(*self._rates)
 
     def _optimiser(self, scenario: Scenario) -> Optimiser | OptimiserByVariable | None:
         """The optimiser of the dense variables that this rank updates, if any."""
@@ -182,11 +182,6 @@ class Trainee:
     def next_batch(self) -> tuple[np.ndarray, np.ndarray]:
         """The next minibatch of this rank."""
         return next(self._batches)
-
-    def skip(self, minibatches: int) -> None:
-        """Leave out as many, which an earlier attempt has had."""
-        for _ in range(minibatches):
-            next(self._batches)
 
     def evaluate(self, parameters: np.ndarray, size: int) -> tuple[float, float]:
         """Loss and accuracy on the first `size` test samples."""

@@ -24,14 +24,9 @@ class Clock:
     def __init__(self, offset_s: float, start_s: float):
         self.offset_s, self.start_s = offset_s, start_s
 
-    @property
-    def counter_s(self) -> float:
-        """The reading of the master's counter now."""
-        return time.perf_counter() + self.offset_s
-
     def __call__(self) -> float:
         """Seconds since the common start."""
-        return self.counter_s - self.start_s
+        return time.perf_counter() + self.offset_s - self.start_s
 
 
 def common_clock(comm) -> Clock:

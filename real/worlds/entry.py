@@ -27,7 +27,7 @@ class JoinedRanks(Joined):
     def __init__(self, comm):
         self._comm = comm
 
-    def runner(self, training, verbose=False, progress=True):
+    def runner(self, training, progress=True):
         from real.worlds.session import Session
 
-        return Session(self._comm, training, verbose, progress)
+        return Session(self._comm, training, progress)

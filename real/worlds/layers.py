@@ -91,7 +91,6 @@ class Layers:
         end_s, self._graph = self._graph.result(), None
         self._me.idle_from_s = end_s
         self._me.record("compute", self._since_s, end_s, samples=len(self._minibatch[0]))
-        self._me.log.computed(end_s)
 
     def _release(self, numbers) -> None:
         with self._changed:

@@ -53,7 +53,7 @@ class Messages:
 
     def _send_all(self, peers: list[int]) -> None:
         """Wait until the last message has left."""
-        start_s = first_s = self.now_s
+        start_s = self.now_s
         header = (self.step, self.version, self.samples, LETTER)
         pending = {peer: Departure.of(self.comm, peer, self._parcels(peer), header) for peer in peers}
         while pending:
@@ -63,7 +63,6 @@ class Messages:
                 start_s = self.now_s
         if not self.serves:
             self.at_hand.handed_on()
-        self.log.sent(self.samples, first_s, self.now_s, self.rank > 0)
 
     def _parcels(self, peer: int) -> list[Parcel]:
         """The messages that carry a gradient, or parameters, to a peer; to another worker, a gradient's for each server."""
@@ -85,7 +84,6 @@ class Messages:
         left_s, header = self.now_s, (self.step, self.oldest, self.samples, LETTER)
         departure = Departure.of(self.comm, peer, self._handed_over(peer), header)
         self._posted = departure, Sent(peer, left_s, self.step, self.oldest, departure.size_bytes)
-        self.log.sent(self.samples, start_s, self.now_s, self.rank > 0)
 
     def _handed_over(self, peer: int) -> list[Parcel]:
         """The messages that carry the gradient, which the next one does not overwrite."""

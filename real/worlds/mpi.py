@@ -10,12 +10,11 @@ import numpy as np
 
 from real.recording.parameters import Piece
 from real.recording.recorder import Recorder
-from real.training.layered import ByLayer
+from real.training.layered import LayeredGradients
 from real.training.trainee import Trainee
 from real.worlds.clock import Clock
 from real.worlds.exchanges import Exchanges
 from real.worlds.layers import Layers
-from real.worlds.log import Log
 from real.worlds.messages import Messages
 from real.worlds.verbs import verb
 from real.worlds.work import Work
@@ -35,7 +34,6 @@ class Rank(Work, Messages):
     Args:
         comm: the servers, or the master, and the workers of this run; None for one process alone.
         trainee: what computes gradients, updates and evaluates.
-        log: called with each line that the AMB repository logs; None to be quiet.
         hosts: the name of each rank's host.
     """
 
@@ -47,7 +45,6 @@ class Rank(Work, Messages):
         trainee: Trainee,
         clock: Clock,
         recorder: Recorder,
-        log=None,
         hosts: Sequence[str] = ("",),
     ):
         self.comm, self.scenario, self.trainee, self.clock, self.recorder = comm, scenario, trainee, clock, recorder
@@ -60,7 +57,6 @@ class Rank(Work, Messages):
         self.updates = scenario.updates if self.rank == 0 else math.inf
         self.book, self.at_hand, self.ready, self.oldest = Book(), AtHand(), 0, 0
         self.counts_updates, self.variables, self.held = scenario.protocol.counts_updates, range(0), []
-        self.first = 0  # step of this attempt
         self.idle_from_s = 0.0  # until then a rank computes, and its waits do not count
         self._begin_groups(scenario.groups(self.hosts))
         number = scenario.worker_number(self.rank)
@@ -68,14 +64,14 @@ class Rank(Work, Messages):
             scenario.draws.every_sleep(replication, number),
             scenario.draws.delays(replication, number),
         )
-        self.log, self._fetched, self._minibatch = Log(log, scenario.stragglers.mean > 0), None, None
+        self._fetched, self._minibatch = None, None
         self._begin_messages(hosts)
         self._held = self._initially_held(trainee)
         self.summed = bool(scenario.summed) and not self.serves
         items = 0 if self.serves else scenario.summed_items
         self.exchanges = Exchanges(self, comm, items, self.workers if self.summed else range(scenario.ranks))
         self._sum = np.zeros_like(self._held) if self.serves else self.exchanges.vector[:-1] if self.summed else None
-        layered = isinstance(trainee.gradients, ByLayer) and not self.serves
+        layered = isinstance(trainee.gradients, LayeredGradients) and not self.serves
         self._layers = self._begin_layers() if layered else Layers(self, [], {})
 
     def _begin_groups(self, groups) -> None:
@@ -140,7 +136,7 @@ class Rank(Work, Messages):
 
     def steps(self):
         """Yield the number of each step, and set `step`."""
-        for step in range(self.first, self.scenario.rounds):
+        for step in range(self.scenario.rounds):
             self.step = step
             yield step
 
@@ -148,12 +144,10 @@ class Rank(Work, Messages):
     def sleep(self):
         """Sleep as the induced straggler."""
         start_s = self.now_s
-        self.log.begun(self.step, start_s)
         seconds = self._sleeps.next(self.step)
         if seconds > 0:
             time.sleep(seconds)
             self.record("sleep", start_s)
-        self.log.slept(self.now_s - start_s)
 
     @verb
     def cycle(self, cycle_s: float):

@@ -11,12 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
-from real.recording.attempts import Attempts
 from real.recording.growing_trace import begin
 from real.recording.parameters import joined, write
 from real.recording.recorder import Recorder
 from real.training.trainee import Trainee, Training, Workshop
-from real.worlds import checkpointing
 from real.worlds.clock import Clock, common_clock
 from real.worlds.gathered import GatheringRank
 from real.worlds.mpi import Rank
@@ -44,16 +42,15 @@ class Session:
 
     Args:
         comm: all ranks, rank 0 the master if there is one; None for a process alone.
-        verbose: workers log each step as the AMB repository does.
         progress: the master says how far it is.
     """
 
     world = "mpi"
     rank_class = Rank
 
-    def __init__(self, comm, training: Training, verbose: bool = False, progress: bool = True):
+    def __init__(self, comm, training: Training, progress: bool = True):
         comm = None if comm is None or comm.size == 1 else comm
-        self.comm, self.training, self.verbose, self.progress = comm, training, verbose, progress
+        self.comm, self.training, self.progress = comm, training, progress
         self.rank = comm.rank if comm else 0
         self.workshop = Workshop(training, self.rank, local_rank())
         self._communicators: dict[int, object] = {}
@@ -87,10 +84,8 @@ class Session:
             barrier(comm)
         recorder = Recorder(self.rank, parts, scenario.warmup)
         clock = common_clock(comm) if comm is not None else Clock(0.0, time.perf_counter())
-        log, names = self._log if self.verbose else None, [name for name, _ in hosts]
-        me = self._rank_class(scenario)(comm, scenario, replication, trainee, clock, recorder, log, names)
-        if attempts := Attempts.here():
-            checkpointing.resume(me, attempts)
+        names = [name for name, _ in hosts]
+        me = self._rank_class(scenario)(comm, scenario, replication, trainee, clock, recorder, names)
         self._follow(me)
         recorder.close()
         if parameters:
@@ -172,9 +167,7 @@ class Session:
             complete=True,
             details=header.details | {"parameters_crc32": [checksum for *_, checksum, _ in parts]},
         )
-        trace = Trace.of(header, self._rows([Activity(*row) for activities, *_ in parts for row in activities]))
-        attempts = Attempts.here()
-        return attempts.whole(trace) if attempts else trace
+        return Trace.of(header, self._rows([Activity(*row) for activities, *_ in parts for row in activities]))
 
     def _rows(self, activities: list[Activity]) -> list[Activity]:
         """The activities that a trace has, of those of all ranks."""
@@ -212,9 +205,6 @@ class Session:
                 self.training.engine: self.workshop.engine.version(),
             },
         }
-
-    def _log(self, line: str) -> None:
-        print(f"{time.strftime('%H:%M:%S')}|dstr.wk{self.rank}|{line}", file=sys.stderr, flush=True)
 
     def _say(self, line: str) -> None:
         if self.rank == 0 and self.progress:

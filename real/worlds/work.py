@@ -10,7 +10,6 @@ from real.training.gradients import Gradient
 from real.worlds.parcels import Letter, put
 from real.worlds.verbs import verb
 from sim.base.errors import WrongText
-from sim.model.costs import TO_DEVICE, TO_HOST
 from sim.verbs.me import Partition
 
 NOTHING_TO_UPDATE = "me.update is for ranks that hold parameters: the master, servers, or workers that sum them"
@@ -146,15 +145,11 @@ class Work:
     @verb
     def evaluate(self):
         """Evaluate loss and accuracy at rank 0, where they are due."""
-        if self.rank:
+        if self.rank or not self.scenario.evaluates(self.step):
             return
-        found = None
-        if self.scenario.evaluates(self.step):
-            start_s = self.now_s
-            found = (self.step, *self.trainee.evaluate(self.parameters, self.scenario.test_size))
-            self.evaluations.append(found)
-            self.record("evaluate", start_s, samples=len(self.trainee.data.test_y[: self.scenario.test_size]))
-        self.log.evaluated(self.step, self.trainee.optimiser, found, self.now_s)
+        start_s = self.now_s
+        self.evaluations.append((self.step, *self.trainee.evaluate(self.parameters, self.scenario.test_size)))
+        self.record("evaluate", start_s, samples=len(self.trainee.data.test_y[: self.scenario.test_size]))
 
     def _input(self):
         start_s = self.now_s
@@ -176,16 +171,9 @@ class Work:
                 self._shards.copy(gradient.sum, server, self._out[server].payload, adds)
 
     def _record_computed(self, start_s: float, gradient: Gradient) -> None:
-        computed_s, copies = start_s + gradient.computed_s, gradient.copies
-        there_s, packed_s = start_s, None
-        if copies:
-            there_s, packed_s = start_s + copies.there_s, start_s + copies.joined_s
-            self.record(TO_DEVICE, start_s, there_s, bytes=copies.to_device_bytes)
-        self.record("compute", there_s, computed_s, samples=gradient.samples)
-        self.record("pack", computed_s, packed_s, bytes=self._packed_bytes())
-        if copies:  # into the message that it is sent in
-            self.record(TO_HOST, packed_s, bytes=gradient.sum.nbytes)
-        self.log.computed(self.now_s)
+        computed_s = start_s + gradient.computed_s
+        self.record("compute", start_s, computed_s, samples=gradient.samples)
+        self.record("pack", computed_s, bytes=self._packed_bytes())
 
     def _packed_bytes(self) -> int:
         return self.scenario.traffic.packed_bytes

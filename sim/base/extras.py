@@ -14,7 +14,6 @@ EXTRAS = {
     "jinja2": "report",
     "plotly": "report",
     "tensorflow": "real",
-    "jax": "jax",
     "mpi4py": "mpi",
     "sklearn": "mpi",
     "psutil": "mpi",

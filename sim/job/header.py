@@ -30,7 +30,7 @@ class Training:
         learning_rate: of the first step; it falls by `decay_rate` every `decay_steps` steps, never if these are 0.
         device: cpu or gpu; `master_on_cpu` keeps master and servers off the GPU.
         threads: of the engine, for each rank.
-        engine: the library that computed gradients and updates: tensorflow, jax or numpy.
+        engine: the library that computed gradients and updates: tensorflow or numpy.
     """
 
     __pydantic_config__: ClassVar[dict] = {"extra": "forbid", "strict": True}

@@ -326,7 +326,7 @@ class Provenance(Checked):
         links_measured: whether the links between hosts were probed or fitted; if not, they are known by name alone.
         local_measured: whether the link between GPUs of a host was; if not, it is known by name alone, or free.
         sums_in_links: whether the links' seconds contain the sums of allreduces, as tests of a library on GPUs without a name have them.
-        engines: libraries that computed in the fitted runs (tensorflow, jax, numpy), as far as known.
+        engines: libraries that computed in the fitted runs (tensorflow, numpy), as far as known.
         protocol, settings: of the fitted runs, where a log does not say them: those given, or those that explain it best.
         algorithms: candidates by which a library may have summed, if its algorithm is unknown; their weights sum to 1.
         changed: root mean square of the logarithm by which fitted steps of a size differ from what smaller sizes say

@@ -1,8 +1,7 @@
 """Loss and accuracy of a run against time, steps and samples, and the time at which a target is reached.
 
-Time is the wall time since the run's common start, simulated or real. Warm-up is inside, and so is all that the run did besides training:
-earlier evaluations, checkpoints, restarts. An evaluation counts at the moment at which its parameters were made, and its own seconds make
-later ones later.
+Time is the wall time since the run's common start, simulated or real. Warm-up is inside, and so are earlier evaluations.
+An evaluation counts at the moment at which its parameters were made, and its own seconds make later ones later.
 """
 
 from __future__ import annotations

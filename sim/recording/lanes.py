@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 MAIN = 0
 # Earlier names are more of a rank's own sequence. Of two that overlap, the later name leaves the main lane, in the whole trace.
 ORDER = (
-    *("compute", "sleep", "input", "copy to device", "pack", "copy to host", "evaluate", "update", "reduce"),
-    *("checkpoint", "lost", "restart", "wait", "receive", "send"),
+    *("compute", "sleep", "input", "copy to device", "pack", "copy to host"),
+    *("evaluate", "update", "reduce", "wait", "receive", "send"),
 )
 
 

@@ -16,7 +16,7 @@ from sim.recording.traces import Trace, read
 
 pytestmark = pytest.mark.tensorflow
 JOB = shlex.split(
-    "--engine jax --protocol fmb --workload mlp --workers 1 --batch 8 --steps 3 --warmup 1 --stragglers none --trace"
+    "--engine numpy --protocol fmb --workload mlp --workers 1 --batch 8 --steps 3 --warmup 1 --stragglers none --trace"
 )
 
 

@@ -37,15 +37,15 @@ ROWS = 100  # of a run that is amid
 MANY, FEW = 1_000_000, 80  # steps of a run that a signal ends, and of one that may end before it
 SLEEPS = "[[components]]\nmean_s = 0.02\nstd_s = 0.002\nweight = 1\n"  # or a short run would be over too soon
 JOB = ["--batch", "16", "--warmup", "2"]
-JAX = ["--engine", "jax"]  # of runs that could have any engine; it starts in half the time
+NUMPY = ["--engine", "numpy"]  # of runs that could have any engine; it starts at once
 RUNS = {
     "fmb": ["--workers", "1", "--protocol", "fmb"],
-    "amb": ["--workers", "1", "--protocol", "amb", "--set", "time_limit_s=0.03", "--set", "partitions=2", *JAX],
-    "ps-async over MPI": ["--workers", "1", "--protocol", "ps-async", "--runtime", "mpi", *JAX],
+    "amb": ["--workers", "1", "--protocol", "amb", "--set", "time_limit_s=0.03", "--set", "partitions=2", *NUMPY],
+    "ps-async over MPI": ["--workers", "1", "--protocol", "ps-async", "--runtime", "mpi", *NUMPY],
     "allreduce": ["--workers", "2", "--protocol", "allreduce"],
-    "horovod over MPI": ["--workers", "2", "--protocol", "horovod", "--runtime", "mpi", *JAX],
-    "ps-layers": ["--workers", "1", "--protocol", "ps-layers", *JAX],
-    "hybrid": ["--workers", "1", "--protocol", "hybrid", *JAX],
+    "horovod over MPI": ["--workers", "2", "--protocol", "horovod", "--runtime", "mpi"],
+    "ps-layers": ["--workers", "1", "--protocol", "ps-layers"],
+    "hybrid": ["--workers", "1", "--protocol", "hybrid"],
     "ps-async": ["--workers", "2", "--protocol", "ps-async"],
     "ps-sync": ["--workers", "2", "--protocol", "ps-sync"],
     "collectives": ["--workers", "2", "--protocol", "allreduce", "--runtime", "tensorflow"],

@@ -55,7 +55,7 @@ def test_srun_starts_ranks_that_join(slurm, tmp_path):
 
 def test_the_scripts_calibrate_run_and_compare(slurm, tmp_path):
     """By srun where it has PMIx, and mpirun within the job; what is predicted of so short runs does not matter."""
-    few = shlex.split("--engine jax --workload mlp --protocol fmb --steps 3 --repeats 1 --tolerance 10")
+    few = shlex.split("--engine numpy --workload mlp --protocol fmb --steps 3 --repeats 1 --tolerance 10")
     probed = slurm.run("srun", "--mpi=pmix", "-n", 1, "true", cwd=tmp_path)
     by = "mpirun" if NO_PMIX in probed.stderr else "srun"
     code, said = slurm.batch(SCRIPTS / "calibrate.sbatch", *few, "-o", "profile.toml", cwd=tmp_path, BY=by)
@@ -66,7 +66,7 @@ def test_the_scripts_calibrate_run_and_compare(slurm, tmp_path):
     assert list(profile.costs) == ["mlp"]
     assert profile.provenance
     assert profile.provenance.workers == 2
-    job = shlex.split("--engine jax --protocol fmb --workload mlp --steps 5 --warmup 1 --stragglers none")
+    job = shlex.split("--engine numpy --protocol fmb --workload mlp --steps 5 --warmup 1 --stragglers none")
     code, said = slurm.batch(SCRIPTS / "run_and_compare.sbatch", "profile.toml", *job, cwd=tmp_path)
     assert code in (0, 1), said
     assert "mean absolute error of a step" in said

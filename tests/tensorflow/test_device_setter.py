@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from sim.model import variable_placement as placement
 from sim.model.workload import NAMED
+
+sys.path.append(str(Path(__file__).parents[2] / "tools"))
+import zoo_from_keras
 
 pytestmark = pytest.mark.tensorflow
 
@@ -56,8 +62,6 @@ def test_trained_variables_lie_where_tensorflow_puts_them(name, strategy, server
 @pytest.mark.parametrize("name", ["resnet50", "inception_v3"])
 def test_the_order_of_creation_is_tensorflow_s(name):
     """The zoo's, line by line: a model built anew has its variables made in that order."""
-    from real import zoo_from_keras
-
     _, variables = zoo_from_keras.created(lambda: zoo_from_keras.of_keras(name))
     found = [(v["name"], tuple(v["shape"]), v.get("trained", True)) for v in variables]
     assert found == [(v.name, v.shape, v.trained) for v in NAMED[name].created]

@@ -94,9 +94,11 @@ def needed(operation) -> set[str]:
     return found
 
 
-def waits_for_a_late_variable(gradients, variables, flat, x, y):
-    """Check that nothing is handed over before the third variable has come."""
-    listener = Heard(flat, variables, late=2)
+def test_a_variable_that_is_late_is_waited_for():
+    """Nothing is handed over before the third variable has come."""
+    model = workload.read("mlp")
+    gradients, (flat, x, y) = LayeredGradients(model), sample(model)
+    listener = Heard(flat, model.variables, late=2)
     thread = threading.Thread(target=gradients.by_layer, args=(listener, x, y))
     thread.start()
     while ("reads", 2) not in listener.heard:
@@ -106,11 +108,6 @@ def waits_for_a_late_variable(gradients, variables, flat, x, y):
     listener.come.set()
     thread.join(60)
     assert sorted(listener.gradients) == [0, 1, 2, 3]
-
-
-def test_a_variable_that_is_late_is_waited_for():
-    model = workload.read("mlp")
-    waits_for_a_late_variable(LayeredGradients(model), model.variables, *sample(model))
 
 
 def test_what_goes_wrong_in_a_listener_ends_the_call():

@@ -94,24 +94,14 @@ def test_gradients_are_left_as_they_were_and_parameters_change_in_place():
 
 def test_learning_rate_decays_exponentially():
     optimiser = Optimiser("sgd", 0.5, decay_steps=2, decay_rate=0.25, weight_decay=0.0)
-    assert optimiser.learning_rate == pytest.approx(0.5)
     parameters = applied(optimiser, 2)
-    assert optimiser.learning_rate == pytest.approx(0.5 * 0.25)
     np.testing.assert_allclose(parameters, START - 0.5 * SUMS[0] / 8 - 0.25 * SUMS[1] / 8, rtol=1e-6)
-
-
-@pytest.mark.parametrize("name", LEARNING_RATES)
-def test_learning_rate_has_a_default_and_stays_without_decay(name):
-    optimiser = Optimiser(name)
-    applied(optimiser, 2)
-    assert optimiser.learning_rate == pytest.approx(LEARNING_RATES[name])
 
 
 @pytest.mark.parametrize("name", LEARNING_RATES)
 def test_warm_up_is_no_step(name):
     cold, warm = (Optimiser(name, RATE, decay_steps=1, decay_rate=0.5) for _ in range(2))
     warm.warm_up(len(START))
-    assert warm.learning_rate == pytest.approx(RATE)
     np.testing.assert_array_equal(applied(warm, 2), applied(cold, 2))
 
 
@@ -136,7 +126,7 @@ def test_an_update_of_no_samples_is_refused():
         Optimiser("sgd").apply(START.copy(), SUMS[0], 0)
 
 
-@pytest.mark.parametrize("engine", ["tensorflow", "jax"])
+@pytest.mark.parametrize("engine", ["tensorflow", "numpy"])
 @pytest.mark.parametrize("name", LEARNING_RATES)
 def test_the_next_run_of_a_process_begins_at_step_0(name, engine):
     """With the same optimiser, which is compiled once."""

@@ -116,14 +116,14 @@ def test_runs_of_another_engine_are_noted(files, capsys):
     seen = cluster.read(str(files / "p.toml"))
     told = {"provenance": seen.provenance.model_copy(update={"engines": ("tensorflow",)})}
     path = str(files / "of_an_engine.parquet")
-    for engine, noted in (("tensorflow", 0), ("jax", 1)):
+    for engine, noted in (("tensorflow", 0), ("numpy", 1)):
         training = Training("digits", "sgd", 0.1, 0, 0.0, "cpu", False, 1, engine)
         trace = event.trace(replace(job(3), workload=workload.read("mlp")), 6)
         Trace(replace(trace.header, world="mpi", training=training), trace.rows).write(path)
         assert profiles.make([Source("run", traces.read(path))], "x").provenance.engines == (engine,)
         check.main([changed(files, **told), path])
         out = " ".join(capsys.readouterr().out.split())
-        assert out.count("note: runs computed by jax; the profile was fitted on runs computed by tensorflow") == noted
+        assert out.count("note: runs computed by numpy; the profile was fitted on runs computed by tensorflow") == noted
 
 
 def test_what_cannot_be_checked_is_said_in_a_line(files, tmp_path):

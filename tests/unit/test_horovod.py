@@ -184,11 +184,10 @@ def test_gradients_are_ready_in_proportion():
 
 @pytest.mark.parametrize(("is_here", "runtime"), [(True, "horovod"), (False, "mpi")])
 def test_horovod_runs_for_real_by_itself_where_it_is_installed(monkeypatch, is_here, runtime):
-    from real.launching import mpirun as launch
     from real.run import parse
     from real.runtimes import runtime_of
 
-    monkeypatch.setattr(launch, "found", lambda module: is_here)
+    monkeypatch.setattr("real.libraries.entries.find_spec", lambda module: is_here)
     assert runtime_of(parse(["--protocol", "horovod"])).world == runtime
     assert runtime_of(parse(["--protocol", "horovod", "--runtime", "mpi"])).world == "mpi"
     with pytest.raises(WrongSetting, match="mpi or horovod with --protocol horovod"):

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from real.training.lean_imports import without
+from real.training.tensorflow_setup import without
 
 
 def test_packages_are_absent_within_and_there_afterwards(monkeypatch):

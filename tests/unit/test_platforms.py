@@ -158,9 +158,8 @@ def test_a_platform_that_cannot_evaluate_is_compared_without(capsys, monkeypatch
 
 
 def test_without_horovod_its_platforms_say_how_to_get_it(monkeypatch):
-    from real.launching import mpirun as launch
 
-    monkeypatch.setattr(launch, "found", lambda module: module != "horovod")
+    monkeypatch.setattr("real.libraries.entries.find_spec", lambda module: None)
     horovod = [platform for platform in platforms.PLATFORMS if platform.runtime == "horovod"]
     assert len(horovod) == 2
     for platform in horovod:

@@ -9,7 +9,6 @@ import pytest
 
 from real import calibrate, campaign, needs, run
 from real.launching import host_names
-from real.launching import mpirun as launch
 from real.models import forward_of
 from real.servers.tasks import by_hand
 from sim.base.errors import WrongSetting
@@ -56,7 +55,7 @@ def test_what_ssh_would_take_for_something_else(name):
 @pytest.mark.parametrize("protocol", ["fmb", "ps-async", "horovod"])
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_cluster_with_such_a_host(protocol, count, tmp_path, monkeypatch):
-    monkeypatch.setattr(launch, "check_installed", lambda *_: None)
+    monkeypatch.setattr("sim.base.extras.need", lambda *_: None)
     path = tmp_path / "c.toml"
     path.write_text(f'schema = "cluster/1"\nhosts = [{{ count = {count}, name = "-oProxyCommand=x", cores = 4 }}]\n')
     words = ["--protocol", protocol, "--workload", "mlp", "--workers", "1", "--runtime", "mpi", "--cluster", str(path)]
@@ -128,14 +127,6 @@ def test_what_fits_is_started():
     needs.check(2, 1e6, run.scenario_of(run.parse([*JOB, "--workers", "1"])))
     with pytest.raises(WrongSetting, match="--workers: given 9999; allowed: at most"):
         needs.check(10_000, 1e9)
-
-
-def test_a_limit_on_addresses_with_which_libraries_would_abort(monkeypatch):
-    monkeypatch.setattr(needs.resource, "getrlimit", lambda _: (1_536_000_000, needs.resource.RLIM_INFINITY))
-    with pytest.raises(
-        WrongSetting, match=r"ulimit -v: given '1\.54 GB'; allowed: at least 4 GB for a rank, or unlimited"
-    ):
-        needs.check(1, 1e6)
 
 
 @pytest.mark.parametrize("cell", [["--help"], ["--data", "a\0b"], ["-h"]])

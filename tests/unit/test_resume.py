@@ -36,7 +36,7 @@ OTHERS = [
         "--decay-rate 0.5",
         "--threads 2",
     ),
-    *("--device gpu", "--device gpu --cpu-master", "--engine jax"),
+    *("--device gpu", "--device gpu --cpu-master", "--engine numpy"),
 ]
 SERVED = "--protocol ps-async --runtime mpi --servers 2 --workers 2 --steps 3 --workload mlp --trace"
 OTHERS_SERVED = [
@@ -109,7 +109,7 @@ def test_a_probe_that_alone_is_left_has_three_hosts_in_the_testbed(cell, tmp_pat
     cells.write_text(json.dumps([[*CELL.split(), cell.trace]]))
     monkeypatch.setattr(campaign.testbed, "asked", lambda _, hosts: nullcontext(ranks.append(hosts)))
     monkeypatch.setattr(campaign.launch, "command", lambda *_, **__: [])
-    for module, name in ((campaign.launch, "check_installed"), (campaign.launch, "launch"), (campaign.needs, "check")):
+    for module, name in ((campaign.extras, "need"), (campaign.launch, "launch"), (campaign.needs, "check")):
         monkeypatch.setattr(module, name, lambda *_: None)
     probe = str(tmp_path / "probe.json")
     assert campaign.main([str(cells), "--probe", probe, "--resume", "--testbed", "1 Gbit/s"]) == 0

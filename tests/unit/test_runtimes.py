@@ -7,7 +7,6 @@ from contextlib import suppress
 import pytest
 
 from calibration.servers import is_of_servers
-from real.launching import mpirun as launch
 from real.libraries.horovod_allreduce import Slot, environment, slots, tuned
 from real.libraries.summed import waits_apart
 from real.options import scenario
@@ -24,7 +23,7 @@ from sim.recording.traces import Activity, Header, Trace
 
 @pytest.fixture
 def with_horovod(monkeypatch):
-    monkeypatch.setattr(launch, "found", lambda module: True)
+    monkeypatch.setattr("real.libraries.entries.find_spec", lambda module: True)
 
 
 @pytest.mark.usefixtures("with_horovod")
@@ -142,7 +141,7 @@ def test_what_a_runtime_has_not_is_refused(options, setting):
 
 @pytest.mark.parametrize("options", ["allreduce --runtime horovod", "horovod --runtime horovod"])
 def test_without_horovod_one_line_says_how_to_get_it(monkeypatch, options):
-    monkeypatch.setattr(launch, "found", lambda module: module != "horovod")
+    monkeypatch.setattr("real.libraries.entries.find_spec", lambda module: None)
     with pytest.raises(WrongSetting, match="make horovod"):
         runtime_of(parse(["--protocol", *options.split()]))
 

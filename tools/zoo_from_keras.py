@@ -1,28 +1,22 @@
-"""`python -m real.zoo_from_keras`: writes files of sim/zoo, the variables of well-known models as Keras builds them.
+"""`python tools/zoo_from_keras.py` writes files of sim/zoo, the variables of well-known models as Keras builds them.
 
 Shapes and sizes only, no weights; variables in creation order, which decides where servers get them. Keras lists a model's
 variables by the depth of their layers, which is another order where branches meet. The states of random generators are not
 there: TensorFlow 1 has no such variables.
 """
 
-from __future__ import annotations
-
 import math
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from sim import command
-from sim.base.files import write_text
+from real.training.tensorflow_setup import tensorflow
 from sim.model.workload_text import toml
 
 FOLDER = Path(__file__).parents[1] / "sim" / "zoo"
 KERAS = {
     "inception_v3": ("InceptionV3", (299, 299, 3), 64),
     "resnet50": ("ResNet50", (224, 224, 3), 64),
-    "resnet101": ("ResNet101", (224, 224, 3), 64),
-    "resnet152": ("ResNet152", (224, 224, 3), 32),
     "vgg16": ("VGG16", (224, 224, 3), 32),
 }
 WRITTEN = ("inception_v3", "vgg16")  # sim.zoo.residual works out the shapes of the others
@@ -39,31 +33,14 @@ ALEXNET = [
 ]
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command."""
-    parser = command.Parser(
-        prog="real.zoo_from_keras", description="Write the variables of well-known models to sim/zoo."
-    )
-    parser.parse_args(argv)
-    FOLDER.mkdir(exist_ok=True)
-    for name in WRITTEN:
-        _write(name, *created(partial(of_keras, name)), KERAS[name][2])
-    _write("alexnet", *created(_alexnet), 512)
-    return 0
-
-
 def of_keras(name: str):
     """One of the models that Keras has itself, without weights."""
-    from real.training.tensorflow_setup import tensorflow
-
     builder, shape, _ = KERAS[name]
     return getattr(tensorflow().keras.applications, builder)(weights=None, input_shape=shape)
 
 
 def created(build: Callable[[], object]) -> tuple[object, list[dict]]:
     """The model that `build` makes, and the file's entry of each variable, in the order in which TensorFlow made them."""
-    from real.training.tensorflow_setup import tensorflow
-
     made = []
     tensorflow().keras.utils.clear_session()  # names of layers are counted anew
 
@@ -83,8 +60,6 @@ def _told(name: str, shape, trained: bool) -> dict:
 
 
 def _alexnet():
-    from real.training.tensorflow_setup import tensorflow
-
     keras = tensorflow().keras
     layers = [keras.Input((227, 227, 3))]
     for name, size, stride, *convolution in ALEXNET:
@@ -106,13 +81,7 @@ def _write(name: str, model, variables: list[dict], batch: int) -> None:
         "batch": batch,
         "flops_per_sample": float(sum(map(_flops, model.layers))),
     }
-    _write_table(table, variables)
-
-
-def _write_table(table: dict, variables: list[dict]) -> None:
-    path, numbers = FOLDER / f"{table['name']}.toml", sum(math.prod(v["shape"]) for v in variables)
-    write_text(path, toml(table, variables))
-    print(f"real.zoo_from_keras: {path.name}, {numbers:,} numbers", file=sys.stderr)
+    (FOLDER / f"{name}.toml").write_text(toml(table, variables))
 
 
 def _flops(layer) -> float:
@@ -120,14 +89,10 @@ def _flops(layer) -> float:
     kernel = getattr(layer, "kernel", None)
     if kernel is None:
         return 0.0
-    positions = 1
-    for extent in layer.output.shape[1:-1]:
-        positions *= extent
-    size = 1
-    for extent in kernel.shape:
-        size *= extent
-    return 2.0 * size * positions
+    return 2.0 * math.prod(kernel.shape) * math.prod(layer.output.shape[1:-1])
 
 
 if __name__ == "__main__":
-    command.run("real.zoo_from_keras", main)
+    for name in WRITTEN:
+        _write(name, *created(partial(of_keras, name)), KERAS[name][2])
+    _write("alexnet", *created(_alexnet), 512)

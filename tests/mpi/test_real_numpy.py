@@ -1,4 +1,4 @@
-"""Real runs by JAX and NumPy on a machine that has no TensorFlow. Parameters are TensorFlow's (tests/tensorflow/test_jax.py)."""
+"""Real runs by NumPy on a machine that has no TensorFlow. Parameters are TensorFlow's (tests/tensorflow/test_numpy.py)."""
 
 from __future__ import annotations
 
@@ -19,22 +19,15 @@ PROTOCOLS = {
     "fmb": "--workload mlp --test-size 50 --evaluate-every 3",
     "amb": "--workload mlp --set time_limit_s=0.05 --set partitions=4",
     "ps-async": "--workload mlp --servers 2",
-    "ps-layers": "--workload mlp --servers 2",
-    "horovod": "--workload mlp",
-    "hybrid": "--workload bigram",
-    "allreduce": "--workload transformer_small",
+    "hybrid": "--workload mlp",
+    "allreduce": "--workload softmax",
 }
-BY = [
-    *(("jax", name) for name in PROTOCOLS),
-    *(("numpy", name) for name in ("fmb", "amb", "ps-async", "hybrid", "allreduce")),
-]
-DENSE = {"hybrid": "--workload mlp", "allreduce": "--workload softmax"}  # in place of what NumPy has no operations for
 GONE = """
 import sys
 class Gone:
     def find_spec(self, name, path=None, target=None):
         if name.split('.')[0] in ('tensorflow', 'keras'):
-            raise ModuleNotFoundError(name)
+            raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Gone())
 """
 
@@ -56,11 +49,10 @@ def without(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, without):
-    """Of a campaign's traces, one for each engine and protocol."""
+    """Of a campaign's traces, one for each protocol."""
     folder, cells = tmp_path_factory.mktemp("traces"), []
-    for engine, name in BY:
-        more = DENSE.get(name, PROTOCOLS[name]) if engine == "numpy" else PROTOCOLS[name]
-        words = f"--engine {engine} --protocol {name} {more} --trace {folder / f'{engine}-{name}.parquet'}"
+    for name, more in PROTOCOLS.items():
+        words = f"--engine numpy --protocol {name} {more} --trace {folder / f'{name}.parquet'}"
         cells.append([*SMALL, *words.split()])
     (folder / "cells.json").write_text(json.dumps(cells))
     done = run("real.campaign", folder / "cells.json", **without)
@@ -68,18 +60,18 @@ def folder(tmp_path_factory, without):
     return folder
 
 
-@pytest.mark.parametrize(("engine", "name"), BY)
-def test_a_protocol_runs_over_mpi_without_tensorflow(folder, engine, name):
-    header = traces.read(folder / f"{engine}-{name}.parquet").header
-    assert (header.world, header.complete, header.training.engine) == ("mpi", True, engine)
-    assert set(header.details["versions"]) == {"python", "numpy", engine}
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_protocol_runs_over_mpi_without_tensorflow(folder, name):
+    header = traces.read(folder / f"{name}.parquet").header
+    assert (header.world, header.complete, header.training.engine) == ("mpi", True, "numpy")
+    assert set(header.details["versions"]) == {"python", "numpy"}
 
 
 def test_what_needs_tensorflow_says_so_in_one_line(without):
     """The default engine, and runtimes that are TensorFlow's."""
     for words, said in (
-        ([], "TensorFlow"),
-        (["--engine", "jax", "--runtime", "tensorflow"], "tensorflow with --runtime"),
+        ([], "tensorflow"),
+        (["--engine", "numpy", "--runtime", "tensorflow"], "tensorflow with --runtime"),
     ):
         done = run("real.run", "--protocol", "ps-async", "--workers", 1, *words, **without)
         assert done.returncode == 2
