@@ -358,14 +358,14 @@ def test_a_loop_names_its_evaluations_and_its_steps_are_as_long_as_without(tmp_p
             with recorder.pause("evaluate"), recorder.pause("checkpoint"):
                 for _ in recorder.steps(range(4)):
                     wait(10.0)
-        if number == 5:
-            with recorder.pause("lunch"):
-                wait(1.0)
+        with recorder.pause("checkpoint" if number < 5 else "lunch"):
+            wait(1.0)
     recorder.close()
     found = traces.read(tmp_path / "run")
     assert list(of_trace(found).step_s[0]) == pytest.approx([1.0] * 6)
-    paused = found.rows[found.rows["activity"] == "evaluate"]
-    assert list(paused["end_s"] - paused["start_s"]) == pytest.approx([40.0, 40.0, 1.0])
+    for name, lasted in (("evaluate", [40.0, 40.0, 1.0]), ("checkpoint", [1.0] * 5)):
+        paused = found.rows[found.rows["activity"] == name]
+        assert list(paused["end_s"] - paused["start_s"]) == pytest.approx(lasted)
     said = capsys.readouterr().err
     assert "pause: given 'lunch'; allowed: evaluate or checkpoint; taken as evaluate" in said
     assert "a loop within a loop" not in said
