@@ -14,7 +14,7 @@ MAIN = 0
 # Earlier names are more of a rank's own sequence. Of two that overlap, the later name leaves the main lane, in the whole trace.
 ORDER = (
     *("compute", "sleep", "input", "copy to device", "pack", "copy to host"),
-    *("evaluate", "update", "reduce", "wait", "receive", "send"),
+    *("evaluate", "checkpoint", "update", "reduce", "wait", "receive", "send"),
 )
 
 
