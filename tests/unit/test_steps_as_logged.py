@@ -8,7 +8,7 @@ import pytest
 from calibration.importers import steps, table_names
 from calibration.importers.about import About
 from calibration.importers.logged_steps import Steps
-from sim import tables
+from sim.base import tables
 from sim.base.errors import WrongSetting
 from sim.efficiency import table as until
 
