@@ -10,11 +10,14 @@ import numpy as np
 
 from sim.base.errors import WrongSetting
 from sim.job.header import IMPORTED
+from sim.recording.pauses import PAUSES
+from sim.recording.recorded import WORLDS
 
 if TYPE_CHECKING:
     from sim.answers.result import Result
     from sim.job.header import Header
     from sim.job.scenario import Scenario
+    from sim.model.workload import Workload
     from sim.platform.cluster import Cluster
     from sim.recording.traces import Trace
 
@@ -124,12 +127,24 @@ def _predicted(profile: Cluster, trace: Trace, name: str, found: dict[str, Resul
     with replay.said_of(name):
         scenario = residuals.scenario_of(head, residuals.as_placed(profile, head))
         if profile.costs_of(scenario.workload) is None:
-            known = ", ".join(profile.costs) or "nothing"
-            raise WrongSetting("workload", head.workload, f"a model that the profile has costs of: {known}")
+            raise unknown(profile, scenario.workload, "workload")
         key = f"{head.seed}, {scenario.sleeps_of}, {head.steps}"
         if key not in found:
             found[key] = simulate(scenario, replications=REPLICATIONS, want_trace=True)
     return found[key]
+
+
+def unknown(profile: Cluster, model: Workload, setting: str) -> WrongSetting:
+    """A model that the profile has no costs of, or of which it has those of another one."""
+    known = profile.provenance.models.get(model.name) if profile.provenance else None
+    if known:
+        given, other = f"{model.name} of {model.parameters:,} parameters", f"{known.parameters:,} parameters"
+        return WrongSetting(
+            setting, given, f"the model of this name that was fitted, of {other} and with its operations"
+        )
+    return WrongSetting(
+        setting, model.name, f"a model that the profile has costs of: {', '.join(profile.costs) or 'nothing'}"
+    )
 
 
 def _floor(steps_s: list[np.ndarray]) -> float:
@@ -143,9 +158,11 @@ def _holds(pair: tuple[float, float] | None, speed: float) -> bool:
 
 
 def activities_s(trace: Trace) -> dict[str, float]:
-    """Seconds of each activity but waiting, in a measured step of a rank on average."""
+    """Seconds of each activity but waiting, in a measured step of a rank on average; of a recorded loop without its pauses."""
     head, rows = trace.header, trace.rows
     rows = rows[(rows["step"] >= head.warmup * head.updates_per_step) & (rows["activity"] != WAITING)]
+    if head.world in WORLDS:
+        rows = rows[~rows["activity"].isin(PAUSES)]
     steps = max(1, rows["step"].nunique()) / head.updates_per_step
     seconds = (rows["end_s"] - rows["start_s"]).groupby(rows["activity"]).sum()
     return {str(name): float(total) for name, total in (seconds / steps / head.ranks).items()}

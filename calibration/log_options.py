@@ -10,6 +10,7 @@ from calibration.importers.about import LINK, About
 from calibration.sources import KINDS, NCCL, SCALING, STEPS, TIMELINE, TORCH, TRACE, Named
 from sim import command
 from sim.base.errors import WrongSetting
+from sim.base.ranges import check_integer
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -24,6 +25,7 @@ OF_SOURCES = {  # by option, the sources that have a use for it
     "set": (STEPS, TORCH),
     "columns": (STEPS,),
     "unit": (STEPS,),
+    "items_per_step": (STEPS,),
     "workload": (*IMPORTERS, TIMELINE, TORCH, SCALING),
     "stragglers": tuple(IMPORTERS),
 }
@@ -57,7 +59,13 @@ def options() -> command.Parser:
         "--columns",
         metavar="OURS=THEIRS,...",
         help="names of a table of steps, such as seconds=train/step_time,step=_step,rank=global_rank; ours are step, rank, seconds, "
-        "compute_s and samples",
+        "compute_s, samples and elapsed (seconds since the start, in place of seconds); 'seconds=rank-* time' is a column for each rank",
+    )
+    imported.add_argument(
+        "--items-per-step",
+        type=int,
+        metavar="N",
+        help="samples or tokens that a rate in a log counts in a step, of a rank or of all as the rate (default for samples: by --batch)",
     )
     imported.add_argument("--unit", help="of its times: s, ms, us or ns (default: as the column's name says)")
     imported.add_argument(
@@ -98,6 +106,14 @@ def about(given: Namespace, one: Named | None = None) -> About:
         batch=given.batch,
         link=other_sizes.link(text, LINK) if text else None,
         ranks=given.ranks,
+        items=_items(given.items_per_step),
         names=table_names.names_of(given.columns, given.unit),
     )
     return replace(said, batch=one.batch or said.batch, ranks=one.ranks or said.ranks) if one else said
+
+
+def _items(given: int | None) -> int | None:
+    """Refuse a number of items that no step has."""
+    if given is not None:
+        check_integer("--items-per-step", given, 1)
+    return given

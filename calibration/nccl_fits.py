@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from sim.platform.slowest import slowest
 
 from calibration import algorithms
 from calibration.importers.nccl_tests import Measured
-from sim import collectives
 from sim.base.ranges import MOST_BYTES
-from sim.model.workload import ITEM_BYTES
-from sim.platform.cluster import Link
+from sim.platform.cluster import Link, trees_s
 
 CANDIDATES = ("ring", "tree", "recursive-doubling", "halving-doubling")
 BETTER = 0.8  # of the error of one algorithm: two, by size, must leave less than that
@@ -20,7 +19,9 @@ LEAST_BANDWIDTH = 1.0
 MOST_SPENT = 0.9  # of a test's time, which sums, and a link within hosts that was not measured, may take
 MOST_RANKS = algorithms.MOST_RANKS  # beyond which messages within hosts are not told from those between them
 MOST_SPREAD = 3.0
-MOST_ROUNDS = 4096  # ranks beyond which the exchanges of an algorithm are not laid out: the ring's formula is used
+# Of a link: whether there are trees, whether two hosts alone differ, and whether links do.
+SHAPES = ((0, 0, 0), (1, 0, 0), (0, 0, 1), (1, 0, 1), (0, 1, 1), (1, 1, 1))
+MOST_UNEVEN = 1.5  # standard deviation of the logarithm of a host's link
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,10 @@ class Fit:
         algorithms: for sizes up to `until_bytes`, and beyond; the same twice if one does for all.
         error: root mean square of predicted / measured - 1.
         inner: the link within hosts, if tests of one host tell it beside those of several; None if not.
+        trees: seconds of a round of trees between hosts, and within one, which take the place of a ring's latencies; None if none do.
+        gap_s: seconds of a ring's message beside its bytes, where there are such trees.
+        both_ways, uneven: see sim.platform.cluster.Link.
+        further: how many of these were fitted, beside the latency and the bandwidth.
     """
 
     latency_s: float
@@ -39,6 +44,11 @@ class Fit:
     until_bytes: float
     error: float
     inner: Link | None = None
+    trees: tuple[float, float] | None = None
+    gap_s: float = 0.0
+    both_ways: float = 1.0
+    uneven: float = 0.0
+    further: int = 0
 
     @property
     def bandwidth(self) -> float:
@@ -54,8 +64,13 @@ class Fit:
     def link(self) -> Link:
         """The link. Its measurements are as far from it as the tests' times are from those that it explains."""
         return Link(
+            gap_s=self.gap_s,
+            tree_s=self.trees[0] if self.trees else None,
+            tree_inner_s=self.trees[1] if self.trees else 0.0,
             latency_s=self.latency_s,
             overhead_s=0,
+            both_ways=self.both_ways,
+            uneven=self.uneven,
             bandwidth_bytes_per_s=self.bandwidth,
             latency_spread=min(self.error, MOST_SPREAD),
             bandwidth_spread=min(self.error, MOST_SPREAD),
@@ -89,8 +104,63 @@ def of_all(algorithm: str, tests: list[Measured], inner: Link, sum_s_per_byte: f
     if known and not (apart and known.possible):
         return known
     found = _of_some(algorithm, apart, known.link if known else inner, known is not None, sum_s_per_byte)
+    if algorithm == "ring":
+        found = _shaped(found, apart, sum_s_per_byte)
+    elif not all(_has_time(algorithm, test, known.link if known else inner, sum_s_per_byte) for test in apart):
+        found = replace(found, seconds_per_byte=0.0)
     error = max(found.error, known.error) if known else found.error
     return replace(found, error=error, inner=known.link if known else None)
+
+
+def _has_time(algorithm: str, test: Measured, inner: Link, sum_s_per_byte: float) -> bool:
+    """Whether sums and bytes within hosts, which no link between hosts changes, take less than was measured."""
+    size, taken_s = float(test.sizes[-1]), float(test.seconds[-1])
+    within_s = algorithms.travel(algorithm, *place(test)).within * size / inner.bandwidth_bytes_per_s
+    return within_s + sum_s_per_byte * algorithms.added(algorithm, *place(test)) * size < taken_s
+
+
+def _shaped(plain: Fit, tests: list[Measured], sum_s_per_byte: float) -> Fit:
+    """The ring on a link that is no plain one, where it explains tests of several numbers of hosts much better.
+
+    A library may take trees where the rounds of a ring take longer (NCCL). Links of hosts may differ, so that more hosts wait for
+    slower ones, and two hosts have both directions of the ring on one pair of links. Each is taken only if it is needed.
+    """
+    from scipy.optimize import minimize_scalar
+
+    if len({place(test)[0] for test in tests}) < 2:
+        return plain
+    places, counts = [place(test) for test in tests], [len(test.sizes) for test in tests]
+    hosts, each = (np.repeat(np.array(one, float), counts) for one in zip(*places, strict=True))
+    sizes, seconds = (np.concatenate([getattr(test, name) for test in tests]) for name in ("sizes", "seconds"))
+    sums_s = np.minimum(np.concatenate([_sums_s("ring", test, sum_s_per_byte) for test in tests]), MOST_SPENT * seconds)
+    ranks, slow = hosts * each, np.array([0.0 if one == 2 else slowest(int(one))[0] for one in hosts])
+    rounds = (2 * (ranks - 1), 0 * ranks), (2 * np.log2(hosts), 2 * (each - 1))
+
+    def made(trees: int, both_ways: int, uneven: float) -> Fit:
+        byte = 2 * (ranks - 1) / ranks * sizes * np.exp(uneven * slow)
+        design = np.column_stack([*rounds[trees], byte, byte * (hosts == 2) * both_ways])
+        (round_s, inner_s, byte_s, two_s), error = _nnls(design, seconds, sums_s)
+        twice = min(2.0, 1 + two_s / byte_s) if byte_s else 1.0
+        found = replace(plain, latency_s=round_s, seconds_per_byte=byte_s, error=error, both_ways=twice, uneven=uneven)
+        if not trees:
+            return found
+        gap_s = max(trees_s(*one, round_s, inner_s) / 2 / (one[0] * one[1] - 1) for one in places)
+        return replace(found, latency_s=0.0, trees=(round_s, inner_s), gap_s=gap_s)
+
+    def of_shape(trees: int, both_ways: int, uneven: int) -> Fit:
+        def off(at: float) -> float:
+            return made(trees, both_ways, at).error
+
+        return made(trees, both_ways, float(minimize_scalar(off, bounds=(0, MOST_UNEVEN)).x) if uneven else 0.0)
+
+    best, shape = plain, SHAPES[0]
+    for further in SHAPES[1:]:
+        if best.error <= LEAST_ERROR or 1 + sum(further[1:]) >= len(set(hosts)):  # as many numbers as tests tell
+            continue
+        found = of_shape(*further)
+        if found.error < BETTER ** (sum(further) - sum(shape) or 1) * best.error:
+            best, shape = replace(found, further=sum(further)), further
+    return best
 
 
 def _of_some(algorithm: str, tests: list[Measured], inner: Link, is_told: bool, sum_s_per_byte: float) -> Fit:
@@ -110,7 +180,7 @@ def _way(
     Args:
         is_told: whether tests told the link within hosts, its latency, too.
     """
-    of, sizes = _travel(algorithm, test), test.sizes
+    of, sizes = algorithms.travel(algorithm, *place(test)), test.sizes
     sums_s = _sums_s(algorithm, test, sum_s_per_byte)
     if place(test)[0] == 1:
         rounds, share, spent_s = of.inner, of.within, sums_s
@@ -125,15 +195,6 @@ def _way(
 def _sums_s(algorithm: str, test: Measured, sum_s_per_byte: float) -> np.ndarray:
     """Seconds in which the busiest rank adds, shape (sizes,)."""
     return sum_s_per_byte * algorithms.added(algorithm, *place(test)) * test.sizes
-
-
-def _travel(algorithm: str, test: Measured) -> algorithms.Travel:
-    """The messages of an algorithm; of very many ranks all count as those between hosts."""
-    hosts, each = place(test)
-    if algorithm == "ring" or hosts * each <= MOST_RANKS:
-        return algorithms.travel(algorithm, hosts, each)
-    rounds, share = _rounds(algorithm, hosts * each)
-    return algorithms.Travel(rounds, share, 0.0, 0.0)
 
 
 def fitted(measured: Measured, inner: Link, sum_s_per_byte: float) -> Fit:
@@ -153,7 +214,7 @@ def fitted(measured: Measured, inner: Link, sum_s_per_byte: float) -> Fit:
     able = ["ring"] + [
         name
         for name in CANDIDATES[1:]
-        if ranks <= MOST_ROUNDS and (_sums_s(name, measured, sum_s_per_byte) < seconds).all()
+        if ranks <= MOST_RANKS and (_sums_s(name, measured, sum_s_per_byte) < seconds).all()
     ]
     ways = {name: _way(name, measured, inner, False, sum_s_per_byte) for name in able}
     both = [
@@ -187,19 +248,6 @@ def _ring(ranks: int, sizes: np.ndarray) -> np.ndarray:
     return np.column_stack([np.full(len(sizes), 2.0 * (ranks - 1)), 2 * (ranks - 1) / ranks * sizes])
 
 
-def _rounds(algorithm: str, ranks: int) -> tuple[int, float]:
-    """Rounds of an algorithm, and the largest messages of each, a share of the vector, in all: of the rank that has most."""
-    items = 2**20 * ranks
-    most = (0, 0.0)
-    for rank in range(ranks):
-        largest = [
-            max(one.sent_bytes, one.taken_bytes)
-            for one in collectives.allreduce(algorithm, rank, range(ranks), slice(0, items))
-        ]
-        most = max(most, (len(largest), sum(largest) / items / ITEM_BYTES))
-    return most
-
-
 def _chain(collective: str, ranks: int, sizes: np.ndarray) -> np.ndarray:
     """Of a ring whose ranks hand on pieces: all_gather and its like move (n - 1) / n of the bytes, others all of them, in a pipeline."""
     moved = (ranks - 1) / ranks if collective in ("all_gather", "reduce_scatter", "alltoall") else 1.0
@@ -215,10 +263,15 @@ def _of(
     spent_s: np.ndarray | float = 0.0,
 ) -> Fit:
     """The link of least error relative to each time; `spent_s` of each are known to be spent otherwise."""
+    (latency_s, seconds_per_byte), error = _nnls(design, seconds, spent_s)
+    return Fit(latency_s, seconds_per_byte, algorithms, until_bytes, error)
+
+
+def _nnls(design: np.ndarray, seconds: np.ndarray, spent_s: np.ndarray | float) -> tuple[list[float], float]:
+    """The coefficients of least error relative to each time, none below 0; and the root mean square of these errors."""
     from scipy.optimize import nnls
 
     scale = design.max(axis=0) / np.median(seconds)
     scale[scale == 0] = 1.0
     found, rest = nnls(design / scale / seconds[:, None], 1 - spent_s / seconds)
-    latency_s, seconds_per_byte = found / scale
-    return Fit(float(latency_s), float(seconds_per_byte), algorithms, until_bytes, float(rest) / len(seconds) ** 0.5)
+    return (found / scale).tolist(), float(rest) / len(seconds) ** 0.5

@@ -45,10 +45,11 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None, each: int
         free = 2 * (
             len(tests) - len({place(test)[0] > 1 for test in tests})
         )  # a line of each text, less one of each link
-        weights = algorithms.weights({one: fit.error for one, fit in able.items()}, free)
+        able = {one: fit for one, fit in able.items() if fit.possible} or able
+        off = {one: fit.error * (free / max(1, free - fit.further)) ** 0.5 for one, fit in able.items()}
+        weights = algorithms.weights(off, free)
         best = max(weights, key=lambda one: weights[one], default="ring")
         found = able[best] if len(tests) > 1 else fitted(largest, inner, sum_s_per_byte(largest))
-        able = {one: fit for one, fit in able.items() if fit.possible}
     if not found.possible:
         raise RunFailed(f"no link fits {called}: its times do not grow with the bytes")
     network, local = _links(largest, found, inner)
@@ -98,7 +99,9 @@ def _links(largest: Measured, found: Fit, inner: Link) -> tuple[Link, Link]:
         return ASSUMED, found.link
     if found.inner or each == 1:
         return found.link, found.inner or inner
-    bandwidth = max(inner.bandwidth_bytes_per_s, found.link.bandwidth_bytes_per_s)
+    bandwidth = inner.bandwidth_bytes_per_s
+    if not algorithms.travel(found.algorithms[1], hosts, each).within:  # by which the fit has not reckoned
+        bandwidth = max(bandwidth, found.link.bandwidth_bytes_per_s)
     return found.link, Link(latency_s=found.link.latency_s, overhead_s=0, bandwidth_bytes_per_s=bandwidth)
 
 
@@ -184,6 +187,15 @@ def _notes(measured: Measured, found: Fit, link: Link, texts: int) -> tuple[str,
     if texts > 1:
         notes[0] += f"; with {texts - 1} text{'s' * (texts > 2)} of other ranks"
         notes.append(f"{large} explains the texts best; simulate with --set algorithm={large}")
+        if found.trees:
+            notes.append(
+                "small messages take rounds of trees, whose number grows with the logarithm of hosts, as NCCL's do"
+            )
+        if found.uneven or found.both_ways > 1:
+            two = f"; a byte takes {found.both_ways:.2f} times as long between two hosts alone" * (found.both_ways > 1)
+            notes.append(
+                f"bandwidth falls with hosts, as where their links differ by {found.uneven:.0%} (standard deviation){two}"
+            )
     elif measured.collective == "all_reduce":
         if small == large:
             said = "taken as a ring: one number of ranks does not determine the algorithm"
@@ -200,4 +212,4 @@ def _notes(measured: Measured, found: Fit, link: Link, texts: int) -> tuple[str,
         notes.append("the text has no end (average bus bandwidth): further sizes may be missing")
     if measured.wrong:
         notes.append(f"the tests found {measured.wrong} wrong results")
-    return tuple(notes)
+    return (*notes, *measured.notes)

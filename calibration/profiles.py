@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -45,6 +45,7 @@ def make(
     shared_cores: int | None = None,
     network: Link | None = None,
     item_bytes: float = ITEM_BYTES,
+    adapted: Callable[[Cluster], Cluster] = lambda made: made,
 ) -> Cluster:
     """The profile of the cluster that the traces were recorded on.
 
@@ -56,6 +57,7 @@ def make(
             then used for contention between busy cores alone.
         network: the link between hosts, if it was not probed.
         item_bytes: of a number of the gradients, as ranks sum them.
+        adapted: what else the caller knows of the costs; the errors of the profile are judged with it.
 
     Raises:
         WrongSetting: there are no traces; one is incomplete, of an impossible job, or without computation after its warm-up; or cores
@@ -67,7 +69,7 @@ def make(
     for source in sources:
         checks.check(source.trace, source.name)
     with checks.fitting(", ".join(source.name for source in sources)):
-        return _made(sources, name, probe, shared_cores, network, item_bytes)
+        return _made(sources, name, probe, shared_cores, network, item_bytes, adapted)
 
 
 def _made(
@@ -77,6 +79,7 @@ def _made(
     shared_cores: int | None,
     network: Link | None,
     item_bytes: float,
+    adapted: Callable[[Cluster], Cluster],
 ) -> Cluster:
     """The profile of sound runs, by what they are of."""
     if shared_cores is not None:
@@ -91,7 +94,7 @@ def _made(
         return residuals.known(_of_a_library(sources, name, place, probe), theirs)
     made = _of_protocols(sources, name, place, probe, network=network)
     costs = {name: of.model_copy(update={"item_bytes": item_bytes}) for name, of in made.costs.items()}
-    return residuals.known(made.model_copy(update={"costs": costs}), traces)
+    return residuals.known(adapted(made.model_copy(update={"costs": costs})), traces)
 
 
 def _of_one_machine(sources: list[Source], name: str, probe: Probe | None, shared_cores: int) -> Cluster:
@@ -290,7 +293,7 @@ def _models(sources: list[Source]) -> dict[str, Model]:
         with replay.said_of(source.name):
             model = Model.of(replay.workload_of(source.trace.header))
         name = source.trace.header.workload
-        if found.setdefault(name, model) != model:
+        if not found.setdefault(name, model).same(model):
             given = f"two models called {name}, of {found[name].parameters:,} and {model.parameters:,} parameters"
             raise WrongSetting(source.name, given, "one model of a name: costs are kept by it")
     return found

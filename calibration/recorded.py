@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, log2
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +17,12 @@ from calibration.profiles import Source
 from sim.base.errors import WrongSetting
 from sim.job import replay
 from sim.job.header import Header
+from sim.model.costs import Line
 from sim.model.sizes import ITEM_BYTES
 from sim.platform import catalogue
 from sim.platform.cluster import Cluster, Link
 from sim.platform.other_sizes import told
+from sim.recording.pauses import SETS_THE_PACE
 from sim.recording.recorded import WORLDS
 from sim.recording.traces import Trace
 
@@ -61,7 +64,13 @@ def profile(sources: list[Source], name: str, link: Link | None = None) -> Clust
     if link and hosts > 1:
         raise WrongSetting("--link", told(link), "no link beside that which the runs measured between their hosts")
     alone = [replace(one, trace=Trace(replace(one.trace.header, hosts=()), one.trace.rows)) for one in sources]
-    made = profiles.make(alone, name, network=found or link, item_bytes=item_bytes(largest))
+    made = profiles.make(
+        alone,
+        name,
+        network=found or link,
+        item_bytes=item_bytes(largest),
+        adapted=lambda made: paced(made, [one.trace for one in sources]),
+    )
     gpu = catalogue.gpu_of(str(head.details.get("gpu", "")))
     made = seating.seated(made, each, nccl_links.inner_of(gpu))
     if head.gpus:
@@ -71,9 +80,44 @@ def profile(sources: list[Source], name: str, link: Link | None = None) -> Clust
         made = made.model_copy(update={"network": link} | ({} if found else {"local": profiles.FREE}))
     assert made.provenance is not None  # `make` has made one
     notes = (*_notes(sources, largest, found, link), *map(str, _left(made.provenance.notes)))
-    known = {"notes": notes, "links_measured": bool(found) and hosts > 1, "local_measured": bool(found) and hosts == 1}
+    known = {
+        "notes": notes,
+        "links_measured": bool(found) and hosts > 1,
+        "local_measured": bool(found) and hosts == 1,
+    }
     known |= {"protocol": head.protocol, "settings": tuple(_settings(head))}
     return made.model_copy(update={"provenance": made.provenance.model_copy(update=known)})
+
+
+def paced(made: Cluster, traces: Sequence[Trace]) -> Cluster:
+    """The profile where processes that load beside computing set the pace, so that faster computing waits longer for them.
+
+    Ranks that sum gradients go on together. The one whose minibatch comes last has waited for nothing else, and the others' loaders have
+    worked on while they waited for it. Its wait is therefore that of all.
+    """
+    assert made.provenance is not None  # `make` has made one
+    costs, notes = dict(made.costs), list(made.provenance.notes)
+    for name, of in made.costs.items():
+        runs = [trace for trace in traces if trace.header.workload == name]
+        workers = sorted({trace.header.details.get("loader_workers") or 0 for trace in runs})
+        times, batch = fmean(map(_last_over_mean, runs)), max(trace.header.batch for trace in runs)
+        input_s, compute_s = times * float(of.input(batch)), float(of.compute(batch))
+        if not workers[0] or input_s < SETS_THE_PACE * (input_s + compute_s):
+            continue
+        parts = {part: times * getattr(of.input, part) + getattr(of.compute, part) for part in ("base_s", "slope_s")}
+        costs[name] = of.model_copy(update={"loading": Line(**parts)})
+        beside = f"loaders of {' or '.join(map(str, workers))} workers set the pace, whatever computing takes"
+        notes.append(f"{name}: {beside}: {1e3 * (input_s + compute_s):.4g} ms for a batch of {batch}")
+    about = made.provenance.model_copy(update={"notes": tuple(notes)})
+    return made.model_copy(update={"costs": costs, "provenance": about})
+
+
+def _last_over_mean(trace: Trace) -> float:
+    """The longest waiting for a step's data of any rank, over that of all ranks; 1 where nothing waits."""
+    rows = trace.rows[(trace.rows["activity"] == "input") & (trace.rows["step"] >= trace.header.warmup)]
+    of_step = (rows["end_s"] - rows["start_s"]).groupby(rows["step"])
+    mean_s = of_step.mean().mean()
+    return float(of_step.max().mean() / mean_s) if mean_s > 0 else 1.0
 
 
 class Sums(NamedTuple):
@@ -164,7 +208,11 @@ def _notes(sources: list[Source], largest: Trace, found: Link | None, link: Link
     elif not found:
         notes.append("no allreduce was seen")
     notes += [f"{source.name}: {note}" for source in sources for note in source.trace.header.details.get("notes", ())]
-    notes += [f"{source.name}: cut short" for source in sources if not source.trace.header.complete]
+    notes += [
+        f"{source.name}: cut short, or left before its loader had no more"
+        for source in sources
+        if not source.trace.header.complete
+    ]
     settings = "".join(f" --set {one}" for one in _settings(head))
     notes.append(f"simulate with --protocol {head.protocol}{settings}")
     return notes

@@ -16,6 +16,7 @@ from calibration.sources import NCCL, SCALING, STEPS, TIMELINE, TORCH, Named, gr
 from sim.base.errors import WrongSetting
 from sim.base.progress import each
 from sim.model import workload as workloads
+from sim.recording.recorded import WORLDS
 
 if TYPE_CHECKING:
     from calibration.importers.about import About
@@ -48,7 +49,13 @@ def found(
             checked += _of_tests(profile, one, of(one).ranks, gpus_per_host)
         else:
             checked.append(comparison.of_step(str(one), *timelines.measured(one.path, of(one), profile)))
-    return checked, comparison.other_engines(profile, runs)
+    said = [
+        f"{name}: {note}"
+        for name, trace in runs
+        if trace.header.world in WORLDS
+        for note in trace.header.details["notes"]
+    ]
+    return checked, comparison.other_engines(profile, runs) + said
 
 
 def _runs(profile: Cluster, named: Sequence[Named], of: Of) -> list[tuple[str, Trace]]:
@@ -96,8 +103,7 @@ def _of_table(profile: Cluster, path: str, about: About) -> list[Checked]:
 
 def _check_known(profile: Cluster, model: Workload) -> None:
     if profile.costs_of(model) is None:
-        known = ", ".join(profile.costs) or "nothing"
-        raise WrongSetting("--workload", model.name, f"a model that the profile has costs of: {known}")
+        raise comparison.unknown(profile, model, "--workload")
 
 
 def _of_tests(profile: Cluster, one: Named, ranks: int | None, gpus_per_host: int | None) -> list[Checked]:

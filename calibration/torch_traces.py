@@ -236,13 +236,14 @@ def _share(part: float, whole: float) -> float:
 
 def _notes(run: Run, hidden: float, said: About, link: Link | None) -> list[str]:
     def mean_ms(field: str) -> float:
-        return float(np.mean([getattr(one, field) for one in run.ranks])) * 1e3
+        return float(np.mean([getattr(one, field)[1:] for one in run.ranks])) * 1e3
 
     notes = [
-        f"{len(run.ranks)} of {run.world} rank{'s' * (run.world > 1)}, {len(run.ranks[0].steps)} steps of {mean_ms('length_s'):.4g} ms: "
+        f"{len(run.ranks)} of {run.world} rank{'s' * (run.world > 1)}, {len(run.ranks[0].steps)} steps of {mean_ms('length_s'):.4g} ms "
+        "after the first: "
         f"computing {mean_ms('compute_s'):.4g} ms, collectives {mean_ms('library_s'):.4g} ms, {hidden:.0%} of them hidden by computing",
         *dict.fromkeys(note for one in run.ranks for note in one.notes),
-        f"the first of them, {np.mean([one.length_s[0] for one in run.ranks]) * 1e3:.4g} ms, is left out of the costs, as warm-up",
+        f"the first step, {np.mean([one.length_s[0] for one in run.ranks]) * 1e3:.4g} ms, is left out of the costs, as warm-up",
     ]
     device = run.ranks[0].device
     if mean_ms("idle_s") > IDLE * mean_ms("length_s"):

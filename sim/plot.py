@@ -44,6 +44,7 @@ COLOURS = {
     "reduce": "#009e73",
     "update": "#cc79a7",
     "evaluate": "#000000",
+    "checkpoint": "#666666",
 }
 
 

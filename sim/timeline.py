@@ -29,8 +29,8 @@ ROUTE = ["step", "from", "to", "nth"]  # a send and a receive that agree in thes
 MAIN = 0  # the lane of a rank's own sequence
 # Earlier names are more of a rank's own sequence. Of two that overlap, the later name leaves the main lane, in the whole trace.
 ORDER = (
-    *("compute", "sleep", "input", "copy to device", "pack", "copy to host", "evaluate", "update", "reduce"),
-    *("checkpoint", "lost", "restart", "wait", "receive", "send"),
+    *("compute", "sleep", "input", "copy to device", "pack", "copy to host"),
+    *("evaluate", "checkpoint", "update", "reduce", "wait", "receive", "send"),
 )
 DIGITS = 3  # of a microsecond: the viewers count in nanoseconds
 

@@ -10,7 +10,9 @@ import json
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import redirect_stderr
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +55,10 @@ def main(argv: list[str] | None = None) -> int:
     from trainsim import Recorder
 
     engine = "torch" if find_spec("torch") else "python"
-    with tempfile.TemporaryDirectory() as folder:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        redirect_stderr(StringIO()),
+    ):  # what limits these loops is of no interest
         with Recorder(Path(folder) / "empty", 1) as recorder:
             empty_s = _empty_s(recorder)
         with Recorder(Path(folder) / "run", 1) as recorder:

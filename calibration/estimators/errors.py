@@ -53,6 +53,10 @@ class Residuals(NamedTuple):
         expected = factors.like_student(freedom) ** 2 * variance
         return float(np.sqrt(max(0.0, expected - np.mean(self.spread**2)) / work))
 
+    def widening(self) -> float:
+        """Times as wide as with many repeats is the interval for one more run, by Student's t."""
+        return factors.like_student(self._of_one_more()[1])
+
     def _of_one_more(self) -> tuple[float, float]:
         """The variance of one more run, beside the fit's own uncertainty, and its degrees of freedom.
 

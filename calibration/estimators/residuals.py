@@ -20,6 +20,7 @@ from sim.recording.traces import Header, Trace
 from sim.simulation import simulate
 
 REPLICATIONS = 6
+WIDE, LEAST_ERROR = 2, 0.02  # times as wide as with many repeats, of an error that matters
 IMPORTED = "imported"  # the world of logs that others recorded
 SLOWER = 1.1  # all work is slowed by this factor, which shows how much of a run is work
 LEAST_LONGER = 0.1  # least seconds of a step for each second more after sleeps; below it steps depend on something else
@@ -28,7 +29,7 @@ NUDGE_S = 1e-3  # work after a sleep is made longer by so much, which shows its 
 
 def known(profile: Cluster, traces: list[Trace]) -> Cluster:
     """The profile with the error of each workload's costs and a note about it, from the runs that it was fitted on."""
-    costs, notes, repeated = dict(profile.costs), [], []
+    costs, notes, repeated, paired = dict(profile.costs), [], [], []
     for name in sorted({trace.header.workload for trace in traces} & set(costs)):
         try:
             found = of_runs(profile, [trace for trace in traces if trace.header.workload == name])
@@ -49,8 +50,16 @@ def known(profile: Cluster, traces: list[Trace]) -> Cluster:
         error = min(found.error(), CORE.deviation)  # what was measured is no worse known than what is nominal
         said = {"error": error, "resume_s": resume_s, "resume_error_s": found.resume_error_s(error)}
         costs[name] = costs[name].model_copy(update=said)
+        if found.widening() > WIDE and error > LEAST_ERROR:
+            paired.append(name)
+            times = f"{found.widening():.1f} times as wide as many repeats would (Student's t)"
+            notes.append(f"{name}: one pair of repeats makes intervals {times}: record a third run of the same batch")
         repeated.append(name)
-    seen = _seen(profile, traces) | {"notes": (*profile.provenance.notes, *notes), "repeated": tuple(repeated)}
+    seen = _seen(profile, traces) | {
+        "notes": (*profile.provenance.notes, *notes),
+        "repeated": tuple(repeated),
+        "paired": tuple(paired),
+    }
     about = profile.provenance.model_copy(update=seen)
     return profile.model_copy(update={"costs": costs, "provenance": about})
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from calibration.importers import step_tables
 from calibration.importers.rounds import shortened
+from calibration.importers.stretches import STRETCH
 from sim.base.errors import WrongSetting
 from sim.base.ranges import check_integer
 
@@ -44,7 +45,7 @@ def logged(path: str | Path, about: About) -> Steps:
     Raises:
         WrongSetting: see `read`.
     """
-    table, notes = step_tables.read(Path(path), about.names)
+    table, notes = step_tables.read(Path(path), about)
     table, of_last = _complete(table)
     found, every = _steps(table, str(path))
     said = [f"every {every}th step was logged"] * (every > 1)
@@ -56,13 +57,19 @@ def logged(path: str | Path, about: About) -> Steps:
 
 
 def _complete(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Without the last step, if it alone lacks ranks: the log was cut within it, or is being written."""
-    counts = table.groupby("step").size()
+    """Without the last step of each stretch, if it alone lacks ranks: the log was cut within it, or is being written."""
+    sizes = table.groupby([STRETCH, "step"]).size().rename("logged").reset_index()
     ranks = table["rank"].nunique()
-    if len(counts) < 3 or counts.iloc[-1] >= ranks or (counts.iloc[:-1] != ranks).any():
+    last = sizes[~sizes.duplicated(STRETCH, keep="last")]
+    cut = last[last["logged"] < ranks]
+    if len(sizes) - len(cut) < 2 or (sizes.drop(cut.index)["logged"] != ranks).any() or not len(cut):
         return table, []
-    said = f"the last step left out: {counts.iloc[-1]} of {ranks} ranks logged it"
-    return table[table["step"] < counts.index[-1]], [said]
+    said = [
+        f"the last step{' before a new start' * (at < sizes.index[-1])} left out: {one} of {ranks} ranks logged it"
+        for at, one in cut["logged"].items()
+    ]
+    which = table.set_index([STRETCH, "step"]).index.isin(cut.set_index([STRETCH, "step"]).index)
+    return table[~which], said
 
 
 def _of_all(found: Steps, ranks: int) -> tuple[Steps, list[str]]:
@@ -91,16 +98,19 @@ def _steps(table: pd.DataFrame, source: str) -> tuple[Steps, int]:
     Raises:
         WrongSetting: ranks or steps are missing or there twice, or counts of samples differ.
     """
-    steps, ranks = (np.unique(table[name]) for name in ("step", "rank"))
-    if len(table) != len(steps) * len(ranks) or table.duplicated(["step", "rank"]).any():
+    ranks = np.unique(table["rank"])
+    steps = table[[STRETCH, "step"]].drop_duplicates().sort_values([STRETCH, "step"])
+    if len(table) != len(steps) * len(ranks) or table.duplicated([STRETCH, "step", "rank"]).any():
         allowed = f"{len(steps) * len(ranks)}: each of {len(ranks)} ranks once in each of {len(steps)} steps"
         raise WrongSetting(f"{source}: rows", len(table), allowed)
     if ranks[0] not in (0, 1) or ranks[-1] - ranks[0] != len(ranks) - 1:
         raise WrongSetting(f"{source}: ranks", shortened(list(ranks)), "0, 1, 2, ... (or from 1 on), each of them")
-    apart = np.unique(np.diff(steps))
-    if len(apart) != 1 or (apart[0] > 1 and len(steps) < 3):
-        raise WrongSetting(f"{source}: steps", shortened(list(steps)), "at least two, one after another")
-    ordered = table.sort_values(["step", "rank"])
+    apart = np.unique(steps.groupby(STRETCH)["step"].diff().dropna())
+    if table.attrs["gaps"]:  # steps that were left out
+        apart = apart[:1] if (apart % apart[:1] == 0).all() else apart
+    if len(steps) < 2 or len(apart) > 1 or (apart.max(initial=1) > 1 and len(steps) < 3):
+        raise WrongSetting(f"{source}: steps", shortened(list(steps["step"])), "at least two, one after another")
+    ordered = table.sort_values([STRETCH, "step", "rank"]).drop(columns=STRETCH)
     by_step = {name: ordered[name].to_numpy().reshape(len(steps), len(ranks)) for name in ordered.columns}
     samples, compute_s = by_step.get("samples"), by_step.get("compute_s")
     if samples is not None and (np.ptp(samples) > 0 or samples[0, 0] == 0):
@@ -109,4 +119,6 @@ def _steps(table: pd.DataFrame, source: str) -> tuple[Steps, int]:
     length_s = np.median(by_step["seconds"], axis=1)
     if compute_s is not None:
         length_s = np.maximum(length_s, compute_s.max(axis=1))
-    return Steps(length_s, compute_s, None if samples is None else int(samples[0, 0]), len(ranks)), int(apart[0])
+    return Steps(length_s, compute_s, None if samples is None else int(samples[0, 0]), len(ranks)), int(
+        apart[0]
+    ) if len(apart) else 1

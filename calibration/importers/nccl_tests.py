@@ -19,18 +19,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibration.importers import logs
+from calibration.importers import link_tests, logs
 from sim.base.errors import WrongSetting
 from sim.base.ranges import LONGEST_S, MOST_BYTES, check_integer
 
 SOURCE, OF_HOST = "--from nccl-tests", "--gpus-per-host"
-ALLOWED = "the text that all_reduce_perf and its like print"
+ALLOWED = "the text that all_reduce_perf and its like print, or OSU's, Intel's MPI Benchmarks, perftest or iperf3"
 MOST_TEXT, MOST_ROWS, MOST_TESTED = 2**24, 10**5, 10**5  # bytes of text, rows of it, ranks
 MICRO, GIGA = 1e-6, 1e9
 STARTING = re.compile(r"Collective test starting:\s*(\w+?)_perf")
 COMMAND = re.compile(r"(?<!concluded: )\b([a-z_]+?)_perf\b")
 RANK = re.compile(
-    r"\bRank\s+(?P<rank>\d+)\b.*?\bPid\s+\d+\s+on\s+(?P<host>\S+)\s+device\s+\S+\s*(?:\[[^\]]*\])?\s*(?P<device>.*)"
+    r"\bRank\s+(?P<rank>\d+)\b.*?\bPid\s+(?P<process>\d+)\s+on\s+(?P<host>\S+)\s+device\s+\S+\s*(?:\[[^\]]*\])?\s*(?P<device>.*)"
 )
 JOINED = re.compile(
     r"(?P<host>[^\s>]+?):\d+:\d+ \[\d+\] NCCL INFO .*\brank (?P<rank>\d+) n[rR]anks \d+\b"
@@ -54,6 +54,7 @@ class Measured(NamedTuple):
         whole: whether the text has the end of each test.
         wrong: results that the tests found wrong.
         left_out: rows that were cut, or have other text within them.
+        notes: caveats, in lines.
     """
 
     collective: str
@@ -64,14 +65,20 @@ class Measured(NamedTuple):
     whole: bool
     wrong: int
     left_out: int
+    notes: tuple[str, ...] = ()
 
 
 class _Table(NamedTuple):
-    """A heading's columns, the lines since the table before, and those after it; without what a launcher puts before them."""
+    """A heading's columns, the lines since the table before, and those after it; without what a launcher puts before them.
+
+    Args:
+        speaker: the rank that a launcher says has written them; "" if it says none.
+    """
 
     columns: list[str]
     before: list[str]
     after: list[tuple[int, str]]  # with their numbers
+    speaker: str
 
 
 @dataclass(frozen=True)
@@ -107,7 +114,8 @@ def read(path: str | Path, ranks: int | None = None, each: int | None = None) ->
     lines = logs.lines(Path(path), SOURCE, ALLOWED, MOST_TEXT)
     tables, joined = _tables(lines), [found for line in lines if (found := JOINED.search(line))]
     if not tables:
-        raise WrongSetting(f"{SOURCE}: {path}", "no heading `# size count type ...`", f"{ALLOWED}: one test")
+        return _of_others(lines, (ranks, each), str(path))
+    _check_together(tables, str(path))
     alike = defaultdict[tuple[str, int, int], list[Measured]](list)
     for table in tables:
         if test := _measured(table, joined, (ranks, each), str(path)):
@@ -116,6 +124,37 @@ def read(path: str | Path, ranks: int | None = None, each: int | None = None) ->
     if max((len(np.unique(test.sizes)) for test in tests), default=0) < 2:
         raise WrongSetting(f"{path}: rows", sum(len(test.sizes) for test in tests), "of 2 sizes or more")
     return tests
+
+
+def _of_others(lines: list[str], given: tuple[int | None, int | None], path: str) -> list[Measured]:
+    """The tests of other tools."""
+    found = []
+    for collective, ranks, sizes, seconds, notes in link_tests.read(lines, path):
+        hosts, device = _hosts([], ranks or given[0], given[1], path)
+        parts = len(hosts) if collective in link_tests.OF_EACH else 1
+        found.append(Measured(collective, hosts, device, sizes * parts, seconds, True, 0, 0, notes))
+    if not found:
+        raise WrongSetting(f"{SOURCE}: {path}", "no heading `# size count type ...`", f"{ALLOWED}: one test")
+    return found
+
+
+def _check_together(tables: Sequence[_Table], path: str) -> None:
+    """Refuse what several programs printed that each tested alone: nothing passed between them.
+
+    Raises:
+        WrongSetting: a listing has a rank twice, or ranks that print beside one another list others.
+    """
+    listings = [[found for line in table.before if (found := RANK.search(line))] for table in tables]
+    apart = {table.speaker: of for table, of in zip(tables, listings, strict=True)}
+    for of in (*listings, [one for each in apart.values() for one in each] if len(apart) > 1 else []):
+        processes = defaultdict[str, dict[tuple[str, str], str]](dict)  # of each rank the hosts, by process
+        for one in of:
+            processes[one["rank"]][one["host"], one["process"]] = one["host"]
+        for rank, hosts in processes.items():
+            if len(hosts) > 1:
+                where = " and ".join(dict.fromkeys(hosts.values()))
+                allowed = "one program of all ranks: each tested its own GPUs, and nothing passed between them; build nccl-tests with MPI=1"
+                raise WrongSetting(f"{path}: rank {rank}", f"listed {len(hosts)} times, on {where}", allowed)
 
 
 def _together(tests: Sequence[Measured]) -> Measured:
@@ -137,7 +176,7 @@ def _tables(lines: list[str]) -> list[_Table]:
     for number, line in enumerate(lines, 1):
         spoken[logs.speaker(line)].append((number, line))
     found: list[_Table] = []
-    for said in spoken.values():
+    for speaker, said in spoken.items():
         at = [place for place, (_, line) in enumerate(said) if HEADING.search(line)]
         for here, last, following in zip(at, [0, *at], [*at[1:], len(said)], strict=False):
             heading = HEADING.search(said[here][1])
@@ -145,7 +184,7 @@ def _tables(lines: list[str]) -> list[_Table]:
             before = [line for _, line in said[last:here]]
             if found and not any(RANK.search(line) for line in before):  # another test of the same launch
                 before += [line for line in found[-1].before if RANK.search(line)]
-            found.append(_Table(heading[1].split(), before, said[here + 1 : following]))
+            found.append(_Table(heading[1].split(), before, said[here + 1 : following], speaker))
     return found
 
 

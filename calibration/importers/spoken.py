@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import io
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from calibration.importers import logs
+from calibration.importers import framework_logs, logs
+from calibration.importers.table_names import NAMES, RANK, SECONDS, STEP, words
 from sim.base import tables
 from sim.base.errors import WrongSetting
 from sim.base.files import reading
@@ -16,44 +17,52 @@ from sim.base.files import reading
 if TYPE_CHECKING:
     import pandas as pd
 
-ENDINGS = (".log", ".out", ".txt")
+    from calibration.importers.about import About
+
+NAME = re.compile(r"[A-Za-z_][^:=,;\t|]{0,60}")
 MOST_TEXT = 2**28  # bytes of a log
 SPEAKER = "rank by the launcher"  # a column
 
 
-def read(path: Path, what: str, columns: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
-    """The table in a file, and notes; with a column SPEAKER, where a launcher says whose each row is.
+def read(path: Path, what: str, columns: Sequence[str], about: About) -> tuple[pd.DataFrame, list[str]]:
+    """The table in a file, or in its lines that a framework printed, and notes; with a column SPEAKER, where a launcher says whose each is.
 
     Args:
         what, columns: see sim.base.tables.read.
+        about: what a log does not say.
 
     Raises:
-        WrongSetting: see sim.base.tables.read; a log without a heading.
+        WrongSetting: see sim.base.tables.read; a log with neither a heading nor lines of a framework.
     """
-    if not str(path).endswith(ENDINGS) and not _launched(path, what):
+    if str(path).endswith(tables.ENDINGS) and not _launched(path, what):
         return tables.read(path, what, columns), []
     allowed = f"rows with the columns {', '.join(columns)}"
     lines = [line for line in logs.lines(path, what, allowed, MOST_TEXT) if line.strip()]
     said = [(logs.speaker(line), logs.without_speaker(line)) for line in lines]
-    heading = next((line for _, line in said if "," in line), None)
+    heading = next((line for _, line in said if _is_heading(line, about)), None)
     if heading is None:
-        raise WrongSetting(what, str(path), allowed)
-    rows = [(rank, line) for rank, line in said if line.count(",") == heading.count(",") and line != heading]
-    found = _parsed([heading, *(line for _, line in rows)], what, path, allowed)
-    others = sum(line.count(",") != heading.count(",") for _, line in said)
+        if found := framework_logs.table_of(lines, about, str(path)):
+            return found
+        raise WrongSetting(
+            what, str(path), f"{allowed}; or lines with times or rates of steps, such as those of {framework_logs.WHAT}"
+        )
+    mark = tables.apart(heading)
+    rows = [(rank, line) for rank, line in said if line.count(mark) == heading.count(mark) and line != heading]
+    found = tables.parsed([heading, *(line for _, line in rows)], path)
+    others = sum(line.count(mark) != heading.count(mark) for _, line in said)
     notes = [f"{others} of {len(lines)} lines left out: no rows of the table"] * (others > 0)
     if all(rank for rank, _ in rows):
         found[SPEAKER] = [int(rank) for rank, _ in rows]
     return found, notes
 
 
-def _parsed(lines: list[str], what: str, path: Path, allowed: str) -> pd.DataFrame:
-    import pandas as pd
-
-    try:
-        return pd.read_csv(io.StringIO("\n".join(lines)))
-    except (ValueError, OverflowError, RecursionError) as error:
-        raise WrongSetting(what, str(path), f"{allowed} ({' '.join(str(error).split())[:100]})") from error
+def _is_heading(line: str, about: About) -> bool:
+    """Whether the cells of a line are names, and the step, the rank or a column that the user names is among them."""
+    cells = [cell.strip(" \"'") for cell in line.split(tables.apart(line))]
+    if len(cells) < 2 or not all(NAME.fullmatch(cell) for cell in cells):
+        return False
+    known = {*NAMES[STEP], *NAMES[RANK]}
+    return any(words(cell) in known or cell in about.names.columns.values() for cell in cells[:-1]) or SECONDS in cells
 
 
 def _launched(path: Path, what: str) -> bool:

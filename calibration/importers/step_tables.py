@@ -9,9 +9,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from calibration.importers import spoken
-from calibration.importers.rounds import shortened
-from calibration.importers.table_names import AS_NAMED, COMPUTE, RANK, SAMPLES, SECONDS, SHORT, STEP, Names
+from calibration.importers import column_ranks, spoken, stretches
+from calibration.importers.table_names import (
+    COMPUTE,
+    ELAPSED,
+    EPOCH,
+    NAMES,
+    RANK,
+    SAMPLES,
+    SECONDS,
+    SHORT,
+    STEP,
+    Names,
+    words,
+)
 from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
 from sim.base.ranges import LONGEST_S, SHORTEST_S
@@ -19,13 +30,10 @@ from sim.base.ranges import LONGEST_S, SHORTEST_S
 if TYPE_CHECKING:
     import pandas as pd
 
+    from calibration.importers.about import About
+
 SOURCE = "--from steps"
 NEEDED = (STEP, RANK, SECONDS)
-NAMES = {
-    STEP: ("step", "global step", "trainer global step", "iteration", "iter"),
-    RANK: ("rank", "global rank", "worker", "process"),
-    SAMPLES: ("samples",),
-}  # words of a name, in lower case
 UNITS_S = {
     1.0: ("s", "sec", "secs", "second", "seconds"),
     1e-3: ("ms", "msec", "msecs", "millis", "millisecond", "milliseconds"),
@@ -45,52 +53,74 @@ SINCE_START = {
     "total",
     "eta",
     "epoch",
+    "timestamp",
 }  # words of times that are no step's, without one of these:
+CLOCKS = ("elapsed", "runtime", "timestamp")  # the last word of such a name without a unit
 OF_STEPS = {"step", "iter", "iteration"}
 OF_COMPUTING = {"compute", "computing", "computation"}
+HOSTS, OF_HOST = (
+    ("host", "hostname", "node", "node rank"),
+    ("local rank", "gpu"),
+)  # words of columns that tell the rank together
 WHOLE = (STEP, RANK, SAMPLES)
 MOST, MOST_ROWS = 1e9, 10**7  # of steps, ranks and samples; and of rows
 USUAL_S = (1e-6, 100.0)  # of the median step, where the name has no unit or says seconds
 
 
 class Column(NamedTuple):
-    """A column of seconds: its name, its unit in seconds, and whether its name says the unit and can be no other."""
+    """A column of seconds.
+
+    Args:
+        unit_s: its unit in seconds.
+        sure: whether its name says the unit and can be no other.
+        elapsed: whether it is known to be since a start.
+    """
 
     name: str
     unit_s: float
     sure: bool
+    elapsed: bool = False
 
 
-def read(path: Path, said: Names = AS_NAMED) -> tuple[pd.DataFrame, list[str]]:
+def read(path: Path, about: About) -> tuple[pd.DataFrame, list[str]]:
     """The columns that are used, as numbers, and notes. Columns: step, rank, seconds, and compute_s and samples if there are any.
 
     Raises:
         WrongSetting: the file cannot be read, a column is missing, or a number cannot be.
     """
-    table, spoken_of = spoken.read(path, SOURCE, NEEDED)
+    said = about.names
+    table, spoken_of = spoken.read(path, SOURCE, NEEDED, about)
     table.columns = [str(name).strip() for name in table.columns]
-    _check_shape(table, path)
+    if not len(table) <= MOST_ROWS:
+        raise WrongSetting(f"{path}: rows", len(table), f"1 to {MOST_ROWS:,}")
+    cut = path.suffix == ".csv" and len(table) > 1 and bool(table.iloc[-1].isna().any())
+    cut = cut and not path.read_bytes().endswith((b"\n", b"\r"))
+    table, of_ranks = column_ranks.by_row(table[:-1] if cut else table, said)
     for ours, theirs in said.columns.items():
         if theirs not in table.columns:
             allowed = f"{', '.join(map(str, table.columns[:MOST_LISTED]))}{nearest(theirs, table.columns)}"
             raise WrongSetting(f"{path}: --columns {ours}", theirs, f"a column of it: {allowed}")
-    cut = path.suffix == ".csv" and len(table) > 1 and bool(table.iloc[-1].isna().any())
-    cut = cut and not path.read_bytes().endswith((b"\n", b"\r"))
-    found, notes = _named(table[:-1] if cut else table, path, said)
-    notes += spoken_of
-    notes += ["the last row left out: cut"] * cut
-    numbers = _numbers(found, path)
-    _check_lengths(numbers, found.attrs["seconds"], path)
-    return numbers, notes
+    found, notes = _named(table, path, said)
+    seconds = found.attrs["seconds"]
+    found, of_blank = _filled(found, table[seconds.name].isna())
+    numbers, of_starts = stretches.of(_numbers(found, path), path, seconds.elapsed, SECONDS in said.columns)
+    if (short := numbers[SECONDS] < SHORTEST_S).any():
+        row = numbers.iloc[int(np.argmax(short))]
+        given = f"{row[SECONDS]:g} s of step {row[STEP]:g}"
+        raise WrongSetting(f"{path}: row {int(np.argmax(short)) + 1}", given, f"seconds from {SHORTEST_S:g}")
+    _check_lengths(numbers, seconds, path)
+    numbers.attrs["gaps"] = bool(of_blank)
+    return numbers, [*of_ranks, *notes, *spoken_of, *["the last row left out: cut"] * cut, *of_blank, *of_starts]
 
 
-def _check_shape(table: pd.DataFrame, path: Path) -> None:
-    names = list(table.columns)
-    again = [name for name in names if re.fullmatch(r".+\.\d+", name) and name.rpartition(".")[0] in names]
-    if len(set(names)) < len(names) or again:  # pandas calls the second `seconds.1`
-        raise WrongSetting(f"{path}: columns", shortened(names), "each of them once")
-    if not len(table) <= MOST_ROWS:
-        raise WrongSetting(f"{path}: rows", len(table), f"1 to {MOST_ROWS:,}")
+def _filled(table: pd.DataFrame, blank: pd.Series) -> tuple[pd.DataFrame, list[str]]:
+    """Without the steps in which a rank has no time, and a note; unchanged if fewer than two steps would be left."""
+    left = blank | table[STEP].isin(table[STEP][blank])
+    if not blank.any() or table[STEP][~left].nunique() < 2:
+        return table, []
+    found = table[~left].reset_index(drop=True)
+    of, kept = table[STEP][left].nunique(), found[STEP].nunique()
+    return found, [f"{of} of {of + kept} steps left out: a rank's time is blank"]
 
 
 def _named(table: pd.DataFrame, path: Path, said: Names) -> tuple[pd.DataFrame, list[str]]:
@@ -101,17 +131,32 @@ def _named(table: pd.DataFrame, path: Path, said: Names) -> tuple[pd.DataFrame, 
     seconds, computing = _times(names, path, said)
     of = {ours: next((name for name in names if words(name) in NAMES[ours]), None) for ours in NAMES}
     of |= {ours: theirs for ours, theirs in said.columns.items() if ours in of}
+    if of[EPOCH]:  # whose batches are counted
+        of[STEP] = of[STEP] or next((name for name in names if words(name) == "batch"), None)
     if of[RANK] is None and spoken.SPEAKER in names:
         of[RANK] = spoken.SPEAKER
         notes.append("ranks are those that the launcher has put before the rows")
+    if of[RANK] is None and (
+        places := [name for some in (HOSTS, OF_HOST) for name in names if words(name) in some][:2]
+    ):
+        table = table.assign(**{RANK: table.groupby(places).ngroup()})
+        of[RANK] = RANK
+        notes.append(f"ranks are those of {' and '.join(places)}: {table[RANK].nunique()}")
     if of[STEP] is None and (of[RANK] or len(names) > 1):
-        raise WrongSetting(f"{path}: columns", shortened(names), ", ".join(NEEDED))
+        raise WrongSetting(f"{path}: columns", _listed(names), ", ".join(NEEDED))
     if not len(table):
         raise WrongSetting(f"{path}: rows", 0, f"1 to {MOST_ROWS:,}")
     found = pd.DataFrame({ours: table[name] for ours, name in of.items() if name is not None})
     for ours, one in ((SECONDS, seconds), (COMPUTE, computing)):
         if one:
             values = pd.to_numeric(table[one.name].astype(str), errors="coerce")
+            if one.elapsed and values.isna().all():
+                values = pd.to_datetime(table[one.name], errors="coerce", format="mixed", utc=True).map(
+                    pd.Timestamp.timestamp, "ignore"
+                )
+            if one.elapsed and values.max() * one.unit_s > MOST:  # of a clock
+                table = table.assign(**{one.name: values - values.min()})
+                values = table[one.name]
             found[ours] = values * one.unit_s if one.unit_s != 1 else table[one.name]
             unit = next(name for name in UNITS_S[one.unit_s] if name.endswith("seconds"))
             notes += [f"{one.name} read as {unit}"] * (one.name != ours)
@@ -121,23 +166,22 @@ def _named(table: pd.DataFrame, path: Path, said: Names) -> tuple[pd.DataFrame, 
     if of[STEP] is None:
         found[STEP] = np.arange(len(table))
         notes.append("no column step: rows are taken as steps, in order")
+    if EPOCH in found and not pd.api.types.is_numeric_dtype(found[EPOCH].dropna()):
+        del found[EPOCH]
     found.attrs["seconds"] = seconds
-    return found[[name for name in (*NEEDED, COMPUTE, SAMPLES) if name in found.columns]], notes
-
-
-def words(name: str) -> str:
-    """The words of a column's name, in lower case: `train/step_time (ms)` is "train step time ms"."""
-    apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
-    return " ".join(re.findall(r"[^\W_]+", apart)).lower()
+    return found[[name for name in (*NEEDED, COMPUTE, SAMPLES, EPOCH) if name in found.columns]], notes
 
 
 def _times(names: Sequence[str], path: Path, said: Names) -> tuple[Column, Column | None]:
     """The columns of a step's seconds, and of the seconds in it that were computing."""
-    given = [said.columns.get(ours) for ours in (SECONDS, COMPUTE)]
+    given = [said.columns.get(ours) for ours in (SECONDS, COMPUTE, ELAPSED)]
     for one in filter(None, given):
         if RATE.search(words(one)) or RATE.search(one.lower()):
             raise WrongSetting("--columns", one, "a column of times, and none of rates")
-    seconds, computing = (Column(one, 1.0, False) if one else None for one in given)
+    seconds, computing, since = (Column(one, 1.0, False) if one else None for one in given)
+    if seconds and since:
+        raise WrongSetting("--columns elapsed", since.name, f"no such column beside seconds={seconds.name}")
+    seconds = seconds or (since._replace(elapsed=True) if since else None)
     if not seconds:
         able = _able([name for name in names if name not in said.columns.values()])
         seconds, found = _of_steps(able, names, path)
@@ -161,37 +205,44 @@ def _in_unit(column: Column, unit: str | None, path: Path) -> Column:
 
 
 def _able(names: Sequence[str]) -> list[Column]:
-    """The columns that may be times of steps."""
+    """The columns that may be times of steps, or since a start."""
     units = {name: unit for unit, known in UNITS_S.items() for name in known}
     able = []
     for name in names:
         said = words(name).split()
-        rate = RATE.search(" ".join(said)) or RATE.search(name.lower())
-        if not said or rate or (SINCE_START & set(said) and not OF_STEPS & set(said)):
+        if not said or RATE.search(" ".join(said)) or RATE.search(name.lower()):
             continue
+        since = bool(SINCE_START & set(said)) and not OF_STEPS & set(said)
         if said[-1] in units:
-            able.append(Column(name, units[said[-1]], name != SECONDS))
-        elif said[-1] in WITHOUT_UNIT:
-            able.append(Column(name, 1.0, False))
+            able.append(Column(name, units[said[-1]], name != SECONDS, since))
+        elif said[-1] in WITHOUT_UNIT or (since and said[-1] in CLOCKS):
+            able.append(Column(name, 1.0, False, since))
     return able
 
 
 def _of_steps(able: list[Column], names: Sequence[str], path: Path) -> tuple[Column, Column | None]:
-    """Of these the one of a step's seconds, and that of computing in it.
+    """Of these the one of a step's seconds, or else the only one since a start; and that of computing in it.
 
     Raises:
         WrongSetting: there is no such one, or there are several.
     """
     computing = [one for one in able if OF_COMPUTING & set(words(one.name).split())]
     rest = [one for one in able if one not in computing]
+    rest = [one for one in rest if not one.elapsed] or rest
     best = [one for one in rest if one.name == SECONDS] or [
         one for one in rest if OF_STEPS & set(words(one.name).split())
     ]
     rest = best if len(best) == 1 else rest
     if len(rest) != 1 or len(computing) > 1:
-        wanted = "one column of a step's seconds: seconds, one that ends in _s, _ms or _us, or --columns seconds=NAME"
-        raise WrongSetting(f"{path}: columns", shortened(list(names)), f"{', '.join(NEEDED)}; {wanted}")
+        wanted = "one column of a step's seconds: seconds, one that ends in _s, _ms or _us, or --columns seconds=NAME, "
+        wanted += "or 'seconds=rank-* step time' for a column of each rank"
+        raise WrongSetting(f"{path}: columns", _listed(names), f"{', '.join(NEEDED)}; {wanted}")
     return rest[0], computing[0] if computing else None
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names, whole as far as a line has place."""
+    return ", ".join(str(name)[:60] for name in names[:5]) + ", ..." * (len(names) > 5)
 
 
 def _numbers(table: pd.DataFrame, path: Path) -> pd.DataFrame:
@@ -200,12 +251,13 @@ def _numbers(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     numbers = table.apply(lambda column: pd.to_numeric(column.astype(str), errors="coerce")).astype(float)
     whole = numbers[[name for name in numbers.columns if name in WHOLE]]
     wrong = (~numbers.apply(lambda column: column.between(0, MOST))).any(axis=1) | (whole % 1 != 0).any(axis=1)
-    wrong |= numbers[SECONDS] < SHORTEST_S
     if COMPUTE in numbers:
         wrong |= numbers[COMPUTE] > numbers[SECONDS]
     if wrong.any():
         row = int(np.argmax(wrong.to_numpy()))
-        allowed = f"numbers from 0 to {MOST:g}; seconds from {SHORTEST_S:g}, and compute_s within them; {', '.join(whole)} whole"
+        marked = any("," in str(cell) for cell in table.iloc[row])
+        allowed = f"numbers from 0 to {MOST:g}{', with a decimal point (a comma may be either)' * marked}; seconds from {SHORTEST_S:g}, "
+        allowed += f"and compute_s within them; {', '.join(whole)} whole"
         raise WrongSetting(f"{path}: row {row + 1}", ", ".join(map(str, table.iloc[row]))[:80], allowed)
     return numbers
 

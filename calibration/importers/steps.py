@@ -1,4 +1,4 @@
-"""Step times that anybody can log: a table (CSV or parquet) with the columns step, rank and seconds.
+"""Step times that anybody can log: a table (CSV or parquet) with the columns step, rank and seconds, or the log of a framework.
 
 Optional columns: compute_s (seconds of the step in which the rank computed), samples (of the rank). `logged_steps` reads them. A row is the
 duration of one step at one rank, from the end of its last step. Steps are synchronous: a step lasts as long as at the median rank, and at

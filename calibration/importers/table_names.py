@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -10,7 +11,14 @@ from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
 
 STEP, RANK, SECONDS, COMPUTE, SAMPLES = "step", "rank", "seconds", "compute_s", "samples"
-OURS = (STEP, RANK, SECONDS, COMPUTE, SAMPLES)
+ELAPSED, EPOCH = "elapsed", "epoch"  # seconds since the start, in place of a step's; and what counts steps anew
+NAMES = {  # words of a name, in lower case
+    STEP: ("step", "global step", "trainer global step", "iteration", "iter", "batch idx", "update"),
+    RANK: ("rank", "global rank", "worker", "process"),
+    SAMPLES: ("samples",),
+    EPOCH: ("epoch",),
+}
+OURS = (STEP, RANK, SECONDS, COMPUTE, SAMPLES, ELAPSED)
 SHORT = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
@@ -18,7 +26,7 @@ class Names(NamedTuple):
     """What a user says of a table.
 
     Args:
-        columns: the table's names of ours: step, rank, seconds, compute_s and samples.
+        columns: the table's names of ours: step, rank, seconds, compute_s, samples and elapsed.
         unit: of its times, s, ms, us or ns; None if the names say it.
     """
 
@@ -45,3 +53,9 @@ def names_of(columns: str | None, unit: str | None) -> Names:
     if unit is not None and unit not in SHORT:
         raise WrongSetting("--unit", unit, ", ".join(SHORT))
     return Names(found, unit)
+
+
+def words(name: str) -> str:
+    """The words of a column's name, in lower case: `train/step_time (ms)` is "train step time ms"."""
+    apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
+    return " ".join(re.findall(r"[^\W_]+", apart)).lower()

@@ -110,24 +110,45 @@ def read(path: str | Path) -> Ranked:
         if isinstance(event, dict) and event.get("ph") == "X" and isinstance(event.get("cat"), str):
             kinds.setdefault(event["cat"].lower(), []).append(event_of(event, str(path)))
     gpu = [one for kind in OF_GPU for one in kinds.get(kind, ())]
+    gpu, of_before = _launched_here(gpu, kinds)
     windows = _windows(kinds, gpu, str(path))
     windows, of_batches = torch_steps.joined(windows, [_summed(_calls(one.events)) for one in windows], str(path))
     windows, of_cut = torch_steps.uncut(windows, str(path))
     return _ranked(
-        place_of(table, path), windows, bool(gpu), (device_of(table) or "a GPU") if gpu else "", (*of_batches, *of_cut)
+        place_of(table, path),
+        windows,
+        bool(gpu),
+        (device_of(table) or "a GPU") if gpu else "",
+        (*of_before, *of_batches, *of_cut),
     )
 
 
-def _windows(kinds: dict[str, list[Event]], gpu: list[Event], path: str) -> list[Window]:
-    """The profiler's steps, each with the work that it launched."""
-    found = [Window(number, one.start, one.end, []) for number, one in steps_of(kinds, path)]
-    starts = [window.start for window in found]
-    launched = {
+def _launches(kinds: dict[str, list[Event]]) -> dict[int, float]:
+    """When the CPU launched what the GPU ran, by the correlation of both."""
+    return {
         one.args["correlation"]: one.start
         for kind in LAUNCHES
         for one in kinds.get(kind, ())
         if isinstance(one.args.get("correlation"), int)
     }
+
+
+def _launched_here(gpu: list[Event], kinds: dict[str, list[Event]]) -> tuple[list[Event], list[str]]:
+    """The work of the GPU without that which was launched before recording began, and a note; all of it if no launch was recorded."""
+    launched = _launches(kinds)
+    here = [one for one in gpu if not isinstance(at := one.args.get("correlation"), int) or at in launched]
+    if len(here) == len(gpu) or not any(one.args.get("correlation") in launched for one in here):
+        return gpu, []
+    before = [one for one in gpu if isinstance(at := one.args.get("correlation"), int) and at not in launched]
+    lasted_ms = _total(_union([(one.start, one.end) for one in before])) * MICRO * 1e3
+    said = f"{len(before):,} of {len(gpu):,} operations of the GPU, {lasted_ms:.4g} ms, left out: launched before recording began"
+    return here, [said]
+
+
+def _windows(kinds: dict[str, list[Event]], gpu: list[Event], path: str) -> list[Window]:
+    """The profiler's steps, each with the work that it launched."""
+    found = [Window(number, one.start, one.end, []) for number, one in steps_of(kinds, path)]
+    starts, launched = [window.start for window in found], _launches(kinds)
     work = gpu or [one for kind in ON_CPU for one in kinds.get(kind, ())]
     if not gpu:
         work += [one for one in kinds.get("user_annotation", ()) if CALL.match(one.name)]

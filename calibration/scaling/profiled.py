@@ -99,7 +99,8 @@ def _check(rows: table.Table, path: str) -> None:
         WrongSetting: so few rows that nothing is fitted to them.
     """
     if rows.size < FEWEST:
-        raise WrongSetting(f"{path}: rows", rows.size, f"at least {FEWEST}: of several batches, GPUs or hosts")
+        allowed = f"at least {FEWEST}: of several batches, GPUs or hosts; of fewer, --from steps with --link, or nccl-tests for the link"
+        raise WrongSetting(f"{path}: rows", rows.size, allowed)
     if not np.ptp(rows.minibatch) and not np.ptp(rows.gpus):
         raise WrongSetting(f"{path}: rows", "one batch on one number of GPUs", "several batches, or numbers of GPUs")
 

@@ -120,7 +120,7 @@ def of_trace(trace: Trace) -> Outcome:
     if len(ends_s) <= first:
         given = f"{len(ends_s)} steps, {first} of warm-up"
         raise WrongSetting("trace", given, "at least one step after warm-up")
-    step_s = np.diff(ends_s, prepend=0.0)[first:]
+    step_s = (np.diff(ends_s, prepend=0.0) - _paused_s(trace, len(ends_s)))[first:]
     start_s = ends_s[first - 1] if first else 0.0
     if not ends_s[-1] - start_s > SHORTEST_S * len(step_s):
         raise WrongSetting("trace", f"steps from {start_s:g} s to {ends_s[-1]:g} s", "measured steps that take time")
@@ -140,6 +140,18 @@ def _updates(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
     steps = np.count_nonzero(complete) // each
     ends_s, samples = (updates[name].to_numpy()[: steps * each].reshape(steps, each) for name in ("end_s", "samples"))
     return ends_s[:, -1].astype(float), samples.sum(axis=1)
+
+
+def _paused_s(trace: Trace, steps: int) -> np.ndarray:
+    """Seconds of each step in which somebody else's loop evaluated or saved, which no step of it counts, shape (steps,)."""
+    from sim.recording.pauses import PAUSES
+    from sim.recording.recorded import WORLDS
+
+    rows = trace.rows
+    if trace.header.world not in WORLDS:
+        return np.zeros(steps)
+    rows = rows[(rows["rank"] == 0) & rows["activity"].isin(PAUSES) & (rows["step"] < steps)]
+    return np.bincount(rows["step"].to_numpy(int), (rows["end_s"] - rows["start_s"]).to_numpy(float), steps)
 
 
 def _idle_fraction(trace: Trace, start_s: float, end_s: float) -> np.ndarray:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from math import log2
+from math import exp, log2
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.answers.ignorance import doublings
+from sim.base import interval
 from sim.collectives import UNKNOWN
 from sim.job import measured_steps, named_gpus, unnamed_gpus
 from sim.model import measuring
@@ -72,7 +73,7 @@ def free_links(scenario: Scenario) -> bool:
 
 def notes(scenario: Scenario) -> list[str]:
     """Caveats about the evidence for costs, links and algorithms, where it is weaker than a user may think."""
-    return _of_costs(scenario) + _of_evaluation(scenario) + _of_algorithm(scenario)
+    return _of_costs(scenario) + _of_pairs(scenario) + _of_evaluation(scenario) + _of_algorithm(scenario)
 
 
 def _of_costs(scenario: Scenario) -> list[str]:
@@ -87,6 +88,17 @@ def _of_costs(scenario: Scenario) -> list[str]:
         said = f"of another model of {other:,} parameters (this one has {scenario.workload.parameters:,})"
         return [*found, f"the profile's costs of {name} are {said}; those of this one are nominal"]
     return found + (_unlike(scenario, cluster.provenance) if cluster.provenance else [])
+
+
+def _of_pairs(scenario: Scenario) -> list[str]:
+    """Runs that differ by what one pair of repeats says, which is an interval wider than that of no repeats, or of three."""
+    known, name = scenario.cluster.provenance, scenario.workload.name
+    if known is None or name not in known.paired or scenario.cluster.costs_of(scenario.workload) is None:
+        return []
+    times = exp(interval.of_normal(scenario.costs.error))
+    return [
+        f"one pair of repeats tells how runs of {name} differ: a factor {times:.2g} either way; record a third and fit again"
+    ]
 
 
 def _of_algorithm(scenario: Scenario) -> list[str]:

@@ -6,7 +6,6 @@ from importlib.util import find_spec
 
 DISTRIBUTION = "anytime-trainsim"
 EXTRAS = {
-    "pandas": "tables",
     "pyarrow": "tables",
     "matplotlib": "plots",
     "safetensors": "models",

@@ -1,7 +1,15 @@
-"""Tables that a user brings, as CSV or parquet: their columns of numbers, checked."""
+"""Tables that a user brings, as CSV or parquet: their columns of numbers, checked.
+
+A CSV's columns are apart by commas, semicolons or tabs, as its heading has them. Numbers may have a comma as decimal mark, and marks
+between thousands, as spreadsheets of many countries write them.
+"""
 
 from __future__ import annotations
 
+import csv
+import gzip
+import re
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,12 +18,22 @@ from sim.base.files import check_size, reading
 from sim.base.nearest import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy as np
     import pandas as pd
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
+APART = ";\t,|"
+BROKEN = (ValueError, TypeError, KeyError, EOFError, zlib.error, csv.Error, OverflowError, MemoryError, RecursionError)
+QUOTED = re.compile(r'"[^"]*"')
+BLANK = {"", "na", "n/a", "nan", "null", "none", "-", "#n/a"}
+PACKED, WIDE = b"\x1f\x8b", (b"\xff\xfe", b"\xfe\xff")  # how files that gzip packed, and those in UTF-16, begin
+SPACES = re.compile(r"(?<=\d)['\u2019 \u00a0\u202f](?=\d{3}(?!\d))")  # between thousands
+STYLES = {  # of numbers, by their decimal mark; the other one may be between thousands
+    point: re.compile(rf"[+-]?(?:\d+|[1-9]\d{{0,2}}(?:\{other}\d{{3}})+)?(?:\{point}\d*)?(?:[eE][+-]?\d+)?")
+    for point, other in (".,", ",.")
+}
 
 
 def read(path: str | Path, what: str, columns: Sequence[str] = ()) -> pd.DataFrame:
@@ -28,18 +46,104 @@ def read(path: str | Path, what: str, columns: Sequence[str] = ()) -> pd.DataFra
     Raises:
         WrongSetting: the file does not exist, has another format, is empty, or is broken.
     """
-    import pandas as pd
-
     if not str(path).endswith(ENDINGS):
         raise WrongSetting(what, str(path), f"a table that ends in {' or '.join(ENDINGS)}")
     with reading(what, path):
         check_size(what, path)
         try:
-            return pd.read_parquet(path) if str(path).endswith(".parquet") else pd.read_csv(path)
-        except (ValueError, TypeError, KeyError, OverflowError, MemoryError, RecursionError) as error:
+            if str(path).endswith(".parquet"):
+                import pandas as pd
+
+                return pd.read_parquet(path)
+            return parsed(_text(Path(path).read_bytes()).splitlines(keepends=True), path)
+        except BROKEN as error:
+            if isinstance(error, WrongSetting):
+                raise
             said = " ".join(str(error).split())[:100] or type(error).__name__
             allowed = f"a table with the columns {', '.join(columns)}" if columns else "a table that can be read"
             raise WrongSetting(what, str(path), f"{allowed} ({said})") from error
+
+
+def _text(found: bytes) -> str:
+    """The text of a file in UTF-8, in UTF-16 with its mark, or as spreadsheets of western Europe write it."""
+    found = gzip.decompress(found) if found.startswith(PACKED) else found
+    if found.startswith(WIDE):
+        return found.decode("utf-16")
+    try:
+        return found.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return found.decode("cp1252")
+
+
+def apart(heading: str) -> str:
+    """What is between the columns of a table with this heading: the mark that it has most often."""
+    plain = QUOTED.sub("", heading)
+    found = max(APART, key=plain.count)
+    return found if found in plain else ","
+
+
+def parsed(lines: Iterable[str], path: str | Path) -> pd.DataFrame:
+    """The table in the lines of a CSV, its heading first; columns of numbers as numbers, NaN where a cell is blank.
+
+    Raises:
+        WrongSetting: no heading, a name that is there twice, or a row with more cells than the heading.
+    """
+    import pandas as pd
+
+    lines = [line for line in lines if line.strip()]
+    said = re.fullmatch(r"sep=(.)\s*", lines[0]) if lines else None  # which Excel takes
+    lines = lines[1:] if said else lines
+    if not lines:
+        raise ValueError("it is empty")
+    mark = said[1] if said else apart(lines[0])
+    rows = csv.reader(lines, delimiter=mark)
+    names = [name.strip() or f"column {at}" for at, name in enumerate(next(rows), 1)]
+    if again := [name for name in names if names.count(name) > 1]:
+        raise WrongSetting(f"{path}: columns", again[0], "each of them once")
+    cells = []
+    for row in rows:
+        if any(cell.strip() for cell in row[len(names) :]):
+            allowed = f"{len(names)} cells, as in the heading"
+            allowed += (
+                "; numbers with a point as decimal mark, or semicolons between the columns" if mark == "," else ""
+            )
+            raise WrongSetting(f"{path}: line {rows.line_num + bool(said)}", mark.join(row)[:80], allowed)
+        cells.append([*row[: len(names)], *[""] * (len(names) - len(row))])
+    found = _numbers([[row[at] for row in cells] for at in range(len(names))], mark)
+    return pd.DataFrame(dict(zip(names, found, strict=True)), columns=names)
+
+
+def _numbers(columns: list[list[str]], mark: str) -> list[pd.Series]:
+    """Each column as numbers, or as text where a cell is none; blank cells are NaN or None.
+
+    A column whose numbers may have either decimal mark has that of the others. Of columns that semicolons separate it is the comma.
+    """
+    import pandas as pd
+
+    known = [pd.to_numeric(pd.Series(cells, dtype=object), errors="coerce") for cells in columns]
+    filled = [
+        [SPACES.sub("", cell.strip()) for cell in cells if cell.strip().lower() not in BLANK] for cells in columns
+    ]
+    if all(one.count() == len(cells) for one, cells in zip(known, filled, strict=True)):
+        return known
+    able = [{point for point, style in STYLES.items() if all(map(style.fullmatch, cells))} for cells in filled]
+    told = {point for points in able if len(points) == 1 for point in points}
+    found = []
+    for cells, points in zip(columns, able, strict=True):
+        commas = any("," in cell for cell in cells)
+        usual = told if len(told) == 1 else {","} if commas and mark == ";" else set() if commas else {"."}
+        point = next(iter(points & usual if len(points) > 1 else points), None)
+        plain = [None if cell.strip().lower() in BLANK else SPACES.sub("", cell.strip()) for cell in cells]
+        if point == ",":
+            plain = [cell and cell.replace(".", "").replace(",", ".") for cell in plain]
+        elif point == ".":
+            plain = [cell and cell.replace(",", "") for cell in plain]
+        found.append(
+            pd.Series(plain, dtype=object)
+            if point is None
+            else pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce")
+        )
+    return found
 
 
 def numbers(table: pd.DataFrame, column: str, path: str | Path, least: float = 0.0, most: float = 1e6) -> np.ndarray:

@@ -48,6 +48,9 @@ def check(scenario: Scenario) -> None:
 
 def with_waits(scenario: Scenario, costs: Costs) -> Costs:
     """Costs by which the slowest host takes as long for a minibatch as reading or computing, whichever is longer."""
+    if costs.loading is not None:
+        rest_s = float(costs.loading(scenario.batch)) - float(costs.compute(scenario.batch))
+        costs = costs.model_copy(update={"input": Line(base_s=max(0.0, rest_s))})
     paces = _paces(scenario, costs)
     if not paces:
         return costs

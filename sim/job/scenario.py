@@ -428,8 +428,11 @@ class Scenario:
 
     @cached_property
     def local(self) -> Link:
-        """The link within a host likewise."""
-        return named_links.reached(self.cluster.local, LOCAL).for_items(self.item_bytes / ITEM_BYTES)
+        """The link within a host likewise. Rounds of trees over hosts have the latency within hosts in them."""
+        found = named_links.reached(self.cluster.local, LOCAL).for_items(self.item_bytes / ITEM_BYTES)
+        summed = getattr(self.protocol, "algorithm", None) == "ring" and not self.servers and len(set(self.hosts)) > 1
+        in_trees = summed and self.network.tree_s is not None
+        return found.model_copy(update={"latency_s": 0.0, "overhead_s": 0.0}) if in_trees else found
 
     @property
     def item_bytes(self) -> float:

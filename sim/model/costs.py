@@ -88,6 +88,8 @@ class Costs(Checked):
 
     Args:
         input: fetching and feeding a minibatch; amount in samples.
+        loading: of a minibatch, by processes that load while gradients are computed: `input` is then what remains when these are there.
+            None where nothing loads meanwhile; amount in samples.
         resume_s: extra seconds of the first work after an induced sleep, if measured for a step as a whole.
         resume_error_s: standard deviation of the error of `resume_s` in one run, seconds. No run has it; intervals do (sim.answers.ends).
         compute: one gradient of a fixed minibatch; amount in samples. After a rank was idle, `compute`, `partition` or `update` takes
@@ -122,6 +124,7 @@ class Costs(Checked):
     """
 
     input: Line = Line()
+    loading: Line | None = None
     resume_s: Seconds = 0.0
     resume_error_s: Seconds = 0.0
     compute: Line = Line()

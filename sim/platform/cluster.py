@@ -268,14 +268,20 @@ class Link(Checked):
 
 
 LOCAL = Link(latency_s=0.0, overhead_s=100e-6, bandwidth_bytes_per_s=5e9)
+BUCKET = "bucket_"  # a variable of a recorded model (trainsim.recording.pytorch), by the beginning of its name
 ASSUMED = Link(named=True)  # between hosts, where nothing tells
 
 
 class Model(Checked):
-    """The model that a profile's costs belong to, whatever its name: its parameters, and a digest of its operations."""
+    """The model that a profile's costs belong to, whatever its name: its parameters, and a digest of its operations.
+
+    Args:
+        buckets: whether its variables are the buckets in which gradients are summed, which the same model may have others of.
+    """
 
     parameters: Parameters
     digest: Words
+    buckets: bool = False
 
     @classmethod
     def of(cls, workload: Workload) -> Model:
@@ -283,7 +289,14 @@ class Model(Checked):
         variables = [variable.model_dump(mode="json", exclude={"name"}) for variable in workload.variables]
         said = json.dumps([variables, workload.sample_shape, workload.inputs, workload.classes])
         said += (workload.precision or "") + (f", gradients {workload.gradients}" if workload.gradients else "")
-        return cls(parameters=workload.parameters, digest=hashlib.sha256(said.encode()).hexdigest()[:16])
+        buckets = bool(variables) and all(variable.name.startswith(BUCKET) for variable in workload.variables)
+        return cls(
+            parameters=workload.parameters, digest=hashlib.sha256(said.encode()).hexdigest()[:16], buckets=buckets
+        )
+
+    def same(self, other: Model) -> bool:
+        """Whether costs of one hold for the other, which has its name."""
+        return self.parameters == other.parameters and (self.digest == other.digest or self.buckets or other.buckets)
 
 
 class Candidate(Checked):
@@ -307,6 +320,7 @@ class Provenance(Checked):
         workers, hosts: the largest numbers of any fitted run; None in profiles of an older version.
         batches: the least and the most samples of a worker and step that were fitted, by workload.
         repeated: workloads with repeated runs, which show the variation between runs.
+        paired: those of them that have one pair of repeats, whose difference says little of others (Student's t).
         slept, crowded: whether any fitted run had induced sleeps, or more workers on a host than cores; if not, predictions of such
             runs rest on the model alone.
         laws: of those sleeps, by name, without a factor.
@@ -328,6 +342,7 @@ class Provenance(Checked):
     hosts: Ranks | None = None
     batches: dict[str, tuple[Count, Count]] = Field(default={})
     repeated: tuple[Words, ...] = ()
+    paired: tuple[Words, ...] = ()
     slept: Flag = False
     crowded: Flag = False
     laws: tuple[Words, ...] = ()
@@ -383,7 +398,7 @@ class Cluster(Checked):
     def costs_of(self, workload: Workload) -> Costs | None:
         """The costs of a workload here; None if they were not measured, or only for another model of the same name."""
         known = self.provenance.models.get(workload.name) if self.provenance else None
-        return None if known and known != Model.of(workload) else self.costs.get(workload.name)
+        return None if known and not known.same(Model.of(workload)) else self.costs.get(workload.name)
 
     @property
     def slots(self) -> int:

@@ -9,9 +9,10 @@ NOBODY = -1  # the peer of an activity that has none
 # sleep: an induced straggler. input: fetching a minibatch. compute: gradients. pack: they are joined into one message.
 # copy to device, copy to host: bytes move between a rank's host and what computes there. send, receive: bytes move between ranks.
 # wait: nothing moves. reduce: a gradient joins the sum. update: new parameters are made, or taken up. evaluate: loss, accuracy.
+# checkpoint: of a recorded loop.
 ACTIVITIES = (
     *("sleep", "input", "copy to device", "compute", "pack", "copy to host"),
-    *("send", "receive", "wait", "reduce", "update", "evaluate"),
+    *("send", "receive", "wait", "reduce", "update", "evaluate", "checkpoint"),
 )
 
 

@@ -41,7 +41,7 @@ def check_path(path: str | Path, option: str = "--plot") -> None:
         MissingExtra: what draws it is not installed.
     """
     check_ending(option, path, ENDINGS)
-    need("matplotlib", "pandas")
+    need("matplotlib")
 
 
 def new_figure(height_inch: float, width_inch: float = 10) -> Figure:

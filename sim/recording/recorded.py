@@ -17,7 +17,7 @@ from sim.base.files import reading, validated
 from sim.base.models import Checked
 from sim.base.ranges import MOST, MOST_BYTES, MOST_CORES, MOST_RANKS
 from sim.job.header import LONGEST_RUN_S, Header, Training
-from sim.recording import records
+from sim.recording import pauses, records
 from sim.recording.activity import Activity
 from sim.recording.parts import MODEL_FILE, facts_file, part_file
 from sim.recording.traces import Trace
@@ -51,7 +51,8 @@ class Facts(Checked):
         began_unix_s: when it began to record, by its host's clock.
         workload: as the user named it; None if the model was seen.
         summing: None where no allreduce was seen.
-        complete: whether the loop came to its end; False while it goes on.
+        loader_workers: processes that load minibatches while the loop computes; None where the loader does not say.
+        complete: whether the loop came to its end; False while it goes on, or if it was left before.
     """
 
     schema_: Literal["recorded/1"] = Field(alias="schema")
@@ -71,6 +72,7 @@ class Facts(Checked):
     gpu: Text = ""
     gpus: Annotated[int, Field(ge=0, le=MOST_CORES)] = 0
     summing: Summing | None = None
+    loader_workers: Whole | None = None
     steps: Whole = 0
     complete: bool = False
     notes: tuple[Text, ...] = ()
@@ -88,8 +90,15 @@ def read(folder: Path) -> Trace:
         allowed = f"{first.world}, as rank 0 says: one run in a folder"
         raise WrongSetting(f"{facts_file(folder, odd.rank)}: world", odd.world, allowed)
     began_s = min(one.began_unix_s for one in ranks)
-    rows = [row for one in ranks for row in _rows(folder, one, one.began_unix_s - began_s)]
-    trace = Trace.of(_header(folder, ranks, rows), rows)
+    rows: list[Activity] = []
+    notes: dict[str, int] = {}
+    for one in ranks:
+        of_rank, note = pauses.found(_rows(folder, one, one.began_unix_s - began_s), one.warmup)
+        rows += of_rank
+        notes |= {note: one.rank} if note and not notes else {}
+    head = _header(folder, ranks, rows)
+    head.details["notes"] += [f"rank {rank}: {note}" for note, rank in notes.items()]
+    trace = Trace.of(head, rows)
     records.check(trace.header, trace.rows, str(folder))
     return trace
 
@@ -188,6 +197,7 @@ def _details(ranks: list[Facts]) -> dict:
         "versions": first.versions,
         "began_unix_s": first.began_unix_s,
         "gpu": first.gpu,
+        "loader_workers": first.loader_workers,
         "backend": first.summing.backend if first.summing else "",
         "notes": [f"rank {one.rank}: {note}" for one in ranks for note in one.notes],
     }

@@ -102,7 +102,7 @@ def check_path(path: str | Path) -> None:
         MissingExtra: what writes or reads it is not installed.
     """
     check_ending("trace file", path, (".parquet", ".jsonl"))
-    need("pandas", *["pyarrow"] * (Path(path).suffix == ".parquet"))
+    need(*["pyarrow"] * (Path(path).suffix == ".parquet"))
 
 
 def read(path: str | os.PathLike[str]) -> Trace:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FREE = Link(latency_s=0.0, overhead_s=0.0, bandwidth_bytes_per_s=float("inf"))
 SUMS = ("take_up", "reduce", "reduce_rows", "update")
-COMPUTING = ("input", "compute", "partition")
+COMPUTING = ("compute", "partition")
 HEADINGS = ("why", "mean step", "throughput", "9 in 10 pairs")
 WITHOUT_STRAGGLERS = "without induced stragglers"  # the one job without a cause whose pairs are of real runs
 LEAST = 0.005  # gains below this share of the throughput are not shown
@@ -125,7 +125,10 @@ def without_causes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
     costs = scenario.costs
     if costs.input(scenario.batch):
         at_once = replace(scenario, workload=scenario.workload.model_copy(update={"reading": None}))
-        yield "without waiting for data", with_costs(at_once, costs.model_copy(update={"input": Line()}))
+        yield (
+            "without waiting for data",
+            with_costs(at_once, costs.model_copy(update={"input": Line(), "loading": None})),
+        )
     yield "without sums and updates", with_costs(scenario, costs.model_copy(update=dict.fromkeys(SUMS, Line())))
     halves = {name: _half(getattr(costs, name)) for name in COMPUTING} | {"loop_s": costs.loop_s / 2}
     yield "computing twice as fast", with_costs(scenario, costs.model_copy(update=halves))

@@ -37,7 +37,7 @@ def check_path(path: str) -> None:
     """
     check_output("--output", path)
     check_ending("--output", path, (".parquet",))
-    need("pandas", "pyarrow")
+    need("pyarrow")
 
 
 class Results:

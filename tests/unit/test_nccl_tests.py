@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from nccl_texts import text
 
-from calibration import fit, nccl_links
+from calibration import fit, nccl_checks, nccl_links
 from calibration.importers import nccl_tests
 from calibration.profiles import FREE
 from sim import command, protocols, simulate
@@ -286,6 +286,68 @@ def test_what_launchers_and_libraries_add_to_a_text_changes_nothing(tmp_path, lo
     known = 1 / (1 / plain.network.bandwidth_bytes_per_s + sums)
     assert found.network.bandwidth_bytes_per_s == pytest.approx(known, rel=0.01)
     assert not any("no end" in note or "rows left" in note for note in found.provenance.notes)
+
+
+@pytest.mark.parametrize("launched", ["{}", "{rank}: {}"])
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_programs_that_each_tested_alone_are_no_test_of_both(tmp_path, launched, ranks):
+    """As nccl-tests that were built without MPI print under a launcher: the ranks of each begin at 0."""
+    north, south = (
+        [
+            launched.format(line.replace("node0", host).replace("Pid   27", f"Pid   {pid}"), rank=number)
+            for line in text(lambda size: 1e-5 + size / 1e9, ranks, 1).splitlines()
+        ]
+        for number, (host, pid) in enumerate((("north", 31), ("south", 42)))
+    )
+    mixed = "\n".join(line for both in zip(north, south, strict=True) for line in both)
+    with pytest.raises(WrongSetting, match=r"rank 0: given 'listed 2 times, on north and south'.*MPI=1"):
+        fitted(tmp_path, mixed)
+
+
+def calls(bandwidths, each: int = 8, base_s: float = 2e-5):
+    """Texts of hosts, where bus bandwidth is so many bytes a second on so many, and small messages take rounds of trees."""
+
+    def of(hosts: int, bandwidth: float):
+        ranks = hosts * each
+        return lambda size: base_s + 2e-5 * math.log2(hosts) + 2 * (ranks - 1) / ranks * size / bandwidth
+
+    sizes = tuple(2**power for power in range(12, 31, 2))
+    return {
+        hosts: text(of(hosts, bandwidth), hosts * each, hosts, device="NVIDIA H100 80GB HBM3", sizes=sizes)
+        for hosts, bandwidth in bandwidths.items()
+    }
+
+
+def off(tmp_path, fitted_on: dict[int, str], asked: dict[int, str]) -> tuple[list[float], tuple[str, ...]]:
+    """Simulated over measured, less 1, of the rows of other texts; and the notes of the profile."""
+    paths = [tmp_path / f"{hosts}.txt" for hosts in (*fitted_on, *asked)]
+    for path, one in zip(paths, (*fitted_on.values(), *asked.values()), strict=True):
+        path.write_text(one)
+    made = nccl_links.profile([str(path) for path in paths[: len(fitted_on)]], "tested")
+    known = max(made.provenance.algorithms, key=lambda name: made.provenance.algorithms[name].weight)
+    rows = []
+    for path in paths[len(fitted_on) :]:
+        (test,) = nccl_tests.read(path)
+        measured_s, found_s = nccl_checks.seconds_of(made, test, lambda _: known, nccl_links.sum_s_per_byte(test))
+        rows += (found_s / measured_s - 1).tolist()
+    return rows, made.provenance.notes
+
+
+@pytest.mark.slow
+def test_a_bus_bandwidth_that_tests_show_as_constant_stays_so(tmp_path):
+    texts = calls(dict.fromkeys((1, 2, 4, 8, 32), 90e9))
+    beyond, notes = off(tmp_path, {hosts: texts[hosts] for hosts in (1, 2, 4, 8)}, {32: texts[32]})
+    assert max(map(abs, beyond)) < 0.05
+    assert any("rounds of trees" in note for note in notes)
+
+
+@pytest.mark.slow
+def test_a_profile_meets_the_texts_that_it_was_fitted_on(tmp_path):
+    """Bandwidth falls with hosts. A tree would need more time within hosts than was measured."""
+    texts = calls({2: 100e9, 3: 70e9, 4: 62e9, 5: 58e9}, base_s=0.0)
+    again, notes = off(tmp_path, texts, texts)
+    assert max(map(abs, again)) < 0.12
+    assert any("bandwidth falls with hosts" in note for note in notes)
 
 
 def test_a_packed_text_is_read(tmp_path):

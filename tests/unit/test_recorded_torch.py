@@ -89,6 +89,24 @@ def test_one_process_shows_its_model_and_its_updates(tmp_path):
 def test_minibatches_of_one_update_are_one_step(tmp_path):
     found = played(tmp_path, "for n, x in enumerate(recorder.steps([torch.ones(5, 8)] * 12)): train(x, n % 3 == 2)")
     assert (found.header.warmup, found.header.steps, found.header.batch) == (1, 3, 15)
+    assert found.header.model["batch"] == 15  # what a simulation of the recorded model takes
+
+
+def test_a_clock_that_fails_within_an_allreduce_ends_no_training(tmp_path):
+    program = """
+from torch import distributed
+distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+model = torch.nn.parallel.DistributedDataParallel(model)
+def broken():
+    raise RuntimeError("no clock")
+for n, x in enumerate(recorder.steps([torch.ones(5, 8)] * 9)):
+    if n == 6:
+        recorder.now = broken
+    train(x)
+"""
+    found = played(tmp_path, program)
+    assert found.header.steps <= 6
+    assert not found.header.complete
 
 
 def test_a_loop_that_raises_keeps_what_it_did(tmp_path):

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 from calibration import checks
+from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.recording import traces
 from trainsim import Recorder
 from trainsim.recording import place
 from trainsim.recording.samples import Samples
-from trainsim.recording.steps import Call, Iteration, Steps, rows
+from trainsim.recording.steps import Call, Iteration, Pause, Steps, rows
 
 ROOT = Path(__file__).parents[2]
 LAUNCHED = [*(name for name, _ in place.LAUNCHERS), *(name for _, names in place.LAUNCHERS for name in names)]
@@ -302,10 +303,140 @@ def test_a_step_shows_what_computing_hides_of_messages():
     last = iteration(1.0, calls=[Call(1 + call.start, call.bytes, 1 + call.end) for call in calls])
     found = [(row[4], *row[:2], row[5], row[6]) for row in rows(7, [first, last], 1, 2)]
     assert found == [
-        ("input", 0.0, 0.1, 8, 0),
-        ("compute", 0.1, 1.6, 8, 0),
+        ("input", 0.0, pytest.approx(0.2), 8, 0),
         ("receive", 1.5, 1.9, 0, 400),
         ("receive", 1.6, 1.95, 0, 100),
+        ("compute", pytest.approx(0.2), 1.6, 8, 0),
         ("wait", 1.6, 1.95, 0, 0),
         ("update", 1.95, 2.0, 16, 0),
     ]
+
+
+def test_a_pause_is_a_row_of_its_own_and_no_part_of_what_it_interrupts():
+    one = iteration(0.0)
+    one.pauses = [Pause("evaluate", 0.3, 0.5), Pause("checkpoint", 0.85, 0.95)]
+    found = [(row[4], *map(pytest.approx, row[:2])) for row in rows(7, [one], 0, 1)]
+    assert found == [
+        ("input", 0.0, 0.1),
+        ("evaluate", 0.1, 0.3),
+        ("compute", 0.3, 0.8),
+        ("checkpoint", 0.8, 0.9),
+        ("update", 0.9, 1.0),
+    ]
+
+
+def ticking(recorder: Recorder):
+    """Seconds that pass where the test says so, in place of the clock's."""
+    passed = [recorder._began_s]
+    recorder.now = lambda: passed[0]
+
+    def wait(seconds: float) -> None:
+        passed[0] += seconds
+
+    return wait
+
+
+def test_a_loop_names_its_evaluations_and_its_steps_are_as_long_as_without(tmp_path, capsys):
+    recorder = Recorder(tmp_path / "run", 8, warmup=0)
+    wait = ticking(recorder)
+    for number in recorder.steps(range(6)):
+        wait(1.0)
+        if number % 3 == 2:
+            with recorder.pause("evaluate"), recorder.pause("checkpoint"):
+                for _ in recorder.steps(range(4)):
+                    wait(10.0)
+        with recorder.pause("checkpoint" if number < 5 else "lunch"):
+            wait(1.0)
+    recorder.close()
+    found = traces.read(tmp_path / "run")
+    assert list(of_trace(found).step_s[0]) == pytest.approx([1.0] * 6)
+    for name, lasted in (("evaluate", [40.0, 40.0, 1.0]), ("checkpoint", [1.0] * 5)):
+        paused = found.rows[found.rows["activity"] == name]
+        assert list(paused["end_s"] - paused["start_s"]) == pytest.approx(lasted)
+    said = capsys.readouterr().err
+    assert "pause: given 'lunch'; allowed: evaluate or checkpoint; taken as evaluate" in said
+    assert "a loop within a loop" not in said
+
+
+def test_long_updates_are_taken_for_evaluations_and_said(tmp_path):
+    recorder = Recorder(tmp_path / "run", 8, warmup=2)
+    recorder._steps.joins = True
+    wait = ticking(recorder)
+    for number in recorder.steps(range(32)):
+        wait(0.08)
+        recorder.iteration.computed = recorder.now()
+        wait(0.3 if number % 10 == 9 else 0.02)
+    recorder.close()
+    found = traces.read(tmp_path / "run")
+    assert list(of_trace(found).step_s[0]) == pytest.approx([0.1] * 30)
+    assert (found.rows["activity"] == "evaluate").sum() == 3
+    assert found.header.details["notes"] == [
+        "rank 0: in 3 of 30 steps the update takes 5 times the usual 20 ms or more: 280 ms more are taken as an evaluation or a "
+        "checkpoint, no part of a step; recorder.pause() names them"
+    ]
+
+
+# ---- the verdict
+
+
+class Loader(list):
+    """Each minibatch is waited for; `num_workers` load beside the loop."""
+
+    def __init__(self, wait, seconds: float, count: int, workers: int | None):
+        super().__init__(range(count))
+        self.wait, self.seconds = wait, seconds
+        if workers is not None:
+            self.num_workers = workers
+
+    def __iter__(self):
+        for one in super().__iter__():
+            self.wait(self.seconds)
+            yield one
+
+
+SHARES = {
+    0.6: "input 62%, compute 31%, update 7% of a step of 1930 ms, the mean of 6",
+    0.1: "input 22%, compute 65%, update 14% of a step of 930 ms, the mean of 6",
+    0.0: "compute 82%, update 18% of a step of 730 ms, the mean of 6",
+}
+
+
+@pytest.mark.parametrize(
+    ("input_s", "workers", "bound", "then"),
+    [
+        (0.6, 1, "input", "more loader workers than 1"),
+        (0.6, 0, "input", "load while computing"),
+        (0.1, 2, "input", "more loader workers than 2"),  # they are the slower ones, or the loop would not wait
+        (0.1, None, "compute", "lower precision"),
+        (0.0, 2, "compute", "lower precision"),
+    ],
+)
+def test_a_run_ends_with_what_limits_it_of_all_minibatches(tmp_path, capsys, input_s, workers, bound, then):
+    recorder = Recorder(tmp_path / "run", 8, warmup=2)
+    recorder._steps.joins = True
+    wait = ticking(recorder)
+    for number in recorder.steps(Loader(wait, input_s, 16, workers)):
+        wait(0.3)
+        if number % 2:
+            recorder.iteration.computed = recorder.now()
+            wait(2.13 if number == 9 else 0.13)
+    recorder.close()
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"trainsim Recorder: {bound}-bound: {SHARES[input_s]}; evaluations and checkpoints took ")
+    assert f"; next: {then}" in printed
+    assert printed.count("\n") == 1
+    found = traces.read(tmp_path / "run")
+    assert found.header.details["loader_workers"] == workers
+    inputs = found.rows[found.rows["activity"] == "input"]
+    assert list(inputs["end_s"] - inputs["start_s"]) == pytest.approx([2 * input_s] * 8, abs=1e-6)
+
+
+def test_messages_that_nobody_saw_are_said_to_be_part_of_computing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    recorder = Recorder(tmp_path / "run", 8, warmup=0)
+    wait = ticking(recorder)
+    for _ in recorder.steps(range(3)):
+        wait(0.5)
+    recorder.close()
+    assert "compute-bound: compute and messages 100% of a step of 500 ms" in capsys.readouterr().err

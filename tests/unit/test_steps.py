@@ -125,7 +125,8 @@ ROWS = [(0, 0, 0.3), (0, 1, 0.3), (1, 0, 0.2), (1, 1, 0.2)]
         ("step,rank,step_s\n0,0,2e6\n1,0,2e6\n", "1e-09 s to 1e+06 s"),
         ("step,rank,a_ms,b_ms\n0,0,1,1\n1,0,1,1\n", "one column of a step's seconds"),
         *((f"step,{name}\n0,51\n1,52\n2,53\n", "one column of a step's seconds") for name in RATES),
-        ("step,rank,elapsed_s\n0,0,1\n1,0,2\n", "one column of a step's seconds"),
+        ("step,rank,elapsed_s\n0,0,2\n1,0,1\n", "times that grow"),
+        ("step,rank,seconds\n0,0,1\n2,0,1\n3,0,1\n", "one after another"),
         ("\0\0\0,\n", "step, rank, seconds"),
     ],
 )

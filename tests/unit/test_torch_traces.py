@@ -6,7 +6,7 @@ import json
 
 import pytest
 from tomli_w import dumps
-from torch_traces_of import BACKWARD, FORWARD, MILLI, UPDATE, ring_us, trace, write
+from torch_traces_of import BACKWARD, FORWARD, MILLI, UPDATE, event, ring_us, trace, write
 
 from calibration import fit, profiles, torch_traces
 from calibration.importers import torch_events
@@ -204,10 +204,10 @@ def test_a_model_that_says_another_format_of_gradients_is_refused(tmp_path):
 
 def renamed(one: dict, name: str, **args) -> dict:
     """A trace whose calls have another name."""
-    for event in one["traceEvents"]:
-        if "nccl" in event["name"]:
-            event["name"] = name
-            event["args"] |= args
+    for each in one["traceEvents"]:
+        if "nccl" in each["name"]:
+            each["name"] = name
+            each["args"] |= args
     return one
 
 
@@ -396,3 +396,22 @@ def test_the_command_says_what_was_found_and_needs_a_workload(tmp_path, model, c
     assert ended(capsys, *paths, "--workload", model, "--probe", "x", "-o", tmp_path / "p.toml")[0] == 2
     (tmp_path / "none").mkdir()
     assert "a folder with traces" in ended(capsys, tmp_path / "none", "--workload", model, "-o", tmp_path / "p.toml")[1]
+
+
+@pytest.mark.parametrize("launches", [True, False])
+def test_kernels_that_were_launched_before_recording_belong_to_no_step(tmp_path, launches):
+    """The GPU was 30 ms behind the CPU when recording began; files without any launch are read by when kernels ran."""
+    table = trace(0, 2, BUCKETS)
+    truth = read(write(tmp_path, [table])[0])
+    first = min(one["ts"] for one in table["traceEvents"] if one.get("cat") == "kernel")
+    about = {"stream": 7, "device": 0}
+    table["traceEvents"] += [
+        event("kernel", "ampere_sgemm_128x64_nn", first - 0.4 * number, 0.3, correlation=90_000 + number, **about)
+        for number in range(1, 101)
+    ]
+    if not launches:
+        table["traceEvents"] = [one for one in table["traceEvents"] if one.get("cat") != "cuda_runtime"]
+    found = read(write(tmp_path, [table])[0])
+    assert any("100 of " in note and "launched before recording began" in note for note in found.notes) == launches
+    assert (found.compute_s == pytest.approx(truth.compute_s)) == launches
+    assert (found.length_s == pytest.approx(truth.length_s)) == launches

@@ -176,7 +176,7 @@ def test_what_is_not_installed_is_one_line_with_its_extra(tmp_path):
         ("sweep", "--workers", "2,3", "-o", "x.parquet"): "tables",
         ("completion", "bash"): "completion",
     }
-    gone = {"pandas", "pyarrow", "matplotlib", "shtab", "scipy"}
+    gone = {"pyarrow", "matplotlib", "shtab", "scipy"}
     script = WITHOUT.format(gone=gone, lines=[list(QUICK), *map(list, asked)])
     found = started(folder=tmp_path, options=("-c", script))
     assert found.stdout.splitlines()[-len(asked) - 1 :] == ["0", *["2"] * len(asked)]

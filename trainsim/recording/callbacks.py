@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from sim.base.errors import WrongSetting
+from trainsim.recording.loops import Guard
 
 if TYPE_CHECKING:
     from trainsim.recording.recorder import Recorder
@@ -49,9 +50,10 @@ def keras(recorder: Recorder) -> Any:
             """A step has ended."""
             if not self._told:
                 self._told = True
-                variables = [(one.path, tuple(one.shape)) for one in self.model.trainable_variables]
-                recorder.learn_version("keras", str(sys.modules["keras"].__version__))
-                recorder.describe(self.model.name, variables)
+                with Guard(recorder):
+                    variables = [(one.path, tuple(one.shape)) for one in self.model.trainable_variables]
+                    recorder.learn_version("keras", str(sys.modules["keras"].__version__))
+                    recorder.describe(self.model.name, variables)
             recorder.done(self)
 
         def on_epoch_end(self, epoch, logs=None):

@@ -19,15 +19,16 @@ class Loop:
         return len(self._loader)  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator:
-        recorder, turn = self._recorder, object()
+        recorder, turn, whole = self._recorder, object(), False
         recorder.begin(turn)
         try:
             for batch in self._loader:
                 recorder.arrived(turn, batch)
                 yield batch
                 recorder.done(turn)
+            whole = True
         finally:
-            recorder.end(turn)
+            recorder.end(turn, whole)
 
 
 class Guard:

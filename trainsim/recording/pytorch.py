@@ -38,7 +38,7 @@ class Torch:
         self._recorder, self._torch = recorder, sys.modules["torch"]
         self._summing: Any = None
         self._model: Any = None
-        self._updates = 0
+        self._updates, self._samples = 0, 0
         self._anchor: tuple[Any, float] | None = None
         optimizer, module = sys.modules["torch.optim.optimizer"], sys.modules["torch.nn.modules.module"]
         register = getattr(optimizer, "register_optimizer_step_pre_hook", None)
@@ -66,6 +66,8 @@ class Torch:
         if iteration is None:
             return
         try:
+            if iteration.computed is None:  # the first optimiser of this step
+                self._samples, recorder.samples_since = recorder.samples_since, 0
             iteration.computed = recorder.now()
             self._updates += 1
             if self._updates <= TOLD[-1] and self._updates in TOLD and self._model is not None:
@@ -81,13 +83,16 @@ class Torch:
         )  # a factor, as in DistributedDataParallel without a hook: gradients are the same to the last bit
 
         def timed(state, bucket):
-            tensor, iteration = bucket.buffer(), recorder.iteration
-            call = Call(recorder.now(), tensor.nbytes, items=tensor.numel())
-            if iteration is not None:
-                iteration.calls.append(call)
+            tensor, call = bucket.buffer(), None
+            with Guard(recorder):
+                call = Call(recorder.now(), tensor.numel() * tensor.element_size(), items=tensor.numel())
+                if recorder.iteration is not None:
+                    recorder.iteration.calls.append(call)
 
             def summed(future):
-                call.end = recorder.now()
+                with Guard(recorder):
+                    if call is not None:
+                        call.end = recorder.now()
                 return future.value()[0]
 
             return sum_all(tensor.mul_(share), group=state, async_op=True).get_future().then(summed)
@@ -116,7 +121,7 @@ class Torch:
             variables = [(f"bucket_{at}", (call.items,)) for at, call in enumerate(reversed(iteration.calls))]
         rate = settings.get("lr", 0.0)
         self._recorder.learn(optimiser=kind, learning_rate=float(rate), threads=int(self._torch.get_num_threads()))
-        self._recorder.describe(type(self._model).__name__, variables, name)
+        self._recorder.describe(type(self._model).__name__, variables, name, self._samples)
 
     # ---- the clock of a GPU
 

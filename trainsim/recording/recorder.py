@@ -7,18 +7,21 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from platform import python_version
 from time import perf_counter
 from typing import Any
 
 from sim.base.errors import WrongSetting
+from sim.recording.pauses import PAUSES
 from trainsim.recording import place
-from trainsim.recording.files import BLOCK_S, Files
+from trainsim.recording.files import BLOCK_S, Files, Variables
 from trainsim.recording.loops import Guard, Loop
 from trainsim.recording.samples import Samples
-from trainsim.recording.steps import Iteration, Steps, rows
+from trainsim.recording.steps import Iteration, Pause, Steps, rows
+from trainsim.recording.verdict import Verdict
 
 WARMUP = 5
 SCHEMA = "recorded/1"
@@ -65,40 +68,59 @@ class Recorder:
             raise WrongSetting("Recorder: folder", folder, "the name of a folder")
         self._place, again = place.here(), place.restarts()
         path = Path(folder)
-        self._files = Files(path.with_name(f"{path.name}.{again}") if again else path, self._place.rank)
         self._began_s, self._pid = perf_counter(), os.getpid()
         self._facts: dict[str, Any] = {
             "schema": SCHEMA,
             **self._place._asdict(),
             "began_unix_s": time.time(),
             "warmup": warmup,
-            "workload": None
-            if workload is None
-            else os.path.abspath(workload)
-            if os.path.exists(workload)
-            else workload,
+            "workload": workload and (os.path.abspath(workload) if os.path.exists(workload) else workload),
             "versions": {"python": python_version()},
         }
-        self._steps, self._count, self._paused_s = Steps(), 0, 0.0
+        self._files = Files(path.with_name(f"{path.name}.{again}") if again else path, self._place.rank, self._facts)
+        self._steps, self._count, self._paused_s, self._verdict = Steps(), 0, 0.0, Verdict(warmup)
         self._waiting: list[list[Iteration]] = []  # steps whose moments have not all happened yet
         self._turn: object | None = None  # the loop that is recorded
         self._thread = 0
         self.now: Callable[[], Any] = perf_counter
+        self.samples_since = 0  # the last update, which an engine sees
         self._ended: list[Iteration] = []  # since the last block was written
         self._written_s = self._began_s
         self._iteration: Iteration | None = None
         self.iteration: Iteration | None = None  # the same, once it has its batch: what an engine adds to
         self._last_end_s: float | None = None
         self._engine: Any = None
-        self._failed, self._closed = False, False
-        self._files.tell(self._facts)
+        self._failed, self._closed, self._whole, self._pausing = False, False, True, False
         atexit.register(self.close)
 
     # ---- around a loop
 
     def steps(self, loader: Iterable) -> Loop:
         """The batches of a loader, one after another; each turn of a `for` over them is recorded."""
+        with Guard(self):
+            workers = getattr(loader, "num_workers", None)  # of PyTorch's DataLoader
+            if "loader_workers" not in self._facts and type(workers) is int and workers >= 0:
+                self._facts["loader_workers"] = workers  # written with what else becomes known
         return Loop(self, loader)
+
+    @contextmanager
+    def pause(self, activity: str = PAUSES[0]) -> Iterator[None]:
+        """Within it the loop does what is no part of a step and gets a row of its own: "evaluate" or "checkpoint"."""
+        iteration, pause, within = self.iteration, None, self._pausing
+        with Guard(self):
+            if activity not in PAUSES:
+                self.warn(f"pause: given {activity!r}; allowed: {' or '.join(PAUSES)}; taken as {PAUSES[0]}")
+            if iteration is not None:
+                pause = Pause(activity if activity in PAUSES else PAUSES[0], self.now())
+        self._pausing, self.iteration = True, None
+        try:
+            yield
+        finally:
+            self._pausing = within
+            with Guard(self):
+                if pause is not None and iteration is not None and not self._failed:
+                    pause.end, self.iteration = self.now(), iteration
+                    iteration.pauses.append(pause)
 
     def __enter__(self) -> Recorder:
         return self
@@ -139,7 +161,7 @@ class Recorder:
 
     def begin(self, turn: object) -> None:
         """A loop begins, or goes on after it was left; the loop within another one is recorded."""
-        if self._failed:
+        if self._failed or self._pausing:
             return
         with Guard(self):
             if self._turn is not None and self._turn is not turn:
@@ -162,8 +184,10 @@ class Recorder:
 
                 self._engine = Torch(self)
                 self._steps.joins = self._engine.sees_updates
+            self._whole = False
             iteration.arrived = self.now()
             iteration.samples = self._samples.of(batch) if samples is None else samples
+            self.samples_since += iteration.samples
             self.iteration = iteration
         except Exception as error:
             self.give_up(error)
@@ -182,10 +206,10 @@ class Recorder:
         except Exception as error:
             self.give_up(error)
 
-    def end(self, turn: object) -> None:
-        """The loop has no more batches, or was left."""
+    def end(self, turn: object, whole: bool = True) -> None:
+        """The loop has no more batches, or was left before it came to its end."""
         if turn is self._turn:
-            self._turn, self._iteration, self.iteration = None, None, None
+            self._turn, self._iteration, self.iteration, self._whole = None, None, None, whole
 
     # ---- what an engine tells
 
@@ -194,10 +218,10 @@ class Recorder:
         self._facts |= facts
         self._files.tell(self._facts)
 
-    def describe(self, name: str, variables: list[tuple[str, tuple[int, ...]]], optimiser: str | None = None) -> None:
-        """Keep the model that is trained; rank 0 writes it, unless the user has named a workload."""
+    def describe(self, name: str, variables: Variables, optimiser: str | None = None, samples: int = 0) -> None:
+        """Keep the model that is trained, and the samples of a step; rank 0 writes it, unless the user has named a workload."""
         if self._place.rank == 0 and not self._facts["workload"]:
-            self._files.describe(name, variables, self._samples.last, optimiser)
+            self._files.describe(name, variables, samples or self._samples.last, optimiser)
 
     def learn_version(self, library: str, version: str) -> None:
         """Keep the version of the library that computes."""
@@ -207,6 +231,9 @@ class Recorder:
 
     def _write(self) -> None:
         """Write a block: the steps that have ended, and on a GPU have happened."""
+        if os.getpid() != self._pid:
+            self.give_up(RuntimeError("the loop goes on in a process that was forked"))
+            return
         self._written_s = perf_counter()
         ended, self._ended = self._ended, []
         for iteration in ended:
@@ -216,7 +243,9 @@ class Recorder:
             iterations = self._waiting.pop(0)
             for one in iterations:
                 self._shift(one)
-            self._files.add(rows(self._count, iterations, self._place.rank, self._place.world))
+            of_step = rows(self._count, iterations, self._place.rank, self._place.world)
+            self._files.add(of_step)
+            self._verdict.add(of_step)
             self._count += 1
         self._files.flush()
 
@@ -241,18 +270,28 @@ class Recorder:
             self._write()
             self._waiting += self._steps.left()
             self._write()
-            self._files.close()
-            self.learn(complete=complete and not self._failed, steps=self._count)
+            self.learn(complete=complete and self._whole and not self._failed, steps=self._count)
+            said = self._verdict.said(self._place.world, self._facts.get("loader_workers"))
+            if said and complete and self._place.rank == 0 and not self._failed:
+                self._print(said)
         self._failed = True
 
     def give_up(self, error: BaseException) -> None:
         """Say what went wrong, once, and record no more."""
         if not self._failed:
             self._failed, self._turn, self._iteration, self.iteration = True, None, None, None
-            self.warn(f"nothing more is recorded: {' '.join(str(error).split()) or type(error).__name__}")
+            why = type(error).__name__
+            with suppress(Exception):  # one that cannot be told
+                why = " ".join(str(error).split()) or why
+            self.warn(f"nothing more is recorded: {why}")
 
     def warn(self, said: str) -> None:
         """Say something once, on stderr and in the trace."""
         if said not in self._facts.setdefault("notes", []):
             self._facts["notes"].append(said)
-            print(f"trainsim Recorder: rank {self._place.rank}: {said}", file=sys.stderr)
+            self._print(f"rank {self._place.rank}: {said}")
+
+    def _print(self, said: str) -> None:
+        if sys.stderr is not None:
+            with suppress(Exception):  # it may be closed, or its disk full
+                print(f"trainsim Recorder: {said}", file=sys.stderr)

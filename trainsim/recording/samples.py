@@ -9,6 +9,7 @@ from sim.base.errors import WrongSetting
 
 SETTING = "Recorder: batch"
 MOST = 10**9
+DEEPEST = 100  # containers within one another; one that holds itself has no end
 
 
 class Samples:
@@ -60,13 +61,15 @@ def _check(number: Any) -> int:
 def _counted(batch: Any) -> int:
     """The length of the first array in a batch, which may be a pair, a list or a table of arrays."""
     found = batch
-    while not hasattr(found, "shape"):
+    for _ in range(DEEPEST):
+        if hasattr(found, "shape"):
+            break
         if isinstance(found, Mapping):
             found = next(iter(found.values()), None)
         elif isinstance(found, list | tuple) and found:
             found = found[0]
-        else:
-            raise WrongSetting(SETTING, None, f"samples of a batch: a {type(batch).__name__} does not tell them")
+    if not hasattr(found, "shape"):
+        raise WrongSetting(SETTING, None, f"samples of a batch: a {type(batch).__name__} does not tell them")
     if not len(found.shape):
         raise WrongSetting(SETTING, None, "samples of a batch: its first array has no length")
     return _check(found.shape[0])

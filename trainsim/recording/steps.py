@@ -21,6 +21,15 @@ class Call:
 
 
 @dataclass(slots=True)
+class Pause:
+    """An evaluation or a checkpoint within the loop: its activity, and when it began and ended."""
+
+    activity: str
+    start: Moment
+    end: Moment = None
+
+
+@dataclass(slots=True)
 class Iteration:
     """One turn of the loop.
 
@@ -29,6 +38,7 @@ class Iteration:
         samples: of the batch.
         computed: when the last optimiser's step began, so that its gradients were there; None if none made one.
         calls: that communicated.
+        pauses: that are no part of a step.
         resumed: whether the loop had been left before, for an evaluation or the end of an epoch.
     """
 
@@ -38,12 +48,13 @@ class Iteration:
     samples: int = 0
     computed: Moment = None
     calls: list[Call] = field(default_factory=list)
+    pauses: list[Pause] = field(default_factory=list)
     resumed: bool = False
 
     def places(self) -> Iterator[tuple[Any, str]]:
         """Of each of its moments, known or not, the object that has it and its name there."""
         yield from ((self, name) for name in ("asked", "arrived", "computed", "ended"))
-        yield from ((call, name) for call in self.calls for name in ("start", "end"))
+        yield from ((call, name) for call in (*self.calls, *self.pauses) for name in ("start", "end"))
 
 
 class Steps:
@@ -100,28 +111,34 @@ class Steps:
 def rows(step: int, iterations: list[Iteration], rank: int, world: int) -> list[tuple]:
     """The rows of a step, as sim.recording.activity has them; all moments are seconds.
 
-    Of several minibatches the waiting for the first alone is `input`. `compute` lasts until the last gradient is there. What then passes
-    until all sums are there is `wait`, and the rest of the step is `update`. Each call has a row `receive`, hidden or not.
+    A step begins with `input`, which lasts as long as the waiting for all of its minibatches. `compute` lasts until the last gradient is
+    there. What then passes until all sums are there is `wait`, and the rest of the step is `update`. A pause has a row of its own before
+    the rest of the activity that it interrupted. Each call has a row `receive`, hidden or not.
     """
     first, last = iterations[0], iterations[-1]
     samples = sum(one.samples for one in iterations)
     calls = [call for one in iterations for call in one.calls]
+    pauses = [pause for one in iterations for pause in one.pauses]
     gradients_s = last.ended if last.computed is None else last.computed
     summed_s = gradients_s
     if last.calls:
         gradients_s = last.calls[-1].start
         summed_s = max(last.ended if call.end is None else call.end for call in last.calls)
-    arrived_s = max(first.asked, first.arrived)
+    arrived_s = min(first.asked + sum(max(0.0, one.arrived - one.asked) for one in iterations), last.ended)
     gradients_s = min(max(gradients_s, arrived_s), last.ended)
     summed_s = min(max(summed_s, gradients_s), last.ended)
-    found: list[tuple] = [
-        (first.asked, arrived_s, rank, step, "input", samples, 0, -1, step),
-        (arrived_s, gradients_s, rank, step, "compute", samples, 0, -1, step),
-    ]
+    found: list[tuple] = [(first.asked, arrived_s, rank, step, "input", samples, 0, -1, step)]
     for call in calls:
         end_s = max(call.start, last.ended if call.end is None else call.end)
         found.append((call.start, end_s, rank, step, "receive", 0, call.bytes, -1, step))
-    if last.calls:
-        found.append((gradients_s, summed_s, rank, step, "wait", 0, 0, -1, step))
-    found.append((summed_s, last.ended, rank, step, "update", samples * world, 0, -1, step + 1))
+    parts = [("compute", gradients_s, samples, step), ("wait", summed_s, 0, step)]
+    now_s = arrived_s
+    for name, end_s, of, version in (*parts[: 1 + bool(last.calls)], ("update", last.ended, samples * world, step + 1)):
+        while pauses and (pauses[0].start < end_s or name == "update"):
+            pause = pauses.pop(0)
+            until_s = min(now_s + pause.end - pause.start, end_s)
+            found.append((now_s, until_s, rank, step, pause.activity, 0, 0, -1, step))
+            now_s = until_s
+        found.append((now_s, end_s, rank, step, name, of, 0, -1, version))
+        now_s = end_s
     return found
