@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sim.platform.slowest import slowest
 
 from calibration import algorithms
 from calibration.importers.nccl_tests import Measured
 from sim.base.ranges import MOST_BYTES
-from sim.platform.cluster import Link, trees_s
+from sim.platform.cluster import Link, slowest, trees_s
 
 CANDIDATES = ("ring", "tree", "recursive-doubling", "halving-doubling")
 BETTER = 0.8  # of the error of one algorithm: two, by size, must leave less than that
