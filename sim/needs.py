@@ -31,7 +31,7 @@ class Unit(NamedTuple):
     message_bytes: float  # of one that is on its way
 
 
-UNITS = {"event": Unit(25e3, 40e-6, 16e-6, 14e-6, 700), "engine": Unit(10e3, 10e-6, 0.8e-6, 0.03e-6, 0)}
+UNITS = {"event": Unit(25e3, 40e-6, 16e-6, 14e-6, 700), "engine": Unit(10e3, 10e-6, 0.5e-6, 0.03e-6, 0)}
 RUN_S = 1e-3  # of a run
 PARTITIONS_OF_A_MESSAGE = 16  # take as long as one
 ROW_BYTES, ROW_S = 40, 1e-6  # of a sparse variable: how often it is drawn

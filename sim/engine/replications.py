@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from sim.engine.job import MAKING, Job, Template
+from sim.engine.job import MAKING, Job, Notes, Template
 from sim.engine.kernel.layout import FINISHED, PAUSE, REGISTERS, SPACE
 from sim.engine.lowering.statements import Statements
 from sim.engine.lowering.values import NotLowered, TooFewRegisters
@@ -69,6 +71,18 @@ class Prepared:
         self.scenario = scenario
         self._code, self._tables = lowered(scenario)
         self.template = Template(scenario, self._code, self._tables)
+        self._notes: list[Notes] = []  # that no run has now
+
+    @contextmanager
+    def job(self, template: Template, replication: int) -> Iterator[Job]:
+        """A run, which goes on with the notes of runs before it."""
+        with MAKING:
+            notes = (self._notes.pop() if self._notes else Notes(self.scenario.ranks)) if template.shape.memo else None
+            job = Job(template, replication, notes)
+        yield job
+        if notes is not None:
+            notes.take(job.state)
+            self._notes.append(notes)
 
     def suits(self, scenario: Scenario) -> bool:
         """Whether the scenario is one of them."""
@@ -120,8 +134,8 @@ class Replications:
         """
         patience = Patience(self._scenario, within_s)
         while self._template.shape.room <= MOST_ROOM:
-            job = self._job(number)
-            status = self._run(job, patience)
+            with self._prepared.job(self._template, number) as job:
+                status, self.bytes = self._run(job, patience), max(self.bytes, job.bytes)
             if status == PAUSE:
                 return job.results.outcome(patience.warmup)
             if status != SPACE:
@@ -137,9 +151,3 @@ class Replications:
         while (status := job.run()) == PAUSE and not patience.ends_after(job.updates):
             pass
         return status
-
-    def _job(self, number: int) -> Job:
-        with MAKING:
-            job = Job(self._template, number)
-            self.bytes = max(self.bytes, job.bytes)
-        return job

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from engines import agree
+from engines import agree, assert_alike
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -320,6 +320,19 @@ LONG = (
 )
 def test_a_job_is_as_in_the_event_world(scenario):
     agree(scenario, 2)
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "halving-doubling"])
+def test_runs_go_on_with_the_notes_of_runs_before(compiled, algorithm):
+    """What follows an agreement is played once for all of them, and they are as in the event world."""
+    scenario = horovod(f"algorithm={algorithm} fusion_bytes=100000 cycle_s=0.001", steps=6)
+    of, messages = compiled.Replications(scenario), []
+    for _ in range(2):
+        with of._prepared.job(of._template, 0) as job:
+            job.run()
+            messages.append(job.state.record["messages"][0])
+        assert_alike(lambda _: of, scenario, 0)
+    assert messages[1] < messages[0]
 
 
 def test_a_gradient_that_has_been_ready_is_no_tie():

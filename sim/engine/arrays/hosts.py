@@ -9,7 +9,7 @@ import numpy as np
 from sim.engine.arrays.shape import INTEGERS, NOBODY, Empty
 from sim.engine.kernel import layout
 from sim.engine.kernel.cores import TICK_S
-from sim.engine.kernel.layout import GO
+from sim.engine.kernel.layout import GO, KINDS_BITS
 from sim.event.machines.cores import THREADS_TURN_S
 
 if TYPE_CHECKING:
@@ -20,9 +20,10 @@ def post(job: Shape) -> dict[str, np.ndarray | Empty]:
     """Messages, and events of ranks that begin."""
     most, ranks = job.most, job.scenario.ranks
     events = np.zeros(2 * most, layout.EVENT)
-    events["kind"], events["a"][:ranks], events["number"][:ranks] = GO, np.arange(ranks), np.arange(1, ranks + 1)
+    events["what"][:ranks], events["number"][:ranks] = GO + (np.arange(ranks) << KINDS_BITS), np.arange(1, ranks + 1)
     return {
         "event": events,
+        "soon": Empty(2 * most, INTEGERS, zeros=False),
         "message": Empty(most, layout.MESSAGE, zeros=False),
         "free_message": Empty(most, INTEGERS, zeros=False),
         "departure": Empty(most, layout.DEPARTURE, zeros=False),

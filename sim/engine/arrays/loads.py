@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from sim.engine.arrays.shape import Shape
     from sim.model.sparse_rows import Load
 
-DECISIONS, KNOWN_WAITS = 512, 2**20  # that a run notes
 # By layout's numbers.
 LINES = ("compute", "partition", "take_up", "reduce", "update", "pack", "call", "reduce_rows", "to_device")
 
@@ -84,11 +83,10 @@ def layers(job: Shape) -> dict[str, np.ndarray | Empty]:
     of, count = job.scenario, job.variables
     bounds = np.cumsum([0, *(variable.size for variable in of.summed)], dtype=INTEGERS)
     bounds[-1] += 1
-    decisions, waits = (DECISIONS, KNOWN_WAITS) if job.memo else (1, 1)
     return {
-        "decision": Empty(decisions, layout.DECISION),
-        "ending": Empty((decisions, of.ranks), layout.ENDING),
-        "known_wait": Empty(waits, layout.KNOWN_WAIT, zeros=False),
+        "decision": Empty(1, layout.DECISION),
+        "ending": Empty((1, 1), layout.ENDING),
+        "known_wait": Empty(1, layout.KNOWN_WAIT),
         "variable_bound": bounds,
         "part": np.array(job.shares[::-1], np.float64),
         "ready": Empty((of.ranks, count), float),

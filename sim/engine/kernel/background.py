@@ -7,7 +7,7 @@ import math
 from sim.engine.kernel import state
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.heap import schedule
-from sim.engine.kernel.layout import GO, GRADIENT_READY, NEXT, TIE_S, WAITS
+from sim.engine.kernel.layout import GO, NEXT, TIE_S, WAITS
 from sim.engine.kernel.memo import end_noting
 from sim.engine.kernel.records import note_wait
 
@@ -24,7 +24,7 @@ def cycle(S, strand, rank, s, r, line):
     ready = state.gradient(S, n)
     if strand.phase == 0:
         strand.t0_s, strand.began_s = max(strand.clock_s, strand.cycle_s + cycle_s), strand.clock_s
-        if ready.ranks < S.ranks or ready.at_s > S.now_s:
+        if ready.ranks < S.ranks:
             return await_gradient(S, strand, n)
     if strand.phase != 2:
         begin_s = begin_in_turn(strand.t0_s, max(strand.clock_s, ready.at_s), cycle_s)
@@ -48,11 +48,8 @@ def begin_in_turn(begin_s, ready_s, cycle_s):
 @compiled
 def await_gradient(S, strand, n):
     """Wait until all ranks have a gradient."""
-    ready = state.gradient(S, n)
     strand.phase, strand.waits_for = 1, n
-    ready.waiting += 1
-    if ready.ranks == S.ranks:
-        schedule(S, ready.at_s, GRADIENT_READY, n, 0)
+    state.gradient(S, n).waiting += 1
     return WAITS
 
 
@@ -102,6 +99,9 @@ def fork(S, strand, rank, s, r, line):
 def join(S, strand, rank, s, line):
     """A strand is done; when both are, the one that computes goes on."""
     computes = line.a == 1
+    if strand.clock_s > S.now_s:  # it has passed over what there was to do
+        schedule(S, strand.clock_s, GO, s, 0)
+        return WAITS
     if not computes and strand.phase == 0:
         end_noting(S, strand, strand.rank)
     first = s if computes else strand.parent

@@ -7,9 +7,9 @@ from sim.engine.kernel.background import ITEM_BYTES
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.heap import schedule
 from sim.engine.kernel.layout import AGREED, AWAITS, ENDS, GO, NEXT, SPENDS, WAITS, WRONG
-from sim.engine.kernel.memo import UNUSABLE, pass_or_note
+from sim.engine.kernel.memo import pass_or_note
 from sim.engine.kernel.memory import read
-from sim.engine.kernel.post import NONE, free_departure
+from sim.engine.kernel.post import NONE, free_departure, go_on_later, has_left, wait_for
 from sim.engine.kernel.records import note_wait
 from sim.engine.kernel.ring import play_ring
 from sim.engine.kernel.work import seconds_of, spend
@@ -133,8 +133,6 @@ def enter_ring(S, strand, k):
     strand.phase = phases.OVER
     if S.entered == S.ranks:
         S.entered = 0
-        if S.noting > 0:
-            state.decision(S, S.decided).status = UNUSABLE
         play_ring(S, k, strand.start, strand.stop)
         for q in range(S.layered * S.ranks, (1 + S.layered) * S.ranks):
             schedule(S, state.strand(S, q).clock_s, GO, q, 0)
@@ -155,11 +153,11 @@ def agree_together(S, strand, rank, s, r, line):
     at_s = S.now_s + (read(S, s, r, line.b) + read(S, s, r, line.c) * (least - rank.reduced))
     if S.memo == 1:
         pass_or_note(S, at_s, int(rank.reduced), least)
-    for q in range(S.ranks, 2 * S.ranks):
+    for q in range(2 * S.ranks - 1, S.ranks - 1, -1):
         other = state.strand(S, q)
         other.least, other.t1_s = least, at_s
-        if other.passes:
-            schedule(S, other.clock_s, GO, q, 0)
+        if other.passes:  # its clock is ahead of now
+            go_on_later(S, q)
     if strand.passes == 0:
         schedule(S, at_s, AGREED, 0, 0)
     return AWAITS
@@ -227,9 +225,9 @@ def depart(S, strand, rank, s, line):
     """The rank's own message of an exchange has to leave; then what came is added."""
     d = strand.departure
     if strand.to >= 0 and strand.ahead == 0:
-        if state.departure(S, d).over == 0:
-            state.departure(S, d).waiter, strand.phase = s, phases.DEPARTS
-            return AWAITS
+        if not has_left(S, state.departure(S, d)):
+            strand.phase = phases.DEPARTS
+            return wait_for(S, d, s)
         free_departure(S, d)
         strand.departure = NONE
     if line.op != ops.MEET and strand.adds == 1:
@@ -244,8 +242,8 @@ def wait_for_all(S, strand, s):
     """All messages that were sent ahead and have not left are waited for as one event."""
     count, d = 0, strand.first_departure
     while d >= 0:
-        if state.departure(S, d).over == 0:
-            state.departure(S, d).waiter = s
+        if not has_left(S, state.departure(S, d)):
+            wait_for(S, d, s)
             count += 1
         d = state.departure(S, d).next
     if count == 0:
@@ -256,17 +254,21 @@ def wait_for_all(S, strand, s):
 
 @in_place
 def leave_all(S, strand, s, line, phase):
-    """All messages that are waited for have to leave."""
+    """All messages that are waited for have to leave; who neither polls nor shares ports sees the last one alone."""
     d = strand.first_departure
-    while d >= 0:
-        departure = state.departure(S, d)
-        if departure.over == 0:
-            departure.waiter, strand.phase = s, phase
-            return AWAITS
+    while d >= 0 and has_left(S, state.departure(S, d)):
         free_departure(S, d)
+        d = state.departure(S, d).next
+    strand.first_departure, last = d, d
+    if d < 0:
+        return phases.OVER
+    while d >= 0 and not (S.polls or S.fair):
+        departure = state.departure(S, d)
+        if departure.at_s >= state.departure(S, last).at_s and not has_left(S, departure):
+            last = d
         d = departure.next
-        strand.first_departure = d
-    return phases.OVER
+    strand.phase = phase
+    return wait_for(S, last, s)
 
 
 @in_place

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sim.engine.kernel import state
 from sim.engine.kernel.compiling import compiled
 from sim.engine.kernel.heap import schedule
-from sim.engine.kernel.layout import BALANCE, ROUND_OFF_S, TIMER
+from sim.engine.kernel.layout import BALANCE, ROUND_OFF_S, TIMER, TIMERS
 
 TICK_S, MOST_TURNS = 4e-3, 20
 NOTHING = -1  # the kind of event after work that nobody waits for
@@ -42,7 +42,7 @@ def advance(S, c, rate):
 def wake(S, c):
     """Set the timer for the end of the work, or of the turn, of the task that has a core."""
     core, first = state.core(S, c), state.task(S, c, 0)
-    core.timer += 1
+    core.timer = (core.timer + 1) & TIMERS
     if core.tasks:
         group = state.group(S, core.group)
         lasts_s = first.left_s / pace(group, group.busy, group.polls)

@@ -6,7 +6,7 @@ from sim.engine.kernel import state
 from sim.engine.kernel.compiling import compiled
 from sim.engine.kernel.cores import EPSILON
 from sim.engine.kernel.heap import schedule
-from sim.engine.kernel.layout import GO, GPU_TIMER, ROUND_OFF_S
+from sim.engine.kernel.layout import GO, GPU_TIMER, ROUND_OFF_S, TIMERS
 
 
 @compiled
@@ -27,7 +27,7 @@ def advance(S, gpu):
 def wake(S, g):
     """Set the timer for the first that ends; an earlier timer is then stale."""
     gpu = state.gpu(S, g)
-    gpu.timer += 1
+    gpu.timer = (gpu.timer + 1) & TIMERS
     if gpu.works > 0:
         left_s = max(0.0, state.gpu_work(S, g, 0).end_s - gpu.progress_s) / pace(gpu)
         schedule(S, S.now_s + left_s, GPU_TIMER, g, gpu.timer)

@@ -32,30 +32,32 @@ CONSTANTS = (
 )
 COUNTERS = (
     "now_s flows_s decided_s",
-    "scheduled sequence todo alive free_messages free_departures used_messages used_departures ends messages events waits "
-    "short entered slots flows timer free_flows backgrounds_left calls callbacks pause "
+    "scheduled sequence due due_first number todo alive free_messages free_departures used_messages used_departures ends messages events "
+    "waits short entered slots flows timer free_flows backgrounds_left calls callbacks pause "
     "drawn_from decisions decided noting known_waits",
 )
 # Records of the arrays.
-EVENT = record("time_s", "number kind a b")
+EVENT = record("time_s", "number what")
+KINDS_BITS, A_BITS, B_BITS = 5, 31, 28  # of what happens: the kind of an event, and two numbers
+TIMERS = 2**B_BITS - 1
 INSTRUCTION = record("", "op a b c d e f g")
 STRAND = record(
     "clock_s cycle_s bytes t0_s t1_s began_s spend_s",
-    "pc phase rank turn to count what message departure first_departure last_departure table row row_end adds ahead least pending "
-    "polls waits_for version set_at list_at start stop parent left meets previous deadline woken number on_gpu notes passes",
+    "pc phase rank turn to count what message departure polls woken version deadline previous first_departure last_departure meets "
+    "ahead number on_gpu table row row_end adds least pending waits_for set_at list_at start stop parent left notes passes",
 )
 RANK = record(
-    f"{NUMBERS} speed slept_s warm_s idle_s taken since_s update_bytes polled_s begun_s updated_s layers_s "
-    "waited_s early_s computed_s applied_s computed_before_s applied_before_s",
-    "host group cores gpu shared_gpu begun fetched reduced ready ready_before watch shares oldest flowed "
-    "hand added received slept calls ended leader together neighbour awaits held",
+    f"{NUMBERS} speed slept_s warm_s idle_s polled_s computed_s waited_s early_s taken since_s applied_s update_bytes begun_s "
+    "updated_s layers_s computed_before_s applied_before_s",
+    "host ended gpu fetched oldest slept calls hand received begun group cores shared_gpu reduced ready ready_before watch shares "
+    "flowed added leader together neighbour awaits held",
 )
 MESSAGE = record(
     "bytes begin_s end_s held_s asked_s",
     "sender receiver version samples minibatches count note last departure next local asks waiter call variable",
 )
 INBOX = record("", "head tail waiter kind first stop")
-DEPARTURE = record("", "over waiter next")
+DEPARTURE = record("at_s", "over waiter next number")
 PORT = record("out_s in_s out_credit_s in_credit_s memory_s out_busy_s in_busy_s busy_before_s", "")
 WINDOW = record("bytes free_s", "")
 GROUP = record("polls speed contention turn_s", "cores busy first")
@@ -77,8 +79,8 @@ GRADIENT = record("at_s", "ranks waiting")
 LANES = 11
 CLOCK, OUT, IN, WAITED, IDLE, OVERHEAD, PACE, LEFT, BEGIN, TAKES, ADDS = range(LANES)
 DECISION, ENDING = (
-    record("", "first count status"),
-    record("end_s", "last"),
+    record("", "first count status whole"),
+    record("end_s waited_s", "last"),
 )  # what follows an agreement, and where a rank is then
 KNOWN_WAIT = record("from_s to_s", "before")
 STEP_END = record("at_s samples", "")

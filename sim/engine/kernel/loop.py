@@ -18,7 +18,7 @@ from sim.engine.kernel.compiling import compiled, in_place, outermost
 from sim.engine.kernel.cores import work
 from sim.engine.kernel.gpus import compute_on
 from sim.engine.kernel.happenings import NO_ROOM, NOBODY, happen
-from sim.engine.kernel.heap import drop, schedule
+from sim.engine.kernel.heap import next_event, schedule
 from sim.engine.kernel.layerwise import use_variables
 from sim.engine.kernel.memory import move, use_list, use_set
 from sim.engine.kernel.polling import NOTICES, POLLS, begin_polling, end_polls, go_on_with, late_s, sleeps_between
@@ -58,16 +58,14 @@ def next_strand(S):
     if S.events >= S.pause:
         return -1 - layout.PAUSE
     while S.todo == 0:
-        if S.scheduled == 0:
+        if S.scheduled + S.due == 0:
             return -1 - (layout.FINISHED if S.alive == 0 else layout.DEADLOCK)
-        if S.scheduled + SPARE + S.ranks > S.event_count or S.short:
+        if S.scheduled + S.due + SPARE + S.ranks > S.event_count or S.short:
             return -1 - layout.SPACE
         if S.events >= S.pause:
             return -1 - layout.PAUSE
         S.events += 1
-        event = state.event(S, 0)
-        S.now_s, kind, a, b = event.time_s, event.kind, event.a, event.b
-        drop(S)
+        kind, a, b = next_event(S)
         s = happen(S, kind, a, b)
         if s >= 0:
             s = wake(S, s)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from sim.engine.kernel import ops, state
-from sim.engine.kernel.compiling import in_place
-from sim.engine.kernel.layout import NEVER_S
+from sim.engine.kernel.compiling import compiled, in_place
+from sim.engine.kernel.heap import next_number, push, schedule
+from sim.engine.kernel.layout import AWAITS, DEPART, KINDS_BITS, NEVER_S
 from sim.engine.kernel.memory import has
 
 NONE = -1
@@ -107,8 +108,36 @@ def new_departure(S):
         d = S.used_departures
         S.used_departures += 1
     departure = state.departure(S, d)
-    departure.over, departure.waiter, departure.next = 0, NONE, NONE
+    departure.at_s, departure.over, departure.waiter, departure.next = NEVER_S, 0, NONE, NONE
     return d
+
+
+@in_place
+def leaves_at(S, d, at_s):
+    """It is known when the message will have left: an event, once somebody waits for it."""
+    if at_s > S.now_s:
+        departure = state.departure(S, d)
+        departure.at_s, departure.number = at_s, next_number(S)
+    else:
+        schedule(S, at_s, DEPART, d, 0)
+
+
+@in_place
+def has_left(S, departure):
+    """Whether the message has left, or would have by an event before this one."""
+    left_s = departure.at_s
+    return departure.over == 1 or left_s < S.now_s or (left_s == S.now_s and departure.number < S.number)
+
+
+@compiled
+def wait_for(S, d, s):
+    """Wait until the message has left."""
+    departure = state.departure(S, d)
+    departure.waiter = s
+    if departure.at_s < NEVER_S:
+        push(S, departure.at_s, departure.number, DEPART | (d << KINDS_BITS))
+        departure.at_s = NEVER_S
+    return AWAITS
 
 
 @in_place

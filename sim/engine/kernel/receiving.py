@@ -171,7 +171,8 @@ def take(S, strand, s, line):
     m, r = strand.message, strand.rank
     message, rank = state.message(S, m), state.rank(S, r)
     note_wait(S, r, max(strand.began_s, rank.idle_s), strand.t1_s)
-    note_known(S, strand, r, strand.began_s, strand.t1_s)
+    if strand.notes == 1:
+        note_known(S, r, strand.began_s, strand.t1_s)
     depart_now(S, message)
     free_message(S, m)
     if line.op != ops.RECV:

@@ -38,6 +38,21 @@ def add_up(S, r, from_s, to_s):
 
 
 @compiled
+def is_steady(S):
+    """Whether waits count as they did before the last update, and as they will after the next one."""
+    last, following = S.ends, S.ends + 1
+    begins = last == S.warm_ends or last == S.least_ends or following == S.warm_ends or following == S.least_ends
+    return not (begins or following >= S.step_end_count - 1)
+
+
+@in_place
+def add_steady(S, rank, seconds):
+    """Add such waits of a rank."""
+    rank.waited_s += seconds if S.ends >= S.warm_ends else 0.0
+    rank.early_s += seconds if S.ends >= S.least_ends else 0.0
+
+
+@compiled
 def add_up_waits(S):
     """The same for waits that were kept."""
     kept = 0

@@ -9,7 +9,8 @@ from __future__ import annotations
 from sim.engine.kernel import layout, state
 from sim.engine.kernel.compiling import compiled
 from sim.engine.kernel.layout import ADDS, BEGIN, CLOCK, IDLE, IN, LEFT, OUT, OVERHEAD, PACE, TAKES, WAITED
-from sim.engine.kernel.records import note_wait
+from sim.engine.kernel.memo import sum_samples
+from sim.engine.kernel.records import add_steady, is_steady, note_wait
 from sim.engine.kernel.state import lanes
 from sim.engine.kernel.work import seconds_of
 
@@ -27,9 +28,11 @@ def play_ring(S, k, start, stop):
         clock_s[q], out_s[q], in_s[q] = state.strand(S, q + S.layered * S.ranks).clock_s, port.out_s, port.in_s
         idle_s[q], waited_s[q], overhead_s[q], pace[q] = rank.idle_s, 0.0, S.overhead_s / rank.speed, 1 / rank.speed
     cut(S, start, stop)
-    rows, steady = state.rows(S, k, 0), is_steady(S)
+    rows, steady = state.rows(S, k, 0), is_steady(S) and S.noting == 0
     for i in range(rows.first, rows.stop):
         play_turn(S, state.row(S, i), steady)
+    if S.noting > 0:
+        state.decision(S, S.decided).whole = 1
     turns = rows.stop - rows.first
     S.messages += S.ranks * turns
     S.events += S.ranks * turns // AS_LONG + 1
@@ -37,8 +40,7 @@ def play_ring(S, k, start, stop):
         rank = state.rank(S, q)
         port = state.port(S, rank.host)
         state.strand(S, q + S.layered * S.ranks).clock_s, port.out_s, port.in_s = clock_s[q], out_s[q], in_s[q]
-        rank.waited_s += waited_s[q] if S.ends >= S.warm_ends else 0.0
-        rank.early_s += waited_s[q] if S.ends >= S.least_ends else 0.0
+        add_steady(S, rank, waited_s[q])
     if stop == S.nothing:  # the number of samples is behind all items
         sum_samples(S)
 
@@ -78,27 +80,11 @@ def play_turn(S, row, is_steady):
     else:
         for q in range(ranks):
             note_wait(S, q, max(clock_s[q], idle_s[q]), begin_s[q])
+            if S.noting > 0:
+                state.ending(S, S.decided, q).waited_s += max(0.0, begin_s[q] - clock_s[q])
     for q in range(ranks):
         clock_s[q] = max(max(clock_s[q], in_s[q]) + overhead_s[q], out_s[q])
     if row.adds == 1:
         adds_s = lanes(S, ADDS, row.taken_from)
         for q in range(ranks):
             clock_s[q] += adds_s[q] * pace[q]
-
-
-@compiled
-def is_steady(S):
-    """Whether waits count as they did before the last update, and as they will after the next one."""
-    last, following = S.ends, S.ends + 1
-    begins = last == S.warm_ends or last == S.least_ends or following == S.warm_ends or following == S.least_ends
-    return not (begins or following >= S.step_end_count - 1)
-
-
-@compiled
-def sum_samples(S):
-    """All ranks have the samples of all."""
-    total = 0.0
-    for q in range(S.ranks):
-        total += state.rank(S, q).samples
-    for q in range(S.ranks):
-        state.rank(S, q).samples = total

@@ -6,11 +6,20 @@ from sim.engine.kernel import ops, state
 from sim.engine.kernel.compiling import compiled, in_place
 from sim.engine.kernel.flows import control, stream
 from sim.engine.kernel.heap import schedule
-from sim.engine.kernel.layout import ARRIVE, AWAITS, DEPART, ENDS, LOCAL, ROUND_OFF_S, SPACE, SPENDS, WRONG
+from sim.engine.kernel.layout import ARRIVE, DEPART, ENDS, LOCAL, ROUND_OFF_S, SPACE, SPENDS, WRONG
 from sim.engine.kernel.memory import read
 from sim.engine.kernel.phases import ALL_SENT, CALLS_PORT, CHOOSES, DEPARTS, RECEIVES, SENDS, SENT
 from sim.engine.kernel.ports import held_s, pass_out
-from sim.engine.kernel.post import NONE, free_departure, has_room, new_departure, new_message
+from sim.engine.kernel.post import (
+    NONE,
+    free_departure,
+    has_left,
+    has_room,
+    leaves_at,
+    new_departure,
+    new_message,
+    wait_for,
+)
 from sim.engine.kernel.records import note_wait
 from sim.engine.kernel.threads import carry
 
@@ -63,9 +72,9 @@ def call_port(S, strand, rank, s, r, line):
     """Come to the port, before which other ranks may be."""
     if follows(S, line, r):
         strand.version, d = rank.oldest, strand.previous
-        if d >= 0 and state.departure(S, d).over == 0:
-            state.departure(S, d).waiter, strand.phase = s, CALLS_PORT
-            return AWAITS
+        if d >= 0 and not has_left(S, state.departure(S, d)):
+            strand.phase = CALLS_PORT
+            return wait_for(S, d, s)
         if d >= 0:
             free_departure(S, d)
             strand.previous = NONE
@@ -82,7 +91,7 @@ def call_port(S, strand, rank, s, r, line):
 @in_place
 def send(S, strand, rank, r, line):
     """Send the message, by the port or within the host."""
-    if not has_room(S) or S.scheduled + SPARE > S.event_count:
+    if not has_room(S) or S.scheduled + S.due + SPARE > S.event_count:
         return ENDS + SPACE
     here = state.rank(S, strand.to).host == rank.host
     m = write(S, strand, rank, r, line, here)
@@ -174,7 +183,7 @@ def leave_by_port(S, strand, rank, r, m):
     message.held_s = held_s(S, pair, begin_s, strand.bytes, leave_s)
     schedule(S, S.now_s + ((leave_s if S.stores else begin_s) - S.now_s + S.latency_s), ARRIVE, m, 0)
     if strand.departure != message.departure:  # the one that does not wait for the receiver
-        schedule(S, S.now_s + (leave_s + message.held_s - S.now_s), DEPART, strand.departure, 0)
+        leaves_at(S, strand.departure, S.now_s + (leave_s + message.held_s - S.now_s))
 
 
 @in_place

@@ -17,6 +17,7 @@ from sim.engine.kernel.layout import FLOAT, INTEGER, record
 
 LISTS = {  # records by number
     "event": layout.EVENT,  # a heap
+    "soon": INTEGER,  # events of now, a queue
     "instruction": layout.INSTRUCTION,  # of all programs
     "strand": layout.STRAND,  # each rank, and its thread beside the computation
     "rank": layout.RANK,

@@ -239,29 +239,29 @@ def by_layer(S, strand, rank, r, phase):
     if phase == BY_LAYER:
         strand.turn, strand.spend_s, strand.on_gpu = 0, strand.t1_s * S.forward, 1
         return LAYER
-    if phase == LAYER and strand.turn < variables:
-        strand.spend_s, strand.on_gpu = strand.t1_s * state.part(S, strand.turn).value, 1
-        return LAYER_DONE
     if phase == LAYER_DONE:
-        k = rank.ready
-        state.ready(S, r, k).value = strand.clock_s
-        rank.ready = k + 1
-        n = rank.ready_before + k
-        if ready_everywhere(S, n, strand.clock_s) and state.gradient(S, n).waiting > 0:
-            schedule(S, max(state.gradient(S, n).at_s, S.now_s), layout.GRADIENT_READY, n, 0)
+        end_layer(S, rank, r, strand.clock_s)
         strand.turn += 1
-        return LAYER
+    for k in range(strand.turn, variables):
+        seconds = strand.t1_s * state.part(S, k).value
+        if S.cores_suffice == 0:
+            strand.spend_s, strand.on_gpu, strand.turn = seconds, 1, k
+            return LAYER_DONE
+        strand.clock_s += seconds / rank.speed if seconds > layout.ROUND_OFF_S else 0.0
+        end_layer(S, rank, r, strand.clock_s)
     rank.warm_s = strand.clock_s
     return DONE
 
 
-@compiled
-def ready_everywhere(S, n, at_s):
-    """A rank has a gradient: whether now all have it."""
-    ready = state.gradient(S, n)
-    ready.ranks += 1
-    ready.at_s = max(ready.at_s, at_s)
-    return ready.ranks == S.ranks
+@in_place
+def end_layer(S, rank, r, at_s):
+    """A rank has one more gradient, which maybe all have now."""
+    k = rank.ready
+    rank.ready, ready = k + 1, state.gradient(S, rank.ready_before + k)
+    state.ready(S, r, k).value = at_s
+    ready.ranks, ready.at_s = ready.ranks + 1, max(ready.at_s, at_s)
+    if ready.ranks == S.ranks and ready.waiting > 0:
+        schedule(S, max(ready.at_s, S.now_s), layout.GRADIENT_READY, rank.ready_before + k, 0)
 
 
 @in_place

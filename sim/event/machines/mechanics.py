@@ -15,6 +15,7 @@ from sim.event.ranks.message import Inbox, Message
 from sim.event.ranks.shelf import Shelf
 from sim.model.costs import WARMING, side_by_side
 from sim.recording.traces import NOBODY
+from sim.verbs.book import CLOCK_S
 
 
 class Mechanics:
@@ -103,6 +104,23 @@ class Mechanics:
         rank, start_s = self.rank, self.rank.clock_s
         yield from self._spend(seconds, computing)
         rank.computed_s += rank.clock_s - start_s
+
+    def spend_until(self, seconds: float, most: int, deadline_s: float):
+        """Compute for so many seconds at least once, and again while there is time; how often, at most `most` times."""
+        rank, start_s, done, end_s = self.rank, self.rank.clock_s, 0, self.rank.clock_s
+        is_alone = not self.gpu and (self.one_work_a_core or self.machine.gpus)
+        while done < most and (done == 0 or deadline_s - end_s > CLOCK_S):
+            done += 1
+            if not is_alone:
+                yield from self._spend(seconds, computing=True)
+                end_s = rank.clock_s
+            elif seconds > ROUND_OFF_S:
+                end_s += seconds / self.machine.speed
+        if end_s > rank.clock_s:
+            self.env.call(end_s, rank.thread.go)
+            yield
+        rank.computed_s += rank.clock_s - start_s
+        return done
 
     def _spend(self, seconds: float, computing: bool = False):
         if seconds > ROUND_OFF_S:

@@ -119,10 +119,7 @@ class Computing:
         yield from rank.works((*(() if self.fetched() else (self.input(),)), *self._amounts.staged))
         start_s, factor, micro_batch = rank.clock_s, self.factor(), self._amounts.batch // partitions
         yield from spend(factor * costs.loop_s + self.cold_s(costs.partition), computing=True)
-        done, partition_s = 0, factor * costs.partition(micro_batch)
-        while done < partitions and (done == 0 or deadline_s - rank.clock_s > CLOCK_S):
-            yield from spend(partition_s, computing=True)
-            done += 1
+        done = yield from rank.mechanics.spend_until(factor * costs.partition(micro_batch), partitions, deadline_s)
         if done == partitions and deadline_s - rank.clock_s > CLOCK_S:
             rank.run_out()
         rank.samples, rank.minibatches = done * micro_batch, 1
