@@ -92,11 +92,10 @@ def test_rates_of_later_gpus_are_within_what_the_catalogue_says_of_them():
 
 @pytest.mark.slow
 def test_published_rates_of_whole_hosts_are_within_the_interval_of_an_answer_by_name():
-    """ResNet-50 comes out too fast and BERT too slow, as on one GPU; half as wide an interval would miss some."""
+    """And within a factor 1.5, as shares are of classes of models: by those of all models ResNet-50 came out twice as fast."""
     rows = gpus.on_hosts()
     assert all(one.held for one in rows)
-    assert {one.cell.model for one in rows if one.mid > one.published} == {"resnet50"}
-    assert any(one.published < one.mid * math.sqrt(one.low / one.mid) for one in rows)
+    assert all(1 / 1.5 < one.mid / one.published < 1.5 for one in rows)
 
 
 def test_every_rate_is_of_a_model_and_a_gpu_that_are_known():
