@@ -10,10 +10,11 @@ from sim.base.files import MOST_BYTES, check_ending, check_outputs, write_text
 from sim.model import workload_text
 
 NOTE = """\
-# Made of {name}: {numbers} in {variables}, taken as trained. Say what computing takes:
-# step = {{ time = "250 ms", batch = 32, gpu = "A100" }}, a step of one process that you measured and its GPU,
-# or flops_per_sample = "3 Gflop", of a forward pass.
+# Made of {name}: {numbers} in {variables}, taken as trained.{more}
 """
+STEP = """ Say what computing takes:
+# step = {{ time = "250 ms", batch = 32, gpu = "A100" }}, a step of one process that you measured and its GPU,
+# or flops_per_sample = "3 Gflop", of a forward pass."""
 
 
 def parser() -> command.Parser:
@@ -24,7 +25,7 @@ def parser() -> command.Parser:
         "name",
         nargs="?",
         metavar="NAME|FILE",
-        help="show: a model or its TOML file; from: a .safetensors, .safetensors.index.json, .keras, .h5 or .onnx file",
+        help="show: a model or its TOML file; from: a .safetensors, .safetensors.index.json, .keras, .h5, .onnx file, or config.json",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="from: the TOML file to write (stdout if not given)")
     return parser
@@ -83,12 +84,13 @@ def made_of(path: str) -> tuple[str, list[str]]:
     from sim.model.workload import SCHEMA, Workload
 
     found = read(path)
-    table = {"schema": SCHEMA, "name": _name(path)}
+    table = {"schema": SCHEMA, "name": _name(path), **(found.keys or {})}
     model = validated(Workload, {**table, "variables": found.variables}, path)
     name = Path(path).name.encode("ascii", "replace").decode()
     numbers, variables = several(model.parameters, "number"), several(len(model.variables), "variable")
     notes = [f"note: {note}".encode("ascii", "replace").decode() for note in found.notes]
-    head = NOTE.format(name=printable(name), numbers=numbers, variables=variables) + "".join(
+    more = "" if found.keys else STEP
+    head = NOTE.format(name=printable(name), numbers=numbers, variables=variables, more=more) + "".join(
         f"# {note}\n" for note in notes
     )
     text = head + workload_text.toml(table, found.variables)
@@ -98,8 +100,9 @@ def made_of(path: str) -> tuple[str, list[str]]:
 
 
 def _name(path: str) -> str:
-    """The file's name without its endings."""
-    return Path(path).name.removesuffix(".index.json").rpartition(".")[0]
+    """The file's name without its endings; its folder's, of a config.json."""
+    name = Path(path).name.removesuffix(".index.json").rpartition(".")[0]
+    return Path(path).resolve().parent.name or name if name == "config" else name
 
 
 if __name__ == "__main__":

@@ -7,11 +7,11 @@ that a name gives away. Statistics of batch normalisation and layers that the fi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sim.base.errors import WrongSetting
 from sim.base.files import reading
-from sim.model.files import keras, onnx, safetensors
+from sim.model.files import configuration, keras, onnx, safetensors
 from sim.model.files.tensors import Tensor, refuse_pointer, said
 
 CONSTANT = "a model with floating-point variables that are trained"
@@ -24,6 +24,7 @@ READERS: dict[str, Callable[[str], tuple[list[Tensor], list[str]]]] = {
     ".onnx": onnx.read,
 }
 KERAS = {b"\x89HDF\r\n\x1a\n": keras.read_h5, b"PK\x03\x04": keras.read}  # Keras 2 wrote HDF5 to a file of any name
+CONFIGURATION = ".json"
 TORCH = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".bin.index.json")
 CONVERTED = (
     "no pickle, which could run anything: in Python, "
@@ -37,10 +38,12 @@ class Contents(NamedTuple):
     Args:
         variables: as a workload's file says them.
         notes: what was counted as something else, or left out, with numbers; a line each.
+        keys: the others of a workload's file, from which computing follows; none, if the file does not say them.
     """
 
     variables: list[dict]
     notes: list[str]
+    keys: dict[str, Any] | None = None
 
 
 def read(path: str) -> Contents:
@@ -53,8 +56,11 @@ def read(path: str) -> Contents:
     if name.endswith(TORCH):
         raise WrongSetting("from", path, CONVERTED)
     ending = next((ending for ending in READERS if name.endswith(ending)), None)
+    if ending is None and name.endswith(CONFIGURATION):
+        keys, notes = configuration.read(path)
+        return Contents(keys.pop("variables"), notes, keys)
     if ending is None:
-        raise WrongSetting("from", path, f"a name that ends in {', '.join(READERS)}")
+        raise WrongSetting("from", path, f"a name that ends in {', '.join(READERS)}, or config.json")
     with reading("from", path), open(path, "rb") as file:
         start = file.read(8)
     refuse_pointer(path, start)

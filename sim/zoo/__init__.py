@@ -10,21 +10,22 @@ from sim.base.files import read_toml
 from sim.zoo import captioner, recommender, residual, transformer
 
 FOLDER = Path(__file__).parent
+GENERATORS = {"bert": transformer.bert, "gpt2": transformer.gpt2, "llama": transformer.llama, "vit": transformer.vit_16}
 
-# What a file would say, by the name of the model.
+# What a file would say, by the name of the model; of transformers by the numbers of sizes/transformers.toml.
 GENERATED: dict[str, Callable[[], dict]] = {
-    "bert_base": partial(transformer.bert, layers=12, width=768),
-    "bert_large": partial(transformer.bert, layers=24, width=1024),
     "captioning": lambda: captioner.captioning(table("inception_v3")),
     "dlrm": recommender.dlrm,
-    "gpt2": partial(transformer.gpt2, layers=12, width=768),
     "resnet18": residual.resnet18,
     "resnet18_cifar": partial(residual.resnet18, small=True),
     "resnet50": partial(residual.bottlenecks, blocks=(3, 4, 6, 3), batch=64),
     "resnet101": partial(residual.bottlenecks, blocks=(3, 4, 23, 3), batch=64),
     "resnet152": partial(residual.bottlenecks, blocks=(3, 8, 36, 3), batch=32),
     "transformer_small": transformer.small,
-    "vit_b_16": transformer.vit_b_16,
+} | {
+    name: partial(GENERATORS[kind], **numbers)
+    for kind, models in read_toml(FOLDER / "sizes" / "transformers.toml", "--workload").items()
+    for name, numbers in models.items()
 }
 
 
