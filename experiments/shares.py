@@ -1,9 +1,9 @@
 """Which share of a GPU's peak does training reach, by class of model: convolutions, encoders, decoders with fused attention?
 
 The logarithm of a share is the mean of its class, what its GPU adds to it, what the source adds on that GPU (its code, settings and
-network), and what a row adds; in a decoder of less than `LARGE` parameters also a slope by its size, because small kernels use a GPU less. The three
-deviations are those of restricted maximum likelihood. A prediction is of a source that nobody measured, and so is its spread; of a GPU that
-nobody measured, too, in `others`. Sources of figures/decoders.toml that are held out are in no fit.
+network), and what a row adds; in a decoder of less than `LARGE` parameters also a slope by its size, because small kernels use a GPU less.
+The three deviations are those of restricted maximum likelihood. A prediction is of a source that nobody measured, and so is its
+spread; of a GPU that nobody measured, too, in `others`. Sources of figures/decoders.toml that are held out are in no fit.
 """
 
 from __future__ import annotations

@@ -249,7 +249,7 @@ class Workload(Checked):
 
     @cached_property
     def kind(self) -> Architecture:
-        """The class that is said; else a convolution if kernels have four dimensions, or a decoder with fused attention if of words or BF16."""
+        """The class that is said, or a convolution if kernels have four dimensions, or a decoder (fused attention) if of words or BF16."""
         if self.architecture:
             return self.architecture
         if any(len(one.shape) > 3 for one in self.variables):

@@ -80,8 +80,11 @@ class Gpu(Checked):
 
     def format_of(self, precision: Precision | None, architecture: Architecture | None = None) -> Precision:
         """The default: BF16 of decoders, TF32 of others as in TensorFlow and in PyTorch's convolutions; FP32 where there is none."""
-        usual = "bf16" if architecture == "decoder" and self.bf16 else "tf32" if self.tf32 else "fp32"
-        return precision or usual
+        if precision:
+            return precision
+        if architecture == "decoder" and self.bf16:
+            return "bf16"
+        return "tf32" if self.tf32 else "fp32"
 
     def reached(self, precision: Precision | None, architecture: Architecture | None = None) -> Rate:
         """The rate of arithmetic in a format, with the share and the spread of a class of models, its own or those of others like it.
@@ -121,8 +124,8 @@ class Gpu(Checked):
 
 LARGE = 1e9  # parameters of a decoder from which on its share does not grow with them
 SLOPE = 0.119  # of the logarithm of a decoder's share by that of its parameters, below `LARGE`
-# The share, and its spread, where no rate of the GPU was published: of all models by `experiments.run gpus`, of a class by experiments/shares.py.
-# Convolutions were measured on too few GPUs to say more of others than all models do.
+# The share, and its spread, where no rate of the GPU was published: of all models by `experiments.run gpus`, and of classes by
+# experiments/shares.py, but for convolutions, which were measured on too few GPUs to say more of others.
 OTHERS = {"fp32": (0.58, 0.61), "tensor": (0.18, 0.67)}
 _ENCODER, _DECODER = (0.238, 0.467), (0.492, 0.353)
 OTHERS_OF = {

@@ -10,7 +10,12 @@ from sim.base.files import read_toml
 from sim.zoo import captioner, recommender, residual, transformer
 
 FOLDER = Path(__file__).parent
-GENERATORS = {"bert": transformer.bert, "gpt2": transformer.gpt2, "llama": transformer.llama, "vit": transformer.vit_16}
+GENERATORS: dict[str, Callable[..., dict]] = {
+    "bert": transformer.bert,
+    "gpt2": transformer.gpt2,
+    "llama": transformer.llama,
+    "vit": transformer.vit_16,
+}
 
 # What a file would say, by the name of the model; of transformers by the numbers of sizes/transformers.toml.
 GENERATED: dict[str, Callable[[], dict]] = {

@@ -83,6 +83,21 @@ def test_a_source_that_is_left_out_is_within_what_others_say():
     assert np.mean(half) < 0.9
 
 
+def test_sources_that_are_held_out_are_within_what_was_learned_without_them():
+    """65 rows of 10 sources, which were predicted once, and that nothing was chosen by."""
+    rows = shares.decoders(figures.HELD_OUT)
+    off, within = [], []
+    for one in rows.itertuples():
+        gpu_ = catalogue.find("gpus", one.gpu)
+        model = on(one.gpu, precision="bf16", parameters=int(one.million_multiplied * 1e6)).workload
+        operations = 6e6 * one.million_multiplied + 12 * one.layers * one.width * one.sequence
+        off.append(np.log(named_gpus.flops_per_s(gpu_, model) / operations / one.tokens_per_s_gpu))
+        within.append(abs(off[-1]) < interval.of_normal(gpu_.reached("bf16", "decoder").spread))
+    assert len(rows) == 65
+    assert 1 / 1.25 < np.exp(np.median(off)) < 1.25
+    assert np.mean(within) >= 0.9
+
+
 # Which class a model is of
 
 
