@@ -10,14 +10,15 @@ from sim.base.files import read_toml
 from sim.zoo import captioner, recommender, residual, transformer
 
 FOLDER = Path(__file__).parent
-GENERATORS: dict[str, Callable[..., dict]] = {
+SIZES = FOLDER / "sizes" / "transformers.toml"
+MADE: dict[str, Callable[..., dict]] = {
     "bert": transformer.bert,
     "gpt2": transformer.gpt2,
     "llama": transformer.llama,
     "vit": transformer.vit_16,
 }
 
-# What a file would say, by the name of the model; of transformers by the numbers of sizes/transformers.toml.
+# What a file would say, by the name of the model; of transformers by the numbers in `SIZES`.
 GENERATED: dict[str, Callable[[], dict]] = {
     "captioning": lambda: captioner.captioning(table("inception_v3")),
     "dlrm": recommender.dlrm,
@@ -27,11 +28,9 @@ GENERATED: dict[str, Callable[[], dict]] = {
     "resnet101": partial(residual.bottlenecks, blocks=(3, 4, 23, 3), batch=64),
     "resnet152": partial(residual.bottlenecks, blocks=(3, 8, 36, 3), batch=32),
     "transformer_small": transformer.small,
-} | {
-    name: partial(GENERATORS[kind], **numbers)
-    for kind, models in read_toml(FOLDER / "sizes" / "transformers.toml", "--workload").items()
-    for name, numbers in models.items()
 }
+for _kind, _models in read_toml(SIZES, "--workload").items():
+    GENERATED |= {name: partial(MADE[_kind], **numbers) for name, numbers in _models.items()}
 
 
 def names() -> list[str]:

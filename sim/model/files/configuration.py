@@ -13,6 +13,8 @@ from sim.zoo import transformer
 LONGEST = 4096  # of a sequence that is trained on, where a model could read more
 CUT = "sequences of {:,} words, where the model can read {:,}: sample_shape and flops_per_sample are of these"
 
+KINDS = ("gpt2", "llama", "mistral", "mixtral", "qwen2", "qwen3")
+
 _Width = Annotated[int, Field(ge=1, le=10**6)]
 _Several = Annotated[int, Field(ge=1, le=1000)]
 
@@ -34,7 +36,7 @@ class Gpt2(BaseModel):
 class Llama(BaseModel):
     """Those of Llama and of models like it."""
 
-    model_type: Literal["llama", "mistral", "mixtral", "qwen2", "qwen3"]
+    model_type: str
     hidden_size: _Width
     intermediate_size: _Width
     num_hidden_layers: _Several
@@ -81,11 +83,8 @@ def read(path: str) -> tuple[dict, list[str]]:
         WrongSetting: a file that is no such configuration, or of another kind of model.
     """
     found = read_json(path, "from", "the config.json of a model of Hugging Face's")
-    kinds = ("gpt2", *Llama.model_fields["model_type"].annotation.__args__)
-    if found.get("model_type") not in kinds:
-        raise WrongSetting(
-            f"{path}: model_type", found.get("model_type"), f"{', '.join(kinds)}; or a .safetensors file"
-        )
-    made, longest = validated(Gpt2 if found["model_type"] == "gpt2" else Llama, found, path).table()
+    if (kind := found.get("model_type")) not in KINDS:
+        raise WrongSetting(f"{path}: model_type", kind, f"{', '.join(KINDS)}; or a .safetensors file")
+    made, longest = validated(Gpt2 if kind == "gpt2" else Llama, found, path).table()
     length = made["sample_shape"][0]
     return made, [CUT.format(length, longest)] * (length < longest)
