@@ -80,11 +80,8 @@ class Gpu(Checked):
 
     def format_of(self, precision: Precision | None, architecture: Architecture | None = None) -> Precision:
         """The default: BF16 of decoders, TF32 of others as in TensorFlow and in PyTorch's convolutions; FP32 where there is none."""
-        if precision:
-            return precision
-        if architecture == "decoder" and self.bf16:
-            return "bf16"
-        return "tf32" if self.tf32 else "fp32"
+        usual: Precision = "tf32" if self.tf32 else "fp32"
+        return precision or ("bf16" if architecture == "decoder" and self.bf16 else usual)
 
     def reached(self, precision: Precision | None, architecture: Architecture | None = None) -> Rate:
         """The rate of arithmetic in a format, with the share and the spread of a class of models, its own or those of others like it.
@@ -93,8 +90,7 @@ class Gpu(Checked):
             WrongSetting: it does not have this format.
         """
         used = self.format_of(precision, architecture)
-        law, _ = self._law(used, architecture)
-        return self._rate(used).model_copy(update=law)
+        return self._rate(used).model_copy(update=self._law(used, architecture)[0])
 
     def is_known(self, precision: Precision | None, architecture: Architecture | None = None) -> bool:
         """Whether training of this class at the rate of this format was measured by anybody, of this very GPU."""
@@ -102,15 +98,10 @@ class Gpu(Checked):
 
     def _law(self, used: Precision, architecture: Architecture | None) -> tuple[dict[str, float], bool]:
         """The share of a format's peak and its spread, and whether the share is its own: of the class, or else of all models."""
-        rate = self._rate(used)
-        own = getattr(rate, str(architecture), None)
-        of_class = OTHERS_OF.get((str(architecture), used))
+        rate, of_class = self._rate(used), OTHERS_OF.get((str(architecture), used))
+        own = getattr(rate, str(architecture), None) or (Share() if of_class else rate)
         share, spread = of_class or OTHERS["fp32" if used == "fp32" else "tensor"]
-        if own is None and of_class is None:
-            own = rate
-        if own is None or own.share is None:
-            return {"share": share, "spread": spread}, False
-        return {"share": own.share, "spread": own.spread or spread}, True
+        return {"share": own.share or share, "spread": own.spread or spread}, own.share is not None
 
     def _rate(self, precision: Precision) -> Rate:
         """The catalogue's rate of a format; the same tensor cores compute both formats of 16 bits."""
@@ -127,8 +118,7 @@ SLOPE = 0.119  # of the logarithm of a decoder's share by that of its parameters
 # The share, and its spread, where no rate of the GPU was published: of all models by `experiments.run gpus`, and of classes by
 # experiments/shares.py, but for convolutions, which were measured on too few GPUs to say more of others.
 OTHERS = {"fp32": (0.58, 0.61), "tensor": (0.18, 0.67)}
-_ENCODER, _DECODER = (0.238, 0.467), (0.492, 0.353)
 OTHERS_OF = {
-    **{("encoder", name): _ENCODER for name in ("tf32", "fp16", "bf16")},
-    **{("decoder", name): _DECODER for name in ("fp16", "bf16")},
+    **dict.fromkeys((("encoder", name) for name in ("tf32", "fp16", "bf16")), (0.238, 0.467)),
+    **dict.fromkeys((("decoder", name) for name in ("fp16", "bf16")), (0.492, 0.353)),
 }

@@ -14,13 +14,15 @@ attention (queries by keys, and weights by values).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from sim.zoo.layers import affine, multiplied, variable
 
 WORD_PIECES, LONGEST, SQUAD = 30_522, 512, 384
 WORDS, SENTENCE = 10_000, 20
 BYTE_PAIRS, CONTEXT = 50_257, 1024
+LONGEST_TRAINED = 4096  # of a sequence, where a decoder could read more
 PATCH, PICTURE, CLASSES = 16, 224, 1000
 
 
@@ -47,53 +49,40 @@ def gpt2(layers: int, width: int, sequence: int = CONTEXT, words: int = BYTE_PAI
     return _words(sequence, words, 8, flops, variables, "decoder")
 
 
-def llama(
-    layers: int,
-    width: int,
-    inner: int,
-    heads: int,
-    groups: int,
-    words: int,
-    *,
-    head: int = 0,
-    tied: bool = False,
-    biased: str = "",
-    normed: bool = False,
-    experts: int = 0,
-    chosen: int = 2,
-    sequence: int = 4096,
-) -> dict:
-    """A decoder of Llama's kind, as Llama, Mistral and Qwen are.
-
-    Args:
-        inner: the width between the matrices of a block.
-        heads, groups: of queries, and of keys and values; `head` is the width of each, an equal part of `width` if it is 0.
-        tied: whether the last matrix is the embedding's.
-        biased: which of the projections q, k, v and o have a bias.
-        normed: whether queries and keys are normalised.
-        experts, chosen: how many a block has in place of one, and how many of them each word passes.
-    """
-    head = head or width // heads
-    outs = {"q": heads * head, "k": groups * head, "v": groups * head}
-    embedding, blocks, idle = variable("model.embed_tokens.weight", words, width), [], 0
+def llama(config: Mapping[str, Any]) -> dict:
+    """A decoder of Llama's kind, by the keys of its config.json; all experts are variables, and those of a word are computed."""
+    kind, width, inner, words = (
+        config[key] for key in ("model_type", "hidden_size", "intermediate_size", "vocab_size")
+    )
+    layers, heads, sequence = (
+        config["num_hidden_layers"],
+        config["num_attention_heads"],
+        config.get("sequence", LONGEST_TRAINED),
+    )
+    head = config.get("head_dim") or width // heads
+    groups = config.get("num_key_value_heads") or heads
+    biased = "qkv" if kind == "qwen2" else "qkvo" if config.get("attention_bias") else ""
+    experts = config["num_local_experts"] if kind == "mixtral" else 0
+    idle = max(0, experts - config["num_experts_per_tok"]) * 3 * inner * width if experts else 0
+    projections = {"q": (heads * head, width), "k": (groups * head, width), "v": (groups * head, width)}
+    projections["o"] = (width, heads * head)
+    dense = {"gate": (inner, width), "up": (inner, width), "down": (width, inner)}
+    blocks = []
     for name in (f"model.layers.{i}" for i in range(layers)):
-        for part, out in outs.items():
-            layer = list(affine(f"{name}.self_attn.{part}_proj", out, width, out=out))
-            blocks += layer if part in biased else layer[:1]
-        layer = list(affine(f"{name}.self_attn.o_proj", width, heads * head, out=width))
-        blocks += layer if "o" in biased else layer[:1]
-        blocks += [variable(f"{name}.self_attn.{part}_norm.weight", head) for part in "qk" if normed]
-        several = [f".experts.{i}" for i in range(experts)] or [""]
-        for expert in several:
-            shapes = {"gate": (inner, width), "up": (inner, width), "down": (width, inner)}
-            blocks += [variable(f"{name}.mlp{expert}.{part}_proj.weight", *shape) for part, shape in shapes.items()]
+        for part, shape in projections.items():
+            blocks += list(affine(f"{name}.self_attn.{part}_proj", *shape, out=shape[0]))[: 1 + (part in biased)]
+        blocks += [variable(f"{name}.self_attn.{part}_norm.weight", head) for part in "qk" if kind == "qwen3"]
+        for expert in [f".experts.{i}" for i in range(experts)] or [""]:
+            blocks += [variable(f"{name}.mlp{expert}.{part}_proj.weight", *shape) for part, shape in dense.items()]
         blocks += [variable(f"{name}.mlp.gate.weight", experts, width)] if experts else []
         blocks += [variable(f"{name}.{part}_layernorm.weight", width) for part in ("input", "post_attention")]
-        idle += max(0, experts - chosen) * 3 * inner * width
-    used = multiplied(blocks) - idle + words * width
-    last = [variable("model.norm.weight", width)] + [variable("lm_head.weight", words, width)] * (not tied)
+    last = [variable("model.norm.weight", width)]
+    if not config.get("tie_word_embeddings"):
+        last += [variable("lm_head.weight", words, width)]
+    used = multiplied(blocks) - layers * idle + words * width
     flops = 2 * sequence * used + layers * _attention(sequence, heads * head)
-    return _words(sequence, words, 8, flops, [embedding, *blocks, *last], "decoder")
+    variables = [variable("model.embed_tokens.weight", words, width), *blocks, *last]
+    return _words(sequence, words, 8, flops, variables, "decoder")
 
 
 def small(layers: int = 2, width: int = 64) -> dict:

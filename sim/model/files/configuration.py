@@ -9,11 +9,10 @@ from pydantic import BaseModel, Field
 from sim.base.errors import WrongSetting
 from sim.base.files import read_json, validated
 from sim.zoo import transformer
-
-LONGEST = 4096  # of a sequence that is trained on, where a model could read more
-CUT = "sequences of {:,} words, where the model can read {:,}: sample_shape and flops_per_sample are of these"
+from sim.zoo.transformer import LONGEST_TRAINED
 
 KINDS = ("gpt2", "llama", "mistral", "mixtral", "qwen2", "qwen3")
+CUT = "sequences of {:,} words, where the model can read {:,}: sample_shape and flops_per_sample are of these"
 
 _Width = Annotated[int, Field(ge=1, le=10**6)]
 _Several = Annotated[int, Field(ge=1, le=1000)]
@@ -28,10 +27,6 @@ class Gpt2(BaseModel):
     n_inner: None = None
     vocab_size: _Width
 
-    def table(self) -> tuple[dict, int]:
-        """The model as a workload's file has it, and the longest sequence that it can read."""
-        return transformer.gpt2(self.n_layer, self.n_embd, self.n_positions, self.vocab_size), self.n_positions
-
 
 class Llama(BaseModel):
     """Those of Llama and of models like it."""
@@ -44,36 +39,12 @@ class Llama(BaseModel):
     num_key_value_heads: _Several | None = None
     head_dim: _Width | None = None
     vocab_size: _Width
-    max_position_embeddings: Annotated[int, Field(ge=1)] = LONGEST
+    max_position_embeddings: Annotated[int, Field(ge=1)] = LONGEST_TRAINED
     tie_word_embeddings: bool = False
     attention_bias: bool = False
     mlp_bias: Literal[False] = False
     num_local_experts: _Several = 8
     num_experts_per_tok: _Several = 2
-
-    def table(self) -> tuple[dict, int]:
-        """The model as a workload's file has it, and the longest sequence that it can read."""
-        heads = self.num_attention_heads
-        if not self.head_dim and self.hidden_size % heads:
-            raise WrongSetting(
-                "num_attention_heads", heads, f"a divisor of hidden_size, {self.hidden_size}; or head_dim"
-            )
-        made = transformer.llama(
-            self.num_hidden_layers,
-            self.hidden_size,
-            self.intermediate_size,
-            heads,
-            self.num_key_value_heads or heads,
-            self.vocab_size,
-            head=self.head_dim or 0,
-            tied=self.tie_word_embeddings,
-            biased="qkv" if self.model_type == "qwen2" else "qkvo" * self.attention_bias,
-            normed=self.model_type == "qwen3",
-            experts=self.num_local_experts * (self.model_type == "mixtral"),
-            chosen=self.num_experts_per_tok,
-            sequence=min(LONGEST, self.max_position_embeddings),
-        )
-        return made, self.max_position_embeddings
 
 
 def read(path: str) -> tuple[dict, list[str]]:
@@ -85,6 +56,13 @@ def read(path: str) -> tuple[dict, list[str]]:
     found = read_json(path, "from", "the config.json of a model of Hugging Face's")
     if (kind := found.get("model_type")) not in KINDS:
         raise WrongSetting(f"{path}: model_type", kind, f"{', '.join(KINDS)}; or a .safetensors file")
-    made, longest = validated(Gpt2 if kind == "gpt2" else Llama, found, path).table()
-    length = made["sample_shape"][0]
-    return made, [CUT.format(length, longest)] * (length < longest)
+    if kind == "gpt2":
+        gpt2 = validated(Gpt2, found, path)
+        return transformer.gpt2(gpt2.n_layer, gpt2.n_embd, gpt2.n_positions, gpt2.vocab_size), []
+    model = validated(Llama, found, path)
+    width, heads, longest = model.hidden_size, model.num_attention_heads, model.max_position_embeddings
+    if not model.head_dim and width % heads:
+        raise WrongSetting("num_attention_heads", heads, f"a divisor of hidden_size, {width}; or head_dim")
+    sequence = min(LONGEST_TRAINED, longest)
+    notes = [CUT.format(sequence, longest)] if sequence < longest else []
+    return transformer.llama({**model.model_dump(), "sequence": sequence}), notes
