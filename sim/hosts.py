@@ -76,6 +76,9 @@ def _gpu(name: str, gpu: Gpu) -> Iterator[str]:
         rate = gpu.reached(one)
         whose = "" if gpu.is_known(one) else ", of other GPUs: no rate of this one was at hand"
         yield f"  {one}: training reaches {rate.share:.2f} of the peak, spread {rate.spread:.2f}{whose}"
+        for kind in ("convolution", "encoder", "decoder"):
+            if gpu.is_known(one, kind) and (of := gpu.reached(one, kind)) != rate:
+                yield f"    {kind}s {of.share:.2f}, spread {of.spread:.2f}"
     yield f"  {gpu.source}"
 
 

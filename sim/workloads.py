@@ -16,7 +16,7 @@ def parser() -> command.Parser:
         "name",
         nargs="?",
         metavar="NAME|FILE",
-        help="show: a model or its TOML file; from: a .safetensors or .safetensors.index.json file",
+        help="show: a model or its TOML file; from: a .safetensors or .safetensors.index.json file, or config.json",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="from: the TOML file to write (stdout if not given)")
     return parser
@@ -56,13 +56,13 @@ def _from(given) -> None:
 
     check_outputs([("--output", given.output)], [given.name])
     check_ending("--output", given.output, (".toml",))
-    model, left = modules.read(given.name)
+    model, notes = modules.read(given.name)
     if given.output:
         model.write(given.output)
     else:
         print(workload_text.of(model), end="")
-    if left:
-        print(f"{'note:' if given.output else '#'} {left} tensors are left out: integers and masks")
+    for note in notes:
+        print(f"{'note:' if given.output else '#'} {note}")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sim.base.units import HOUR_S
+from sim.job import named_gpus
 from sim.model.nominal import TRAINING
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def _of_peak(scenario: Scenario, samples_per_s: float) -> dict:
     """
     workload, places = scenario.workload, set(scenario.gpus[scenario.servers :] or scenario.gpus)
     gpus = [place and scenario.machines[place.host].gpu for place in places]
-    rates = [(gpu.format_of(workload.precision), gpu) for gpu in gpus if gpu]
+    rates = [(named_gpus.format_of(gpu, workload), gpu) for gpu in gpus if gpu]
     if not workload.flops_per_sample or len(rates) < len(gpus) or any(one not in gpu.formats for one, gpu in rates):
         return {}
     peak = sum(gpu.reached(one).peak for one, gpu in rates)

@@ -89,6 +89,9 @@ TailExponent = Annotated[float, Field(ge=1.01, le=100, allow_inf_nan=False), _Nu
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), _Number]
 
 Precision = Literal["fp32", "tf32", "fp16", "bf16"]  # formats of numbers
+Architecture = Literal[
+    "convolution", "encoder", "decoder", "other"
+]  # classes of models, by the share of a peak rate that they reach
 SummedIn = Literal["fp32", "fp16", "bf16"]  # formats of gradients
 Optimiser = Literal["sgd", "momentum", "rmsprop", "adagrad", "lion", "adam", "adamw", "lamb"]
 Words = Annotated[str, AfterValidator(printable)]  # that are printed as they are

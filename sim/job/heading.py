@@ -52,10 +52,10 @@ def told_of(model: Workload, law: Stragglers) -> dict:
 
 
 def digest(model: Workload) -> str:
-    """A digest of a workload's description, without defaults and nominal costs: a new field of workloads changes no old digest."""
+    """A digest of a workload's description, without defaults, nominal costs and its class: no new field changes an old digest."""
     from sim.model.nominal import nominal
 
-    said = model.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    said = model.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"architecture"})
     if model.flops_per_sample is not None and model.costs == nominal(model.flops_per_sample, model.parameters):
         said.pop("costs", None)
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]

@@ -61,7 +61,8 @@ def _carried(steps: Sequence[Step], gpu: Gpu, workload: Workload, cluster: Clust
     there = source.format_of(there)
     if (source.name, there) == (gpu.name, here):
         return Computing(steps, source, there)
-    was, now = source.reached(there), gpu.reached(here)
+    kind = workload.kind if there == here else None
+    was, now = source.reached(there, kind), gpu.reached(here, kind)
     times = was.peak * (was.share or 1.0) / (now.peak * (now.share or 1.0))
     return Computing(steps, source, there, times, hypot(was.spread or 0.0, now.spread or 0.0))
 

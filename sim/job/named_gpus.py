@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 from sim.base import interval
 from sim.job import measured_steps
 from sim.model import nominal
+from sim.platform.gpu import LARGE, OTHERS_OF, SLOPE
 
 if TYPE_CHECKING:
+    from sim.base.ranges import Precision
     from sim.job.scenario import Scenario
     from sim.model.costs import Costs, Line
     from sim.model.workload import Workload
     from sim.platform.cluster import Host
-    from sim.platform.gpu import Gpu
+    from sim.platform.gpu import Gpu, Rate
 
 
 def reference(scenario: Scenario) -> Gpu | None:
@@ -57,7 +59,7 @@ def costs(scenario: Scenario) -> Costs | None:
         return _of_steps(scenario, gpu)
     if not workload.is_nominal or workload.flops_per_sample is None:
         return workload.costs.model_copy(update=nominal.of_memory(gpu.memory_bytes_per_s))
-    spread = max(one.reached(workload.precision).spread or 0.0 for one in named(scenario).values())
+    spread = max(_rate(one, workload).spread or 0.0 for one in named(scenario).values())
     reached = flops_per_s(gpu, workload)
     return nominal.on_gpu(workload.flops_per_sample, workload.parameters, reached, gpu.memory_bytes_per_s, spread)
 
@@ -81,9 +83,20 @@ def _sample_s(gpu: Gpu, scenario: Scenario) -> float:
 
 
 def flops_per_s(gpu: Gpu, workload: Workload) -> float:
-    """Operations a second that training reaches on a GPU, in the middle of models."""
-    rate = gpu.reached(workload.precision)
-    return rate.peak * (rate.share or 1.0)
+    """Operations a second that training reaches on a GPU, in the middle of models of its class; a small decoder uses less of it."""
+    rate = _rate(gpu, workload)
+    is_decoder = workload.kind == "decoder" and ("decoder", format_of(gpu, workload)) in OTHERS_OF
+    small = min(1.0, workload.parameters / LARGE) ** SLOPE if is_decoder else 1.0
+    return rate.peak * (rate.share or 1.0) * small
+
+
+def format_of(gpu: Gpu, workload: Workload) -> Precision:
+    """The format of arithmetic; that of steps that were measured does not follow from the class of the model."""
+    return gpu.format_of(workload.precision, workload.kind if workload.is_nominal else None)
+
+
+def _rate(gpu: Gpu, workload: Workload) -> Rate:
+    return gpu.reached(format_of(gpu, workload), workload.kind)
 
 
 def machines(scenario: Scenario) -> list[Host]:
@@ -149,14 +162,16 @@ def check(scenario: Scenario) -> None:
     if reference(scenario) is None:
         return
     for gpu in named(scenario).values():
-        gpu.reached(scenario.workload.precision)
+        _rate(gpu, scenario.workload)
 
 
 def note(scenario: Scenario) -> str:
     """The uncertainty of computing, as text."""
     workload, known, of_name = scenario.workload, costs(scenario), named(scenario)
-    said = " or ".join(f"{name} ({gpu.format_of(workload.precision)})" for name, gpu in of_name.items())
+    said = " or ".join(f"{name} ({format_of(gpu, workload)})" for name, gpu in of_name.items())
     factor = exp(interval.of_normal(known.error if known else 0.0))
-    unknown = [name for name, gpu in of_name.items() if not gpu.is_known(workload.precision)]
+    unknown = [name for name, gpu in of_name.items() if not gpu.is_known(format_of(gpu, workload), workload.kind)]
     why = f", as no model's rate on {' or '.join(unknown)} in this format was at hand" if unknown else ""
-    return f"no measurement of {workload.name} on {said}: computing is within a factor {factor:.1f}, nine times in ten{why}"
+    guessed = workload.kind == "decoder" and not workload.architecture
+    taken = "; taken as a decoder with fused attention: say architecture" if guessed else ""
+    return f"no measurement of {workload.name} on {said}: computing is within a factor {factor:.1f}, nine times in ten{why}{taken}"

@@ -1,4 +1,4 @@
-"""A workload of somebody else's model: of a PyTorch module or a Keras model in a program, or of the header of its .safetensors file."""
+"""A workload of somebody else's model: a module of PyTorch or Keras in a program, a .safetensors file's header, or a config.json."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from sim.base.errors import WrongSetting
 from sim.base.extras import need
 from sim.base.files import reading, validated
+from sim.model import configuration
 from sim.model.workload import Workload
 
 STATISTICS = ("running_mean", "running_var")  # of batch normalisation, as PyTorch names them
@@ -58,16 +59,19 @@ def _variable(name: str, shape: Any, trained: bool) -> dict:
     return made if trained else {**made, "trained": False}
 
 
-def read(path: str) -> tuple[Workload, int]:
-    """The workload of a .safetensors file, or of all that an index names, and the number of tensors that were left out.
+def read(path: str) -> tuple[Workload, list[str]]:
+    """The workload of a .safetensors file, of all that an index names, or of a config.json, and notes on what was left out.
 
     A file has names and shapes alone: everything of floating point is taken as trained but statistics and the masks of GPT-2.
 
     Raises:
         WrongSetting: no such file, a damaged one, or no model.
     """
+    if path.endswith(".json") and not path.endswith(ENDINGS):
+        return configuration.read(path)
     if not path.endswith(ENDINGS):
-        raise WrongSetting("from", path, f"a name that ends in {' or '.join(ENDINGS)}; a program has trainsim.model")
+        allowed = f"a name that ends in {' or '.join(ENDINGS)}, or config.json; a program has trainsim.model"
+        raise WrongSetting("from", path, allowed)
     need("safetensors")
     from safetensors import SafetensorError, safe_open
 
@@ -86,7 +90,8 @@ def read(path: str) -> tuple[Workload, int]:
     except (SafetensorError, ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise WrongSetting("from", path, f"a whole file of safetensors ({type(error).__name__})") from error
     called = Path(path).name.removesuffix(".index.json").removesuffix(".safetensors")
-    return validated(Workload, {"name": called, "variables": variables}, path), left
+    notes = [f"{left} tensors are left out: integers and masks"] if left else []
+    return validated(Workload, {"name": called, "variables": variables}, path), notes
 
 
 def _files(path: str) -> list[Path]:

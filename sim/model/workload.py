@@ -18,6 +18,7 @@ from sim.base.nearest import nearest
 from sim.base.ranges import (
     MOST_PARAMETERS,
     MOST_VARIABLES,
+    Architecture,
     Bytes,
     Classes,
     Count,
@@ -156,6 +157,7 @@ class Workload(Checked):
         inputs: pictures, whose numbers are from 0 to 1, or numbers of words, from 0 to classes - 1.
         classes: number of labels.
         batch: samples per worker and step, unless `--batch` says otherwise; that of the first `step` if not given.
+        architecture: the class of the model, by which the share of a GPU's peak rate is known; see `kind`.
         precision: of arithmetic on a GPU whose name is known, see sim.platform.gpu; parameters are float32, as in mixed precision.
         gradients: the format in which workers sum gradients among themselves; float32 unless a profile's costs say otherwise.
         optimiser: which the update is of; its state takes memory: one copy of the parameters, or two (adam, adamw, lamb), or none (sgd).
@@ -177,6 +179,7 @@ class Workload(Checked):
     inputs: Literal["pictures", "words"] = "pictures"
     classes: Classes = 10
     batch: Count = 256
+    architecture: Architecture | None = None
     precision: Precision | None = None
     gradients: SummedIn | None = None
     optimiser: Optimiser = "momentum"
@@ -256,6 +259,15 @@ class Workload(Checked):
     def is_nominal(self) -> bool:
         """Whether computing takes what a nominal core would need for the operations, and nothing was measured."""
         return self.flops_per_sample is not None and not (self.step or "costs" in self.model_fields_set)
+
+    @cached_property
+    def kind(self) -> Architecture:
+        """The class that is said, or a convolution if kernels have four dimensions, or a decoder (fused attention) if of words or BF16."""
+        if self.architecture:
+            return self.architecture
+        if any(len(one.shape) > 3 for one in self.variables):
+            return "convolution"
+        return "decoder" if self.tokens_per_sample or self.precision == "bf16" else "other"
 
     @property
     def steps_by_gpu(self) -> list[tuple[Step, ...]]:

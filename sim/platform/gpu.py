@@ -8,26 +8,37 @@ from pydantic import BeforeValidator, Field
 
 from sim.base.errors import WrongSetting
 from sim.base.models import Checked
-from sim.base.ranges import Bytes, BytesPerSecond, FlopsPerSecond, LogSpread, Name, Precision, Words
+from sim.base.ranges import Architecture, Bytes, BytesPerSecond, FlopsPerSecond, LogSpread, Name, Precision, Words
 
 PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "fp16", "bf16")
 
 Reached = Annotated[float, Field(ge=1e-3, le=1, allow_inf_nan=False)]
 
 
-class Rate(Checked):
-    """Arithmetic in one format of numbers.
+class Share(Checked):
+    """What training reaches of a peak rate.
 
     Args:
-        peak: operations a second, without sparsity; tensor cores' where there are any for the format.
-        share: of it that training reaches, up to 1, in the middle of models: three times the operations of a forward pass, over the
-            time of a step.
+        share: of it, up to 1, in the middle of models: three times the operations of a forward pass, over the time of a step.
         spread: standard deviation of the logarithm of what a model reaches, over the share; that of other GPUs if it is not given.
     """
 
-    peak: FlopsPerSecond
     share: Reached | None = None
     spread: LogSpread | None = None
+
+
+class Rate(Share):
+    """Arithmetic in one format of numbers, and what models of any class reach of it.
+
+    Args:
+        peak: operations a second, without sparsity; tensor cores' where there are any for the format.
+        convolution, encoder, decoder: what models of these classes reach; a decoder of at least `LARGE` parameters.
+    """
+
+    peak: FlopsPerSecond
+    convolution: Share | None = None
+    encoder: Share | None = None
+    decoder: Share | None = None
 
     @property
     def known(self) -> bool:
@@ -67,24 +78,30 @@ class Gpu(Checked):
         """The formats of numbers that it has."""
         return [name for name in PRECISIONS if getattr(self, name)]
 
-    def format_of(self, precision: Precision | None) -> Precision:
-        """The default format of arithmetic: TF32 where there is one, as in TensorFlow and in PyTorch's convolutions."""
-        return precision or ("tf32" if self.tf32 else "fp32")
+    def format_of(self, precision: Precision | None, architecture: Architecture | None = None) -> Precision:
+        """The default: BF16 of decoders, TF32 of others as in TensorFlow and in PyTorch's convolutions; FP32 where there is none."""
+        usual: Precision = "tf32" if self.tf32 else "fp32"
+        return precision or ("bf16" if architecture == "decoder" and self.bf16 else usual)
 
-    def reached(self, precision: Precision | None) -> Rate:
-        """The rate of arithmetic in a format, with a share and a spread, its own or those of others like it.
+    def reached(self, precision: Precision | None, architecture: Architecture | None = None) -> Rate:
+        """The rate of arithmetic in a format, with the share and the spread of a class of models, its own or those of others like it.
 
         Raises:
             WrongSetting: it does not have this format.
         """
-        rate = self._rate(self.format_of(precision))
-        share, spread = OTHERS["fp32" if self.format_of(precision) == "fp32" else "tensor"]
-        own = {name: value for name, value in rate if value is not None}
-        return rate.model_copy(update={"share": share, "spread": spread} | own)
+        used = self.format_of(precision, architecture)
+        return self._rate(used).model_copy(update=self._law(used, architecture)[0])
 
-    def is_known(self, precision: Precision | None) -> bool:
-        """Whether training at the rate of this format was measured by anybody, of this very GPU."""
-        return self._rate(self.format_of(precision)).known
+    def is_known(self, precision: Precision | None, architecture: Architecture | None = None) -> bool:
+        """Whether training of this class at the rate of this format was measured by anybody, of this very GPU."""
+        return self._law(self.format_of(precision, architecture), architecture)[1]
+
+    def _law(self, used: Precision, architecture: Architecture | None) -> tuple[dict[str, float], bool]:
+        """The share of a format's peak and its spread, and whether the share is its own: of the class, or else of all models."""
+        rate, of_class = self._rate(used), OTHERS_OF.get((str(architecture), used))
+        own = getattr(rate, str(architecture), None) or (Share() if of_class else rate)
+        share, spread = of_class or OTHERS["fp32" if used == "fp32" else "tensor"]
+        return {"share": own.share or share, "spread": own.spread or spread}, own.share is not None
 
     def _rate(self, precision: Precision) -> Rate:
         """The catalogue's rate of a format; the same tensor cores compute both formats of 16 bits."""
@@ -96,5 +113,12 @@ class Gpu(Checked):
         return rate
 
 
-# The share, and its spread, where no rate of the GPU was published.
+LARGE = 1e9  # parameters of a decoder from which on its share does not grow with them
+SLOPE = 0.119  # of the logarithm of a decoder's share by that of its parameters, below `LARGE`
+# The share, and its spread, where no rate of the GPU was published: of all models, and of classes by experiments/shares.py, but for
+# convolutions, which were measured on too few GPUs to say more of others.
 OTHERS = {"fp32": (0.58, 0.61), "tensor": (0.18, 0.67)}
+OTHERS_OF = {
+    **dict.fromkeys((("encoder", name) for name in ("tf32", "fp16", "bf16")), (0.238, 0.467)),
+    **dict.fromkeys((("decoder", name) for name in ("fp16", "bf16")), (0.492, 0.353)),
+}

@@ -4,7 +4,9 @@ BERT: J. Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers",
 and order as in Hugging Face's BertModel. A sample is a sequence of 384 word pieces, as for SQuAD.
 GPT-2: A. Radford et al., "Language Models are Unsupervised Multitask Learners", 2019: the smallest, of 124 M; the matrix of
 its last layer is that of its first, and a sample is a sequence of 1024.
-ViT-B/16: A. Dosovitskiy et al., "An Image is Worth 16x16 Words", ICLR 2021: 86.6 M; names as in torchvision.
+GPT-3: T. Brown et al., "Language Models are Few-Shot Learners", 2020, table 2.1: GPT-2 with sequences of 2048.
+Llama, Mistral and Qwen: `llama` has the numbers and the names of Hugging Face's config.json and files; sequences of 4096.
+ViT-B/16 and L/16: A. Dosovitskiy et al., "An Image is Worth 16x16 Words", ICLR 2021: 86.6 M, 304 M; names as in torchvision.
 
 A forward pass takes two operations for each number of a kernel and each place in the sequence, and 4 x sequence^2 x width a layer for
 attention (queries by keys, and weights by values).
@@ -12,13 +14,15 @@ attention (queries by keys, and weights by values).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from sim.zoo.layers import affine, multiplied, variable
 
 WORD_PIECES, LONGEST, SQUAD = 30_522, 512, 384
 WORDS, SENTENCE = 10_000, 20
 BYTE_PAIRS, CONTEXT = 50_257, 1024
+LONGEST_TRAINED = 4096  # of a sequence, where a decoder could read more
 PATCH, PICTURE, CLASSES = 16, 224, 1000
 
 
@@ -33,16 +37,52 @@ def bert(layers: int, width: int) -> dict:
     blocks = [one for i in range(layers) for one in _bert_layer(f"encoder.layer.{i}", width)]
     pooler = list(affine("pooler.dense", width, width, out=width))
     flops = 2 * SQUAD * multiplied(blocks) + layers * _attention(SQUAD, width) + 2 * multiplied(pooler)
-    return _words(SQUAD, WORD_PIECES, 8, flops, [*inputs, *blocks, *pooler])
+    return _words(SQUAD, WORD_PIECES, 8, flops, [*inputs, *blocks, *pooler], "encoder")
 
 
-def gpt2(layers: int, width: int) -> dict:
-    """GPT-2."""
-    inputs = [variable("wte.weight", BYTE_PAIRS, width), variable("wpe.weight", CONTEXT, width)]
+def gpt2(layers: int, width: int, sequence: int = CONTEXT, words: int = BYTE_PAIRS) -> dict:
+    """GPT-2, and GPT-3's smaller models."""
+    inputs = [variable("wte.weight", words, width), variable("wpe.weight", sequence, width)]
     blocks = [one for i in range(layers) for one in _gpt2_layer(f"h.{i}", width)]
-    words = multiplied(blocks) + BYTE_PAIRS * width
-    flops = 2 * CONTEXT * words + layers * _attention(CONTEXT, width)
-    return _words(CONTEXT, BYTE_PAIRS, 8, flops, [*inputs, *blocks, *affine("ln_f", width, out=width)])
+    flops = 2 * sequence * (multiplied(blocks) + words * width) + layers * _attention(sequence, width)
+    variables = [*inputs, *blocks, *affine("ln_f", width, out=width)]
+    return _words(sequence, words, 8, flops, variables, "decoder")
+
+
+def llama(config: Mapping[str, Any]) -> dict:
+    """A decoder of Llama's kind, by the keys of its config.json; all experts are variables, and those of a word are computed."""
+    kind, width, inner, words = (
+        config[key] for key in ("model_type", "hidden_size", "intermediate_size", "vocab_size")
+    )
+    layers, heads, sequence = (
+        config["num_hidden_layers"],
+        config["num_attention_heads"],
+        config.get("sequence", LONGEST_TRAINED),
+    )
+    head = config.get("head_dim") or width // heads
+    groups = config.get("num_key_value_heads") or heads
+    biased = "qkv" if kind == "qwen2" else "qkvo" if config.get("attention_bias") else ""
+    experts = config["num_local_experts"] if kind == "mixtral" else 0
+    idle = max(0, experts - config["num_experts_per_tok"]) * 3 * inner * width if experts else 0
+    projections = {"q": (heads * head, width), "k": (groups * head, width), "v": (groups * head, width)}
+    projections["o"] = (width, heads * head)
+    dense = {"gate": (inner, width), "up": (inner, width), "down": (width, inner)}
+    blocks = []
+    for name in (f"model.layers.{i}" for i in range(layers)):
+        for part, shape in projections.items():
+            blocks += list(affine(f"{name}.self_attn.{part}_proj", *shape, out=shape[0]))[: 1 + (part in biased)]
+        blocks += [variable(f"{name}.self_attn.{part}_norm.weight", head) for part in "qk" if kind == "qwen3"]
+        for expert in [f".experts.{i}" for i in range(experts)] or [""]:
+            blocks += [variable(f"{name}.mlp{expert}.{part}_proj.weight", *shape) for part, shape in dense.items()]
+        blocks += [variable(f"{name}.mlp.gate.weight", experts, width)] if experts else []
+        blocks += [variable(f"{name}.{part}_layernorm.weight", width) for part in ("input", "post_attention")]
+    last = [variable("model.norm.weight", width)]
+    if not config.get("tie_word_embeddings"):
+        last += [variable("lm_head.weight", words, width)]
+    used = multiplied(blocks) - layers * idle + words * width
+    flops = 2 * sequence * used + layers * _attention(sequence, heads * head)
+    variables = [variable("model.embed_tokens.weight", words, width), *blocks, *last]
+    return _words(sequence, words, 8, flops, variables, "decoder")
 
 
 def small(layers: int = 2, width: int = 64) -> dict:
@@ -50,11 +90,11 @@ def small(layers: int = 2, width: int = 64) -> dict:
     inputs = [variable("wte.weight", WORDS, width), variable("wpe.weight", SENTENCE, width)]
     blocks = [one for i in range(layers) for one in _gpt2_layer(f"h.{i}", width)]
     flops = 2 * (SENTENCE * multiplied(blocks) + WORDS * width) + layers * _attention(SENTENCE, width)
-    return _words(SENTENCE, WORDS, 32, flops, [*inputs, *blocks, *affine("ln_f", width, out=width)])
+    return _words(SENTENCE, WORDS, 32, flops, [*inputs, *blocks, *affine("ln_f", width, out=width)], "other")
 
 
-def vit_b_16(layers: int = 12, width: int = 768) -> dict:
-    """ViT-B/16 on pictures of 224 x 224."""
+def vit_16(layers: int, width: int) -> dict:
+    """ViT-B/16 or L/16 on pictures of 224 x 224."""
     patches = (PICTURE // PATCH) ** 2
     places = patches + 1  # and one for the class
     patch = list(affine("conv_proj", width, 3, PATCH, PATCH, out=width))
@@ -67,6 +107,7 @@ def vit_b_16(layers: int = 12, width: int = 768) -> dict:
     ]
     return {
         "sample_shape": [PICTURE, PICTURE, 3],
+        "architecture": "encoder",
         "classes": CLASSES,
         "batch": 64,
         "flops_per_sample": float(flops + layers * _attention(places, width)),
@@ -74,8 +115,8 @@ def vit_b_16(layers: int = 12, width: int = 768) -> dict:
     }
 
 
-def _words(sequence: int, words: int, batch: int, flops: int, variables: list[dict]) -> dict:
-    table = {"sample_shape": [sequence], "inputs": "words", "classes": words, "batch": batch}
+def _words(sequence: int, words: int, batch: int, flops: int, variables: list[dict], kind: str) -> dict:
+    table = {"sample_shape": [sequence], "inputs": "words", "classes": words, "batch": batch, "architecture": kind}
     return table | {"flops_per_sample": float(flops), "variables": variables}
 
 

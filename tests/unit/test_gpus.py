@@ -255,6 +255,9 @@ NEWER = [
     ["A10G", "L40S"],
     ["A100-80GB-PCIe", "H100-PCIe", "H100"],
     ["A100", "MI300X"],
+    ["RTX 3060", "RTX 3060 Ti", "RTX 3070", "RTX 3080", "RTX 3090", "RTX 4080", "RTX 4090"],
+    ["RTX 4060", "RTX 4060 Ti", "RTX 4070", "RTX 4070 Ti", "RTX 4080", "RTX 4090"],
+    ["A10", "A40", "A6000"],
 ]
 
 
@@ -291,10 +294,27 @@ def test_discounts_for_being_taken_away_are_discounts():
         ("NVIDIA L4", "L4"),
         ("NVIDIA L40S", "L40S"),
         ("Tesla V100-SXM2-32GB", "V100-32GB"),
+        ("NVIDIA GeForce RTX 3060 Ti", "RTX 3060 Ti"),
+        ("NVIDIA GeForce RTX 4090", "RTX 4090"),
+        ("NVIDIA RTX A6000", "A6000"),
+        ("NVIDIA GH200 480GB", "GH200"),
     ],
 )
 def test_a_device_is_known_by_its_words(device, name):
     assert catalogue.gpu_of(device).name == name
+
+
+@pytest.mark.parametrize(
+    "device", ["NVIDIA GeForce RTX 3080 Ti", "NVIDIA GeForce RTX 4070 Laptop GPU", "RTX 4080 SUPER"]
+)
+def test_a_variant_of_a_device_is_another_one(device):
+    assert catalogue.gpu_of(device) is None
+
+
+def test_hosts_without_peer_access_pass_less_than_their_pcie():
+    kind = catalogue.find("hosts", "workstation-2xRTX4090")
+    link = catalogue.find("links", kind.local)
+    assert link.bandwidth_bytes_per_s == catalogue.find("links", "PCIe 4 x16").bandwidth_bytes_per_s / 2
 
 
 def test_several_hosts_of_which_nobody_says_how_fast_their_network_is(tmp_path):

@@ -28,7 +28,21 @@ KNOWN = {
     "bert_base": 109_482_240,  # Hugging Face's bert-base-uncased
     "bert_large": 335_141_888,
     "gpt2": 124_439_808,  # Hugging Face's gpt2
+    "gpt2_medium": 354_823_168,
+    "gpt2_large": 774_030_080,
+    "gpt2_xl": 1_557_611_200,
+    "llama3_1b": 1_235_814_400,  # meta-llama/Llama-3.2-1B, and so on: safetensors on Hugging Face
+    "llama3_3b": 3_212_749_824,
+    "llama3_8b": 8_030_261_248,
+    "llama3_70b": 70_553_706_496,
+    "mistral_7b": 7_241_732_096,
+    "mixtral_8x7b": 46_702_792_704,
+    "qwen2.5_0.5b": 494_032_768,
+    "qwen2.5_7b": 7_615_616_512,
+    "qwen3_8b": 8_190_735_360,
+    "stable_diffusion": 859_520_964,  # diffusers
     "vit_b_16": 86_567_656,  # torchvision
+    "vit_l_16": 304_326_632,
     "resnet18": 11_689_512,
     "resnet18_cifar": 11_173_962,  # kuangliu/pytorch-cifar
     "lm1b": 2 * 793_470 * 512 + 793_470 + 1024 * 8192 + 8192 + 2048 * 512,
@@ -38,8 +52,12 @@ MULTIPLY_ADDS = {"inception_v3": 5.7e9, "resnet50": 3.9e9, "resnet101": 7.6e9, "
 MULTIPLY_ADDS |= {
     "resnet18": 1.81e9,
     "vit_b_16": 17.56e9,
+    "vit_l_16": 61.55e9,
+    "stable_diffusion": 402e9,
     "resnet18_cifar": 0.56e9,
 }  # torchvision, kuangliu/pytorch-cifar
+# What the paper says, in round numbers.
+PUBLISHED = {"gpt3_1.3b": 1.3e9, "gpt3_2.7b": 2.7e9, "gpt3_6.7b": 6.7e9, "gpt3_13b": 13e9}
 # Of the files that were there before some models were generated: no name, no order and no shape may change.
 DIGESTS = {
     "captioning": "8dba9e650c1d41db",
@@ -67,6 +85,11 @@ def test_known_sizes(name):
 def test_no_model_is_both_generated_and_a_file(name):
     assert not (zoo.FOLDER / f"{name}.toml").exists()
     assert zoo.names().count(name) == 1
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_sizes_that_a_paper_publishes(name):
+    assert workload.read(name).parameters == pytest.approx(PUBLISHED[name], rel=0.02)
 
 
 @pytest.mark.parametrize("name", DIGESTS)

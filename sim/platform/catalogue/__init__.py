@@ -27,6 +27,7 @@ SCHEMA = "catalogue/1"
 SEVERAL = re.compile(r"(.+?)(?:\*([0-9]{1,9}))?")  # NAME or NAME*COUNT
 SECTIONS = ("hosts", "gpus", "links")
 OF_HOSTS = ("cores", "gpus", "gpu", "price_per_hour")  # keys that hosts of a cluster have, too
+VARIANTS = {"d", "laptop", "max", "super", "ti"}  # words of a device that make it another one
 PROPOSED = 3  # names in place of a wrong one
 
 
@@ -148,7 +149,7 @@ def hosts_near(name: str) -> str:
 def gpu_of(device: str) -> Gpu | None:
     """The GPU whose name is words of a device's, "A100" of "NVIDIA A100-SXM4-40GB"; None if there is none."""
     words = _words(device)
-    names = [name for name in all_of("gpus") if _words(name) <= words]
+    names = [name for name in all_of("gpus") if _words(name) <= words and words & VARIANTS <= _words(name)]
     return find("gpus", max(names, key=len)) if names else None
 
 

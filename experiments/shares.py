@@ -1,0 +1,107 @@
+"""Which share of a GPU's peak does training reach, by class of model: convolutions, encoders, decoders with fused attention?
+
+The logarithm of a share is the mean of its class, what its GPU adds to it, what the source adds on that GPU (its code, settings and
+network), and what a row adds; in a decoder of less than `LARGE` parameters also a slope by its size, because small kernels use a GPU less.
+The three deviations are those of restricted maximum likelihood. A prediction is of a source that nobody measured, and so is its
+spread; of a GPU that nobody measured, too, in `others`. Sources of figures/decoders.toml that are held out are in no fit.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.stats import t
+
+from experiments import figures
+from experiments.figures import CHOICE
+from experiments.gpu_rates import LATER, RATES
+from sim.base.interval import LEVEL, of_normal
+from sim.model import workload
+from sim.model.nominal import TRAINING
+from sim.platform import catalogue
+from sim.platform.gpu import LARGE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SAME_CHIP = {"A100-80GB": "A100", "A100-80GB-PCIe": "A100", "H200": "H100", "GB200": "B200"}
+ENCODERS = ("bert_base", "bert_large")
+
+
+class Learned(NamedTuple):
+    """What a class of models reaches on tensor cores.
+
+    Args:
+        share: of the peak, by chip, and its spread: standard deviation of the logarithm for a new source, by which a 90 % interval holds.
+        others: of a chip that nobody measured.
+        slope: of the logarithm by that of the parameters over `LARGE`, below it.
+    """
+
+    share: dict[str, tuple[float, float]]
+    others: tuple[float, float]
+    slope: float
+
+
+def decoders(split: str = CHOICE) -> pd.DataFrame:
+    """Rows of figures/decoders.csv of a split, with `log`, the logarithm of their share, and `chip`."""
+    listed = tomllib.loads((figures.FOLDER / "decoders.toml").read_text(encoding="utf-8"))
+    rows = figures.table("decoders")
+    rows = rows[rows.source.map(lambda name: listed[name]["split"] == split)].reset_index(drop=True)
+    operations = 6e6 * rows.million_multiplied + 12 * rows.layers * rows.width * rows.sequence
+    peak = rows.gpu.map(lambda name: catalogue.find("gpus", name).bf16.peak)
+    return rows.assign(log=np.log(rows.tokens_per_s_gpu * operations / peak), chip=rows.gpu.replace(SAME_CHIP))
+
+
+def learn(rows: pd.DataFrame, by_size: bool = True) -> Learned:
+    """The law of shares from rows with `chip`, `source`, `log` and, by size, `million_multiplied`."""
+    small = np.minimum(np.log(rows.million_multiplied * 1e6 / LARGE), 0.0) if by_size else np.zeros(len(rows))
+    known = np.column_stack([np.ones(len(rows)), small])[:, : 1 + by_size]
+    same_chip = rows.chip.to_numpy()[:, None] == rows.chip.to_numpy()
+    same_source = same_chip & (rows.source.to_numpy()[:, None] == rows.source.to_numpy())
+    log = rows.log.to_numpy()
+
+    def covariance(deviations):
+        of_chip, of_source, of_row = np.exp(2 * deviations)
+        return of_chip * same_chip + of_source * same_source + of_row * np.eye(len(log))
+
+    def unlikely(deviations):
+        """The negative restricted logarithmic likelihood, but for a constant."""
+        inverse = np.linalg.inv(covariance(deviations))
+        precision = known.T @ inverse @ known
+        off = log - known @ np.linalg.solve(precision, known.T @ inverse @ log)
+        signs = np.linalg.slogdet(precision)[1] - np.linalg.slogdet(inverse)[1]
+        return 0.5 * (signs + off @ inverse @ off) + 0.01 * np.square(deviations + 2).sum()
+
+    deviations = minimize(unlikely, np.full(3, -1.5), method="Nelder-Mead").x
+    inverse = np.linalg.inv(covariance(deviations))
+    of_chip, of_source, of_row = np.exp(2 * deviations)
+    errors = np.linalg.inv(known.T @ inverse @ known)
+    mean = errors @ known.T @ inverse @ log
+    few = float(t.ppf((1 + LEVEL) / 2, rows.source.nunique() - 1)) / of_normal(1.0)
+
+    def predicted(chip: str) -> tuple[float, float]:
+        """The share of a large model, and its spread: kriging with the mean unknown."""
+        beside = of_chip * (rows.chip.to_numpy() == chip)
+        unseen = np.eye(1, known.shape[1])[0] - known.T @ inverse @ beside
+        middle = mean[0] + beside @ inverse @ (log - known @ mean)
+        variance = of_chip + of_source + of_row - beside @ inverse @ beside + unseen @ errors @ unseen
+        return float(np.exp(middle)), few * float(np.sqrt(variance))
+
+    shares = {chip: predicted(chip) for chip in sorted(set(rows.chip))}
+    return Learned(shares, predicted(""), float(mean[1]) if by_size else 0.0)
+
+
+def of_one_gpu(encoder: bool, tensor: bool) -> pd.DataFrame:
+    """Rates of one GPU (experiments.gpu_rates) of encoders or of convolutions, on tensor cores or in fp32, as `decoders` has rows."""
+    import pandas as pd
+
+    found = []
+    for one in [*RATES, *LATER]:
+        if (one.model in ENCODERS) == encoder and (one.precision != "fp32") == tensor:
+            peak = getattr(catalogue.find("gpus", one.gpu), one.precision).peak
+            operations = TRAINING * (workload.NAMED[one.model].flops_per_sample or 0.0)
+            found.append((f"{one.gpu} {one.precision}", one.source, np.log(operations * one.samples_per_s / peak)))
+    return pd.DataFrame(found, columns=["chip", "source", "log"])

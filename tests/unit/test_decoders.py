@@ -1,0 +1,36 @@
+"""Published rates of training decoders: which sources may be looked at, and what is learned from them."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+
+import pytest
+
+from experiments import figures
+from experiments.figures import CHOICE, HELD_OUT
+
+LISTED = tomllib.loads((figures.FOLDER / "decoders.toml").read_text(encoding="utf-8"))
+ELSEWHERE = {source.name: source for source in figures.sources()}
+
+
+def by_rule(cluster: str) -> str:
+    return CHOICE if int(hashlib.sha256(cluster.encode()).hexdigest()[0], 16) % 2 else HELD_OUT
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_the_split_is_that_of_the_rule(name):
+    source = LISTED[name]
+    if name in ELSEWHERE:
+        assert (source["cluster"], source["split"]) == (ELSEWHERE[name].cluster, ELSEWHERE[name].split)
+    assert source["split"] == (CHOICE if source.get("before") else by_rule(source["cluster"]))
+
+
+def test_each_source_has_rows_and_enough_of_them_are_held_out():
+    rows = figures.table("decoders")
+    assert set(rows.source) == set(LISTED)
+    assert not rows.isna().any().any()
+    held = rows[rows.source.map(lambda name: LISTED[name]["split"] == HELD_OUT)]
+    assert held.source.nunique() >= 6
+    assert len(held) >= 60
+    assert {"A100-80GB", "H100", "B200", "MI300X"} <= set(held.gpu)
