@@ -10,7 +10,7 @@ from calibration.importers.about import About
 from calibration.importers.logged_steps import Steps
 from sim.base import tables
 from sim.base.errors import WrongSetting
-from sim.efficiency import table as until
+from sim.efficiency import law as until
 
 TRUTH_S = 0.25 + 0.01 * np.sin(np.arange(40))  # of 40 steps
 
