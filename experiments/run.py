@@ -9,7 +9,7 @@ from inspect import signature
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments.kit import kept, pages, report
+from experiments.kit import kept, pages
 from sim import command, reports
 from sim.base.errors import WrongSetting
 from sim.base.files import check_ending, check_folder, check_output
@@ -196,6 +196,8 @@ def main(argv: list[str] | None = None) -> int:
     for path in (out / f"{given.name}.json", *filter(None, [given.keep])):
         kept.write(found, Path(path))
     if given.report:
+        from experiments.kit import report
+
         reports.write(given.report, report.page(found, question.asked))
     return 0
 

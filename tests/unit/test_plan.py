@@ -310,7 +310,7 @@ def test_steps_are_decided_by_counts_and_not_by_the_clock(took_s, by_engine, exp
     monkeypatch.setattr(type(simulating.engine), "is_at_hand", by_engine)
     room = Room(asked(samples_per_s=1, protocols=["allreduce"], hosts=["g5.12xlarge"], counts=[3], batches=[256]))
     found, _ = search.screened(room)
-    looking = Simulating(room, pools.of_size(1), 1.0, math.inf)
+    looking = Simulating(room, pools.of_size(1), 1.5, math.inf)
     for effort in range(1, WHOLE + 1):
         looking.simulate(found, effort)
     assert looks == [[one] for one in expected]
