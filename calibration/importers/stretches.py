@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STRETCH = "stretch"
-LEAST_ROWS = (
-    6  # of a rank, that grow throughout, from which they are taken as times since the start: 1 in 720 by chance
-)
+LEAST_ROWS = 6  # of a rank, that grow throughout and are taken as times since the start: 1 in 720 by chance
 LEAST_OF_A_START = 5  # rows of the mean stretch between two starts
 ABOUT = 2.0  # a factor: how far times since a start are from the number of steps, times the median step
 
