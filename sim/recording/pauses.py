@@ -15,9 +15,7 @@ OWN = ("input", "compute", "wait", "update")  # of a rank's step, one after anot
 LONG = 5  # times the usual update, and
 SHARE = 0.5  # of a usual step besides, from which a long update is taken to hold a pause,
 FEWEST = 5  # among so many steps
-SETS_THE_PACE = (
-    0.1  # of a step; a loader that works beside computing is the slower of both if a loop waits for it so long
-)
+SETS_THE_PACE = 0.1  # of a step: a loader beside computing is the slower of both if a loop waits for it so long
 
 
 def beyond(update_s: Sequence[float], step_s: Sequence[float]) -> tuple[float, float]:
