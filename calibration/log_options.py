@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from calibration.importers import IMPORTERS
 from calibration.importers.about import LINK, About
-from calibration.sources import KINDS, NCCL, SCALING, STEPS, TIMELINE, TORCH, TRACE, Named
+from calibration.sources import KINDS, NCCL, SCALING, STEPS, TIMELINE, TORCH, Named
 from sim import command
 from sim.base.errors import WrongSetting
 from sim.base.ranges import check_integer
@@ -35,7 +35,10 @@ def options() -> command.Parser:
     """A parent parser."""
     parser = command.Parser(add_help=False)
     parser.add_argument(
-        "--from", dest="source", choices=KINDS, default=TRACE, help="format of TRACE where it does not say SOURCE="
+        "--from",
+        dest="source",
+        choices=KINDS,
+        help="format of TRACE where it does not say SOURCE= (default: by how it begins)",
     )
     imported = parser.add_argument_group("for imported logs, which lack this")
     imported.add_argument("--workload", metavar="NAME", help=f"the trained model (default: {NOTHING.workload})")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from calibration.importers import IMPORTERS
+from calibration.importers.logs import PACKED
 from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
 from sim.base.ranges import MOST, MOST_RANKS, check_integer
@@ -15,6 +19,13 @@ TRACE, TIMELINE, STEPS, NCCL, TORCH, SCALING = "trace", "horovod-timeline", "ste
 PROFILES = (TIMELINE, NCCL, TORCH, SCALING)  # sources of which files make a profile, without traces
 SEVERAL = (TORCH, NCCL)  # those of PROFILES that several files make
 KINDS = (TRACE, *IMPORTERS, *PROFILES)
+CONTENTS = {  # by kind, the beginning of a file of that kind; the first that matches
+    SCALING: re.compile(rb"(?=[^\n]*\bhosts\b)(?=[^\n]*\bgpus_per_host\b)[^\n]*\bstep_s\b"),
+    TORCH: re.compile(rb'.*"(?:schemaVersion|deviceProperties)"|.*ProfilerStep#', re.DOTALL),
+    TIMELINE: re.compile(rb".*NEGOTIATE_", re.DOTALL),
+    NCCL: re.compile(rb".*(?:\bbusbw\b|# *OSU |Benchmarking \w|#bytes +#iter|bits/sec\b|bits_per_second)", re.DOTALL),
+}
+BEGINNING = 2**16  # bytes
 OWN = {"batch": MOST, "ranks": MOST_RANKS}  # what a source may say of itself, and the most of it
 
 
@@ -36,11 +47,24 @@ class Named(NamedTuple):
         return f"{self.kind} {Path(self.path).name}" + (f", batch {self.batch}" if self.batch else "")
 
 
-def parsed(texts: Sequence[str], kind: str = TRACE) -> list[Named]:
+def guessed(path: str) -> str:
+    """The kind of a file that nobody named: by how it begins, or a table of steps; a folder and .jsonl, .parquet are traces."""
+    if path.endswith((".jsonl", ".parquet")) or not Path(path).is_file():
+        return TRACE
+    begins = b""
+    with suppress(OSError, EOFError):  # the reader says what is wrong with the file
+        with open(path, "rb") as raw:
+            packed = raw.read(2) == PACKED
+        with (gzip.open if packed else open)(path, "rb") as file:
+            begins = file.read(BEGINNING)
+    return next((kind for kind, like in CONTENTS.items() if like.match(begins)), STEPS)
+
+
+def parsed(texts: Sequence[str], kind: str | None = None) -> list[Named]:
     """The sources of a command line, such as links.txt or torch=traces/,batch=8.
 
     Args:
-        kind: of those that do not say it.
+        kind: of those that do not say it; None if their contents say it.
 
     Raises:
         WrongSetting: an unknown kind, a number that cannot be, or a file that is there twice.
@@ -54,7 +78,7 @@ def parsed(texts: Sequence[str], kind: str = TRACE) -> list[Named]:
     return found
 
 
-def _parsed(text: str, kind: str) -> Named:
+def _parsed(text: str, kind: str | None) -> Named:
     before, equals, after = text.partition("=")
     if equals and before in KINDS:
         kind, text = before, after
@@ -69,7 +93,7 @@ def _parsed(text: str, kind: str) -> Named:
         text, own[name] = comma[0], int(value)
     if not text:
         raise WrongSetting("TRACE", f"{kind}=", "the name of a file or a folder")
-    return Named(kind, text, **own)
+    return Named(kind or guessed(text), text, **own)
 
 
 def groups(named: Sequence[Named], kind: str) -> list[list[Named]]:

@@ -1,5 +1,6 @@
 """Sources of several kinds: one fit takes them together and says what each determined; a check takes whatever a fit takes."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from test_commands import here, refused  # noqa: F401 here is a fixture
 from tomli_w import dumps
 from torch_traces_of import ring_us, trace, write
 
+from calibration.sources import parsed
 from sim.platform import cluster
 
 BUCKETS = [*[250_000] * 9, 400_000]  # items, float32
@@ -150,3 +152,33 @@ def test_what_cannot_be_joined_is_one_line(logs, here, words, said):  # noqa: F8
 def _silent() -> dict:
     """The model without a batch."""
     return {name: value for name, value in MODEL.items() if name != "step"} | {"flops_per_sample": "1 Gflop"}
+
+
+CONTENTS = {
+    "scaling": "gpus_per_host,hosts,step_s,batch\n8,1,0.3,256\n",
+    "steps": "step;seconds\n1;0,25\n",
+    "torch": '{"schemaVersion": 1, "traceEvents": []}',
+    "horovod-timeline": '[\n{"name": "NEGOTIATE_ALLREDUCE", "ph": "B"},\n',
+    "nccl-tests": "# nThread 1\n#  size  count  type  redop  root  time  algbw  busbw\n",
+}
+
+
+@pytest.mark.parametrize("kind", CONTENTS)
+@pytest.mark.parametrize("ending", ["csv", "txt"])
+def test_a_file_that_nobody_named_is_of_the_kind_of_its_first_lines(kind, ending, tmp_path):
+    (tmp_path / f"a.{ending}").write_text(CONTENTS[kind])
+    assert [one.kind for one in parsed([str(tmp_path / f"a.{ending}")])] == [kind]
+
+
+def test_a_packed_file_is_of_the_kind_of_what_is_packed(tmp_path):
+    (tmp_path / "a.json.gz").write_bytes(gzip.compress(CONTENTS["torch"].encode()))
+    assert [one.kind for one in parsed([str(tmp_path / "a.json.gz")])] == ["torch"]
+    (tmp_path / "cut.json.gz").write_bytes(gzip.compress(CONTENTS["torch"].encode())[:20])
+    assert [one.kind for one in parsed([str(tmp_path / "cut.json.gz")])] == ["steps"]
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl", "folder", "nothing.csv"])
+def test_traces_folders_and_files_that_are_not_there_are_taken_for_traces(name, tmp_path):
+    path = tmp_path / name
+    path.mkdir() if name == "folder" else name == "nothing.csv" or path.write_text("hosts,gpus_per_host,batch,step_s\n")
+    assert [one.kind for one in parsed([str(path)])] == ["trace"]
