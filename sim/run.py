@@ -71,8 +71,7 @@ def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Qu
     """The result; comparisons for a page by their names, as far as there is time; and the answers to the questions."""
     from sim.simulation import simulate
 
-    runs, timeline = options.replications(given, None), horovod_timeline(given, scenario)
-    within_s = simulated_options.within_s(given, whole=bool(given.trace or timeline))
+    runs, within_s = options.replications(given, None), simulated_options.within_s(given, whole=bool(given.trace))
     others = {} if given.json else compared(scenario)
     further = len(others) + asked.simulations(scenario)
     shares, free = Shares(within_s, further), {}
@@ -83,12 +82,9 @@ def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Qu
             given.world,
             runs,
             want_trace=bool(given.trace),
-            timeline=timeline,
             within_s=own_s,
             done=advance,
         )
-        if timeline:
-            timeline.write(given.horovod_timeline)
         for said, other in others.items():
             if time.monotonic() - began_s < within_s:
                 free[said] = simulate(other, given.world, found.done.runs, within_s=shares.next_s(), done=advance)
@@ -155,19 +151,6 @@ def _spinner():
     from rich.console import Console
 
     return Console(stderr=True).status("simulating")
-
-
-def horovod_timeline(given: argparse.Namespace, scenario):
-    """The collector of the file of --horovod-timeline; None if it was not asked for.
-
-    Raises:
-        WrongSetting: the protocol is not horovod.
-    """
-    if not given.horovod_timeline:
-        return None
-    from sim.recording.horovod_timeline import Timeline
-
-    return Timeline(scenario)
 
 
 def reported(given: argparse.Namespace, found, free, answers: questions.Answers, asked: str) -> None:

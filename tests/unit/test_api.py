@@ -153,8 +153,6 @@ def test_an_object_or_a_number_of_another_kind_is_refused(name):
         ({"first": -1}, "first"),
         ({"within_s": -1.0}, "--within"),
         ({"within_s": math.nan}, "--within"),
-        ({"timeline": "x.json"}, "timeline"),  # which is no file's name
-        ({"timeline": "x.json", "world": "event"}, "timeline"),
     ],
 )
 def test_arguments_of_simulate_are_checked(named, name):
