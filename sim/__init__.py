@@ -15,14 +15,10 @@ Many scenarios at once, on all cores: `sim.sweep`. A name is loaded when it is f
 
 from __future__ import annotations
 
-from sim.base import interrupts
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-interrupts.end_at_once()  # while the rest is imported
-
-from importlib import import_module  # noqa: E402
-from typing import TYPE_CHECKING  # noqa: E402
-
-from sim.version import VERSION  # noqa: E402
+from sim.version import VERSION
 
 __version__ = VERSION
 
