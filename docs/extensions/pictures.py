@@ -43,7 +43,11 @@ def ring() -> Figure:
 
 def collectives() -> Figure:
     """Seconds of an allreduce against the number of ranks, by algorithm."""
-    from sim import Scenario, protocols, read_stragglers, read_workload, simulate
+    from sim import protocols
+    from sim.job.scenario import Scenario
+    from sim.model.workload import read as read_workload
+    from sim.simulation import simulate
+    from sim.stragglers import read as read_stragglers
 
     drawing = _figure(3.6)
     axes, workload = drawing.subplots(), read_workload("mlp")
@@ -91,7 +95,11 @@ def costs() -> Figure:
 
 def stragglers() -> Figure:
     """The step of fmb is that of the slowest worker; the step of amb is fixed."""
-    from sim import Scenario, protocols, read_stragglers, read_workload, simulate
+    from sim import protocols
+    from sim.job.scenario import Scenario
+    from sim.model.workload import read as read_workload
+    from sim.simulation import simulate
+    from sim.stragglers import read as read_stragglers
 
     drawing = _figure(3.4)
     left, right = drawing.subplots(1, 2)
@@ -204,7 +212,10 @@ def beyond() -> Figure:
 
 def worlds() -> Figure:
     """One text by the event world and by the engine: the same step times."""
-    from sim import Scenario, protocols, read_workload, simulate
+    from sim import protocols
+    from sim.job.scenario import Scenario
+    from sim.model.workload import read as read_workload
+    from sim.simulation import simulate
 
     drawing = _figure(3.0)
     left, right = drawing.subplots(1, 2)
@@ -226,8 +237,12 @@ def _figure(height_inch: float) -> Figure:
 
 def _gantt(name: str, settings: list[str] | None = None, steps: int = 3) -> Figure:
     """A bar an activity, a row a rank, of the first steps of a job of four workers."""
-    from sim import Scenario, protocols, read_stragglers, read_workload, simulate
+    from sim import protocols
+    from sim.job.scenario import Scenario
+    from sim.model.workload import read as read_workload
     from sim.plot import COLOURS
+    from sim.simulation import simulate
+    from sim.stragglers import read as read_stragglers
     from sim.timeline import rank_name
 
     law = {"stragglers": read_stragglers("niagara*0.005"), "stragglers_name": "niagara*0.005"}
