@@ -54,12 +54,9 @@ def _run(path: Path, about: About) -> Trace:
     times_s = _table(master_path, ("step", "time")).set_index("step")["time"]
     if list(times_s.index) != list(range(1, len(times_s) + 1)) or (times_s.diff() <= 0).any():
         raise WrongSetting(f"{master_path}: step", "steps or times out of order", "steps 1, 2, 3, ... at rising times")
-    columns = (worker[name] for name in ("rank", "step", "num_samples", "compute_time"))
-    work = [
-        rounds.Work(int(r), int(s) - 1, int(n), t) for r, s, n, t in zip(*columns, strict=True) if s <= len(times_s)
-    ]
-    first_s = max((w.busy_s for w in work if w.step == 0), default=0.0)  # when the session began to train is not logged
-    ends_s = (times_s - times_s.iloc[0] + first_s).tolist() if len(times_s) else []
+    work = worker[worker["step"] <= len(times_s)].rename(columns={"num_samples": "samples", "compute_time": "busy_s"})
+    first_s = work["busy_s"][work["step"] == 1].max()  # when the session began to train is not logged
+    ends_s = (times_s - times_s.min() + first_s).tolist()
     return rounds.trace(work, ends_s, about.workload, about.stragglers, path.name.removesuffix(WORKER))
 
 
