@@ -12,8 +12,8 @@ from pathlib import Path
 
 from calibration.importers import rounds
 from calibration.importers.about import About
+from sim.base import tables
 from sim.base.errors import WrongSetting
-from sim.base.files import check_size, reading
 from sim.recording.traces import Trace
 
 WHOLE = ("step", "rank", "num_samples")
@@ -25,7 +25,7 @@ def read(path: str | Path, about: About) -> list[Trace]:
     """The runs in a folder, or the one run that a file of a pair belongs to.
 
     Raises:
-        WrongSetting: no pair there, or a malformed file, named with its line.
+        WrongSetting: no pair there, or a malformed file, named with its row.
     """
     workers = _files(Path(path))
     if not workers or not workers[0].name.endswith(WORKER):
@@ -61,26 +61,8 @@ def _run(path: Path, about: About) -> Trace:
 
 
 def _table(path: Path, columns: tuple[str, ...]):
-    import pandas as pd
-
-    with reading("--from amb-csv", path):
-        check_size("--from amb-csv", path)
-        try:
-            table = pd.read_csv(path, dtype=str, keep_default_na=False)
-            if not isinstance(table.index, pd.RangeIndex):  # pandas takes cells without a heading for an index
-                raise ValueError("more cells in a line than in the first")
-            table = table[list(columns)]
-        except (ValueError, KeyError) as error:  # pandas says which: no header, a column missing, too many cells
-            raise WrongSetting(str(path), _short(error), f"CSV with the columns {', '.join(columns)}") from error
-    numbers = table.apply(pd.to_numeric, errors="coerce").astype(float)
-    whole = numbers[[name for name in columns if name in WHOLE]]
-    wrong = (~numbers.apply(lambda column: column.between(0, MOST))).any(axis=1) | (whole % 1 != 0).any(axis=1)
-    if wrong.any():
-        line = int(wrong.idxmax())
-        allowed = f"numbers from 0 to {MOST:g}, of which {', '.join(whole)} are whole: {', '.join(columns)}"
-        raise WrongSetting(f"{path}: line {line + 2}", ",".join(table.loc[line])[:80], allowed)
-    return numbers
-
-
-def _short(error: Exception) -> str:
-    return " ".join(str(error).split())
+    table = tables.read(path, "--from amb-csv", columns)
+    if missing := set(columns) - set(table.columns):
+        raise WrongSetting(f"{path}: columns", ", ".join(missing), f"each of {', '.join(columns)}")
+    allowed = f"numbers from 0 to {MOST:g}, of which {', '.join(WHOLE)} are whole: {', '.join(columns)}"
+    return tables.whole_table(table[list(columns)], path, allowed, MOST, WHOLE)
