@@ -405,7 +405,7 @@ def test_copies_that_know_nothing_of_one_another_are_refused(name, tmp_path, mon
 @pytest.mark.processes
 def test_a_script_without_a_guard_is_told_so(tmp_path):
     """Its processes import it, and so would sweep again."""
-    script = "from sim import Scenario, protocols, read_workload\nfrom sim.sweep import sweep\n"
+    script = "from trainsim import Scenario, protocols, read_workload, sweep\n"
     script += "sweep([Scenario(protocols.make('fmb'), read_workload('mlp'))], 'x.parquet', processes=2)\n"
     (tmp_path / "script.py").write_text(script)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
