@@ -100,9 +100,6 @@ def fitting(names: str) -> Iterator[None]:
     try:
         with np.errstate(divide="raise", over="raise", invalid="raise"):
             yield
-    except ArithmeticError as error:
-        raise RunFailed(f"no costs fit {names}: {error}") from error
-    except ValidationError as error:
-        raise RunFailed(f"no costs fit {names}: {from_validation('found', error)}") from error
-    except WrongValue as error:
-        raise RunFailed(f"no costs fit {names}: {error}") from error
+    except (ArithmeticError, ValidationError, WrongValue) as error:
+        said = from_validation("found", error) if isinstance(error, ValidationError) else error
+        raise RunFailed(f"no costs fit {names}: {said}") from error

@@ -132,7 +132,7 @@ def _by_itself(given: Namespace, named: list[Named]) -> Cluster:
         return profiled.profile(paths[0], name, about.workload, about.protocol, about.link)
     if named[0].kind == TORCH:
         return torch_traces.profile(paths, name, about, given.gpus_per_host)
-    return timelines.profile(paths[0], name, about.workload, about.ranks, about.batch, given.gpus_per_host)
+    return torch_traces.of_runs([timelines.recorded(paths[0], about)], name, given.gpus_per_host)
 
 
 def read(path: str, source: str = "trace", about: About = NOTHING) -> list[Source]:

@@ -81,7 +81,7 @@ def profile(
     assert made.provenance is not None  # every source has made one
     kept = [one for one in made.provenance.notes if not (best and one.startswith("the link was given"))]
     notes = (*_of_sources(named, linked), *_off(made, named, of, each), *kept)
-    return made.model_copy(update={"provenance": made.provenance.model_copy(update={"notes": notes})})
+    return made.known(notes=notes)
 
 
 def _off(made: Cluster, named: Sequence[Named], of: Callable[[Named], About], each: int | None) -> list[str]:
@@ -176,16 +176,14 @@ def _computing(
 
 def _with_links(made: Cluster, linked: Linked, each: int | None) -> Cluster:
     """The profile on measured links. Hosts are those of the test where the profile's are of a log that names none."""
-    assert made.provenance is not None
-    assert linked.made.provenance is not None
     names = "links_measured", "local_measured", "sums_in_links", "algorithms"
-    known = {one: getattr(linked.made.provenance, one) for one in names}
+    known = {one: getattr(linked.made.provenance, one) for one in names}  # every source has made one
     hosts = made.hosts
     if hosts[0].gpu is None and linked.made.hosts[0].gpu and len(hosts) == 1:
         like = linked.made.hosts[0]
         hosts = (hosts[0].model_copy(update={"gpu": like.gpu, "gpus": hosts[0].slots or each or 1}),)
     links = {"network": linked.made.network, "local": linked.made.local, "hosts": hosts}
-    return made.model_copy(update={**links, "provenance": made.provenance.model_copy(update=known)})
+    return made.model_copy(update=links).known(**known)
 
 
 def _of_sources(named: Sequence[Named], linked: Sequence[Linked]) -> list[str]:

@@ -23,10 +23,7 @@ def added(made: Cluster, tests: list[Measured], found: Fit, sum_s_per_byte: floa
     if not off:
         return made
     rows = f"{len(off)} of the rows are" if len(off) > 1 else "one of the rows is"
-    said = f"simulated with the profile, {rows} off by {min(off):+.1%} to {max(off):+.1%}"
-    assert made.provenance is not None  # `profile` has made one
-    notes = (*made.provenance.notes, said)
-    return made.model_copy(update={"provenance": made.provenance.model_copy(update={"notes": notes})})
+    return made.known(f"simulated with the profile, {rows} off by {min(off):+.1%} to {max(off):+.1%}")
 
 
 def _off(made: Cluster, test: Measured, found: Fit, sum_s_per_byte: float) -> list[float]:

@@ -233,11 +233,16 @@ def fitted(measured: Measured, inner: Link, sum_s_per_byte: float) -> Fit:
     return two if two.error < BETTER * one.error else one
 
 
-def ring_link(ranks: int, sizes: np.ndarray, seconds: np.ndarray) -> Link | None:
-    """The link on which a ring of `ranks` ranks takes these seconds for these bytes, shape (calls,); None if there is none."""
-    found = _of(_ring(ranks, sizes), seconds, ("ring", "ring"), float(sizes.max()))
+def ring_link(ranks: int, sizes: np.ndarray, seconds: np.ndarray, further: int = 0) -> Link | None:
+    """The link on which a ring of `ranks` ranks takes these seconds for these bytes, shape (calls,); None if there is none.
+
+    Args:
+        further: messages that a call waits for beside the ring's.
+    """
+    design = np.add(_ring(ranks, sizes), (further, 0))
+    found = _of(design, seconds, ("ring", "ring"), float(sizes.max()))
     if not found.seconds_per_byte or len(np.unique(sizes)) < 2:
-        seconds_per_byte = float((seconds / _ring(ranks, sizes)[:, 1]).mean())
+        seconds_per_byte = float((seconds / design[:, 1]).mean())
         found = Fit(0.0, seconds_per_byte, ("ring", "ring"), 0.0, 0.0)
     return found.link if found.possible else None
 

@@ -10,11 +10,10 @@ from pathlib import Path
 from calibration import algorithms, checks, nccl_checks
 from calibration.importers.nccl_tests import Measured, factors, read
 from calibration.nccl_fits import MOST_SPENT, Fit, candidates, fitted, of_all, place
-from calibration.profiles import FREE
 from sim.base.errors import RunFailed, WrongSetting
 from sim.model import nominal
 from sim.platform import catalogue
-from sim.platform.cluster import ASSUMED, Candidate, Cluster, Host, Link, Provenance
+from sim.platform.cluster import ASSUMED, FREE, Candidate, Cluster, Host, Link, Provenance
 from sim.platform.gpu import Gpu
 from sim.platform.other_sizes import BYTES_OF_GBIT, told
 

@@ -21,11 +21,10 @@ from sim.base.errors import RunFailed, WrongSetting, from_validation
 from sim.base.files import write_text
 from sim.job import replay
 from sim.model.sizes import ITEM_BYTES
-from sim.platform.cluster import ASSUMED, UNCOUNTED, Cluster, Host, Link, Model, Provenance
+from sim.platform.cluster import ASSUMED, FREE, UNCOUNTED, Cluster, Host, Link, Model, Provenance
 from sim.platform.other_sizes import told
 from sim.recording.traces import Trace
 
-FREE = Link(latency_s=0, overhead_s=0, gap_s=0, bandwidth_bytes_per_s=float("inf"))
 DIGITS = 6
 
 

@@ -79,14 +79,13 @@ def profile(sources: list[Source], name: str, link: Link | None = None) -> Clust
     if link:
         made = made.model_copy(update={"network": link} | ({} if found else {"local": profiles.FREE}))
     assert made.provenance is not None  # `make` has made one
-    notes = (*_notes(sources, largest, found, link), *map(str, _left(made.provenance.notes)))
-    known = {
-        "notes": notes,
-        "links_measured": bool(found) and hosts > 1,
-        "local_measured": bool(found) and hosts == 1,
-    }
-    known |= {"protocol": head.protocol, "settings": tuple(_settings(head))}
-    return made.model_copy(update={"provenance": made.provenance.model_copy(update=known)})
+    return made.known(
+        notes=(*_notes(sources, largest, found, link), *map(str, _left(made.provenance.notes))),
+        links_measured=bool(found) and hosts > 1,
+        local_measured=bool(found) and hosts == 1,
+        protocol=head.protocol,
+        settings=tuple(_settings(head)),
+    )
 
 
 def paced(made: Cluster, traces: Sequence[Trace]) -> Cluster:
@@ -95,8 +94,7 @@ def paced(made: Cluster, traces: Sequence[Trace]) -> Cluster:
     Ranks that sum gradients go on together. The one whose minibatch comes last has waited for nothing else, and the others' loaders have
     worked on while they waited for it. Its wait is therefore that of all.
     """
-    assert made.provenance is not None  # `make` has made one
-    costs, notes = dict(made.costs), list(made.provenance.notes)
+    costs, notes = dict(made.costs), list[str]()
     for name, of in made.costs.items():
         runs = [trace for trace in traces if trace.header.workload == name]
         workers = sorted({trace.header.details.get("loader_workers") or 0 for trace in runs})
@@ -108,8 +106,7 @@ def paced(made: Cluster, traces: Sequence[Trace]) -> Cluster:
         costs[name] = of.model_copy(update={"loading": Line(**parts)})
         beside = f"loaders of {' or '.join(map(str, workers))} workers set the pace, whatever computing takes"
         notes.append(f"{name}: {beside}: {1e3 * (input_s + compute_s):.4g} ms for a batch of {batch}")
-    about = made.provenance.model_copy(update={"notes": tuple(notes)})
-    return made.model_copy(update={"costs": costs, "provenance": about})
+    return made.model_copy(update={"costs": costs}).known(*notes)
 
 
 def _last_over_mean(trace: Trace) -> float:

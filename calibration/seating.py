@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from math import ceil
 
-from calibration.profiles import FREE
 from sim.base.ranges import MOST_RANKS, check_integer
-from sim.platform.cluster import ASSUMED, Cluster, Host, Link
+from sim.platform.cluster import ASSUMED, FREE, Cluster, Host, Link
 
 CORES = 2  # of each rank: one computes, and its library's thread has the other
 OPTION = "--gpus-per-host"
@@ -27,10 +26,9 @@ def seated(made: Cluster, each: int | None = None, inner: tuple[Link, str] = (FR
     check_integer(OPTION, each, 1, MOST_RANKS)
     count = ceil(sum(host.count for host in made.hosts) / each)
     placed = made.model_copy(update={"hosts": (Host(name="host", count=count, cores=CORES * each, slots=each),)})
-    assert made.provenance is not None  # a fit has made it
     if each == 1:
         return placed
-    told = {"hosts": count, "links_measured": made.provenance.links_measured and count > 1}
+    measured = bool(made.provenance and made.provenance.links_measured and count > 1)
     if count > 1:
         links, said = (
             {"local": inner[0]},
@@ -39,6 +37,5 @@ def seated(made: Cluster, each: int | None = None, inner: tuple[Link, str] = (FR
     else:
         links = {"local": made.network, "network": ASSUMED}
         said = "the link is that within the one host, and nothing tells the network, which is taken as the usual one"
-    notes = (*made.provenance.notes, f"{each} ranks on each of {count} host{'s' * (count > 1)}: {said}")
-    provenance = made.provenance.model_copy(update={**told, "notes": notes})
-    return placed.model_copy(update={**links, "provenance": provenance})
+    note = f"{each} ranks on each of {count} host{'s' * (count > 1)}: {said}"
+    return placed.model_copy(update=links).known(note, hosts=count, links_measured=measured)

@@ -42,13 +42,11 @@ def found(
     runs = _runs(profile, named, of)
     jobs = each(comparison.jobs(runs), "simulating", label=lambda job: job[0][0])
     checked = [comparison.checked(profile, job) for job in jobs]
-    for one in each([one for one in named if one.kind in (SCALING, NCCL, TIMELINE)], "simulating", label=str):
+    for one in each([one for one in named if one.kind in (SCALING, NCCL)], "simulating", label=str):
         if one.kind == SCALING:
             checked += _of_table(profile, one.path, of(one))
-        elif one.kind == NCCL:
-            checked += _of_tests(profile, one, of(one).ranks, gpus_per_host)
         else:
-            checked.append(comparison.of_step(str(one), *timelines.measured(one.path, of(one), profile)))
+            checked += _of_tests(profile, one, of(one).ranks, gpus_per_host)
     said = [
         f"{name}: {note}"
         for name, trace in runs
@@ -62,6 +60,10 @@ def _runs(profile: Cluster, named: Sequence[Named], of: Of) -> list[tuple[str, T
     """The sources that are runs, by what they are called."""
     runs = []
     for one in named:
+        if one.kind == TIMELINE:
+            runs.append(
+                (str(one), timelines.recorded(one.path, _as_fitted(of(one), profile)).trace(timelines.PROTOCOL, None))
+            )
         if one.kind in (SCALING, NCCL, TIMELINE, TORCH):
             continue
         about = _as_fitted(of(one), profile) if one.kind == STEPS else of(one)

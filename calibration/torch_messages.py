@@ -20,10 +20,15 @@ OTHERS = 0.05  # share of a step's numbers that may be no gradients: metrics, bu
 
 
 class Run(NamedTuple):
-    """The ranks of one run, in order, and how many there were in all."""
+    """The ranks of one run, in order, and how many there were in all.
+
+    Args:
+        further: messages that a call waits for beside those of the allreduce.
+    """
 
     ranks: list[Ranked]
     world: int
+    further: int = 0
 
     def sums(self, call: Call) -> bool:
         """Whether a call is an allreduce among all ranks, as data-parallel training makes."""
@@ -107,7 +112,8 @@ def link_of(runs: Sequence[Run], trained: Workload, gradients: Sequence[Summed])
     if not len(sizes):
         return None
     levels = np.unique(sizes)
-    return ring_link(worlds[0], levels, np.array([np.median(seconds[sizes == level]) for level in levels]))
+    medians_s = np.array([np.median(seconds[sizes == level]) for level in levels])
+    return ring_link(worlds[0], levels, medians_s, max(run.further for run in runs))
 
 
 def _taken(run: Run, trained: Workload, gradients: Summed) -> tuple[list[float], list[float]]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calibration import checks, nccl_links, profiles, seating, torch_messages
-from calibration.importers import steps
+from calibration.importers import logged_steps, steps
 from calibration.importers.about import About
 from calibration.importers.torch_events import MOST_RANKS, SOURCE
 from calibration.importers.torch_profiler import read
@@ -106,14 +106,13 @@ def of_runs(runs: Sequence[Recorded], name: str, each: int | None = None) -> Clu
     notes = [note for one, trace in zip(runs, traces, strict=True) for note in _of_run(one, trace, made, told_of, link)]
     notes += [note for note in made.provenance.notes if not measured or not note.startswith("the link was given")]
     measured, apart = measured and link is not None, (each or 1) < max(one.run.world for one in runs)
-    known = {
-        "notes": tuple(dict.fromkeys(notes)),
-        "links_measured": measured and apart,
-        "local_measured": measured and not apart,
-        "protocol": best,
-        "settings": told_of.settings,
-    }
-    return made.model_copy(update={"provenance": made.provenance.model_copy(update=known)})
+    return made.known(
+        notes=tuple(dict.fromkeys(notes)),
+        links_measured=measured and apart,
+        local_measured=measured and not apart,
+        protocol=best,
+        settings=told_of.settings,
+    )
 
 
 def _of_run(one: Recorded, trace: Trace, made: Cluster, told_of: About, link: Link | None) -> Iterator[str]:
@@ -224,10 +223,10 @@ def _run(files: list[Path], ranks: int | None) -> Run:
 
 def _logged(run: Run) -> steps.Steps:
     """The steps as a table. Ranks without a trace are taken to be like the others, at other moments."""
-    known = [one.compute_s for one in run.ranks]
-    compute_s = np.column_stack([np.roll(known[rank % len(known)], rank // len(known)) for rank in range(run.world)])
+    compute_s = np.column_stack([one.compute_s for one in run.ranks])
     length_s = np.median([one.length_s for one in run.ranks], axis=0)
-    return steps.Steps(np.maximum(length_s, compute_s.max(axis=1)), compute_s, None, run.world)
+    known = steps.Steps(np.maximum(length_s, compute_s.max(axis=1)), compute_s, None, len(run.ranks))
+    return logged_steps.of_all(known, run.world)
 
 
 def _share(part: float, whole: float) -> float:

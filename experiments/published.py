@@ -68,13 +68,16 @@ def measured(protocol: str) -> tuple[Steps, int]:
 
 def recorded(name: str) -> Trace:
     """A table of rounds in experiments/figures, as a trace."""
+    import pandas as pd
+
     from calibration.importers import rounds
 
-    work, table = [], figures.table(name)
-    for step, row in enumerate(table.to_dict("records")):
-        for rank in range(1, WORKERS + 1):
-            samples = row["samples"] if "samples" in row else row[f"samples_{rank}"]
-            work.append(rounds.Work(rank, step, int(samples), row[f"busy_s_{rank}"], row.get(f"sleep_s_{rank}")))
+    table, work = figures.table(name), []
+    for rank in range(1, WORKERS + 1):
+        own = {f"{name}_{rank}": name for name in ("samples", "busy_s", "sleep_s")}
+        mine = table[[one for one in ("samples", *own) if one in table]].rename(columns=own)
+        work.append(mine.assign(rank=rank, step=range(len(table))))
+    work = pd.concat(work, ignore_index=True)
     return rounds.trace(work, table["round_s"].cumsum().tolist(), "cifar10", "niagara", name)
 
 

@@ -57,6 +57,9 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
     """Options of training in ranks of their own, and of progress."""
     group = add_learning_options(parser)
     group.add_argument("--cpu-master", action="store_true", help="with --device gpu, keep the master on the CPU")
+    group.add_argument(
+        "--horovod-timeline", metavar="FILE", help="have Horovod write its timeline of the first run, .json"
+    )
     group.add_argument("--parameters", metavar="FILE", help="write the final parameters of the first run, .npz")
     group.add_argument("--quiet", action="store_true", help="print no progress")
 

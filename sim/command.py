@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
-from sim.base import extras, interrupts, own, terminal
+from sim.base import extras, own, terminal
 from sim.base.errors import RunFailed, WrongSetting, of_system, printable
 from sim.base.nearest import Help, Once, nearest
 
@@ -25,6 +25,7 @@ OF_STDOUT = (
     errno.EBADF,
 )  # of writing, where an error names no file
 
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
 _UNREAD: ContextVar[bool] = ContextVar("unread", default=False)  # whether the reader of stdout has gone away
 
 
@@ -106,7 +107,6 @@ def run(program: str, main: Callable[[], int | None]) -> None:
     """Run `main` and leave the process with its exit code, once all that it printed is where it goes."""
     terminal.prepare()
     code, line = _end(main)
-    interrupts.end_at_once()
     with suppress(OSError):
         if line:
             print(printable(f"{called(program)}: {line}"), file=sys.stderr)
@@ -133,12 +133,11 @@ def printing() -> Iterator[None]:
 def _end(main: Callable[[], int | None]) -> tuple[int, str]:
     """The exit code of `main`, and the line about its error, if there is one."""
     try:
-        interrupts.are_raised()
         return _answered(main), ""
     except WrongSetting as error:
         return 2, str(error)
     except KeyboardInterrupt:
-        return interrupts.EXIT_CODE, "interrupted"
+        return INTERRUPTED, "interrupted"
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and (line := extras.told(error)):
             return 2, line

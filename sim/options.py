@@ -27,7 +27,7 @@ DEFAULT_WORKERS = 3
 CHOSEN = ("workers", "batch")  # options whose value is chosen where nobody gives one
 DEFAULT_WORKLOAD = "toy_fc"
 SEARCH = "search"  # in place of a number of parts
-# `parameters` of real runs only, `report` of simulated ones
+# `parameters` and `horovod_timeline` of real runs only, `report` of simulated ones
 OUTPUTS = ("trace", "horovod_timeline", "report", "parameters")
 
 
@@ -116,7 +116,6 @@ def answer_options() -> Parser:
     answer.add_argument(
         "--trace", metavar="FILE", help="write the activities of the first replication, .parquet or .jsonl"
     )
-    answer.add_argument("--horovod-timeline", metavar="FILE", help="write them as Horovod writes its timeline, .json")
     return parser
 
 
@@ -244,7 +243,7 @@ def check_files(given: argparse.Namespace) -> None:
         MissingExtra: what writes one of them is not installed.
     """
     check_outputs(outputs(given), inputs(given))
-    check_ending("--horovod-timeline", given.horovod_timeline, (".json",))
+    check_ending("--horovod-timeline", getattr(given, "horovod_timeline", None), (".json",))
     if given.trace:
         from sim.recording import traces
 

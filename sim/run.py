@@ -6,9 +6,7 @@ import argparse
 import json
 import math
 import sys
-import threading
 import time
-from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,8 +17,6 @@ from sim.studies import questions
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
-
-LATE = "sim.run: still at the least that makes an answer; fewer --workers take less time, Ctrl-C gives up"
 
 
 def parser() -> command.Parser:
@@ -71,24 +67,20 @@ def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Qu
     """The result; comparisons for a page by their names, as far as there is time; and the answers to the questions."""
     from sim.simulation import simulate
 
-    runs, timeline = options.replications(given, None), horovod_timeline(given, scenario)
-    within_s = simulated_options.within_s(given, whole=bool(given.trace or timeline))
+    runs, within_s = options.replications(given, None), simulated_options.within_s(given, whole=bool(given.trace))
     others = {} if given.json else compared(scenario)
     further = len(others) + asked.simulations(scenario)
     shares, free = Shares(within_s, further), {}
-    with waiting(within_s, runs and runs * (1 + further)):
+    with Progress("simulating", runs * (1 + further) if runs and within_s == math.inf else None):
         own_s = within_s / (2 if further else 1)
         found = simulate(
             scenario,
             given.world,
             runs,
             want_trace=bool(given.trace),
-            timeline=timeline,
             within_s=own_s,
             done=advance,
         )
-        if timeline:
-            timeline.write(given.horovod_timeline)
         for said, other in others.items():
             if time.monotonic() - began_s < within_s:
                 free[said] = simulate(other, given.world, found.done.runs, within_s=shares.next_s(), done=advance)
@@ -126,48 +118,6 @@ def compared(scenario: Scenario) -> dict[str, Scenario]:
     others |= {summary.SLOW_RANKS_COST: median} if median != free else {}
     fewer = unlike.without_slowest(scenario)
     return others | ({summary.SLOW_HOSTS_COST: fewer} if fewer else {})
-
-
-@contextmanager
-def waiting(within_s: float, runs: int | None = None):
-    """Shows progress on a terminal, and prints a line after twice the allowed time.
-
-    Work that may take longer than usual reports its progress, among so many `runs` if that is known and nothing cuts them short.
-    """
-    late = threading.Timer(min(2 * within_s, threading.TIMEOUT_MAX), _say_late)
-    late.daemon = True
-    late.start()
-    try:
-        soon = within_s <= simulated_options.WITHIN_S
-        with _spinner() if soon else Progress("simulating", runs if within_s == math.inf else None):
-            yield
-    finally:
-        late.cancel()
-
-
-def _say_late() -> None:
-    print(LATE.replace("sim.run", command.called("sim.run"), 1), file=sys.stderr, flush=True)
-
-
-def _spinner():
-    if not sys.stderr.isatty():
-        return nullcontext()
-    from rich.console import Console
-
-    return Console(stderr=True).status("simulating")
-
-
-def horovod_timeline(given: argparse.Namespace, scenario):
-    """The collector of the file of --horovod-timeline; None if it was not asked for.
-
-    Raises:
-        WrongSetting: the protocol is not horovod.
-    """
-    if not given.horovod_timeline:
-        return None
-    from sim.recording.horovod_timeline import Timeline
-
-    return Timeline(scenario)
 
 
 def reported(given: argparse.Namespace, found, free, answers: questions.Answers, asked: str) -> None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from sim.answers.result import Result
     from sim.engine.replications import Replications
     from sim.job.scenario import Scenario
-    from sim.recording.horovod_timeline import Timeline
     from sim.recording.traces import Trace
 
 REPLICATIONS = 20
@@ -36,14 +35,8 @@ class _Asked(NamedTuple):
     replications: int | None
     first: int
     want_trace: bool
-    timeline: Timeline | None
     within_s: float
     done: Callable[[int], object]
-
-    @property
-    def records(self) -> bool:
-        """Whether what ranks do is recorded, which the event world does."""
-        return self.want_trace or self.timeline is not None
 
 
 class _Ran(NamedTuple):
@@ -61,7 +54,6 @@ def simulate(
     *,
     first: int = 0,
     want_trace: bool = False,
-    timeline: Timeline | None = None,
     within_s: float = math.inf,
     done: Callable[[int], object] = lambda runs: None,
 ) -> Result:
@@ -73,7 +65,6 @@ def simulate(
         replications: runs, each with random numbers of its own; REPLICATIONS if None.
         first: the number of the first replication. Equal numbers have equal random numbers.
         want_trace: record all activities of the first replication.
-        timeline: records the first replication as Horovod's timeline would.
         within_s: seconds after which no replication begins and the first ends early.
         done: called with the number of replications that have just ended.
 
@@ -90,23 +81,19 @@ def simulate(
         raise WrongSetting("scenario", scenario, "a Scenario(protocol, workload, ...)")
     check_asked(world, replications, within_s)
     check_integer("first", first, 0)
-    if timeline is not None:
-        from sim.recording.horovod_timeline import check as check_timeline
-
-        check_timeline(timeline)
     from sim.base.deadline import ended_after
 
     longest_s = max(needs.patience_s(within_s), 2 * within_s)
     too_long = f"no answer after {longest_s:,.0f} seconds of the processor: the least takes longer; --within SECONDS waits for it"
     with ended_after(longest_s, too_long):
-        return _simulated(scenario, world, _Asked(replications, first, want_trace, timeline, within_s, done))
+        return _simulated(scenario, world, _Asked(replications, first, want_trace, within_s, done))
 
 
 def _simulated(scenario: Scenario, world: str, asked: _Asked) -> Result:
     from sim.answers.result import Result
 
     if candidates.unknown(scenario):
-        if asked.records:
+        if asked.want_trace:
             candidates.refuse(scenario, "a trace")
 
         def one(job: Scenario, runs: int, seconds: float) -> Result:
@@ -188,12 +175,12 @@ def _engines(scenario: Scenario, world: str, asked: _Asked) -> tuple[Replication
     from sim.protocols import is_ours
 
     found, refused = None, ""
-    if world == "engine" and asked.records:
+    if world == "engine" and asked.want_trace:
         raise WrongSetting("--world", "engine", "auto or event, which records what ranks do")
     if world == "engine":
         needs.check(scenario, "engine", asked.within_s)
         found = engine.demanded(scenario)
-    elif world == "auto" and not asked.records:
+    elif world == "auto" and not asked.want_trace:
         once_s, step_s = needs.once_and_step_s(scenario, "event")
         if engine.suits((once_s + scenario.rounds * step_s) * (asked.replications or REPLICATIONS), 0.0):
             needs.check(scenario, "engine", asked.within_s)
@@ -213,13 +200,11 @@ def _one(
     from sim import event
     from sim.engine.choose import engine
 
-    timeline, within_s, want_trace = (
-        (asked.timeline, asked.within_s, asked.want_trace) if asked else (None, math.inf, False)
-    )
+    within_s, want_trace = (asked.within_s, asked.want_trace) if asked else (math.inf, False)
     found = engine.outcome(by, number, within_s) if by else None
     if found is not None:
         return found, None
-    outcome, trace = event.run(job, number, timeline, within_s, want_trace=want_trace)
+    outcome, trace = event.run(job, number, within_s, want_trace=want_trace)
     return (replace(outcome, slow=NO_ROOM) if by else outcome), trace
 
 

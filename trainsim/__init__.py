@@ -75,34 +75,34 @@ __all__ = [
     "why",
 ]
 
-_HOMES = {  # module, or module:name where the name there is another
-    "Cluster": "sim",
-    "Host": "sim",
-    "Link": "sim",
+_HOMES = {  # module, or module:name where the name there is another; module: of a module itself
+    "Cluster": "sim.platform.cluster",
+    "Host": "sim.platform.cluster",
+    "Link": "sim.platform.cluster",
     "Recorder": "trainsim.recording.recorder",
-    "Result": "sim",
-    "RunFailed": "sim",
-    "Scenario": "sim",
-    "Trace": "sim",
+    "Result": "sim.answers.result",
+    "RunFailed": "sim.base.errors",
+    "Scenario": "sim.job.scenario",
+    "Trace": "sim.recording.traces",
     "Training": "real.training.trainee",
-    "Variable": "sim",
-    "Workload": "sim",
-    "WrongSetting": "sim",
+    "Variable": "sim.model.workload",
+    "Workload": "sim.model.workload",
+    "WrongSetting": "sim.base.errors",
     "check": "calibration.asking",
     "fit": "calibration.asking",
-    "laws": "sim",
+    "laws": "sim.laws:",
     "learn": "real.learning.learning",
     "make_protocol": "sim.protocols:make",
     "model": "sim.model.modules",
     "noise_scale": "sim.efficiency.noise",
     "noise_scale_of_run": "sim.efficiency.noise",
     "plan": "sim.plan",
-    "protocols": "sim",
-    "read_cluster": "sim",
-    "read_stragglers": "sim",
-    "read_trace": "sim",
-    "read_workload": "sim",
-    "simulate": "sim",
+    "protocols": "sim.protocols:",
+    "read_cluster": "sim.platform.cluster:read",
+    "read_stragglers": "sim.stragglers:read",
+    "read_trace": "sim.recording.traces:read",
+    "read_workload": "sim.model.workload:read",
+    "simulate": "sim.simulation",
     "sweep": "sim.sweep",
     "what_if": "sim.studies.asking",
     "why": "sim.studies.asking",
@@ -116,8 +116,9 @@ def __getattr__(name: str):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from sim.base.home import installed
 
-    module, _, there = _HOMES[name].partition(":")
-    globals()[name] = getattr(import_module(installed(module)), there or name)
+    module, colon, there = _HOMES[name].partition(":")
+    home = import_module(installed(module))
+    globals()[name] = home if colon and not there else getattr(home, there or name)
     return globals()[name]
 
 

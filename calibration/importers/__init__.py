@@ -1,7 +1,4 @@
-"""Other people's logs as traces: each importer reads one run or several from a path.
-
-Horovod's timeline is no trace: calibration.timelines makes a profile of it.
-"""
+"""Other people's logs as traces: each importer reads one run or several from a path."""
 
 from __future__ import annotations
 

@@ -59,9 +59,7 @@ class About:
 
     def told(self, made: Cluster) -> Cluster:
         """The profile, which then knows the protocol of its runs."""
-        assert made.provenance is not None  # a fit has made it
-        known = {"protocol": self.protocol or DEFAULT_PROTOCOL, "settings": self.settings}
-        return made.model_copy(update={"provenance": made.provenance.model_copy(update=known)})
+        return made.known(protocol=self.protocol or DEFAULT_PROTOCOL, settings=self.settings)
 
     def batch_note(self, trained: Workload) -> list[str]:
         """A line where the batch is the workload's, which need not be that of the run."""

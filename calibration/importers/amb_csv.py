@@ -12,8 +12,8 @@ from pathlib import Path
 
 from calibration.importers import rounds
 from calibration.importers.about import About
+from sim.base import tables
 from sim.base.errors import WrongSetting
-from sim.base.files import check_size, reading
 from sim.recording.traces import Trace
 
 WHOLE = ("step", "rank", "num_samples")
@@ -25,7 +25,7 @@ def read(path: str | Path, about: About) -> list[Trace]:
     """The runs in a folder, or the one run that a file of a pair belongs to.
 
     Raises:
-        WrongSetting: no pair there, or a malformed file, named with its line.
+        WrongSetting: no pair there, or a malformed file, named with its row.
     """
     workers = _files(Path(path))
     if not workers or not workers[0].name.endswith(WORKER):
@@ -54,36 +54,15 @@ def _run(path: Path, about: About) -> Trace:
     times_s = _table(master_path, ("step", "time")).set_index("step")["time"]
     if list(times_s.index) != list(range(1, len(times_s) + 1)) or (times_s.diff() <= 0).any():
         raise WrongSetting(f"{master_path}: step", "steps or times out of order", "steps 1, 2, 3, ... at rising times")
-    columns = (worker[name] for name in ("rank", "step", "num_samples", "compute_time"))
-    work = [
-        rounds.Work(int(r), int(s) - 1, int(n), t) for r, s, n, t in zip(*columns, strict=True) if s <= len(times_s)
-    ]
-    first_s = max((w.busy_s for w in work if w.step == 0), default=0.0)  # when the session began to train is not logged
-    ends_s = (times_s - times_s.iloc[0] + first_s).tolist() if len(times_s) else []
+    work = worker[worker["step"] <= len(times_s)].rename(columns={"num_samples": "samples", "compute_time": "busy_s"})
+    first_s = work["busy_s"][work["step"] == 1].max()  # when the session began to train is not logged
+    ends_s = (times_s - times_s.min() + first_s).tolist()
     return rounds.trace(work, ends_s, about.workload, about.stragglers, path.name.removesuffix(WORKER))
 
 
 def _table(path: Path, columns: tuple[str, ...]):
-    import pandas as pd
-
-    with reading("--from amb-csv", path):
-        check_size("--from amb-csv", path)
-        try:
-            table = pd.read_csv(path, dtype=str, keep_default_na=False)
-            if not isinstance(table.index, pd.RangeIndex):  # pandas takes cells without a heading for an index
-                raise ValueError("more cells in a line than in the first")
-            table = table[list(columns)]
-        except (ValueError, KeyError) as error:  # pandas says which: no header, a column missing, too many cells
-            raise WrongSetting(str(path), _short(error), f"CSV with the columns {', '.join(columns)}") from error
-    numbers = table.apply(pd.to_numeric, errors="coerce").astype(float)
-    whole = numbers[[name for name in columns if name in WHOLE]]
-    wrong = (~numbers.apply(lambda column: column.between(0, MOST))).any(axis=1) | (whole % 1 != 0).any(axis=1)
-    if wrong.any():
-        line = int(wrong.idxmax())
-        allowed = f"numbers from 0 to {MOST:g}, of which {', '.join(whole)} are whole: {', '.join(columns)}"
-        raise WrongSetting(f"{path}: line {line + 2}", ",".join(table.loc[line])[:80], allowed)
-    return numbers
-
-
-def _short(error: Exception) -> str:
-    return " ".join(str(error).split())
+    table = tables.read(path, "--from amb-csv", columns)
+    if missing := set(columns) - set(table.columns):
+        raise WrongSetting(f"{path}: columns", ", ".join(missing), f"each of {', '.join(columns)}")
+    allowed = f"numbers from 0 to {MOST:g}, of which {', '.join(WHOLE)} are whole: {', '.join(columns)}"
+    return tables.whole_table(table[list(columns)], path, allowed, MOST, WHOLE)

@@ -12,11 +12,9 @@ files one run. All other lines are passed over; so is a last line that was cut.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from itertools import accumulate
+from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from calibration.importers import logs, rounds
 from calibration.importers.about import About
@@ -24,25 +22,19 @@ from sim.base.errors import WrongSetting
 from sim.base.files import MOST_LOG_BYTES
 from sim.recording.traces import Trace
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 MARK = "Sending ["
 NUMBER = r"\[(-?[\d.]+(?:e[+-]?\d+)?)\]"
 LINE = re.compile(
     rf"(?:wk(?P<rank>\d+)\|)?Sending {NUMBER} examples, (?:sleep_time {NUMBER}, )?"
     rf"compute_time {NUMBER}, last_idle {NUMBER}, last_send {NUMBER}"
 )
-NONE_BEFORE = (-1.0, -1.0)  # of the round before the first
+NONE_BEFORE = [-1.0, -1.0]  # of the round before the first
 MOST = 1e9  # of seconds, samples and ranks
+COLUMNS = ["rank", "samples", "sleep_time", "busy_s", "last_idle", "last_send"]  # numbers of a line; seconds
 FORM = "Sending [samples] examples, compute_time [s], last_idle [s], last_send [s]"
-
-
-class Sent(NamedTuple):
-    """One line: samples; seconds of sleep (None if not logged), of sleep and computation, and of the round before."""
-
-    samples: int
-    sleep_s: float | None
-    busy_s: float
-    last_idle_s: float
-    last_send_s: float
 
 
 def read(path: str | Path, about: About) -> list[Trace]:
@@ -51,31 +43,25 @@ def read(path: str | Path, about: About) -> list[Trace]:
     Raises:
         WrongSetting: no such file, no complete round in it, or a malformed line, named with its file.
     """
+    import pandas as pd
+
     path = Path(path)
-    sent = defaultdict(list)
+    of_files = []
     for number, file in enumerate(_files(path), start=1):
-        lines = list(_lines(file))
-        _check_alike(lines, str(file))
-        for rank, line in lines:
-            sent[number if rank is None else rank].append(line)
-    return [_run(sent, about, path.name)]
+        lines = pd.DataFrame(_lines(file), columns=COLUMNS)
+        for name in ("rank", "sleep_time"):
+            if 0 < (missing := lines[name].isna().sum()) < len(lines):
+                given = f"missing in {missing} of {len(lines)} lines"
+                raise WrongSetting(f"{file}: {name}", given, "in all lines, or in none")
+        of_files.append(lines.fillna({"rank": number}))
+    return [_run(pd.concat(of_files, ignore_index=True), about, path.name)]
 
 
 def _files(path: Path) -> list[Path]:
     return sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
 
 
-def _check_alike(lines: list[tuple[int | None, Sent]], where: str) -> None:
-    """Refuse a file in which some lines name the rank, or the sleep, and some do not."""
-    for name, said in (("rank", [rank for rank, _ in lines]), ("sleep_time", [line.sleep_s for _, line in lines])):
-        missing = sum(value is None for value in said)
-        if 0 < missing < len(said):
-            raise WrongSetting(
-                f"{where}: {name}", f"missing in {missing} of {len(said)} lines", "in all lines, or in none"
-            )
-
-
-def _lines(path: Path):
+def _lines(path: Path) -> Iterator[list[float]]:
     whole, _ = _whole_lines(path)
     for number, line in enumerate(whole, start=1):
         if MARK in line:
@@ -96,44 +82,40 @@ def left_out(path: str | Path) -> list[str]:
     return said + [f"{cut} last line{'s' * (cut > 1)} left out: cut"] * (cut > 0)
 
 
-def _line(line: str, where: str) -> tuple[int | None, Sent]:
+def _line(line: str, where: str) -> list[float]:
+    """The numbers of COLUMNS; NaN for what a line does not say."""
     match = LINE.search(line)
     try:
-        rank, samples, sleep_s, *seconds = match.groups()
-        rank, sent = rank and int(rank), Sent(int(samples), sleep_s and float(sleep_s), *map(float, seconds))
+        numbers = [float("nan") if one is None else float(one) for one in match.groups()]
+        rank, samples, sleep_s, busy_s, *of_before = numbers
+        int(match[2])
     except (AttributeError, ValueError) as error:
         raise WrongSetting(where, line.strip()[:200], FORM) from error
-    of_before = (sent.last_idle_s, sent.last_send_s)
-    known = all(0 <= number <= MOST for number in (rank or 0, sent.samples, sent.sleep_s or 0.0, sent.busy_s))
+    known = not any(number < 0 or number > MOST for number in (rank, samples, sleep_s, busy_s))
     if not (known and (of_before == NONE_BEFORE or all(0 <= number <= MOST for number in of_before))):
-        raise WrongSetting(
-            where, line.strip()[:200], f"numbers from 0 to {MOST:g}; last_idle and last_send are both -1 at first"
-        )
-    if (sent.sleep_s or 0.0) > sent.busy_s:
+        allowed = f"numbers from 0 to {MOST:g}; last_idle and last_send are both -1 at first"
+        raise WrongSetting(where, line.strip()[:200], allowed)
+    if sleep_s > busy_s:
         raise WrongSetting(where, line.strip()[:200], "a sleep_time that is in the compute_time")
-    return rank, sent
+    return numbers
 
 
-def _run(sent: dict[int, list[Sent]], about: About, source: str) -> Trace:
-    complete = min((len(lines) for lines in sent.values()), default=0) - 1
+def _run(lines: pd.DataFrame, about: About, source: str) -> Trace:
+    complete = int(lines.groupby("rank").size().min()) - 1 if len(lines) else 0
     if complete < 1:
-        raise WrongSetting(source, f"{sum(map(len, sent.values()))} lines {MARK}...]", "at least two of each worker")
-    work = [
-        rounds.Work(rank, step, line.samples, line.busy_s, line.sleep_s)
-        for rank, lines in sorted(sent.items())
-        for step, line in enumerate(lines[:complete])
-    ]
-    for rank, lines in sent.items():
-        late = [line for line in lines[1:] if (line.last_idle_s, line.last_send_s) == NONE_BEFORE]
-        if late:
-            raise WrongSetting(
-                f"{source}: worker {rank}", "last_idle [-1] after the first round", "seconds of the round before"
-            )
-    lengths_s = [_length_s([lines[step : step + 2] for lines in sent.values()]) for step in range(complete)]
-    return rounds.trace(work, list(accumulate(lengths_s)), about.workload, about.stragglers, source)
-
-
-def _length_s(pairs: list[list[Sent]]) -> float:
-    """Seconds of the round of the first lines; at least its slowest worker's, because workers do not begin the first round together."""
-    typical_s = median(this.busy_s + after.last_send_s + after.last_idle_s for this, after in pairs)
-    return max(typical_s, *(this.busy_s for this, _ in pairs)) if len(pairs) > 1 else typical_s
+        raise WrongSetting(source, f"{len(lines)} lines {MARK}...]", "at least two of each worker")
+    lines = lines.assign(step=lines.groupby("rank").cumcount())
+    none = (lines["last_idle"] == NONE_BEFORE[0]) & (lines["step"] > 0)
+    if none.any():
+        where = f"{source}: worker {lines['rank'][none].iloc[0]:g}"
+        raise WrongSetting(where, "last_idle [-1] after the first round", "seconds of the round before")
+    after = lines.groupby("rank")[["last_idle", "last_send"]].shift(-1).sum(axis=1)
+    work = lines.assign(length_s=lines["busy_s"] + after)[lines["step"] < complete]
+    by_round = work.groupby("step")
+    lengths_s = by_round["length_s"].median()
+    if (
+        work["rank"].nunique() > 1
+    ):  # the slowest worker's at least, because workers do not begin the first round together
+        lengths_s = lengths_s.clip(lower=by_round["busy_s"].max())
+    work = work.rename(columns={"sleep_time": "sleep_s"}).dropna(axis="columns")
+    return rounds.trace(work, lengths_s.cumsum().tolist(), about.workload, about.stragglers, source)

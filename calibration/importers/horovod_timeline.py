@@ -5,8 +5,7 @@ NEGOTIATE_ALLREDUCE from the first rank that has it to the last, with a mark for
 when rank 0 has it, without marks); ALLREDUCE around the rest: MEMCPY_IN_FUSION_BUFFER, one activity or several that move (NCCL_ALLREDUCE;
 NCCL_REDUCESCATTER, MEMCPY_IN_HOST_BUFFER, MPI_ALLREDUCE, MEMCPY_OUT_HOST_BUFFER and NCCL_ALLGATHER if hierarchical; CCL's, DDL's, Gloo's),
 MEMCPY_OUT_FUSION_BUFFER; the type and the shape are in its end (horovod/common/common.h and timeline.cc). ADASUM is read likewise. Tensors
-that were fused have the same spans, one beside another: a `Reduction` is all of them. sim.recording.horovod_timeline writes such files of
-simulated runs.
+that were fused have the same spans, one beside another: a `Reduction` is all of them.
 """
 
 from __future__ import annotations
@@ -21,8 +20,9 @@ from pathlib import Path
 
 from calibration.importers import logs
 from sim.base.errors import WrongSetting
-from sim.recording.horovod_timeline import INTO, NEGOTIATION, OUT, WHOLE
 
+NEGOTIATION, WHOLE = "NEGOTIATE_ALLREDUCE", "ALLREDUCE"
+INTO, OUT = "MEMCPY_IN_FUSION_BUFFER", "MEMCPY_OUT_FUSION_BUFFER"
 MICRO = 1e-6
 NEVER = 0
 MOST_TEXT = 2**29  # bytes: some twenty times as many in memory

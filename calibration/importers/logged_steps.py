@@ -50,8 +50,11 @@ def logged(path: str | Path, about: About) -> Steps:
     found, every = _steps(table, str(path))
     said = [f"every {every}th step was logged"] * (every > 1)
     if about.ranks is not None:
-        found, of_ranks = _of_all(found, about.ranks)
-        said += of_ranks
+        check_integer("--ranks", about.ranks, found.ranks, max(found.ranks, MOST_ROWS // len(found.length_s)))
+        if found.ranks < about.ranks:
+            like = "it" if found.ranks == 1 else "them"
+            said.append(f"{found.ranks} of {about.ranks} ranks logged: the others are taken to be like {like}")
+        found = of_all(found, about.ranks)
     said.append(f"the first step, {found.length_s[0]:.4g} s, is left out of the costs, as warm-up")
     return found._replace(notes=(*notes, *of_last, *said))
 
@@ -72,24 +75,15 @@ def _complete(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return table[~which], said
 
 
-def _of_all(found: Steps, ranks: int) -> tuple[Steps, list[str]]:
-    """The steps of all ranks of a run of which some logged.
-
-    Raises:
-        WrongSetting: fewer ranks than logged.
-    """
-    check_integer("--ranks", ranks, found.ranks, max(found.ranks, MOST_ROWS // len(found.length_s)))
-    if ranks == found.ranks:
-        return found, []
-    compute_s = found.compute_s
-    if compute_s is not None:
-        known = compute_s.shape[1]
-        compute_s = np.column_stack([np.roll(compute_s[:, rank % known], rank // known) for rank in range(ranks)])
-    said = (
-        f"{found.ranks} of {ranks} ranks logged: the others are taken to be like {'it' if found.ranks == 1 else 'them'}"
-    )
-    length_s = found.length_s if compute_s is None else np.maximum(found.length_s, compute_s.max(axis=1))
-    return found._replace(length_s=length_s, compute_s=compute_s, ranks=ranks), [said]
+def of_all(found: Steps, ranks: int) -> Steps:
+    """The steps of all ranks of a run of which some logged: the others are like these, at other moments."""
+    known = found.compute_s
+    if known is None or ranks == found.ranks:
+        return found._replace(ranks=ranks)
+    several = known.shape[1]
+    compute_s = np.column_stack([np.roll(known[:, rank % several], rank // several) for rank in range(ranks)])
+    length_s = np.maximum(found.length_s, compute_s.max(axis=1))
+    return found._replace(length_s=length_s, compute_s=compute_s, ranks=ranks)
 
 
 def _steps(table: pd.DataFrame, source: str) -> tuple[Steps, int]:

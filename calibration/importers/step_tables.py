@@ -23,6 +23,7 @@ from calibration.importers.table_names import (
     Names,
     words,
 )
+from sim.base import tables
 from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
 from sim.base.ranges import LONGEST_S, SHORTEST_S
@@ -246,20 +247,9 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _numbers(table: pd.DataFrame, path: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    numbers = table.apply(lambda column: pd.to_numeric(column.astype(str), errors="coerce")).astype(float)
-    whole = numbers[[name for name in numbers.columns if name in WHOLE]]
-    wrong = (~numbers.apply(lambda column: column.between(0, MOST))).any(axis=1) | (whole % 1 != 0).any(axis=1)
-    if COMPUTE in numbers:
-        wrong |= numbers[COMPUTE] > numbers[SECONDS]
-    if wrong.any():
-        row = int(np.argmax(wrong.to_numpy()))
-        marked = any("," in str(cell) for cell in table.iloc[row])
-        allowed = f"numbers from 0 to {MOST:g}{', with a decimal point (a comma may be either)' * marked}; seconds from {SHORTEST_S:g}, "
-        allowed += f"and compute_s within them; {', '.join(whole)} whole"
-        raise WrongSetting(f"{path}: row {row + 1}", ", ".join(map(str, table.iloc[row]))[:80], allowed)
-    return numbers
+    allowed = f"numbers from 0 to {MOST:g}; seconds from {SHORTEST_S:g}, "
+    allowed += f"and compute_s within them; {', '.join(name for name in table.columns if name in WHOLE)} whole"
+    return tables.whole_table(table, path, allowed, MOST, WHOLE, lambda found: found.get(COMPUTE, 0) > found[SECONDS])
 
 
 def _check_lengths(table: pd.DataFrame, column: Column, path: Path) -> None:

@@ -18,20 +18,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calibration.importers import rounds
 from calibration.importers.about import DEFAULT_PROTOCOL, LINK, About
 from calibration.importers.logged_steps import Steps, logged
 from sim.base.errors import WrongSetting
-from sim.job import header as heads
+from sim.job.header import IMPORTED
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import one_rank_a_host
 from sim.platform.other_sizes import told
-from sim.recording import records
-from sim.recording.traces import Activity, Trace
+from sim.recording.traces import Trace
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
-IMPORTED = "imported"  # the world of a trace
 LEAST = 0.01  # of a step that is computing, in steps that were shorter than messages usually take
 PLAYED_STEPS, CLOSE = 3, 1e-4  # steps that are simulated, and how close to the measured mean they must come
 
@@ -57,7 +56,9 @@ def trace_of(logged: Steps, about: About, source: str, measured: bool = False) -
     """
     scenario = _scenario(logged, about)
     computed_s, messages_s = _apart(logged, scenario, about, measured)
-    return _trace(logged, scenario, computed_s, messages_s, about, source)
+    head = replace(scenario.header(IMPORTED, communication_in_update=about.link is None), cluster=source)
+    ends_s, samples = np.cumsum(logged.length_s).tolist(), np.full(computed_s.shape, scenario.batch)
+    return rounds.laid_out(head, ends_s, computed_s, samples, messages_s=messages_s, source=source)
 
 
 def _scenario(logged: Steps, about: About) -> Scenario:
@@ -154,28 +155,3 @@ def _played_s(scenario: Scenario, computed_s: float, about: About) -> float:
         steps=PLAYED_STEPS,
     )
     return float(simulate(job, replications=1).step_s.mean())
-
-
-def _trace(
-    logged: Steps, scenario: Scenario, computed_s: np.ndarray, messages_s: float, about: About, source: str
-) -> Trace:
-    """All ranks begin a step together, and wait for the slowest and for messages. The rest of the step is updating."""
-    head = scenario.header(IMPORTED, communication_in_update=about.link is None)
-    ends_s = np.cumsum(logged.length_s)
-    rows = []
-    for step, end_s in enumerate(ends_s):
-        start_s, samples = float(end_s - logged.length_s[step]), scenario.workers * scenario.batch
-        ready_s = min(float(end_s), start_s + float(computed_s[step].max()) + messages_s)
-        for worker in range(scenario.workers):
-            rank, done_s = scenario.servers + worker, min(ready_s, start_s + float(computed_s[step, worker]))
-            updates = not scenario.servers
-            rows.append(Activity(start_s, done_s, rank, step, "compute", scenario.batch, version=step))
-            rows.append(Activity(done_s, ready_s if updates else float(end_s), rank, step, "wait", version=step))
-            if updates:
-                rows.append(Activity(ready_s, float(end_s), rank, step, "update", samples, version=step + 1))
-        if scenario.servers:
-            rows.append(Activity(start_s, ready_s, 0, step, "wait", version=step))
-            rows.append(Activity(ready_s, float(end_s), 0, step, "update", samples, version=step + 1))
-    found = Trace.of(heads.checked(replace(head, cluster=source).text(), source), rows)
-    records.check(found.header, found.rows, source)
-    return found

@@ -21,7 +21,7 @@ from sim.base.ranges import MOST_BYTES, MOST_RANKS
 from sim.collectives import UNKNOWN
 from sim.model.costs import Costs, Line
 from sim.model.sparse_rows import ITEM_BYTES
-from sim.platform.cluster import ASSUMED, Candidate, Cluster, Host, Link, Model, Provenance
+from sim.platform.cluster import ASSUMED, FREE, Candidate, Cluster, Host, Link, Model, Provenance
 from sim.platform.other_sizes import BYTES_OF_GBIT, told
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from sim.model.workload import Workload
 
 PROTOCOLS = ("horovod", "allreduce")  # the first hides messages behind back-propagation
-FREE = Link(latency_s=0.0, overhead_s=0.0, bandwidth_bytes_per_s=float("inf"))
 FEWEST = 3  # rows
 SIZES = (1, 2, 3, *(2**power for power in range(2, 21)))  # hosts for which a profile says how well messages are known
 MOST_LAID_OUT = 64  # ranks whose exchanges are laid out for that, where they do not go round a ring
@@ -86,10 +85,10 @@ def profile(path: str, name: str, workload: str, protocol: str | None = None, li
         one: Candidate(weight=weights[one], network=_network(of, each), local=_local(of, each))
         for one, of in able.items()
     }
-    assert made.provenance is not None  # `_made` makes one
-    more = {"notes": tuple(notes), "algorithms": weighed, "traces": (Path(path).name,)}
-    more |= {"protocol": best, "settings": tuple(settings_of(found[best].algorithm, best))}
-    return made.model_copy(update={"provenance": made.provenance.model_copy(update=more)})
+    settings = tuple(settings_of(found[best].algorithm, best))
+    return made.known(
+        notes=tuple(notes), algorithms=weighed, traces=(Path(path).name,), protocol=best, settings=settings
+    )
 
 
 def _check(rows: table.Table, path: str) -> None:

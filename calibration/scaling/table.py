@@ -13,6 +13,7 @@ from sim.base.errors import WrongSetting
 from sim.base.ranges import SHORTEST_S
 
 NEEDED = ("hosts", "gpus_per_host", "batch", "step_s")
+WHOLE = ("hosts", "gpus_per_host", "batch", "minibatches")
 ACCUMULATED = ("minibatches", "accumulation")  # names of the column of minibatches, which may be missing
 UNITS_S = {"step_ms": 1e-3, "step_us": 1e-6}  # other names of step_s
 SOURCE = "--from scaling"
@@ -59,11 +60,13 @@ def read(path: str | Path) -> Table:
     Raises:
         WrongSetting: no such table, a column that is missing, or numbers that cannot be.
     """
+    import pandas as pd
+
     path, needed = Path(path), ", ".join(NEEDED)
     table = tables.read(path, SOURCE, NEEDED)
     for name, unit_s in UNITS_S.items():
         if name in table.columns and "step_s" not in table.columns:
-            table["step_s"] = _numbers(table[name]) * unit_s
+            table["step_s"] = pd.to_numeric(table[name].astype(str), errors="coerce") * unit_s
     if any(name not in table.columns for name in NEEDED):
         raise WrongSetting(f"{path}: columns", shortened([str(name) for name in table.columns]), needed)
     if not 0 < len(table) <= MOST_ROWS:
@@ -79,21 +82,12 @@ def _checked(table, path: Path) -> Table:
     Raises:
         WrongSetting: a row with what is no number, or one that cannot be; fewer than two batches or arrangements.
     """
-    numbers = table.apply(_numbers)
-    whole = numbers[["hosts", "gpus_per_host", "batch", "minibatches"]]
-    wrong = (~numbers.apply(lambda column: column.between(0, MOST, inclusive="right"))).any(axis=1)
-    wrong |= (whole % 1 != 0).any(axis=1) | (numbers["step_s"] < SHORTEST_S)
-    wrong |= numbers["minibatches"] > numbers["batch"]
-    if wrong.any():
-        row = int(np.argmax(wrong.to_numpy()))
-        allowed = f"numbers above 0 and up to {MOST:g}; whole but for step_s; steps of {SHORTEST_S:g} s or more; minibatches up to batch"
-        raise WrongSetting(f"{path}: row {row + 1}", ", ".join(map(str, table.iloc[row]))[:80], allowed)
+    allowed = f"numbers above 0 and up to {MOST:g}; whole but for step_s; steps of {SHORTEST_S:g} s or more; minibatches up to batch"
+    numbers = tables.whole_table(table, path, allowed, MOST, WHOLE, _cannot_be)
     hosts, each, batch, step_s, minibatches = (numbers[name].to_numpy() for name in numbers)
     return Table(hosts, hosts * each, each, batch, step_s, minibatches)
 
 
-def _numbers(column):
-    """A column as numbers, NaN where it has something else."""
-    import pandas as pd
-
-    return pd.to_numeric(column.astype(str), errors="coerce").astype(float)
+def _cannot_be(numbers):
+    """The rows that have a 0, a step that is too short, or more minibatches than samples."""
+    return (numbers == 0).any(axis=1) | (numbers["step_s"] < SHORTEST_S) | (numbers["minibatches"] > numbers["batch"])

@@ -43,7 +43,7 @@ def ring() -> Figure:
 
 def collectives() -> Figure:
     """Seconds of an allreduce against the number of ranks, by algorithm."""
-    from sim import Scenario, protocols, read_stragglers, read_workload, simulate
+    from trainsim import Scenario, protocols, read_stragglers, read_workload, simulate
 
     drawing = _figure(3.6)
     axes, workload = drawing.subplots(), read_workload("mlp")
@@ -91,7 +91,7 @@ def costs() -> Figure:
 
 def stragglers() -> Figure:
     """The step of fmb is that of the slowest worker; the step of amb is fixed."""
-    from sim import Scenario, protocols, read_stragglers, read_workload, simulate
+    from trainsim import Scenario, protocols, read_stragglers, read_workload, simulate
 
     drawing = _figure(3.4)
     left, right = drawing.subplots(1, 2)
@@ -213,7 +213,7 @@ def beyond() -> Figure:
 
 def worlds() -> Figure:
     """One text by the event world and by the engine: the same step times."""
-    from sim import Scenario, protocols, read_workload, simulate
+    from trainsim import Scenario, protocols, read_workload, simulate
 
     drawing = _figure(3.0)
     left, right = drawing.subplots(1, 2)
@@ -235,9 +235,9 @@ def _figure(height_inch: float) -> Figure:
 
 def _gantt(name: str, settings: list[str] | None = None, steps: int = 3) -> Figure:
     """A bar an activity, a row a rank, of the first steps of a job of four workers."""
-    from sim import Scenario, protocols, read_stragglers, read_workload, simulate
     from sim.plot import COLOURS
     from sim.timeline import rank_name
+    from trainsim import Scenario, protocols, read_stragglers, read_workload, simulate
 
     law = {"stragglers": read_stragglers("niagara*0.005"), "stragglers_name": "niagara*0.005"}
     job = Scenario(protocols.make(name, settings or []), read_workload("mlp"), workers=4, steps=steps, warmup=1, **law)

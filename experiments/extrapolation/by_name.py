@@ -1,6 +1,6 @@
 """Several hosts of GPUs from the step of one GPU, all links known by name: answers where nobody measured more than one GPU.
 
-The rows of published tables that have a step of one GPU and name their network. All are asked of `sim.simulate` as rings of
+The rows of published tables that have a step of one GPU and name their network. All are asked of `simulate` as rings of
 DistributedDataParallel, whatever library summed. None of them is fitted. A cluster counts once: its sources share its links.
 
 What a network's name is worth (sim.platform.named_links.LINK) was learned on the T4 hosts, on TensorFlow's page and on shaped links, and

@@ -1,6 +1,6 @@
 """One host of several GPUs, from the step of one GPU: nothing was measured of the links within the host, or of what its GPUs share.
 
-The step of one GPU is given, links are known by name, and the step of several GPUs is asked of `sim.simulate`. Its interval contains two
+The step of one GPU is given, links are known by name, and the step of several GPUs is asked of `simulate`. Its interval contains two
 unknowns: how much longer a byte takes than the link's name says (LOCAL), and how much longer a step takes where
 GPUs share a host (HOST). Both are learned here, a source counting once. Gavel's Transformer and language model were in no choice.
 

@@ -43,16 +43,16 @@ def _look_here_too() -> None:
         sys.path.append(here)
 
 
-def sources(own: type) -> set[str]:
-    """The files of a class and of those that it derives from, but ours."""
-    modules = [sys.modules.get(c.__module__) for c in own.__mro__ if not c.__module__.startswith(installed("sim."))]
+def sources(own: type, base: type = object) -> set[str]:
+    """The files of a class and of those that it derives from, as far as these derive from a base, but ours."""
+    theirs = [c for c in own.__mro__ if issubclass(c, base) and not c.__module__.startswith(installed("sim."))]
+    modules = [sys.modules.get(c.__module__) for c in theirs]
     return {file for module in modules if (file := getattr(module, "__file__", None))}
 
 
-def place(error: BaseException) -> str:
+def place(error: BaseException, files: set[str] = SOURCES) -> str:
     """The place in a user's own files where an exception arose, as file:line; empty if there is none."""
-    frames = traceback.extract_tb(error.__traceback__)
-    mine = [frame for frame in frames if frame.filename in SOURCES]
+    mine = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
     return f"{os.path.basename(mine[-1].filename)}:{mine[-1].lineno}" if mine else ""
 
 

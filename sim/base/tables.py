@@ -18,7 +18,7 @@ from sim.base.files import check_size, reading
 from sim.base.nearest import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy as np
     import pandas as pd
@@ -152,9 +152,6 @@ def numbers(table: pd.DataFrame, column: str, path: str | Path, least: float = 0
     Raises:
         WrongSetting: there are no rows, the column is missing, or a value is no number from `least` to `most`.
     """
-    import numpy as np
-    import pandas as pd
-
     if column not in table.columns:
         names = ", ".join(map(str, table.columns[:20]))
         raise WrongSetting(
@@ -162,18 +159,42 @@ def numbers(table: pd.DataFrame, column: str, path: str | Path, least: float = 0
         )
     if not len(table):
         raise WrongSetting(f"{path}: {column}", None, "at least one row")
-    values = table[column]
-    if not pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
-        text = pd.to_numeric(values.astype(str), errors="coerce").isna()
-        first = int(np.argmax(text)) if text.any() else 0
-        raise WrongSetting(f"{path}: {column}, row {first + 1}", str(values.iloc[first]), "numbers alone")
-    found = values.to_numpy(float, na_value=np.nan)
-    wrong = ~((found >= least) & (found <= most))
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        raise WrongSetting(
-            f"{path}: {column}, row {first + 1}", float(found[first]), f"numbers from {least:g} to {most:g}"
-        )
+    allowed = f"numbers from {least:g} to {most:g}"
+    found = whole_table(table[[column]], f"{path}: {column}", allowed, most, wrong=lambda of: of[column] < least)
+    return found[column].to_numpy()
+
+
+def whole_table(
+    table: pd.DataFrame,
+    path: str | Path,
+    allowed: str,
+    most: float,
+    whole: Sequence[str] = (),
+    wrong: Callable[[pd.DataFrame], pd.Series] = lambda found: found.isna().any(axis=1),
+) -> pd.DataFrame:
+    """All columns as numbers without gaps, each from 0 to `most`.
+
+    Args:
+        allowed: for complaints.
+        whole: columns of whole numbers, as far as there are such columns.
+        wrong: which rows cannot be besides, shape (rows,).
+
+    Raises:
+        WrongSetting: naming the first row that cannot be.
+    """
+    import numpy as np
+    import pandas as pd
+
+    found = table.apply(lambda column: pd.to_numeric(column.astype(str), errors="coerce")).astype(float)
+    bad = ~((found >= 0) & (found <= most)).all(axis=1) | (found[found.columns.intersection(whole)] % 1 != 0).any(
+        axis=1
+    )
+    bad |= wrong(found)
+    if bad.any():
+        row = int(np.argmax(bad.to_numpy()))
+        given = ", ".join(map(str, table.iloc[row]))[:80]
+        hint = "; with a decimal point, where a comma may be either" * any("," in str(cell) for cell in table.iloc[row])
+        raise WrongSetting(f"{path}: row {row + 1}", given, allowed + hint)
     return found
 
 

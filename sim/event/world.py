@@ -27,7 +27,6 @@ from sim.event.readiness import Readiness
 from sim.event.recorder import Recorder
 from sim.job.scenario import Scenario
 from sim.protocols import name_of
-from sim.recording.horovod_timeline import Timeline
 from sim.recording.traces import Trace
 from sim.worlds.texts import role_of, text_of
 from sim.worlds.time_budget import Patience
@@ -39,14 +38,12 @@ DONE = ()
 def run(
     scenario: Scenario,
     replication: int = 0,
-    timeline: Timeline | None = None,
     within_s: float = math.inf,
     want_trace: bool = True,
 ) -> tuple[Outcome, Trace | None]:
     """One run of the scenario: its outcome, and its trace if one is asked for.
 
     Args:
-        timeline: records what Horovod's own timeline would hold.
         within_s: of the wall clock; once they are over, the run ends after the step at hand, or after the least that there must be
             (sim.worlds.time_budget).
 
@@ -54,7 +51,7 @@ def run(
         RunFailed: the protocol's texts wait for one another for ever, or do what no world can run.
     """
     with garbage_left_lying():
-        world = EventWorld(scenario, replication, timeline, within_s, want_trace)
+        world = EventWorld(scenario, replication, within_s, want_trace)
         try:
             world.run()
             return world.outcome, None if world.recorder.rows is None else world.trace
@@ -89,12 +86,11 @@ class EventWorld:
         self,
         scenario: Scenario,
         replication: int = 0,
-        timeline: Timeline | None = None,
         within_s: float = math.inf,
         want_trace: bool = True,
     ):
         scenario.check_evaluation()
-        self.scenario, self.replication, self.timeline = scenario, replication, timeline
+        self.scenario, self.replication = scenario, replication
         self.env, self.random, self.amounts = Clock(), RandomStreams(scenario, replication), Amounts(scenario)
         self.patience, self._over, self._at_work = Patience(scenario, within_s), self.env.event(), 0
         self.counts_updates, self.layerwise = scenario.protocol.counts_updates, scenario.protocol.layerwise

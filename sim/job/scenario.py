@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 LATER: Any = None  # of fields that __post_init__ fills where they are not given
 KINDS = {  # of fields that are objects, and what makes one
-    "protocol": (Protocol, 'a Protocol: sim.protocols.make("amb")'),
-    "workload": (Workload, 'a Workload: sim.read_workload("mnist")'),
-    "cluster": (Cluster | None, 'a Cluster: sim.read_cluster("p3.8xlarge*4")'),
-    "stragglers": (Stragglers, 'Stragglers: sim.read_stragglers("niagara*0.01")'),
+    "protocol": (Protocol, 'a Protocol: trainsim.make_protocol("amb")'),
+    "workload": (Workload, 'a Workload: trainsim.read_workload("mnist")'),
+    "cluster": (Cluster | None, 'a Cluster: trainsim.read_cluster("p3.8xlarge*4")'),
+    "stragglers": (Stragglers, 'Stragglers: trainsim.read_stragglers("niagara*0.01")'),
 }
 
 
@@ -69,8 +69,8 @@ class Scenario:
     """One job.
 
     Args:
-        protocol: made by sim.protocols.make, or of a class of one's own.
-        workload: the model, as sim.read_workload reads it.
+        protocol: made by trainsim.make_protocol, or of a class of one's own.
+        workload: the model, as trainsim.read_workload reads it.
         workers: ranks besides the master or the servers; 0 is one process alone, undistributed.
         steps: measured steps, after `warmup` steps that are left out.
         batch: samples per worker and step.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
@@ -12,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sim.base import own
 from sim.base.deadline import deadline
 from sim.base.errors import WrongSetting
-from sim.base.home import installed
-from sim.base.own import complaint
 from sim.base.ranges import LONGEST_S
 from sim.laws.steps import Steps
 
@@ -39,7 +37,7 @@ def owned(law: Stragglers) -> list[Stragglers]:
     if not is_ours(law):
         return [law]
     made = getattr(law, "made", None)  # of sim.laws.own.Own
-    return [own for part in getattr(law, "of", ()) for own in owned(part)] if made is None else [made]
+    return [one for part in getattr(law, "of", ()) for one in owned(part)] if made is None else [made]
 
 
 def try_out(stragglers: Stragglers, draws) -> None:
@@ -51,20 +49,20 @@ def try_out(stragglers: Stragglers, draws) -> None:
     Raises:
         WrongSetting: what it gives is no number in its range, or it fails.
     """
-    own = owned(stragglers)
-    if not own:
+    theirs = owned(stragglers)
+    if not theirs:
         return
 
     def endless(error: BaseException) -> WrongSetting:
-        place = next((found for law in own if (found := _raised_at(law, error))), "--stragglers")
+        place = next((found for law in theirs if (found := own.place(error, _files(law)))), "--stragglers")
         return WrongSetting(place, f"no end within {LONGEST_TRIAL_S:g} s of processor time", "a law whose methods end")
 
     with deadline(LONGEST_TRIAL_S, endless):
-        _try_out(own, draws)
+        _try_out(theirs, draws)
 
 
-def _try_out(own: list[Stragglers], draws) -> None:
-    for law in own:
+def _try_out(theirs: list[Stragglers], draws) -> None:
+    for law in theirs:
         mean(law)
         sole = asked(law, "sole") if hasattr(type(law), "sole") else None
         if sole is not None:
@@ -166,8 +164,8 @@ def told(law: Stragglers, method: str, allowed: str = SECONDS) -> Iterator[None]
     except (Exception, SystemExit) as error:
         if is_ours(law):
             raise
-        place = _raised_at(law, error) or _place_of(law, method)
-        raise WrongSetting(_named(law, method, place), complaint(error), allowed) from error
+        place = own.place(error, _files(law)) or _place_of(law, method)
+        raise WrongSetting(_named(law, method, place), own.complaint(error), allowed) from error
 
 
 def _named(law: Stragglers, method: str, place: str) -> str:
@@ -206,39 +204,20 @@ def _shown(given: Any) -> Any:
     return given if isinstance(given, str) else repr(given)
 
 
-def _user_file(cls: type) -> str:
-    try:
-        return inspect.getfile(cls)
-    except (OSError, TypeError):  # typed in, as in a notebook
-        return ""
-
-
 def _files(law: Stragglers) -> set[str]:
     """The files of the user's own classes of a law."""
     from sim.laws.base import Stragglers as Base
 
-    own = [
-        cls for cls in type(law).__mro__ if issubclass(cls, Base) and not cls.__module__.startswith(installed("sim."))
-    ]
-    return {file for cls in own if (file := _user_file(cls))}
+    return own.sources(type(law), Base)
 
 
 def _place_of(law: Stragglers, method: str) -> str:
     """Where a method is written in a user's file, or the class, as file:line; empty if it is in none."""
-    files = _files(law)
     found = inspect.getattr_static(type(law), method, None)
     code = getattr(getattr(found, "fget", found), "__code__", None)
-    if code is not None and code.co_filename in files:
+    if code is not None and code.co_filename in _files(law):
         return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
     try:
-        line = inspect.getsourcelines(type(law))[1]
-    except (OSError, TypeError):
+        return f"{os.path.basename(inspect.getfile(type(law)))}:{inspect.getsourcelines(type(law))[1]}"
+    except (OSError, TypeError):  # typed in, as in a notebook
         return ""
-    return f"{os.path.basename(_user_file(type(law)))}:{line}"
-
-
-def _raised_at(law: Stragglers, error: BaseException) -> str:
-    """Where in a user's file an exception arose, as file:line; empty if in none."""
-    files = _files(law)
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
-    return f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""

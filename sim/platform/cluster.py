@@ -267,6 +267,7 @@ class Link(Checked):
         return size_bytes / self.sustained_bytes_per_s if self.sustained_bytes_per_s else 0.0
 
 
+FREE = Link(latency_s=0.0, overhead_s=0.0, bandwidth_bytes_per_s=inf)
 LOCAL = Link(latency_s=0.0, overhead_s=100e-6, bandwidth_bytes_per_s=5e9)
 BUCKET = "bucket_"  # a variable of a recorded model (trainsim.recording.pytorch), by the beginning of its name
 ASSUMED = Link(named=True)  # between hosts, where nothing tells
@@ -399,6 +400,12 @@ class Cluster(Checked):
         """The costs of a workload here; None if they were not measured, or only for another model of the same name."""
         known = self.provenance.models.get(workload.name) if self.provenance else None
         return None if known and not known.same(Model.of(workload)) else self.costs.get(workload.name)
+
+    def known(self, *notes: str, **facts: Any) -> Cluster:
+        """The profile with further notes on its origin, and other facts (fields of Provenance)."""
+        origin = self.provenance or Provenance()
+        facts = {"notes": (*origin.notes, *notes)} | facts
+        return self.model_copy(update={"provenance": origin.model_copy(update=facts)})
 
     @property
     def slots(self) -> int:

@@ -124,7 +124,7 @@ def simulated(job: Scenario, limit_s: float = LIMIT_S) -> Trace:
     Raises:
         RunFailed: its ranks wait for ever, its text makes a mistake or does not end, or a second run differs.
     """
-    from sim import simulate
+    from sim.simulation import simulate
 
     try:
         with within(limit_s):
@@ -166,9 +166,9 @@ def by_engine(jobs: list[Scenario], traces: list[Trace], limit_s: float = LIMIT_
     """
     import numpy as np
 
-    from sim import simulate
     from sim.answers.outcome import of_trace
     from sim.engine.choose import engine
+    from sim.simulation import simulate
 
     if not engine.is_at_hand:
         return f"not compiled: python -m {installed('sim.engine.install')} does that"
@@ -262,8 +262,9 @@ def _cell(given: argparse.Namespace, job: Scenario, path: Path) -> list[str]:
 
 
 def _compared(job: Scenario, real: Trace) -> str:
-    from sim import simulate, stragglers
+    from sim import stragglers
     from sim.recording import conformance
+    from sim.simulation import simulate
 
     name, samples = protocols.name_of(job.protocol), conformance.gradients(real)
     if samples.applied > samples.computed:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sim.base.errors import WrongSetting
-from sim.protocols.base import INFINITE, Protocol
-from sim.verbs import let_go, pull, push, take, training
+from sim.protocols.base import INFINITE
+from sim.protocols.ps_async import AsynchronousServers
+from sim.verbs import let_go, take
 
 
 @dataclass(frozen=True)
-class StaleSynchronousServers(Protocol):
-    """Stale synchronous parallel.
+class StaleSynchronousServers(AsynchronousServers):
+    """Stale synchronous parallel: workers as of asynchronous servers, which let them go later.
 
     Ho et al., "More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server", NIPS 2013. A worker that
     has done more than `staleness` steps more than the slowest waits for it. 0 is synchronous, infinite asynchronous.
@@ -27,20 +28,6 @@ class StaleSynchronousServers(Protocol):
     def __post_init__(self):
         if not self.staleness >= 0:
             raise WrongSetting("--set staleness", self.staleness, "steps, 0 or more, or inf")
-
-    def gradients_per_update(self, workers):
-        return 1
-
-    def updates_per_step(self, workers):
-        return max(1, workers)
-
-    def worker(self, me):
-        while training(me):
-            yield from me.sleep()
-            yield from me.fetch()
-            yield from pull(me, me.servers)
-            yield from me.compute()
-            yield from push(me, me.servers)
 
     def server(self, me):
         steps, waiting = dict.fromkeys(me.workers, 0), []

@@ -6,7 +6,7 @@ Samples of each step, how long workers compute in a step, and all samples by tim
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -67,30 +67,11 @@ def measured_from_s(trace: Trace) -> float:
     return float(rows.loc[before, "end_s"].max()) if before.any() else 0.0
 
 
-class Series(NamedTuple):
-    """The data of the panels for a run, after warm-up.
-
-    Args:
-        samples: of each step, shape (steps,).
-        ends_s: when each step ended, seconds since the first one began, shape (steps,).
-        compute_s: seconds that a worker computed in one of its steps, shape (workers' steps,), in no order.
-    """
-
-    samples: np.ndarray
-    ends_s: np.ndarray
-    compute_s: np.ndarray
-
-    @property
-    def total(self) -> np.ndarray:
-        """Samples until the end of each step, shape (steps,)."""
-        return np.cumsum(self.samples)
-
-
-def series(trace: Trace, outcome) -> Series:
-    """The data of the panels for a trace and its outcome, sim.answers.outcome."""
+def computed_s(trace: Trace) -> np.ndarray:
+    """Seconds that a worker computed in one of its steps after warm-up, ascending; shape (workers' steps,)."""
     rows = trace.rows[(trace.rows["activity"] == "compute") & (trace.rows["start_s"] >= measured_from_s(trace))]
     seconds = (rows["end_s"] - rows["start_s"]).groupby([rows["rank"], rows["step"]]).sum()
-    return Series(outcome.samples[0], np.cumsum(outcome.step_s[0]), seconds.to_numpy(float))
+    return np.sort(seconds.to_numpy(float))
 
 
 def draw(runs: list[tuple[str, Trace, Any]], path: str | Path) -> None:
@@ -103,10 +84,10 @@ def draw(runs: list[tuple[str, Trace, Any]], path: str | Path) -> None:
     figure = new_figure(4.2, 13)
     steps, computing, total = figure.subplots(1, 3)
     for (label, trace, outcome), (colour, dash) in zip(runs, STYLES, strict=False):
-        one, style = series(trace, outcome), {"color": colour, "linestyle": dash, "linewidth": 1.4}
-        steps.plot(one.samples, label=label, **style)
-        total.plot(one.ends_s, one.total, **style)
-        ordered = np.sort(one.compute_s) * 1e3
+        samples, style = outcome.samples[0], {"color": colour, "linestyle": dash, "linewidth": 1.4}
+        steps.plot(samples, label=label, **style)
+        total.plot(np.cumsum(outcome.step_s[0]), np.cumsum(samples), **style)
+        ordered = computed_s(trace) * 1e3
         computing.step(ordered, np.arange(1, len(ordered) + 1) * 100 / max(1, len(ordered)), where="post", **style)
     steps.set(xlabel="step after warm-up", ylabel="samples a step")
     computing.set(xlabel="milliseconds that a worker computes in a step", ylabel="% of them take at most so long")

@@ -86,11 +86,11 @@ def what_if(
     Args:
         base: the job; a result is not simulated again.
         changed: each a text as `--what-if` takes it, such as "workers=8" or "network.bandwidth=25 Gbit/s", or another job.
-        world, replications, within_s: of each simulation, see sim.simulate; a result's own if it is given.
+        world, replications, within_s: of each simulation, see sim.simulation.simulate; a result's own if it is given.
 
     Raises:
-        WrongSetting: no job, a change that cannot be, or see sim.simulate.
-        RunFailed: see sim.simulate.
+        WrongSetting: no job, a change that cannot be, or see sim.simulation.simulate.
+        RunFailed: see sim.simulation.simulate.
     """
     asking = _Asking(base, world, replications, within_s)
     scenario = asking.base.scenario
@@ -112,7 +112,7 @@ def why(
 
     Raises:
         WrongSetting: see `what_if`.
-        RunFailed: see sim.simulate.
+        RunFailed: see sim.simulation.simulate.
     """
     asking = _Asking(base, world, replications, within_s)
     return causes.why(asking.base, asking.simulate, lambda text: changes.of_job(text, asking.base.scenario))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
@@ -106,28 +106,25 @@ def with_values(cluster: Cluster, values: dict[str, str]) -> Cluster:
     Raises:
         WrongSetting: no such path, or a value that it cannot have.
     """
-    table = cluster.model_dump(by_alias=True, exclude_unset=True)
+    table: Any = _plain(cluster)
     for path, text in values.items():
         node: Any = cluster
-        inside: Any = table
+        inside = table
         *above, last = path.split(".")
         for part in above:
             key = _key(node, part, path)
             node = _child(node, key)
-            inside = _opened(inside, key, node)
+            if isinstance(inside, dict):  # which may leave it to defaults
+                inside.setdefault(key, _plain(node))
+            inside = inside[key]
         key, value = _key(node, last, path), _value(text)
         if (names := _names(_child(node, key))) and isinstance(value, int | float):
             raise WrongSetting(
                 OPTION, f"{path}={text}", f"a part of {path}: {', '.join(f'{path}.{name}' for name in names)}"
             )
         inside[key] = value
-    return validated(Cluster, table | {"hosts": _left(table["hosts"])}, OPTION)
-
-
-def _left(hosts: Sequence[dict]) -> list[dict]:
-    """Without hosts of which a change leaves none; all if it leaves none at all, which is refused."""
-    left = [host for host in hosts if host.get("count") != 0]
-    return left or list(hosts)
+    left = [host for host in table["hosts"] if host.get("count") != 0]  # none at all is refused
+    return validated(Cluster, table | {"hosts": left or table["hosts"]}, OPTION)
 
 
 def _said(change: dict[str, str], given: argparse.Namespace) -> argparse.Namespace:
@@ -207,21 +204,13 @@ def _child(node: Any, key: Any):
     return getattr(node, key) if isinstance(node, BaseModel) else node[key]
 
 
-def _opened(table: Any, key: Any, node) -> dict | list:
-    """The value at a key of a table, so that it can be changed; the whole node if the table leaves it to defaults."""
-    if isinstance(table, dict) and key not in table:
-        table[key] = _plain(node)
-    if isinstance(table[key], tuple):
-        table[key] = list(table[key])
-    return table[key]
-
-
 def _plain(node):
+    """What was given of it, in dicts and lists, which can be changed."""
     if isinstance(node, BaseModel):
-        return node.model_dump(by_alias=True, exclude_unset=True)
+        return _plain(node.model_dump(by_alias=True, exclude_unset=True))
     if isinstance(node, dict):
         return {key: _plain(value) for key, value in node.items()}
-    return [_plain(one) for one in node] if isinstance(node, tuple) else node
+    return [_plain(one) for one in node] if isinstance(node, tuple | list) else node
 
 
 def _value(text: str):

@@ -13,14 +13,13 @@ from sim.base.errors import RunFailed, WrongSetting
 from sim.job import unlike
 from sim.job.variants import with_costs
 from sim.model.costs import Line
-from sim.platform.cluster import Link
+from sim.platform.cluster import FREE
 from sim.studies.what_if import Compared, compare, percent
 
 if TYPE_CHECKING:
     from sim.answers.result import Result
     from sim.job.scenario import Scenario
 
-FREE = Link(latency_s=0.0, overhead_s=0.0, bandwidth_bytes_per_s=float("inf"))
 SUMS = ("take_up", "reduce", "reduce_rows", "update")
 COMPUTING = ("compute", "partition")
 HEADINGS = ("why", "mean step", "throughput", "9 in 10 pairs")

@@ -12,9 +12,7 @@ import pickle
 import signal
 import sys
 import threading
-import time
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
 from weakref import WeakSet
 
 from sim.base.errors import RunFailed, WrongSetting
@@ -74,12 +72,7 @@ class Own:
         self._submitted: WeakSet[Future] = WeakSet()
 
     def __enter__(self):
-        try:
-            with _undisturbed():
-                self._open()
-        except KeyboardInterrupt:
-            self._end()
-            raise
+        self._open()
         return self
 
     def submit(self, function, *arguments) -> Future:
@@ -104,9 +97,7 @@ class Own:
         self._theirs, self._ours = context.Pipe(duplex=False)
         self._executor = ProcessPoolExecutor(self.processes, context, _begin, (self._theirs,))
         try:
-            begun: set[int] = set()
-            while len(begun) < self.processes:  # all of them, before anything can be interrupted
-                begun.update([one.result() for one in [self._executor.submit(_own_id) for _ in range(self.processes)]])
+            self._executor.submit(os.getpid).result()
         except BrokenExecutor as error:
             raise RunFailed(UNGUARDED) from error
 
@@ -114,28 +105,6 @@ class Own:
         self._ours.close()
         self._executor.shutdown(cancel_futures=True)
         self._theirs.close()
-
-
-@contextmanager
-def _undisturbed():
-    """Ctrl-C is answered when this is over: a process that has only begun would complain of what is gone."""
-    if threading.current_thread() is not threading.main_thread():  # to which no signal comes
-        yield
-        return
-    came: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda *_: came.append(1))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before or signal.default_int_handler)
-    if came:
-        raise KeyboardInterrupt
-
-
-def _own_id() -> int:
-    """The id of a process, which takes long enough for another one to answer too."""
-    time.sleep(0.01)
-    return os.getpid()
 
 
 def _begin(pipe) -> None:

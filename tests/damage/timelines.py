@@ -1,27 +1,30 @@
 """Timelines of Horovod whose events do not belong, and files that are none."""
 
 import json
-import tempfile
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 from damage.base import ODD, Case, spoilt, texts_of
-from sim import event, protocols
-from sim.job.scenario import Scenario
 from sim.model import workload
-from sim.recording.horovod_timeline import Timeline
 
 
 @cache
 def _events() -> tuple[dict, ...]:
-    """Of a timeline of three ranks."""
-    job = Scenario(protocols.make("horovod"), workload.NAMED["mlp"], workers=3, steps=4, warmup=0, batch=16)
-    timeline = Timeline(job)
-    event.trace(job, timeline=timeline)
-    with tempfile.TemporaryDirectory() as folder:
-        timeline.write(f"{folder}/t.json")
-        return tuple(json.loads(Path(folder, "t.json").read_text()))
+    """Of a timeline of three ranks, which sum all variables of a model in each of four steps."""
+    variables, events = workload.NAMED["mlp"].variables, []
+    for step in range(4):
+        for name, late_us in (("NEGOTIATE_ALLREDUCE", 0), ("ALLREDUCE", 300), ("GLOO_ALLREDUCE", 301)):
+            for pid, _ in enumerate(variables, 1):
+                event = {"pid": pid, "ts": 20_000 * step + late_us}
+                events.append({"ph": "B", "name": name, **event})
+                if name == "NEGOTIATE_ALLREDUCE":
+                    events += [{"ph": "X", "name": str(rank), "dur": 0, **event} for rank in range(3)]
+                    events.append({"ph": "E", "pid": pid, "ts": event["ts"] + 299})
+        for args in ({}, {"dtype": "float32"}):
+            for pid, one in enumerate(variables, 1):
+                said = {"args": args | {"shape": str(list(one.shape))}} if args else {}
+                events.append({"ph": "E", "pid": pid, "ts": 20_000 * step + 5_000, **said})
+    return tuple(events)
 
 
 def cases() -> Iterator[Case]:

@@ -140,7 +140,7 @@ def test_horovods_own_timeline_calibrates_the_model(tmp_path):
     _module(
         "calibration.fit", timeline, "--from", "horovod-timeline", "--workload", "mlp", "--batch", 32, "-o", profile
     )
-    words = ["--protocol", "horovod", "--set", "algorithm=ring", "--cluster", profile, "--workers", 4, "--batch", 32]
+    words = ["--protocol", "horovod", "--set", "algorithm=ring", "--cluster", profile, "--hosts", 4, "--batch", 32]
     answer = json.loads(_module("sim.run", *words, "--stragglers", "none", "--steps", 10, "--json").stdout)
     assert answer["step_s"]["mean"] > 0
     assert sorted(os.listdir(tmp_path)) == ["profile.toml", "timeline.json"]

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from learning_texts import Alone
 
-from sim import event, simulate, stragglers
+from sim import event, stragglers
 from sim.answers.outcome import join, of_trace
 from sim.collectives.base import swap
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform.cluster import Cluster, Host
 from sim.recording import conformance
+from sim.simulation import simulate
 from sim.verbs import allreduce, reduce
 from sim.verbs.me import Partition
 

@@ -142,7 +142,7 @@ def test_the_words_load_without_what_is_heavy():
 
 
 def test_the_worlds_are_run_by_one_function():
-    """Commands, experiments and calibration simulate by `sim.simulate`."""
+    """Commands, experiments and calibration simulate by `sim.simulation.simulate`."""
     worlds = {"sim.event", "sim.engine.replications"}
     running = {
         str(p.relative_to(ROOT))

@@ -9,10 +9,11 @@ from math import exp, hypot, log
 import pytest
 
 from calibration import fit
-from sim import options, run, simulate, simulated_options
+from sim import options, run, simulated_options
 from sim.answers import basis
 from sim.answers.basis import Number
 from sim.answers.sources import COMPUTING, INNER_LINKS, LINKS
+from sim.simulation import simulate
 
 GPUS = "--workload resnet50 --batch 32 --stragglers none --cluster"
 JOBS = [

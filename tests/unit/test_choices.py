@@ -11,7 +11,7 @@ from experiments.kit import kept, pages, report
 from experiments.kit.choices import Choice, difference, pairs, planted, ratios, reliability
 from experiments.kit.comparison import Comparison
 from real.cells import Cell
-from sim import protocols, simulate
+from sim import protocols
 from sim.answers.extrapolation import Unknown
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
@@ -19,6 +19,7 @@ from sim.laws import LogNormal
 from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload
 from sim.platform import cluster
+from sim.simulation import simulate
 from sim.studies.what_if import compare
 
 

@@ -6,7 +6,6 @@ import re
 import shlex
 import subprocess
 import sys
-import time
 from importlib import import_module
 from pathlib import Path
 
@@ -14,7 +13,6 @@ import pytest
 from test_architecture import HEAVY
 
 from sim import command
-from sim.run import LATE, waiting
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
@@ -129,15 +127,6 @@ def test_an_answer_in_less_time_comes_of_fewer_runs_and_steps(here):
     assert whole["asked"] == whole["done"] == {"runs": 20, "steps": 100, "warmup": 10}
     asked = json.loads(here("sim.run", *job, "--json", "--replications", 2).stdout)
     assert asked["done"]["runs"] == 2
-
-
-def test_what_takes_longer_than_it_may_says_that_it_goes_on(capsys):
-    said = ""
-    with waiting(0.01):
-        for _ in range(1000):
-            said = said or capsys.readouterr().err
-            time.sleep(0 if said else 0.01)
-    assert said == LATE + "\n"
 
 
 @pytest.mark.usefixtures("installed")

@@ -17,7 +17,7 @@ WITH_EXAMPLES = [
 
 
 def test_there_are_examples():
-    assert {"sim", "sim.protocols", "sim.stragglers", "sim.base.units"} <= set(WITH_EXAMPLES)
+    assert {"sim.protocols", "sim.stragglers", "sim.base.units"} <= set(WITH_EXAMPLES)
 
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)

@@ -65,7 +65,7 @@ def test_repeats_tell_what_differs_from_run_to_run():
         ("batch,steps\n64,1000\n128,0\n", "row 2"),
         ("batch,steps\n-64,1000\n128,600\n", "row 1"),
         ("batch,steps\n64,\n128,600\n", str(nan)),
-        ("batch,steps\n64,many\n128,600\n", "numbers alone"),
+        ("batch,steps\n64,many\n128,600\n", "numbers from"),
         ("batch,steps\n", "at least one row"),
         ("", "columns batch, steps"),
     ],
@@ -88,7 +88,7 @@ def test_a_single_batch_needs_its_noise_scale(tmp_path):
     near, far = (found.steps(batch).high / found.steps(batch).median for batch in (128, 4096))
     assert 1 < near < far
     path.write_text("batch,steps,noise_scale\n64,1000,\n")
-    with pytest.raises(WrongSetting, match="noise_scale, row 1"):
+    with pytest.raises(WrongSetting, match="noise_scale: row 1"):
         law.read(str(path))
 
 

@@ -18,7 +18,7 @@ from engines import assert_alike
 from scenarios import CLUSTERS, EXACT_S
 from test_all_ranks import TEXTS, LastIdle, job
 
-from sim import event, simulate, stragglers
+from sim import event, stragglers
 from sim.base.errors import RunFailed
 from sim.engine import choose
 from sim.job.scenario import Scenario
@@ -26,6 +26,7 @@ from sim.model import workload
 from sim.platform.cluster import Cluster, Host
 from sim.protocols.base import Protocol
 from sim.protocols.fmb import FixedMinibatch
+from sim.simulation import simulate
 from sim.verbs import allreduce, gather, let_go, pull, push, take, training
 from sim.verbs.me import GRADIENT, PARAMETERS, Partition
 

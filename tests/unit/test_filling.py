@@ -6,12 +6,13 @@ import pandas as pd
 import pytest
 from test_commands import here, refused  # noqa: F401 here is a fixture
 
-from sim import options, run, simulate, simulated_options
+from sim import options, run, simulated_options
 from sim.answers import worth
 from sim.base.errors import WrongSetting
 from sim.job import gpu_memory
 from sim.platform import cluster
 from sim.platform.cluster import UNCOUNTED
+from sim.simulation import simulate
 from sim.studies import changes
 from sim.sweeps import pools
 

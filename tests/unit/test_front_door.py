@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import sim
 import trainsim
 from calibration import check as checking
 from calibration import fit as fitting
 from calibration import profiles
 from sim import plan as planning
-from sim import run
+from sim import run, simulation
 from sim.base.errors import WrongSetting
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +23,7 @@ JOB = ("--protocol=amb", "--set=partitions=8", "--workload=mnist", "--workers=3"
 SLOW = "--stragglers=niagara*0.01"
 
 
-def job(**further) -> sim.Scenario:
+def job(**further) -> trainsim.Scenario:
     law = {"stragglers": trainsim.read_stragglers("niagara*0.01"), "stragglers_name": "niagara*0.01"}
     protocol = trainsim.make_protocol("amb", ["partitions=8"])
     return trainsim.Scenario(protocol, trainsim.read_workload("mnist"), **{"workers": 3, "steps": 8} | law | further)
@@ -42,7 +41,7 @@ def test_names_are_there_and_typed():
     }
     assert typed == set(trainsim.__all__) == set(dir(trainsim)) == set(trainsim._HOMES)
     assert all(getattr(trainsim, name).__doc__ for name in trainsim.__all__)
-    assert trainsim.simulate is sim.simulate
+    assert trainsim.simulate is simulation.simulate
     with pytest.raises(AttributeError, match="no attribute 'simulatte'"):
         _ = trainsim.simulatte
 

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from sim import Scenario, protocols
+from sim import protocols
 from sim.job import gpu_memory
+from sim.job.scenario import Scenario
 from sim.model.sparse_rows import Rows
 from sim.model.workload import Variable, Workload
 from sim.plans import plan, question, search

@@ -10,11 +10,11 @@ import pytest
 from sim import event, protocols, stragglers
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
+from sim.event.ranks.calls import Calls
 from sim.job.scenario import Scenario
 from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
-from sim.recording.horovod_timeline import Timeline
 from sim.verbs.fusion import REQUEST_BYTES, agreement_s, fuse, layer_shares
 
 LINK = Link(latency_s=1e-3, overhead_s=2e-4, gap_s=3e-5, bandwidth_bytes_per_s=1e9)
@@ -108,23 +108,23 @@ def test_one_core_has_nothing_to_hide_what_it_does_itself():
     assert one > two + 0.05
 
 
-class Cycles(Timeline):
-    """When cycles begin at rank 0 that find a gradient ready."""
+@pytest.fixture
+def begun_s(monkeypatch):
+    """When cycles began at rank 0 that found a gradient ready."""
+    found, whole = [], Calls.cycle
 
-    def __init__(self, scenario: Scenario):
-        super().__init__(scenario)
-        self.begun_s: list[float] = []
-        event.run(scenario, timeline=self)
+    def cycle(self, cycle_s):
+        yield from whole(self, cycle_s)
+        found.extend([self._rank.clock_s] * (self._rank.rank == 0))
 
-    def cycle(self, now_s: float) -> None:
-        super().cycle(now_s)
-        self.begun_s.append(now_s)
+    monkeypatch.setattr(Calls, "cycle", cycle)
+    return found
 
 
-def test_the_last_variable_is_ready_first():
+def test_the_last_variable_is_ready_first(begun_s):
     """After the forward pass, a third of the time, and its share of the rest."""
-    first_s = Cycles(job("horovod", "cycle_s=0", workers=2)).begun_s[0]
-    assert first_s == pytest.approx(0.3 * (1 / 3 + 2 / 3 * SIZES[-1] / sum(SIZES)), abs=1e-9)
+    event.run(job("horovod", "cycle_s=0", workers=2))
+    assert begun_s[0] == pytest.approx(0.3 * (1 / 3 + 2 / 3 * SIZES[-1] / sum(SIZES)), abs=1e-9)
 
 
 def test_nothing_is_sent_before_it_is_ready():
@@ -137,9 +137,9 @@ def test_nothing_is_sent_before_it_is_ready():
     assert sent[sent["start_s"] < computed_s]["bytes"].sum() == pytest.approx(BYTES - 4 * SIZES[0], abs=4)
 
 
-def test_cycles_start_in_their_rhythm():
+def test_cycles_start_in_their_rhythm(begun_s):
     """A negotiation begins at a multiple of the cycle after the one before, or at once when that took longer."""
-    begun_s = Cycles(job("horovod", "cycle_s=0.01", "fusion_bytes=0", workers=2)).begun_s
+    event.run(job("horovod", "cycle_s=0.01", "fusion_bytes=0", workers=2))
     apart = np.diff(begun_s) / 0.01
     late = np.abs(apart - np.round(apart))
     assert (apart > 1 - 1e-9).all()

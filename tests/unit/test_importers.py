@@ -71,17 +71,17 @@ def test_workers_rows_past_the_masters_last_are_left_out(tmp_path):
 @pytest.mark.parametrize(
     ("workers", "times_s", "said"),
     [
-        ([(1, 1, 8, "x")], [1.0], "run_worker_stats.csv: line 2"),
-        ([(1, 1, 8, 1.0), (1, 2, 8, -1.0)], [1.0], "run_worker_stats.csv: line 3"),
-        (FMB, [1.0, "y"], "run_master_stats.csv: line 3"),
+        ([(1, 1, 8, "x")], [1.0], "run_worker_stats.csv: row 1"),
+        ([(1, 1, 8, 1.0), (1, 2, 8, -1.0)], [1.0], "run_worker_stats.csv: row 2"),
+        (FMB, [1.0, "y"], "run_master_stats.csv: row 2"),
         (FMB, [3.0, 2.0], "rising times"),
         (FMB, [3.0, 4.0], "round 2"),  # the slowest worker alone took 2 s
         ([(1, 0, 8, 1.0), (1, 1, 8, 1.0)], [1.0], "ranks: given '0, 1'"),
         ([(1, 1, 8, 1.0), (1, 999999999, 8, 1.0)], [1.0], "ranks: given '1, 999999999'"),
         ([(1, 1, 8, 1.0), (1, 1, 8, 1.0)], [1.0], "lines: given '2, 1 of them different'"),
         ([(1, 1, 8, 1.0), (1, 2, 8, 1.0), (2, 1, 8, 1.0)], [1.0, 3.0], "lines: given '3, 3 of them different'"),
-        ([(1, 1.5, 8, 1.0)], [1.0], "run_worker_stats.csv: line 2"),
-        ([(1, 1, 8, 1e300)], [1.0], "run_worker_stats.csv: line 2"),
+        ([(1, 1.5, 8, 1.0)], [1.0], "run_worker_stats.csv: row 1"),
+        ([(1, 1, 8, 1e300)], [1.0], "run_worker_stats.csv: row 1"),
         ([(1, 1, 0, 1.0), (2, 1, 0, 1.0)], [1.0, 3.0], "run: batch: given 0"),
         ([], [1.0], "at least one complete round"),
     ],

@@ -12,13 +12,14 @@ from nccl_texts import text
 from calibration import fit, nccl_checks, nccl_links
 from calibration.importers import nccl_tests
 from calibration.profiles import FREE
-from sim import command, protocols, simulate
+from sim import command, protocols
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs
 from sim.platform import catalogue, cluster, other_sizes
 from sim.platform.cluster import ASSUMED, Link
+from sim.simulation import simulate
 
 LATENCY_S, BANDWIDTH = 10e-6, 12e9
 

@@ -22,7 +22,6 @@ ROOT = Path(__file__).parents[2]
 QUICK = ("--steps", "2", "--replications", "1", "--stragglers", "none")
 WRITES = {  # by command and option: the words around a file's name, and its ending
     ("sim.run", "--trace"): ([], ".jsonl"),
-    ("sim.run", "--horovod-timeline"): (["--protocol", "horovod"], ".json"),
     ("sim.run", "--report"): ([], ".html"),
     ("sim.sweep", "--output"): ([], ".parquet"),
     ("sim.plan", "--output"): (["--samples-per-s", "10"], ".json"),

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from sim import plot
-from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.recording import panels
 from sim.recording.traces import ACTIVITIES, Trace
@@ -59,12 +58,8 @@ def test_runs_side_by_side_show_equal_times(trace, tmp_path, monkeypatch):
     assert "1 of 1 measured steps" in above[1].get_title(loc="left")
 
 
-def test_panels_have_the_samples_and_the_computing_of_measured_steps(trace):
-    found = panels.series(trace, of_trace(trace))
-    assert found.samples.tolist() == [18, 12]
-    assert found.ends_s.tolist() == [2.0, 7.0]
-    assert found.total.tolist() == [18, 30]
-    assert found.compute_s == pytest.approx([4.8])
+def test_a_panel_has_the_computing_of_measured_steps(trace):
+    assert panels.computed_s(trace) == pytest.approx([4.8])
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from math import hypot, log
 import numpy as np
 import pytest
 
-from sim import options, run, simulate, simulated_options
+from sim import options, run, simulated_options
 from sim.answers import ends, quantities, shares
 from sim.answers.quantities import END
 from sim.laws import LogNormal
@@ -17,6 +17,7 @@ from sim.platform import named_links
 from sim.platform.cluster import Cluster, Host, Link, Model, Provenance
 from sim.platform.named_links import LINK
 from sim.protocols import make
+from sim.simulation import simulate
 
 NAMED_GPUS = "--stragglers none --batch 32 --workload"
 COSTS = Costs(

@@ -6,7 +6,7 @@ from math import inf
 import pytest
 from engines import agree
 
-from sim import protocols, simulate
+from sim import protocols
 from sim.answers.extrapolation import unknowns
 from sim.base.errors import WrongSetting
 from sim.job import reading
@@ -15,6 +15,7 @@ from sim.model.costs import Costs, Line
 from sim.model.workload import Reading, Workload
 from sim.plans import limits
 from sim.platform.cluster import Cluster, Host, read
+from sim.simulation import simulate
 from sim.studies.why import FREE, why, without_causes
 
 BATCH, SLOPE_S = 32, 1e-3

@@ -3,11 +3,12 @@
 import pytest
 
 from calibration import laws as fits
-from sim import event, protocols, simulate, stragglers
+from sim import event, protocols, stragglers
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.recording.traces import by_rank_and_step
+from sim.simulation import simulate
 
 SELDOM = "empirical(values=[0,0,0,0.1])"  # linear between neighbours: two draws of three are 0
 

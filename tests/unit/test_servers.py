@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim import event, protocols, simulate, stragglers
+from sim import event, protocols, stragglers
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
@@ -15,6 +15,7 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.model.workload import HEADER_BYTES
 from sim.platform.cluster import Cluster, Host, Link
+from sim.simulation import simulate
 
 MLP = workload.read("mlp")
 FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))

@@ -9,7 +9,7 @@ import pytest
 from calibration import fit, profiles
 from calibration.importers import step_tables, steps, table_names
 from calibration.importers.about import About
-from sim import protocols, simulate
+from sim import protocols
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
@@ -17,6 +17,7 @@ from sim.laws import LogNormal
 from sim.model import workload
 from sim.platform import cluster, other_sizes
 from sim.platform.cluster import Link, one_rank_a_host
+from sim.simulation import simulate
 
 RATES = ("samples_per_sec", "images/s", "tokensPerSecond", "throughput (it/s)", "steps_per_s")
 LINK = Link(latency_s=50e-6, bandwidth_bytes_per_s=1e8)

@@ -6,13 +6,13 @@ from itertools import product
 import pytest
 
 from sim import run as sim_run
-from sim import simulate
 from sim.base.errors import WrongSetting
 from sim.model import workload
 from sim.plans import plan, question, show, subsets
 from sim.plans.configurations import Room
 from sim.platform.cluster import Cluster, Host
 from sim.reports.plan import plan_page
+from sim.simulation import simulate
 from sim.sweeps import pools
 
 MODEL = workload.read("mlp")

@@ -6,7 +6,6 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from sim import __version__
 from sim.answers.outcome import Outcome
 from sim.answers.summary import STRAGGLERS_COST, as_json, show
 from sim.job.header import RECORDED, Training
@@ -16,6 +15,7 @@ from sim.model.workload import read
 from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols import make
 from sim.stragglers import read as law
+from sim.version import VERSION
 
 KEYS = [
     *("schema", "version", "scenario", "world", "asked", "done", "samples_per_s", "step_s", "samples_per_step"),
@@ -60,7 +60,7 @@ def test_steps_of_one_run_are_told_and_not_how_far_runs_differ():
 
 def test_values_are_those_of_the_run():
     answer = as_json(scenario(), "event", outcome(), 1.5, runs=9, notes=["a note"])
-    assert (answer["schema"], answer["version"]) == ("answer/1", __version__)
+    assert (answer["schema"], answer["version"]) == ("answer/1", VERSION)
     assert answer["asked"] == {"runs": 9, "steps": 100, "warmup": 10}
     assert answer["done"] == {"runs": 2, "steps": 50, "warmup": 0}
     assert (answer["notes"], answer["wall_s"]) == (["a note"], 1.5)

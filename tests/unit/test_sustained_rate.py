@@ -2,8 +2,13 @@
 
 import pytest
 
-from sim import Scenario, protocols, read_cluster, read_stragglers, read_workload, simulate
+from sim import protocols
 from sim.answers.bounds import Bounds
+from sim.job.scenario import Scenario
+from sim.model.workload import read as read_workload
+from sim.platform.cluster import read as read_cluster
+from sim.simulation import simulate
+from sim.stragglers import read as read_stragglers
 
 PORT = "the sustained rate of the hosts' ports, 2.5 Gbit/s, bounds the step"
 

@@ -16,9 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 from test_outputs import child, end, limited
 
-from sim import Scenario, WrongSetting, options, protocols, read_workload, simulate
+from sim import options, protocols
 from sim.base import progress
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
+from sim.model.workload import read as read_workload
 from sim.protocols.fmb import FixedMinibatch
+from sim.simulation import simulate
 from sim.sweep import main, sweep, swept
 from sim.sweeps import grid, jobs, pools, results, work
 from sim.sweeps.columns import ANSWERED, ASKED, SETTING
@@ -183,7 +187,8 @@ def test_rows_of_another_sweep_are_refused(change, whole, tmp_path):
 
 def test_a_profile_of_other_costs_is_another_cluster(tmp_path):
     """Though an answer does not say its costs."""
-    from sim import Cluster, Costs, Host, Line
+    from sim.model.costs import Costs, Line
+    from sim.platform.cluster import Cluster, Host
 
     def digest(base_s):
         cluster = Cluster(hosts=[Host(count=3)], costs={"mlp": Costs(compute=Line(base_s=base_s))})
@@ -400,7 +405,7 @@ def test_copies_that_know_nothing_of_one_another_are_refused(name, tmp_path, mon
 @pytest.mark.processes
 def test_a_script_without_a_guard_is_told_so(tmp_path):
     """Its processes import it, and so would sweep again."""
-    script = "from sim import Scenario, protocols, read_workload\nfrom sim.sweep import sweep\n"
+    script = "from trainsim import Scenario, protocols, read_workload, sweep\n"
     script += "sweep([Scenario(protocols.make('fmb'), read_workload('mlp'))], 'x.parquet', processes=2)\n"
     (tmp_path / "script.py").write_text(script)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -12,12 +12,13 @@ from calibration import fit, profiles, torch_traces
 from calibration.importers import torch_events
 from calibration.importers.about import About
 from calibration.importers.torch_profiler import read
-from sim import command, protocols, run, simulate
+from sim import command, protocols, run
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform import cluster, other_sizes
 from sim.platform.cluster import Link
+from sim.simulation import simulate
 
 BUCKETS = [*[250_000] * 9, 400_000]  # items, float32
 MODEL = {

@@ -6,7 +6,7 @@ import pytest
 
 from real.data import data_for
 from real.run import trained_on
-from sim import read_workload
+from sim.model.workload import read as read_workload
 
 
 def said(workload: str, data: str | None = None) -> list[str]:

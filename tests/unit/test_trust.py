@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from calibration.profiles import FREE, Source, make
-from sim import event, simulate
+from sim import event
 from sim import stragglers as laws
 from sim.answers import trust
 from sim.base.errors import WrongSetting
@@ -15,6 +15,7 @@ from sim.model.costs import Costs, Line
 from sim.model.workload import Workload
 from sim.platform.cluster import Cluster, Host, Link, Model, Provenance
 from sim.protocols.fmb import FixedMinibatch
+from sim.simulation import simulate
 
 MLP = workload.NAMED["mlp"]
 LARGE = Workload(

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sim import protocols, simulate
+from sim import protocols
 from sim.answers import candidates
 from sim.job import variants
 from sim.job.scenario import Scenario
@@ -17,6 +17,7 @@ from sim.laws import LogNormal
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import Candidate, Cluster, Host, Link, Model, Provenance
+from sim.simulation import simulate
 from sim.studies import changes
 from sim.studies.what_if import compare
 from sim.studies.why import without_causes

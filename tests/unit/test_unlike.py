@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sim import protocols, run, simulate
+from sim import protocols, run
 from sim.answers import quantities
 from sim.answers.summary import COSTS, SLOW_HOSTS_COST
 from sim.job import unlike
@@ -13,6 +13,7 @@ from sim.model.costs import Costs, Line
 from sim.model.workload import Workload
 from sim.plans import limits
 from sim.platform.cluster import Cluster, Host
+from sim.simulation import simulate
 from sim.studies.why import FREE, why, without_causes
 
 BATCH, SLOPE_S = 32, 1e-3

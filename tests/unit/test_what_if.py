@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from sim import options, protocols, run, simulate, stragglers
+from sim import options, protocols, run, stragglers
 from sim.answers import paired, shares
 from sim.answers.summary import number
 from sim.base.errors import WrongSetting
@@ -15,6 +15,7 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform import cluster
 from sim.platform.cluster import LOCAL, Cluster, Host, Link
+from sim.simulation import simulate
 from sim.studies import asking, changes, what_if
 from sim.studies.what_if import compare
 

@@ -4,12 +4,13 @@ import json
 
 import pytest
 
-from sim import options, protocols, run, simulate
+from sim import options, protocols, run
 from sim.job.scenario import Scenario
 from sim.laws import Constant
 from sim.model.workload import Workload
 from sim.platform.cluster import Link, one_rank_a_host
 from sim.protocols import PROTOCOLS
+from sim.simulation import simulate
 from sim.studies import changes
 from sim.studies.why import candidates, why, without_causes
 

@@ -11,7 +11,7 @@ from engines import agree, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim import collectives, event, protocols, simulate, stragglers
+from sim import collectives, event, protocols, stragglers
 from sim.answers.outcome import of_trace
 from sim.base.errors import RunFailed
 from sim.job.scenario import Scenario
@@ -21,6 +21,7 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.base import Protocol
+from sim.simulation import simulate
 from sim.verbs import gather
 
 MLP = workload.read("mlp")

@@ -38,17 +38,12 @@ class Calls:
             begin_s = begin_s + math.ceil(left_s / cycle_s) * cycle_s if cycle_s else ready_s
         yield from rank.mechanics.rest(max(0.0, max(ready_s, begin_s) - rank.clock_s))
         self._cycle_from_s = rank.clock_s
-        if rank.timeline:
-            rank.timeline.cycle(rank.clock_s)
         rank.waited(min(rank.clock_s, max(asleep_s, rank.idle_from_s)), rank.clock_s)
 
     def copy(self, piece: slice):
         """Copy items into the fusion buffer, or out of it."""
         rank, size_bytes = self._rank, ITEM_BYTES * (piece.stop - piece.start)
-        start_s = rank.clock_s
         yield from rank.work("pack", self._costs.pack(size_bytes), 0, size_bytes)
-        if rank.timeline:
-            rank.timeline.copied(piece, start_s, rank.clock_s)
 
     def allreduce(self, algorithm: str = "auto", fused: bool = True):
         """The sum of all workers' gradients, after a library's agreement to begin."""
@@ -77,14 +72,11 @@ class Calls:
     def reduce(self, algorithm: str, piece: slice):
         """Make one call: its exchanges, and the library's work around them."""
         rank, size_bytes = self._rank, ITEM_BYTES * (piece.stop - piece.start)
-        start_s, call_s = rank.clock_s, self._costs.call(size_bytes)
-        if call_s:
+        if call_s := self._costs.call(size_bytes):
             yield from rank.work("pack", call_s, 0, size_bytes)
         for exchange in self._world.exchanges(algorithm, rank.rank - rank.workers[0], piece):
             yield from self.exchange(exchange)
         yield from rank.mechanics.departed()
-        if rank.timeline:
-            rank.timeline.moved(piece, start_s, rank.clock_s)
 
     def negotiate(self, by_name: bool = False):
         """As the verb, and what it costs."""
@@ -94,8 +86,6 @@ class Calls:
             rank.waited(min(rank.clock_s, max(start_s, rank.idle_from_s)), rank.clock_s)
         agreed, rank.book.reduced = range(rank.book.reduced, ready), ready
         yield from self._negotiated()
-        if rank.timeline:
-            rank.timeline.agreed(agreed, rank.clock_s)
         variables = len(rank.scenario.workload.variables)
         return [variables - 1 - count % variables for count in agreed]
 

@@ -54,11 +54,9 @@ class Layers:
             self._since_s = self._rank.clock_s
 
     def _announce(self) -> None:
-        rank, world = self._rank, self._rank.world
+        rank = self._rank
         rank.ready_s.append(rank.clock_s)
-        world.readiness.announce(len(rank.ready_s) - 1)
-        if world.timeline:
-            world.timeline.ready(rank.rank, len(rank.ready_s), rank.clock_s)
+        rank.world.readiness.announce(len(rank.ready_s) - 1)
 
     def _computed(self, samples: int = 0) -> None:
         """Record what was computed since the rank began, or last waited for parameters."""

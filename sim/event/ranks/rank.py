@@ -192,8 +192,3 @@ class Rank:
             self._waits += (self.rank, from_s, to_s)
         if self.rows:
             self.recorder.row(from_s, to_s, self.rank, self.step, "wait", 0, 0, peer, self.version)
-
-    @property
-    def timeline(self):
-        """The timeline, at rank 0: it shows that rank's thread."""
-        return self.world.timeline if self.rank == 0 else None
