@@ -217,6 +217,14 @@ TEXTS = {  # whole, and what is said of them
         RING.replace(SUM, "yield from me.exchange(Exchange(0, slice(0, 10**9), 0, slice(0, 3)))"),
         r"me.exchange: exchange .*; allowed: a slice within slice\(0, \d+\), whose last item counts samples$",
     ),
+    "a piece of another size than was sent": (
+        RING.replace(
+            SUM, "a, b = slice(0, 9), slice(0, 8); yield from me.exchange(Exchange(me.rank - 1, a, me.rank + 1, b))"
+        )
+        .replace("me.rank - 1", "(me.rank - 1) % len(me.workers)")
+        .replace("me.rank + 1", "(me.rank + 1) % len(me.workers)"),
+        "mine.*:[0-9]+: an exchange takes 32 bytes from rank [0-9], whose next message has 36: .* in order alone$",
+    ),
     "a piece of every second item": (
         RING.replace(SUM, "yield from me.exchange(Exchange(0, slice(0, 9, 2), 0, slice(0, 9, 2)))"),
         "allowed: a slice of the items that workers sum$",

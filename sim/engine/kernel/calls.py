@@ -133,6 +133,9 @@ def enter_ring(S, strand, k):
     strand.phase = phases.OVER
     if S.entered == S.ranks:
         S.entered = 0
+        for q in range(S.layered * S.ranks, (1 + S.layered) * S.ranks):
+            if state.strand(S, q).start != strand.start or state.strand(S, q).stop != strand.stop:
+                return ENDS + WRONG
         play_ring(S, k, strand.start, strand.stop)
         for q in range(S.layered * S.ranks, (1 + S.layered) * S.ranks):
             schedule(S, state.strand(S, q).clock_s, GO, q, 0)
@@ -201,6 +204,10 @@ def take_exchange(S, strand, r, line):
     """What an exchange has brought: maybe samples of others."""
     message, op = state.message(S, strand.message), line.op
     strand.t0_s = message.bytes
+    if (op == ops.SWAP and message.bytes != line.f) or (
+        S.own and op == ops.CALL and message.bytes != taken_bytes(S, strand, r)
+    ):
+        return ENDS + WRONG
     if (op == ops.SWAP and line.e == 1) or (op == ops.CALL and carries_samples(S, strand, r)):
         rank = state.rank(S, r)
         rank.samples = message.samples + rank.samples * strand.adds
@@ -208,16 +215,29 @@ def take_exchange(S, strand, r, line):
 
 
 @in_place
-def carries_samples(S, strand, r):
-    """Whether the piece that has come has the item with the number of samples, behind all others."""
+def taken(S, strand, r):
+    """The first and the last bound of the piece that an exchange takes."""
     row, table = state.row(S, strand.row), state.table(S, strand.table)
     first, end = row.taken_from, row.taken_to
     if table.rotates == 1:
         first = (first + r - S.first) % table.ranks
         end = first + 1
     slot = bounds_of(S, strand.table, strand.start, strand.stop)
-    stop = state.value(S, slot, end).value
-    return stop == S.nothing and state.value(S, slot, first).value < stop
+    return state.value(S, slot, first).value, state.value(S, slot, end).value
+
+
+@in_place
+def taken_bytes(S, strand, r):
+    """Bytes of that piece."""
+    start, stop = taken(S, strand, r)
+    return ITEM_BYTES * (stop - start)
+
+
+@in_place
+def carries_samples(S, strand, r):
+    """Whether the piece that has come has the item with the number of samples, behind all others."""
+    start, stop = taken(S, strand, r)
+    return stop == S.nothing and start < stop
 
 
 @in_place
