@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dis
+import inspect
 import types
 from collections.abc import Iterator
 from dataclasses import Field
@@ -10,6 +12,8 @@ from typing import Any, ClassVar
 from sim.verbs.me import ATTRIBUTES, PRIMITIVES, Me
 
 INFINITE = "infinite"  # in the metadata of a setting that may be so
+ATTRIBUTE = object()
+VERBS_MODULE = Me.__module__.rpartition(".")[0]
 Text = Iterator[object]  # a generator; the world knows the values that it yields
 
 
@@ -161,42 +165,82 @@ _NAMES: dict[tuple[type, tuple[str, ...]], frozenset[str]] = {}  # what was foun
 
 
 def names_in(protocol: type, *roles: str) -> frozenset[str]:
-    """Names that the texts of a class use, in their bodies and in those of the methods that these call.
+    """Primitives and attributes of `me`, verbs and messages that the texts of a class use, whatever name they were imported by.
 
     Args:
         roles: methods to begin with; all texts if none are given.
     """
     if (protocol, roles) not in _NAMES:
-        _NAMES[protocol, roles] = frozenset(_found_in(protocol, roles or ROLES))
+        found = {name for function in _functions(protocol, roles or ROLES) for name in _used(function)}
+        _NAMES[protocol, roles] = frozenset(found)
     return _NAMES[protocol, roles]
 
 
 def texts_in(protocol: type) -> frozenset[str]:
     """Constants of the texts of a class that are text, such as the name of an algorithm."""
-    constants = [constant for code in _codes(protocol, ROLES) for constant in code.co_consts]
-    return frozenset(constant for constant in constants if isinstance(constant, str))
+    codes = [code for function in _functions(protocol, ROLES) for code in _with_inner(function.__code__)]
+    return frozenset(constant for code in codes for constant in code.co_consts if isinstance(constant, str))
 
 
-def _found_in(protocol: type, begin: tuple[str, ...]) -> set[str]:
-    """Globals and attributes that methods name."""
-    return {name for code in _codes(protocol, begin) for name in code.co_names}
+def _functions(protocol: type, roles: tuple[str, ...]) -> list[types.FunctionType]:
+    """Methods, and all methods and functions of the user's own that these call."""
+    found: list[types.FunctionType] = []
+    todo = [one for role in roles for one in _methods(protocol, role)]
+    while todo:
+        if (function := todo.pop()) not in found:
+            found.append(function)
+            for name, value in _named(function):
+                todo += [value] if _is_text(value, function) else _methods(protocol, name)
+    return found
 
 
-def _codes(protocol: type, begin: tuple[str, ...]) -> list[types.CodeType]:
-    """The code of methods, of those that they call, and of functions inside them."""
-    codes: list[types.CodeType] = []
-    found: set[str] = set()
-    open_names = list(begin)
-    while open_names:
-        method = getattr(protocol, open_names.pop(), None)
-        code = getattr(method, "__code__", None)
-        if code is None or method is getattr(Protocol, getattr(method, "__name__", ""), None):
-            continue
-        codes += (several := _with_inner(code))
-        new = {name for one in several for name in one.co_names} - found
-        found |= new
-        open_names += [name for name in new if callable(getattr(protocol, name, None))]
-    return codes
+def _methods(protocol: type, name: str) -> list[types.FunctionType]:
+    """The method of a class by its name, and what it overrides if it calls that."""
+    found: list[types.FunctionType] = []
+    for one in protocol.__mro__[: protocol.__mro__.index(Protocol)]:
+        method = vars(one).get(name)
+        method = inspect.unwrap(getattr(method, "__func__", method))
+        if isinstance(method, types.FunctionType):
+            found.append(method)
+            if "super" not in method.__code__.co_names:
+                break
+    return found
+
+
+def _is_text(value: object, caller: types.FunctionType) -> bool:
+    """Whether it is a function of the user's, such as a verb of one's own."""
+    if not isinstance(value, types.FunctionType) or _is_verb(value):
+        return False
+    return inspect.isgeneratorfunction(value) or value.__module__ == caller.__module__
+
+
+def _is_verb(value: object) -> bool:
+    return str(getattr(value, "__module__", "")).startswith(VERBS_MODULE)
+
+
+def _used(function: types.FunctionType) -> Iterator[str]:
+    """What a function uses of `me`, and which verbs and messages."""
+    for name, value in _named(function):
+        if value is ATTRIBUTE and name in VERBS:
+            yield name
+        elif _is_verb(value):
+            yield getattr(value, "__name__", name)
+
+
+def _named(function: types.FunctionType) -> Iterator[tuple[str, object]]:
+    """The names in a function and what they are: ATTRIBUTE if of another object than its own, `self`, and None if of that."""
+    known = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
+    for code in _with_inner(function.__code__):
+        before: object = None
+        for one in dis.get_instructions(code):
+            name, held = one.argval, before
+            before = name[-1] if isinstance(name, tuple) else name
+            if one.opname in ("LOAD_GLOBAL", "LOAD_DEREF") and name in known:
+                before = known[name]
+                yield name, before
+            elif one.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"):
+                before = getattr(held, name, None) if isinstance(held, types.ModuleType) else ATTRIBUTE
+                yield name, None if isinstance(held, str) and held == "self" else before
 
 
 def _with_inner(code: types.CodeType) -> list[types.CodeType]:
