@@ -29,11 +29,33 @@ MOST_KEPT, MOST_BYTES = 8, 2**22  # scenarios of which what they share is kept, 
 SHARED = sorted(
     {one.name for one in fields(Scenario)} - {"seed"}, key=KINDS.__contains__
 )  # objects last, which take longer
-LINK = set(  # fields of a link that the engine has, or that are used up before a job runs
-    "latency_s overhead_s gap_s bandwidth_bytes_per_s sustained_bytes_per_s background_s wakes fair unfairness ramp_bytes burst_bytes "
-    "eager_bytes queue_bytes buffer_bytes tree_s tree_inner_s named both_ways contention uneven store_and_forward tcp latency_spread "
-    "bandwidth_spread spread_by_hosts".split()
-)
+# Fields of a link that the engine has, or that are used up before a job runs.
+LINK = {
+    *(
+        "latency_s",
+        "overhead_s",
+        "gap_s",
+        "bandwidth_bytes_per_s",
+        "sustained_bytes_per_s",
+        "background_s",
+        "wakes",
+        "fair",
+        "unfairness",
+    ),
+    *(
+        "ramp_bytes",
+        "burst_bytes",
+        "eager_bytes",
+        "queue_bytes",
+        "buffer_bytes",
+        "tree_s",
+        "tree_inner_s",
+        "named",
+        "both_ways",
+        "tcp",
+    ),
+    *("contention", "uneven", "store_and_forward", "latency_spread", "bandwidth_spread", "spread_by_hosts"),
+}
 _kept: list[Prepared] = []
 
 

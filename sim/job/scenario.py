@@ -309,7 +309,7 @@ class Scenario:
 
     @cached_property
     def by_all_ranks(self) -> bool:
-        """Whether a step is over when the last rank has ended it, and has the samples of all ranks: without a master, unless rank 0 stands for all."""
+        """Whether a step is over when the last rank has ended it, with all samples: without a master, unless rank 0 stands for all."""
         from sim.protocols import is_ours
 
         together = self.protocol.in_step and is_ours(self.protocol)

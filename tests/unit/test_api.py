@@ -155,6 +155,7 @@ def test_an_object_or_a_number_of_another_kind_is_refused(name):
         ({"within_s": math.nan}, "--within"),
         ({"timeline": "x.json"}, "timeline"),  # which is no file's name
         ({"timeline": "x.json", "world": "event"}, "timeline"),
+        ({"done": 3}, "done"),
     ],
 )
 def test_arguments_of_simulate_are_checked(named, name):
@@ -189,6 +190,11 @@ def test_arguments_of_sweep_are_checked(named, name, tmp_path):
         (lambda: Variable(name="v", shape=()), "Variable: shape: given (); allowed: "),
         (lambda: Workload(name="w"), "Workload: variables: missing; needed: "),
         (lambda: LogNormal(cv=-1), "LogNormal: cv: given -1; allowed: "),
+        (lambda: Host(name="a\nb"), "Host: name: given 'a\\nb'; allowed: a name without control characters"),
+        (
+            lambda: Workload(name="w", variables=[{"name": name, "shape": [1]} for name in "abcb"]),
+            "Workload: variables: given 'b'; allowed: each name once",
+        ),
     ],
 )
 def test_an_object_that_cannot_be_is_a_wrong_setting(make, said):
