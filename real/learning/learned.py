@@ -79,7 +79,9 @@ class Learned:
     @cached_property
     def times_s(self) -> np.ndarray:
         """Seconds until each run reached the target, shape (runs,); NaN where one did not, or there is none."""
-        return np.array([reached(one, self.target) if self.target else math.nan for one in self.curves])
+        found = np.array([reached(one, self.target) if self.target else math.nan for one in self.curves])
+        found.flags.writeable = False
+        return found
 
     @property
     def time_s(self) -> float | None:

@@ -114,6 +114,16 @@ def test_arrays_have_the_shapes_that_they_say(world):
     assert simulate(job(), "event", 3, want_trace=True).trace is not None
 
 
+def test_the_arrays_of_a_result_cannot_be_written_into():
+    """Its other figures would follow."""
+    found = simulate(job("allreduce"), replications=2)
+    before = found.samples_per_s
+    for array in (found.step_s, found.samples, found.idle_fraction):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 7
+    assert found.samples_per_s == before
+
+
 def test_a_result_is_one_line():
     said = repr(simulate(job(), replications=3))
     assert said.startswith("<Result: amb (time_limit_s=0.06, partitions=16), mlp, 2 workers, batch 100: ")

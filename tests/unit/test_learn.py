@@ -302,8 +302,23 @@ def test_a_setting_of_training_that_cannot_be_is_refused(name, given):
         Training(**{name: given})
 
 
+def test_a_job_that_reaches_its_target_later_is_slower():
+    """By the ratio of the times, run by run, and the other way round by its inverse."""
+    quick, slow = (
+        learn(job("fmb", stragglers=law), TRAINING, "accuracy=0.1", 3) for law in ("none", "exponential(mean=1s)")
+    )
+    for one, other in ((slow, quick), (quick, slow)):
+        found = one.slower_than(other)
+        assert found.value == pytest.approx(np.exp(np.log(one.times_s / other.times_s).mean()))
+        assert found.interval[0] <= found.value <= found.interval[1]
+    assert slow.slower_than(quick).value > 1
+
+
 def test_what_was_learned_is_compared_with_what_was_learned():
     found = learn(job("fmb"), TRAINING, "accuracy=0.1", 1)
+    for array in (found.times_s, found.curves[0].loss):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 7
     for wrong in (lambda: found.slower_than(5), lambda: found.at(5), lambda: found.at(None)):
         with pytest.raises(WrongSetting, match="^(base|target): (given|missing)"):
             wrong()
