@@ -278,7 +278,7 @@ def test_an_argument_of_another_kind_is_refused_by_its_name(name, given):
 
 @pytest.mark.parametrize("every", [0, -1, 2.5, True])
 def test_evaluations_are_some_updates_apart(every):
-    with pytest.raises(WrongSetting, match="^evaluate_every: given "):
+    with pytest.raises(WrongSetting, match=r"^evaluate_every: given "):
         learn(job("fmb"), TRAINING, evaluate_every=every)
 
 
@@ -320,7 +320,7 @@ def test_what_was_learned_is_compared_with_what_was_learned():
         with pytest.raises(ValueError, match="read-only"):
             array[:] = 7
     for wrong in (lambda: found.slower_than(5), lambda: found.at(5), lambda: found.at(None)):
-        with pytest.raises(WrongSetting, match="^(base|target): (given|missing)"):
+        with pytest.raises(WrongSetting, match=r"^(base|target): (given|missing)"):
             wrong()
 
 
