@@ -11,6 +11,5 @@ def read_only(answer: Any) -> None:
     """Make the arrays of an object such that nobody writes into them by mistake: later figures would follow."""
     for name, value in vars(answer).items():
         if isinstance(value, np.ndarray):
-            found = value.view()
-            found.flags.writeable = False
-            vars(answer)[name] = found
+            vars(answer)[name] = value.view()
+            vars(answer)[name].flags.writeable = False

@@ -46,12 +46,8 @@ def noise_scale(
     Raises:
         WrongSetting: the big batch is not the larger one, or the norms are no pairs of finite numbers from 0.
     """
-    check("small_batch", small_batch, 0, MOST)
-    check("big_batch", big_batch, 0, MOST)
-    if not 0 < small_batch < big_batch:
-        raise WrongSetting(
-            "big_batch", big_batch, f"more samples than the small batch, {small_batch}, which has one or more"
-        )
+    check("small_batch", small_batch, 1, MOST)
+    check("big_batch", big_batch, small_batch + 1, MOST, "more samples than the small batch:")
     small, big = _numbers("small_norm2", small_norm2), _numbers("big_norm2", big_norm2)
     if small.shape != big.shape or small.ndim != 1 or not len(small):
         raise WrongSetting(
@@ -86,9 +82,8 @@ def noise_scale_of_run(batch: float, steps: Sequence[float], places: Sequence[No
     check("batch", batch, 1, MOST)
     if not (isinstance(places, Sequence) and places and all(isinstance(one, NoiseScale) for one in places)):
         raise WrongSetting("places", places, "what noise_scale has returned at each place, one or more")
-    weights = _numbers("steps", steps)
-    if weights.shape != (len(places),) or not weights.all():
-        raise WrongSetting("steps", weights.tolist(), f"a number above 0 for each place, {len(places)} in all")
+    if (weights := _numbers("steps", steps)).shape != (len(places),) or not weights.all():
+        raise WrongSetting("steps", steps, f"a number above 0 for each place, {len(places)} in all")
     of_mean, of_noise = (np.array([getattr(one, name) for one in places], float) for name in ("squared", "trace"))
     norms = of_mean + of_noise / batch  # of a minibatch's gradient, squared
     weights = np.divide(weights, norms, out=np.zeros_like(weights), where=norms > 0)

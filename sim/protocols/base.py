@@ -66,11 +66,6 @@ class Protocol:
 
     # What its texts do
 
-    @property
-    def names(self) -> frozenset[str]:
-        """Primitives, messages, verbs and whatever else its texts name, with these settings."""
-        return names_in(type(self))
-
     def uses(self, name: str) -> bool:
         """Whether a text of this protocol names a primitive, a message or a verb."""
         return name in names_in(type(self))
@@ -174,8 +169,11 @@ def names_in(protocol: type, *roles: str) -> frozenset[str]:
         roles: methods to begin with; all texts if none are given.
     """
     if (protocol, roles) not in _NAMES:
-        found = {name for function in _functions(protocol, roles or ROLES) for name in _used(function)}
-        _NAMES[protocol, roles] = frozenset(found)
+        named = [one for function in _functions(protocol, roles or ROLES) for one in _named(function)]
+        found = {name for name, value in named if value is ATTRIBUTE and name in VERBS}
+        _NAMES[protocol, roles] = frozenset(
+            found | {getattr(value, "__name__", "") for _, value in named if _is_verb(value)}
+        )
     return _NAMES[protocol, roles]
 
 
@@ -193,51 +191,35 @@ def _functions(protocol: type, roles: tuple[str, ...]) -> list[types.FunctionTyp
         if (function := todo.pop()) not in found:
             found.append(function)
             for name, value in _named(function):
-                todo += [value] if _is_text(value, function) else _methods(protocol, name)
+                is_own = isinstance(value, types.FunctionType) and not _is_verb(value)
+                is_own = is_own and (inspect.isgeneratorfunction(value) or value.__module__ == function.__module__)
+                todo += [value] if is_own else _methods(protocol, name)
     return found
 
 
-def _methods(protocol: type, name: str) -> list[types.FunctionType]:
+def _methods(protocol: Any, name: str) -> list[types.FunctionType]:
     """The method of a class by its name, and what it overrides if it calls that."""
     found: list[types.FunctionType] = []
     for one in protocol.__mro__[: protocol.__mro__.index(Protocol)]:
-        method = vars(one).get(name)
+        method: Any = vars(one).get(name)
         method = inspect.unwrap(getattr(method, "__func__", method))
-        if isinstance(method, types.FunctionType):
+        if inspect.isfunction(method) and (not found or "super" in found[-1].__code__.co_names):
             found.append(method)
-            if "super" not in method.__code__.co_names:
-                break
     return found
-
-
-def _is_text(value: object, caller: types.FunctionType) -> bool:
-    """Whether it is a function of the user's, such as a verb of one's own."""
-    if not isinstance(value, types.FunctionType) or _is_verb(value):
-        return False
-    return inspect.isgeneratorfunction(value) or value.__module__ == caller.__module__
 
 
 def _is_verb(value: object) -> bool:
     return str(getattr(value, "__module__", "")).startswith(VERBS_MODULE)
 
 
-def _used(function: types.FunctionType) -> Iterator[str]:
-    """What a function uses of `me`, and which verbs and messages."""
-    for name, value in _named(function):
-        if value is ATTRIBUTE and name in VERBS:
-            yield name
-        elif _is_verb(value):
-            yield getattr(value, "__name__", name)
-
-
-def _named(function: types.FunctionType) -> Iterator[tuple[str, object]]:
+def _named(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """The names in a function and what they are: ATTRIBUTE if of another object than its own, `self`, and None if of that."""
     known = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
     for code in _with_inner(function.__code__):
         before: object = None
         for one in dis.get_instructions(code):
             name, held = one.argval, before
-            before = name[-1] if isinstance(name, tuple) else name
+            before = name[-1] if name and isinstance(name, tuple) else name
             if one.opname in ("LOAD_GLOBAL", "LOAD_DEREF") and name in known:
                 before = known[name]
                 yield name, before

@@ -59,13 +59,11 @@ def typed(rows: pd.DataFrame) -> pd.DataFrame:
     Raises:
         WrongSetting: a column is missing, or has a value of another type.
     """
-    columns = ", ".join(map(str, getattr(rows, "columns", [type(rows).__name__])))
     try:
         return rows[list(Activity._fields)].astype(TYPES)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise WrongSetting(
-            "rows", columns, f"a table with the columns {', '.join(Activity._fields)} ({error})"
-        ) from error
+        allowed = f"a table with the columns {', '.join(Activity._fields)} ({error})"
+        raise WrongSetting("rows", list(getattr(rows, "columns", [rows])), allowed) from error
 
 
 def checksum(head: dict, rows: pd.DataFrame) -> int:

@@ -50,7 +50,7 @@ def test_where_noise_hides_the_gradient_there_is_no_scale():
     ("given", "said"),
     [
         ((8, 1.0, 8, 1.0), "big_batch"),
-        ((0, 1.0, 8, 1.0), "big_batch"),
+        ((0, 1.0, 8, 1.0), "small_batch"),
         ((8, [1.0, 2.0], 16, [1.0]), "big_norm2"),
         ((8, [], 16, []), "big_norm2"),
         ((8, math.nan, 16, 1.0), "small_norm2"),

@@ -204,13 +204,16 @@ def take_exchange(S, strand, r, line):
     """What an exchange has brought: maybe samples of others."""
     message, op = state.message(S, strand.message), line.op
     strand.t0_s = message.bytes
-    if (op == ops.SWAP and message.bytes != line.f) or (
-        S.own and op == ops.CALL and message.bytes != taken_bytes(S, strand, r)
-    ):
-        return ENDS + WRONG
-    if (op == ops.SWAP and line.e == 1) or (op == ops.CALL and carries_samples(S, strand, r)):
-        rank = state.rank(S, r)
-        rank.samples = message.samples + rank.samples * strand.adds
+    if op == ops.SWAP or op == ops.CALL:
+        taken_bytes, brings = 1.0 * line.f, line.e == 1
+        if op == ops.CALL:
+            start, stop = taken(S, strand, r)
+            taken_bytes, brings = ITEM_BYTES * (stop - start), stop == S.nothing and start < stop
+        if message.bytes != taken_bytes:
+            return ENDS + WRONG
+        if brings:  # the last item, with the number of samples
+            rank = state.rank(S, r)
+            rank.samples = message.samples + rank.samples * strand.adds
     return phases.DEPARTS
 
 
@@ -224,20 +227,6 @@ def taken(S, strand, r):
         end = first + 1
     slot = bounds_of(S, strand.table, strand.start, strand.stop)
     return state.value(S, slot, first).value, state.value(S, slot, end).value
-
-
-@in_place
-def taken_bytes(S, strand, r):
-    """Bytes of that piece."""
-    start, stop = taken(S, strand, r)
-    return ITEM_BYTES * (stop - start)
-
-
-@in_place
-def carries_samples(S, strand, r):
-    """Whether the piece that has come has the item with the number of samples, behind all others."""
-    start, stop = taken(S, strand, r)
-    return stop == S.nothing and start < stop
 
 
 @in_place
