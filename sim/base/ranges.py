@@ -102,7 +102,8 @@ SummedIn = Literal["fp32", "fp16", "bf16"]  # formats of gradients
 Optimiser = Literal["sgd", "momentum", "rmsprop", "adagrad", "lion", "adam", "adamw", "lamb"]
 Words = Annotated[str, AfterValidator(printable)]  # that are printed as they are
 Path = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]  # or a name
-Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), AfterValidator(_one_line)]
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), AfterValidator(printable)]
+HostName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), AfterValidator(_one_line)]
 Flag = Annotated[bool, Strict()]
 
 
