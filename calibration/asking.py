@@ -13,6 +13,7 @@ from calibration import check as checking
 from calibration import fit as fitting
 from calibration.sources import TRACE
 from sim.base.errors import WrongSetting
+from sim.base.files import text_of
 from sim.base.nearest import nearest
 from sim.command import Parser
 from sim.platform.cluster import Cluster
@@ -65,6 +66,8 @@ def fit(*traces: str | Path, name: str = "fitted", source: str = TRACE, **option
     Raises:
         WrongSetting: an unknown option, a value that it cannot have, or a file that cannot be read or holds nothing to fit.
     """
+    if not text_of("name", name):
+        raise WrongSetting("name", name, "a name, such as fitted")
     given = _options(fitting.parser(), traces, source, options)
     return fitting.fitted(Namespace(**given, output=name, name=name))
 

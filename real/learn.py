@@ -17,7 +17,6 @@ from sim.base.errors import WrongSetting
 from sim.base.files import check_ending, check_outputs, write_text, write_whole
 from sim.base.home import installed
 from sim.base.progress import Progress, advance, duration
-from sim.base.ranges import MOST_CORES, check_integer
 from sim.studies import questions
 
 if TYPE_CHECKING:
@@ -73,7 +72,6 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command."""
     given = parser().parse_args(argv)
     check_files(given)
-    check_integer("--threads", given.threads, 1, MOST_CORES)
     given.steps = given.steps if given.steps is not None else MOST_STEPS if given.until else STEPS
     every = given.evaluate_every
     given.evaluate_every = EVALUATE_EVERY if every is None else every

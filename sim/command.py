@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import resource
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from importlib import import_module
 
 from sim.base import extras, own, terminal
 from sim.base.errors import RunFailed, WrongSetting, of_system, printable
@@ -26,6 +28,9 @@ OF_STDOUT = (
 )  # of writing, where an error names no file
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
+LEAST_ROOM = 380 * 2**20  # bytes of addresses
+NO_ROOM = "failed to map", "can't start new thread"  # said of a library, or by one, for want of addresses
+
 _UNREAD: ContextVar[bool] = ContextVar("unread", default=False)  # whether the reader of stdout has gone away
 
 
@@ -133,6 +138,7 @@ def printing() -> Iterator[None]:
 def _end(main: Callable[[], int | None]) -> tuple[int, str]:
     """The exit code of `main`, and the line about its error, if there is one."""
     try:
+        _load_while_there_is_room()
         return _answered(main), ""
     except WrongSetting as error:
         return 2, str(error)
@@ -147,11 +153,26 @@ def _end(main: Callable[[], int | None]) -> tuple[int, str]:
         return 1, line
 
 
+def _load_while_there_is_room() -> None:
+    """Load SciPy first where the address space is limited: without memory OpenBLAS tries for ever, and no signal ends that.
+
+    Raises:
+        WrongSetting: the limit leaves no room for it.
+    """
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY:
+        if limit < LEAST_ROOM:
+            raise WrongSetting("ulimit -v", limit // 1024, f"at least {LEAST_ROOM // 1024}: libraries need as much")
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        import_module("scipy.special")
+
+
 def failure(error: BaseException) -> str | None:
     """The line for a failure of a run, of a user's own protocol or of the system; None for a mistake of ours."""
     if isinstance(error, RunFailed):
         return str(error)
-    if isinstance(error, MemoryError):  # of a job that is larger than its estimate
+    no_room = isinstance(error, ImportError | RuntimeError) and any(words in str(error) for words in NO_ROOM)
+    if no_room or isinstance(error, MemoryError):  # of a job that is larger than its estimate
         return f"not enough memory ({str(error) or 'for the next object'})"
     if isinstance(error, BrokenPipeError):  # the reader of our output went away, as `| head` does
         return ""

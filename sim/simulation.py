@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from sim import needs
 from sim.answers import candidates
 from sim.base.errors import RunFailed, WrongSetting
-from sim.base.ranges import MOST_REPLICATIONS, check, check_integer
+from sim.base.ranges import MOST_REPLICATIONS, check, check_integer, check_kind
 from sim.worlds import WORLDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from sim.answers.outcome import Outcome
     from sim.answers.result import Result
@@ -77,8 +78,8 @@ def simulate(
     """
     from sim.job.scenario import Scenario
 
-    if not isinstance(scenario, Scenario):
-        raise WrongSetting("scenario", scenario, "a Scenario(protocol, workload, ...)")
+    check_kind("scenario", scenario, Scenario, "a Scenario(protocol, workload, ...)")
+    check_kind("done", done, Callable, "a function of the number of runs that have ended")
     check_asked(world, replications, within_s)
     check_integer("first", first, 0)
     from sim.base.deadline import ended_after

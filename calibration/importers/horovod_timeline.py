@@ -15,6 +15,7 @@ import re
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from math import prod
 from pathlib import Path
 
@@ -166,15 +167,14 @@ def _events(path: str | Path) -> list[dict]:
 
 
 def _json(text: str, path: str | Path):
-    with suppress(ValueError):  # it lacks its end
-        try:
-            return json.loads(text)
-        except RecursionError as error:
-            raise WrongSetting("timeline", str(path), ALLOWED) from error
     last = text[-LONGEST_EVENT:]
-    for end in reversed([match.end() for match in re.finditer(r"\}", last)]):
-        with suppress(ValueError):  # that was the end of something within an event
-            return json.loads(text[: len(text) - len(last) + end] + "]")
+    ends = (len(text) - len(last) + match.end() for match in reversed([*re.finditer(r"\}", last)]))
+    try:
+        for whole in chain([text], (text[:end] + "]" for end in ends)):  # it may lack its end
+            with suppress(ValueError):  # that was the end of something within an event
+                return json.loads(whole)
+    except RecursionError as error:
+        raise WrongSetting("timeline", str(path), f"{ALLOWED}, not nested so deeply") from error
     raise WrongSetting("timeline", str(path), ALLOWED)
 
 

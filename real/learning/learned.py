@@ -12,7 +12,8 @@ import numpy as np
 
 from sim.answers import extrapolation, paired, summary
 from sim.base import interval
-from sim.recording.curves import Curves, Target, reached
+from sim.base.ranges import check_kind
+from sim.recording.curves import TARGETS, Curves, Target, reached
 from sim.studies.what_if import of_pairs
 
 if TYPE_CHECKING:
@@ -67,13 +68,20 @@ class Learned:
     noise_scale: float | None = None
 
     def at(self, target: Target | str) -> Learned:
-        """The same runs, asked for another target."""
+        """The same runs, asked for another target.
+
+        Raises:
+            WrongSetting: it is none.
+        """
+        check_kind("target", target, Target | str, TARGETS)
         return replace(self, target=Target.read(target) if isinstance(target, str) else target)
 
     @cached_property
     def times_s(self) -> np.ndarray:
         """Seconds until each run reached the target, shape (runs,); NaN where one did not, or there is none."""
-        return np.array([reached(one, self.target) if self.target else math.nan for one in self.curves])
+        found = np.array([reached(one, self.target) if self.target else math.nan for one in self.curves])
+        found.flags.writeable = False
+        return found
 
     @property
     def time_s(self) -> float | None:
@@ -93,7 +101,12 @@ class Learned:
         return 1 / high, 1 / low
 
     def slower_than(self, base: Learned) -> Slower | None:
-        """How much longer this job takes to the target than another one, run by run; None if no pair of runs reached it."""
+        """How much longer this job takes to the target than another one, run by run; None if no pair of runs reached it.
+
+        Raises:
+            WrongSetting: there is no other one.
+        """
+        check_kind("base", base, Learned, "what learn has returned")
         both = np.isfinite(self.times_s) & np.isfinite(base.times_s)
         if not both.any():
             return None

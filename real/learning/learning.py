@@ -17,13 +17,13 @@ from real.training.trainee import Training
 from sim import needs
 from sim.answers import candidates
 from sim.base.errors import WrongSetting
-from sim.base.ranges import MOST_REPLICATIONS, check_integer
+from sim.base.ranges import MOST_REPLICATIONS, check_integer, check_kind
 from sim.efficiency.noise import NoiseScale, noise_scale, noise_scale_of_run
 from sim.event.world import garbage_left_lying
 from sim.job.scenario import Scenario
 from sim.laws.randomness import generator
 from sim.recording.activity import Activity
-from sim.recording.curves import Curves, Target
+from sim.recording.curves import TARGETS, Curves, Target
 from sim.recording.traces import Trace
 from sim.simulation import simulate
 
@@ -70,7 +70,14 @@ def learn(
     """
     from real.learning.trainer import Trainer
 
+    check_kind("scenario", scenario, Scenario, "a Scenario(protocol, workload, ...)")
+    check_kind("training", training, Training | None, "a Training(...)")
+    check_kind("until", until, Target | str | None, TARGETS)
+    check_kind("trainer", trainer, Trainer | None, "a real.learning.trainer.Trainer(...)")
+    check_kind("done", done, Callable, "a function of the number of samples that were computed")
     check_integer("--replications", replications, 1, MOST_REPLICATIONS)
+    if evaluate_every is not None:
+        check_integer("evaluate_every", evaluate_every, 1)
     if candidates.unknown(scenario):
         candidates.refuse(scenario, "training in simulated time")
     target = Target.read(until) if isinstance(until, str) else until

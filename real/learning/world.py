@@ -97,7 +97,7 @@ class LearningWorld(EventWorld):
             updater = trainer.updater_of_rows() if of_rows else trainer.updater(places.size)
             found.append(Section(server, places, updater, of_rows))
         if scenario.summed:
-            places, alike = self._places_of(scenario.summed), is_ours(scenario.protocol)
+            places, alike = self._places_of(scenario.summed), is_ours(scenario.protocol) and not scenario.by_all_ranks
             found.append(Section(DENSE, places, trainer.updater(places.size, branches=not alike), False))
         if scenario.gathered_variables:
             places = self._places_of(scenario.gathered_variables)

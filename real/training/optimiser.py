@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from real.training.tensorflow_setup import OF_KERAS, without
 from sim.base.errors import WrongSetting
-from sim.base.ranges import MOST
+from sim.base.ranges import check, check_integer
 
 if TYPE_CHECKING:
     import numpy as np
 
 LEARNING_RATES = {"sgd": 0.1, "mom": 0.02, "rms": 0.001, "adm": 0.001}
 WEIGHT_DECAY = 5e-4
-FASTEST = 1e6  # of a rate: a float32 times it is a float32
+SLOWEST, FASTEST = 1e-30, 1e6  # of a rate: a float32 times it is a float32
 MOMENTUM, RHO, EPSILON = 0.9, 0.9, 1e-7
 
 
@@ -51,14 +51,10 @@ class Rates:
         return self.start * self.decay_rate ** (updates / self.decay_steps if self.decay_steps else 0)
 
     def _check(self) -> None:
-        if not 0 < self.start <= FASTEST:
-            raise WrongSetting("--learning-rate", self.start, f"a number above 0, up to {FASTEST:g}")
-        if not 0 <= self.decay_steps <= MOST:
-            raise WrongSetting("--decay-steps", self.decay_steps, f"0 (no decay) or more updates, up to {MOST:,}")
-        if not 0 < self.decay_rate <= FASTEST:
-            raise WrongSetting("--decay-rate", self.decay_rate, f"a number above 0, up to {FASTEST:g}")
-        if not 0 <= self.weight_decay <= FASTEST:
-            raise WrongSetting("--weight-decay", self.weight_decay, f"a number from 0 to {FASTEST:g}")
+        check_integer("--decay-steps", self.decay_steps, 0)
+        check("--weight-decay", self.weight_decay, 0, FASTEST)
+        check("--learning-rate", self.start, SLOWEST, FASTEST)
+        check("--decay-rate", self.decay_rate, SLOWEST, FASTEST)
 
 
 def check_samples(samples: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,8 +12,10 @@ from real.data import Batches, data_for, default_of
 from real.models import initial
 from real.training.gradients import Gradients
 from real.training.layered import computes_by_layer
-from real.training.optimiser import LEARNING_RATES, Optimiser, OptimiserByVariable
+from real.training.optimiser import LEARNING_RATES, Optimiser, OptimiserByVariable, Rates
 from real.training.row_optimiser import RowOptimiser
+from sim.base.errors import WrongSetting
+from sim.base.ranges import MOST_CORES, check_integer, check_kind
 from sim.job.scenario import Scenario
 from sim.model.workload import Workload
 from sim.recording import traces
@@ -30,6 +33,9 @@ class Training:
         device: cpu or gpu; master_on_cpu keeps master and servers off the GPU (the AMB repository's cpu_master).
         threads: of the engine, for each rank.
         engine: what computes gradients and updates, by its name in real.engines.
+
+    Raises:
+        WrongSetting: a setting that cannot be.
     """
 
     data: str | None = None
@@ -41,6 +47,14 @@ class Training:
     master_on_cpu: bool = False
     threads: int = 1
     engine: str = engines.DEFAULT
+
+    def __post_init__(self):
+        Rates(self.optimiser, self.learning_rate, self.decay_steps, self.decay_rate)
+        check_integer("--threads", self.threads, 1, MOST_CORES)
+        check_kind("--data", self.data, str | os.PathLike | None, "a name, or a path")
+        engines.engine_of(self.engine)
+        if self.device not in ("cpu", "gpu"):
+            raise WrongSetting("--device", self.device, "cpu or gpu")
 
     def recorded(self, workload: Workload) -> traces.Training:
         """The settings as in a trace: defaults by their names."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sim.base import interval
+from sim.base.arrays import read_only
 from sim.base.errors import WrongSetting
 from sim.base.ranges import SHORTEST_S
 
@@ -45,6 +46,9 @@ class Outcome:
     rank_step_s: np.ndarray | None = None
     ends: dict[str, tuple[float, float]] = field(default_factory=dict)
     slow: str = ""
+
+    def __post_init__(self):
+        read_only(self)
 
     def throughput(self) -> np.ndarray:
         """Samples per second of each replication, shape (replications,)."""

@@ -61,6 +61,14 @@ def _shown(given: object) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
+OTHERWISE = {  # pydantic's complaints, in a file's words
+    **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "a table"),
+    **dict.fromkeys(("tuple_type", "list_type"), "a list"),
+    "string_type": "text",
+    "int_from_float": "an integer",
+}
+
+
 class WrongValue(WrongSetting):
     """A value that an object of ours cannot have, which a program gives."""
 
@@ -99,12 +107,18 @@ def from_validation(source: str, error, model=None) -> WrongSetting:
         model: the pydantic model of the whole of it, which knows the allowed keys.
     """
     first = error.errors()[0]
-    cause = first.get("ctx", {}).get("error")
+    about = first.get("ctx", {})
+    cause = about.get("error")
     where = ".".join(str(part) for part in first["loc"]) or getattr(cause, "setting", "")
     place = ": ".join(part for part in (source, where) if part)
     if isinstance(cause, WrongSetting):
         return WrongSetting(place, cause.given, cause.allowed)
     allowed = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if kind := about.get("discriminator", "").strip("'"):  # the key that says which of several tables it is
+        tag = first["input"].get(kind) if isinstance(first["input"], dict) else None
+        return WrongSetting(f"{place}: {kind}", tag, about.get("expected_tags", "this key").replace("'", ""))
+    if first["type"] in OTHERWISE:
+        allowed = OTHERWISE[first["type"]]
     if first["type"] == "missing":
         return WrongSetting(place, None, "this key")
     if first["type"] == "extra_forbidden":

@@ -36,6 +36,12 @@ def _written_as_number(value: Any) -> Any:
 _Number = BeforeValidator(_written_as_number)
 
 
+def _one_line(name: str) -> str:
+    if printable(name) != name:
+        raise ValueError("a name without control characters")
+    return name
+
+
 def _in(unit: str, example: str) -> BeforeValidator:
     return BeforeValidator(lambda value: quantity(value, unit, example))
 
@@ -97,6 +103,7 @@ Optimiser = Literal["sgd", "momentum", "rmsprop", "adagrad", "lion", "adam", "ad
 Words = Annotated[str, AfterValidator(printable)]  # that are printed as they are
 Path = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]  # or a name
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), AfterValidator(printable)]
+HostName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), AfterValidator(_one_line)]
 Flag = Annotated[bool, Strict()]
 
 
@@ -111,6 +118,16 @@ def check(setting: str, value: float, least: float, most: float, what: str = "a 
     """
     if isinstance(value, bool) or not isinstance(value, kind) or not least <= value <= most:
         raise WrongSetting(setting, value, f"{what} from {least:,} to {most:,}")
+
+
+def check_kind(setting: str, value: object, kind: Any, allowed: str) -> None:
+    """Refuse an object that is none of a class.
+
+    Raises:
+        WrongSetting: it is of another one.
+    """
+    if not isinstance(value, kind):
+        raise WrongSetting(setting, value, allowed)
 
 
 def check_integer(setting: str, value: int, least: int, most: int = MOST) -> None:

@@ -7,13 +7,14 @@ of a gradient's norm is |G|^2 + tr(Sigma) / batch. Two batches give unbiased est
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.base.errors import WrongSetting
+from sim.base.ranges import MOST, check
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
 
 
@@ -45,20 +46,13 @@ def noise_scale(
     Raises:
         WrongSetting: the big batch is not the larger one, or the norms are no pairs of finite numbers from 0.
     """
-    import numpy as np
-
-    if not 0 < small_batch < big_batch:
-        raise WrongSetting(
-            "big_batch", big_batch, f"more samples than the small batch, {small_batch}, which has one or more"
-        )
-    small, big = (np.atleast_1d(np.asarray(norms, float)) for norms in (small_norm2, big_norm2))
+    check("small_batch", small_batch, 1, MOST)
+    check("big_batch", big_batch, small_batch + 1, MOST, "more samples than the small batch:")
+    small, big = _numbers("small_norm2", small_norm2), _numbers("big_norm2", big_norm2)
     if small.shape != big.shape or small.ndim != 1 or not len(small):
         raise WrongSetting(
             "big_norm2", f"shape {big.shape}", f"pairs: as many as of the small batch, shape {small.shape}"
         )
-    for name, norms in (("small_norm2", small), ("big_norm2", big)):
-        if not (np.isfinite(norms) & (norms >= 0)).all():
-            raise WrongSetting(name, norms.tolist(), "finite numbers from 0")
     squared = (big_batch * big - small_batch * small) / (big_batch - small_batch)
     trace = (small - big) / (1 / small_batch - 1 / big_batch)
     return NoiseScale(
@@ -79,13 +73,32 @@ def noise_scale_of_run(batch: float, steps: Sequence[float], places: Sequence[No
 
     Returns:
         Samples; NaN where noise hides the gradient.
+
+    Raises:
+        WrongSetting: no number of samples, no places, or not a number of updates above 0 at each.
     """
     import numpy as np
 
+    check("batch", batch, 1, MOST)
+    if not (isinstance(places, Sequence) and places and all(isinstance(one, NoiseScale) for one in places)):
+        raise WrongSetting("places", places, "what noise_scale has returned at each place, one or more")
+    if (weights := _numbers("steps", steps)).shape != (len(places),) or not weights.all():
+        raise WrongSetting("steps", steps, f"a number above 0 for each place, {len(places)} in all")
     of_mean, of_noise = (np.array([getattr(one, name) for one in places], float) for name in ("squared", "trace"))
-    norms, weights = of_mean + of_noise / batch, np.asarray(steps, float)  # of a minibatch's gradient, squared
+    norms = of_mean + of_noise / batch  # of a minibatch's gradient, squared
     weights = np.divide(weights, norms, out=np.zeros_like(weights), where=norms > 0)
     return _ratio(float(weights @ of_noise), float(weights @ of_mean))
+
+
+def _numbers(name: str, given: object) -> np.ndarray:
+    """One or several finite numbers from 0, shape (numbers,)."""
+    import numpy as np
+
+    with suppress(TypeError, ValueError):
+        found = np.atleast_1d(np.asarray(given, float))
+        if (np.isfinite(found) & (found >= 0)).all():
+            return found
+    raise WrongSetting(name, given, "finite numbers from 0")
 
 
 def _ratio(trace: float, squared: float) -> float:

@@ -29,6 +29,12 @@ MOST_KEPT, MOST_BYTES = 8, 2**22  # scenarios of which what they share is kept, 
 SHARED = sorted(
     {one.name for one in fields(Scenario)} - {"seed"}, key=KINDS.__contains__
 )  # objects last, which take longer
+# Fields of a link that the engine has, or that are used up before a job runs.
+LINK = (
+    "latency_s overhead_s gap_s bandwidth_bytes_per_s sustained_bytes_per_s background_s wakes fair unfairness ramp_bytes burst_bytes tcp "
+    "eager_bytes queue_bytes buffer_bytes tree_s tree_inner_s named both_ways contention uneven store_and_forward latency_spread "
+    "bandwidth_spread spread_by_hosts"
+)
 _kept: list[Prepared] = []
 
 
@@ -40,6 +46,10 @@ def check(scenario: Scenario) -> None:
     """
     if scenario.protocol.delay_std_s:
         raise NotBuilt("induced delays of messages")
+    for link in (scenario.network, scenario.local):
+        for name in type(link).model_fields.keys() - LINK.split():
+            if getattr(link, name) != type(link).model_fields[name].get_default():
+                raise NotBuilt(f"links with {name}")
     if (scenario.network.fair or scenario.network.tcp) and scenario.ranks**2 > MOST_CONNECTIONS:
         raise NotBuilt("so many connections")
 

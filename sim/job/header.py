@@ -115,8 +115,11 @@ class Header:
 
     @property
     def by_all_ranks(self) -> bool:
-        """Whether it is of a user's text without a master, whose steps are those of all ranks (sim.job.scenario)."""
-        return self.servers == 0 and self.workers > 0 and ":" in self.protocol
+        """Whether it is of a text without a master whose steps are those of all ranks (sim.job.scenario)."""
+        from sim.protocols import PROTOCOLS
+
+        together = getattr(PROTOCOLS.get(self.protocol), "in_step", ":" not in self.protocol)
+        return self.servers == 0 and self.workers > 0 and not together
 
     @property
     def measured(self) -> bool:

@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
+from sim.base.files import validated
 from sim.job.header import Header
 
 if TYPE_CHECKING:
@@ -47,7 +48,13 @@ def same_names(scenario) -> list[str]:
 
 def told_of(model: Workload, law: Stragglers) -> dict:
     """The fields of a header for the trained model and the induced sleeps."""
-    whole = None if _comes_along(model) else model.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    whole = None
+    if not _comes_along(model):
+        whole = model.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        if "costs" in whole or validated(type(model), whole, "workload").costs != model.costs:  # of a changed copy
+            whole = {name: value for name, value in whole.items() if name != "step"}
+            whole["costs"] = model.costs.model_dump(mode="json")
+        model = validated(type(model), whole, "workload")
     return {"workload": model.name, "digest": digest(model), "model": whole, "law": law.model_dump(mode="json")}
 
 

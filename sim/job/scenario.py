@@ -309,13 +309,11 @@ class Scenario:
 
     @cached_property
     def by_all_ranks(self) -> bool:
-        """Whether a step is over when the last rank has ended it, and has the samples of all ranks: of a user's text without a master.
-
-        Of our own texts without a master every rank waits for all others in each step, so that rank 0 stands for all.
-        """
+        """Whether a step is over when the last rank has ended it, with all samples: without a master, unless rank 0 stands for all."""
         from sim.protocols import is_ours
 
-        return self.protocol.masterless and self.workers > 0 and not is_ours(self.protocol)
+        together = self.protocol.in_step and is_ours(self.protocol)
+        return self.protocol.masterless and self.workers > 0 and not together
 
     @cached_property
     def served(self) -> tuple[Variable, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import Annotated, Literal
@@ -205,9 +206,11 @@ class Workload(Checked):
         return self
 
     @model_validator(mode="after")
-    def _something_is_trained(self):
+    def _variables_that_can_be(self):
         if not self.variables:
             raise ValueError("variables: none of them is trained")
+        if again := [name for name, count in Counter(one.name for one in self.created).items() if count > 1]:
+            raise WrongSetting("variables", again[0], "each name once")
         return self
 
     @model_validator(mode="after")

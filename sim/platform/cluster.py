@@ -26,6 +26,7 @@ from sim.base.ranges import (
     Cores,
     Count,
     Flag,
+    HostName,
     Hosts,
     LogSpread,
     Name,
@@ -84,7 +85,7 @@ class Host(Checked):
         price_per_hour: USD for one of these; that of its type if not given.
     """
 
-    name: Name = "host"
+    name: HostName = "host"
     count: Hosts = 1
     cores: Cores = 1
     gpus: Cores | None = None

@@ -31,7 +31,7 @@ class Allreduce(Protocol):
     fused: bool = True
     sparse_as_dense: bool = True
 
-    name = "allreduce"
+    name, in_step = "allreduce", True
 
     def __post_init__(self):
         if self.algorithm not in collectives.SETTINGS:

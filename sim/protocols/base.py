@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dis
+import inspect
 import types
 from collections.abc import Iterator
 from dataclasses import Field
@@ -10,6 +12,8 @@ from typing import Any, ClassVar
 from sim.verbs.me import ATTRIBUTES, PRIMITIVES, Me
 
 INFINITE = "infinite"  # in the metadata of a setting that may be so
+ATTRIBUTE = object()
+VERBS_MODULE = Me.__module__.rpartition(".")[0]
 Text = Iterator[object]  # a generator; the world knows the values that it yields
 
 
@@ -32,6 +36,9 @@ class Protocol:
     name: ClassVar[str]
     __dataclass_fields__: ClassVar[dict[str, Field]]  # of every subclass
     __dataclass_params__: ClassVar[Any]
+    in_step: ClassVar[bool] = (
+        False  # of ours without a master: each rank waits for all in each step, so that rank 0's is that of all
+    )
     local_aggregation: bool = False  # the first worker of a host sends for all its workers
     delay_std_s: float = 0.0  # every message is delayed by |N(0, delay_std_s)| where it is received
 
@@ -58,11 +65,6 @@ class Protocol:
         return type(self).alone is not Protocol.alone
 
     # What its texts do
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Primitives, messages, verbs and whatever else its texts name, with these settings."""
-        return names_in(type(self))
 
     def uses(self, name: str) -> bool:
         """Whether a text of this protocol names a primitive, a message or a verb."""
@@ -161,42 +163,69 @@ _NAMES: dict[tuple[type, tuple[str, ...]], frozenset[str]] = {}  # what was foun
 
 
 def names_in(protocol: type, *roles: str) -> frozenset[str]:
-    """Names that the texts of a class use, in their bodies and in those of the methods that these call.
+    """Primitives and attributes of `me`, verbs and messages that the texts of a class use, whatever name they were imported by.
 
     Args:
         roles: methods to begin with; all texts if none are given.
     """
     if (protocol, roles) not in _NAMES:
-        _NAMES[protocol, roles] = frozenset(_found_in(protocol, roles or ROLES))
+        named = [one for function in _functions(protocol, roles or ROLES) for one in _named(function)]
+        found = {name for name, value in named if value is ATTRIBUTE and name in VERBS}
+        _NAMES[protocol, roles] = frozenset(
+            found | {getattr(value, "__name__", "") for _, value in named if _is_verb(value)}
+        )
     return _NAMES[protocol, roles]
 
 
 def texts_in(protocol: type) -> frozenset[str]:
     """Constants of the texts of a class that are text, such as the name of an algorithm."""
-    constants = [constant for code in _codes(protocol, ROLES) for constant in code.co_consts]
-    return frozenset(constant for constant in constants if isinstance(constant, str))
+    codes = [code for function in _functions(protocol, ROLES) for code in _with_inner(function.__code__)]
+    return frozenset(constant for code in codes for constant in code.co_consts if isinstance(constant, str))
 
 
-def _found_in(protocol: type, begin: tuple[str, ...]) -> set[str]:
-    """Globals and attributes that methods name."""
-    return {name for code in _codes(protocol, begin) for name in code.co_names}
+def _functions(protocol: type, roles: tuple[str, ...]) -> list[types.FunctionType]:
+    """Methods, and all methods and functions of the user's own that these call."""
+    found: list[types.FunctionType] = []
+    todo = [one for role in roles for one in _methods(protocol, role)]
+    while todo:
+        if (function := todo.pop()) not in found:
+            found.append(function)
+            for name, value in _named(function):
+                is_own = isinstance(value, types.FunctionType) and not _is_verb(value)
+                is_own = is_own and (inspect.isgeneratorfunction(value) or value.__module__ == function.__module__)
+                todo += [value] if is_own else _methods(protocol, name)
+    return found
 
 
-def _codes(protocol: type, begin: tuple[str, ...]) -> list[types.CodeType]:
-    """The code of methods, of those that they call, and of functions inside them."""
-    codes: list[types.CodeType] = []
-    found: set[str] = set()
-    open_names = list(begin)
-    while open_names:
-        method = getattr(protocol, open_names.pop(), None)
-        code = getattr(method, "__code__", None)
-        if code is None or method is getattr(Protocol, getattr(method, "__name__", ""), None):
-            continue
-        codes += (several := _with_inner(code))
-        new = {name for one in several for name in one.co_names} - found
-        found |= new
-        open_names += [name for name in new if callable(getattr(protocol, name, None))]
-    return codes
+def _methods(protocol: Any, name: str) -> list[types.FunctionType]:
+    """The method of a class by its name, and what it overrides if it calls that."""
+    found: list[types.FunctionType] = []
+    for one in protocol.__mro__[: protocol.__mro__.index(Protocol)]:
+        method: Any = vars(one).get(name)
+        method = inspect.unwrap(getattr(method, "__func__", method))
+        if inspect.isfunction(method) and (not found or "super" in found[-1].__code__.co_names):
+            found.append(method)
+    return found
+
+
+def _is_verb(value: object) -> bool:
+    return str(getattr(value, "__module__", "")).startswith(VERBS_MODULE)
+
+
+def _named(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """The names in a function and what they are: ATTRIBUTE if of another object than its own, `self`, and None if of that."""
+    known = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
+    for code in _with_inner(function.__code__):
+        before: object = None
+        for one in dis.get_instructions(code):
+            name, held = one.argval, before
+            before = name[-1] if name and isinstance(name, tuple) else name
+            if one.opname in ("LOAD_GLOBAL", "LOAD_DEREF") and name in known:
+                before = known[name]
+                yield name, before
+            elif one.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"):
+                before = getattr(held, name, None) if isinstance(held, types.ModuleType) else ATTRIBUTE
+                yield name, None if isinstance(held, str) and held == "self" else before
 
 
 def _with_inner(code: types.CodeType) -> list[types.CodeType]:

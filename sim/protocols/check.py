@@ -189,7 +189,7 @@ def by_engine(jobs: list[Scenario], traces: list[Trace], limit_s: float = LIMIT_
 
 def real_jobs(jobs: list[Scenario], traces: list[Trace]) -> list[Scenario]:
     """The jobs that are run for real: of two and of three workers, and of four if these treat one another differently."""
-    by_place = jobs[0].protocol.names & frozenset(BY_PLACE) or any(map(_among_workers, traces))
+    by_place = any(map(jobs[0].protocol.uses, BY_PLACE)) or any(map(_among_workers, traces))
     wanted = (*REAL_WORKERS, WITH_RACKS) if by_place else REAL_WORKERS
     found = [next((job for job in jobs if job.workers == workers), None) for workers in wanted]
     return [job for job in found if job is not None] or jobs[-1:]

@@ -43,7 +43,7 @@ class Horovod(Protocol):
     order: str = "parameters"
     by_name: bool = False
 
-    name = "horovod"
+    name, in_step = "horovod", True
 
     def __post_init__(self):
         if self.algorithm not in collectives.SETTINGS:

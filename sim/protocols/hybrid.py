@@ -28,7 +28,7 @@ class Hybrid(Protocol):
     algorithm: str = "ring"
     local_aggregation: bool = True
 
-    name = "hybrid"
+    name, in_step = "hybrid", True
 
     def __post_init__(self):
         if self.algorithm not in collectives.SETTINGS:

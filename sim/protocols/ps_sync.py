@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from sim.base.errors import WrongSetting
-from sim.protocols.base import Protocol, names_in
+from sim.protocols.base import Protocol
 from sim.verbs import hear, let_go, pull, push, take, take_first, tell, training
 
 
@@ -82,10 +82,6 @@ class SynchronousServers(BarrierServers):
     barrier: bool = False
 
     name = "ps-sync"
-
-    @property
-    def names(self):
-        return names_in(type(self), "worker", "wait_for_first") if self.barrier else super().names
 
     def counts_as(self, me):
         return None if self.barrier else me.book.token

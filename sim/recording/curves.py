@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 
+from sim.base.arrays import read_only
 from sim.base.errors import WrongSetting
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ class Curves:
     samples: np.ndarray
     loss: np.ndarray
     accuracy: np.ndarray
+
+    def __post_init__(self):
+        read_only(self)
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,16 @@ def write_parquet(head: dict, rows: pd.DataFrame, path: Path) -> None:
 
 
 def typed(rows: pd.DataFrame) -> pd.DataFrame:
-    """The columns of `Activity` in their types, in order."""
-    return rows[list(Activity._fields)].astype(TYPES)
+    """The columns of `Activity` in their types, in order.
+
+    Raises:
+        WrongSetting: a column is missing, or has a value of another type.
+    """
+    try:
+        return rows[list(Activity._fields)].astype(TYPES)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        allowed = f"a table with the columns {', '.join(Activity._fields)} ({error})"
+        raise WrongSetting("rows", list(getattr(rows, "columns", [rows])), allowed) from error
 
 
 def checksum(head: dict, rows: pd.DataFrame) -> int:

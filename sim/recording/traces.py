@@ -16,6 +16,7 @@ from sim.base.errors import WrongSetting
 from sim.base.extras import need
 from sim.base.files import check_ending, reading, text_of, write_whole
 from sim.base.nearest import nearest
+from sim.base.ranges import check_kind
 from sim.job import replay
 from sim.job.header import Header, Training
 from sim.recording import records
@@ -53,9 +54,10 @@ class Trace:
         """Write the file whole, or not at all; `.parquet` or `.jsonl`.
 
         Raises:
-            WrongSetting: another ending, or a folder that cannot be written.
+            WrongSetting: another ending, a folder that cannot be written, or no table of activities.
         """
         check_path(path)
+        check_kind("header", self.header, Header, "the Header of a run")
         written = records.write_parquet if Path(path).suffix == ".parquet" else records.write_jsonl
         write_whole(path, lambda file: written(asdict(self.header), self.rows, file))
 

@@ -354,6 +354,15 @@ PROBES = {
     "x = 1\nyield from me.compute()\nyield from reduce(me, 'ring', slice(0, 10**9))\nyield from me.update()\ncontinue": FAILS,
     "x = 1\nyield from me.exchange(swap(me.rank ^ 1, slice(5, 3), slice(0, 1)))": FAILS,
     "x = 1\nyield from me.exchange(swap(me.rank + 7, slice(0, 9), slice(0, 9)))": FAILS,
+    "x = 1\nyield from me.exchange(swap(me.rank ^ 1, slice(0, 9), slice(0, 9)))": SAME,
+    "x = 1\nyield from me.exchange(swap(me.rank ^ 1, slice(0, 9), slice(0, 8)))": FAILS,
+    "x = 1\nyield from me.exchange(swap(me.rank ^ 1, slice(0, 8), slice(0, 9)))": FAILS,
+    **{
+        f"yield from me.compute()\nif me.rank:\n    yield from reduce(me, '{name}', slice(0, {size}))\n"
+        f"else:\n    yield from reduce(me, '{name}', slice(0, 9))\nyield from me.update()\ncontinue": verdict
+        for name in ("ring", "tree")
+        for size, verdict in ((9, SAME), (16, FAILS))
+    },
     "x = 1\nyield from me.compute(Partition(me.rank + 4, 4))": FAILS,
     "x = 1\nyield from me.compute()": FAILS,
     "x = 1\nyield from me.update()": FAILS,

@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from learning_texts import Alone
+from engines import run as by_engine
+from learning_texts import Alone, Drifting
 
 from sim import event, stragglers
 from sim.answers.outcome import join, of_trace
@@ -139,6 +140,26 @@ def test_our_own_texts_have_one_step():
 
     found = simulate(job(protocols.make("allreduce")), replications=1)
     assert "rank_step_s" not in found.answer()
+
+
+def test_a_text_of_ours_in_which_ranks_are_steps_apart_counts_as_a_users(monkeypatch, compiled):
+    """Whether a text has a name of its own does not change what a step of it is."""
+    from sim import protocols
+
+    @dataclass(frozen=True)
+    class Named(Drifting):
+        name = "named"
+
+    of_a_user = simulate(job(Named()), "event", 2)
+    monkeypatch.setitem(protocols.PROTOCOLS, "named", Named)
+    ours = job(protocols.make("named"))
+    for of_ours in (simulate(ours, "event", 2), by_engine(ours, 2)):
+        np.testing.assert_array_equal(of_ours.samples, of_a_user.samples)
+        np.testing.assert_allclose(of_ours.step_s, of_a_user.step_s, rtol=1e-9)
+        np.testing.assert_allclose(of_ours.rank_step_s, of_a_user.rank_step_s, rtol=1e-9)
+    traced = of_trace(event.trace(ours))
+    np.testing.assert_allclose(traced.step_s, of_a_user.step_s[:1], rtol=1e-9)
+    np.testing.assert_array_equal(traced.samples, of_a_user.samples[:1])
 
 
 def test_a_run_that_is_cut_short_has_whole_steps():

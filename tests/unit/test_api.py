@@ -79,6 +79,16 @@ def test_arrays_have_the_shapes_that_they_say(world):
     assert simulate(job(), "event", 3, want_trace=True).trace is not None
 
 
+def test_the_arrays_of_a_result_cannot_be_written_into():
+    """Its other figures would follow."""
+    found = simulate(job("allreduce"), replications=2)
+    before = found.samples_per_s
+    for array in (found.step_s, found.samples, found.idle_fraction):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 7
+    assert found.samples_per_s == before
+
+
 def test_a_result_is_one_line():
     said = repr(simulate(job(), replications=3))
     assert said.startswith("<Result: amb (time_limit_s=0.06, partitions=16), mlp, 2 workers, batch 100: ")
@@ -118,6 +128,7 @@ def test_an_object_or_a_number_of_another_kind_is_refused(name):
         ({"first": -1}, "first"),
         ({"within_s": -1.0}, "--within"),
         ({"within_s": math.nan}, "--within"),
+        ({"done": 3}, "done"),
     ],
 )
 def test_arguments_of_simulate_are_checked(named, name):
@@ -152,6 +163,11 @@ def test_arguments_of_sweep_are_checked(named, name, tmp_path):
         (lambda: Variable(name="v", shape=()), "Variable: shape: given (); allowed: "),
         (lambda: Workload(name="w"), "Workload: variables: missing; needed: "),
         (lambda: LogNormal(cv=-1), "LogNormal: cv: given -1; allowed: "),
+        (lambda: Host(name="a\nb"), "Host: name: given 'a\\nb'; allowed: a name without control characters"),
+        (
+            lambda: Workload(name="w", variables=[{"name": name, "shape": [1]} for name in "abcb"]),
+            "Workload: variables: given 'b'; allowed: each name once",
+        ),
     ],
 )
 def test_an_object_that_cannot_be_is_a_wrong_setting(make, said):

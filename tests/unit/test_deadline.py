@@ -1,12 +1,14 @@
 """Work that has taken long enough ends in a line, wherever it is; what reads no clock, too."""
 
 import math
+import resource
 import subprocess
 import sys
 import threading
 import time
 
 import pytest
+from documents import ROOT
 
 from sim import needs, protocols, simulation
 from sim.base import deadline as module
@@ -186,3 +188,19 @@ def test_a_server_of_many_variables_looks_at_one_for_each_gradient():
         return calls(lambda: event.run(scenario, want_trace=False))
 
     assert of(120) < 4.5 * of(30)
+
+
+@pytest.mark.processes
+@pytest.mark.slow
+@pytest.mark.parametrize("limit_kib", [250_000, 350_000, 400_000])
+def test_with_few_addresses_there_is_an_answer_or_a_line(limit_kib):
+    """SciPy's BLAS would try for ever to get memory while it is loaded, and no signal would end that."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (1024 * limit_kib, 1024 * limit_kib))
+
+    line = [sys.executable, "-m", "sim.run", "--json", "--workers", "300", "--steps", "2000", "--within", "1"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=120, preexec_fn=limit, check=False)
+    assert done.returncode in (0, 1, 2), done.stderr
+    assert len(done.stderr.splitlines()) == (done.returncode > 0), done.stderr
+    assert ("memory" in done.stderr or "ulimit -v: given" in done.stderr) == (done.returncode > 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -83,6 +84,19 @@ def test_the_network(compiled, name):
     without = job("allreduce")
     link = without.cluster.network.model_copy(update={name: NETWORKS[name]})
     assert_it_matters(compiled, without, replace(without, cluster=without.cluster.model_copy(update={"network": link})))
+
+
+def test_a_field_of_a_link_that_the_engine_does_not_know_is_refused(compiled):
+    """Once it says anything: it would be ignored without a word."""
+
+    class Racks(Link):
+        uplink_s: float = 0.0
+
+    for uplink_s, is_known in ((0.0, True), (1e-3, False)):
+        link = Racks(uplink_s=uplink_s)
+        asked = job("allreduce", cluster="two cores").cluster.model_copy(update={"network": link})
+        with nullcontext() if is_known else pytest.raises(compiled.NotBuilt, match="links with uplink_s"):
+            compiled.check(replace(job("allreduce"), cluster=asked))
 
 
 @pytest.mark.parametrize("name", [*LINKS, "background_s"])

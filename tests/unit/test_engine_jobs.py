@@ -274,6 +274,13 @@ OF_ROWS = {
     "late workers": sparse("ps-backup barrier=true"),
     "a ring of rows": sparse(f"{GATHER} algorithm=ring", 5, variables=ROWS),
     "a tree on hosts of three": sparse(f"{GATHER} algorithm=tree", 6, slots=3),
+    **{
+        f"variables one by one, the {which} sparse, {cores} cores": sparse(
+            "ps-layers", 3, slots=3, cores=cores, variables=variables
+        )
+        for which, variables in (("last", [*DENSE, ROWS[0]]), ("first", [ROWS[0], *DENSE]))
+        for cores in (1, MANY)
+    },
     "hybrid on hosts of three": sparse("hybrid", 6, 3, slots=3, variable_partitions=3),
 }
 
@@ -281,7 +288,8 @@ OF_ROWS = {
 @st.composite
 def jobs_of_rows(draw) -> Scenario:
     gather = st.builds((GATHER + " algorithm={} fused={}").format, SUMS, YES)
-    said, parts = draw(st.just("ps-sync barrier=true") | st.just("hybrid") | gather), draw(st.integers(1, 4))
+    servers = st.just("ps-sync barrier=true") | st.just("hybrid") | st.just("ps-layers")
+    said, parts = draw(servers | gather), draw(st.integers(1, 4))
     slots = draw(st.integers(1, 4)) if "gather" in said else 1
     variables = [
         [*ROWS, *DENSE],

@@ -16,10 +16,11 @@ import pytest
 from drawn_statements import HELPERS, Statements
 from engines import assert_alike
 from scenarios import CLUSTERS, EXACT_S
-from test_all_ranks import TEXTS, LastIdle, job
+from test_all_ranks import TEXTS, LastIdle, Ring, job
 
 from sim import event, stragglers
 from sim.base.errors import RunFailed
+from sim.collectives.base import swap
 from sim.engine import choose
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -196,6 +197,27 @@ def test_own_texts_are_as_in_the_event_world(compiled, text, place):
     assert (found.rank_step_s is None) == (expected.rank_step_s is None)
     if expected.rank_step_s is not None:
         np.testing.assert_allclose(found.rank_step_s, expected.rank_step_s, rtol=0, atol=1e-9)
+
+
+@dataclass(frozen=True)
+class MeetsAfterwards(Protocol):
+    """Each waits for another rank when it has updated: a step has ended before the wait for it."""
+
+    def worker(self, me):
+        for _ in me.steps():
+            yield from me.sleep()
+            yield from me.compute()
+            yield from me.update()
+            yield from me.exchange(swap(me.rank ^ 1, slice(0, 0), slice(0, 0)))
+
+
+@pytest.mark.parametrize("text", [Ring(3), MeetsAfterwards()], ids=str)
+@pytest.mark.parametrize("warmup", [1, 2])
+def test_waits_over_the_ends_of_several_steps(compiled, text, warmup):
+    """Ranks may be steps ahead when they begin to wait, and have ended a step before they wait."""
+    replications = compiled.Replications(job(text, 4, "niagara*0.01", steps=3, warmup=warmup, batch=8))
+    for number in range(8):
+        assert_alike(lambda _: replications, replications._scenario, number)
 
 
 HEAD = """import math

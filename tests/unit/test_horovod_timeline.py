@@ -209,7 +209,11 @@ def test_a_moment_that_is_none_or_comes_too_early_is_refused(timeline, phase, mo
         read(timeline)
 
 
-@pytest.mark.parametrize("text", [b"", b"[]", b"[{}]", b'{"a": 1}', b'[{"ph": "B", "ts": 1}]', b"nothing", b"\xff\x00"])
+DEEP = b'[{"ph": "X", "ts": 1, "args": ' + b"[" * 10_000 + b"]" * 10_000 + b"}]"
+NONE = [b"", b"[]", b"[{}]", b'{"a": 1}', b'[{"ph": "B", "ts": 1}]', b"nothing", b"\xff\x00", DEEP, DEEP[:-1]]
+
+
+@pytest.mark.parametrize("text", NONE, ids=range(len(NONE)))
 def test_what_is_no_timeline_is_refused(tmp_path, text):
     file = tmp_path / "t.json"
     file.write_bytes(text)

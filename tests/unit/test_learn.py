@@ -1,6 +1,7 @@
 """`trainsim learn`: when runs end, what is evaluated, what is written, and what is refused."""
 
 import json
+import math
 import re
 import shlex
 import signal
@@ -264,6 +265,63 @@ def test_python_is_told_too():
     for change, name in (({"replications": 0}, "--replications"), ({"until": "accuracy=2"}, "--until")):
         with pytest.raises(WrongSetting, match=f"^{name}: given "):
             learn(job("fmb"), TRAINING, **change)
+
+
+@pytest.mark.parametrize("given", [3, 0.5, "numpy", object(), [job("fmb")]], ids=lambda given: type(given).__name__)
+@pytest.mark.parametrize("name", ["scenario", "training", "until", "trainer", "evaluate_every", "done"])
+def test_an_argument_of_another_kind_is_refused_by_its_name(name, given):
+    if (name, given) in (("until", "numpy"), ("evaluate_every", 3)):
+        return
+    with pytest.raises(WrongSetting, match=f"^{name}: given "):
+        learn(**{"scenario": job("fmb"), "training": TRAINING} | {name: given})
+
+
+@pytest.mark.parametrize("every", [0, -1, 2.5, True])
+def test_evaluations_are_some_updates_apart(every):
+    with pytest.raises(WrongSetting, match=r"^evaluate_every: given "):
+        learn(job("fmb"), TRAINING, evaluate_every=every)
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("optimiser", "best"),
+        ("learning_rate", "a"),
+        ("learning_rate", 0.0),
+        ("decay_steps", 10**30),
+        ("decay_rate", math.nan),
+        ("device", "tpu"),
+        ("threads", 10**30),
+        ("threads", 0),
+        ("engine", "torch"),
+        ("data", 5),
+    ],
+)
+def test_a_setting_of_training_that_cannot_be_is_refused(name, given):
+    with pytest.raises(WrongSetting, match=f"^--{name.replace('_', '-')}: given "):
+        Training(**{name: given})
+
+
+def test_a_job_that_reaches_its_target_later_is_slower():
+    """By the ratio of the times, run by run, and the other way round by its inverse."""
+    quick, slow = (
+        learn(job("fmb", stragglers=law), TRAINING, "accuracy=0.1", 3) for law in ("none", "exponential(mean=1s)")
+    )
+    for one, other in ((slow, quick), (quick, slow)):
+        found = one.slower_than(other)
+        assert found.value == pytest.approx(np.exp(np.log(one.times_s / other.times_s).mean()))
+        assert found.interval[0] <= found.value <= found.interval[1]
+    assert slow.slower_than(quick).value > 1
+
+
+def test_what_was_learned_is_compared_with_what_was_learned():
+    found = learn(job("fmb"), TRAINING, "accuracy=0.1", 1)
+    for array in (found.times_s, found.curves[0].loss):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 7
+    for wrong in (lambda: found.slower_than(5), lambda: found.at(5), lambda: found.at(None)):
+        with pytest.raises(WrongSetting, match=r"^(base|target): (given|missing)"):
+            wrong()
 
 
 @pytest.mark.processes

@@ -217,6 +217,14 @@ TEXTS = {  # whole, and what is said of them
         RING.replace(SUM, "yield from me.exchange(Exchange(0, slice(0, 10**9), 0, slice(0, 3)))"),
         r"me.exchange: exchange .*; allowed: a slice within slice\(0, \d+\), whose last item counts samples$",
     ),
+    "a piece of another size than was sent": (
+        RING.replace(
+            SUM, "a, b = slice(0, 9), slice(0, 8); yield from me.exchange(Exchange(me.rank - 1, a, me.rank + 1, b))"
+        )
+        .replace("me.rank - 1", "(me.rank - 1) % len(me.workers)")
+        .replace("me.rank + 1", "(me.rank + 1) % len(me.workers)"),
+        "mine.*:[0-9]+: an exchange takes 32 bytes from rank [0-9], whose next message has 36: .* in order alone$",
+    ),
     "a piece of every second item": (
         RING.replace(SUM, "yield from me.exchange(Exchange(0, slice(0, 9, 2), 0, slice(0, 9, 2)))"),
         "allowed: a slice of the items that workers sum$",
@@ -295,6 +303,53 @@ def test_texts_of_ours_run_in_a_class_of_ones_own(module, text):
         for protocol in (mine, ours)
     ]
     assert answers[0].step_s == pytest.approx(answers[1].step_s, rel=1e-12)
+
+
+USES = {  # what a text of gradients that a master gathers has besides; what a protocol asks of it, and whether it does it
+    "takes pieces": ("from sim.collectives.base import take", "take(1, slice(0, 0))", "by_arrival", False),
+    "takes letters": ("from sim.verbs import take as one", "(yield from one(me, me.workers))", "by_arrival", True),
+    "takes letters by module": ("import sim.verbs", "(yield from sim.verbs.take(me, me.workers))", "by_arrival", True),
+    "calls its own take": ("", "(yield from self.take(me))", "by_arrival", False),
+    "reads a setting": ("", "self.beside", "overlaps", False),
+    "overlaps": ("", "(yield from me.beside(me.sleep(), me.sleep()))", "overlaps", True),
+    "overlaps elsewhere": ("", "(yield from both(me))", "overlaps", True),
+    "overlaps in an overridden method": ("", "(yield from self.base(me))", "overlaps", True),
+    "asks for variables": ("from sim.model.workload import Variable", "Variable", "layerwise", False),
+    "sends variables": ("from sim.verbs.me import Variable as Of", "(yield from me.send(Of(0), 0))", "layerwise", True),
+    "rounds elsewhere": ("", "[one for one in rounds(me)]", "counts_updates", False),
+}
+
+
+@pytest.mark.parametrize("how", USES)
+def test_what_a_text_does_is_what_it_calls_and_no_matter_of_names(module, how):
+    imports, used, asked, expected = USES[how]
+    text = f"""
+{imports}
+def both(me):
+    yield from me.beside(me.sleep(), me.sleep())
+
+def rounds(me):
+    return me.steps()
+
+class Base(FixedMinibatch):
+    def base(self, me):
+        yield from both(me)
+
+@dataclass(frozen=True)
+class Own(Base):
+    beside: int = 2
+
+    def take(self, me):
+        yield from me.sleep()
+
+    def base(self, me):
+        yield from super().base(me)
+
+    def master(self, me):
+        for _ in {"range(9)" if asked == "counts_updates" else "me.steps()"}:
+            print({used})
+"""
+    assert getattr(protocols.make(f"{module(text)}:Own"), asked) is expected
 
 
 def declared(settings: str, decorator: str = "@dataclass(frozen=True)") -> str:

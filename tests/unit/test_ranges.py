@@ -103,6 +103,17 @@ WRONG_CLUSTERS = {
     "nested too deeply": (HOSTS + "x = " + "[" * 10_000 + "]" * 10_000, "nested"),
     "a number of 10,000 digits": (HOSTS + "x = " + "9" * 10_000, "TOML"),
     "a number of 10,000 digits, in hex": (HOSTS + "x = 0x" + "f" * 10_000, "x"),
+    "a law that there is not": (
+        HOSTS + '[costs.toy_fc.noise]\nkind = "x"\n',
+        "toy_fc.noise: kind: given 'x'; allowed: constant, normal, lognormal, ",
+    ),
+    "a law of no kind": (HOSTS + "[costs.toy_fc.noise]\ncv = 1\n", "toy_fc.noise: kind: missing; needed: this key"),
+    "a number for a table": (HOSTS + "network = 3\n", "network: given 3; allowed: a table"),
+    "a table for a list": (
+        'schema = "cluster/1"\nhosts = { count = 4 }\n',
+        "hosts: given {'count': 4}; allowed: a list",
+    ),
+    "a number for a name": (HOSTS + "name = 3\n", "name: given 3; allowed: text"),
     "5 MiB": (HOSTS + "# " + "x" * 5 * 2**20, "4 MiB"),
     "bytes that are no text": (HOSTS + "# \udcff", "TOML"),
     "noise of mean 1.26": (HOSTS + '[costs.toy_fc.noise]\nkind = "empirical"\nvalues = [1.25, 1.27]\n', "mean 1"),

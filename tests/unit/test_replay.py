@@ -18,6 +18,7 @@ from sim.job.replay import header as checked
 from sim.job.scenario import Scenario
 from sim.laws import Constant, Empirical, FoldedMixture, LogNormal
 from sim.model import workload
+from sim.model.costs import Costs, Line
 from sim.model.variable_placement import STRATEGIES
 from sim.platform.cluster import Cluster, Host
 from sim.protocols import PROTOCOLS
@@ -51,8 +52,10 @@ LAYERED = workload.Workload(
     name="layers", parameters="1.2 k", layers=5, precision="fp16", step={"time": "2 ms", "batch": 32}
 )
 NOT_THE_ZOOS = workload.NAMED["mlp"].model_copy(update={"batch": 7})
+COSTS = {"costs": Costs(compute=Line(base_s=1e-3))}
+COPIES = [workload.NAMED["mlp"].model_copy(update=changed) for changed in (COSTS, {"flops_per_sample": 1e9})]
 MODELS = st.sampled_from(
-    [workload.NAMED[name] for name in ("mlp", "lstm_lm", "resnet18")] + [OWN_MODEL, LAYERED, NOT_THE_ZOOS]
+    [workload.NAMED[name] for name in ("mlp", "lstm_lm", "resnet18")] + [OWN_MODEL, LAYERED, NOT_THE_ZOOS, *COPIES]
 )
 OWN = st.builds(
     OwnProtocol, seconds_s=FINITE, count=st.integers(-9, 9), called=st.text(max_size=5), really=st.booleans()
@@ -123,6 +126,14 @@ def test_a_workload_of_one_s_own_needs_no_file():
     assert Scenario(FixedMinibatch(), OWN_MODEL).header("event").model["name"] == "mine"
     assert Scenario(FixedMinibatch(), LAYERED).header("event").model["parameters"] == 1200
     assert Scenario(FixedMinibatch(), workload.NAMED["resnet50"]).header("event").model is None
+
+
+@pytest.mark.parametrize("model", [*COPIES, OWN_MODEL.model_copy(update=COSTS), LAYERED.model_copy(update=COSTS)])
+def test_a_copy_of_a_model_has_the_costs_that_it_was_given(model):
+    """A trace of it can be read, whatever would follow from the model's other fields."""
+    job = Scenario(FixedMinibatch(), model)
+    again = replay.scenario_of(checked(job.header("event").text(), "x"), job.cluster)
+    assert (again.workload.costs, again.workload.variables) == (model.costs, model.variables)
 
 
 def test_another_model_of_the_same_name_is_refused():

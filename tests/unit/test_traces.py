@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, replace
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -49,6 +50,22 @@ def test_a_worker_may_make_many_steps_in_a_window_of_its_master(tmp_path):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_trace_without_rows(tmp_path, header, suffix):
     assert len(traces.read(written(Trace.of(header, []), tmp_path, suffix)).rows) == 0
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize(
+    ("of", "setting"),
+    [
+        (lambda head: Trace(head, pd.DataFrame({"a": [1]})), "rows"),
+        (lambda head: Trace(head, 5), "rows"),
+        (lambda head: Trace(head, Trace.of(head, [FIRST]).rows.assign(bytes="many")), "rows"),
+        (lambda head: Trace("fmb", Trace.of(head, [FIRST]).rows), "header"),
+    ],
+)
+def test_what_is_no_trace_is_not_written(tmp_path, header, suffix, of, setting):
+    with pytest.raises(WrongSetting, match=f"^{setting}: given "):
+        written(of(header), tmp_path, suffix)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_model_that_a_program_made_is_read_as_it_was(tmp_path):

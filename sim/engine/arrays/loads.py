@@ -66,6 +66,9 @@ def one_by_one(job: Shape) -> dict[str, np.ndarray | Empty]:
     ranks, variables = (of.ranks, len(amounts.variables)) if of.protocol.layerwise else (1, 1)
     return {
         "variable_bytes": np.array(amounts.variable_bytes if of.protocol.layerwise else [0.0], float),
+        "variable_sum_s": np.array(
+            [sum_s(job, one) for one in amounts.variable_loads] if of.protocol.layerwise else [0.0]
+        ),
         "server_of": np.array(amounts.server_of if of.protocol.layerwise else [0], INTEGERS),
         "at_hand": Empty((ranks, variables), INTEGERS),
         "added": Empty((ranks, variables), INTEGERS),

@@ -133,6 +133,9 @@ def enter_ring(S, strand, k):
     strand.phase = phases.OVER
     if S.entered == S.ranks:
         S.entered = 0
+        for q in range(S.layered * S.ranks, (1 + S.layered) * S.ranks):
+            if state.strand(S, q).start != strand.start or state.strand(S, q).stop != strand.stop:
+                return ENDS + WRONG
         play_ring(S, k, strand.start, strand.stop)
         for q in range(S.layered * S.ranks, (1 + S.layered) * S.ranks):
             schedule(S, state.strand(S, q).clock_s, GO, q, 0)
@@ -201,23 +204,29 @@ def take_exchange(S, strand, r, line):
     """What an exchange has brought: maybe samples of others."""
     message, op = state.message(S, strand.message), line.op
     strand.t0_s = message.bytes
-    if (op == ops.SWAP and line.e == 1) or (op == ops.CALL and carries_samples(S, strand, r)):
-        rank = state.rank(S, r)
-        rank.samples = message.samples + rank.samples * strand.adds
+    if op == ops.SWAP or op == ops.CALL:
+        taken_bytes, brings = 1.0 * line.f, line.e == 1
+        if op == ops.CALL:
+            start, stop = taken(S, strand, r)
+            taken_bytes, brings = ITEM_BYTES * (stop - start), stop == S.nothing and start < stop
+        if message.bytes != taken_bytes:
+            return ENDS + WRONG
+        if brings:  # the last item, with the number of samples
+            rank = state.rank(S, r)
+            rank.samples = message.samples + rank.samples * strand.adds
     return phases.DEPARTS
 
 
 @in_place
-def carries_samples(S, strand, r):
-    """Whether the piece that has come has the item with the number of samples, behind all others."""
+def taken(S, strand, r):
+    """The first and the last bound of the piece that an exchange takes."""
     row, table = state.row(S, strand.row), state.table(S, strand.table)
     first, end = row.taken_from, row.taken_to
     if table.rotates == 1:
         first = (first + r - S.first) % table.ranks
         end = first + 1
     slot = bounds_of(S, strand.table, strand.start, strand.stop)
-    stop = state.value(S, slot, end).value
-    return stop == S.nothing and state.value(S, slot, first).value < stop
+    return state.value(S, slot, first).value, state.value(S, slot, end).value
 
 
 @in_place

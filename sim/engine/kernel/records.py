@@ -24,12 +24,12 @@ def note_wait(S, rank, from_s, to_s):
 def add_up(S, r, from_s, to_s):
     """Add a wait to what its rank waited between the end of the warm-up and the last update, if it is known to lie before that or in it.
 
-    An update that is to come ends no sooner than now, and than rank 0 has come.
+    An update that is to come ends no sooner than now, and than rank 0 has come; where a step is that of all, than the last one has.
     """
     last_s, is_over = math.inf, S.ends + 1 >= S.step_end_count
     if is_over:
         last_s = state.step_end(S, S.ends - 1).at_s
-    elif to_s > max(S.now_s, state.strand(S, 0).clock_s):
+    elif to_s > (warm_from_s(S, S.ends) if S.all_ranks else max(S.now_s, state.strand(S, 0).clock_s)):
         return False
     rank = state.rank(S, r)
     rank.waited_s += max(0.0, min(to_s, last_s) - max(from_s, warm_from_s(S, S.warm_ends)))
@@ -39,10 +39,13 @@ def add_up(S, r, from_s, to_s):
 
 @compiled
 def is_steady(S):
-    """Whether waits count as they did before the last update, and as they will after the next one."""
+    """Whether waits count as they did before the last update, and as they will after the next one.
+
+    Where a step is that of all, a rank may have waited since before several of them.
+    """
     last, following = S.ends, S.ends + 1
     begins = last == S.warm_ends or last == S.least_ends or following == S.warm_ends or following == S.least_ends
-    return not (begins or following >= S.step_end_count - 1)
+    return not (S.all_ranks or begins or following >= S.step_end_count - 1)
 
 
 @in_place

@@ -57,6 +57,7 @@ LISTS = {  # records by number
     "missed": INTEGER,  # gradients that rank 0 added, by the updates that they had missed
     "round": layout.ROUND,
     "variable_bytes": FLOAT,  # where variables travel one by one
+    "variable_sum_s": FLOAT,  # seconds of adding the gradient of each
     "server_of": INTEGER,  # variable
     "side_s": FLOAT,  # seconds of what is added or updated side by side
     "gpu": layout.GPU,  # that ranks share

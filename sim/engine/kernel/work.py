@@ -329,6 +329,10 @@ def add(S, strand, rank, s, r, line):
     if S.layerwise == 0 or state.register(S, s, line.a + layout.L_VARIABLE).value == rank.held:  # which counts for all
         rank.samples += state.register(S, s, line.a + layout.L_SAMPLES).value
     rank.minibatches += state.register(S, s, line.a + layout.L_MINIBATCHES).value
+    if S.layerwise:
+        return at_once(
+            S, strand, state.variable_sum_s(S, int(state.register(S, s, line.a + layout.L_VARIABLE).value)).value
+        )
     if S.in_parts:
         minibatches = max(1, int(state.register(S, s, line.a + layout.L_MINIBATCHES).value))
         return do_sides(S, strand, rank, r, minibatches - 1, 1.0, 0.0)

@@ -112,7 +112,7 @@ class Verbs(Expressions):
             return self.mistake()
         to, source = (self.code.constant(NOBODY) if one.is_none else self.integer(one, node) for one in peers)
         brings = of.taken.stop == self.scenario.summed_items + 1 and of.taken.start < of.taken.stop
-        self.code.emit(ops.SWAP, to, source, of.sent_bytes, int(of.adds), int(brings))
+        self.code.emit(ops.SWAP, to, source, of.sent_bytes, int(of.adds), int(brings), of.taken_bytes)
         return NOTHING
 
     def _macro_reduce(self, algorithm: Value, piece: Value) -> Value:

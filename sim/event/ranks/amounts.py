@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from sim.model.costs import TO_DEVICE, TO_HOST
+from sim.model.sparse_rows import Load
 
 Sizes = tuple[tuple[int, ...], int]  # bytes of the messages that travel together, and of all of them
 
@@ -50,10 +51,14 @@ class Amounts:
         return [server for _, server in self._scenario.traffic.placed]
 
     @cached_property
+    def variable_loads(self) -> list[Load]:
+        """What travels of each of them."""
+        return [variable.load(self._scenario.batch) for variable, _ in self._scenario.traffic.placed]
+
+    @cached_property
     def variable_bytes(self) -> list[int]:
         """Bytes of a message with each of them."""
-        batch = self._scenario.batch
-        return [variable.load(batch).gradient_bytes for variable, _ in self._scenario.traffic.placed]
+        return [load.gradient_bytes for load in self.variable_loads]
 
     def held_by(self, rank: int) -> list[int]:
         """The variables that a server holds, by their numbers."""

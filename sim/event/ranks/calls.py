@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 
+from sim.base.errors import WrongText
 from sim.collectives.base import DENSE, ROWS, Exchange
 from sim.event.ranks.message import Message
 from sim.model.sizes import ITEM_BYTES
 from sim.recording.traces import NOBODY
 from sim.verbs.book import TIE_S
+
+OTHER_SIZE = "an exchange takes {} bytes from rank {}, whose next message has {}: messages of two ranks are matched in order alone"
 
 
 class Calls:
@@ -96,6 +99,8 @@ class Calls:
             message = self.piece(exchange)
             message.ready = ready
         letter = yield from rank.mechanics.swap(message, exchange.to, exchange.source, exchange.ahead)
+        if letter is not None and exchange.kind == DENSE and letter.size_bytes != exchange.taken_bytes:
+            raise WrongText(OTHER_SIZE.format(exchange.taken_bytes, letter.sender, letter.size_bytes))
         if exchange.adds:
             seconds = self._exchanged_s(exchange, letter.size_bytes)
             peer = NOBODY if exchange.kind == ROWS else letter.sender

@@ -58,7 +58,8 @@ class Summing:
         about = (letter.samples, letter.size_bytes, letter.sender, letter.version)
         if len(letter.sizes_bytes) == 1 and not self._scenario.traffic.sends_rows:
             return rank.mechanics.work_on([self._reduce_s[letter.size_bytes]], "reduce", *about)
-        parts_s = map(self._sum_s, letter.sizes_bytes, self._loads(letter.sender))
+        loads = [rank.amounts.variable_loads[letter.variable]] if rank.layerwise else self._loads(letter.sender)
+        parts_s = map(self._sum_s, letter.sizes_bytes, loads)
         return rank.mechanics.work_on(list(parts_s), "reduce", *about)
 
     def _sum_s(self, size_bytes: int, load: Load) -> float:
