@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from sim.engine.job import MAKING, Job, Notes, Template
+from sim.engine.job import MAKING, Job, Template
 from sim.engine.kernel.layout import FINISHED, PAUSE, REGISTERS, SPACE
 from sim.engine.lowering.statements import Statements
 from sim.engine.lowering.values import NotLowered, TooFewRegisters
@@ -71,18 +69,6 @@ class Prepared:
         self.scenario = scenario
         self._code, self._tables = lowered(scenario)
         self.template = Template(scenario, self._code, self._tables)
-        self._notes: list[Notes] = []  # that no run has now
-
-    @contextmanager
-    def job(self, template: Template, replication: int) -> Iterator[Job]:
-        """A run, which goes on with the notes of runs before it."""
-        with MAKING:
-            notes = (self._notes.pop() if self._notes else Notes(self.scenario.ranks)) if template.shape.memo else None
-            job = Job(template, replication, notes)
-        yield job
-        if notes is not None:
-            notes.take(job.state)
-            self._notes.append(notes)
 
     def suits(self, scenario: Scenario) -> bool:
         """Whether the scenario is one of them."""
@@ -134,8 +120,9 @@ class Replications:
         """
         patience = Patience(self._scenario, within_s)
         while self._template.shape.room <= MOST_ROOM:
-            with self._prepared.job(self._template, number) as job:
-                status, self.bytes = self._run(job, patience), max(self.bytes, job.bytes)
+            with MAKING:
+                job = Job(self._template, number)
+            status, self.bytes = self._run(job, patience), max(self.bytes, job.bytes)
             if status == PAUSE:
                 return job.results.outcome(patience.warmup)
             if status != SPACE:

@@ -384,6 +384,16 @@ def test_threads_of_the_compiled_kernel_give_the_same(by_numba):
     np.testing.assert_array_equal(alone, beside)
 
 
+def test_an_answer_depends_on_its_scenario_and_seed_alone(compiled):
+    """To the last digit, whatever was simulated before, also where what follows an agreement is noted."""
+    said = ("horovod", "algorithm=tree", "fusion_bytes=1000")
+    of = replace(one("one core each", said, workers=6, stragglers=NIAGARA), steps=20)
+    compiled._kept.clear()
+    alone = compiled.Replications(of).outcome(1)
+    compiled.Replications(of).outcome(0)
+    np.testing.assert_array_equal(compiled.Replications(of).outcome(1).step_s, alone.step_s)
+
+
 @pytest.mark.slow
 def test_functions_of_the_kernel_are_parts_of_one_library(by_numba, monkeypatch):
     """Numba compiles none of them alone, none twice for two numbers, and puts those in place of their calls that say so."""

@@ -19,7 +19,7 @@ def constants(job: Shape) -> dict[str, float]:
     link, local, cluster = of.network, of.local, of.cluster
     amounts, costs = Amounts(of), of.costs
     integers = {
-        "layered": job.layered, "memo": job.memo, "rings": job.rings,
+        "layered": job.layered, "rings": job.rings,
         "variables": job.variables, "ranks": of.ranks, "first": of.servers, "polls": cluster.poll_s > 0,
         "cores_suffice": job.cores_suffice, "in_library": of.protocol.in_library,
         "counts_updates": of.protocol.counts_updates,

@@ -19,7 +19,7 @@ ALWAYS_S, ITEM_BYTES = 1e300, 4.0
 def cycle(S, strand, rank, s, r, line):
     """Wait for the next cycle in which the rank has a gradient that all ranks have."""
     if strand.phase == 0:
-        end_noting(S, strand, r)
+        end_noting(S, strand)
     n, cycle_s = rank.reduced, state.register(S, s, line.a).value
     ready = state.gradient(S, n)
     if strand.phase == 0:
@@ -99,11 +99,8 @@ def fork(S, strand, rank, s, r, line):
 def join(S, strand, rank, s, line):
     """A strand is done; when both are, the one that computes goes on."""
     computes = line.a == 1
-    if strand.clock_s > S.now_s:  # it has passed over what there was to do
-        schedule(S, strand.clock_s, GO, s, 0)
-        return WAITS
     if not computes and strand.phase == 0:
-        end_noting(S, strand, strand.rank)
+        end_noting(S, strand)
     first = s if computes else strand.parent
     if strand.phase == 0:
         if computes:

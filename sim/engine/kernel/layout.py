@@ -28,13 +28,13 @@ CONSTANTS = (
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
     "polls cores_suffice in_library counts_updates variables ranks first local_wakes stores fair rings "
     "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends meters "
-    "layered memo",
+    "layered",
 )
 COUNTERS = (
     "now_s flows_s decided_s",
     "scheduled sequence due due_first number todo alive free_messages free_departures used_messages used_departures ends messages events "
     "waits short entered slots flows timer free_flows backgrounds_left calls callbacks pause "
-    "drawn_from decisions decided noting known_waits",
+    "drawn_from decisions noting known_waits",
 )
 # Records of the arrays.
 EVENT = record("time_s", "number what")
@@ -79,8 +79,8 @@ GRADIENT = record("at_s", "ranks waiting")
 LANES = 11
 CLOCK, OUT, IN, WAITED, IDLE, OVERHEAD, PACE, LEFT, BEGIN, TAKES, ADDS = range(LANES)
 DECISION, ENDING = (
-    record("", "first count status whole"),
-    record("end_s waited_s", "last"),
+    record("", "first count is_known"),
+    record("end_s", "last"),
 )  # what follows an agreement, and where a rank is then
 KNOWN_WAIT = record("from_s to_s", "before")
 STEP_END = record("at_s samples", "")
