@@ -386,8 +386,8 @@ def test_threads_of_the_compiled_kernel_give_the_same(by_numba):
 
 def test_an_answer_depends_on_its_scenario_and_seed_alone(compiled):
     """To the last digit, whatever was simulated before, also where what follows an agreement is noted."""
-    said = ("horovod", "algorithm=tree", "fusion_bytes=1000")
-    of = replace(one("one core each", said, workers=6, stragglers=NIAGARA), steps=20)
+    protocol = protocols.make("horovod", ["algorithm=tree", "fusion_bytes=1000"])
+    of = Scenario(protocol, workload.read("mlp"), 6, steps=20, stragglers=stragglers.read("niagara*0.01"))
     compiled._kept.clear()
     alone = compiled.Replications(of).outcome(1)
     compiled.Replications(of).outcome(0)
