@@ -87,7 +87,7 @@ def fork(S, strand, rank, s, r, line):
     """The rank's other strand begins; both go on."""
     k = S.ranks + r
     other = state.strand(S, k)
-    other.rank, other.pc, other.phase, other.parent, other.waits_for = r, line.a, 0, s, NOBODY
+    other.pc, other.phase, other.waits_for = line.a, 0, NOBODY
     strand.left, rank.idle_s, other.clock_s = 2, ALWAYS_S, strand.clock_s
     strand.pc += 1
     schedule(S, S.now_s, GO, s, 0)
@@ -101,14 +101,13 @@ def join(S, strand, rank, s, line):
     computes = line.a == 1
     if not computes and strand.phase == 0:
         end_noting(S, strand)
-    first = s if computes else strand.parent
     if strand.phase == 0:
         if computes:
             rank.idle_s = strand.clock_s
-        strand.phase, parent = 1, state.strand(S, first)
-        parent.left -= 1
-        if parent.left == 0:
-            schedule(S, S.now_s, GO, first, 0)
+        strand.phase, first = 1, state.strand(S, strand.rank)
+        first.left -= 1
+        if first.left == 0:
+            schedule(S, S.now_s, GO, strand.rank, 0)
         return WAITS
     rank.ready_before += S.variables
     rank.ready = 0

@@ -44,7 +44,7 @@ INSTRUCTION = record("", "op a b c d e f g")
 STRAND = record(
     "clock_s cycle_s bytes t0_s t1_s began_s spend_s",
     "pc phase rank turn to count what message departure polls woken version deadline previous first_departure last_departure meets "
-    "ahead number on_gpu table row row_end adds least pending waits_for set_at list_at start stop parent left notes passes",
+    "ahead number on_gpu table row row_end adds least pending waits_for set_at list_at start stop left notes passes",
 )
 RANK = record(
     f"{NUMBERS} speed slept_s warm_s idle_s polled_s computed_s waited_s early_s taken since_s applied_s update_bytes begun_s "

@@ -20,32 +20,13 @@ class Assigning(Binding):
             self.code.emit(ops.ACLEAR, made.at)
             self.over(many, node, lambda item: self.push(made, item, node))
 
-    def assign_all(self, node: ast.Assign) -> None:
-        """An assignment to one target or several, or of several values to as many."""
-        target = node.targets[0]
-        if not self.frame.is_ours:
-            self._assign_own(node.targets, node.value)
-            return
-        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-            values = [self.kept(self.value(one)) for one in node.value.elts]
-            for one, value in zip(target.elts, values, strict=True):
-                self.assign(one, value)
-            return
-        value = self.value(node.value)
-        if isinstance(target, ast.Tuple) and value.kind == "items":
-            for one, item in zip(target.elts, value.at, strict=True):
-                self.assign(one, item)
-            return
-        if isinstance(node.value, ast.Name | ast.Attribute):  # what it is now, whatever becomes of the other name
-            value = self.kept(value)
-        for one in node.targets:
-            self.assign(one, value)
-
-    def _assign_own(self, targets: list[ast.expr], expression: ast.expr) -> None:
-        """An assignment in a user's text: the whole value is there before the first target changes."""
+    def assign_all(self, targets: list[ast.expr], expression: ast.expr) -> None:
+        """An assignment to one target or several: the whole value is there before the first target changes."""
         value = self.value(expression)
         if isinstance(expression, ast.List) and value.kind == "items":
             value = self.listed(value, expression)
+        elif self.frame.is_ours and isinstance(expression, ast.Name | ast.Attribute | ast.Tuple):
+            value = self.kept(value)  # what it is now, whatever becomes of the other name
         for target in targets:
             if not isinstance(target, ast.Tuple):
                 self.assign(target, value)
@@ -74,7 +55,6 @@ class Assigning(Binding):
             self.code.emit(ops.MOV, place.at, self.scalar(value, target))
         elif isinstance(target, ast.Subscript):
             many, at = self.value(target.value), self.value(target.slice)
-            many = many.at[0] if many.kind == "counter" else many
             if many.kind != "list":
                 self.fail(target)
             self.put(many, at, value, target)

@@ -323,8 +323,6 @@ class Expressions(Assigning):
             return Value("const", many.at[at.at])
         if many.kind == "const" and isinstance(many.at, range):
             return self._of_range(many.at, self.integer(at, node))
-        if many.kind == "counter":
-            many = many.at[0]
         return self.item(many, at, node) if many.kind == "list" else self.fail(node)
 
     def item(self, many: Value, at: Value, node: ast.AST) -> Value:

@@ -173,8 +173,6 @@ class Scope:
         """A register that is 0 if a value is false."""
         if value.kind == "letter":
             return self.alu(ops.AT_MOST, self.code.constant(0), value.at).at
-        if value.kind == "counter":
-            return value.at[1]
         if value.kind in ("set", "list"):
             register = self.fresh()
             self.code.emit(ops.SETLEN if value.kind == "set" else ops.ALEN, register, value.at)
