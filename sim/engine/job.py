@@ -38,20 +38,9 @@ class Template:
     def __init__(self, scenario: Scenario, code: Code, tables: Listed, room: int = 1):
         self.shape = shape = Shape(scenario, code, room)
         numbers = constants.constants(shape) | constants.counters(shape)
-        kinds = (
-            loads.loads,
-            loads.layers,
-            loads.one_by_one,
-            ranks.programs,
-            ranks.steps,
-            hosts.post,
-            hosts.hosts,
-            hosts.flows,
-            drawn.begun,
-        )
-        listed = tables.arrays()
-        made: dict[str, np.ndarray | Empty] = {**listed}
-        for kind in kinds:
+        made: dict[str, np.ndarray | Empty] = {**tables.arrays()}
+        kinds = (loads.loads, loads.layers, loads.one_by_one, hosts.post, hosts.hosts, hosts.flows)
+        for kind in (*kinds, ranks.programs, ranks.steps, drawn.begun):
             made |= kind(shape)
         made |= dict.fromkeys(DRAWN, Empty((1, 1), float))
         self.beginning = Beginning(made, numbers)

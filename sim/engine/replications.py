@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 MOST_ROOM = 256  # times as much as a run is given at first
 MOST_CONNECTIONS = 2**24  # of ranks, where each has a window or a flow of its own
 MOST_KEPT, MOST_BYTES = 8, 2**22  # scenarios of which what they share is kept, and what runs of one begin with
-SHARED = sorted(
-    {one.name for one in fields(Scenario)} - {"seed"}, key=KINDS.__contains__
-)  # objects last, which take longer
+# Fields that scenarios share; objects last, which take longer.
+SHARED = sorted({one.name for one in fields(Scenario)} - {"seed"}, key=KINDS.__contains__)
 _kept: list[Prepared] = []
 
 

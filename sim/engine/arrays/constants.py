@@ -54,13 +54,6 @@ def constants(job: Shape) -> dict[str, float]:
 
 
 def counters(job: Shape) -> dict[str, float]:
-    """Counters that do not begin at 0; each rank begins at an event of its own."""
-    ranks = job.scenario.ranks
-    flows = job.most if job.scenario.network.fair else 1
-    return {
-        "alive": ranks,
-        "free_flows": flows,
-        "backgrounds_left": job.backgrounds,
-        "scheduled": ranks,
-        "sequence": ranks,
-    }
+    """Counters that do not begin at 0."""
+    ranks, flows = job.scenario.ranks, job.most if job.scenario.network.fair else 1
+    return {"alive": ranks, "todo": ranks, "free_flows": flows, "backgrounds_left": job.backgrounds}

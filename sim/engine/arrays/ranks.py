@@ -25,7 +25,7 @@ def programs(job: Shape) -> dict[str, np.ndarray | Empty]:
         "instruction": code.program(),
         "strand": _strands(job),
         "rank": _ranks(job),
-        "todo": Empty(4 * of.ranks + 64, INTEGERS),
+        "todo": np.arange(of.ranks - 1, -3 * of.ranks - 65, -1),  # all ranks begin, the first one first
         "register": code.registers(strands),
         "rank_set": np.array(sets, layout.RANK_SET),
         "bit": Empty(max(1, int(code.set_room.sum())), INTEGERS),

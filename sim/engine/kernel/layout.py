@@ -84,9 +84,7 @@ DECISION, ENDING = (
 )  # what follows an agreement, and where a rank is then
 KNOWN_WAIT = record("from_s to_s", "before")
 STEP_END = record("at_s samples", "")
-ROUND = record(
-    "at_s applied computed", "ended unmade"
-)  # of all ranks, where a step is over when the last one has ended it
+ROUND = record("at_s applied computed", "ended unmade")  # of all ranks, the last of which ends a step
 WAIT = record("from_s to_s", "rank")
 GPU = record("progress_s updated_s speed switching", "works timer")
 GPU_WORK = record("end_s", "strand")
@@ -102,36 +100,10 @@ FLOAT, INTEGER = record("value", ""), record("", "value")
 COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS, TO_DEVICE = range(9)
 # ---- kinds of events. HANDED and later ones: messages that share ports as flows.
 (
-    GO,
-    HOP,
-    ARRIVE,
-    LOCAL,
-    TIMER,
-    BALANCE,
-    LANDED,
-    DEPART,
-    POLL,
-    STAGE,
-    GRADIENT_READY,
-    AGREED,
-    GIVE_UP,
-    HANDED,
-    FLOW_DONE,
-    LOOK,
-    FLOW_BEGINS,
-    LANDS,
-    HAS_LANDED,
-    ASKS,
-    HAS_ASKED,
-    NOTICED,
-    STREAM,
-    GPU_TIMER,
-    PIECE,
-    PIECE_DONE,
-    SHELVED,
-    GRADIENT_COPIED,
+    GO, HOP, ARRIVE, LOCAL, TIMER, BALANCE, LANDED, DEPART, POLL, STAGE, GRADIENT_READY, AGREED, GIVE_UP, HANDED, FLOW_DONE, LOOK,
+    FLOW_BEGINS, LANDS, HAS_LANDED, ASKS, HAS_ASKED, NOTICED, STREAM, GPU_TIMER, PIECE, PIECE_DONE, SHELVED, GRADIENT_COPIED,
     PARAMETERS_COPIED,
-) = range(29)
+) = range(29)  # fmt: skip
 # ---- statuses of a run. WRONG: the text makes a mistake, or does what the kernel cannot. PAUSE: so many events have happened. After
 # PAUSE and DRAWS it goes on, with more draws; after SPACE it is begun anew with more room.
 FINISHED, DEADLOCK, DRAWS, SPACE, WRONG, PAUSE = range(6)

@@ -15,8 +15,7 @@ from sim.engine.kernel.calls import (
     wait_for_all,
 )
 from sim.engine.kernel.compiling import compiled, in_place, outermost
-from sim.engine.kernel.cores import work
-from sim.engine.kernel.gpus import compute_on
+from sim.engine.kernel.cores import compute_on, work
 from sim.engine.kernel.happenings import NO_ROOM, NOBODY, happen
 from sim.engine.kernel.heap import next_event, schedule
 from sim.engine.kernel.layerwise import use_variables

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 from sim.base.home import installed
 from sim.collectives.base import Exchange, hand, swap, take
 from sim.engine.kernel import ops
-from sim.engine.lowering.binding import BOUND
+from sim.engine.lowering.assigning import BOUND
 from sim.engine.lowering.known import is_known, is_of_jobs
 from sim.engine.lowering.names import names_of
-from sim.engine.lowering.values import ME, NOTHING, Frame, Value, tree_of
+from sim.engine.lowering.values import NOTHING, Frame, Value, tree_of
 from sim.engine.lowering.verbs import NO, Named, Values, Verbs
-from sim.verbs import gather
 from sim.verbs.me import Layer, Note, Partition, Variable
 
 if TYPE_CHECKING:
@@ -109,17 +108,13 @@ class Functions(Verbs):
             return self.listed(given[0] if given else Value("items", []), node)
         if function is set and given and self.known(given[0]) is False:  # a loop while there are some is left out
             return Value("items", [])
-        if function is set and not (given and given[0].kind == "const" and isinstance(given[0].at, range)):
-            made = self.code.set_of(0, self.scenario.ranks, self.ranks)
-            self.code.emit(ops.SETFILL, made, 0, 0)
-            many = given[0] if given else Value("items", [])
-            self.over(many, node, lambda one: self.code.emit(ops.SETADD, made, self.integer(one, node)))
-            return Value("set", made)
-        if function is set:
+        if function is set and given and given[0].kind == "const" and isinstance(given[0].at, range):
             whole = given[0].at
             made = self.code.set_of(whole.start, whole.stop, self.ranks)
             self.code.emit(ops.SETFILL, made, whole.start, whole.stop)
             return Value("set", made)
+        if function is set:
+            return self.set_of(given[0] if given else Value("items", []), node)
         if function == dict.fromkeys:
             whole, value = given[0].at, self.scalar(given[1], node)
             made = self.code.list_of(max(whole, default=0) + 1, self.ranks)
@@ -145,7 +140,7 @@ class Functions(Verbs):
         macro = getattr(self, f"_macro_{getattr(function, '__name__', '')}", None)
         if macro and inspect.unwrap(function).__module__.startswith(installed("sim.verbs.")):
             known = all(one.kind == "const" for one in (*given[1:], *named.values()))
-            if not (self.frame.is_ours or known or macro == self._macro_gather):
+            if not (self.frame.is_ours or known):
                 self.fail(node, "what is known before the run is needed")
             return macro(*given[1:], **named)
         if inspect.ismethod(function):
@@ -156,11 +151,6 @@ class Functions(Verbs):
         """Whether a user's text may have Python call a function before the run, if that is how it is called."""
         builtin = inspect.isbuiltin(function) or isinstance(function, type)
         return self.frame.is_ours or not builtin or is_of_jobs(function) or self.may_fold(*given, *named.values())
-
-    def _macro_gather(self, peers: Value) -> Value:
-        """The loop of the verb."""
-        self.inline(gather, [ME, peers], {}, ast.Pass())
-        return NOTHING
 
     def exchange(self, function: Any, given: Values, named: Named, node: ast.Call) -> Value:
         """An exchange whose peers are numbers of the run, and whose pieces are known."""

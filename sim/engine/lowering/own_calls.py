@@ -7,14 +7,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from sim.base.errors import WrongText
-from sim.engine.lowering.binding import BOUND
+from sim.engine.lowering.assigning import BOUND
 from sim.engine.lowering.functions import Functions
 from sim.engine.lowering.known import is_generator, is_known, is_verb
 from sim.engine.lowering.values import ME, Value
 from sim.engine.lowering.verbs import Named, Values
 from sim.verbs.me import PRIMITIVES, Me, Note, Partition
-from sim.worlds.arguments import check_arguments
 from sim.worlds.texts import AT_ONCE
 
 SAID, COUNTED, TAKE_ALL = (Partition, Note), (len, min, max, range, super), (sum, min, max, tuple)
@@ -77,30 +75,13 @@ class OwnCalls(Functions):
             if not name.endswith("_s") and (is_float or (value.kind == "reg" and not value.whole)):
                 self.fail(node, f"{name} is no integer")
 
-    def is_wrong(self, name: str, given: Values, named: Named) -> bool:
-        """Whether the event world refuses arguments that are known before the run."""
-        if not all(one.kind == "const" for one in (*given, *named.values())):
-            return False
-        try:
-            check_arguments(
-                name, tuple(one.at for one in given), {key: one.at for key, one in named.items()}, self.scenario
-            )
-        except WrongText:
-            return True
-        return False
-
     def _given(self, node: ast.expr, callee: Value) -> Values:
         """The values of one argument."""
         if isinstance(node, ast.Starred):
             many = self.value(node.value)
-            several = many.kind == "const" and type(many.at) in (tuple, list, range)
-            return (
-                [Value("const", one) for one in many.at]
-                if several
-                else many.at
-                if many.kind == "items"
-                else self.fail(node)
-            )
+            if many.kind == "const" and type(many.at) in (tuple, list, range):
+                return [Value("const", one) for one in many.at]
+            return many.at if many.kind == "items" else self.fail(node)
         if isinstance(node, ast.GeneratorExp) and callee.at in TAKE_ALL:
             self.conditions.add(node)
         value = self.value(node)

@@ -19,15 +19,8 @@ if TYPE_CHECKING:
     from sim.engine.lowering.program import Code
 
 
-FOLDING = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    OSError,
-    TypeError,
-    ValueError,
-)  # what is folded may raise these
+# What is folded may raise these.
+FOLDING = (ArithmeticError, AssertionError, AttributeError, LookupError, OSError, TypeError, ValueError)
 
 
 class Statements(OwnCalls):

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from sim import collectives
+from sim.base.errors import WrongText
 from sim.collectives.base import DENSE, Exchange
 from sim.engine.kernel import layout, ops
 from sim.engine.kernel.calls import NOBODY
@@ -16,6 +17,7 @@ from sim.engine.lowering.values import NOTHING, Value
 from sim.engine.tables import ROWS
 from sim.verbs.fusion import agreement_s
 from sim.verbs.me import GRADIENT, PARAMETERS
+from sim.worlds.arguments import check_arguments
 
 Values = list[Value]
 Named = dict[str, Value]
@@ -98,7 +100,14 @@ class Verbs(Expressions):
 
     def is_wrong(self, name: str, given: Values, named: Named) -> bool:
         """Whether the event world refuses arguments that are known before the run."""
-        raise NotImplementedError
+        if not all(one.kind == "const" for one in (*given, *named.values())):
+            return False
+        words = {key: one.at for key, one in named.items()}
+        try:
+            check_arguments(name, tuple(one.at for one in given), words, self.scenario)
+        except WrongText:
+            return True
+        return False
 
     def _do_exchange(self, node: ast.Call, exchange: Value) -> Value:
         """One exchange with another rank."""
