@@ -33,7 +33,7 @@ def programs(job: Shape) -> dict[str, np.ndarray | Empty]:
         "number_list": np.array(lists, layout.NUMBER_LIST),
         "item": Empty(max(1, int(code.list_room.sum())), float),
         "length": Empty((strands, len(lists)), INTEGERS),
-        "turn": _turns(job),
+        "turn": np.full(of.ranks + 1, np.array((0.0, 0.0, NOBODY), layout.TURN)),  # the last one of other threads
         "inbox": np.full(6 * of.ranks, NOBODY, INTEGERS).view(layout.INBOX),
     }
 
@@ -78,13 +78,6 @@ def _place_variables(job: Shape, ranks: np.ndarray) -> None:
         ranks["neighbour"][group] = [*group[1:], NOBODY]
     amounts = Amounts(of)
     ranks["held"][: of.servers] = [(amounts.held_by(server) or [NOBODY])[0] for server in range(of.servers)]
-
-
-def _turns(job: Shape) -> np.ndarray:
-    """Of each rank, and last of other threads."""
-    found = np.zeros(job.scenario.ranks + 1, layout.TURN)
-    found["core"] = NOBODY
-    return found
 
 
 def steps(job: Shape) -> dict[str, np.ndarray | Empty]:

@@ -69,16 +69,16 @@ def repace(S, g, busy, polls, besides):
 
 
 @compiled
-def place_task(S, c, at, left_s, rank, strand, kind):
+def write(task, left_s, rank, strand, kind):
     """Write a task down."""
-    task = state.task(S, c, at)
     task.left_s, task.rank, task.strand, task.kind = left_s, rank, strand, kind
 
 
 @compiled
-def copy(task, other):
-    """Make a task what another one is."""
-    task.left_s, task.rank, task.strand, task.kind = other.left_s, other.rank, other.strand, other.kind
+def move(S, c, k, to):
+    """Write the k-th task of a core down at another place."""
+    task = state.task(S, c, k)
+    write(state.task(S, c, to), task.left_s, task.rank, task.strand, task.kind)
 
 
 @compiled
@@ -94,9 +94,9 @@ def put(S, c, left_s, rank, strand, kind, since_s):
         return
     if since_s >= 0.0:
         for k in range(count, 0, -1):
-            copy(state.task(S, c, k), state.task(S, c, k - 1))
+            move(S, c, k - 1, k)
         at = 0
-    place_task(S, c, at, left_s, rank, strand, kind)
+    write(state.task(S, c, at), left_s, rank, strand, kind)
     core.tasks = count + 1
     if at == 0:
         core.since_s = S.now_s if since_s < 0.0 else since_s
@@ -155,7 +155,7 @@ def remove(S, c, k):
     core = state.core(S, c)
     core.tasks -= 1
     for i in range(k, core.tasks):
-        copy(state.task(S, c, i), state.task(S, c, i + 1))
+        move(S, c, i + 1, i)
 
 
 @compiled
@@ -170,7 +170,7 @@ def end_turn(S, c, timer):
     left_s, rank, strand, kind = task.left_s, task.rank, task.strand, task.kind
     remove(S, c, 0)
     if left_s > max(ROUND_OFF_S, S.now_s * EPSILON):
-        place_task(S, c, core.tasks, left_s, rank, strand, kind)
+        write(state.task(S, c, core.tasks), left_s, rank, strand, kind)
         core.tasks += 1
     else:
         if rank != S.ranks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from sim.engine.kernel import ops
-from sim.engine.lowering.loops import Loops
+from sim.engine.lowering.scope import Scope
 from sim.engine.lowering.values import Again, Value, loaded
 
 OWN_ROOM = 64  # items of a user's list, besides four a rank
@@ -13,7 +13,7 @@ BOUND = ("const", "reg", "letter", "list", "set", "items", "me")  # kinds of wha
 TWO_KINDS = "a name of two kinds"
 
 
-class Assigning(Loops):
+class Assigning(Scope):
     """Scopes in which names, fields and items are assigned."""
 
     def bind(self, target: ast.Name, value: Value) -> None:

@@ -38,10 +38,8 @@ class Verbs(Expressions):
             return ops.RANGE, many.start, many.stop
         if value.kind == "reg":
             self.integer(value, node)
-        if value.kind == "items" and len(value.at) == 1:
-            return self.peers(value.at[0], node)
         if value.kind == "items":
-            return self.peers(self.listed(value, node), node)
+            return self.peers(value.at[0] if len(value.at) == 1 else self.listed(value, node), node)
         return (PEERS[value.kind], value.at, 0) if value.kind in PEERS else self.fail(node)
 
     def _holds(self) -> bool:
