@@ -183,7 +183,7 @@ class Expressions(Assigning):
         self.assign(node.target, self.value(node.value))
         return self.value(loaded(node.target))
 
-    def _of_Tuple(self, node: ast.Tuple | ast.List) -> Value:
+    def _of_Tuple(self, node: ast.Tuple | ast.List | ast.Set) -> Value:
         values = [self.value(one) for one in node.elts]
         return Value("items", values if self.frame.is_ours else [self.bound(one) for one in values])
 
@@ -191,7 +191,7 @@ class Expressions(Assigning):
         return self._of_Tuple(node) if node.elts else self.listed(Value("items", []), node)
 
     def _of_Set(self, node: ast.Set) -> Value:
-        return self.set_of(self._of_Tuple(ast.Tuple(node.elts)), node)
+        return self.set_of(self._of_Tuple(node), node) if len(node.elts) == 1 else self.fail(node)
 
     def set_of(self, many: Value, node: ast.AST) -> Value:
         """A set of the ranks that a loop goes over."""
