@@ -80,7 +80,7 @@ LANES = 11
 CLOCK, OUT, IN, WAITED, IDLE, OVERHEAD, PACE, LEFT, BEGIN, TAKES, ADDS = range(LANES)
 DECISION, ENDING = (
     record("", "first count is_known"),
-    record("end_s", "last"),
+    record("end_s waited_s", "last"),
 )  # what follows an agreement, and where a rank is then
 KNOWN_WAIT = record("from_s to_s", "before")
 STEP_END = record("at_s samples", "")

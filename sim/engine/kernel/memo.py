@@ -9,7 +9,7 @@ from sim.engine.kernel import state
 from sim.engine.kernel.compiling import compiled
 from sim.engine.kernel.heap import schedule
 from sim.engine.kernel.layout import GO
-from sim.engine.kernel.records import note_wait
+from sim.engine.kernel.records import add_steady, is_steady, note_wait
 
 NONE = -1
 
@@ -21,26 +21,30 @@ def pass_or_note(S, at_s, reduced, least):
     while n < S.decisions and (state.decision(S, n).first != first or state.decision(S, n).count != least - reduced):
         n += 1
     if n < S.decisions and state.decision(S, n).is_known:
-        pass_over(S, n, at_s)
+        pass_over(S, n, at_s, least % S.variables != 0 or is_steady(S))
         if first == 0:
             sum_samples(S)
     elif n == S.decisions < S.decision_count:
         S.decisions, S.decided_s, S.noting, decision = n + 1, at_s, S.ranks, state.decision(S, n)
         decision.first, decision.count = first, least - reduced
         for q in range(S.ranks):
-            state.strand(S, S.ranks + q).notes, state.ending(S, n, q).last = 1, NONE
+            ending = state.ending(S, n, q)
+            state.strand(S, S.ranks + q).notes, ending.last, ending.waited_s = 1, NONE, 0.0
 
 
 @compiled
-def pass_over(S, n, at_s):
+def pass_over(S, n, at_s, steady):
     """Each rank goes on where it leads it, and has waited as in it, unless it computes."""
     for q in range(S.ranks):
-        ending = state.ending(S, n, q)
+        rank, ending = state.rank(S, q), state.ending(S, n, q)
         state.strand(S, S.ranks + q).passes, i = 1, ending.last
         schedule(S, at_s + ending.end_s, GO, S.ranks + q, 0)
+        if steady and rank.idle_s <= at_s:
+            add_steady(S, rank, ending.waited_s)
+            continue
         while i >= 0:
             wait = state.known_wait(S, i)
-            note_wait(S, q, max(at_s + wait.from_s, state.rank(S, q).idle_s), at_s + wait.to_s)
+            note_wait(S, q, max(at_s + wait.from_s, rank.idle_s), at_s + wait.to_s)
             i = wait.before
 
 
@@ -50,7 +54,7 @@ def note_known(S, r, from_s, to_s):
     if to_s > from_s and S.known_waits < S.known_wait_count:
         wait, ending = state.known_wait(S, S.known_waits), state.ending(S, S.decisions - 1, r)
         wait.from_s, wait.to_s, wait.before = from_s - S.decided_s, to_s - S.decided_s, ending.last
-        ending.last = S.known_waits
+        ending.last, ending.waited_s = S.known_waits, ending.waited_s + (to_s - from_s)
         S.known_waits += 1
 
 

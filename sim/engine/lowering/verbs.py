@@ -161,9 +161,7 @@ class Verbs(Expressions):
             return
         if peers.kind == "set" and not self.frame.is_ours:
             self.fail(node, "a set has no order")
-        if what.kind != "const":
-            self.fail(node)
-        if what.at is not GRADIENT and what.at is not PARAMETERS:
+        if what.kind != "const" or (what.at is not GRADIENT and what.at is not PARAMETERS):
             self.fail(node)
         if self.serves is not (what.at is PARAMETERS):
             self.mistake()
