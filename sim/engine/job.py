@@ -11,9 +11,8 @@ import numpy as np
 from sim.engine.arrays import constants, drawn, hosts, loads, ranks
 from sim.engine.arrays.drawn import DRAWN
 from sim.engine.arrays.shape import Empty, Shape
-from sim.engine.kernel import layout, loop
+from sim.engine.kernel import loop
 from sim.engine.kernel.layout import DRAWS, PIECES
-from sim.engine.kernel.memo import NOTED, UNUSABLE
 from sim.engine.kernel.state import Beginning, State
 from sim.engine.results import Results
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
 EVENTS = 2**18  # after which a run pauses: some tens of milliseconds
-DECISIONS, KNOWN_WAITS = 512, 2**19  # that are noted
 
 MAKING = threading.Lock()  # one thread draws and makes arrays at a time: what is drawn is kept for all
 
@@ -40,20 +38,9 @@ class Template:
     def __init__(self, scenario: Scenario, code: Code, tables: Listed, room: int = 1):
         self.shape = shape = Shape(scenario, code, room)
         numbers = constants.constants(shape) | constants.counters(shape)
-        kinds = (
-            loads.loads,
-            loads.layers,
-            loads.one_by_one,
-            ranks.programs,
-            ranks.steps,
-            hosts.post,
-            hosts.hosts,
-            hosts.flows,
-            drawn.begun,
-        )
-        listed = tables.arrays()
-        made: dict[str, np.ndarray | Empty] = {**listed}
-        for kind in kinds:
+        made: dict[str, np.ndarray | Empty] = {**tables.arrays()}
+        kinds = (loads.loads, loads.layers, loads.one_by_one, hosts.post, hosts.hosts, hosts.flows)
+        for kind in (*kinds, ranks.programs, ranks.steps, drawn.begun):
             made |= kind(shape)
         made |= dict.fromkeys(DRAWN, Empty((1, 1), float))
         self.beginning = Beginning(made, numbers)
@@ -73,49 +60,14 @@ class Template:
         return found | drawn.threads(shape, replication, columns)
 
 
-class Notes:
-    """What follows agreements (kernel/memo.py), for runs of one job one after another.
-
-    Args:
-        ranks: of the job.
-    """
-
-    def __init__(self, ranks: int):
-        self._counts = {"decisions": 0, "known_waits": 0}
-        self._arrays = {
-            "decision": np.zeros(DECISIONS, layout.DECISION),
-            "ending": np.empty((DECISIONS, ranks), layout.ENDING),
-            "known_wait": np.empty(KNOWN_WAITS, layout.KNOWN_WAIT),
-        }
-
-    def give(self, state: State) -> None:
-        """A run begins with them."""
-        for name, array in self._arrays.items():
-            state.place(name, array)
-        for name, count in self._counts.items():
-            state.record[name] = count
-
-    def take(self, state: State) -> None:
-        """A run has ended, maybe before the end of what it noted last."""
-        self._counts = {name: int(state.record[name][0]) for name in self._counts}
-        status = self._arrays["decision"]["status"]
-        status[status == NOTED] = UNUSABLE
-
-
 class Job:
-    """One run of a replication.
+    """One run of a replication."""
 
-    Args:
-        notes: of runs before.
-    """
-
-    def __init__(self, template: Template, replication: int, notes: Notes | None = None):
+    def __init__(self, template: Template, replication: int):
         self.shape, self.replication = template.shape, replication
         self.state = State(template.beginning)
         for name, array in template.drawn(replication).items():
             self.state.place(name, array)
-        if notes is not None:
-            notes.give(self.state)
 
     def run(self) -> int:
         """Run to the end, or until it pauses, with further draws where those that there are do not suffice; the status."""

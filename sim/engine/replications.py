@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from sim.engine.job import MAKING, Job, Notes, Template
+from sim.engine.job import MAKING, Job, Template
 from sim.engine.kernel.layout import FINISHED, PAUSE, REGISTERS, SPACE
 from sim.engine.lowering.statements import Statements
 from sim.engine.lowering.values import NotLowered, TooFewRegisters
@@ -26,9 +24,8 @@ if TYPE_CHECKING:
 MOST_ROOM = 256  # times as much as a run is given at first
 MOST_CONNECTIONS = 2**24  # of ranks, where each has a window or a flow of its own
 MOST_KEPT, MOST_BYTES = 8, 2**22  # scenarios of which what they share is kept, and what runs of one begin with
-SHARED = sorted(
-    {one.name for one in fields(Scenario)} - {"seed"}, key=KINDS.__contains__
-)  # objects last, which take longer
+# Fields that scenarios share; objects last, which take longer.
+SHARED = sorted({one.name for one in fields(Scenario)} - {"seed"}, key=KINDS.__contains__)
 # Fields of a link that the engine has, or that are used up before a job runs.
 LINK = (
     "latency_s overhead_s gap_s bandwidth_bytes_per_s sustained_bytes_per_s background_s wakes fair unfairness ramp_bytes burst_bytes tcp "
@@ -81,18 +78,6 @@ class Prepared:
         self.scenario = scenario
         self._code, self._tables = lowered(scenario)
         self.template = Template(scenario, self._code, self._tables)
-        self._notes: list[Notes] = []  # that no run has now
-
-    @contextmanager
-    def job(self, template: Template, replication: int) -> Iterator[Job]:
-        """A run, which goes on with the notes of runs before it."""
-        with MAKING:
-            notes = (self._notes.pop() if self._notes else Notes(self.scenario.ranks)) if template.shape.memo else None
-            job = Job(template, replication, notes)
-        yield job
-        if notes is not None:
-            notes.take(job.state)
-            self._notes.append(notes)
 
     def suits(self, scenario: Scenario) -> bool:
         """Whether the scenario is one of them."""
@@ -144,8 +129,9 @@ class Replications:
         """
         patience = Patience(self._scenario, within_s)
         while self._template.shape.room <= MOST_ROOM:
-            with self._prepared.job(self._template, number) as job:
-                status, self.bytes = self._run(job, patience), max(self.bytes, job.bytes)
+            with MAKING:
+                job = Job(self._template, number)
+            status, self.bytes = self._run(job, patience), max(self.bytes, job.bytes)
             if status == PAUSE:
                 return job.results.outcome(patience.warmup)
             if status != SPACE:

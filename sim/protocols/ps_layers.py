@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 from sim.base.errors import WrongSetting
@@ -56,13 +55,12 @@ class LayerwiseServers(Protocol):
     def server(self, me):
         yield from self.hand_out(me, me.held)
         for _ in me.steps():
-            missing = Counter(dict.fromkeys(me.held, len(me.senders)))
-            while missing:
+            missing = dict.fromkeys(me.held, len(me.senders))
+            for _ in range(len(me.held) * len(me.senders)):
                 letter = yield from me.receive(me.senders)
                 yield from me.add(letter)
                 missing[letter.variable] -= 1
                 if not missing[letter.variable]:
-                    del missing[letter.variable]
                     yield from me.update([letter.variable])
                     if not self.barrier:
                         yield from self.hand_out(me, [letter.variable])

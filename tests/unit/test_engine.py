@@ -23,7 +23,7 @@ from scenarios import CLUSTERS, EXACT_S, SETTINGS, made, scenarios
 from sim import event, options, protocols, run, simulated_options, simulation, stragglers
 from sim.base.errors import WrongSetting
 from sim.engine import choose, kept
-from sim.engine.threads import in_order
+from sim.engine.choose import in_order
 from sim.job.scenario import Scenario
 from sim.laws.randomness import BLOCK
 from sim.model import workload
@@ -382,6 +382,17 @@ def test_threads_of_the_compiled_kernel_give_the_same(by_numba):
     replications = by_numba.Replications(scenario)
     alone, beside = ([one.step_s for one in in_order(replications.outcome, range(20), n)] for n in (1, 4))
     np.testing.assert_array_equal(alone, beside)
+
+
+def test_an_answer_depends_on_its_scenario_and_seed_alone(compiled):
+    """To the last digit, whatever was simulated before, also where what follows an agreement is noted."""
+    protocol = protocols.make("horovod", ["algorithm=tree", "fusion_bytes=1000"])
+    of = Scenario(protocol, workload.read("mlp"), 6, steps=20, stragglers=stragglers.read("niagara*0.01"))
+    compiled._kept.clear()
+    alone = compiled.Replications(of).outcome(1)
+    compiled._kept.clear()
+    compiled.Replications(of).outcome(0)
+    np.testing.assert_array_equal(compiled.Replications(of).outcome(1).step_s, alone.step_s)
 
 
 @pytest.mark.slow

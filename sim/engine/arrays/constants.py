@@ -19,7 +19,7 @@ def constants(job: Shape) -> dict[str, float]:
     link, local, cluster = of.network, of.local, of.cluster
     amounts, costs = Amounts(of), of.costs
     integers = {
-        "layered": job.layered, "memo": job.memo, "rings": job.rings,
+        "layered": job.layered, "rings": job.rings,
         "variables": job.variables, "ranks": of.ranks, "first": of.servers, "polls": cluster.poll_s > 0,
         "cores_suffice": job.cores_suffice, "in_library": of.protocol.in_library,
         "counts_updates": of.protocol.counts_updates,
@@ -54,13 +54,6 @@ def constants(job: Shape) -> dict[str, float]:
 
 
 def counters(job: Shape) -> dict[str, float]:
-    """Counters that do not begin at 0; each rank begins at an event of its own."""
-    ranks = job.scenario.ranks
-    flows = job.most if job.scenario.network.fair else 1
-    return {
-        "alive": ranks,
-        "free_flows": flows,
-        "backgrounds_left": job.backgrounds,
-        "scheduled": ranks,
-        "sequence": ranks,
-    }
+    """Counters that do not begin at 0."""
+    ranks, flows = job.scenario.ranks, job.most if job.scenario.network.fair else 1
+    return {"alive": ranks, "todo": ranks, "free_flows": flows, "backgrounds_left": job.backgrounds}

@@ -1,24 +1,26 @@
-"""Random numbers of a run, as many as are asked for."""
+"""Random numbers of a run, as many as are asked for, from the streams that every world draws from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sim.base.home import installed
 from sim.engine.arrays.shape import Empty
-from sim.engine.draws import computing, inputs, poll_shares, rows_of, sleeps, updates
 from sim.engine.kernel import layout
 from sim.engine.kernel.layout import PIECES
-from sim.laws import LogNormal
-from sim.laws.randomness import BLOCK, Stream, generator
+from sim.laws import Law, LogNormal
+from sim.laws.randomness import BLOCK, Draws, Stream, generator, known
 
 if TYPE_CHECKING:
     from sim.engine.arrays.shape import Shape
     from sim.engine.kernel.state import State
+    from sim.job.scenario import Scenario
+    from sim.laws.steps import Steps
 
-DRAWN = {"sleep": sleeps, "computing": computing, "input": inputs, "update": updates}  # by step
+OURS = installed("sim.laws.")  # laws of one's own are checked as they draw, rank by rank
 MOST_DRAWN = 2**22  # numbers that are drawn at once, of one kind, if those of one block are fewer
 SHARES = 60  # blocks of shares of sleeps between polls
 WEIGHTS = 4096  # of a rank's flows
@@ -91,3 +93,86 @@ def weights(job: Shape, replication: int) -> dict[str, np.ndarray]:
         return Stream(law, *key, of.worker_number(rank), "share")
 
     return {"weight": rows_of(draw, WEIGHTS * job.room, range(ranks))}
+
+
+def rows_of(draw: Callable[[int], Stream | Steps], columns: int, ranks: Iterable[int], first: int = 0) -> np.ndarray:
+    """Draws of ranks from a step on, shape (ranks, columns), or (ranks, 1) if all are alike."""
+    streams = [draw(rank) for rank in ranks]
+    if all(one.sole is not None for one in streams):
+        return np.array([[one.sole] for one in streams])
+    return np.array(
+        [
+            np.asarray(one.first(first + columns))[first:] if one.sole is None else np.full(columns, one.sole)
+            for one in streams
+        ]
+    )
+
+
+def rows_of_law(
+    scenario: Scenario, law: Law, replication: int, purpose: str, columns: int, first: int = 0
+) -> np.ndarray:
+    """The same of one law, for all ranks at once; from the first step of a block on."""
+    ranks, servers = scenario.ranks, scenario.servers
+    if law.sole is not None:
+        return np.full((ranks, 1), float(law.sole))
+    found, draws = np.empty((ranks, columns)), Draws(known(law), scenario.seed, replication, purpose)
+    for block, at in enumerate(range(0, columns, BLOCK), first // BLOCK):
+        part = found[:, at : at + BLOCK].T
+        draws.fill(part[:, servers:], range(1, ranks - servers + 1), block)
+        draws.fill(part[:, :servers], range(servers), block)
+    return found
+
+
+def sleeps(scenario: Scenario, replication: int, columns: int, first: int = 0, calls: int = 1) -> np.ndarray:
+    """Sleeps, again for each further call of a step."""
+    return np.concatenate([_sleeps(scenario, replication, columns, first, call) for call in range(calls)])
+
+
+def _sleeps(scenario: Scenario, replication: int, columns: int, first: int, call: int) -> np.ndarray:
+    law, of = scenario.stragglers, scenario.draws
+    if call == 0 and isinstance(law, Law) and type(law).__module__.startswith(OURS):
+        drawn = replication if scenario.sleeps_of is None else scenario.sleeps_of
+        return rows_of_law(scenario, law, drawn, "sleep", columns, first)
+    ranks = range(scenario.ranks)
+    return rows_of(lambda rank: of.sleeps(replication, scenario.worker_number(rank), call), columns, ranks, first)
+
+
+def computing(scenario: Scenario, replication: int, columns: int, first: int = 0) -> np.ndarray:
+    """Factors on computing."""
+    of, ranks = scenario.draws, range(scenario.ranks)
+    if scenario.stragglers.slows_computing:
+        noise = rows_of(lambda rank: of.noise(replication, scenario.worker_number(rank)), columns, ranks, first)
+    else:
+        noise = rows_of_law(scenario, scenario.costs.noise, replication, "noise", columns, first)
+    if scenario.costs.run.sole is not None:
+        noise *= scenario.costs.run.sole
+        return noise
+    factors = {host: of.run_factor(replication, host) for host in set(scenario.hosts)}
+    noise *= np.array([factors[host] for host in scenario.hosts])[:, None]
+    return noise
+
+
+def inputs(scenario: Scenario, replication: int, columns: int, first: int = 0) -> np.ndarray:
+    """Factors on the seconds of an input."""
+    return rows_of_law(scenario, scenario.costs.input_noise, replication, "input", columns, first)
+
+
+def updates(scenario: Scenario, replication: int, columns: int, first: int = 0) -> np.ndarray:
+    """Factors on updates; of servers alone, and many, where updates number the steps."""
+    law = scenario.costs.update_noise
+    if not scenario.protocol.counts_updates:
+        return rows_of_law(scenario, law, replication, "update", columns, first)
+
+    def draw(rank: int) -> Stream:
+        return Stream(law, scenario.seed, replication, scenario.worker_number(rank), "update")
+
+    return rows_of(draw, max(columns, scenario.updates + 2 * scenario.ranks), range(scenario.servers))
+
+
+def poll_shares(scenario: Scenario, replication: int, rank: int, blocks: int) -> np.ndarray:
+    """Random shares of the time between two polls, in the order in which the event world takes them."""
+    rng = generator(scenario.seed, replication, scenario.worker_number(rank), "pause")
+    return np.concatenate([rng.random(BLOCK)[::-1] for _ in range(blocks)])
+
+
+DRAWN = {"sleep": sleeps, "computing": computing, "input": inputs, "update": updates}  # by step

@@ -9,7 +9,6 @@ import numpy as np
 from sim.engine.arrays.shape import INTEGERS, NOBODY, Empty
 from sim.engine.kernel import layout
 from sim.engine.kernel.cores import TICK_S
-from sim.engine.kernel.layout import GO, KINDS_BITS
 from sim.event.machines.cores import THREADS_TURN_S
 
 if TYPE_CHECKING:
@@ -17,12 +16,10 @@ if TYPE_CHECKING:
 
 
 def post(job: Shape) -> dict[str, np.ndarray | Empty]:
-    """Messages, and events of ranks that begin."""
-    most, ranks = job.most, job.scenario.ranks
-    events = np.zeros(2 * most, layout.EVENT)
-    events["what"][:ranks], events["number"][:ranks] = GO + (np.arange(ranks) << KINDS_BITS), np.arange(1, ranks + 1)
+    """Messages and events."""
+    most = job.most
     return {
-        "event": events,
+        "event": Empty(2 * most, layout.EVENT, zeros=False),
         "soon": Empty(2 * most, INTEGERS, zeros=False),
         "message": Empty(most, layout.MESSAGE, zeros=False),
         "free_message": Empty(most, INTEGERS, zeros=False),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sim.engine.arrays.shape import Shape
     from sim.model.sparse_rows import Load
 
+DECISIONS, KNOWN_WAITS = 512, 2**19  # that a run notes (kernel/memo.py)
 # By layout's numbers.
 LINES = ("compute", "partition", "take_up", "reduce", "update", "pack", "call", "reduce_rows", "to_device")
 
@@ -83,13 +84,13 @@ def sum_s(job: Shape, load: Load) -> float:
 
 def layers(job: Shape) -> dict[str, np.ndarray | Empty]:
     """Which gradients are ready when, where they are computed layer by layer, and what ranks do that sum them."""
-    of, count = job.scenario, job.variables
+    of, count, noted = job.scenario, job.variables, DECISIONS * job.memo
     bounds = np.cumsum([0, *(variable.size for variable in of.summed)], dtype=INTEGERS)
     bounds[-1] += 1
     return {
-        "decision": Empty(1, layout.DECISION),
-        "ending": Empty((1, 1), layout.ENDING),
-        "known_wait": Empty(1, layout.KNOWN_WAIT),
+        "decision": Empty(noted, layout.DECISION),
+        "ending": Empty((noted, of.ranks), layout.ENDING, zeros=False),
+        "known_wait": Empty(KNOWN_WAITS if noted else 0, layout.KNOWN_WAIT, zeros=False),
         "variable_bound": bounds,
         "part": np.array(job.shares[::-1], np.float64),
         "ready": Empty((of.ranks, count), float),

@@ -25,7 +25,7 @@ def programs(job: Shape) -> dict[str, np.ndarray | Empty]:
         "instruction": code.program(),
         "strand": _strands(job),
         "rank": _ranks(job),
-        "todo": Empty(4 * of.ranks + 64, INTEGERS),
+        "todo": np.arange(of.ranks - 1, -3 * of.ranks - 65, -1),  # all ranks begin, the first one first
         "register": code.registers(strands),
         "rank_set": np.array(sets, layout.RANK_SET),
         "bit": Empty(max(1, int(code.set_room.sum())), INTEGERS),
@@ -33,7 +33,7 @@ def programs(job: Shape) -> dict[str, np.ndarray | Empty]:
         "number_list": np.array(lists, layout.NUMBER_LIST),
         "item": Empty(max(1, int(code.list_room.sum())), float),
         "length": Empty((strands, len(lists)), INTEGERS),
-        "turn": _turns(job),
+        "turn": np.full(of.ranks + 1, np.array((0.0, 0.0, NOBODY), layout.TURN)),  # the last one of other threads
         "inbox": np.full(6 * of.ranks, NOBODY, INTEGERS).view(layout.INBOX),
     }
 
@@ -78,13 +78,6 @@ def _place_variables(job: Shape, ranks: np.ndarray) -> None:
         ranks["neighbour"][group] = [*group[1:], NOBODY]
     amounts = Amounts(of)
     ranks["held"][: of.servers] = [(amounts.held_by(server) or [NOBODY])[0] for server in range(of.servers)]
-
-
-def _turns(job: Shape) -> np.ndarray:
-    """Of each rank, and last of other threads."""
-    found = np.zeros(job.scenario.ranks + 1, layout.TURN)
-    found["core"] = NOBODY
-    return found
 
 
 def steps(job: Shape) -> dict[str, np.ndarray | Empty]:

@@ -48,11 +48,8 @@ class Shape:
     @property
     def shares(self) -> list[float]:
         """Shares of a gradient's time that those of variables take, where they are computed layer by layer."""
-        sizes, order = (
-            [one.size for one in self.scenario.workload.variables],
-            getattr(self.scenario.protocol, "order", ""),
-        )
-        return layer_shares(sizes, order) if self.layered else [0.0]
+        sizes = [one.size for one in self.scenario.workload.variables]
+        return layer_shares(sizes, getattr(self.scenario.protocol, "order", "")) if self.layered else [0.0]
 
     @property
     def in_turn(self) -> bool:
@@ -81,9 +78,8 @@ class Shape:
     @property
     def tasks(self) -> int:
         """Tasks of a core, at most."""
-        return (
-            2 * self.scenario.ranks + 4 + self.room * (32 + 2 * PIECES * self.scenario.ranks) * self.scenario.threaded
-        )
+        of = self.scenario
+        return 2 * of.ranks + 4 + self.room * (32 + 2 * PIECES * of.ranks) * of.threaded
 
     @property
     def shared_gpus(self) -> dict[Place, int]:

@@ -19,7 +19,7 @@ ALWAYS_S, ITEM_BYTES = 1e300, 4.0
 def cycle(S, strand, rank, s, r, line):
     """Wait for the next cycle in which the rank has a gradient that all ranks have."""
     if strand.phase == 0:
-        end_noting(S, strand, r)
+        end_noting(S, strand)
     n, cycle_s = rank.reduced, state.register(S, s, line.a).value
     ready = state.gradient(S, n)
     if strand.phase == 0:
@@ -87,7 +87,7 @@ def fork(S, strand, rank, s, r, line):
     """The rank's other strand begins; both go on."""
     k = S.ranks + r
     other = state.strand(S, k)
-    other.rank, other.pc, other.phase, other.parent, other.waits_for = r, line.a, 0, s, NOBODY
+    other.pc, other.phase, other.waits_for = line.a, 0, NOBODY
     strand.left, rank.idle_s, other.clock_s = 2, ALWAYS_S, strand.clock_s
     strand.pc += 1
     schedule(S, S.now_s, GO, s, 0)
@@ -99,19 +99,15 @@ def fork(S, strand, rank, s, r, line):
 def join(S, strand, rank, s, line):
     """A strand is done; when both are, the one that computes goes on."""
     computes = line.a == 1
-    if strand.clock_s > S.now_s:  # it has passed over what there was to do
-        schedule(S, strand.clock_s, GO, s, 0)
-        return WAITS
     if not computes and strand.phase == 0:
-        end_noting(S, strand, strand.rank)
-    first = s if computes else strand.parent
+        end_noting(S, strand)
     if strand.phase == 0:
         if computes:
             rank.idle_s = strand.clock_s
-        strand.phase, parent = 1, state.strand(S, first)
-        parent.left -= 1
-        if parent.left == 0:
-            schedule(S, S.now_s, GO, first, 0)
+        strand.phase, first = 1, state.strand(S, strand.rank)
+        first.left -= 1
+        if first.left == 0:
+            schedule(S, S.now_s, GO, strand.rank, 0)
         return WAITS
     rank.ready_before += S.variables
     rank.ready = 0

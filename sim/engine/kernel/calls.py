@@ -9,7 +9,7 @@ from sim.engine.kernel.heap import schedule
 from sim.engine.kernel.layout import AGREED, AWAITS, ENDS, GO, NEXT, SPENDS, WAITS, WRONG
 from sim.engine.kernel.memo import pass_or_note
 from sim.engine.kernel.memory import read
-from sim.engine.kernel.post import NONE, free_departure, go_on_later, has_left, wait_for
+from sim.engine.kernel.post import NONE, free_departure, has_left, wait_for
 from sim.engine.kernel.records import note_wait
 from sim.engine.kernel.ring import play_ring
 from sim.engine.kernel.work import seconds_of, spend
@@ -154,13 +154,9 @@ def agree_together(S, strand, rank, s, r, line):
     for q in range(S.ranks, 2 * S.ranks):
         least = min(least, state.strand(S, q).least)
     at_s = S.now_s + (read(S, s, r, line.b) + read(S, s, r, line.c) * (least - rank.reduced))
-    if S.memo == 1:
-        pass_or_note(S, at_s, int(rank.reduced), least)
-    for q in range(2 * S.ranks - 1, S.ranks - 1, -1):
-        other = state.strand(S, q)
-        other.least, other.t1_s = least, at_s
-        if other.passes:  # its clock is ahead of now
-            go_on_later(S, q)
+    pass_or_note(S, at_s, int(rank.reduced), least)
+    for q in range(S.ranks, 2 * S.ranks):
+        state.strand(S, q).least, state.strand(S, q).t1_s = least, at_s
     if strand.passes == 0:
         schedule(S, at_s, AGREED, 0, 0)
     return AWAITS

@@ -1,7 +1,7 @@
 """Cores of hosts that ranks share, as events: what sim.event.machines.cores does, on arrays.
 
 A core serves its tasks in turns. An idle core takes over a waiting task after a tick. Polls of waiting ranks take cores too, and all
-busy cores of a host have one pace.
+busy cores of a host have one pace. On a GPU that ranks share they compute in time slices (sim.event.machines.shared_gpu).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from sim.engine.kernel import state
 from sim.engine.kernel.compiling import compiled
 from sim.engine.kernel.heap import schedule
-from sim.engine.kernel.layout import BALANCE, ROUND_OFF_S, TIMER, TIMERS
+from sim.engine.kernel.layout import BALANCE, GO, GPU_TIMER, ROUND_OFF_S, TIMER, TIMERS
 
 TICK_S, MOST_TURNS = 4e-3, 20
 NOTHING = -1  # the kind of event after work that nobody waits for
@@ -69,16 +69,16 @@ def repace(S, g, busy, polls, besides):
 
 
 @compiled
-def place_task(S, c, at, left_s, rank, strand, kind):
+def write(task, left_s, rank, strand, kind):
     """Write a task down."""
-    task = state.task(S, c, at)
     task.left_s, task.rank, task.strand, task.kind = left_s, rank, strand, kind
 
 
 @compiled
-def copy(task, other):
-    """Make a task what another one is."""
-    task.left_s, task.rank, task.strand, task.kind = other.left_s, other.rank, other.strand, other.kind
+def move(S, c, k, to):
+    """Write the k-th task of a core down at another place."""
+    task = state.task(S, c, k)
+    write(state.task(S, c, to), task.left_s, task.rank, task.strand, task.kind)
 
 
 @compiled
@@ -94,9 +94,9 @@ def put(S, c, left_s, rank, strand, kind, since_s):
         return
     if since_s >= 0.0:
         for k in range(count, 0, -1):
-            copy(state.task(S, c, k), state.task(S, c, k - 1))
+            move(S, c, k - 1, k)
         at = 0
-    place_task(S, c, at, left_s, rank, strand, kind)
+    write(state.task(S, c, at), left_s, rank, strand, kind)
     core.tasks = count + 1
     if at == 0:
         core.since_s = S.now_s if since_s < 0.0 else since_s
@@ -155,7 +155,7 @@ def remove(S, c, k):
     core = state.core(S, c)
     core.tasks -= 1
     for i in range(k, core.tasks):
-        copy(state.task(S, c, i), state.task(S, c, i + 1))
+        move(S, c, i + 1, i)
 
 
 @compiled
@@ -170,7 +170,7 @@ def end_turn(S, c, timer):
     left_s, rank, strand, kind = task.left_s, task.rank, task.strand, task.kind
     remove(S, c, 0)
     if left_s > max(ROUND_OFF_S, S.now_s * EPSILON):
-        place_task(S, c, core.tasks, left_s, rank, strand, kind)
+        write(state.task(S, c, core.tasks), left_s, rank, strand, kind)
         core.tasks += 1
     else:
         if rank != S.ranks:
@@ -216,3 +216,63 @@ def balance(S, c):
             if state.task(S, longest, k).left_s > state.task(S, longest, most).left_s:
                 most = k
         take_over(S, c, longest, most)
+
+
+@compiled
+def gpu_pace(gpu):
+    """The pace of each rank that computes; 1 is a rank that has the GPU to itself."""
+    return min(1.0, 1.0 / (gpu.works * (1 + gpu.switching))) if gpu.works > 1 else 1.0
+
+
+@compiled
+def advance_gpu(S, gpu):
+    """Advance all that compute to now."""
+    if gpu.works > 0:
+        gpu.progress_s += (S.now_s - gpu.updated_s) * gpu_pace(gpu)
+    gpu.updated_s = S.now_s
+
+
+@compiled
+def wake_gpu(S, g):
+    """Set the timer for the first that ends; an earlier timer is then stale."""
+    gpu = state.gpu(S, g)
+    gpu.timer = (gpu.timer + 1) & TIMERS
+    if gpu.works > 0:
+        left_s = max(0.0, state.gpu_work(S, g, 0).end_s - gpu.progress_s) / gpu_pace(gpu)
+        schedule(S, S.now_s + left_s, GPU_TIMER, g, gpu.timer)
+
+
+@compiled
+def compute_on(S, g, seconds, s):
+    """A GPU gives a strand so many seconds, of a GPU of speed 1; then it goes on. Works are kept in the order in which they end."""
+    gpu = state.gpu(S, g)
+    advance_gpu(S, gpu)
+    end_s, at = gpu.progress_s + seconds / gpu.speed, gpu.works
+    while at > 0 and state.gpu_work(S, g, at - 1).end_s > end_s:
+        work, before = state.gpu_work(S, g, at), state.gpu_work(S, g, at - 1)
+        work.end_s, work.strand = before.end_s, before.strand
+        at -= 1
+    work = state.gpu_work(S, g, at)
+    work.end_s, work.strand = end_s, s
+    gpu.works += 1
+    wake_gpu(S, g)
+
+
+@compiled
+def end_works(S, g, timer):
+    """Those that have computed all go on."""
+    gpu = state.gpu(S, g)
+    if timer != gpu.timer:
+        return
+    advance_gpu(S, gpu)
+    least_s = gpu.progress_s + max(ROUND_OFF_S, S.now_s * EPSILON, gpu.progress_s * EPSILON)
+    ended = 0
+    while ended < gpu.works and state.gpu_work(S, g, ended).end_s <= least_s:
+        ended += 1
+    for at in range(ended):
+        schedule(S, S.now_s, GO, state.gpu_work(S, g, at).strand, 0)
+    gpu.works -= ended
+    for at in range(gpu.works):
+        work, after = state.gpu_work(S, g, at), state.gpu_work(S, g, at + ended)
+        work.end_s, work.strand = after.end_s, after.strand
+    wake_gpu(S, g)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from sim.engine.kernel import layout, state
 from sim.engine.kernel.calls import tell_all
 from sim.engine.kernel.compiling import compiled, in_place
-from sim.engine.kernel.cores import balance, end_turn, work
+from sim.engine.kernel.cores import balance, end_turn, end_works, work
 from sim.engine.kernel.flows import begin_flow, look, stream
-from sim.engine.kernel.gpus import end_works
 from sim.engine.kernel.heap import schedule
 from sim.engine.kernel.layerwise import ON_SHELF, layer_event, put_down, shelve
 from sim.engine.kernel.layout import DEPART, GO, HAS_ASKED, HAS_LANDED, HOP, LANDED, LANDS, LOCAL, STREAM

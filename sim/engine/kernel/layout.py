@@ -28,13 +28,13 @@ CONSTANTS = (
     "fusion_bytes buffer_bytes ramp_bytes eager_bytes window_bytes most_window_bytes trip_s",
     "polls cores_suffice in_library counts_updates variables ranks first local_wakes stores fair rings "
     "nothing tcp evaluate_every threaded own all_ranks in_parts most_minibatches layerwise rounds warm_ends least_ends meters "
-    "layered memo",
+    "layered",
 )
 COUNTERS = (
     "now_s flows_s decided_s",
     "scheduled sequence due due_first number todo alive free_messages free_departures used_messages used_departures ends messages events "
     "waits short entered slots flows timer free_flows backgrounds_left calls callbacks pause "
-    "drawn_from decisions decided noting known_waits",
+    "drawn_from decisions noting known_waits",
 )
 # Records of the arrays.
 EVENT = record("time_s", "number what")
@@ -44,7 +44,7 @@ INSTRUCTION = record("", "op a b c d e f g")
 STRAND = record(
     "clock_s cycle_s bytes t0_s t1_s began_s spend_s",
     "pc phase rank turn to count what message departure polls woken version deadline previous first_departure last_departure meets "
-    "ahead number on_gpu table row row_end adds least pending waits_for set_at list_at start stop parent left notes passes",
+    "ahead number on_gpu table row row_end adds least pending waits_for set_at list_at start stop left notes passes",
 )
 RANK = record(
     f"{NUMBERS} speed slept_s warm_s idle_s polled_s computed_s waited_s early_s taken since_s applied_s update_bytes begun_s "
@@ -79,14 +79,12 @@ GRADIENT = record("at_s", "ranks waiting")
 LANES = 11
 CLOCK, OUT, IN, WAITED, IDLE, OVERHEAD, PACE, LEFT, BEGIN, TAKES, ADDS = range(LANES)
 DECISION, ENDING = (
-    record("", "first count status whole"),
+    record("", "first count is_known"),
     record("end_s waited_s", "last"),
 )  # what follows an agreement, and where a rank is then
 KNOWN_WAIT = record("from_s to_s", "before")
 STEP_END = record("at_s samples", "")
-ROUND = record(
-    "at_s applied computed", "ended unmade"
-)  # of all ranks, where a step is over when the last one has ended it
+ROUND = record("at_s applied computed", "ended unmade")  # of all ranks, the last of which ends a step
 WAIT = record("from_s to_s", "rank")
 GPU = record("progress_s updated_s speed switching", "works timer")
 GPU_WORK = record("end_s", "strand")
@@ -102,36 +100,10 @@ FLOAT, INTEGER = record("value", ""), record("", "value")
 COMPUTE, PARTITION, TAKE_UP, REDUCE, UPDATE, PACK, CALL, REDUCE_ROWS, TO_DEVICE = range(9)
 # ---- kinds of events. HANDED and later ones: messages that share ports as flows.
 (
-    GO,
-    HOP,
-    ARRIVE,
-    LOCAL,
-    TIMER,
-    BALANCE,
-    LANDED,
-    DEPART,
-    POLL,
-    STAGE,
-    GRADIENT_READY,
-    AGREED,
-    GIVE_UP,
-    HANDED,
-    FLOW_DONE,
-    LOOK,
-    FLOW_BEGINS,
-    LANDS,
-    HAS_LANDED,
-    ASKS,
-    HAS_ASKED,
-    NOTICED,
-    STREAM,
-    GPU_TIMER,
-    PIECE,
-    PIECE_DONE,
-    SHELVED,
-    GRADIENT_COPIED,
+    GO, HOP, ARRIVE, LOCAL, TIMER, BALANCE, LANDED, DEPART, POLL, STAGE, GRADIENT_READY, AGREED, GIVE_UP, HANDED, FLOW_DONE, LOOK,
+    FLOW_BEGINS, LANDS, HAS_LANDED, ASKS, HAS_ASKED, NOTICED, STREAM, GPU_TIMER, PIECE, PIECE_DONE, SHELVED, GRADIENT_COPIED,
     PARAMETERS_COPIED,
-) = range(29)
+) = range(29)  # fmt: skip
 # ---- statuses of a run. WRONG: the text makes a mistake, or does what the kernel cannot. PAUSE: so many events have happened. After
 # PAUSE and DRAWS it goes on, with more draws; after SPACE it is begun anew with more room.
 FINISHED, DEADLOCK, DRAWS, SPACE, WRONG, PAUSE = range(6)

@@ -15,8 +15,7 @@ from sim.engine.kernel.calls import (
     wait_for_all,
 )
 from sim.engine.kernel.compiling import compiled, in_place, outermost
-from sim.engine.kernel.cores import work
-from sim.engine.kernel.gpus import compute_on
+from sim.engine.kernel.cores import compute_on, work
 from sim.engine.kernel.happenings import NO_ROOM, NOBODY, happen
 from sim.engine.kernel.heap import next_event, schedule
 from sim.engine.kernel.layerwise import use_variables
@@ -78,10 +77,16 @@ def next_strand(S):
 
 
 @in_place
+def rank_of(S, s):
+    """The rank of a strand, which is not asked for it: both records are fetched at once."""
+    return s - S.ranks if s >= S.ranks else s
+
+
+@in_place
 def wake(S, s):
     """What a strand waited for is there. A rank that sleeps between polls sees it at its next poll."""
     strand = state.strand(S, s)
-    r = strand.rank
+    r = rank_of(S, s)
     rank = state.rank(S, r)
     if strand.polls == POLLS:
         end_polls(S, rank)
@@ -101,7 +106,7 @@ def wake(S, s):
 def go_on(S, s):
     """Run a strand's program until it waits, works or ends; what it does then."""
     strand = state.strand(S, s)
-    r = strand.rank
+    r = rank_of(S, s)
     rank = state.rank(S, r)
     jumps = 0
     while True:
@@ -252,7 +257,8 @@ def end_taking(S, strand, s, r, line):
 def spend(S, s, code):
     """Some seconds of a core, which others may need; then the strand goes on."""
     strand = state.strand(S, s)
-    rank = state.rank(S, strand.rank)
+    r = rank_of(S, s)
+    rank = state.rank(S, r)
     on_gpu = code == layout.COMPUTES and rank.gpu == 1
     if on_gpu and rank.shared_gpu >= 0:
         compute_on(S, rank.shared_gpu, strand.spend_s, s)
@@ -260,5 +266,5 @@ def spend(S, s, code):
         schedule(S, S.now_s + strand.spend_s / rank.speed, layout.GO, s, 0)
     else:
         kind = layout.HOP if code == layout.TOGETHER else layout.GO
-        who = S.ranks if code == layout.TOGETHER and S.threaded else strand.rank
+        who = S.ranks if code == layout.TOGETHER and S.threaded else r
         work(S, rank.group, strand.spend_s, who, s, kind)

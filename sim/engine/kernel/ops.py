@@ -61,9 +61,8 @@ WIDTH = 8
     JOIN,  # 1 for the strand that computes
 ) = range(51)
 
-PLUS, MINUS, TIMES, OVER, LESS, AT_MOST, EQUAL, OTHER, LEAST, MOST, FLOOR, REST, AND, OR, XOR = range(
-    15
-)  # operations of ALU
+# Operations of ALU.
+PLUS, MINUS, TIMES, OVER, LESS, AT_MOST, EQUAL, OTHER, LEAST, MOST, FLOOR, REST, AND, OR, XOR = range(15)
 EXACT = 16  # added to an operation on integers, whose result a register can hold
 GRADIENT, PARAMETERS, NOTE, REQUEST = range(4)  # what a message carries
 RANGE, ONE, SET, LIST = range(4)  # kinds of peers: between two ranks, in a register, in a set, in a list

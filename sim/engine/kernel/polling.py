@@ -10,11 +10,7 @@ from sim.engine.kernel.cores import take_cores
 from sim.engine.kernel.heap import schedule
 from sim.engine.kernel.layout import STAGE
 
-LEAST_S, MOST_S, POLLS_OF_A_WAIT = (
-    50e-6,
-    400e-6,
-    20,
-)  # the time between two polls is a share of what has been waited for
+LEAST_S, MOST_S, POLLS_OF_A_WAIT = 50e-6, 400e-6, 20  # the time between two polls is a share of the wait so far
 STAGES = 8  # more than there are
 STAGE_S = (50e-6, 71e-6, 141e-6, 283e-6, 400e-6)  # between polls, in stages of waiting
 STAGE_ENDS_S = (1e-3, 1e-3, 2e-3, 4e-3, 1e300)

@@ -78,13 +78,8 @@ def new_message(S, sender, receiver, here, count, size_bytes):
     S.messages += 1
     m = new_number(S)
     message = state.message(S, m)
-    message.sender, message.receiver, message.local, message.count, message.bytes = (
-        sender,
-        receiver,
-        here,
-        count,
-        size_bytes,
-    )
+    message.sender, message.receiver, message.local = sender, receiver, here
+    message.count, message.bytes = count, size_bytes
     message.note = message.last = message.variable = message.asks = 0
     message.departure = message.waiter = message.call = NONE
     message.asked_s = NEVER_S

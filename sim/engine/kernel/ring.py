@@ -28,12 +28,10 @@ def play_ring(S, k, start, stop):
         clock_s[q], out_s[q], in_s[q] = state.strand(S, q + S.layered * S.ranks).clock_s, port.out_s, port.in_s
         idle_s[q], waited_s[q], overhead_s[q], pace[q] = rank.idle_s, 0.0, S.overhead_s / rank.speed, 1 / rank.speed
     cut(S, start, stop)
-    rows, steady = state.rows(S, k, 0), is_steady(S) and S.noting == 0
+    rows, steady = state.rows(S, k, 0), is_steady(S)
     for i in range(rows.first, rows.stop):
         play_turn(S, state.row(S, i), steady)
-    if S.noting > 0:
-        state.decision(S, S.decided).whole = 1
-    turns = rows.stop - rows.first
+    S.noting, turns = 0, rows.stop - rows.first  # what has a ring in it is not noted: rings need no events
     S.messages += S.ranks * turns
     S.events += S.ranks * turns // AS_LONG + 1
     for q in range(S.ranks):
@@ -80,8 +78,6 @@ def play_turn(S, row, is_steady):
     else:
         for q in range(ranks):
             note_wait(S, q, max(clock_s[q], idle_s[q]), begin_s[q])
-            if S.noting > 0:
-                state.ending(S, S.decided, q).waited_s += max(0.0, begin_s[q] - clock_s[q])
     for q in range(ranks):
         clock_s[q] = max(max(clock_s[q], in_s[q]) + overhead_s[q], out_s[q])
     if row.adds == 1:

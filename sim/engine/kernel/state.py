@@ -105,21 +105,6 @@ ALIGNED = 64  # bytes, at a multiple of which arrays begin
 _arrays: dict[int, np.ndarray] = {}  # by address, where nothing is compiled
 
 
-class _Number:
-    """One of a rank's first fields."""
-
-    def __init__(self, rank: Any, field: str):
-        self._rank, self._field = rank, field
-
-    @property
-    def value(self) -> float:
-        return self._rank[self._field]
-
-    @value.setter
-    def value(self, number: float) -> None:
-        self._rank[self._field] = number
-
-
 class Place(NamedTuple):
     """Where an array is: in which piece of memory, from which byte on, its kind of records and its shape."""
 
@@ -248,7 +233,7 @@ def _access(name: str) -> Any:
         row_bytes = (name == "number") * layout.RANK.itemsize if name in GRIDS else None
         return access(STATE, name, LISTS.get(name) or GRIDS[name], row_bytes)
     if name == "number":
-        return lambda S, i, j: _Number(_arrays[int(S.rank_at)][int(i)], layout.NUMBERS.split()[int(j)])
+        return lambda S, i, j: _arrays[int(S.rank_at)].view(FLOAT).reshape(int(S.rank_count), -1)[int(i), int(j)]
     field = f"{name}_at"
     if name in GRIDS:
         return lambda S, i, j: _arrays[int(S[field])][int(i), int(j)]

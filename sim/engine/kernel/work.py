@@ -15,9 +15,8 @@ from sim.engine.kernel.threads import begin_background
 
 COLD_FROM_S, COLD_AFTER_S = 2e-3, 8e-3  # sim.model.costs
 # Phases of a gradient.
-INPUT, TO_DEVICE, BEGIN, WHOLE, PACK, TO_HOST, AT_HOST, PART_DONE, PARTITIONS, BY_LAYER, LAYER, LAYER_DONE, DONE = (
-    range(13)
-)
+INPUT, TO_DEVICE, BEGIN, WHOLE, PACK, TO_HOST, AT_HOST = range(7)
+PART_DONE, PARTITIONS, BY_LAYER, LAYER, LAYER_DONE, DONE = range(7, 13)
 
 
 @in_place
@@ -336,9 +335,8 @@ def add(S, strand, rank, s, r, line):
     if S.in_parts:
         minibatches = max(1, int(state.register(S, s, line.a + layout.L_MINIBATCHES).value))
         return do_sides(S, strand, rank, r, minibatches - 1, 1.0, 0.0)
-    return at_once(
-        S, strand, seconds_of(state.line(S, layout.REDUCE), state.register(S, s, line.a + layout.L_BYTES).value)
-    )
+    size_bytes = state.register(S, s, line.a + layout.L_BYTES).value
+    return at_once(S, strand, seconds_of(state.line(S, layout.REDUCE), size_bytes))
 
 
 @in_place
@@ -396,10 +394,8 @@ def update(S, strand, rank, r):
             return layout.ENDS + layout.DRAWS
         rank.version += 1.0
         line = state.line(S, layout.UPDATE)
-        noise, further_s = (
-            state.update(S, r, column(S, S.update_width, step)).value,
-            cold_s(line, strand.clock_s - rank.warm_s),
-        )
+        noise = state.update(S, r, column(S, S.update_width, step)).value
+        further_s = cold_s(line, strand.clock_s - rank.warm_s)
         if S.layerwise:  # what each variable takes has been charged
             result = at_once(S, strand, line.base_s + further_s)
         elif S.in_parts:

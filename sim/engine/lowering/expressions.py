@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from sim.engine.kernel import layout, ops
-from sim.engine.lowering.assigning import OWN_ROOM, Assigning
-from sim.engine.lowering.attributes import is_plain_attribute
-from sim.engine.lowering.binding import BOUND
+from sim.engine.lowering.assigning import BOUND, OWN_ROOM, Assigning
+from sim.engine.lowering.known import is_plain_attribute
 from sim.engine.lowering.program import y
 from sim.engine.lowering.values import BOOK, Value, loaded
 from sim.event.ranks.amounts import Amounts
@@ -63,17 +62,8 @@ FOLDED = {
     ast.RShift: operator.rshift,
 }
 OF_INTEGERS = (ast.BitAnd, ast.BitOr, ast.BitXor)
-PLAIN = (
-    int,
-    float,
-    bool,
-    str,
-    tuple,
-    list,
-    dict,
-    range,
-    type(None),
-)  # of what a user's text may reckon with before the run
+# Of what a user's text may reckon with before the run.
+PLAIN = (int, float, bool, str, tuple, list, dict, range, type(None))
 COMPARED = {  # the operation, and whether its sides change places
     ast.Lt: (ops.LESS, False),
     ast.LtE: (ops.AT_MOST, False),
@@ -193,7 +183,7 @@ class Expressions(Assigning):
         self.assign(node.target, self.value(node.value))
         return self.value(loaded(node.target))
 
-    def _of_Tuple(self, node: ast.Tuple | ast.List) -> Value:
+    def _of_Tuple(self, node: ast.Tuple | ast.List | ast.Set) -> Value:
         values = [self.value(one) for one in node.elts]
         return Value("items", values if self.frame.is_ours else [self.bound(one) for one in values])
 
@@ -201,10 +191,13 @@ class Expressions(Assigning):
         return self._of_Tuple(node) if node.elts else self.listed(Value("items", []), node)
 
     def _of_Set(self, node: ast.Set) -> Value:
-        (only,) = (self.value(one) for one in node.elts)
+        return self.set_of(self._of_Tuple(node), node) if len(node.elts) == 1 else self.fail(node)
+
+    def set_of(self, many: Value, node: ast.AST) -> Value:
+        """A set of the ranks that a loop goes over."""
         made = self.code.set_of(0, self.scenario.ranks, self.ranks)
         self.code.emit(ops.SETFILL, made, 0, 0)
-        self.code.emit(ops.SETADD, made, self.scalar(only, node))
+        self.over(many, node, lambda one: self.code.emit(ops.SETADD, made, self.integer(one, node)))
         return Value("set", made)
 
     def _of_Dict(self, node: ast.Dict) -> Value:
@@ -323,8 +316,6 @@ class Expressions(Assigning):
             return Value("const", many.at[at.at])
         if many.kind == "const" and isinstance(many.at, range):
             return self._of_range(many.at, self.integer(at, node))
-        if many.kind == "counter":
-            many = many.at[0]
         return self.item(many, at, node) if many.kind == "list" else self.fail(node)
 
     def item(self, many: Value, at: Value, node: ast.AST) -> Value:

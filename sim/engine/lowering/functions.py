@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 from sim.base.home import installed
 from sim.collectives.base import Exchange, hand, swap, take
 from sim.engine.kernel import ops
+from sim.engine.lowering.assigning import BOUND
 from sim.engine.lowering.known import is_known, is_of_jobs
-from sim.engine.lowering.values import ME, NOTHING, Frame, Value, tree_of
+from sim.engine.lowering.names import names_of
+from sim.engine.lowering.values import NOTHING, Frame, Value, tree_of
 from sim.engine.lowering.verbs import NO, Named, Values, Verbs
-from sim.verbs import gather
 from sim.verbs.me import Layer, Note, Partition, Variable
 
 if TYPE_CHECKING:
@@ -46,14 +47,6 @@ class Functions(Verbs):
         """A call in a user's text."""
         raise NotImplementedError
 
-    def bind_arguments(self, frame: Frame, tree: ast.FunctionDef, given: Values, named: Named) -> None:
-        """The arguments of a user's function."""
-        raise NotImplementedError
-
-    def returned_own(self, value: Value, node: ast.AST) -> None:
-        """One `return` of a user's function."""
-        raise NotImplementedError
-
     def _built(self, function: Any, given: Values, named: Named, node: ast.Call) -> Value | None:
         """What Python's own functions, and those of messages, make of values that differ from run to run."""
         return (
@@ -82,10 +75,6 @@ class Functions(Verbs):
             return self.alu(operation, self.scalar(first, node), self.scalar(second, node), whole)
         if function is super and not given:
             return Value("const", super(_holder(self.scenario.protocol, self.frame.function), self.scenario.protocol))
-        if function is len and given[0].kind == "counter":
-            return Value("reg", given[0].at[1])
-        if function is Counter and given and given[0].kind == "counter":
-            return given[0]
         if function is reversed and given[0].kind == "const" and isinstance(given[0].at, range):
             return Value("const", given[0].at[::-1])
         return None
@@ -119,33 +108,22 @@ class Functions(Verbs):
             return self.listed(given[0] if given else Value("items", []), node)
         if function is set and given and self.known(given[0]) is False:  # a loop while there are some is left out
             return Value("items", [])
-        if function is set and not (given and given[0].kind == "const" and isinstance(given[0].at, range)):
-            made = self.code.set_of(0, self.scenario.ranks, self.ranks)
-            self.code.emit(ops.SETFILL, made, 0, 0)
-            many = given[0] if given else Value("items", [])
-            self.over(many, node, lambda one: self.code.emit(ops.SETADD, made, self.integer(one, node)))
-            return Value("set", made)
-        if function is set:
+        if function is set and given and given[0].kind == "const" and isinstance(given[0].at, range):
             whole = given[0].at
             made = self.code.set_of(whole.start, whole.stop, self.ranks)
             self.code.emit(ops.SETFILL, made, whole.start, whole.stop)
             return Value("set", made)
+        if function is set:
+            return self.set_of(given[0] if given else Value("items", []), node)
         if function == dict.fromkeys:
             whole, value = given[0].at, self.scalar(given[1], node)
-            if isinstance(whole, tuple):
-                return self._counts(whole, value)
-            made = self.code.list_of(whole.stop, self.ranks)
-            self.code.emit(ops.AFILL, made, whole.start, whole.stop, value)
+            made = self.code.list_of(max(whole, default=0) + 1, self.ranks)
+            for key in whole if isinstance(whole, tuple) else ():
+                self.code.emit(ops.APUT, made, self.code.constant(key), value)
+            if isinstance(whole, range):
+                self.code.emit(ops.AFILL, made, whole.start, whole.stop, value)
             return Value("list", made)
         return None
-
-    def _counts(self, keys: tuple[int, ...], value: int) -> Value:
-        """A dict of small integers with the same count for each, for a Counter."""
-        made, left = self.code.list_of(max(keys, default=0) + 1, self.ranks), self.fresh()
-        for key in keys:
-            self.code.emit(ops.APUT, made, self.code.constant(key), value)
-        self.code.emit(ops.MOV, left, self.code.constant(len(keys)))
-        return Value("counter", (Value("list", made), left))
 
     def _called(self, function: Any, given: Values, named: Named, node: ast.Call, runs: bool) -> Value:
         """A function that is known: folded, an instruction of ours, or inlined."""
@@ -162,7 +140,7 @@ class Functions(Verbs):
         macro = getattr(self, f"_macro_{getattr(function, '__name__', '')}", None)
         if macro and inspect.unwrap(function).__module__.startswith(installed("sim.verbs.")):
             known = all(one.kind == "const" for one in (*given[1:], *named.values()))
-            if not (self.frame.is_ours or known or macro == self._macro_gather):
+            if not (self.frame.is_ours or known):
                 self.fail(node, "what is known before the run is needed")
             return macro(*given[1:], **named)
         if inspect.ismethod(function):
@@ -173,11 +151,6 @@ class Functions(Verbs):
         """Whether a user's text may have Python call a function before the run, if that is how it is called."""
         builtin = inspect.isbuiltin(function) or isinstance(function, type)
         return self.frame.is_ours or not builtin or is_of_jobs(function) or self.may_fold(*given, *named.values())
-
-    def _macro_gather(self, peers: Value) -> Value:
-        """The loop of the verb."""
-        self.inline(gather, [ME, peers], {}, ast.Pass())
-        return NOTHING
 
     def exchange(self, function: Any, given: Values, named: Named, node: ast.Call) -> Value:
         """An exchange whose peers are numbers of the run, and whose pieces are known."""
@@ -226,11 +199,7 @@ class Functions(Verbs):
         frame.end = self.tag()
         if node is not None:  # it is no role's text itself
             frame.called_by, frame.called_at = self.frame, node
-        if frame.is_ours:
-            self._name_arguments(frame, tree, given, named)
-        else:
-            self.bind_arguments(frame, tree, given, named)
-        self.frame = frame
+        self.bind_arguments(frame, tree, given, named)
         self.block(tree.body)
         if frame.live and frame.result is not None:
             self.returned(NOTHING, tree)
@@ -238,41 +207,50 @@ class Functions(Verbs):
         result = frame.result or NOTHING
         if frame.nones and not frame.is_ours and not (result.is_none or result.kind == "letter"):
             self.fail(tree, "returns None, or something else")
-        for (
-            line
-        ) in frame.nones:  # an absent letter has sender -1; where a function gives nothing, the line does nothing
-            absent = [result.at, self.code.constant(-1)] if result.kind == "letter" else [0, 0]
+        absent = [result.at, self.code.constant(-1)] if result.kind == "letter" else [0, 0]  # which does nothing
+        for line in frame.nones:
             self.code.lines[line][1:3] = absent
         self.frame = frame.called_by or frame
         return result
 
-    def _name_arguments(self, frame: Frame, tree: ast.FunctionDef, given: Values, named: Named) -> None:
-        """The arguments of a function of ours."""
-        parameters = [one.arg for one in tree.args.args]
-        defaults = {
-            name: Value("const", one) for name, one in zip(parameters[::-1], _defaults(frame.function), strict=False)
-        }
-        frame.names = defaults | dict(zip(parameters, given, strict=False)) | named
-        for name in frame.several & set(parameters):
-            frame.names[name] = self.variable(frame.names[name], tree)
+    def bind_arguments(self, frame: Frame, tree: ast.FunctionDef, given: Values, named: Named) -> None:
+        """The arguments of a function, as Python hands them over."""
+        function, around = frame.function, frame.called_by
+        while around is not None:
+            if around.function is function:
+                self.fail(tree, "calls itself")
+            around = around.called_by
+        simple = not (tree.args.vararg or tree.args.kwarg or hasattr(function, "__wrapped__"))
+        bound = inspect.signature(function).bind(*given, **named)
+        bound.apply_defaults()
+        self.frame = frame
+        if not frame.is_ours:
+            frame.local, frame.several = names_of(function)
+        for name, one in bound.arguments.items():
+            value = one if isinstance(one, Value) else Value("const", one)
+            if frame.is_ours:
+                frame.names[name] = self.variable(value, tree) if name in frame.several else value
+            else:
+                self.bind(ast.Name(name, ast.Store()), value) if simple else self.fail(tree)
 
     def returned(self, value: Value, node: ast.AST) -> None:
-        """One `return`: the first that gives something says where the result is."""
-        frame = self.frame
+        """One `return`: the first that gives something says where the result is; a user's function gives one kind."""
+        frame, ours = self.frame, self.frame.is_ours
         frame.live = False
-        if not frame.is_ours:
-            self.returned_own(value, node)
-        elif value.kind == "const" and value.at is None:
+        if value.is_none:
             frame.nones.append(len(self.code.lines))
             self.code.emit(ops.MOV, 0, self.code.constant(-1))
+        elif not (ours or value.kind in BOUND):
+            self.fail(node)
         elif frame.result is None:
-            frame.result = value if value.kind != "const" else self.variable(value, node)
-        elif frame.result.kind == "letter" and value.at != frame.result.at:
-            self.move_letter(frame.result, value)
-        elif frame.result.kind == "list":
+            tree, _ = tree_of(frame.function)
+            only = node is tree.body[-1] and sum(isinstance(one, ast.Return) for one in ast.walk(tree)) == 1
+            stays = only or (ours and value.kind != "const")
+            frame.result = self.bound(value) if stays else self.variable(value, node)
+        elif ours and frame.result.kind == "list":
             self.fill(frame.result, value, node)
-        elif frame.result.kind == "reg":
-            self.code.emit(ops.MOV, frame.result.at, self.scalar(value, node))
+        elif not ours or value.at != frame.result.at:
+            self.or_else(frame.result, value, node)
 
 
 def _is_ours(function: Any) -> bool:
@@ -293,8 +271,3 @@ def _holder(protocol: Protocol, function: Callable) -> type:
     """The class whose text a function is."""
     texts = ((one, vars(one).get(function.__name__)) for one in type(protocol).__mro__)
     return next(one for one, text in texts if text is not None and inspect.unwrap(text) is function)
-
-
-def _defaults(function: Callable) -> tuple:
-    """Defaults of the last parameters, the last first."""
-    return (getattr(function, "__defaults__", None) or ())[::-1]

@@ -1,9 +1,10 @@
-"""Functions that a user's text may call, and those whose result Python may say before the run."""
+"""Functions that a user's text may call, and attributes that it may read, whose values Python may say before the run."""
 
 from __future__ import annotations
 
 import inspect
 import os
+from types import FunctionType, ModuleType
 from typing import Any
 
 from sim.base.home import installed
@@ -22,6 +23,8 @@ OF_TEXTS = (
     installed("sim.collectives."),
 )
 OF_JOBS = tuple(map(installed, ("sim.job.", "sim.model.", "sim.platform.", "sim.verbs.me", "sim.collectives.")))
+FIXED = FunctionType | classmethod | staticmethod  # found in a class, and bound to what they are asked of
+OF_PYTHON = ("builtins", "collections", "_collections")  # modules of Python's own descriptors
 
 
 def is_generator(callee: Value) -> bool:
@@ -49,3 +52,20 @@ def is_known(function: Any) -> bool:
     if inspect.ismethod(function) and module.startswith(OF_JOBS):
         return True
     return module.startswith(OF_TEXTS) or os.path.abspath(inspect.getsourcefile(function) or "") in SOURCES
+
+
+def is_plain_attribute(of: Any, name: str) -> bool:
+    """Whether an attribute is a value, or a method; not something that a user's class computes."""
+    if isinstance(of, ModuleType | super) or _is_ours(type(of)):
+        return True
+    found = inspect.getattr_static(of, name)
+    if isinstance(found, property):
+        return _is_ours(found.fget)
+    own = type(of) if not isinstance(of, type) else type
+    makes = hasattr(own, "__getattr__") or own.__getattribute__ not in (object.__getattribute__, type.__getattribute__)
+    fixed = isinstance(found, FIXED) or not hasattr(type(found), "__get__") or type(found).__module__ in OF_PYTHON
+    return not makes and fixed
+
+
+def _is_ours(of: Any) -> bool:
+    return (getattr(of, "__module__", None) or "").startswith(installed("sim."))

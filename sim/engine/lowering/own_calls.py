@@ -7,16 +7,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from sim.base.errors import WrongText
-from sim.engine.kernel import ops
-from sim.engine.lowering.binding import BOUND
+from sim.engine.lowering.assigning import BOUND
 from sim.engine.lowering.functions import Functions
 from sim.engine.lowering.known import is_generator, is_known, is_verb
-from sim.engine.lowering.names import names_of
-from sim.engine.lowering.values import ME, Frame, Value, tree_of
+from sim.engine.lowering.values import ME, Value
 from sim.engine.lowering.verbs import Named, Values
 from sim.verbs.me import PRIMITIVES, Me, Note, Partition
-from sim.worlds.arguments import check_arguments
 from sim.worlds.texts import AT_ONCE
 
 SAID, COUNTED, TAKE_ALL = (Partition, Note), (len, min, max, range, super), (sum, min, max, tuple)
@@ -79,30 +75,13 @@ class OwnCalls(Functions):
             if not name.endswith("_s") and (is_float or (value.kind == "reg" and not value.whole)):
                 self.fail(node, f"{name} is no integer")
 
-    def is_wrong(self, name: str, given: Values, named: Named) -> bool:
-        """Whether the event world refuses arguments that are known before the run."""
-        if not all(one.kind == "const" for one in (*given, *named.values())):
-            return False
-        try:
-            check_arguments(
-                name, tuple(one.at for one in given), {key: one.at for key, one in named.items()}, self.scenario
-            )
-        except WrongText:
-            return True
-        return False
-
     def _given(self, node: ast.expr, callee: Value) -> Values:
         """The values of one argument."""
         if isinstance(node, ast.Starred):
             many = self.value(node.value)
-            several = many.kind == "const" and type(many.at) in (tuple, list, range)
-            return (
-                [Value("const", one) for one in many.at]
-                if several
-                else many.at
-                if many.kind == "items"
-                else self.fail(node)
-            )
+            if many.kind == "const" and type(many.at) in (tuple, list, range):
+                return [Value("const", one) for one in many.at]
+            return many.at if many.kind == "items" else self.fail(node)
         if isinstance(node, ast.GeneratorExp) and callee.at in TAKE_ALL:
             self.conditions.add(node)
         value = self.value(node)
@@ -124,33 +103,3 @@ class OwnCalls(Functions):
         if get is None or not is_known(get) or inspect.isgeneratorfunction(get):
             self.fail(node)
         return self.inline(get, [of], {}, node)
-
-    def bind_arguments(self, frame: Frame, tree: ast.FunctionDef, given: Values, named: Named) -> None:
-        """The arguments of a user's function, as Python hands them over."""
-        function, around = frame.function, frame.called_by
-        while around is not None:
-            if around.function is function:
-                self.fail(tree, "calls itself")
-            around = around.called_by
-        simple = not (tree.args.vararg or tree.args.kwarg or hasattr(function, "__wrapped__"))
-        bound = inspect.signature(function).bind(*given, **named)
-        bound.apply_defaults()
-        self.frame, (frame.local, frame.several) = frame, names_of(function)
-        for name, given_one in bound.arguments.items():
-            value = given_one if isinstance(given_one, Value) else Value("const", given_one)
-            self.bind(ast.Name(name, ast.Store()), value) if simple else self.fail(tree)
-
-    def returned_own(self, value: Value, node: ast.AST) -> None:
-        """One `return` of a user's function: of one kind, if there are several."""
-        frame = self.frame
-        if value.is_none:
-            frame.nones.append(len(self.code.lines))
-            self.code.emit(ops.MOV, 0, self.code.constant(-1))
-        elif value.kind not in BOUND:
-            self.fail(node)
-        elif frame.result is None:
-            tree, _ = tree_of(frame.function)
-            only = node is tree.body[-1] and sum(isinstance(one, ast.Return) for one in ast.walk(tree)) == 1
-            frame.result = self.bound(value) if only else self.variable(value, node)
-        else:
-            self.or_else(frame.result, value, node)

@@ -19,15 +19,8 @@ if TYPE_CHECKING:
     from sim.engine.lowering.program import Code
 
 
-FOLDING = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    OSError,
-    TypeError,
-    ValueError,
-)  # what is folded may raise these
+# What is folded may raise these.
+FOLDING = (ArithmeticError, AssertionError, AttributeError, LookupError, OSError, TypeError, ValueError)
 
 
 class Statements(OwnCalls):
@@ -53,13 +46,11 @@ class Statements(OwnCalls):
         """Nothing."""
 
     def _do_Assign(self, node: ast.Assign) -> None:
-        self.assign_all(node)
+        self.assign_all(node.targets, node.value)
 
     def _do_AnnAssign(self, node: ast.AnnAssign) -> None:
-        if node.value is not None and self.frame.is_ours:
-            self.assign(node.target, self.value(node.value))
-        elif node.value is not None:
-            self._assign_own([node.target], node.value)
+        if node.value is not None:
+            self.assign_all([node.target], node.value)
 
     def _do_AugAssign(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Subscript) and not self.frame.is_ours:
@@ -93,15 +84,6 @@ class Statements(OwnCalls):
         self.code.emit(ops.JMP, labels[-1]) if labels else self.fail(node)
         self.left.add(labels[-1])
         self.frame.live = False
-
-    def _do_Delete(self, node: ast.Delete) -> None:
-        """One count of several, which has come to nothing."""
-        for target in node.targets:
-            many = self.value(target.value) if isinstance(target, ast.Subscript) else NOTHING
-            if many.kind != "counter":
-                self.fail(node)
-            left = many.at[1]
-            self.code.emit(ops.ALU, ops.MINUS, left, left, self.code.constant(1))
 
     def _do_If(self, node: ast.If) -> None:
         test, frame = self.test(node.test), self.frame

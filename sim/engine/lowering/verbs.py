@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from sim import collectives
+from sim.base.errors import WrongText
 from sim.collectives.base import DENSE, Exchange
 from sim.engine.kernel import layout, ops
 from sim.engine.kernel.calls import NOBODY
@@ -16,6 +17,7 @@ from sim.engine.lowering.values import NOTHING, Value
 from sim.engine.tables import ROWS
 from sim.verbs.fusion import agreement_s
 from sim.verbs.me import GRADIENT, PARAMETERS
+from sim.worlds.arguments import check_arguments
 
 Values = list[Value]
 Named = dict[str, Value]
@@ -36,10 +38,8 @@ class Verbs(Expressions):
             return ops.RANGE, many.start, many.stop
         if value.kind == "reg":
             self.integer(value, node)
-        if value.kind == "items" and len(value.at) == 1:
-            return self.peers(value.at[0], node)
         if value.kind == "items":
-            return self.peers(self.listed(value, node), node)
+            return self.peers(value.at[0] if len(value.at) == 1 else self.listed(value, node), node)
         return (PEERS[value.kind], value.at, 0) if value.kind in PEERS else self.fail(node)
 
     def _holds(self) -> bool:
@@ -98,7 +98,14 @@ class Verbs(Expressions):
 
     def is_wrong(self, name: str, given: Values, named: Named) -> bool:
         """Whether the event world refuses arguments that are known before the run."""
-        raise NotImplementedError
+        if not all(one.kind == "const" for one in (*given, *named.values())):
+            return False
+        words = {key: one.at for key, one in named.items()}
+        try:
+            check_arguments(name, tuple(one.at for one in given), words, self.scenario)
+        except WrongText:
+            return True
+        return False
 
     def _do_exchange(self, node: ast.Call, exchange: Value) -> Value:
         """One exchange with another rank."""
@@ -154,9 +161,7 @@ class Verbs(Expressions):
             return
         if peers.kind == "set" and not self.frame.is_ours:
             self.fail(node, "a set has no order")
-        if what.kind != "const":
-            self.fail(node)
-        if what.at is not GRADIENT and what.at is not PARAMETERS:
+        if what.kind != "const" or (what.at is not GRADIENT and what.at is not PARAMETERS):
             self.fail(node)
         if self.serves is not (what.at is PARAMETERS):
             self.mistake()
