@@ -113,7 +113,7 @@ def _of_traces(given: Namespace, named: list[Named]) -> Cluster:
         return made
     from calibration import seating
 
-    return seating.seated(log_options.about(given).told(made), given.gpus_per_host)
+    return seating.seated(made, given.gpus_per_host)
 
 
 def _by_itself(given: Namespace, named: list[Named]) -> Cluster:

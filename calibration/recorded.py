@@ -85,7 +85,6 @@ def profile(sources: list[Source], name: str, link: Link | None = None) -> Clust
         "links_measured": bool(found) and hosts > 1,
         "local_measured": bool(found) and hosts == 1,
     }
-    known |= {"protocol": head.protocol, "settings": tuple(_settings(head))}
     return made.model_copy(update={"provenance": made.provenance.model_copy(update=known)})
 
 

@@ -28,6 +28,7 @@ from sim.platform.cluster import ASSUMED, LOCAL, UNCOUNTED, Candidate, Cluster, 
 
 CORES = 2  # cores of each rank: one computes, and Horovod's thread has the other
 MOST = 10**6  # ranks, and samples of a batch
+PROTOCOL, SETTINGS = "horovod", ("algorithm=ring",)
 STEPS, WITHIN_S, MOST_PLAYED = 20, 3.0, 256  # to simulate the run again, of so many ranks at most
 OTHERS = 0.01  # share of a step's bytes that may be averaged metrics, and no gradients
 
@@ -66,7 +67,7 @@ def _profile(path: str, name: str, workload: str, ranks: int | None, batch: int 
         hosts=(Host(name="rank" if each == 1 else "host", count=UNCOUNTED, cores=CORES * each, slots=each),),
         **_links(found.links["ring"], ranks, each),
         costs={trained.name: _costs(kept, found, seconds[going], batch)},
-        provenance=_provenance(path, trained, found, (ranks, each), notes),
+        provenance=_provenance(path, trained, batch, found, (ranks, each), notes),
     )
     return _checked(made, trained, ranks, batch, float(np.mean(whole_s[going])))
 
@@ -111,7 +112,7 @@ def measured(path: str, about: About, profile: Cluster) -> tuple[Scenario, float
 
 
 def _job(made: Cluster, trained: Workload, ranks: int, batch: int) -> Scenario:
-    return Scenario(protocols.make("horovod", ["algorithm=ring"]), trained, ranks, STEPS, 1, batch, made)
+    return Scenario(protocols.make(PROTOCOL, SETTINGS), trained, ranks, STEPS, 1, batch, made)
 
 
 def _placed(timeline: Timeline, ranks: int | None, batch: int | None, each: int | None) -> tuple[int, int]:
@@ -141,7 +142,7 @@ def _costs(reductions: list[Reduction], found: Learned, seconds: np.ndarray, bat
 
 
 def _provenance(
-    path: str, trained: Workload, found: Learned, placed: tuple[int, int], notes: tuple[str, ...]
+    path: str, trained: Workload, batch: int, found: Learned, placed: tuple[int, int], notes: tuple[str, ...]
 ) -> Provenance:
     ranks, each = placed
     weights = algorithms.weights(dict.fromkeys(found.links, 0.0), 0)
@@ -149,7 +150,9 @@ def _provenance(
         traces=(Path(path).name,),
         made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         notes=(*notes, *_seated(ranks, each), algorithms.note(weights, 0)),
-        models={trained.name: Model.of(trained)},
+        models={trained.name: Model.fitted(trained, batch)},
+        protocol=PROTOCOL,
+        settings=SETTINGS,
         workers=ranks,
         hosts=ranks // each,
         links_measured=ranks > each,

@@ -11,7 +11,7 @@ from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
     from sim.model.workload import Workload
-    from sim.platform.cluster import Cluster, Link
+    from sim.platform.cluster import Link
 
 LINK, DEFAULT_PROTOCOL = "--link", "allreduce"
 
@@ -56,12 +56,6 @@ class About:
                 "--batch", None, f"samples per rank and step: neither the log nor {trained.name} says them"
             )
         return trained.batch if self.batch is None else self.batch
-
-    def told(self, made: Cluster) -> Cluster:
-        """The profile, which then knows the protocol of its runs."""
-        assert made.provenance is not None  # a fit has made it
-        known = {"protocol": self.protocol or DEFAULT_PROTOCOL, "settings": self.settings}
-        return made.model_copy(update={"provenance": made.provenance.model_copy(update=known)})
 
     def batch_note(self, trained: Workload) -> list[str]:
         """A line where the batch is the workload's, which need not be that of the run."""

@@ -124,4 +124,5 @@ def _crossed(table: Table) -> Iterator[argparse.Namespace]:
     for texts in product(*table.values()):
         values = {name: value_of(name, text) for name, text in zip(table, texts, strict=True)}
         settings = [values.pop(name) for name in table if name.startswith(SET)]
-        yield argparse.Namespace(**defaults | values | {"set": settings})
+        compared = table.get("protocol", ())  # which have equal stragglers
+        yield argparse.Namespace(**defaults | values | {"set": settings, "compared": compared})
