@@ -219,13 +219,13 @@ def scenario(
 
 
 def workload_of(options: argparse.Namespace, read: Readers | None = None) -> Workload:
-    """The workload asked for, or that the cluster was calibrated for.
+    """The workload asked for, which may be one by its name that the cluster was calibrated for; or else the first of those.
 
     Raises:
         WrongSetting: there is none.
     """
     read = read or Readers()
-    calibrated = read.cluster(options.cluster).fitted if options.cluster and not options.workload else None
+    calibrated = read.cluster(options.cluster).fitted(options.workload) if options.cluster else None
     return calibrated or read.workload(options.workload or DEFAULT_WORKLOAD)
 
 

@@ -420,17 +420,16 @@ class Cluster(Checked):
         known = self.provenance.models.get(workload.name) if self.provenance else None
         return None if known and not known.same(Model.of(workload)) else self.costs.get(workload.name)
 
-    @property
-    def fitted(self) -> Workload | None:
-        """The model that a profile was fitted for, the first of several; None if there is none, or an older version wrote the profile."""
+    def fitted(self, name: str | None = None) -> Workload | None:
+        """The model of that name, or the first, that a profile was fitted for; None if there is none that it or the simulator describes."""
         from sim.model.workload import NAMED, Workload
 
         known = self.provenance.models if self.provenance else {}
-        for name in self.costs:
-            if name in known and known[name].described is not None:
-                return validated(Workload, known[name].described, f"{self.name}: models: {name}")
-            if name in NAMED:
-                return NAMED[name]
+        for one in self.costs if name is None else [name]:
+            if one in known and (table := known[one].described) is not None:
+                return validated(Workload, table, f"{self.name}: models: {one}")
+            if one in NAMED and one in self.costs:
+                return NAMED[one]
         return None
 
     @property
