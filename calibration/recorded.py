@@ -84,6 +84,7 @@ def profile(sources: list[Source], name: str, link: Link | None = None) -> Clust
         "notes": notes,
         "links_measured": bool(found) and hosts > 1,
         "local_measured": bool(found) and hosts == 1,
+        "cores": dict(head.hosts)[head.hosts[0][0]] if hosts == 1 and not head.gpus else None,
     }
     return made.model_copy(update={"provenance": made.provenance.model_copy(update=known)})
 

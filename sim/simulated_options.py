@@ -150,6 +150,8 @@ def reshaped(given: argparse.Namespace, cluster: Cluster) -> Cluster:
 
     if given.hosts is not None:
         cluster = other_sizes.on_hosts(cluster, given.hosts)
+    elif isinstance(given.workers, int):
+        cluster = other_sizes.on_one_machine(cluster, given.workers)
     return cluster if given.network is None else other_sizes.on_network(cluster, given.network)
 
 
