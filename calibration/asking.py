@@ -12,15 +12,21 @@ from typing import TYPE_CHECKING, Any
 from calibration import check as checking
 from calibration import fit as fitting
 from calibration.sources import TRACE
+from sim import simulated_options
 from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
 from sim.command import Parser
+from sim.platform import cluster
 from sim.platform.cluster import Cluster
+from sim.simulation import simulate
+from sim.sweeps import grid
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from calibration.comparison import Checked
+    from sim.answers.result import Result
+    from sim.job.scenario import Scenario
 
 NO_KEYWORDS = (
     "help",
@@ -53,7 +59,69 @@ class Jobs(list["Checked"]):
         return pd.DataFrame([{"error": one.error} | asdict(one) for one in self])
 
 
-def fit(*traces: str | Path, name: str = "fitted", source: str = TRACE, **options: Any) -> Cluster:
+class Profile(Cluster):
+    """A cluster with what its ranks cost and how the runs were trained that it was fitted on: a job that can be predicted."""
+
+    @classmethod
+    def read(cls, path: str | Path) -> Profile:
+        """The profile in a file that calibration.fit or real.calibrate wrote.
+
+        Raises:
+            WrongSetting: no such file, or none of a cluster.
+        """
+        return cls.of(cluster.read(path))
+
+    @classmethod
+    def of(cls, made: Cluster) -> Profile:
+        """The profile that a cluster is."""
+        return cls.model_construct(made.model_fields_set, **dict(made))
+
+    def job(self, **asked: Any) -> Scenario:
+        """The job of the fitted runs, but for what is asked.
+
+        Args:
+            asked: options of sim.run by their names with underscores, such as hosts=8, batch=64, protocol="ddp".
+
+        Raises:
+            WrongSetting: an unknown option, or a job that cannot be.
+        """
+        return grid.of_cluster(self, asked)
+
+    def predict(
+        self,
+        *,
+        world: str = "auto",
+        replications: int | None = None,
+        within_s: float = simulated_options.WITHIN_S,
+        **asked: Any,
+    ) -> Result:
+        """The simulated job of the fitted runs, but for what is asked: `profile.predict(hosts=8, batch=64).samples_per_s`.
+
+        Args:
+            world, replications, within_s: see sim.simulate.
+            asked: see `job`.
+
+        Raises:
+            WrongSetting: see `job` and sim.simulate.
+            RunFailed: see sim.simulate.
+        """
+        return simulate(self.job(**asked), world, replications, within_s=within_s)
+
+    def check(self, *traces: str | Path, source: str = TRACE, **options: Any) -> Jobs:
+        """Runs that were not fitted, beside what this predicts of them; see trainsim.check."""
+        return check(self, *traces, source=source, **options)
+
+    def summary(self) -> str:
+        """What was fitted, from what, and how well, in the lines that calibration.fit prints."""
+        return "\n".join(fitting.summary(self))
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.summary()}"
+
+    __str__ = __repr__
+
+
+def fit(*traces: str | Path, name: str = "fitted", source: str = TRACE, **options: Any) -> Profile:
     """The calibrated profile of recorded runs: the cluster that they ran on, with what its ranks cost.
 
     Args:
@@ -66,7 +134,7 @@ def fit(*traces: str | Path, name: str = "fitted", source: str = TRACE, **option
         WrongSetting: an unknown option, a value that it cannot have, or a file that cannot be read or holds nothing to fit.
     """
     given = _options(fitting.parser(), traces, source, options)
-    return fitting.fitted(Namespace(**given, output=name, name=name))
+    return Profile.of(fitting.fitted(Namespace(**given, output=name, name=name)))
 
 
 def check(profile: Cluster | str | Path, *traces: str | Path, source: str = TRACE, **options: Any) -> Jobs:

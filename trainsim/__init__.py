@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from trainsim import aliases
 
 if TYPE_CHECKING:
-    from calibration.asking import check, fit
+    from calibration.asking import Profile, check, fit
     from real.learning.learning import learn
     from real.training.trainee import Training
     from sim import laws, protocols
@@ -46,6 +46,7 @@ __all__ = [
     "Cluster",
     "Host",
     "Link",
+    "Profile",
     "Recorder",
     "Result",
     "RunFailed",
@@ -79,6 +80,7 @@ _HOMES = {  # module, or module:name where the name there is another
     "Cluster": "sim",
     "Host": "sim",
     "Link": "sim",
+    "Profile": "calibration.asking",
     "Recorder": "trainsim.recording.recorder",
     "Result": "sim",
     "RunFailed": "sim",
