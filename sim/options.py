@@ -226,7 +226,14 @@ def workload_of(options: argparse.Namespace, read: Readers | None = None) -> Wor
     """
     read = read or Readers()
     calibrated = read.cluster(options.cluster).fitted(options.workload) if options.cluster else None
-    return calibrated or read.workload(options.workload or DEFAULT_WORKLOAD)
+    if not options.workload:
+        return calibrated or read.workload(DEFAULT_WORKLOAD)
+    try:
+        return read.workload(options.workload)
+    except WrongSetting:
+        if calibrated is None:
+            raise
+        return calibrated
 
 
 def sleeps(options: argparse.Namespace) -> str:

@@ -21,7 +21,7 @@ class About:
     """A log's facts as the user gives them.
 
     Args:
-        workload: the trained model: a name, or a file.
+        workload: the trained model, its name, or a file.
         stragglers: the law of sleeps that were induced.
         protocol: that trained it, with its settings; None where the log's format names it.
         batch: samples of a worker and step; the workload's if None.
@@ -33,7 +33,7 @@ class About:
         names: of a table's columns, and the unit of its times.
     """
 
-    workload: str = "cifar10"
+    workload: str | Workload = "cifar10"
     stragglers: str = "none"
     protocol: str | None = None
     settings: tuple[str, ...] = ()

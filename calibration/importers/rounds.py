@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sim.base.errors import WrongSetting
 from sim.job import header as heads
 from sim.recording import records
 from sim.recording.traces import Activity, Header, Trace
+
+if TYPE_CHECKING:
+    from sim.model.workload import Workload
 
 FIRST = "the first round is left out of the costs, as warm-up: processes join one by one"
 
@@ -29,7 +32,9 @@ class Work(NamedTuple):
     sleep_s: float | None = None
 
 
-def trace(work: Sequence[Work], ends_s: Sequence[float], workload: str, stragglers: str, source: str) -> Trace:
+def trace(
+    work: Sequence[Work], ends_s: Sequence[float], workload: str | Workload, stragglers: str, source: str
+) -> Trace:
     """A trace of the rounds that end at `ends_s`, seconds since the first began.
 
     Logged: samples, busy seconds (they contain the sleep, which gets a row of its own if it was logged), rounds. Reconstructed: all
@@ -96,7 +101,7 @@ def _worker(w: Work, start_s: float, end_s: float) -> list[Activity]:
     return [*sleep, compute, Activity(done_s, end_s, w.rank, w.step, "wait", peer=0, version=w.step)]
 
 
-def _header(work: Sequence[Work], rounds: int, workload: str, stragglers: str, source: str) -> Header:
+def _header(work: Sequence[Work], rounds: int, workload: str | Workload, stragglers: str, source: str) -> Header:
     from sim import stragglers as laws
     from sim.job import heading
     from sim.model import workload as workloads

@@ -42,7 +42,9 @@ LEAST_SHOWN = 5e-4  # of contention and computing, in a note
 AMONG_OTHERS = {"several": "on several GPUs", "apart": "on several hosts", "doubling": "with each doubling of GPUs"}
 
 
-def profile(path: str, name: str, workload: str, protocol: str | None = None, link: Link | None = None) -> Cluster:
+def profile(
+    path: str, name: str, workload: str | Workload, protocol: str | None = None, link: Link | None = None
+) -> Cluster:
     """The profile of the hosts in a table.
 
     Args:

@@ -77,7 +77,10 @@ def make(name: str, assignments: Iterable[str] = ()) -> Protocol:
         if key in known and not equals:
             raise WrongSetting("--set", assignment, f"NAME=VALUE, such as {own.default_of(known[key])}")
         if key not in known:
-            allowed = ", ".join(map(own.default_of, known.values())) or f"nothing: {name} has no settings"
+            shown = [
+                f"{one}={usual[one]}" if one in usual else own.default_of(setting) for one, setting in known.items()
+            ]
+            allowed = ", ".join(shown) or f"nothing: {name} has no settings"
             raise WrongSetting("--set", assignment, allowed + nearest(key, known))
         if key in settings:
             raise WrongSetting("--set", assignment, f"each setting once: {key} was given before")

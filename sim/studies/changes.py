@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import tomllib
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import fields, replace
 from typing import Any
 
@@ -59,6 +60,9 @@ def applied(text: str, given: argparse.Namespace, read: options.Readers) -> Scen
         change = parse(text)
         base = simulated_options.completed(given, read)
         kept = {name: getattr(base, name) for name in KEPT if name != "batch" or "workload" not in change}
+        own, model, read = _Own(given.workload or "its model"), options.workload_of(given, read), copy(read)
+        setattr(read, "workload", _reader(own, model, read.workload))
+        kept["workload"] = own
         changed = simulated_options.completed(_said(change, argparse.Namespace(**vars(given) | kept)), read)
         settings, cluster = _sorted_out(change, changed, read)
         changed.set = _settings(changed, settings, read)

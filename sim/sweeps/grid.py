@@ -119,10 +119,10 @@ def of_cluster(placed: Cluster, asked: Mapping[str, object]) -> Scenario:
         raise WrongSetting(
             elsewhere[0],
             values[elsewhere[0]],
-            "an option of the job: the cluster is this one, and the rest is no part of it",
+            "an option of the job on this cluster",
         )
     given = {name: value_of(name, _text(value, name), "") for name, value in values.items() if value is not None}
-    read.cluster = lambda _: placed
+    read.cluster = lambda _: placed  # type: ignore[assignment]
     one = vars(parser().parse_args([])) | given | {"set": settings, "cluster": placed.name}
     return simulated_options.scenario(argparse.Namespace(**one), read)
 

@@ -54,7 +54,7 @@ def test_a_profile_may_have_as_many_hosts_as_anybody_asks_for():
     ("words", "complaint"),
     [
         (["--batch", "8"], "--set partitions: given nothing, which means 16; allowed: an integer from 1"),
-        (["--batch", "8", "--set", "partitions=9"], "--set partitions: given 9; allowed"),
+        (["--protocol", "amb", "--batch", "8", "--set", "partitions=9"], "--set partitions: given 9; allowed"),
         (["--cluster", "p3.2xlarge*2"], "--workers: given nothing, which means 3; allowed: at most 1 workers"),
         (["--cluster", "p3.2xlarge*2", "--workers", "3"], "--workers: given 3; allowed"),
     ],
