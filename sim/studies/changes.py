@@ -61,7 +61,7 @@ def applied(text: str, given: argparse.Namespace, read: options.Readers) -> Scen
         base = simulated_options.completed(given, read)
         kept = {name: getattr(base, name) for name in KEPT if name != "batch" or "workload" not in change}
         own, model, read = _Own(given.workload or "its model"), options.workload_of(given, read), copy(read)
-        setattr(read, "workload", _reader(own, model, read.workload))
+        read.workload = _reader(own, model, read.workload)  # type: ignore[assignment]
         kept["workload"] = own
         changed = simulated_options.completed(_said(change, argparse.Namespace(**vars(given) | kept)), read)
         settings, cluster = _sorted_out(change, changed, read)
