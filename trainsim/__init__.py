@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from trainsim import aliases
 
 if TYPE_CHECKING:
-    from calibration.asking import Profile, check, fit
     from real.learning.learning import learn
     from real.training.trainee import Training
     from sim import laws, protocols
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from sim.stragglers import read as read_stragglers
     from sim.studies.asking import what_if, why
     from sim.sweep import sweep
+    from trainsim.profiles import Profile, check, fit
     from trainsim.recording.recorder import Recorder
 
 __all__ = [
@@ -80,7 +80,7 @@ _HOMES = {  # module, or module:name where the name there is another
     "Cluster": "sim",
     "Host": "sim",
     "Link": "sim",
-    "Profile": "calibration.asking",
+    "Profile": "trainsim.profiles",
     "Recorder": "trainsim.recording.recorder",
     "Result": "sim",
     "RunFailed": "sim",
@@ -90,8 +90,8 @@ _HOMES = {  # module, or module:name where the name there is another
     "Variable": "sim",
     "Workload": "sim",
     "WrongSetting": "sim",
-    "check": "calibration.asking",
-    "fit": "calibration.asking",
+    "check": "trainsim.profiles",
+    "fit": "trainsim.profiles",
     "laws": "sim",
     "learn": "real.learning.learning",
     "make_protocol": "sim.protocols:make",

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING
 
 from sim import options, simulated_options
 from sim.base.errors import WrongSetting
 from sim.base.files import read_toml
 from sim.base.nearest import nearest
 from sim.command import Parser
-
-if TYPE_CHECKING:
-    from sim.job.scenario import Scenario
-    from sim.platform.cluster import Cluster
 
 SCHEMA = "sweep/1"
 KEYS = ("schema", "options", "scenarios")
@@ -105,26 +100,6 @@ def value_of(name: str, text: str, where: str = "--") -> object:
     except argparse.ArgumentError as error:
         allowed = error.message.partition("; allowed: ")[2]
         raise WrongSetting(f"{where}{name}", text, allowed or error.message) from error
-
-
-def of_cluster(placed: Cluster, asked: Mapping[str, object]) -> Scenario:
-    """The job that options by their names with underscores describe, on a cluster or profile.
-
-    Raises:
-        WrongSetting: no such option, or not with this value; or a job that cannot be.
-    """
-    read, values = options.Readers(), dict(asked)
-    settings = values.pop("set", [])
-    if elsewhere := [name for name in ("cluster", "world", "within", "replications") if name in values]:
-        raise WrongSetting(
-            elsewhere[0],
-            values[elsewhere[0]],
-            "an option of the job on this cluster",
-        )
-    given = {name: value_of(name, _text(value, name), "") for name, value in values.items() if value is not None}
-    read.cluster = lambda _: placed  # type: ignore[assignment]
-    one = vars(parser().parse_args([])) | given | {"set": settings, "cluster": placed.name}
-    return simulated_options.scenario(argparse.Namespace(**one), read)
 
 
 def crossed(tables: Iterable[Table], read: options.Readers) -> list[argparse.Namespace]:

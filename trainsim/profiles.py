@@ -1,4 +1,4 @@
-"""Fit and check, for programs."""
+"""Profiles for programs: they are fitted, predict jobs and are checked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from calibration import check as checking
 from calibration import fit as fitting
 from calibration.sources import TRACE
-from sim import simulated_options
+from sim import options, simulated_options
 from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
 from sim.command import Parser
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sim.answers.result import Result
     from sim.job.scenario import Scenario
 
+OF_THE_CALL = ("cluster", "world", "within", "replications")  # options of sim.run that `job` has not
 NO_KEYWORDS = (
     "help",
     "traces",
@@ -76,7 +77,7 @@ class Profile(Cluster):
         """The profile that a cluster is."""
         return cls.model_construct(made.model_fields_set, **dict(made))
 
-    def job(self, **asked: Any) -> Scenario:
+    def job(self, **asked: object) -> Scenario:
         """The job of the fitted runs, but for what is asked.
 
         Args:
@@ -85,7 +86,14 @@ class Profile(Cluster):
         Raises:
             WrongSetting: an unknown option, or a job that cannot be.
         """
-        return grid.of_cluster(self, asked)
+        read, values = options.Readers(), dict(asked)
+        if elsewhere := [name for name in OF_THE_CALL if name in values]:
+            raise WrongSetting(elsewhere[0], values[elsewhere[0]], "an option of the job on this cluster")
+        settings = values.pop("set", [])
+        given = {name: grid.value_of(name, str(value), "") for name, value in values.items() if value is not None}
+        read.cluster = lambda _: self  # type: ignore[assignment]
+        defaults = vars(grid.parser().parse_args([]))
+        return simulated_options.scenario(Namespace(**defaults | given | {"set": settings, "cluster": self.name}), read)
 
     def predict(
         self,
