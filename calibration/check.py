@@ -6,6 +6,7 @@ therefore run every night.
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 from collections.abc import Iterator
@@ -20,8 +21,6 @@ from sim.base.errors import WrongSetting
 from sim.base.ranges import check
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
     from calibration.comparison import Checked
     from sim.platform.cluster import Cluster
 
@@ -77,7 +76,7 @@ def main(argv: list[str] | None = None) -> int:
     return 1 if wrong else 0
 
 
-def checked(given: Namespace, profile: Cluster | None = None) -> tuple[list[Checked], list[str]]:
+def checked(given: argparse.Namespace, profile: Cluster | None = None) -> tuple[list[Checked], list[str]]:
     """Each job beside its prediction, and notes, for options as `parser` gives them.
 
     Args:
@@ -92,9 +91,10 @@ def checked(given: Namespace, profile: Cluster | None = None) -> tuple[list[Chec
     named = sources.parsed(given.traces, given.source)
     kinds = {one.kind for one in named}
     log_options.check(given, kinds)
+    known = profile or cluster.read(given.profile)
+    given = argparse.Namespace(**vars(given) | {"workload": given.workload or known.fitted()})
     if kinds & {sources.TORCH, sources.SCALING, sources.TIMELINE} and not given.workload:
         raise WrongSetting("--workload", None, "what was trained: a name, or a TOML file")
-    known = profile or cluster.read(given.profile)
     return sources_checked.found(known, named, lambda one: log_options.about(given, one), given.gpus_per_host)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from sim.base.home import installed
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Iterator
 
     from calibration.profiles import Source
     from sim.platform.cluster import Cluster
@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
     check_ending("--output", given.output, (".toml",))
     made = fitted(given)
     profiles.write(made, given.output)
-    _report(given, made)
+    print(f"wrote {given.output}:", "\n".join(summary(made)), flush=True)
     return 0
 
 
@@ -113,7 +113,7 @@ def _of_traces(given: Namespace, named: list[Named]) -> Cluster:
         return made
     from calibration import seating
 
-    return seating.seated(log_options.about(given).told(made), given.gpus_per_host)
+    return seating.seated(made, given.gpus_per_host)
 
 
 def _by_itself(given: Namespace, named: list[Named]) -> Cluster:
@@ -203,12 +203,12 @@ def parser() -> command.Parser:
     return parser
 
 
-def _report(given: Namespace, made: Cluster) -> None:
-    runs = len(made.provenance.traces)
-    print(f"wrote {given.output}: {', '.join(made.costs) or 'links'}, from {runs} run{'s' * (runs != 1)}")
-    for note in made.provenance.notes:
-        print(f"  {printable(note)}")
-    sys.stdout.flush()
+def summary(made: Cluster) -> Iterator[str]:
+    """What was fitted, from how many runs, and what is to be known of it, in lines."""
+    known = made.provenance
+    runs = len(known.traces) if known else 0
+    yield f"{', '.join(made.costs) or 'links'}, from {runs} run{'s' * (runs != 1)}"
+    yield from (f"  {printable(note)}" for note in (known.notes if known else ()))
 
 
 if __name__ == "__main__":

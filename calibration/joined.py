@@ -153,8 +153,7 @@ def _computing(
         return torch_traces.of_runs(runs, name, each)
     if not others:
         return None
-    about, protocol = of(others[0]), torch_traces.protocols_of(runs)[0] if runs else None
-    link = about.link
+    link, protocol = of(others[0]).link, torch_traces.protocols_of(runs)[0] if runs else None
     if link is None and runs:
         link = torch_messages.link_of([one.run for one in runs], runs[0].trained, [one.gradients for one in runs])
 
@@ -168,7 +167,6 @@ def _computing(
     sources += [profiles.Source(one.called, one.trace(protocol or "", link)) for one in runs]
     item_bytes = runs[0].gradients.item_bytes if runs else ITEM_BYTES
     made = profiles.make(sources, name, probe, network=link, item_bytes=item_bytes)
-    made = replace(about, protocol=about.protocol or protocol).told(made)
     if any(one.kind == TRACE for one in others):
         return made
     return torch_traces.placed(made, runs[0].run.ranks[0].device, each) if runs else seating.seated(made, each)

@@ -288,9 +288,9 @@ def _models(sources: list[Source]) -> dict[str, Model]:
         WrongSetting: two models have one name, or a workload cannot be found.
     """
     found: dict[str, Model] = {}
-    for source in sources:
+    for source in sorted(sources, key=lambda one: -one.trace.header.ranks):  # the largest run of a model says its batch
         with replay.said_of(source.name):
-            model = Model.of(replay.workload_of(source.trace.header))
+            model = Model.fitted(replay.workload_of(source.trace.header), source.trace.header.batch)
         name = source.trace.header.workload
         if not found.setdefault(name, model).same(model):
             given = f"two models called {name}, of {found[name].parameters:,} and {model.parameters:,} parameters"

@@ -83,8 +83,7 @@ def profile(sources: list[Source], name: str, link: Link | None = None) -> Clust
         notes=(*_notes(sources, largest, found, link), *map(str, _left(made.provenance.notes))),
         links_measured=bool(found) and hosts > 1,
         local_measured=bool(found) and hosts == 1,
-        protocol=head.protocol,
-        settings=tuple(_settings(head)),
+        cores=dict(head.hosts)[head.hosts[0][0]] if hosts == 1 and not head.gpus else None,
     )
 
 

@@ -110,8 +110,6 @@ def of_runs(runs: Sequence[Recorded], name: str, each: int | None = None) -> Clu
         notes=tuple(dict.fromkeys(notes)),
         links_measured=measured and apart,
         local_measured=measured and not apart,
-        protocol=best,
-        settings=told_of.settings,
     )
 
 

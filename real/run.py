@@ -55,6 +55,7 @@ def parser(prog: str = PROGRAM) -> command.Parser:
     hand.add_argument("--worker-hosts", metavar="HOST:PORT,...", help="all workers, the same on every process")
     testbed.add_option(parser)
     add_training_options(parser)
+    parser.set_defaults(protocol="amb", servers=1)
     return parser
 
 

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 Read = TypeVar("Read", bound=Callable)
 
 
-class Unsaid(str):
-    """The default of an option, known from the same text that somebody gave."""
-
-
 DEFAULT_WORKERS = 3
+DEFAULT_PROTOCOL = "ddp"
+SLEEPS, SLEPT = (
+    "niagara*0.01",
+    ("amb", "fmb", "kbatch-async", "amb-dg"),
+)  # usual stragglers, of protocols that are for them
 CHOSEN = ("workers", "batch")  # options whose value is chosen where nobody gives one
 DEFAULT_WORKLOAD = "toy_fc"
 SEARCH = "search"  # in place of a number of parts
@@ -40,19 +41,21 @@ def job_options() -> Parser:
     job = parser.add_argument_group("the job")
     job.add_argument(
         "--protocol",
-        default=Unsaid("amb"),
         metavar="NAME",
-        help=f"{', '.join(protocols.PROTOCOLS)}, or your own as module:Class",
+        help=f"{', '.join(protocols.NAMES)}, or your own as module:Class (default: that of the profile's runs, or {DEFAULT_PROTOCOL})",
     )
     job.add_argument(
         "--workers",
         type=_workers,
         metavar="N",
-        help=f"ranks besides master or servers; all: in every slot of --cluster; 0: one process alone (default: {DEFAULT_WORKERS}; of a "
-        "model file of your own on GPUs: all)",
+        help="ranks besides master or servers; all: in every slot of --cluster; 0: one process alone (default: as in the profile's runs, "
+        f"all on GPUs, else {DEFAULT_WORKERS})",
     )
     job.add_argument(
-        "--servers", type=int, default=1, metavar="N", help="number of parameter servers of protocols that have them"
+        "--servers",
+        type=int,
+        metavar="N",
+        help="number of parameter servers of protocols that have them (default: the profile's, or 1)",
     )
     job.add_argument(
         "--placement",
@@ -69,13 +72,15 @@ def job_options() -> Parser:
     )
     job.add_argument("--steps", type=int, default=100, metavar="N", help="steps to measure")
     job.add_argument("--warmup", type=int, default=10, metavar="N", help="steps before those, which are not measured")
-    job.add_argument("--batch", type=int, metavar="N", help="samples per worker and step (default: the workload's)")
+    job.add_argument(
+        "--batch", type=int, metavar="N", help="samples per worker and step (default: the profile's, or the workload's)"
+    )
     job.add_argument(
         "--stragglers",
-        default=Unsaid("niagara*0.01"),
         metavar="NAME|LAW|FILE",
         help=f"induced sleeps: {', '.join(inline.NAMES)}, one of them times a factor, a law such as "
-        "lognormal(mean=50ms,cv=1.5), module:Class, or a TOML file; a wrong kind lists the laws",
+        f"lognormal(mean=50ms,cv=1.5), module:Class, or a TOML file; a wrong kind lists the laws (default: none; {SLEEPS} with --protocol "
+        f"{', '.join(SLEPT)})",
     )
     job.add_argument(
         "--workload",
@@ -168,8 +173,8 @@ def scenario(
     from sim.job import filling
     from sim.job.scenario import LATER, Scenario
 
-    read = read or Readers()
-    check_integer("--servers", options.servers, 1, MOST_RANKS)  # where there are none, too
+    read, stragglers, servers = read or Readers(), sleeps(options), 1 if options.servers is None else options.servers
+    check_integer("--servers", servers, 1, MOST_RANKS)  # where there are none, too
     placed = read.cluster(options.cluster) if options.cluster else None
     placed = reshaped(placed) if placed and reshaped else placed
     searches = options.variable_partitions == SEARCH
@@ -180,7 +185,7 @@ def scenario(
     )
     if workers == filling.ALL:
         on, counted = further.get("servers_on", "own"), getattr(options, "hosts", None) is not None
-        workers = filling.workers(placed, protocol, model, options.servers, on, counted)
+        workers = filling.workers(placed, protocol, model, servers, on, counted)
     try:
         described = Scenario(
             protocol=protocol,
@@ -190,14 +195,14 @@ def scenario(
             warmup=options.warmup,
             batch=options.batch,
             cluster=placed or here or LATER,
-            stragglers=read.stragglers(options.stragglers),
-            stragglers_name=str(options.stragglers),
+            stragglers=read.stragglers(stragglers),
+            stragglers_name=str(stragglers),
             seed=options.seed,
             test_size=options.test_size,
             evaluate_every=options.evaluate_every,
-            servers=options.servers,
+            servers=servers,
             placement=options.placement,
-            variable_partitions=max(1, options.servers) if searches else options.variable_partitions,
+            variable_partitions=servers if searches else options.variable_partitions,
             **further,
         )
     except WrongSetting as error:
@@ -213,14 +218,27 @@ def scenario(
 
 
 def workload_of(options: argparse.Namespace, read: Readers | None = None) -> Workload:
-    """The workload asked for, or that the cluster was calibrated for.
+    """The workload asked for, which may be one by its name that the cluster was calibrated for; or else the first of those.
 
     Raises:
         WrongSetting: there is none.
     """
     read = read or Readers()
-    calibrated = _calibrated(read.cluster(options.cluster)) if options.cluster and not options.workload else None
-    return read.workload(options.workload or calibrated or DEFAULT_WORKLOAD)
+    calibrated = read.cluster(options.cluster).fitted(options.workload) if options.cluster else None
+    if not options.workload:
+        return calibrated or read.workload(DEFAULT_WORKLOAD)
+    try:
+        return read.workload(options.workload)
+    except WrongSetting:
+        if calibrated is None:
+            raise
+        return calibrated
+
+
+def sleeps(options: argparse.Namespace) -> str:
+    """The stragglers asked for, or the usual ones of the protocols that are compared."""
+    compared = getattr(options, "compared", (options.protocol,))
+    return options.stragglers or (SLEEPS if {*compared} & {*SLEPT} else "none")
 
 
 def replications(options: argparse.Namespace, default: int | None) -> int | None:
@@ -276,10 +294,3 @@ def _parts(text: str) -> int | str:
         return text if text == SEARCH else int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"given {text!r}; allowed: an integer from 1, or {SEARCH}") from None
-
-
-def _calibrated(placed) -> str | None:
-    """The workload that a profile was calibrated for, if it is one."""
-    from sim.model.workload import NAMED
-
-    return next((name for name in placed.costs if name in NAMED), None)

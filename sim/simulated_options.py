@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sim.platform.cluster import Cluster, Provenance
 
 WITHIN_S = 10.0
+DDP = "PyTorch's DDP: allreduce beside back-propagation"
 
 
 def place_options() -> Parser:
@@ -66,69 +67,51 @@ def simulation_options() -> Parser:
 def completed(given: argparse.Namespace, read: options.Readers | None = None) -> argparse.Namespace:
     """The options, with values for those that nobody gave and that depend on others.
 
-    A number of hosts has a worker in every slot. So has a model file of the user's own on GPUs; it is trained as the runs that its
-    profile was fitted on, or else as PyTorch's DistributedDataParallel does, and nobody induces sleeps there.
+    A profile has those of the runs that it was fitted on. A number of hosts has a worker in every slot, and so have hosts with GPUs.
     """
-    from sim.job.filling import ALL
+    from sim.job import filling
 
-    found, gpus = argparse.Namespace(**vars(given)), _gpus_of_own_model(given, read or options.Readers())
-    if found.workers is None and (gpus or given.hosts is not None):
-        found.workers = ALL
-    if gpus and isinstance(given.protocol, options.Unsaid):
-        found.protocol, settings = _usual(gpus)
-        found.set = [*_besides(settings, given.set), *given.set]
-    if gpus and isinstance(given.stragglers, options.Unsaid):
-        found.stragglers = "none"
+    found, read = argparse.Namespace(**vars(given)), read or options.Readers()
+    placed = read.cluster(given.cluster) if given.cluster else None
+    runs = _runs(given, placed)
+    found.protocol = given.protocol or runs.protocol or options.DEFAULT_PROTOCOL
+    if found.protocol == runs.protocol:
+        said = {one.partition("=")[0] for one in given.set}
+        found.set = [*(one for one in runs.settings if one.partition("=")[0] not in said), *given.set]
+    found.stragglers = given.stragglers or (runs.stragglers if runs.protocol else options.sleeps(given))
+    found.servers = runs.servers if given.servers is None else given.servers
+    if given.batch is None and runs.models and (model := runs.models.get(options.workload_of(given, read).name)):
+        found.batch = model.batch
+    if given.workers is None:
+        filled = given.hosts is not None or (placed and filling.is_filled(placed))
+        found.workers = filling.ALL if filled else runs.workers
     return found
+
+
+def _runs(given: argparse.Namespace, placed: Cluster | None) -> Provenance:
+    """What is known of the runs that a profile was fitted on; nothing without one, or of a job that a program has described whole."""
+    from sim.platform.cluster import Provenance
+
+    known = placed.provenance if placed and not getattr(given, "whole", False) else None
+    return known or Provenance()
 
 
 def assumed(given: argparse.Namespace, read: options.Readers, workers: int | None = None) -> str | None:
     """What `completed` has filled in, in a line; None if nothing. `workers` is the number that `all` comes to."""
     found, said = completed(given, read), []
-    if found.protocol != given.protocol:
-        gpus = _gpus_of_own_model(given, read)
-        why = (
-            "that of the profile's runs"
-            if gpus and _fitted(gpus)
-            else "PyTorch's DDP: allreduce beside back-propagation"
-        )
-        settings = "".join(f" --set {one}" for one in found.set if one not in given.set)
-        said.append(f"--protocol {found.protocol}{settings} ({why})")
+    fitted = _runs(given, read.cluster(given.cluster) if given.cluster else None).protocol
+    settings = [f"--set {one}" for one in found.set if one not in given.set]
+    if found.protocol != given.protocol or settings:
+        why = "that of the profile's runs" if found.protocol == fitted else DDP
+        said.append(f"{' '.join([f'--protocol {found.protocol}', *settings])} ({why})")
     if found.workers != given.workers:
-        said.append(f"--workers {found.workers}" + (f" ({workers})" if workers else ""))
-    if found.stragglers != given.stragglers:
+        said.append(f"--workers {found.workers}" + (f" ({workers})" if workers != found.workers else ""))
+    said += [
+        f"--{name} {value}" for name in ("servers", "batch") if (value := getattr(found, name)) != getattr(given, name)
+    ]
+    if found.stragglers != given.stragglers and (said or found.stragglers != options.sleeps(given)):
         said.append(f"--stragglers {found.stragglers}")
     return f"assumed, as nobody said: {', '.join(said)}" if said else None
-
-
-def _gpus_of_own_model(given: argparse.Namespace, read: options.Readers) -> Cluster | None:
-    """The cluster, if all its hosts have GPUs and the model is a file of the user's own."""
-    from sim.model.workload import NAMED
-
-    if not given.workload or given.workload in NAMED or not given.cluster:
-        return None
-    found = read.cluster(given.cluster)
-    return found if all(host.gpus for host in found.hosts) else None
-
-
-def _usual(gpus: Cluster) -> tuple[str, Mapping[str, object]]:
-    """The protocol of the runs that a profile was fitted on, or else PyTorch's, with its settings."""
-    from sim.protocols.horovod import DDP
-
-    if known := _fitted(gpus):
-        return known.protocol, dict(one.split("=", 1) for one in known.settings)
-    return "horovod", DDP
-
-
-def _fitted(gpus: Cluster) -> Provenance | None:
-    known = gpus.provenance
-    return known if known and known.protocol else None
-
-
-def _besides(settings: Mapping[str, object], said: list[str]) -> list[str]:
-    """Settings but those that are given, as --set takes them."""
-    given = {one.partition("=")[0] for one in said}
-    return [f"{name}={value}" for name, value in settings.items() if name not in given]
 
 
 def scenario(
@@ -167,6 +150,8 @@ def reshaped(given: argparse.Namespace, cluster: Cluster) -> Cluster:
 
     if given.hosts is not None:
         cluster = other_sizes.on_hosts(cluster, given.hosts)
+    elif isinstance(given.workers, int):
+        cluster = other_sizes.on_one_machine(cluster, given.workers)
     return cluster if given.network is None else other_sizes.on_network(cluster, given.network)
 
 

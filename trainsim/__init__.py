@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from trainsim import aliases
 
 if TYPE_CHECKING:
-    from calibration.asking import check, fit
     from real.learning.learning import learn
     from real.training.trainee import Training
     from sim import laws, protocols
@@ -40,12 +39,14 @@ if TYPE_CHECKING:
     from sim.stragglers import read as read_stragglers
     from sim.studies.asking import what_if, why
     from sim.sweep import sweep
+    from trainsim.profiles import Profile, check, fit
     from trainsim.recording.recorder import Recorder
 
 __all__ = [
     "Cluster",
     "Host",
     "Link",
+    "Profile",
     "Recorder",
     "Result",
     "RunFailed",
@@ -79,6 +80,7 @@ _HOMES = {  # module, or module:name where the name there is another; module: of
     "Cluster": "sim.platform.cluster",
     "Host": "sim.platform.cluster",
     "Link": "sim.platform.cluster",
+    "Profile": "trainsim.profiles",
     "Recorder": "trainsim.recording.recorder",
     "Result": "sim.answers.result",
     "RunFailed": "sim.base.errors",
@@ -88,8 +90,8 @@ _HOMES = {  # module, or module:name where the name there is another; module: of
     "Variable": "sim.model.workload",
     "Workload": "sim.model.workload",
     "WrongSetting": "sim.base.errors",
-    "check": "calibration.asking",
-    "fit": "calibration.asking",
+    "check": "trainsim.profiles",
+    "fit": "trainsim.profiles",
     "laws": "sim.laws:",
     "learn": "real.learning.learning",
     "make_protocol": "sim.protocols:make",

@@ -78,10 +78,10 @@ def _names() -> dict[str, list[str]]:
     from sim import inline, zoo
     from sim.model.variable_placement import STRATEGIES
     from sim.platform import catalogue
-    from sim.protocols import PROTOCOLS
+    from sim.protocols import NAMES
 
     return {
-        "protocol": list(PROTOCOLS),
+        "protocol": list(NAMES),
         "placement": list(STRATEGIES),
         "workload": zoo.names(),
         "stragglers": [*inline.NAMES, *inline.RECORDED],

@@ -16,6 +16,7 @@ from sim.base.progress import each
 from sim.job import replay
 from sim.job.scenario import Scenario
 from sim.platform.cluster import Cluster
+from sim.protocols import settings_of
 from sim.recording.traces import Header, Trace
 from sim.simulation import simulate
 
@@ -67,6 +68,7 @@ def known(profile: Cluster, traces: list[Trace]) -> Cluster:
 def _seen(profile: Cluster, traces: list[Trace]) -> dict:
     """The provenance of these runs: fields of sim.platform.cluster.Provenance."""
     heads = [trace.header for trace in traces]
+    largest, laws = max(heads, key=lambda head: head.ranks), {head.stragglers for head in heads}
     placed = [(head.servers, as_placed(profile, head), head.ranks) for head in heads]
     hosts = [(here, here.placement(ranks, servers), servers) for servers, here, ranks in placed]
     return {
@@ -74,6 +76,10 @@ def _seen(profile: Cluster, traces: list[Trace]) -> dict:
         "hosts": max(len(set(sat)) for _, sat, _ in hosts),
         "batches": {name: _ends([head.batch for head in heads if head.workload == name]) for name in profile.costs},
         "slept": any(_slept(trace) for trace in traces),
+        "protocol": largest.protocol,
+        "servers": largest.servers if replay.protocol_of(largest).has_servers else None,
+        "settings": tuple(settings_of(replay.protocol_of(largest))),
+        "stragglers": largest.stragglers if len(laws) == 1 else "none",
         "laws": tuple(sorted({plain(trace.header.stragglers) for trace in traces if _slept(trace)})),
         "crowded": any(here.crowded(sat[servers:]) for here, sat, servers in hosts),
     }

@@ -11,7 +11,7 @@ from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
     from sim.model.workload import Workload
-    from sim.platform.cluster import Cluster, Link
+    from sim.platform.cluster import Link
 
 LINK, DEFAULT_PROTOCOL = "--link", "allreduce"
 
@@ -21,7 +21,7 @@ class About:
     """A log's facts as the user gives them.
 
     Args:
-        workload: the trained model: a name, or a file.
+        workload: the trained model, its name, or a file.
         stragglers: the law of sleeps that were induced.
         protocol: that trained it, with its settings; None where the log's format names it.
         batch: samples of a worker and step; the workload's if None.
@@ -33,7 +33,7 @@ class About:
         names: of a table's columns, and the unit of its times.
     """
 
-    workload: str = "cifar10"
+    workload: str | Workload = "cifar10"
     stragglers: str = "none"
     protocol: str | None = None
     settings: tuple[str, ...] = ()
@@ -56,10 +56,6 @@ class About:
                 "--batch", None, f"samples per rank and step: neither the log nor {trained.name} says them"
             )
         return trained.batch if self.batch is None else self.batch
-
-    def told(self, made: Cluster) -> Cluster:
-        """The profile, which then knows the protocol of its runs."""
-        return made.known(protocol=self.protocol or DEFAULT_PROTOCOL, settings=self.settings)
 
     def batch_note(self, trained: Workload) -> list[str]:
         """A line where the batch is the workload's, which need not be that of the run."""

@@ -17,10 +17,14 @@ from sim.recording.traces import Activity, Header, Trace
 if TYPE_CHECKING:
     import pandas as pd
 
+    from sim.model.workload import Workload
+
 FIRST = "the first round is left out of the costs, as warm-up: processes join one by one"
 
 
-def trace(work: pd.DataFrame, ends_s: Sequence[float], workload: str, stragglers: str, source: str) -> Trace:
+def trace(
+    work: pd.DataFrame, ends_s: Sequence[float], workload: str | Workload, stragglers: str, source: str
+) -> Trace:
     """A trace of the rounds that end at `ends_s`, seconds since the first began.
 
     The protocol is fmb if all counts of samples are equal, else amb. The micro-batch of amb is their greatest common divisor, and its
@@ -99,7 +103,7 @@ def shortened(values: list) -> str:
     return ", ".join(f"{value:.20}" if isinstance(value, str) else f"{value:.9g}" for value in values[:5])
 
 
-def _header(work: pd.DataFrame, rounds: int, workload: str, stragglers: str, source: str) -> Header:
+def _header(work: pd.DataFrame, rounds: int, workload: str | Workload, stragglers: str, source: str) -> Header:
     from sim import stragglers as laws
     from sim.job import heading
     from sim.model import workload as workloads

@@ -23,6 +23,7 @@ from sim.model.costs import Costs, Line
 from sim.model.sparse_rows import ITEM_BYTES
 from sim.platform.cluster import ASSUMED, FREE, Candidate, Cluster, Host, Link, Model, Provenance
 from sim.platform.other_sizes import BYTES_OF_GBIT, told
+from sim.protocols import KNOWN_AS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,7 +41,9 @@ LEAST_SHOWN = 5e-4  # of contention and computing, in a note
 AMONG_OTHERS = {"several": "on several GPUs", "apart": "on several hosts", "doubling": "with each doubling of GPUs"}
 
 
-def profile(path: str, name: str, workload: str, protocol: str | None = None, link: Link | None = None) -> Cluster:
+def profile(
+    path: str, name: str, workload: str | Workload, protocol: str | None = None, link: Link | None = None
+) -> Cluster:
     """The profile of the hosts in a table.
 
     Args:
@@ -52,6 +55,7 @@ def profile(path: str, name: str, workload: str, protocol: str | None = None, li
     """
     from sim.model import workload as workloads
 
+    protocol = KNOWN_AS[protocol][0] if protocol in KNOWN_AS else protocol
     if protocol is not None and protocol not in PROTOCOLS:
         raise WrongSetting("--protocol", protocol, f"{', '.join(PROTOCOLS)}, or nothing: the one that meets the table")
     rows, model = table.read(path), workloads.read(workload)
@@ -75,7 +79,10 @@ def profile(path: str, name: str, workload: str, protocol: str | None = None, li
     made = _made(as_measured(rows, found[best]), rows, model, name, link, changed)
     off = replay.off(made, model, best, settings_of(found[best].algorithm, best), rows)
     _check_fit(float(np.sqrt(np.mean(off**2))) if off.size else 0.0, path)
-    notes = [*_of_fits(off, found, best, rows), *_of_sizes(changed, rows), *_of_settings(found[best], best, rows, able)]
+    alike = len(able) > 1 and summing.arrangements(rows) == 1
+    settings = settings_of(UNKNOWN if alike else found[best].algorithm, best)
+    notes = [*_of_fits(off, found, best, rows), *_of_sizes(changed, rows)]
+    notes.append(f"simulate it with --protocol {best} {' '.join(f'--set {one}' for one in settings)}")
     notes += [
         *_of_links(found[best], rows, link),
         *([algorithms.note(weights, summing.told(rows, able))] if weights else []),
@@ -85,9 +92,8 @@ def profile(path: str, name: str, workload: str, protocol: str | None = None, li
         one: Candidate(weight=weights[one], network=_network(of, each), local=_local(of, each))
         for one, of in able.items()
     }
-    settings = tuple(settings_of(found[best].algorithm, best))
     return made.known(
-        notes=tuple(notes), algorithms=weighed, traces=(Path(path).name,), protocol=best, settings=settings
+        notes=tuple(notes), algorithms=weighed, traces=(Path(path).name,), protocol=best, settings=tuple(settings)
     )
 
 
@@ -165,13 +171,6 @@ def _of_minibatches(found: Scaling, rows: table.Table) -> Iterator[str]:
         yield f"a simulated step has one minibatch, of --batch samples: add its computing for each further one, {each}"
 
 
-def _of_settings(found: Scaling, best: str, rows: table.Table, able: dict[str, Scaling]) -> Iterator[str]:
-    settings = settings_of(found.algorithm, best)
-    if len(able) > 1 and summing.arrangements(rows) == 1:
-        settings[0] = f"algorithm={UNKNOWN}"
-    yield f"simulate it with --protocol {best} {' '.join(f'--set {one}' for one in settings)}"
-
-
 def settings_of(algorithm: str, protocol: str) -> list[str]:
     """The settings that a fitted protocol is simulated with."""
     more = [f"fusion_bytes={BUCKET_BYTES}", "cycle_s=0"] if protocol == "horovod" else []
@@ -210,9 +209,10 @@ def _made(
     compute = Line(base_s=found.base_s, slope_s=found.sample_s)
     longer = {name: getattr(found, name) for name in AMONG_OTHERS}
     made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    batch = int(rows.minibatch[rows.gpus == rows.gpus.max()].max())
     known = Provenance(
         made=made,
-        models={model.name: Model.of(model)},
+        models={model.name: Model.fitted(model, batch)},
         batches={model.name: (int(rows.minibatch.min()), int(rows.minibatch.max()))},
         workers=int(rows.gpus.max()),
         hosts=int(rows.hosts.max()),

@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim import collectives
+from sim.answers import candidates
 from sim.model.workload import ITEM_BYTES
 from sim.verbs.fusion import layer_shares
 
@@ -225,6 +226,9 @@ class Ports(NamedTuple):
 
 def _summed(scenario: Scenario) -> tuple[float, float]:
     """Seconds of an allreduce, and those that it takes a port: of any that is optimal, and of this one's exchanges if all is one call."""
+    if candidates.unknown(scenario):
+        serial, port = zip(*map(_summed, candidates.of(scenario).values()), strict=True)
+        return min(serial), min(port)
     hosts, items = tuple(scenario.hosts[scenario.servers :]), scenario.summed_items
     per_s = scenario.network.bandwidth_bytes_per_s
     count = len(set(hosts))

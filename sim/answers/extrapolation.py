@@ -141,7 +141,7 @@ def _rest_of_fit(scenario: Scenario, share: float) -> Iterator[Unknown]:
     """The error of fitted steps besides that of computing, which costs have: steps are off as a whole."""
     link, apart = sources.passed(scenario)
     rest = interval.of_normal(scenario.costs.error) * (1 - (1 - share) ** 2) ** 0.5
-    if link.spread_by_hosts and rest:
+    if link.spread_by_hosts and scenario.costs.error:  # however long steps are, their unknowns are the same ones
         cause = f"fitted steps of {sources.machines(scenario)}"
         yield Unknown(rest, rest, "", ((cause, rest, rest),), MODEL, sources.of_links(scenario, apart))
 

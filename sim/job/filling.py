@@ -35,7 +35,7 @@ def workers(
     """
     if cluster is None:
         raise WrongSetting("--workers", ALL, "a number, or --cluster too, whose slots these are")
-    if not counted and _takes_any(cluster):
+    if not counted and takes_any(cluster):
         raise WrongSetting("--workers", ALL, f"a number: the profile {cluster.name!r} takes any number of ranks")
     beside = (servers if protocol.has_servers else 1) if protocol.served(model) and servers_on == "own" else 0
     if cluster.slots <= beside:
@@ -46,7 +46,14 @@ def workers(
     return cluster.slots - beside
 
 
-def _takes_any(cluster: Cluster) -> bool:
+def is_filled(cluster: Cluster) -> bool:
+    """Whether a job has a worker in every slot where nobody says how many: on GPUs, or as many hosts as a profile was asked for."""
+    known = cluster.provenance
+    asked = known and known.hosts not in (None, sum(host.count for host in cluster.hosts))
+    return not takes_any(cluster) and bool(asked or all(host.gpus for host in cluster.hosts))
+
+
+def takes_any(cluster: Cluster) -> bool:
     """Whether it is a profile whose source did not say how many hosts, or how many ranks of its host, there were."""
     hosts = cluster.hosts
     return bool(cluster.provenance) and (

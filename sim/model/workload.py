@@ -339,8 +339,8 @@ class Zoo(Mapping):
 NAMED = Zoo()
 
 
-def read(text: str | os.PathLike[str]) -> Workload:
-    """The workload called `text`, or described by the TOML file `text`.
+def read(text: str | os.PathLike[str] | Workload) -> Workload:
+    """The workload called `text`, or described by the TOML file `text`; one that is read already stays as it is.
 
     Raises:
         WrongSetting: neither a name nor a usable file.
@@ -349,6 +349,8 @@ def read(text: str | os.PathLike[str]) -> Workload:
     >>> model.parameters, model.batch, [variable.name for variable in model.variables][:2]
     (3274634, 64, ['k1', 'b1'])
     """
+    if isinstance(text, Workload):
+        return text
     text = text_of("--workload", text)
     if text in NAMED:
         return NAMED[text]

@@ -86,13 +86,17 @@ class Room:
     """
 
     def __init__(self, question: Question):
-        self.question, self.workload = question, workload.read(question.workload)
+        self.question = question
         self.stragglers = read_stragglers(question.stragglers)
         for name in question.placements:
             if name not in STRATEGIES:
                 raise WrongSetting("placements", name, " or ".join(STRATEGIES))
         self.prices = Prices(question)
         self._clusters = {name: prices.read(name) for name in self.prices.of}
+        models = (known.fitted(question.workload) for known in self._clusters.values())
+        self.workload = next(filter(None, models), None) or workload.read(question.workload)
+        runs = [known.provenance for known in self._clusters.values() if known.provenance]
+        self._fitted = {one.protocol: one.settings for one in reversed(runs)}
         self._kinds = [(name, settings) for name in question.protocols for settings in self._settings(name)]
         self._check_settings()
         self.until = Until(question.until, self.workload.name) if question.until else None
@@ -238,7 +242,9 @@ class Room:
     def _settings(self, name: str) -> Iterator[tuple[str, ...]]:
         """Every choice of the settings that the protocol has, as --set takes them."""
         has = {one.name for one in fields(protocols.find(name))}
-        chosen = {key: values for key, values in self.question.settings.items() if key in has}
+        chosen: dict[str, Sequence[object]] = {}
+        chosen |= {key: (value,) for key, _, value in (one.partition("=") for one in self._fitted.get(name, ()))}
+        chosen |= {key: values for key, values in self.question.settings.items() if key in has}
         for values in product(*chosen.values()):
             yield tuple(f"{key}={value}" for key, value in zip(chosen, values, strict=True))
 

@@ -69,7 +69,7 @@ class Prices:
         """The hosts that may be chosen, and the largest number of each; None without a limit."""
         if self.question.hosts:
             found: dict[str, int | None] = {}
-            for name, most in map(_limited, self.question.hosts):
+            for name, most in map(limited, self.question.hosts):
                 if found.setdefault(name, most) != most:
                     raise WrongSetting("hosts", f"{name}*{most}", f"each host once: {name} has another limit already")
             return found
@@ -121,7 +121,7 @@ def _in_file(name: str) -> dict[str, float]:
     return {"on-demand": found.usd_per_hour / sum(host.count for host in found.hosts)} if found.usd_per_hour else {}
 
 
-def _limited(text: str) -> tuple[str, int | None]:
+def limited(text: str) -> tuple[str, int | None]:
     """A host, and how many there are at most, of HOST or HOST*N.
 
     Raises:

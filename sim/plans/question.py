@@ -11,7 +11,7 @@ from sim.base.errors import WrongSetting
 from sim.base.files import read_toml, validated
 from sim.base.ranges import MOST, Count, Path, Ranks
 from sim.base.units import count, quantity
-from sim.plans import money
+from sim.plans import money, prices
 from sim.platform.catalogue import OfferName
 from sim.studies import failures
 
@@ -227,7 +227,24 @@ def read(path: str | None, further: dict[str, Any]) -> Question:
         for name in ("prices", "settings", "egress")
         if name in further
     }
-    return validated(Question, table | further | tables, path or "")
+    return validated(Question, _of_profiles(table | further | tables), path or "")
+
+
+def _of_profiles(table: dict[str, Any]) -> dict[str, Any]:
+    """The table, and what profiles among its hosts know of the runs that they were fitted on, where it says nothing else."""
+    texts = [one for one in _listed(table.get("hosts", ())) if isinstance(one, str)]
+    fitted = [known for text in texts if (known := prices.read(prices.limited(text)[0])).provenance]
+    found: dict[str, Any] = {}
+    for known in reversed(fitted):  # the first one last
+        runs = known.provenance
+        if runs and runs.protocol:
+            found |= {"stragglers": runs.stragglers, "protocols": [runs.protocol, *found.get("protocols", ())]}
+        if model := known.fitted(table.get("workload")):
+            batch = runs and model.name in runs.models and runs.models[model.name].batch
+            found |= {"workload": model.name} | ({"batches": [batch]} if batch else {})
+    if "protocols" in found:
+        found["protocols"] = list(dict.fromkeys(found["protocols"]))
+    return found | table
 
 
 def _joined(table: Any, further: Any) -> dict[str, Any]:

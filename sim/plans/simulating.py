@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from sim import needs
-from sim.answers import extrapolation, quantities
+from sim.answers import candidates, extrapolation, quantities
 from sim.base.errors import WrongSetting
 from sim.base.progress import advance
 from sim.engine.choose import engine
@@ -106,7 +106,9 @@ class Simulating:
         """By counts, and not by the clock: the same plan comes of them whatever else the machine does."""
         much = EFFORTS[effort]
         further = sum(len(one.sides) for one in quantities.of(scenario))  # at ends (sim.answers.ends)
-        once_s, step_s = needs.once_and_step_s(scenario, "engine" if engine.is_at_hand else "event")
+        world = "engine" if engine.is_at_hand else "event"
+        able = candidates.of(scenario).values() if candidates.unknown(scenario) else [scenario]
+        once_s, step_s = map(sum, zip(*(needs.once_and_step_s(one, world) for one in able), strict=True))
 
         def needed(runs: int) -> tuple[float, float]:
             several = runs + further * (runs > 1)

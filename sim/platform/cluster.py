@@ -279,11 +279,15 @@ class Model(Checked):
 
     Args:
         buckets: whether its variables are the buckets in which gradients are summed, which the same model may have others of.
+        batch: samples of a worker and step of the largest run that was fitted.
+        described: the whole model, as in its file; None of one that comes with the simulator.
     """
 
     parameters: Parameters
     digest: Words
     buckets: bool = False
+    batch: Count | None = None
+    described: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, workload: Workload) -> Model:
@@ -295,6 +299,18 @@ class Model(Checked):
         return cls(
             parameters=workload.parameters, digest=hashlib.sha256(said.encode()).hexdigest()[:16], buckets=buckets
         )
+
+    @classmethod
+    def fitted(cls, workload: Workload, batch: int) -> Model:
+        """The identity of a workload that runs of this batch trained, with all that a prediction needs to know of it."""
+        from sim.model.workload import NAMED
+
+        told = (
+            None
+            if NAMED.get(workload.name) == workload
+            else workload.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        )
+        return cls.of(workload).model_copy(update={"batch": batch, "described": told})
 
     def same(self, other: Model) -> bool:
         """Whether costs of one hold for the other, which has its name."""
@@ -320,17 +336,20 @@ class Provenance(Checked):
     Args:
         models: of the workloads that were fitted, by name.
         workers, hosts: the largest numbers of any fitted run; None in profiles of an older version.
+        servers: parameter servers of the largest one; None without.
+        cores: of the one machine that runs were recorded on (trainsim.Recorder), which more ranks would share; None of others.
         batches: the least and the most samples of a worker and step that were fitted, by workload.
         repeated: workloads with repeated runs, which show the variation between runs.
         paired: those of them that have one pair of repeats, whose difference says little of others (Student's t).
         slept, crowded: whether any fitted run had induced sleeps, or more workers on a host than cores; if not, predictions of such
             runs rest on the model alone.
         laws: of those sleeps, by name, without a factor.
+        stragglers: the law of sleeps that all fitted runs had, as `--stragglers` takes it; none if they differ.
         links_measured: whether the links between hosts were probed or fitted; if not, they are known by name alone.
         local_measured: whether the link between GPUs of a host was; if not, it is known by name alone, or free.
         sums_in_links: whether the links' seconds contain the sums of allreduces, as tests of a library on GPUs without a name have them.
         engines: libraries that computed in the fitted runs (tensorflow, numpy), as far as known.
-        protocol, settings: of the fitted runs, where a log does not say them: those given, or those that explain it best.
+        protocol, settings: of the largest fitted run; of a log that does not say them, those given, or those that explain it best.
         algorithms: candidates by which a library may have summed, if its algorithm is unknown; their weights sum to 1.
         changed: root mean square of the logarithm by which fitted steps of a size differ from what smaller sizes say
             (calibration.scaling.changes.unforeseen); None if no table of sizes was fitted.
@@ -342,12 +361,15 @@ class Provenance(Checked):
     models: dict[Words, Model] = Field(default={})
     workers: RanksIfAny | None = None
     hosts: Ranks | None = None
+    servers: Ranks | None = None
+    cores: Cores | None = None
     batches: dict[str, tuple[Count, Count]] = Field(default={})
     repeated: tuple[Words, ...] = ()
     paired: tuple[Words, ...] = ()
     slept: Flag = False
     crowded: Flag = False
     laws: tuple[Words, ...] = ()
+    stragglers: Words = "none"
     links_measured: Flag = True
     local_measured: Flag = False
     sums_in_links: Flag = False
@@ -407,6 +429,18 @@ class Cluster(Checked):
         origin = self.provenance or Provenance()
         facts = {"notes": (*origin.notes, *notes)} | facts
         return self.model_copy(update={"provenance": origin.model_copy(update=facts)})
+
+    def fitted(self, name: str | None = None) -> Workload | None:
+        """The model of that name, or the first, that a profile was fitted for; None if there is none that it or the simulator describes."""
+        from sim.model.workload import NAMED, Workload
+
+        known = self.provenance.models if self.provenance else {}
+        for one in self.costs if name is None else [name]:
+            if one in known and (table := known[one].described) is not None:
+                return validated(Workload, table, f"{self.name}: models: {one}")
+            if one in NAMED and one in self.costs:
+                return NAMED[one]
+        return None
 
     @property
     def slots(self) -> int:

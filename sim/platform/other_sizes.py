@@ -37,6 +37,15 @@ def on_hosts(cluster: Cluster, count: int) -> Cluster:
     return cluster.model_copy(update={"hosts": (like,), **called})
 
 
+def on_one_machine(cluster: Cluster, workers: int) -> Cluster:
+    """The cluster with so many workers where it is a machine whose runs had fewer; those beyond its cores share them."""
+    cores, (first, *others) = cluster.provenance and cluster.provenance.cores, cluster.hosts
+    if not cores or others or first.count > 1 or workers <= first.ranks:
+        return cluster
+    more = {"slots": workers, "cores": cores if workers > cores else workers * first.cores // first.ranks}
+    return cluster.model_copy(update={"hosts": (first.model_copy(update=more),)})
+
+
 def on_network(cluster: Cluster, text: str) -> Cluster:
     """The cluster with another latency and bandwidth between its hosts, which nobody measured; all else known of its network is kept.
 

@@ -18,7 +18,7 @@ from sim.protocols.amb import AnytimeMinibatch
 from sim.protocols.amb_dg import AnytimeDelayedGradients
 from sim.protocols.base import INFINITE, Protocol
 from sim.protocols.fmb import FixedMinibatch
-from sim.protocols.horovod import Horovod
+from sim.protocols.horovod import DDP, Horovod
 from sim.protocols.hybrid import Hybrid
 from sim.protocols.kbatch_async import KBatchAsynchronous
 from sim.protocols.ps_async import AsynchronousServers
@@ -43,6 +43,10 @@ PROTOCOLS: dict[str, type[Protocol]] = {
         Hybrid,
     )
 }
+KNOWN_AS: dict[str, tuple[str, Mapping[str, object]]] = {
+    "ddp": ("horovod", DDP)
+}  # other names, of a protocol with settings
+NAMES = PROTOCOLS | {name: PROTOCOLS[of] for name, (of, _) in KNOWN_AS.items()}
 
 
 def find(name: str) -> type[Protocol]:
@@ -51,7 +55,7 @@ def find(name: str) -> type[Protocol]:
     Raises:
         WrongSetting: there is none, or none that can be run.
     """
-    return PROTOCOLS.get(name) or own.find(name, PROTOCOLS)
+    return NAMES.get(name) or own.find(name, NAMES)
 
 
 def make(name: str, assignments: Iterable[str] = ()) -> Protocol:
@@ -67,13 +71,16 @@ def make(name: str, assignments: Iterable[str] = ()) -> Protocol:
     if isinstance(assignments, str | Mapping) or not isinstance(assignments, Iterable):
         raise WrongSetting("--set", assignments, "a list of NAME=VALUE")
     known = {f.name: f for f in fields(protocol)}
-    settings = {}
+    usual, settings = dict(KNOWN_AS.get(name, ("", {}))[1]), {}
     for assignment in assignments:
         key, equals, value = text_of("--set", assignment).partition("=")
         if key in known and not equals:
             raise WrongSetting("--set", assignment, f"NAME=VALUE, such as {own.default_of(known[key])}")
         if key not in known:
-            allowed = ", ".join(map(own.default_of, known.values())) or f"nothing: {name} has no settings"
+            shown = [
+                f"{one}={usual[one]}" if one in usual else own.default_of(setting) for one, setting in known.items()
+            ]
+            allowed = ", ".join(shown) or f"nothing: {name} has no settings"
             raise WrongSetting("--set", assignment, allowed + nearest(key, known))
         if key in settings:
             raise WrongSetting("--set", assignment, f"each setting once: {key} was given before")
@@ -82,12 +89,18 @@ def make(name: str, assignments: Iterable[str] = ()) -> Protocol:
     if missing:
         raise WrongSetting("--set", None, f"{missing[0]}=VALUE: {name} has no default for it")
     try:
-        return protocol(**settings)
+        return protocol(**usual | settings)
     except WrongSetting:
         raise
     except Exception as error:  # in a user's own class, whatever it does there
         allowed = f"settings that it takes ({place(error)}: {complaint(error)})"
         raise WrongSetting("--protocol", name, allowed) from error
+
+
+def settings_of(protocol: Protocol) -> list[str]:
+    """The settings by which it differs from its class, as `make` takes them."""
+    values = {one: getattr(protocol, one.name) for one in fields(protocol)}
+    return [f"{one.name}={value}" for one, value in values.items() if value != one.default]
 
 
 def name_of(protocol: Protocol) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import tomllib
 from collections.abc import Callable
+from copy import copy
 from dataclasses import fields, replace
 from typing import Any
 
@@ -23,6 +24,7 @@ OF_THE_JOB = (
     *("protocol", "workers", "servers", "placement", "variable_partitions", "batch", "stragglers", "workload"),
     *("cluster", "hosts", "servers_on", "test_size", "evaluate_every"),
 )
+KEPT = ("protocol", "set", "servers", "batch", "stragglers")  # of the base, as they were filled in there
 OF_THE_CLUSTER = tuple(name for name in Cluster.model_fields if name not in ("schema_", "name", "provenance"))
 UNITS = ("s", "bytes", "bytes_per_s")  # at the end of names
 
@@ -56,7 +58,12 @@ def applied(text: str, given: argparse.Namespace, read: options.Readers) -> Scen
 
     try:
         change = parse(text)
-        changed = simulated_options.completed(_said(change, given), read)
+        base = simulated_options.completed(given, read)
+        kept = {name: getattr(base, name) for name in KEPT if name != "batch" or "workload" not in change}
+        own, model, read = _Own(given.workload or "its model"), options.workload_of(given, read), copy(read)
+        read.workload = _reader(own, model, read.workload)  # type: ignore[assignment]
+        kept["workload"] = own
+        changed = simulated_options.completed(_said(change, argparse.Namespace(**vars(given) | kept)), read)
         settings, cluster = _sorted_out(change, changed, read)
         changed.set = _settings(changed, settings, read)
         alter = (lambda found: with_values(found, cluster)) if cluster else None
@@ -75,11 +82,11 @@ def of_job(text: str, job: Scenario) -> Scenario:
     """
     from sim.sweeps import grid
 
-    protocol, read = job.protocol, options.Readers()
-    values = {one.name: getattr(protocol, one.name) for one in fields(protocol)}
+    read = options.Readers()
     chosen: dict[str, Any] = {
-        "protocol": protocols.name_of(protocol),
-        "set": [f"{one.name}={values[one.name]}" for one in fields(protocol) if values[one.name] != one.default],
+        "protocol": protocols.name_of(job.protocol),
+        "set": protocols.settings_of(job.protocol),
+        "whole": True,
         "servers": max(1, job.servers),
         "batch": None if job.batch == job.workload.batch else job.batch,
         "workload": _Own(job.workload.name),

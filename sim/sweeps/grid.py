@@ -116,12 +116,13 @@ def crossed(tables: Iterable[Table], read: options.Readers) -> list[argparse.Nam
         for name in set(table).intersection(vars(read)):
             for text in table[name]:
                 getattr(read, name)(text)
-    return [one for table in tables for one in _crossed(table)]
+    compared = tuple(text for table in tables for text in table.get("protocol", ()))  # which have equal stragglers
+    return [one for table in tables for one in _crossed(table, compared)]
 
 
-def _crossed(table: Table) -> Iterator[argparse.Namespace]:
+def _crossed(table: Table, compared: tuple[str, ...]) -> Iterator[argparse.Namespace]:
     defaults = vars(parser().parse_args([]))
     for texts in product(*table.values()):
         values = {name: value_of(name, text) for name, text in zip(table, texts, strict=True)}
         settings = [values.pop(name) for name in table if name.startswith(SET)]
-        yield argparse.Namespace(**defaults | values | {"set": settings})
+        yield argparse.Namespace(**defaults | values | {"set": settings, "compared": compared})

@@ -54,6 +54,7 @@ def test_a_first_answer_loads_no_compiler():
 def test_a_result_is_the_answer_of_the_command(protocol, capsys):
     """All but the seconds that it took."""
     words = ["--protocol", protocol, "--workload", "mlp", "--workers", "2", "--steps", "30", "--replications", "3"]
+    words += ["--stragglers", "niagara*0.01"]
     assert main([*words, "--json"]) == 0
     printed, found = json.loads(capsys.readouterr().out), simulate(job(protocol), replications=3)
     made = json.loads(found.to_json())

@@ -237,12 +237,21 @@ def test_a_process_refuses_in_one_line_and_exits_with_2(module):
 
 
 WRONG = {
-    "setting": (["--set", "limit=3"], ["limit=3", "time_limit_s", "partitions"]),
-    "setting without a value": (["--set", "time_limit_s"], ["'time_limit_s'; allowed: NAME=VALUE"]),
-    "setting's type": (["--set", "partitions=many"], ["partitions", "many", "integer"]),
-    "seconds' range": (["--set", "time_limit_s=1e99"], ["time_limit_s", "1e99", "allowed: seconds up to 1,000,000"]),
+    "setting": (["--protocol", "amb", "--set", "limit=3"], ["limit=3", "time_limit_s", "partitions"]),
+    "setting without a value": (
+        ["--protocol", "amb", "--set", "time_limit_s"],
+        ["'time_limit_s'; allowed: NAME=VALUE"],
+    ),
+    "setting's type": (["--protocol", "amb", "--set", "partitions=many"], ["partitions", "many", "integer"]),
+    "seconds' range": (
+        ["--protocol", "amb", "--set", "time_limit_s=1e99"],
+        ["time_limit_s", "1e99", "allowed: seconds up to 1,000,000"],
+    ),
     "one more argument": (["--steps", "3", "b.txt"], ["'b.txt' is one argument too many"]),
-    "more partitions than samples": (["--batch", "4", "--set", "partitions=5"], ["partitions", "5", "4"]),
+    "more partitions than samples": (
+        ["--protocol", "amb", "--batch", "4", "--set", "partitions=5"],
+        ["partitions", "5", "4"],
+    ),
     "steps": (["--steps", "0"], ["--steps", "0", "from 1"]),
     "steps' type": (["--steps", "ten"], ["--steps: given 'ten'; allowed: an integer"]),
     "batch": (["--batch", "0"], ["--batch", "0"]),

@@ -58,7 +58,7 @@ P3 = ("--workload", "resnet50", "--stragglers", "none", "--cluster", "p3.8xlarge
         (["--workers", "all", "--protocol", "ps-sync", "--servers", "3"], None, 5),
         (["--workers", "all", "--protocol", "ps-sync", "--servers", "3", "--servers-on", "workers"], None, 8),
         (["--workers", "all", "--protocol", "amb"], None, 7),
-        (["--protocol", "allreduce"], None, 3),
+        (["--protocol", "allreduce"], None, 8),
         (["--protocol", "allreduce"], "workers=all", 8),
         (["--protocol", "allreduce"], "hosts=3", 12),
         (["--protocol", "allreduce"], "hosts=3, workers=2", 2),
@@ -87,16 +87,14 @@ def test_a_model_of_ones_own_on_gpus_is_trained_as_most_are(folder):
     assert described(*words, "--set", "fusion_bytes=7").protocol.fusion_bytes == 7
     assert described(*words, change="fusion_bytes=9").protocol.fusion_bytes == 9
     assert described(*words, change="protocol=ps-sync").workers == 7
-    assert described("--workload", "mine.toml").protocol.name == "amb"
-    assert described("--workload", "mine.toml", "--cluster", "cpu.toml", "--workers", "2").protocol.name == "amb"
+    assert described("--workload", "mine.toml").protocol == job.protocol
+    assert described("--workload", "mine.toml", "--cluster", "cpu.toml", "--workers", "2").protocol == job.protocol
 
 
 def test_the_answer_says_what_was_assumed_and_in_what_it_can_be_counted(folder, here):  # noqa: F811
     words = ["--workload", "mine.toml", "--cluster", "p4d.24xlarge*1", "--replications", 1, "--steps", 2]
     answer = json.loads(here("sim.run", *words, "--json").stdout)
-    note = (
-        "assumed, as nobody said: --protocol horovod --set algorithm=ring --set fusion_bytes=26214400 --set cycle_s=0.0"
-    )
+    note = "assumed, as nobody said: --protocol ddp (PyTorch's DDP"
     assert answer["notes"][0].startswith(note)
     assert answer["notes"][0].endswith("--workers all (8), --stragglers none")
     speed, usd = answer["samples_per_s"], cluster.read("p4d.24xlarge").usd_per_hour
@@ -124,7 +122,7 @@ def test_hosts_are_swept_with_a_worker_in_every_slot(folder, here):  # noqa: F81
     done = here("sim.sweep", *words, "--hosts", "1,2,0", "-o", "hosts.parquet")
     rows = pd.read_parquet("hosts.parquet")
     assert list(zip(rows["workers"], rows["cluster"], strict=True))[:2] == [(4, "g5.12xlarge*1"), (8, "g5.12xlarge*2")]
-    said = "assumed, as nobody said: --protocol horovod"
+    said = "assumed, as nobody said: --protocol ddp"
     assert list(rows["assumed"].str.startswith(said))[:2] == [True, True]
     assert "USD a million" in done.stdout
     assert "cannot be" in done.stdout

@@ -34,7 +34,7 @@ MEANT = {
     "workload": (["--workload", "resnet"], "resnet50"),
     "law": (["--stragglers", "niagra*0.1"], "niagara"),
     "placement": (["--placement", "roundrobin", "--protocol", "ps-sync", "--servers", "2"], "round-robin"),
-    "setting": (["--set", "limit=3"], "time_limit_s"),
+    "setting": (["--protocol", "amb", "--set", "limit=3"], "time_limit_s"),
     "option": (["--protcol", "amb"], "--protocol"),
     "option with its value": (["--replicatons=2"], "--replications"),
     "choice": (["--world", "engin"], "engine"),
@@ -99,8 +99,10 @@ def test_an_option_is_given_once(module, said):
 
 
 def test_a_setting_is_given_once(said):
-    assert "each setting once" in said("sim.run", ["--set", "partitions=2", "--set", "partitions=3"])
-    assert "partitions" not in said("sim.run", ["--set", "partitions=2", "--seed", "-1"])
+    assert "each setting once" in said(
+        "sim.run", ["--protocol", "amb", "--set", "partitions=2", "--set", "partitions=3"]
+    )
+    assert "partitions" not in said("sim.run", ["--protocol", "amb", "--set", "partitions=2", "--seed", "-1"])
 
 
 @pytest.mark.parametrize("what", MEANT)

@@ -217,8 +217,11 @@ WRONG_OPTIONS = [
     *(["--stragglers", f"markov(p_slow={p}, p_recover=0, seconds=1)"] for p in ("0", "2", "-1", "nan")),
     *([f"--{name}", ""] for name in ("protocol", "workload", "cluster", "stragglers", "trace", "json-")),
     *(["--workload", "x" * 5000], ["--cluster", "x" * 5000], ["--stragglers", "x" * 5000], ["--workload", "a\0b"]),
-    *(["--set", f"time_limit_s={given}"] for given in ("inf", "nan", "-1", "1e300", "true", "", "9**9 s", "1e300 s")),
-    *(["--set", f"partitions={given}"] for given in ("0", "-1", BEYOND, "true", "1.5", "inf", "")),
+    *(
+        ["--protocol", "amb", "--set", f"time_limit_s={given}"]
+        for given in ("inf", "nan", "-1", "1e300", "true", "", "9**9 s", "1e300 s")
+    ),
+    *(["--protocol", "amb", "--set", f"partitions={given}"] for given in ("0", "-1", BEYOND, "true", "1.5", "inf", "")),
     *(["--protocol", "horovod", "--set", f"cycle_s={given}"] for given in ("inf", "-1", "nan")),
     *(["--protocol", "horovod", "--set", f"fusion_bytes={given}"] for given in (BEYOND, "-1", "1e9")),
     *(

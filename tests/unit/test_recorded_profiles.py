@@ -112,7 +112,7 @@ def test_it_predicts_a_run_of_another_batch_beside_its_floor(folder, capsys):
 
 
 def test_a_recorded_model_is_simulated_on_more_hosts(folder, capsys):
-    asked = "--protocol horovod --set algorithm=ring --set fusion_bytes=0 --set cycle_s=0 --stragglers none --hosts 8 --workers 16"
+    asked = "--batch 48 --hosts 8"
     where = ["--cluster", str(folder / "p.toml"), "--workload", str(folder / "other" / "workload.toml")]
     assert run.main([*asked.split(), *where, "--replications", "2", "--steps", "5", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -144,7 +144,7 @@ def job(model=MLP, workers=2, seed=0):
 def test_a_fit_says_what_it_saw():
     known = fitted(job(), job(seed=1), job(workers=3, seed=2), job(workers=3, seed=3)).provenance
     assert (known.workers, known.hosts, known.repeated, known.slept) == (3, 4, ("mlp",), False)
-    assert known.models == {"mlp": Model.of(MLP)}
+    assert known.models == {"mlp": Model.fitted(MLP, 8)}
     assert fitted(job()).provenance.repeated == ()
     slept = replace(job(), stragglers_name="niagara*0.01", stragglers=laws.read("niagara*0.01"))
     assert fitted(slept).provenance.laws == ("niagara",)

@@ -53,10 +53,16 @@ def test_a_profile_may_have_as_many_hosts_as_anybody_asks_for():
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--batch", "8"], "--set partitions: given nothing, which means 16; allowed: an integer from 1"),
-        (["--batch", "8", "--set", "partitions=9"], "--set partitions: given 9; allowed"),
-        (["--cluster", "p3.2xlarge*2"], "--workers: given nothing, which means 3; allowed: at most 1 workers"),
-        (["--cluster", "p3.2xlarge*2", "--workers", "3"], "--workers: given 3; allowed"),
+        (
+            ["--protocol", "amb", "--batch", "8"],
+            "--set partitions: given nothing, which means 16; allowed: an integer from 1",
+        ),
+        (["--protocol", "amb", "--batch", "8", "--set", "partitions=9"], "--set partitions: given 9; allowed"),
+        (
+            ["--protocol", "ps-sync", "--servers", "2", "--cluster", "m3.xlarge"],
+            "--workers: given nothing, which means 3; allowed: at most 2",
+        ),
+        (["--cluster", "p3.2xlarge*2", "--workers", "4"], "--workers: given 4; allowed"),
     ],
 )
 def test_a_value_that_nobody_gave_is_not_said_to_be_given(words, complaint):

@@ -1,4 +1,4 @@
-"""Fit and check, for programs."""
+"""Profiles for programs: they are fitted, predict jobs and are checked."""
 
 from __future__ import annotations
 
@@ -12,17 +12,24 @@ from typing import TYPE_CHECKING, Any
 from calibration import check as checking
 from calibration import fit as fitting
 from calibration.sources import TRACE
+from sim import options, simulated_options
 from sim.base.errors import WrongSetting
 from sim.base.files import text_of
 from sim.base.nearest import nearest
 from sim.command import Parser
+from sim.platform import cluster
 from sim.platform.cluster import Cluster
+from sim.simulation import simulate
+from sim.sweeps import grid
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from calibration.comparison import Checked
+    from sim.answers.result import Result
+    from sim.job.scenario import Scenario
 
+OF_THE_CALL = ("cluster", "world", "within", "replications")  # options of sim.run that `job` has not
 NO_KEYWORDS = (
     "help",
     "traces",
@@ -54,7 +61,76 @@ class Jobs(list["Checked"]):
         return pd.DataFrame([{"error": one.error} | asdict(one) for one in self])
 
 
-def fit(*traces: str | Path, name: str = "fitted", source: str = TRACE, **options: Any) -> Cluster:
+class Profile(Cluster):
+    """A cluster with what its ranks cost and how the runs were trained that it was fitted on: a job that can be predicted."""
+
+    @classmethod
+    def read(cls, path: str | Path) -> Profile:
+        """The profile in a file that calibration.fit or real.calibrate wrote.
+
+        Raises:
+            WrongSetting: no such file, or none of a cluster.
+        """
+        return cls.of(cluster.read(path))
+
+    @classmethod
+    def of(cls, made: Cluster) -> Profile:
+        """The profile that a cluster is."""
+        return cls.model_construct(made.model_fields_set, **dict(made))
+
+    def job(self, **asked: object) -> Scenario:
+        """The job of the fitted runs, but for what is asked.
+
+        Args:
+            asked: options of sim.run by their names with underscores, such as hosts=8, batch=64, protocol="ddp".
+
+        Raises:
+            WrongSetting: an unknown option, or a job that cannot be.
+        """
+        read, values = options.Readers(), dict(asked)
+        if elsewhere := [name for name in OF_THE_CALL if name in values]:
+            raise WrongSetting(elsewhere[0], values[elsewhere[0]], "an option of the job on this cluster")
+        settings = values.pop("set", [])
+        given = {name: grid.value_of(name, str(value), "") for name, value in values.items() if value is not None}
+        read.cluster = lambda _: self  # type: ignore[assignment]
+        defaults = vars(grid.parser().parse_args([]))
+        return simulated_options.scenario(Namespace(**defaults | given | {"set": settings, "cluster": self.name}), read)
+
+    def predict(
+        self,
+        *,
+        world: str = "auto",
+        replications: int | None = None,
+        within_s: float = simulated_options.WITHIN_S,
+        **asked: Any,
+    ) -> Result:
+        """The simulated job of the fitted runs, but for what is asked: `profile.predict(hosts=8, batch=64).samples_per_s`.
+
+        Args:
+            world, replications, within_s: see sim.simulate.
+            asked: see `job`.
+
+        Raises:
+            WrongSetting: see `job` and sim.simulate.
+            RunFailed: see sim.simulate.
+        """
+        return simulate(self.job(**asked), world, replications, within_s=within_s)
+
+    def check(self, *traces: str | Path, source: str = TRACE, **options: Any) -> Jobs:
+        """Runs that were not fitted, beside what this predicts of them; see trainsim.check."""
+        return check(self, *traces, source=source, **options)
+
+    def summary(self) -> str:
+        """What was fitted, from what, and how well, in the lines that calibration.fit prints."""
+        return "\n".join(fitting.summary(self))
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.summary()}"
+
+    __str__ = __repr__
+
+
+def fit(*traces: str | Path, name: str = "fitted", source: str = TRACE, **options: Any) -> Profile:
     """The calibrated profile of recorded runs: the cluster that they ran on, with what its ranks cost.
 
     Args:
@@ -69,7 +145,7 @@ def fit(*traces: str | Path, name: str = "fitted", source: str = TRACE, **option
     if not text_of("name", name):
         raise WrongSetting("name", name, "a name, such as fitted")
     given = _options(fitting.parser(), traces, source, options)
-    return fitting.fitted(Namespace(**given, output=name, name=name))
+    return Profile.of(fitting.fitted(Namespace(**given, output=name, name=name)))
 
 
 def check(profile: Cluster | str | Path, *traces: str | Path, source: str = TRACE, **options: Any) -> Jobs:
