@@ -138,8 +138,11 @@ class Header:
         return self._job() == other._job()
 
     def _job(self) -> str:
-        """The header as in a file: tuples of settings are lists there."""
-        return json.dumps({name: value for name, value in asdict(self).items() if name not in RECORDED})
+        """The header as in a file: tuples of settings are lists there. Operations that a run counted are no part of the job."""
+        job = {name: value for name, value in asdict(self).items() if name not in RECORDED}
+        if self.model is not None:
+            job |= {"digest": "", "model": self.model | {"flops_per_sample": None}}
+        return json.dumps(job)
 
     def text(self) -> str:
         """The header as JSON."""

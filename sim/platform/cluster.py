@@ -277,11 +277,13 @@ class Model(Checked):
 
     Args:
         buckets: whether its variables are the buckets in which gradients are summed, which the same model may have others of.
+        described: the whole model, as in its file; None of one that comes with the simulator.
     """
 
     parameters: Parameters
     digest: Words
     buckets: bool = False
+    described: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, workload: Workload) -> Model:
