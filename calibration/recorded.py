@@ -113,7 +113,9 @@ def _carried(made: Cluster, heads: Sequence[Header], gpu: Gpu | None) -> tuple[d
             by = f"the ratio of rates to those of {gpu.name}, where it was measured"
         models[name] = models[name].model_copy(update={"described": described})
         if gpu or counted:
-            notes.append(f"{name}: --workload PROFILE --cluster HOST asks it of other hosts: computing by {by}, and no wait for data")
+            notes.append(
+                f"{name}: --workload PROFILE --cluster HOST asks it of other hosts: computing by {by}, and no wait for data"
+            )
     return models, notes
 
 

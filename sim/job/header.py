@@ -135,9 +135,10 @@ class Header:
 
     def same_job(self, other: Header) -> bool:
         """Whether both have the same job and world. Their hosts and outcomes may differ."""
-        return self._job() == other._job()
+        return self.job == other.job
 
-    def _job(self) -> str:
+    @property
+    def job(self) -> str:
         """The header as in a file: tuples of settings are lists there. Operations that a run counted are no part of the job."""
         job = {name: value for name, value in asdict(self).items() if name not in RECORDED}
         if self.model is not None:

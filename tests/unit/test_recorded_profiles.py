@@ -197,7 +197,7 @@ def test_operations_that_were_counted_on_cores_are_asked_of_gpus(tmp_path, capsy
 def test_a_profile_that_describes_no_model_is_no_workload(tmp_path):
     profile = tmp_path / "p.toml"
     profile.write_text('schema = "cluster/1"\n[provenance.models.toy_fc]\nparameters = 1\n')
-    with pytest.raises(WrongSetting, match="a name .toy_fc.: the profile describes no model"):
+    with pytest.raises(WrongSetting, match=r"a name \(toy_fc\): the profile describes no model"):
         workload.read(profile)
 
 

@@ -230,7 +230,7 @@ class Recorder:
         samples: int = 0,
         counted: dict[str, Any] | None = None,
     ) -> None:
-        """Keep the model that is trained, the samples of a step, and what was `counted`; rank 0 writes it, unless the user named a workload."""
+        """Keep the model that is trained, the samples of a step, and what was `counted`; rank 0 writes it, unless the user did."""
         if self._place.rank == 0 and not self._facts["workload"]:
             said = (counted or {}) | ({"optimiser": optimiser} if optimiser else {})
             self._files.describe(name, variables, samples or self._samples.last, said)
