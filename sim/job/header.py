@@ -31,6 +31,7 @@ class Training:
         device: cpu or gpu; `master_on_cpu` keeps master and servers off the GPU.
         threads: of the engine, for each rank.
         engine: the library that computed gradients and updates: tensorflow or numpy.
+        weight_decay: times half the squared parameters is added to the loss.
     """
 
     __pydantic_config__: ClassVar[dict] = {"extra": "forbid", "strict": True}
@@ -43,6 +44,7 @@ class Training:
     master_on_cpu: bool
     threads: int
     engine: str = "tensorflow"  # the only one, in traces that do not say
+    weight_decay: float = 5e-4  # likewise
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,7 @@ RANGES_OF_TRAINING = {
     "learning_rate": (0, MOST),
     "decay_steps": (0, MOST),
     "decay_rate": (0, MOST),
+    "weight_decay": (0, MOST),
     "threads": (1, MOST_RANKS),
 }
 

@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from sim import plot
+from sim import event, plot, protocols
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
+from sim.model import workload
 from sim.recording import panels
 from sim.recording.traces import ACTIVITIES, Trace
+from sim.version import VERSION
 
 
 @pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
@@ -85,3 +88,16 @@ def test_every_run_has_a_style_of_its_own():
 def test_more_runs_than_styles_are_refused(tmp_path):
     with pytest.raises(WrongSetting, match="at most 8"):
         plot.main([f"{i}.jsonl" for i in range(9)] + ["-o", str(tmp_path / "x.png")])
+
+
+@pytest.mark.parametrize(("ending", "key"), [("png", b"Description"), ("pdf", b"/Subject"), ("svg", b"description")])
+def test_a_picture_says_its_command_its_seeds_and_the_version(tmp_path, ending, key):
+    """Letters of a .pdf are of Type 42, because publishers refuse Type 3."""
+    event.trace(Scenario(protocols.make("fmb"), workload.read("mlp"), steps=3, seed=71)).write(tmp_path / "run.jsonl")
+    assert plot.main([str(tmp_path / "run.jsonl"), "-o", str(tmp_path / f"run.{ending}")]) == 0
+    found = (tmp_path / f"run.{ending}").read_bytes()
+    assert key in found
+    assert b"sim.plot" in found
+    assert b"random seed 71" in found
+    assert f"anytime-trainsim {VERSION}".encode() in found
+    assert b"/Type3" not in found

@@ -134,8 +134,11 @@ class Torch:
         variables = [(of, tuple(one.shape)) for of, one in self._model.named_parameters() if one.requires_grad]
         if iteration.calls:
             variables = [(f"bucket_{at}", (call.items,)) for at, call in enumerate(reversed(iteration.calls))]
-        rate = settings.get("lr", 0.0)
-        self._recorder.learn(optimiser=kind, learning_rate=float(rate), threads=int(self._torch.get_num_threads()))
+        rates = {
+            "learning_rate": float(settings.get("lr", 0.0)),
+            "weight_decay": float(settings.get("weight_decay", 0.0)),
+        }
+        self._recorder.learn(optimiser=kind, threads=int(self._torch.get_num_threads()), **rates)
         self._recorder.describe(type(self._model).__name__, variables, name, self._samples, self._counted)
 
     # ---- the clock of a GPU
