@@ -54,7 +54,7 @@ def test_runs_side_by_side_show_equal_times(trace, tmp_path, monkeypatch):
     """The shorter run's panel goes on as long as the longer one's."""
     monkeypatch.setitem(__import__("matplotlib").rcParams, "svg.fonttype", "none")
     drawn = []
-    monkeypatch.setattr(plot, "save", lambda figure, path: drawn.append(figure))
+    monkeypatch.setattr(plot, "save", lambda figure, path, told: drawn.append(figure))
     short = Trace(replace(trace.header, steps=1), trace.rows[trace.rows.end_s <= 4.0])
     plot.side_by_side([trace, short], tmp_path / "both.svg")
     above = drawn[0].axes[:2]
