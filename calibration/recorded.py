@@ -20,7 +20,8 @@ from sim.job.header import Header
 from sim.model.costs import Line
 from sim.model.sizes import ITEM_BYTES
 from sim.platform import catalogue
-from sim.platform.cluster import Cluster, Link
+from sim.platform.cluster import Cluster, Link, Model
+from sim.platform.gpu import Gpu
 from sim.platform.other_sizes import told
 from sim.recording.pauses import SETS_THE_PACE
 from sim.recording.recorded import WORLDS
@@ -79,12 +80,41 @@ def profile(sources: list[Source], name: str, link: Link | None = None) -> Clust
     if link:
         made = made.model_copy(update={"network": link} | ({} if found else {"local": profiles.FREE}))
     assert made.provenance is not None  # `make` has made one
+    models, elsewhere = _carried(made, [one.trace.header for one in sources], gpu)
     return made.known(
-        notes=(*_notes(sources, largest, found, link), *map(str, _left(made.provenance.notes))),
+        notes=(*_notes(sources, largest, found, link), *map(str, _left(made.provenance.notes)), *elsewhere),
+        models=models,
         links_measured=bool(found) and hosts > 1,
         local_measured=bool(found) and hosts == 1,
         cores=dict(head.hosts)[head.hosts[0][0]] if hosts == 1 and not head.gpus else None,
     )
+
+
+def _carried(made: Cluster, heads: Sequence[Header], gpu: Gpu | None) -> tuple[dict[str, Model], list[str]]:
+    """The models as they may be asked of other hosts, and a note of each: by steps where their GPU is known, or else by operations."""
+    assert made.provenance is not None  # `make` has made one
+    models, notes = dict(made.provenance.models), []
+    for name, costs in made.costs.items():
+        head = next(head for head in heads if head.workload == name)
+        described = head.model and {key: value for key, value in head.model.items() if value is not None}
+        counted = [head.model["flops_per_sample"] for head in heads if head.model and "flops_per_sample" in head.model]
+        if not described or "costs" in described:
+            continue
+        if counted:
+            described["flops_per_sample"] = fmean(counted)
+            by = "the peak rates of their GPUs"
+        if gpu:
+            said = {"gpu": gpu.name} | ({"precision": described["precision"]} if "precision" in described else {})
+            update_s = float(costs.update(ITEM_BYTES * models[name].parameters))
+            steps = sorted({head.batch for head in heads if head.workload == name})
+            described["step"] = [{"time": float(costs.compute(b)) + update_s, "batch": b, **said} for b in steps]
+            by = f"the ratio of rates to those of {gpu.name}, where it was measured"
+        models[name] = models[name].model_copy(update={"described": described})
+        if gpu or counted:
+            notes.append(
+                f"{name}: --workload PROFILE --cluster HOST asks it of other hosts: computing by {by}, and no wait for data"
+            )
+    return models, notes
 
 
 def paced(made: Cluster, traces: Sequence[Trace]) -> Cluster:

@@ -1,10 +1,10 @@
 """Decisions, not errors: would predictions have picked the faster of two measured configurations, by how much, and is P(target) calibrated?
 
 Published: anytime and fixed minibatches on 10 EC2 machines (experiments.published), the systems of Parallax's figure
-(experiments.parallax), and transports of 16 GPUs (extrapolation.transports). At hand: cells of validate, servers, collectives and
-testbed, from the folder of results or else from the results that are kept (docs/data). Pairs are of one model with the same sleeps,
-which nobody may choose. Pairs that were both fitted are left out. So are pairs that differ by less than the noise of repeats, or of
-reading a figure. For published tables without either, the noise is taken to be 2 %.
+(experiments.parallax), transports of 16 GPUs (extrapolation.transports), and kinds of GPU by name (kinds_of_gpu). At hand: cells of
+validate, servers, collectives and testbed, from the folder of results or else from the results that are kept (docs/data). Pairs are of
+one model with the same sleeps, which nobody may choose. Pairs that were both fitted are left out. So are pairs that differ by less than
+the noise of repeats, or of reading a figure. For published tables without either, the noise is taken to be 2 %, and 10 % of kinds of GPU.
 Intervals of differences are those of `sim.run --what-if`; those of published tables are judged by evidence.
 """
 
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from experiments import kinds_of_gpu
 from experiments.kit import kept, pages
 from experiments.kit.choices import Choice, Pair, Ratio, pairs, planted, ratios, reliability
 from sim.answers.extrapolation import Unknown
@@ -34,7 +35,7 @@ MOST_WRONG = 20  # pairs that are listed
 def run(out: Path, seed: int = 0) -> None:
     """Print pairs by where they are from, those that are picked wrong, coverage of differences, and the reliability of P(target)."""
     with Progress("simulating"):
-        choices = [*published(seed), *at_hand(out.parent)]
+        choices = [*published(seed), *at_hand(out.parent), *kinds_of_gpu.choices()]
     pages.show(*tables(choices))
 
 
@@ -47,18 +48,27 @@ def tables(choices: list[Choice]) -> Iterator[Table | str]:
     if len(wrong) > MOST_WRONG:
         yield f"  and {len(wrong) - MOST_WRONG} more"
     yield _ratios(ratios(choices))
+    named = kinds_of_gpu.called(found)
+    if named:
+        yield pages.listed(
+            "Kinds of GPU by name: how sure the faster one is, and how often it is", _reliability("pairs"), named
+        )
     targets = planted(choices)
     if not targets:
         yield "P(target): no runs with intervals at hand; validate, servers and collectives leave some"
         return
-    columns = (
-        ("P(target)", lambda one: f"{one.low:g} to {one.high:g}"),
-        ("targets", lambda one: f"{one.targets}"),
+    yield pages.listed("Targets between measured throughputs", _reliability("targets"), reliability(targets))
+
+
+def _reliability(counted: str) -> tuple:
+    """The columns of probabilities beside what came true."""
+    return (
+        ("P", lambda one: f"{one.low:g} to {one.high:g}"),
+        (counted, lambda one: f"{one.targets}"),
         ("mean P", lambda one: f"{one.said:.2f}"),
         ("met", lambda one: f"{one.met:.2f}"),
         ("standard error", lambda one: f"{one.error:.2f}"),
     )
-    yield pages.listed("Targets between measured throughputs", columns, reliability(targets))
 
 
 def _pairs(found: list[Pair]) -> Table:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shlex
 import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
@@ -15,7 +14,6 @@ from real.options import training as training_of
 from sim import command, options, reports, simulated_options
 from sim.base.errors import WrongSetting
 from sim.base.files import check_ending, check_outputs, write_text, write_whole
-from sim.base.home import installed
 from sim.base.progress import Progress, advance, duration
 from sim.studies import questions
 
@@ -112,7 +110,7 @@ def main(argv: list[str] | None = None) -> int:
             for job, trainer in zip(jobs, trainers, strict=True)
         ]
     compared = [(text, other) for (text, _), other in zip(changed, others, strict=True)]
-    write_outputs(given, base, compared, line(argv))
+    write_outputs(given, base, compared, command.line(PROGRAM, argv))
     if given.json:
         print(json.dumps(answer.as_json(base, compared)))
     else:
@@ -160,11 +158,6 @@ def announce(needed: Estimate) -> None:
         print(f"at most about {duration(needed.seconds)} and {size}", file=sys.stderr, flush=True)
 
 
-def line(argv: list[str] | None) -> str:
-    """The command line, as a shell takes it."""
-    return shlex.join(["python", "-m", installed(PROGRAM), *(sys.argv[1:] if argv is None else argv)])
-
-
 def write_outputs(given: argparse.Namespace, base: Learned, compared: list[tuple[str, Learned]], asked: str) -> None:
     """The files that were asked for; `asked` is the command line."""
     from real.learning import answer
@@ -188,7 +181,7 @@ def write_outputs(given: argparse.Namespace, base: Learned, compared: list[tuple
 
         reports.write(given.report, learned_page(base, compared, asked))
     if given.plot:
-        answer.plot(given.plot, base, compared)
+        answer.plot(given.plot, base, compared, asked)
 
 
 if __name__ == "__main__":

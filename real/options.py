@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from real import engines
-from real.training.optimiser import LEARNING_RATES
+from real.training.optimiser import LEARNING_RATES, WEIGHT_DECAY
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_RANKS
 
@@ -36,6 +36,13 @@ def add_learning_options(parser: argparse.ArgumentParser):
     )
     group.add_argument(
         "--decay-rate", type=float, default=1.0, metavar="X", help="factor on the learning rate, see --decay-steps"
+    )
+    group.add_argument(
+        "--weight-decay",
+        type=float,
+        default=WEIGHT_DECAY,
+        metavar="X",
+        help=f"times half the squared parameters is added to the loss (default: {WEIGHT_DECAY:g})",
     )
     group.add_argument(
         "--engine",
@@ -132,4 +139,5 @@ def training(options: argparse.Namespace) -> Training:
         master_on_cpu=options.cpu_master,
         threads=options.threads,
         engine=options.engine,
+        weight_decay=options.weight_decay,
     )

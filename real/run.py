@@ -199,7 +199,7 @@ def check_training(given: argparse.Namespace) -> None:
     from real.training.trainee import kind_of
 
     check_ending("--parameters", given.parameters, (".npz",))
-    Rates(given.optimiser, given.learning_rate, given.decay_steps, given.decay_rate)
+    Rates(given.optimiser, given.learning_rate, given.decay_steps, given.decay_rate, given.weight_decay)
     check_integer("--threads", given.threads, 1, MOST_CORES)
     scenario = scenario_of(given)
     engine = engine_of(given.engine)

@@ -14,6 +14,7 @@ from importlib import import_module
 
 from sim.base import extras, own, terminal
 from sim.base.errors import RunFailed, WrongSetting, of_system, printable
+from sim.base.home import installed
 from sim.base.nearest import Help, Once, nearest
 
 CALLED = (
@@ -106,6 +107,13 @@ class Parser(argparse.ArgumentParser):
             known = ", ".join(map(str, action.choices))
             hint = nearest(value, action.choices)
             raise argparse.ArgumentError(action, f"given {value!r}; allowed: {known}{hint}")
+
+
+def line(program: str, argv: list[str] | None) -> str:
+    """The command line, as a shell takes it."""
+    import shlex
+
+    return shlex.join(["python", "-m", installed(program), *(sys.argv[1:] if argv is None else argv)])
 
 
 def run(program: str, main: Callable[[], int | None]) -> None:

@@ -90,19 +90,20 @@ def main(argv: list[str] | None = None) -> int:
     if len(given.traces) > MOST_TRACES and not learning:
         raise WrongSetting("traces", len(given.traces), f"at most {MOST_TRACES} side by side")
     runs = [(path, read(path)) for path in given.traces]
+    told = panels.about(command.line("sim.plot", argv), [trace.header.seed for _, trace in runs])
     if learning:
         from sim.recording import curve_panels
 
         names, asked = (dict.fromkeys(given.subset), "--subset") if given.subset else (LEARNING, "--panels")
-        curve_panels.draw(runs, list(names), given.output, asked)
+        curve_panels.draw(runs, list(names), given.output, asked, told)
     elif given.panels == "samples":
-        panels.draw([(run_name(trace, path), trace, of_trace(trace)) for path, trace in runs], given.output)
+        panels.draw([(run_name(trace, path), trace, of_trace(trace)) for path, trace in runs], given.output, told)
     else:
-        side_by_side([trace for _, trace in runs], given.output)
+        side_by_side([trace for _, trace in runs], given.output, told)
     return 0
 
 
-def side_by_side(traces: list[Trace], path: str | Path) -> None:
+def side_by_side(traces: list[Trace], path: str | Path, told: str = "") -> None:
     """Draw `gantt` of each run in a column of its own; equal lengths are equal times.
 
     Raises:
@@ -122,7 +123,7 @@ def side_by_side(traces: list[Trace], path: str | Path) -> None:
         axes.set_xlim(start, start + longest)
     for axes in rows[1]:
         axes.set_xlim(min(start for start, _ in times), max(end for _, end in times))
-    save(drawn, path)
+    save(drawn, path, told)
 
 
 def _draw_ranks(axes: Axes, trace: Trace, outcome: Outcome, ranks: int) -> None:

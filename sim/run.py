@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sim import command, options, reports, simulated_options
-from sim.base.home import installed
 from sim.base.progress import Progress, advance
 from sim.studies import questions
 
@@ -51,16 +49,9 @@ def main(argv: list[str] | None = None) -> int:
     found, free, answers = simulated(given, scenario, asked, began_s)
     found = replace(found, search=search, assumed=simulated_options.assumed(given, read, scenario.workers))
     if given.report:
-        reported(given, found, free, answers, line(argv))
+        reported(given, found, free, answers, command.line("sim.run", argv))
     report(given, found, free, answers)
     return 0
-
-
-def line(argv: list[str] | None) -> str:
-    """The command line, as a shell takes it."""
-    import shlex
-
-    return shlex.join(["python", "-m", installed("sim.run"), *(sys.argv[1:] if argv is None else argv)])
 
 
 def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Questions, began_s: float):

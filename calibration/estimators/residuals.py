@@ -162,9 +162,8 @@ def _has_deadline(trace: Trace) -> bool:
 
 
 def _job(header: Header) -> str:
-    """A key that is equal for runs of the same job with the same sleeps."""
-    recorded = {"cluster": "", "cpu_s": {}, "ran_out": 0, "evaluations": (), "details": {}}
-    return replace(header, **recorded).text()
+    """A key that is equal for runs of the same job with the same sleeps on the same hosts."""
+    return f"{header.hosts} {header.gpus} {header.job}"
 
 
 def _simulated(trace: Trace, cluster: Cluster, replications: int = 1) -> outcome.Outcome:

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 FIRST = "the first round is left out of the costs, as warm-up: processes join one by one"
 
 
-def trace(
-    work: pd.DataFrame, ends_s: Sequence[float], workload: str | Workload, stragglers: str, source: str
-) -> Trace:
+def trace(work: pd.DataFrame, ends_s: Sequence[float], workload: str | Workload, stragglers: str, source: str) -> Trace:
     """A trace of the rounds that end at `ends_s`, seconds since the first began.
 
     The protocol is fmb if all counts of samples are equal, else amb. The micro-batch of amb is their greatest common divisor, and its

@@ -21,9 +21,8 @@ def parser() -> command.Parser:
     parser.add_argument(
         "--as",
         dest="unit",
-        default="seconds",
         choices=("seconds", "factor"),
-        help="write a law of sleeps, or of factors on computing (values over their median)",
+        help="write a law of sleeps, or of factors on computing (values over their median); default: seconds",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="write the best law, .toml, for --stragglers")
     parser.add_argument(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,15 @@ from sim.laws import Constant, Empirical, Stragglers
 from sim.laws.empirical import MOST_VALUES
 
 REJECTED = 0.05
+FACTORS = {
+    "factor",
+    "factors",
+    "ratio",
+    "slowdown",
+    "speed",
+    "speedup",
+    "relative",
+}  # words of a column that has no seconds
 
 
 def run(given: argparse.Namespace) -> None:
@@ -26,6 +36,10 @@ def run(given: argparse.Namespace) -> None:
     """
     if given.plot:
         plots.check_path(given.plot)
+    if given.unit is None:
+        if FACTORS & set(re.split(r"[^a-z]+", (given.column or "").lower())):
+            raise WrongSetting("--as", None, f"factor, or seconds: {given.column} sounds like factors")
+        given.unit = "seconds"
     measured = sources.read(given.file, given.column, given.by)
     values = measured.all
     if len(values) < FEWEST:

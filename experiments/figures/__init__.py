@@ -21,6 +21,7 @@ class Source(NamedTuple):
         module: of experiments.extrapolation, which has its figures; empty if they are in sizes/NAME.csv.
         before: whether its cluster was in a choice before the list was made.
         network: of a host, as it is called; empty if nobody says.
+        gpu: by its name in the catalogue, of rates of one GPU that no share of a peak was learned from; empty of other sources.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Source(NamedTuple):
     module: str = ""
     before: bool = False
     network: str = ""
+    gpu: str = ""
 
 
 def table(name: str) -> pd.DataFrame:

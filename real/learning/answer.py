@@ -9,6 +9,7 @@ from real.learning.learned import Learned, in_a_line
 from sim.answers.summary import known, number, seconds
 from sim.plot import LEARNING
 from sim.recording import curve_panels
+from sim.recording.panels import about
 from sim.studies.what_if import percent
 
 if TYPE_CHECKING:
@@ -82,10 +83,10 @@ def show(base: Learned, compared: Sequence[Compared]) -> None:
                 console.print(f"note: {change}: {note}")
 
 
-def plot(path: str, base: Learned, compared: Sequence[Compared]) -> None:
-    """Draw the curves of all runs, in all panels."""
+def plot(path: str, base: Learned, compared: Sequence[Compared], asked: str) -> None:
+    """Draw the curves of all runs, in all panels; `asked` is the command line."""
     jobs = {in_words(base): base.curves} | {change: one.curves for change, one in compared}
-    curve_panels.picture(jobs, LEARNING, path)
+    curve_panels.picture(jobs, LEARNING, path, about(asked, [base.scenario.seed]))
 
 
 def in_words(found: Learned) -> str:
@@ -95,6 +96,9 @@ def in_words(found: Learned) -> str:
 
 def lines(found: Learned) -> Iterator[tuple[str, str]]:
     """Further figures of an answer: a name, and text."""
+    training = found.training
+    rates = f"learning rate {training.learning_rate:g}, weight decay {training.weight_decay:g}"
+    yield "optimiser", f"{training.optimiser}, {rates}"
     few, many = min(found.updates), max(found.updates)
     yield "updates", f"{few:,}" if few == many else f"{few:,} to {many:,}"
     few, many = (pick(int(one.samples[-1]) for one in found.curves) for pick in (min, max))
@@ -106,12 +110,19 @@ def lines(found: Learned) -> Iterator[tuple[str, str]]:
     yield "throughput", f"{number(found.speed.samples_per_s)} samples/s"
 
 
+def reached(one: Learned, time_s: float | None) -> str:
+    """The seconds to the target, as text; empty of a job without one."""
+    if one.target is None:
+        return ""
+    return "not reached" if time_s is None or not isfinite(time_s) else seconds(time_s)
+
+
 def cells(change: str, one: Learned, base: Learned | None) -> list[str]:
     """The texts of a row, below HEADINGS."""
     slower = one.slower_than(base) if base is not None else None
     return [
         change,
-        "not reached" if one.time_s is None else seconds(one.time_s),
+        reached(one, one.time_s),
         "" if one.interval is None else " to ".join(map(seconds, one.interval)),
         "" if slower is None else percent(slower.value),
         "" if slower is None or slower.interval is None else " to ".join(map(percent, slower.interval)),

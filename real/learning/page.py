@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from real.learning import answer
 from real.learning.learned import in_a_line
-from sim.answers.summary import seconds
 from sim.reports import figures
 from sim.reports.page import page
 from sim.reports.parts import Cell, Code, Figure, Part, Section, Table, Text
@@ -56,7 +55,7 @@ def _figure(jobs: Sequence[Compared], of: str, against: str) -> Figure:
 
 def _runs(jobs: Sequence[Compared]) -> Table:
     rows = [
-        (change, Cell(f"{run}", run), Cell(seconds(time_s), time_s) if isfinite(time_s) else Cell("not reached"),
+        (change, Cell(f"{run}", run), Cell(answer.reached(one, time_s), time_s if isfinite(time_s) else None),
          Cell(f"{steps:,}", steps), Cell(f"{one.curves[run].accuracy.max():.3f}"))
         for change, one in jobs
         for run, (time_s, steps) in enumerate(zip(one.times_s.tolist(), one.updates, strict=True))

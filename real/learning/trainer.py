@@ -117,21 +117,15 @@ class Trainer:
 
     # ---- updates
 
-    @property
-    def rates(self) -> tuple:
-        """The optimiser's name and its rates, as real.training.optimiser.Rates takes them."""
-        training = self.training
-        return training.optimiser, training.learning_rate, training.decay_steps, training.decay_rate
-
     def updater(self, size: int, branches: bool = False) -> Updater:
         """A new optimiser of so many numbers; see Updater."""
-        made = self._library.optimiser(*self.rates)
+        made = self._library.optimiser(*self.training.rates)
         made.warm_up(size)
         return Updater(made, branches)
 
     def updater_of_rows(self) -> RowUpdater:
         """A new optimiser of sparse variables."""
-        return RowUpdater(RowOptimiser(*self.rates))
+        return RowUpdater(RowOptimiser(*self.training.rates))
 
     def touched(self, gradients: Iterable[Gradient]) -> np.ndarray:
         """Whether any of these minibatches has read the row of each number of the model, shape (parameters,); of a dense one true."""

@@ -11,7 +11,6 @@ from functools import cached_property
 import numpy as np
 
 from real.models import forward_of, initial
-from real.training.optimiser import WEIGHT_DECAY
 from real.training.trainee import Training
 from sim.job.scenario import Scenario
 from sim.model.variable_placement import STRATEGIES
@@ -87,7 +86,7 @@ class Replica:
         self.logits = forward_of(self._scenario.workload)(whole, self.x)
         loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(self.y, self.logits))
         decay = tf.add_n([tf.nn.l2_loss(value) for value in here.values()])
-        gradients = tf1.gradients(loss + WEIGHT_DECAY * decay, list(here.values()))
+        gradients = tf1.gradients(loss + self._training.weight_decay * decay, list(here.values()))
         computed = self._clock(gradients)
         arrived = [
             self._clock_at(ps(k), [g for g, part in zip(gradients, parts, strict=True) if self.server_of(part) == k])

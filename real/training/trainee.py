@@ -12,7 +12,7 @@ from real.data import Batches, data_for, default_of
 from real.models import initial
 from real.training.gradients import Gradients
 from real.training.layered import computes_by_layer
-from real.training.optimiser import LEARNING_RATES, Optimiser, OptimiserByVariable, Rates
+from real.training.optimiser import LEARNING_RATES, WEIGHT_DECAY, Optimiser, OptimiserByVariable, Rates
 from real.training.row_optimiser import RowOptimiser
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_CORES, check_integer, check_kind
@@ -29,6 +29,7 @@ class Training:
         data: digits, synthetic, words, or a path; data that fit the workload if None.
         optimiser: sgd, mom, rms or adm.
         learning_rate: of the first step; the optimiser's own default if None.
+        weight_decay: times half the squared parameters is added to the loss.
         decay_steps, decay_rate: the rate falls by decay_rate every decay_steps steps; 0 steps is never.
         device: cpu or gpu; master_on_cpu keeps master and servers off the GPU (the AMB repository's cpu_master).
         threads: of the engine, for each rank.
@@ -47,6 +48,7 @@ class Training:
     master_on_cpu: bool = False
     threads: int = 1
     engine: str = engines.DEFAULT
+    weight_decay: float = WEIGHT_DECAY
 
     def __post_init__(self):
         Rates(self.optimiser, self.learning_rate, self.decay_steps, self.decay_rate)
@@ -68,7 +70,13 @@ class Training:
             master_on_cpu=self.master_on_cpu,
             threads=self.threads,
             engine=self.engine,
+            weight_decay=self.weight_decay,
         )
+
+    @property
+    def rates(self) -> tuple:
+        """The optimiser's name and its rates, as real.training.optimiser.Rates takes them."""
+        return self.optimiser, self.learning_rate, self.decay_steps, self.decay_rate, self.weight_decay
 
     @property
     def rate(self) -> float:
@@ -138,18 +146,13 @@ class Workshop:
             self._data[workload] = data_for(workload, self.training.data, scenario.seed)
         return self._data[workload]
 
-    @property
-    def _rates(self) -> tuple:
-        training = self.training
-        return training.optimiser, training.learning_rate, training.decay_steps, training.decay_rate
-
     def _row_optimiser(self, scenario: Scenario) -> RowOptimiser | None:
         """The optimiser of the rows that this rank updates, if any."""
         serves_rows = scenario.traffic.sends_rows and self.rank < scenario.servers
-        return RowOptimiser(*self._rates) if serves_rows or scenario.gathered_variables else None
+        return RowOptimiser(*self.training.rates) if serves_rows or scenario.gathered_variables else None
 
     def _new_optimiser(self) -> Optimiser:
-        return self.engine.optimiser(*self._rates)
+        return self.engine.optimiser(*self.training.rates)
 
     def _optimiser(self, scenario: Scenario) -> Optimiser | OptimiserByVariable | None:
         """The optimiser of the dense variables that this rank updates, if any."""

@@ -19,6 +19,8 @@ from sim.recording.traces import Trace
 BOUND = 0.02  # a step's seconds are those of its busiest port's bytes within this share
 ALIKE = 1e-3  # ranks' own steps that differ by this share at most are not said
 MOST_NAMES = 3  # of hosts without a rank
+SELDOM = 0.005  # of steps; what is said in whole percent
+OVERRUN = 0.2  # of a time limit
 FEW = 6  # numbers of missed updates whose shares are said one by one
 
 
@@ -35,13 +37,14 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
         found.append(
             f"simulated event by event, which takes longer: {outcome.slow}; docs/protocol.md says what the engine runs"
         )
-    if outcome.ran_out:
-        worker_steps = len(outcome.step_s) * scenario.rounds * max(1, scenario.workers)
+    worker_steps = len(outcome.step_s) * scenario.rounds * max(1, scenario.workers)
+    if outcome.ran_out and (by_arrival or outcome.ran_out > SELDOM * worker_steps):
         often = f"{outcome.ran_out} times" if by_arrival else f"in {outcome.ran_out / worker_steps:.0%} of their steps"
         found.append(f"workers ran out of data before the time limit {often}: a larger --batch would use it")
     found += scenario.stragglers.notes(scenario)
     if measured(world):
         return found + (_of_evaluations(scenario, trace) if trace is not None else [])
+    found += _of_partitions(scenario)
     unknown = [one.said for one in extrapolation.unknowns(scenario, outcome) if one.said]
     found += (
         (_of_computing(scenario) or _of_batch(scenario))
@@ -95,6 +98,20 @@ def _of_computing(scenario: Scenario) -> list[str]:
     """Commands refuse such a job (Scenario.check_computing); a program may mean it, to time messages alone."""
     takes_time = scenario.costs.compute(scenario.batch) or scenario.costs.partition(scenario.batch)
     return [] if takes_time else ["computing takes no time: no costs of the workload are known"]
+
+
+def _of_partitions(scenario: Scenario) -> list[str]:
+    """A partition that is long beside the time limit, which it may overrun."""
+    limit_s, partitions = (getattr(scenario.protocol, name, None) for name in ("time_limit_s", "partitions"))
+    if not (limit_s and partitions):
+        return []
+    longest_s = float(scenario.costs.partition(scenario.batch // partitions)) / min(
+        scenario.speeds[scenario.servers :] or scenario.speeds
+    )
+    if longest_s < OVERRUN * limit_s:
+        return []
+    said = f"the last partition of a step takes {summary.seconds(longest_s)} and may end by as much after the time limit of"
+    return [f"{said} {summary.seconds(limit_s)}: more --set partitions are shorter"]
 
 
 def _of_sustained_rate(scenario: Scenario, outcome: Outcome) -> list[str]:

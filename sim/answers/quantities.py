@@ -19,7 +19,7 @@ from sim.base.interval import of_normal
 from sim.job import variants
 from sim.model.sizes import ITEM_BYTES
 from sim.platform import named_links
-from sim.platform.named_links import LINK, LOCAL, Spread
+from sim.platform.named_links import LINK, Spread
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -161,7 +161,8 @@ def _of_names(scenario: Scenario) -> Iterator[Quantity]:
     if between:
         yield _by_name(scenario, BETWEEN, LINKS, "links", scenario.network, LINK)
     if within:
-        yield _by_name(scenario, WITHIN, INNER_LINKS, "links within the host", scenario.local, LOCAL)
+        known = named_links.within(scenario.cluster.local)
+        yield _by_name(scenario, WITHIN, INNER_LINKS, "links within the host", scenario.local, known)
 
 
 def _by_name(scenario: Scenario, key: str, number: str, which: str, link: Link, known: Spread) -> Quantity:

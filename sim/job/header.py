@@ -31,6 +31,7 @@ class Training:
         device: cpu or gpu; `master_on_cpu` keeps master and servers off the GPU.
         threads: of the engine, for each rank.
         engine: the library that computed gradients and updates: tensorflow or numpy.
+        weight_decay: times half the squared parameters is added to the loss.
     """
 
     __pydantic_config__: ClassVar[dict] = {"extra": "forbid", "strict": True}
@@ -43,6 +44,7 @@ class Training:
     master_on_cpu: bool
     threads: int
     engine: str = "tensorflow"  # the only one, in traces that do not say
+    weight_decay: float = 5e-4  # likewise
 
 
 @dataclass(frozen=True)
@@ -138,11 +140,15 @@ class Header:
 
     def same_job(self, other: Header) -> bool:
         """Whether both have the same job and world. Their hosts and outcomes may differ."""
-        return self._job() == other._job()
+        return self.job == other.job
 
-    def _job(self) -> str:
-        """The header as in a file: tuples of settings are lists there."""
-        return json.dumps({name: value for name, value in asdict(self).items() if name not in RECORDED})
+    @property
+    def job(self) -> str:
+        """The header as in a file: tuples of settings are lists there. Operations that a run counted are no part of the job."""
+        job = {name: value for name, value in asdict(self).items() if name not in RECORDED}
+        if self.model is not None:
+            job |= {"digest": "", "model": self.model | {"flops_per_sample": None}}
+        return json.dumps(job)
 
     def text(self) -> str:
         """The header as JSON."""
@@ -183,6 +189,7 @@ RANGES_OF_TRAINING = {
     "learning_rate": (0, MOST),
     "decay_steps": (0, MOST),
     "decay_rate": (0, MOST),
+    "weight_decay": (0, MOST),
     "threads": (1, MOST_RANKS),
 }
 

@@ -24,7 +24,7 @@ from sim.model.variable_placement import check_strategy
 from sim.model.workload import Variable, Workload
 from sim.platform import named_links
 from sim.platform.cluster import Cluster, Host, Link, one_rank_a_host
-from sim.platform.named_links import LINK, LOCAL
+from sim.platform.named_links import LINK
 from sim.protocols.base import Protocol
 
 if TYPE_CHECKING:
@@ -427,7 +427,9 @@ class Scenario:
     @cached_property
     def local(self) -> Link:
         """The link within a host likewise. Rounds of trees over hosts have the latency within hosts in them."""
-        found = named_links.reached(self.cluster.local, LOCAL).for_items(self.item_bytes / ITEM_BYTES)
+        found = named_links.reached(self.cluster.local, named_links.within(self.cluster.local)).for_items(
+            self.item_bytes / ITEM_BYTES
+        )
         summed = getattr(self.protocol, "algorithm", None) == "ring" and not self.servers and len(set(self.hosts)) > 1
         in_trees = summed and self.network.tree_s is not None
         return found.model_copy(update={"latency_s": 0.0, "overhead_s": 0.0}) if in_trees else found

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache, cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -340,7 +340,8 @@ NAMED = Zoo()
 
 
 def read(text: str | os.PathLike[str] | Workload) -> Workload:
-    """The workload called `text`, or described by the TOML file `text`; one that is read already stays as it is.
+    """The workload called `text`, or described by the TOML file `text`, which may be the profile that was fitted for it; one that is read
+    already stays as it is.
 
     Raises:
         WrongSetting: neither a name nor a usable file.
@@ -356,7 +357,21 @@ def read(text: str | os.PathLike[str] | Workload) -> Workload:
         return NAMED[text]
     if not names_a_file(text):
         raise WrongSetting("--workload", text, f"{', '.join(NAMED)}, or a TOML file{nearest(text, NAMED)}")
-    return validated(Workload, read_toml(text, "--workload"), text)
+    table = read_toml(text, "--workload")
+    return validated(Workload, _fitted(table, text) if "provenance" in table else table, text)
+
+
+def _fitted(profile: dict[str, Any], path: str) -> Any:
+    """The description of the model that a profile was fitted for, the first of several.
+
+    Raises:
+        WrongSetting: it has none.
+    """
+    models = profile["provenance"].get("models", {})
+    found = next((one["described"] for one in models.values() if "described" in one), None)
+    if found is None:
+        raise WrongSetting("--workload", path, f"a name ({', '.join(models)}): the profile describes no model")
+    return found
 
 
 _names = cache(zoo.names)

@@ -27,9 +27,18 @@ class Spread(NamedTuple):
 
 
 # Times as long as a byte takes at the rate that a link is called by, between hosts and within one. The median is the point of an answer.
-# Of experiments.extrapolation.links.factors (5 clusters) and one_host.links (3), as `experiments.run evidence` prints them.
+# Of experiments.extrapolation.links.factors (5 clusters) and one_host.links (3, all of PCIe), as `experiments.run evidence` prints them.
 LINK = Spread(0.49, 1.09)
 LOCAL = Spread(2.53, 0.72)
+# Of links within a host that no PCIe is as fast as: bus bandwidths of nccl-tests' all_reduce_perf (github.com/NVIDIA/nccl-tests issues 149,
+# 178, 212 and 272: two A100, H100 and H200) and of peer copies (github.com/Azure/AI-benchmarking-guide issue 7: GB200), 0.95 to 1.5 times.
+DIRECT = Spread(0.22, 0.26)
+FASTEST_PCIE = 50e9  # bytes a second
+
+
+def within(link: Link) -> Spread:
+    """The law of a link within a host, by the rate that it is called by."""
+    return DIRECT if link.bandwidth_bytes_per_s > FASTEST_PCIE else LOCAL
 
 
 def reached(link: Link, known: Spread) -> Link:

@@ -43,7 +43,9 @@ UNSAID = {
 }  # in a label: said first, or elsewhere by name
 
 
-def draw(runs: list[tuple[str, Trace]], names: Sequence[str], path: str | Path, setting: str = "--subset") -> None:
+def draw(
+    runs: list[tuple[str, Trace]], names: Sequence[str], path: str | Path, setting: str = "--subset", told: str = ""
+) -> None:
     """Draw panels of runs, each with the path of its trace: a style for each job, and a line for each replication of it.
 
     Args:
@@ -53,10 +55,10 @@ def draw(runs: list[tuple[str, Trace]], names: Sequence[str], path: str | Path, 
     Raises:
         WrongSetting: an unknown ending, a folder that cannot be written, a run without evaluations, or too many jobs.
     """
-    picture(lines(runs, setting), names, path)
+    picture(lines(runs, setting), names, path, told)
 
 
-def picture(drawn: Mapping[str, Sequence[Curves]], names: Sequence[str], path: str | Path) -> None:
+def picture(drawn: Mapping[str, Sequence[Curves]], names: Sequence[str], path: str | Path, told: str = "") -> None:
     """Draw panels of curves: of the replications of each job, by the job's label; see `draw`."""
     check_path(path)
     columns = min(len(names), ABREAST)
@@ -68,7 +70,7 @@ def picture(drawn: Mapping[str, Sequence[Curves]], names: Sequence[str], path: s
     for axes in panels[len(names) :]:
         axes.set_visible(False)
     figure.legend(panels[0].get_legend_handles_labels()[0], wrapped, loc="outside upper left", frameon=False)
-    save(figure, path)
+    save(figure, path, told)
 
 
 def lines(runs: list[tuple[str, Trace]], setting: str = "--subset") -> dict[str, list[Curves]]:

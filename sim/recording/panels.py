@@ -5,6 +5,7 @@ Samples of each step, how long workers compute in a step, and all samples by tim
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from sim.base.extras import need
 from sim.base.files import check_ending, write_whole
+from sim.version import VERSION
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,13 +53,23 @@ def new_figure(height_inch: float, width_inch: float = 10) -> Figure:
     return Figure(figsize=(width_inch, height_inch), layout="constrained")
 
 
-def save(figure: Figure, path: str | Path) -> None:
-    """Write the picture whole, or not at all.
+def about(line: str, seeds: Iterable[int]) -> str:
+    """What a picture says of itself: the command line, and the random seeds of its runs."""
+    return f"{line}; random seed {', '.join(map(str, sorted(set(seeds))))}"
+
+
+def save(figure: Figure, path: str | Path, told: str = "") -> None:
+    """Write the picture whole, or not at all; `told` and the version are in it. Letters of a .pdf are TrueType, as publishers want them.
 
     Raises:
         WrongSetting: a folder that cannot be written.
     """
-    write_whole(path, lambda file: figure.savefig(file, dpi=150))
+    from matplotlib import rc_context
+
+    metadata = {"Creator": f"anytime-trainsim {VERSION}"}
+    metadata |= {"Subject" if Path(path).suffix == ".pdf" else "Description": told} if told else {}
+    with rc_context({"pdf.fonttype": 42}):
+        write_whole(path, lambda file: figure.savefig(file, dpi=150, metadata=metadata))
 
 
 def measured_from_s(trace: Trace) -> float:
@@ -74,7 +86,7 @@ def computed_s(trace: Trace) -> np.ndarray:
     return np.sort(seconds.to_numpy(float))
 
 
-def draw(runs: list[tuple[str, Trace, Any]], path: str | Path) -> None:
+def draw(runs: list[tuple[str, Trace, Any]], path: str | Path, told: str = "") -> None:
     """Draw the panels of labelled runs, each with its trace and its outcome.
 
     Raises:
@@ -95,4 +107,4 @@ def draw(runs: list[tuple[str, Trace, Any]], path: str | Path) -> None:
     for axes in (steps, computing, total):
         axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside upper left", frameon=False, ncols=2)
-    save(figure, path)
+    save(figure, path, told)

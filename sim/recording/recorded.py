@@ -67,6 +67,7 @@ class Facts(Checked):
     engine: Text = UNSEEN
     optimiser: Text = "unknown"
     learning_rate: Annotated[float, Field(ge=0, le=MOST)] = 0.0
+    weight_decay: Annotated[float, Field(ge=0, le=MOST)] = 0.0
     threads: Annotated[int, Field(ge=1, le=MOST_RANKS)] = 1
     device: Literal["cpu", "gpu"] = "cpu"
     gpu: Text = ""
@@ -182,6 +183,7 @@ def _training(first: Facts) -> Training | None:
         data="the user's own",
         optimiser=first.optimiser,
         learning_rate=first.learning_rate,
+        weight_decay=first.weight_decay,
         decay_steps=0,
         decay_rate=0.0,
         device=first.device,

@@ -26,7 +26,7 @@ def other(trace: Trace, **about) -> Trace:
 def drawn(monkeypatch):
     """The figures that would be written."""
     figures: list = []
-    monkeypatch.setattr(curve_panels, "save", lambda figure, path: figures.append(figure))
+    monkeypatch.setattr(curve_panels, "save", lambda figure, path, told: figures.append(figure))
     return figures
 
 
@@ -148,7 +148,7 @@ def test_a_command_makes_one_picture(written, words, ending, magic):
 )
 def test_panels_are_those_that_were_asked_for(written, monkeypatch, words, panels):
     asked: list = []
-    monkeypatch.setattr(curve_panels, "draw", lambda runs, names, path, setting: asked.append((len(runs), names)))
+    monkeypatch.setattr(curve_panels, "draw", lambda runs, names, path, setting, told: asked.append((len(runs), names)))
     many = ["a.jsonl"] * (plot.MOST_TRACES + 1)  # of one job
     assert plot.main([*many, "-o", "x.svg", *words]) == 0
     assert asked == [(9, panels)]

@@ -228,6 +228,16 @@ def test_zeros_are_values_of_seconds_and_no_factors(tmp_path, capsys):
     assert "100 zeros left out, which are no factors" in capsys.readouterr().out
 
 
+def test_factors_become_seconds_by_no_oversight(tmp_path):
+    """A factor of 1.03 is no sleep of 1.03 seconds."""
+    path = tmp_path / "factors.csv"
+    pd.DataFrame({"slow_factor": planted()[0], "seconds": planted()[0]}).to_csv(path, index=False)
+    with pytest.raises(WrongSetting, match="--as: missing; needed: factor, or seconds: slow_factor sounds like"):
+        fits.main([str(path), "--column", "slow_factor"])
+    for words in (["--column", "slow_factor", "--as", "factor"], ["--column", "slow_factor", "--as", "seconds"], []):
+        assert fits.main([str(path), *words]) == 0
+
+
 BROKEN = {
     "nothing": "",
     "two values": "rank,step,seconds\n0,0,1\n0,1,2\n",

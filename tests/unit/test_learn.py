@@ -225,6 +225,26 @@ def test_the_answer_is_a_line_and_a_table(capsys):
     assert re.search(r"^protocol=ps-async", said, re.MULTILINE)
 
 
+def test_a_job_without_a_target_reaches_none_and_its_training_is_said(capsys):
+    assert command_of_learn.main(asked("--what-if", "workers=3", "--weight-decay", "0.25", "--until", "loss=2")) == 0
+    with_target = capsys.readouterr().out
+    assert "weight decay 0.25" in with_target
+    words = asked("--what-if", "workers=3", "--json")
+    at = words.index("--until") if "--until" in words else None
+    words = words if at is None else words[:at] + words[at + 2 :]
+    assert command_of_learn.main(words) == 0
+    assert json.loads(capsys.readouterr().out)["training"]["weight_decay"] == 5e-4
+    assert command_of_learn.main([one for one in words if one != "--json"]) == 0
+    assert "not reached" not in capsys.readouterr().out
+
+
+def test_weight_decay_changes_what_is_learned():
+    runs = [learn(job("fmb", steps=6), replace(TRAINING, weight_decay=each)) for each in (0.0, 0.5)]
+    assert runs[0].curves[0].loss[-1] != runs[1].curves[0].loss[-1]
+    with pytest.raises(WrongSetting, match="--weight-decay"):
+        learn(job("fmb", steps=6), replace(TRAINING, weight_decay=-1.0))
+
+
 REFUSED = {
     "--until": ["--until", "accuracy=1.5"],
     "--until ": ["--until", "speed=3"],

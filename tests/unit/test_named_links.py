@@ -5,7 +5,7 @@ import math
 import pytest
 
 from sim import protocols
-from sim.answers import bounds, extrapolation
+from sim.answers import bounds, extrapolation, quantities
 from sim.answers.quantities import BETWEEN
 from sim.answers.quantities import WITHIN as WITHIN_HOSTS
 from sim.job.scenario import Scenario
@@ -101,3 +101,21 @@ def test_over_several_hosts_each_link_is_unknown_by_itself():
         ends = simulate(ring(network, local, 2, 2), "event", 2).outcome.ends
         assert [key for key, off in ends.items() if max(off) > 0.01] == [shows]
         assert ends[shows][0] == pytest.approx(math.log(most), rel=0.05)
+
+
+def test_a_link_that_no_pcie_is_as_fast_as_is_known_by_tests_of_its_kind():
+    """NVLink's bus bandwidths are two thirds of its rate or more; PCIe's sums take up to 41 times as long as its rate says."""
+    for name, most in (
+        ("NVLink 1", 2),
+        ("NVLink 4", 2),
+        ("Infinity Fabric 4", 2),
+        ("PCIe 3 x16", 50),
+        ("PCIe 5 x16", 50),
+    ):
+        link = catalogue.find("links", name)
+        job = ring(Link(), link, 1, 4)
+        known = named_links.within(link)
+        assert link.bandwidth_bytes_per_s / job.local.bandwidth_bytes_per_s == pytest.approx(math.exp(known.mean))
+        assert most / 2 < known.at(1) <= most
+        slower = next(one for one in quantities.of(job) if one.key == WITHIN_HOSTS).put(job, quantities.END)
+        assert slower.local.bandwidth_bytes_per_s == pytest.approx(link.bandwidth_bytes_per_s / known.at(1))

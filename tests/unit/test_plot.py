@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from sim import plot
+from sim import event, plot, protocols
 from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
+from sim.model import workload
 from sim.recording import panels
 from sim.recording.traces import ACTIVITIES, Trace
+from sim.version import VERSION
 
 
 @pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
@@ -50,7 +53,7 @@ def test_runs_side_by_side_show_equal_times(trace, tmp_path, monkeypatch):
     """The shorter run's panel goes on as long as the longer one's."""
     monkeypatch.setitem(__import__("matplotlib").rcParams, "svg.fonttype", "none")
     drawn = []
-    monkeypatch.setattr(plot, "save", lambda figure, path: drawn.append(figure))
+    monkeypatch.setattr(plot, "save", lambda figure, path, told: drawn.append(figure))
     short = Trace(replace(trace.header, steps=1), trace.rows[trace.rows.end_s <= 4.0])
     plot.side_by_side([trace, short], tmp_path / "both.svg")
     above = drawn[0].axes[:2]
@@ -80,3 +83,16 @@ def test_every_run_has_a_style_of_its_own():
 def test_more_runs_than_styles_are_refused(tmp_path):
     with pytest.raises(WrongSetting, match="at most 8"):
         plot.main([f"{i}.jsonl" for i in range(9)] + ["-o", str(tmp_path / "x.png")])
+
+
+@pytest.mark.parametrize(("ending", "key"), [("png", b"Description"), ("pdf", b"/Subject"), ("svg", b"description")])
+def test_a_picture_says_its_command_its_seeds_and_the_version(tmp_path, ending, key):
+    """Letters of a .pdf are of Type 42, because publishers refuse Type 3."""
+    event.trace(Scenario(protocols.make("fmb"), workload.read("mlp"), steps=3, seed=71)).write(tmp_path / "run.jsonl")
+    assert plot.main([str(tmp_path / "run.jsonl"), "-o", str(tmp_path / f"run.{ending}")]) == 0
+    found = (tmp_path / f"run.{ending}").read_bytes()
+    assert key in found
+    assert b"sim.plot" in found
+    assert b"random seed 71" in found
+    assert f"anytime-trainsim {VERSION}".encode() in found
+    assert b"/Type3" not in found

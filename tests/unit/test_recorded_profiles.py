@@ -9,8 +9,12 @@ import pytest
 
 from calibration import check, fit
 from sim import run
+from sim.answers import trust
 from sim.base.errors import WrongSetting
-from sim.platform import cluster
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.platform import catalogue, cluster
+from sim.protocols import make
 from sim.recording import traces
 from trainsim.recording.files import Files
 from trainsim.recording.steps import Call, Iteration, rows
@@ -41,12 +45,14 @@ def planted(
     buckets=BUCKETS,
     paused_s: float = 0.0,
     early_s: float = 0.0,
+    counted=None,
     **facts,
 ) -> str:
     """A run in which each rank's buckets are ready at a half and at the end of computing, and are summed one after another.
 
     Args:
         run: times as long does computing take.
+        counted: what is known of the model besides.
         early_s: by which all ranks but the first have their minibatches earlier; they wait for it in the sums.
         paused_s: of an evaluation at the end of each tenth step, which the loop does not name.
     """
@@ -74,9 +80,8 @@ def planted(
         said |= {"summing": {"bucket_bytes": BUCKETS[1], "backend": "gloo"}} if summing and ranks > 1 else {}
         of.tell(said | facts)
         of.flush()
-    files[0].describe(
-        "Net", [(f"bucket_{at}", (size // 4,)) for at, size in enumerate(reversed(buckets))], batch, "sgd"
-    )
+    variables = [(f"bucket_{at}", (size // 4,)) for at, size in enumerate(reversed(buckets))]
+    files[0].describe("Net", variables, batch, {"optimiser": "sgd"} | (counted or {}))
     return str(folder)
 
 
@@ -139,7 +144,7 @@ def test_messages_that_nobody_saw_are_part_of_computing(tmp_path):
 def test_gradients_of_half_precision_are_moved_in_two_bytes(tmp_path):
     whole = planted(tmp_path / "run", 32)
     (Path(whole) / "workload.toml").unlink()
-    Files(tmp_path / "model", 0, {}).describe("Net", [*VARIABLES, ("bucket_2", (1_000_000,))], 32, None)
+    Files(tmp_path / "model", 0, {}).describe("Net", [*VARIABLES, ("bucket_2", (1_000_000,))], 32, {})
     (tmp_path / "model" / "workload.toml").rename(tmp_path / "run" / "workload.toml")
     assert fit.main([whole, "-o", str(tmp_path / "p.toml")]) == 0
     assert cluster.read(str(tmp_path / "p.toml")).costs["Net"].item_bytes == pytest.approx(2)
@@ -150,6 +155,50 @@ def test_a_gpu_is_known_by_its_name(tmp_path):
     assert fit.main([planted(tmp_path / "run", 32, **found), "-o", str(tmp_path / "p.toml")]) == 0
     host = cluster.read(str(tmp_path / "p.toml")).hosts[0]
     assert (host.gpus, host.gpu.name) == (2, "A100")
+
+
+def asked_elsewhere(profile: Path, where: str):
+    """The model of a profile on a host of the catalogue, without messages."""
+    return Scenario(make("allreduce"), workload.read(profile), workers=1, cluster=cluster.read(where))
+
+
+def test_what_was_measured_on_a_gpu_is_carried_to_another(tmp_path, capsys):
+    """By the ratio of what training reaches on both, in the format and the class that were seen."""
+    found = {"gpu": "NVIDIA A100-SXM4-40GB", "gpus": 8, "device": "gpu"}
+    seen = {"flops_per_sample": 1e9, "architecture": "convolution", "precision": "bf16"}
+    runs = [planted(tmp_path / f"run-{batch}", batch, counted=seen, **found) for batch in (32, 64)]
+    assert fit.main([*runs, "-o", str(tmp_path / "p.toml")]) == 0
+    assert "the ratio of rates to those of A100, where it was measured" in capsys.readouterr().out
+    there, here = (asked_elsewhere(tmp_path / "p.toml", where) for where in ("p5.48xlarge", "p4d.24xlarge"))
+    was, now = (catalogue.find("gpus", name).reached("bf16", "convolution") for name in ("A100", "H100"))
+    for batch in (32, 64):
+        assert float(here.costs.compute(batch)) == pytest.approx(compute_s(batch) + UPDATE_S, rel=0.02)
+        times = was.peak * was.share / (now.peak * now.share)
+        assert float(there.costs.compute(batch) / here.costs.compute(batch)) == pytest.approx(times)
+    assert there.costs.error > 0
+    assert "times those on A100 (bf16)" in trust.notes(there)[0]
+
+
+def test_operations_that_were_counted_on_cores_are_asked_of_gpus(tmp_path, capsys):
+    """At the share of the peak that models of the class reach; runs whose batches have other lengths are still of one job."""
+    runs = [planted(tmp_path / f"run-{n}", 32, n, counted={"flops_per_sample": 1e9 + n * 1e7}) for n in (0, 1)]
+    assert fit.main([*runs, "-o", str(tmp_path / "p.toml")]) == 0
+    assert "computing by the peak rates of their GPUs, and no wait for data" in capsys.readouterr().out
+    rate = catalogue.find("gpus", "H100").reached(None, "other")
+    there = asked_elsewhere(tmp_path / "p.toml", "p5.48xlarge")
+    more_s = float(there.costs.compute(64) - there.costs.compute(32))
+    assert more_s == pytest.approx(32 * 3 * 1.005e9 / (rate.peak * rate.share))
+    assert "no measurement of Net on H100" in trust.notes(there)[0]
+    assert cluster.read(str(tmp_path / "p.toml")).provenance.repeated == ("Net",)
+    here = asked_elsewhere(tmp_path / "p.toml", str(tmp_path / "p.toml"))
+    assert float(here.costs.compute(32)) == pytest.approx(compute_s(32), rel=0.02)
+
+
+def test_a_profile_that_describes_no_model_is_no_workload(tmp_path):
+    profile = tmp_path / "p.toml"
+    profile.write_text('schema = "cluster/1"\n[provenance.models.toy_fc]\nparameters = 1\n')
+    with pytest.raises(WrongSetting, match=r"a name \(toy_fc\): the profile describes no model"):
+        workload.read(profile)
 
 
 def test_recorded_runs_are_fitted_alone(folder, tmp_path, trace):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from calibration import check, fit
+from sim.model import workload
 from sim.platform import cluster
 from sim.recording import traces
 
@@ -169,3 +170,68 @@ transformers.Trainer(Net(), asked, train_dataset=data, callbacks=[recorder.trans
 """
     found = played(tmp_path, program)
     assert (found.header.warmup + found.header.steps, found.header.batch) == (8, 10)
+
+
+COUNTED = """
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.out = nn.Embedding(50, 32), nn.Linear(32, 50)
+    def forward(self, x):
+        h = self.words(x).view(4, 16, 4, 8).transpose(1, 2)
+        return self.out(scaled_dot_product_attention(h, h, h, is_causal=True).transpose(1, 2).reshape(4, 16, 32))
+def broken(*_, **__):
+    raise ValueError("a formula that knows no such shapes")
+def loop(name, model, x, warmup=2, format=torch.float32, left=0):
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.01)
+    with Recorder(sys.argv[1] + "-" + name, warmup=warmup) as recorder:
+        for n, x in enumerate(recorder.steps([x] * 6)):
+            with torch.autocast("cpu", dtype=format, enabled=format != torch.float32):
+                model(x).float().mean().backward()
+            optimiser.step()
+            optimiser.zero_grad()
+            if left and n == left:
+                break
+    assert torch.utils._python_dispatch._get_current_dispatch_mode() is None
+linear = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
+loop("linear", linear, torch.randn(4, 64))
+loop("timed", linear, torch.randn(4, 64), warmup=0)
+loop("left", linear, torch.randn(4, 64), left=3)
+loop("half", linear, torch.randn(4, 64), format=torch.bfloat16)
+loop("kernels", nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Linear(288, 10)), torch.randn(4, 3, 8, 8))
+loop("causal", Attention(), torch.randint(50, (4, 16)))
+loop("compiled", torch.compile(linear, backend="eager"), torch.randn(4, 64))
+compiled = []
+def backend(graph, _):
+    compiled.append(graph)
+    return graph.forward
+part = torch.compile(nn.functional.relu, backend=backend)
+class Partly(nn.Sequential):
+    def forward(self, x):
+        return part(super().forward(x))
+loop("partly", Partly(nn.Linear(64, 10)), torch.randn(4, 64))
+assert compiled, "a part that is compiled after the operations were counted"
+from torch.utils import flop_counter
+flop_counter.flop_registry = dict.fromkeys(flop_counter.flop_registry, broken)
+loop("broken", linear, torch.randn(4, 64))
+for x in recorder.steps([torch.ones(5, 8)] * 4): train(x)
+"""
+
+
+def test_the_operations_of_a_step_are_counted_and_the_class_of_the_model_seen(tmp_path):
+    played(tmp_path, COUNTED)
+    found = {name: workload.read(str(tmp_path / f"run-{name}" / "workload.toml")) for name in
+             ("linear", "timed", "left", "half", "kernels", "causal", "compiled", "partly", "broken")}  # fmt: skip
+    of_step = 3 * 2 * (64 * 128 + 128 * 10) - 2 * 64 * 128  # the first layer has no gradient of its input
+    attention = 4 * 2 * 2 * 16 * 16 * 8  # of 4 heads, forward; five such products back
+    counted = {name: one.flops_per_sample for name, one in found.items()}
+    assert counted["linear"] == pytest.approx(of_step / 3, rel=1e-5)
+    assert counted["left"] == counted["half"] == counted["linear"]
+    assert counted["causal"] == pytest.approx((3 * 16 * 2 * 32 * 50 + 3.5 * attention) / 3, rel=1e-5)
+    assert counted["partly"] == pytest.approx(2 * 2 * 64 * 10 / 3, rel=1e-5)
+    assert [counted[name] for name in ("timed", "compiled", "broken")] == [None] * 3
+    assert [found[name].architecture for name in ("linear", "kernels", "causal")] == [None, "convolution", "decoder"]
+    assert [found[name].precision for name in ("linear", "half")] == [None, "bf16"]
+    assert traces.read(tmp_path / "run-broken").header.steps == 4

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim import collectives, event, protocols, stragglers
+from sim.answers import notes
 from sim.answers.outcome import of_trace
 from sim.base.errors import RunFailed
 from sim.job.scenario import Scenario
@@ -267,6 +268,22 @@ def test_amb_leaves_the_rest_of_a_division_out():
     outcome = run(scenario)
     assert (outcome.samples == 2 * 16 * 22).all()
     assert outcome.ran_out == 2 * scenario.rounds
+
+
+@pytest.mark.parametrize(("partitions", "said"), [(4, True), (40, False)])
+def test_a_partition_that_may_overrun_the_limit_by_much_is_said(partitions, said):
+    """Of 160 samples of a millisecond each, 40 together or 4."""
+    scenario = quiet("amb", "time_limit_s=0.1", f"partitions={partitions}", workers=1, batch=160, steps=3)
+    note = "the last partition of a step takes 40 ms and may end by as much after the time limit of 100 ms"
+    assert any(note in one for one in simulate(scenario).notes) == said
+
+
+@pytest.mark.parametrize(("ran_out", "said"), [(1, []), (6, ["in 3% of their steps"])])
+def test_what_is_none_in_whole_percent_is_no_note(ran_out, said):
+    scenario = quiet("amb", "time_limit_s=0.1", workers=2, batch=160, steps=100)
+    outcome = replace(run(scenario), ran_out=ran_out)
+    found = [one for one in notes.notes(scenario, outcome, "event") if "ran out of data" in one]
+    assert [one.split("limit ")[1].split(":")[0] for one in found] == said
 
 
 def test_idle_is_what_is_left_of_a_step():

@@ -90,10 +90,10 @@ class Files:
         if found.st_size != self._written:
             raise OSError(errno.ESTALE, f"{self._part} was changed by another program")
 
-    def describe(self, name: str, variables: Variables, batch: int, optimiser: str | None) -> None:
-        """Write the model that is trained as a workload, which commands take by --workload."""
+    def describe(self, name: str, variables: Variables, batch: int, said: dict[str, Any]) -> None:
+        """Write the model that is trained as a workload, which commands take by --workload; with what else is `said` of it, by key."""
         lines = ['schema = "workload/1"', f"name = {json.dumps(name)}", f"batch = {max(1, batch)}"]
-        lines += [f"optimiser = {json.dumps(optimiser)}"] if optimiser else []
+        lines += [f"{key} = {json.dumps(value)}" for key, value in said.items()]
         lines += ["variables = ["]
         lines += [
             f"    {{ name = {json.dumps(of)}, shape = {json.dumps(list(shape) or [1])} }}," for of, shape in variables

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from trainsim.recording.loops import Guard
+from trainsim.recording.operations import UNSEEN, Operations
 from trainsim.recording.steps import Call, Iteration
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ class Torch:
         self._summing: Any = None
         self._model: Any = None
         self._updates, self._samples = 0, 0
+        self._operations: Operations | None = None
+        self._counted: dict[str, Any] = {}
         self._anchor: tuple[Any, float] | None = None
         optimizer, module = sys.modules["torch.optim.optimizer"], sys.modules["torch.nn.modules.module"]
         register = getattr(optimizer, "register_optimizer_step_pre_hook", None)
@@ -59,6 +63,17 @@ class Torch:
             self._look_at_device()
             if self._summing is not None:
                 self._hook_sums()
+            if self._recorder.warmup and not any(_is_unseen(one) for one in parts):
+                with suppress(ImportError, AttributeError):  # a version that counts none
+                    self._operations = Operations()
+
+    def done(self, iteration: Iteration | None = None) -> None:
+        """An iteration is over: the operations of the first, which is not timed, are counted."""
+        counting, self._operations = self._operations, None
+        if counting is not None:
+            counting.stop()
+            if iteration is not None:
+                self._counted = counting.facts(iteration.samples)
 
     def _before_update(self, optimiser: Any, *_: Any) -> None:
         recorder = self._recorder
@@ -119,9 +134,12 @@ class Torch:
         variables = [(of, tuple(one.shape)) for of, one in self._model.named_parameters() if one.requires_grad]
         if iteration.calls:
             variables = [(f"bucket_{at}", (call.items,)) for at, call in enumerate(reversed(iteration.calls))]
-        rate = settings.get("lr", 0.0)
-        self._recorder.learn(optimiser=kind, learning_rate=float(rate), threads=int(self._torch.get_num_threads()))
-        self._recorder.describe(type(self._model).__name__, variables, name, self._samples)
+        rates = {
+            "learning_rate": float(settings.get("lr", 0.0)),
+            "weight_decay": float(settings.get("weight_decay", 0.0)),
+        }
+        self._recorder.learn(optimiser=kind, threads=int(self._torch.get_num_threads()), **rates)
+        self._recorder.describe(type(self._model).__name__, variables, name, self._samples, self._counted)
 
     # ---- the clock of a GPU
 
@@ -154,6 +172,7 @@ class Torch:
 
     def close(self) -> None:
         """Take the hooks away, and give a GPU a moment to end what it does."""
+        self.done()
         for hook in (*self._hooks, self._of_forward):
             hook.remove()
         if self._anchor is None:
@@ -168,3 +187,8 @@ def _unwrapped(module: Any) -> Any:
     while type(module).__name__ in (SUMMING, "OptimizedModule"):
         module = next(getattr(module, name) for name in WRAPPED if name in module._modules)
     return module
+
+
+def _is_unseen(module: Any) -> bool:
+    """Whether its operations cannot be counted: compiled, or computed by other threads."""
+    return type(module).__name__ in UNSEEN or getattr(module, "_compiled_call_impl", None) is not None

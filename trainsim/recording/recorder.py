@@ -68,7 +68,7 @@ class Recorder:
             raise WrongSetting("Recorder: folder", folder, "the name of a folder")
         self._place, again = place.here(), place.restarts()
         path = Path(folder)
-        self._began_s, self._pid = perf_counter(), os.getpid()
+        self.warmup, self._began_s, self._pid = warmup, perf_counter(), os.getpid()
         self._facts: dict[str, Any] = {
             "schema": SCHEMA,
             **self._place._asdict(),
@@ -199,6 +199,8 @@ class Recorder:
             return
         try:
             iteration.ended = now = self.now()
+            if self._engine:
+                self._engine.done(iteration)
             self.iteration, self._iteration = None, Iteration(now)
             self._ended.append(iteration)
             if perf_counter() - self._written_s > BLOCK_S:
@@ -209,6 +211,8 @@ class Recorder:
     def end(self, turn: object, whole: bool = True) -> None:
         """The loop has no more batches, or was left before it came to its end."""
         if turn is self._turn:
+            if self._engine:
+                self._engine.done()
             self._turn, self._iteration, self.iteration, self._whole = None, None, None, whole
 
     # ---- what an engine tells
@@ -218,10 +222,18 @@ class Recorder:
         self._facts |= facts
         self._files.tell(self._facts)
 
-    def describe(self, name: str, variables: Variables, optimiser: str | None = None, samples: int = 0) -> None:
-        """Keep the model that is trained, and the samples of a step; rank 0 writes it, unless the user has named a workload."""
+    def describe(
+        self,
+        name: str,
+        variables: Variables,
+        optimiser: str | None = None,
+        samples: int = 0,
+        counted: dict[str, Any] | None = None,
+    ) -> None:
+        """Keep the model that is trained, the samples of a step, and what was `counted`; rank 0 writes it, unless the user did."""
         if self._place.rank == 0 and not self._facts["workload"]:
-            self._files.describe(name, variables, samples or self._samples.last, optimiser)
+            said = (counted or {}) | ({"optimiser": optimiser} if optimiser else {})
+            self._files.describe(name, variables, samples or self._samples.last, said)
 
     def learn_version(self, library: str, version: str) -> None:
         """Keep the version of the library that computes."""
