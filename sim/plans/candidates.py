@@ -127,6 +127,7 @@ class Candidate:
         effort: that it was simulated with, a place in EFFORTS.
         figures: of that; None before, and where it could not be simulated.
         problem: why it could not.
+        p_best: the probability that it is better than the best of every other kind of host; None where there is no other.
         work: until the target, where it differs by the configuration.
     """
 
@@ -140,6 +141,7 @@ class Candidate:
     figures: Figures | None = None
     problem: str | None = None
     limits: str | None = field(default=None)
+    p_best: float | None = None
     work: Work | None = None
 
     @property

@@ -7,6 +7,7 @@ import math
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sim import protocols
@@ -16,7 +17,7 @@ from sim.base.progress import Progress
 from sim.job import gpu_memory, measured_steps, reading
 from sim.model import measuring
 from sim.plans import limits, search, sensitivity
-from sim.plans.candidates import EFFORTS, Candidate
+from sim.plans.candidates import EFFORTS, WHOLE, Candidate
 from sim.plans.configurations import Room
 from sim.plans.simulating import Simulating
 from sim.plans.until import by_name, in_words
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 SCHEMA = "plan/1"
 # Shares of the time that are over when no further configuration is looked at, when the search
-# ends, when the front does, and when the limits of the best are known.
-SCREENED_UNTIL, SEARCH_UNTIL, FRONT_UNTIL, LIMITS_UNTIL = 0.5, 0.7, 0.82, 0.94
+# ends, when each kind of host is known, when the front is, and when the limits of the best are.
+SCREENED_UNTIL, SEARCH_UNTIL, KINDS_UNTIL, FRONT_UNTIL, LIMITS_UNTIL = 0.5, 0.7, 0.8, 0.85, 0.94
 EASILY_SHARE = 0.3  # of the search's time, for what meets the target easily, where nothing was found before
 EASILY = 1.2  # times as fast as needed, by the bound
 FRONT_EFFORT = 2
@@ -52,6 +53,7 @@ class Plan:
         simulated: every configuration that was simulated.
         rejected: numbers of configurations that are not among the best, by reason.
         values: the values of measuring.
+        by_kind: where there are several, the best of each kind of host and way of renting it; those that meet the target first.
         by_number: where hosts of several kinds may be chosen, the fastest configuration of each number of hosts that was simulated.
         whole: whether there was time for the whole search.
     """
@@ -64,6 +66,7 @@ class Plan:
     simulated: list[Candidate]
     rejected: Counter[str]
     values: list[Value] = field(default_factory=list)
+    by_kind: list[Candidate] = field(default_factory=list)
     by_number: list[Candidate] = field(default_factory=list)
     whole: bool = True
     wall_s: float = 0.0
@@ -103,6 +106,7 @@ class Plan:
             "usd": None if hours is None else one.cost_at(question, figures.mid),
             "needed_samples_per_s": one.needed(question),
             "p_target": one.chance(question) if known else None,
+            "p_best": one.p_best,
             "work": one.work.as_json() if one.work else None,
             "limits": one.limits,
             "world": figures.world,
@@ -124,6 +128,7 @@ class Plan:
             "configurations": self.configurations,
             "best": [self.row(one) for one in self.best],
             "front": [self.row(one) for one in self.front],
+            "by_kind": [self.row(one) for one in self.by_kind],
             "by_number": [self.row(one) for one in self.by_number],
             "rows": [self.row(one) for one in self.simulated],
             "rejected": dict(self.rejected.most_common()),
@@ -258,20 +263,26 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
             simulating = Simulating(room, opened, within_s, start_s + SEARCH_UNTIL * within_s, candidates)
             best, met = _best(question, candidates, simulating)
             whole = simulating.left_s > 0 and not thrown[search.NO_TIME]
+            simulating.until_s = start_s + KINDS_UNTIL * within_s
+            by_kind = _by_kind(question, candidates, simulating)
             simulating.until_s = start_s + FRONT_UNTIL * within_s
             front = search.front(candidates, _axes(question), simulating, FRONT_EFFORT)
             by_number = search.fastest_of_each_number(candidates, simulating, FRONT_EFFORT)
             best, met = _ranked(question, candidates, best, met)
             simulating.until_s = start_s + LIMITS_UNTIL * within_s
-            limits.find(best, simulating)
+            limits.find([*best, *(one for one in by_kind if one not in best)], simulating)
     simulated = [one for one in candidates if one.figures]
     if not best:
         raise RunFailed(_nothing(candidates, within_s))
     rejected = thrown + search.thrown_out(candidates, best if met else [], lambda one: one.may_meet(question))
-    values = sensitivity.values(best[0], simulated, question, room.scenario(best[0].configuration))
+    numbers = sensitivity.parameters([best[0], *(one for one in simulated if one is not best[0])], room)
+    values = sensitivity.values(numbers, best[0], simulated, question)
+    if by_kind and all(one.figures and one.figures.why_none is None for one in by_kind):
+        for one, share in zip(by_kind, sensitivity.chances(numbers, by_kind, question), strict=True):
+            one.p_best = share
     whole = whole and not simulating.cut
     wall_s = time.monotonic() - start_s
-    return Plan(question, room, best, met, front, simulated, rejected, values, by_number, whole, wall_s)
+    return Plan(question, room, best, met, front, simulated, rejected, values, by_kind, by_number, whole, wall_s)
 
 
 def _best(question: Question, candidates: list[Candidate], simulating: Simulating) -> tuple[list[Candidate], bool]:
@@ -296,14 +307,37 @@ def _best(question: Question, candidates: list[Candidate], simulating: Simulatin
     if found or _meeting(question, candidates):
         return found, True
 
-    def lacking(one: Candidate) -> tuple[float, ...]:
-        speed = one.samples_per_s * EFFORTS[one.effort].optimism
-        return one.needed(question) / speed if speed else math.inf, one.usd_per_hour
-
+    lacking = partial(_lacking, question)
     nearest = search.best_first(
         [one for one in candidates if not one.problem], lacking, min(AS_GOOD, question.keep), simulating
     )
     return nearest or sorted((one for one in candidates if one.figures), key=lacking)[:AS_GOOD], False
+
+
+def _lacking(question: Question, one: Candidate) -> tuple[float, ...]:
+    """Its place among those that miss the target, the nearest first."""
+    speed = one.samples_per_s * EFFORTS[one.effort].optimism
+    return one.needed(question) / speed if speed else math.inf, one.usd_per_hour
+
+
+def _by_kind(question: Question, candidates: list[Candidate], simulating: Simulating) -> list[Candidate]:
+    """The best of each kind of host and way of renting it, the best first; none where there is one alone."""
+
+    def kind(one: Candidate) -> tuple[str, str]:
+        return one.configuration.host, one.configuration.offer
+
+    def hoped(one: Candidate) -> tuple[float, ...]:
+        return (0, *one.key(question)) if one.may_meet(question) else (1, *_lacking(question, one))
+
+    def known(one: Candidate) -> tuple[float, ...]:
+        if one.chance(question) >= question.probability:
+            return 0, *one.key_at(question, one.samples_per_s)
+        return 1, one.needed(question) / one.samples_per_s, one.usd_per_hour
+
+    if len(set(map(kind, candidates))) < 2:
+        return []
+    groups = search.best_of_each(candidates, kind, hoped, simulating, WHOLE)
+    return sorted((min(several, key=known) for several in groups), key=known)
 
 
 def _meeting(question: Question, candidates: list[Candidate]) -> list[Candidate]:

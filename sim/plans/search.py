@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import fields, replace
 from itertools import groupby
 from operator import attrgetter
@@ -158,17 +158,34 @@ def front(
 
 
 def fastest_of_each_number(candidates: list[Candidate], simulating: Simulating, until: int) -> list[Candidate]:
-    """Of hosts of several kinds, the candidate that trains fastest of each number of them, simulated with this effort.
+    """Of hosts of several kinds, the candidate that trains fastest of each number of them, simulated with this effort."""
+    of_several = [one for one in candidates if one.configuration.subset]
+    of_several.sort(key=lambda one: one.configuration.hosts)
+    groups = best_of_each(
+        of_several,
+        lambda one: one.configuration.hosts,
+        lambda one: ((one.samples or 1) / one.hoped,),
+        simulating,
+        until,
+    )
+    return [min(several, key=lambda one: (one.samples or 1) / one.samples_per_s) for several in groups]
 
-    Where time is over, it is the fastest of those that were simulated.
-    """
-    found = []
-    for number in sorted({one.configuration.hosts for one in candidates if one.configuration.subset}):
-        of_number = [one for one in candidates if one.configuration.hosts == number and one.configuration.subset]
-        best_first(of_number, lambda one: ((one.samples or 1) / one.hoped,), 1, simulating, most=until)
-        known = [one for one in of_number if one.figures and not one.problem]
-        found += sorted(known, key=lambda one: (one.samples or 1) / one.samples_per_s)[:1]
-    return found
+
+def best_of_each(
+    candidates: Iterable[Candidate],
+    group: Callable[[Candidate], Hashable],
+    key: Key,
+    simulating: Simulating,
+    until: int,
+) -> list[list[Candidate]]:
+    """Those of each group that were simulated, the best of them with this effort, unless time is over."""
+    groups: dict[Hashable, list[Candidate]] = defaultdict(list)
+    for one in candidates:
+        groups[group(one)].append(one)
+    for several in groups.values():
+        best_first(several, key, 1, simulating, most=until)
+    known = ([one for one in several if one.figures and not one.problem] for several in groups.values())
+    return [several for several in known if several]
 
 
 def pareto(candidates: Iterable[Candidate], axes: Callable[[Candidate], tuple[float, float]]) -> list[Candidate]:
