@@ -16,6 +16,8 @@ from sim.base.units import number_or_text
 from sim.command import Parser
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sim.plans.plan import Plan
 
 WITHIN_S = 60.0
@@ -90,7 +92,11 @@ def parser() -> Parser:
     group.add_argument("--workload", metavar="NAME|FILE", help="the model; default: resnet50")
     group.add_argument("--stragglers", metavar="NAME|LAW|FILE", help="induced sleeps, as in sim.run; default: none")
     group.add_argument(
-        "--failures", metavar="'mtbf=30 d, ...'", help="failures of hosts, as in sim.run: they cost time and money"
+        "--failures",
+        action="append",
+        default=[],
+        metavar="'[OFFER:]mtbf=30 d, ...'",
+        help="failures of hosts, as in sim.run: they cost time and money; of all hosts, or of those that are rented so",
     )
     group.add_argument(
         "--price",
@@ -162,27 +168,33 @@ def asked(given: argparse.Namespace) -> dict[str, Any]:
     from sim.plans.question import assignments
 
     lists = {name.replace("-", "_"): list(parts(text)) for name in LISTS if (text := _of(given, name)) is not None}
-    single = (*TARGETS, "workload", "stragglers", "failures", "discount", "currency", "seed", "keep")
+    single = (*TARGETS, "workload", "stragglers", "discount", "currency", "seed", "keep")
     found: dict[str, Any] = {
         name.replace("-", "_"): number_or_text(text) for name in single if (text := _of(given, name)) is not None
     }
     found |= {name: [number_or_text(text) for text in texts] for name, texts in lists.items()}
     settings = assignments("--set", given.set, lambda text: [number_or_text(one) for one in parts(text)])
     prices = assignments("--price", given.price, number_or_text)
-    tables = {"settings": settings, "prices": prices, "egress": _egress(given.egress)}
+    tables = {"settings": settings, "prices": prices}
+    tables["egress"] = _of_all_or_one(
+        "--egress", given.egress, "=", number_or_text, "HOST=USD, or USD of all hosts once"
+    )
+    tables["failures"] = _of_all_or_one("--failures", given.failures, ":", str.strip, "OFFER:TEXT, or TEXT of all once")
     return found | {name: table for name, table in tables.items() if table}
 
 
-def _egress(texts: list[str]) -> dict[str, Any]:
-    """By host; that of all hosts has no name."""
-    from sim.plans.question import assignments
-
-    of_all = [text for text in texts if "=" not in text]
-    if len(of_all) > 1:
-        raise WrongSetting("--egress", of_all[1], "HOST=USD, or USD of all hosts once")
-    return {"": number_or_text(text) for text in of_all} | assignments(  # noqa: B035
-        "--egress", [text for text in texts if "=" in text], number_or_text
-    )
+def _of_all_or_one(
+    option: str, texts: list[str], sign: str, kind: Callable[[str], Any], allowed: str
+) -> dict[str, Any]:
+    """Values by the names before this sign; that of all has no name."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, between, value = text.partition(sign)
+        name, value = (name.strip(), value) if between else ("", text)
+        if name in found or not value or (between and not name):
+            raise WrongSetting(option, text, allowed)
+        found[name] = kind(value)
+    return found
 
 
 def _of(given: argparse.Namespace, name: str) -> str | None:

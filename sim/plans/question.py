@@ -31,6 +31,11 @@ def _listed(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
 
 
+def _of_all(value: Any) -> Any:
+    """A table; what stands in place of one is that of all."""
+    return value if isinstance(value, dict) else {} if value is None else {"": value}
+
+
 def _in_seconds(value: Any) -> Any:
     return quantity(value, "second", "24 h")
 
@@ -68,7 +73,8 @@ class Question(BaseModel):
         currency: to print money in, with units of it for one USD: "EUR=0.92". Amounts may be written in it, as "500 EUR"; without a name
             they are USD.
         egress: USD of the whole training for the data that leave the cloud, by host; a number is that of all hosts.
-        stragglers, failures: as sim.run has them.
+        stragglers: as sim.run has them.
+        failures: likewise, of all hosts, or by how they are rented: {"spot": "mtbf=30 d, preemption=6 h"}.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -97,11 +103,9 @@ class Question(BaseModel):
     prices: dict[Path, Usd] = {}
     discount: Discount = 0.0
     currency: Path | None = None
-    egress: Annotated[
-        dict[str, Fixed], BeforeValidator(lambda given: given if isinstance(given, dict) else {"": given})
-    ] = {}
+    egress: Annotated[dict[str, Fixed], BeforeValidator(_of_all)] = {}
     stragglers: Path = "none"
-    failures: str | None = None
+    failures: Annotated[dict[str, str], BeforeValidator(_of_all)] = {}
     seed: Annotated[int, Field(ge=0, le=2**64 - 1)] = 0
     keep: Annotated[int, Field(ge=1, le=100)] = 10
 
@@ -129,6 +133,10 @@ class Question(BaseModel):
             raise WrongSetting("egress", None, "samples of the whole training besides, or epochs and samples_per_epoch")
         if self.budget and max(self.egress.values(), default=0) >= self.budget:
             raise WrongSetting("egress", max(self.egress.values()), f"less than the budget, {self.budget:g} USD")
+        for offer, text in self.failures.items():
+            failures.read(text)
+            if offer and offer not in self.offers:
+                raise WrongSetting("failures", offer, f"one of offers: {', '.join(self.offers)}")
         if self.samples and self.epochs:
             raise WrongSetting("epochs", self.epochs, "samples, or epochs and samples_per_epoch, not both")
         if (self.epochs is None) != (self.samples_per_epoch is None):
@@ -189,14 +197,15 @@ class Question(BaseModel):
         work = samples or self.work
         return work / samples_per_s / HOUR_S if work else None
 
-    def failures_for(self, samples_per_s: float, samples: float | None = None) -> str:
-        """The failures of hosts during the training, as `--failures` of sim.run takes them.
+    def failures_for(self, offer: str, samples_per_s: float, samples: float | None = None) -> str:
+        """The failures during the training of hosts that are rented so, as `--failures` of sim.run takes them; empty without any.
 
         Args:
             samples_per_s: without failures.
         """
         hours = self.hours(samples_per_s, samples)
-        return failures.lasting(self.failures or "", hours and hours * HOUR_S)
+        text = self.failures.get(offer, self.failures.get("", ""))
+        return failures.lasting(text, hours and hours * HOUR_S) if text else ""
 
     def cost(
         self, usd_per_hour: float, samples_per_s: float, fixed_usd: float = 0.0, samples: float | None = None
@@ -224,7 +233,7 @@ def read(path: str | None, further: dict[str, Any]) -> Question:
         raise WrongSetting(f"{path}: schema", table.get("schema"), SCHEMA)
     tables = {
         name: _joined(table.get(name, {}), further[name])
-        for name in ("prices", "settings", "egress")
+        for name in ("prices", "settings", "egress", "failures")
         if name in further
     }
     return validated(Question, table | further | tables, path or "")

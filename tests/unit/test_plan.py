@@ -494,3 +494,32 @@ def test_a_search_that_has_found_some_goes_on_while_there_is_time():
     assert slow.left_s > 0
     assert not slow.cut
     assert all(one.effort == search.WHOLE for one in found)
+
+
+def test_spot_hosts_fail_and_others_do_not():
+    """Both in one plan: preemptions struck hosts on demand, too."""
+    target = {"samples": 10**9, "deadline": "5 d", "counts": [1], "batches": [256], "protocols": ["allreduce"]}
+    target |= {"hosts": ["p3.2xlarge"], "offers": ["on-demand", "spot"], "prices": {"p3.2xlarge:spot": 1.0}}
+    found = planned(**target, failures={"spot": "mtbf=30 d, preemption=1 h"})
+    of_offer = {one.configuration.offer: one for one in found.by_kind}
+    assert of_offer["on-demand"].figures.goodput == 1
+    assert of_offer["spot"].figures.goodput < 0.95
+    commands = {offer: found.row(one)["command"] for offer, one in of_offer.items()}
+    assert "--failures" not in commands["on-demand"]
+    assert "preemption=1 h" in commands["spot"]
+    both = planned(**target, failures={"": "mtbf=30 d", "spot": "mtbf=30 d, preemption=1 h"})
+    assert all(one.figures.goodput < 1 for one in both.by_kind)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--failures", "spot:mtbf=3 d"], "failures: given 'spot'; allowed: one of offers: on-demand"),
+        (["--failures", "mtbf=3 d", "--failures", "mtbf=4 d"], "--failures: given 'mtbf=4 d'; allowed: OFFER:TEXT"),
+        (["--failures", "mtfb=3 d"], "--failures: given 'mtfb=3 d'; allowed: .*did you mean mtbf"),
+    ],
+)
+def test_failures_of_an_offer_are_checked(words, said):
+    given = sim_plan.parser().parse_args(["--workload", "toy_fc", "--samples-per-s", "10", *words])
+    with pytest.raises(WrongSetting, match=said):
+        question.read(None, sim_plan.asked(given))
