@@ -25,6 +25,7 @@ OF_THE_JOB = (
 )
 OF_THE_CLUSTER = tuple(name for name in Cluster.model_fields if name not in ("schema_", "name", "provenance"))
 UNITS = ("s", "bytes", "bytes_per_s")  # at the end of names
+PRICE, MOST_USD = "price", 1e12
 
 
 def parse(text: str) -> dict[str, str]:
@@ -46,6 +47,19 @@ def parse(text: str) -> dict[str, str]:
     return values
 
 
+def price(text: str) -> float | None:
+    """USD that a change costs once, its `price=USD`; None if it says none.
+
+    Raises:
+        WrongSetting: a price that is no number above 0.
+    """
+    given = next((part.partition("=")[2].strip() for part in parts(text) if part.split("=")[0].strip() == PRICE), None)
+    usd = None if given is None else _value(given.removesuffix("USD").strip())
+    if usd is not None and (isinstance(usd, bool) or not isinstance(usd, int | float) or not 0 < usd <= MOST_USD):
+        raise WrongSetting(f"{OPTION} {PRICE}", given, "USD above 0 that the change costs once, as price=20000")
+    return usd
+
+
 def applied(text: str, given: argparse.Namespace, read: options.Readers) -> Scenario:
     """The job that the options describe, changed.
 
@@ -56,11 +70,15 @@ def applied(text: str, given: argparse.Namespace, read: options.Readers) -> Scen
 
     try:
         change = parse(text)
+        change.pop(PRICE, None)
         changed = simulated_options.completed(_said(change, given), read)
         settings, cluster = _sorted_out(change, changed, read)
         changed.set = _settings(changed, settings, read)
         alter = (lambda found: with_values(found, cluster)) if cluster else None
-        return simulated_options.scenario(changed, read, alter)
+        job = simulated_options.scenario(changed, read, alter)
+        if price(text) and job.cluster.usd_per_hour is None:
+            raise WrongSetting(PRICE, price(text), "with hosts whose prices are known: price_per_hour of each")
+        return job
     except WrongSetting as error:
         if error.setting.startswith(OPTION):
             raise
