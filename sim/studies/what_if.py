@@ -159,7 +159,7 @@ def show(compared: list[Compared], base: dict) -> None:
     for one in compared:
         if one.payback:
             Console(highlight=False, markup=False).print(payback_said(one.change, one.payback))
-    for line in too_large(compared):
+    for line in [*too_large(compared), *still_slow(compared)]:
         Console(highlight=False, markup=False).print(f"note: {line}")
 
 
@@ -167,6 +167,20 @@ def too_large(compared: list[Compared]) -> list[str]:
     """A line for each changed job that does not fit the memory of its GPUs."""
     lines = ((one.change, line) for one in compared for line in gpu_memory.note(one.result.scenario))
     return [f"{change}: {line}" for change, line in lines if line.startswith(gpu_memory.DOES_NOT_FIT)]
+
+
+def still_slow(compared: list[Compared]) -> list[str]:
+    """A line for each change of the number of workers that leaves ranks slow: the last ranks go, whichever are slow."""
+    found = []
+    for one in compared:
+        law = one.result.scenario.stragglers
+        slow = [rank for part in getattr(law, "of", [law]) if part.kind == "slow-ranks" for rank in part.rank]
+        if slow and "workers=" in one.change and "stragglers=" not in one.change:
+            ranks = ", ".join(map(str, slow))
+            found.append(
+                f"{one.change}: rank {ranks} is slow here too, as the last ranks go; without it: stragglers=none"
+            )
+    return found
 
 
 def rows(compared: Sequence[Compared], base: dict) -> Iterator[list[str]]:

@@ -312,3 +312,15 @@ def test_a_price_needs_those_of_hosts():
         applied("workers=2, price=3")
     with pytest.raises(WrongSetting, match="--what-if price: given 'batch=2, price=3'"):
         learn.main(["--workload", "toy_fc", "--protocol", "fmb", "--what-if", "batch=2, price=3", "--workers", "2"])
+
+
+def test_a_change_of_the_number_of_workers_says_which_ranks_stay_slow():
+    """The last rank goes, and the slow one stays, which is not what dropping it would do."""
+    slow = stragglers.read("slow-ranks(rank=1, factor=1.25)")
+    base = simulate(
+        Scenario(protocols.make("allreduce"), workload.read("toy_fc"), 3, stragglers=slow, steps=3), replications=1
+    )
+    fewer, without = asking.what_if(base, "workers=2", "workers=2, stragglers=none")
+    (line,) = what_if.still_slow([fewer, without])
+    assert line.startswith("workers=2: rank 1 is slow here too")
+    assert without.ratio > fewer.ratio
