@@ -16,8 +16,6 @@ from sim.base.units import number_or_text
 from sim.command import Parser
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sim.plans.plan import Plan
 
 WITHIN_S = 60.0
@@ -176,25 +174,9 @@ def asked(given: argparse.Namespace) -> dict[str, Any]:
     settings = assignments("--set", given.set, lambda text: [number_or_text(one) for one in parts(text)])
     prices = assignments("--price", given.price, number_or_text)
     tables = {"settings": settings, "prices": prices}
-    tables["egress"] = _of_all_or_one(
-        "--egress", given.egress, "=", number_or_text, "HOST=USD, or USD of all hosts once"
-    )
-    tables["failures"] = _of_all_or_one("--failures", given.failures, ":", str.strip, "OFFER:TEXT, or TEXT of all once")
+    tables["egress"] = assignments("--egress", given.egress, number_or_text, of_all=True)
+    tables["failures"] = assignments("--failures", given.failures, str.strip, ":", of_all=True)
     return found | {name: table for name, table in tables.items() if table}
-
-
-def _of_all_or_one(
-    option: str, texts: list[str], sign: str, kind: Callable[[str], Any], allowed: str
-) -> dict[str, Any]:
-    """Values by the names before this sign; that of all has no name."""
-    found: dict[str, Any] = {}
-    for text in texts:
-        name, between, value = text.partition(sign)
-        name, value = (name.strip(), value) if between else ("", text)
-        if name in found or not value or (between and not name):
-            raise WrongSetting(option, text, allowed)
-        found[name] = kind(value)
-    return found
 
 
 def _of(given: argparse.Namespace, name: str) -> str | None:

@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sim import protocols
 from sim.answers.summary import number
 from sim.base.errors import RunFailed
 from sim.base.progress import Progress
 from sim.job import gpu_memory, measured_steps, reading
 from sim.model import measuring
 from sim.plans import limits, search, sensitivity
-from sim.plans.candidates import EFFORTS, WHOLE, Candidate
+from sim.plans.candidates import EFFORTS, Candidate
 from sim.plans.configurations import Room
 from sim.plans.simulating import Simulating
 from sim.plans.until import by_name, in_words
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
 
 SCHEMA = "plan/1"
 # Shares of the time that are over when no further configuration is looked at, when the search
-# ends, when each kind of host is known, when the front is, and when the limits of the best are.
-SCREENED_UNTIL, SEARCH_UNTIL, KINDS_UNTIL, FRONT_UNTIL, LIMITS_UNTIL = 0.5, 0.7, 0.8, 0.85, 0.94
+# ends, when the front and each kind of host are known, and when the limits of the best are.
+SCREENED_UNTIL, SEARCH_UNTIL, FRONT_UNTIL, LIMITS_UNTIL = 0.5, 0.7, 0.85, 0.94
 EASILY_SHARE = 0.3  # of the search's time, for what meets the target easily, where nothing was found before
 EASILY = 1.2  # times as fast as needed, by the bound
 FRONT_EFFORT = 2
@@ -162,17 +161,18 @@ class Plan:
 def notes(plan: Plan) -> list[str]:
     """Caveats for the reader."""
     found = [CUT] if not plan.whole else []
-    ways = {one.configuration.protocol for one in plan.best}
-    stale = sorted(
-        name for name in ways if protocols.find(name).gradients_per_update is not None and _stale(plan, name)
-    )
-    if stale:
+    asked = {(one.configuration.protocol, one.configuration.settings) for one in plan.best}
+    if stale := sorted({name for name, settings in asked if plan.room.protocol(name, settings).way == "asynchronous"}):
         found.append(
             f"gradients are stale with {', '.join(stale)}: a sample may be worth less than with a synchronous protocol"
         )
     if why := plan.best[0].figures and plan.best[0].figures.why_none:
         found.append(f"no intervals and no probabilities: {why}; {measuring.calibrated(plan.room.workload)}")
-    found += _extrapolated(plan) + _published(plan)
+    found += _extrapolated(plan)
+    if plan.question.until and by_name(plan.question.until):
+        found.append(
+            "steps are of published runs, each with its own learning rate; runs of yours, as --until steps.csv, say it of your recipe"
+        )
     first = plan.room.scenario(plan.best[0].configuration)
     found += [f"the first: {line}" for line in (*gpu_memory.note(first), *_of_reading(plan.best[0], first))]
     return found + plan.room.notes + plan.room.prices.notes
@@ -201,42 +201,17 @@ def _extrapolated(plan: Plan) -> list[str]:
     return [f"{said}: its {mid} steps are extrapolated ({low} to {high}, nine times in ten)"]
 
 
-def _published(plan: Plan) -> list[str]:
-    """Where steps to the target are those of others."""
-    target = plan.question.until
-    if not (target and by_name(target)):
-        return []
-    return [
-        "steps are of published runs, each with its own learning rate; runs of yours, as --until steps.csv, say it of your recipe"
-    ]
-
-
-def _stale(plan: Plan, name: str) -> bool:
-    return any(
-        plan.room.protocol(one.configuration.protocol, one.configuration.settings).way == "asynchronous"
-        for one in plan.best
-        if one.configuration.protocol == name
-    )
-
-
 def flat(row: dict) -> dict:
     """A row without objects in it."""
     speeds = row["samples_per_s"]
     found = {name: value for name, value in row.items() if name not in ("samples_per_s", "settings", "work")}
     found["settings"] = " ".join(row["settings"])
-    if row["work"]:
-        steps = row["work"]["steps"]
-        found |= {"global_batch": row["work"]["global_batch"], "doublings_beyond": row["work"]["doublings_beyond"]}
-        found |= {
-            "steps_to_target": steps["mid"],
-            "steps_to_target_low": steps["low"],
-            "steps_to_target_high": steps["high"],
-        }
-    return found | {
-        "samples_per_s": speeds["mid"],
-        "samples_per_s_low": speeds["low"],
-        "samples_per_s_high": speeds["high"],
-    }
+    several = {"samples_per_s": speeds}
+    if work := row["work"]:
+        found |= {name: work[name] for name in ("global_batch", "doublings_beyond")}
+        several = {"steps_to_target": work["steps"]} | several
+    ends = {"mid": "", "low": "_low", "high": "_high"}
+    return found | {f"{name}{end}": of[key] for name, of in several.items() for key, end in ends.items()}
 
 
 def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
@@ -263,15 +238,18 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
             simulating = Simulating(room, opened, within_s, start_s + SEARCH_UNTIL * within_s, candidates)
             best, met = _best(question, candidates, simulating)
             whole = simulating.left_s > 0 and not thrown[search.NO_TIME]
-            simulating.until_s = start_s + KINDS_UNTIL * within_s
-            by_kind = _by_kind(question, candidates, simulating)
             simulating.until_s = start_s + FRONT_UNTIL * within_s
-            front = search.front(candidates, _axes(question), simulating, FRONT_EFFORT)
-            by_number = search.fastest_of_each_number(candidates, simulating, FRONT_EFFORT)
-            best, met = _ranked(question, candidates, best, met)
+            front = search.front(candidates, partial(_axes, question), simulating, FRONT_EFFORT)
+            several = sorted((one for one in candidates if one.configuration.subset), key=_number)
+            by_number = search.of_each(several, _number, _fastest, _fastest, simulating, FRONT_EFFORT)
+            hoped, known = partial(_hoped, question), partial(_known, question)
+            by_kind = search.of_each(candidates, _kind, hoped, known, simulating)
+            by_kind = sorted(by_kind, key=known) if len(by_kind) > 1 else []
+            simulated = [one for one in candidates if one.figures]
+            if meeting := [one for one in simulated if one.chance(question) >= question.probability]:
+                best, met = sorted(meeting, key=known)[: question.keep], True
             simulating.until_s = start_s + LIMITS_UNTIL * within_s
             limits.find([*best, *(one for one in by_kind if one not in best)], simulating)
-    simulated = [one for one in candidates if one.figures]
     if not best:
         raise RunFailed(_nothing(candidates, within_s))
     rejected = thrown + search.thrown_out(candidates, best if met else [], lambda one: one.may_meet(question))
@@ -304,14 +282,14 @@ def _best(question: Question, candidates: list[Candidate], simulating: Simulatin
         found = search.best_first(easily, key, question.keep, simulating, hopeful)
     elif over:  # it goes on where it was
         found = search.best_first(candidates, key, question.keep, simulating, hopeful)
-    if found or _meeting(question, candidates):
+    simulated = [one for one in candidates if one.figures]
+    if found or any(one.chance(question) >= question.probability for one in simulated):
         return found, True
-
     lacking = partial(_lacking, question)
     nearest = search.best_first(
         [one for one in candidates if not one.problem], lacking, min(AS_GOOD, question.keep), simulating
     )
-    return nearest or sorted((one for one in candidates if one.figures), key=lacking)[:AS_GOOD], False
+    return nearest or sorted(simulated, key=lacking)[:AS_GOOD], False
 
 
 def _lacking(question: Question, one: Candidate) -> tuple[float, ...]:
@@ -320,48 +298,35 @@ def _lacking(question: Question, one: Candidate) -> tuple[float, ...]:
     return one.needed(question) / speed if speed else math.inf, one.usd_per_hour
 
 
-def _by_kind(question: Question, candidates: list[Candidate], simulating: Simulating) -> list[Candidate]:
-    """The best of each kind of host and way of renting it, the best first; none where there is one alone."""
-
-    def kind(one: Candidate) -> tuple[str, str]:
-        return one.configuration.host, one.configuration.offer
-
-    def hoped(one: Candidate) -> tuple[float, ...]:
-        return (0, *one.key(question)) if one.may_meet(question) else (1, *_lacking(question, one))
-
-    def known(one: Candidate) -> tuple[float, ...]:
-        if one.chance(question) >= question.probability:
-            return 0, *one.key_at(question, one.samples_per_s)
-        return 1, one.needed(question) / one.samples_per_s, one.usd_per_hour
-
-    if len(set(map(kind, candidates))) < 2:
-        return []
-    groups = search.best_of_each(candidates, kind, hoped, simulating, WHOLE)
-    return sorted((min(several, key=known) for several in groups), key=known)
+def _hoped(question: Question, one: Candidate) -> tuple[float, ...]:
+    """Its place, as good as more simulation may find it: those that may meet the target first."""
+    return (0, *one.key(question)) if one.may_meet(question) else (1, *_lacking(question, one))
 
 
-def _meeting(question: Question, candidates: list[Candidate]) -> list[Candidate]:
-    """Those that meet the target as far as is known, the best first."""
-    meeting = [one for one in candidates if one.figures and one.chance(question) >= question.probability]
-    return sorted(meeting, key=lambda one: one.key_at(question, one.samples_per_s))
+def _known(question: Question, one: Candidate) -> tuple[float, ...]:
+    """Its place by what was simulated, in the one order that lists, front and page have: those that meet the target first."""
+    if one.chance(question) >= question.probability:
+        return 0, *one.key_at(question, one.samples_per_s)
+    return 1, *_lacking(question, one)
 
 
-def _ranked(
-    question: Question, candidates: list[Candidate], best: list[Candidate], met: bool
-) -> tuple[list[Candidate], bool]:
-    """The best in the one order that list, front and page have: by all that was simulated, also where time was over before it was whole."""
-    meeting = _meeting(question, candidates)
-    return (meeting[: question.keep], True) if meeting else (best, met)
+def _kind(one: Candidate) -> tuple[str, str]:
+    """The kind of host, and how it is rented."""
+    return one.configuration.host, one.configuration.offer
 
 
-def _axes(question: Question):
+def _number(one: Candidate) -> int:
+    return one.configuration.hosts
+
+
+def _fastest(one: Candidate) -> tuple[float, ...]:
+    return ((one.samples or 1) / one.hoped,)
+
+
+def _axes(question: Question, one: Candidate) -> tuple[float, float]:
     """The axes of the front: the cost and the time of a configuration, as far as known."""
-
-    def of(one: Candidate) -> tuple[float, float]:
-        speed = one.samples_per_s
-        return (one.cost_at(question, speed), (one.samples or 1) / speed) if speed else (math.inf, math.inf)
-
-    return of
+    speed = one.samples_per_s
+    return (one.cost_at(question, speed), (one.samples or 1) / speed) if speed else (math.inf, math.inf)
 
 
 def _nothing(candidates: list[Candidate], within_s: float) -> str:

@@ -207,20 +207,6 @@ class Question(BaseModel):
         text = self.failures.get(offer, self.failures.get("", ""))
         return failures.lasting(text, hours and hours * HOUR_S) if text else ""
 
-    def cost(
-        self, usd_per_hour: float, samples_per_s: float, fixed_usd: float = 0.0, samples: float | None = None
-    ) -> float:
-        """USD of the whole training, or of an hour of one that has no end."""
-        hours = self.hours(samples_per_s, samples)
-        return usd_per_hour if hours is None else hours * usd_per_hour + fixed_usd
-
-    def key(
-        self, usd_per_hour: float, samples_per_s: float, fixed_usd: float = 0.0, samples: float | None = None
-    ) -> tuple[float, float]:
-        """The order of configurations; less is better: money and then time, or time and then money."""
-        usd, time = self.cost(usd_per_hour, samples_per_s, fixed_usd, samples), (samples or 1) / samples_per_s
-        return (usd, time) if self.cheapest else (time, usd)
-
 
 def read(path: str | None, further: dict[str, Any]) -> Question:
     """The question in a TOML file, with what options say besides, or in place of it.
@@ -245,18 +231,23 @@ def _joined(table: Any, further: Any) -> dict[str, Any]:
     return of_file | of_options
 
 
-def assignments(option: str, texts: list[str], kind: Callable[[str], Any]) -> dict[str, Any]:
-    """The values of options given as NAME=VALUE, each name once.
+def assignments(
+    option: str, texts: list[str], kind: Callable[[str], Any], sign: str = "=", of_all: bool = False
+) -> dict[str, Any]:
+    """The values of options given as NAME=VALUE, or with another sign, each name once.
+
+    Args:
+        of_all: whether VALUE alone is that of all, whose name is empty.
 
     Raises:
         WrongSetting: an option has no name or no value, or a name is there twice.
     """
     found: dict[str, Any] = {}
     for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals and value):
-            raise WrongSetting(option, text, "NAME=VALUE")
+        name, between, value = text.partition(sign) if sign in text or not of_all else ("", sign, text)
+        if not (between and value and (name or sign not in text)):
+            raise WrongSetting(option, text, f"NAME{sign}VALUE{', or VALUE' * of_all}")
         if name in found:
-            raise WrongSetting(option, text, f"each name once: {name} was given before")
+            raise WrongSetting(option, text, f"each name once: {name or 'that of all'} was given before")
         found[name] = kind(value)
     return found

@@ -35,6 +35,7 @@ MISSED = "misses the target when simulated"
 NO_TIME = "not looked at, because time ran out; --within SECONDS allows more"
 FAILED = "could not be simulated"
 Key = Callable[[Candidate], tuple[float, ...]]
+Group = Callable[[Candidate], Hashable]
 but_batch: Callable[[Configuration], tuple] = attrgetter(
     *(one.name for one in fields(Configuration) if one.name != "batch")
 )
@@ -157,35 +158,17 @@ def front(
             simulating.simulate([one for one in batch if one.effort == effort], effort + 1)
 
 
-def fastest_of_each_number(candidates: list[Candidate], simulating: Simulating, until: int) -> list[Candidate]:
-    """Of hosts of several kinds, the candidate that trains fastest of each number of them, simulated with this effort."""
-    of_several = [one for one in candidates if one.configuration.subset]
-    of_several.sort(key=lambda one: one.configuration.hosts)
-    groups = best_of_each(
-        of_several,
-        lambda one: one.configuration.hosts,
-        lambda one: ((one.samples or 1) / one.hoped,),
-        simulating,
-        until,
-    )
-    return [min(several, key=lambda one: (one.samples or 1) / one.samples_per_s) for several in groups]
-
-
-def best_of_each(
-    candidates: Iterable[Candidate],
-    group: Callable[[Candidate], Hashable],
-    key: Key,
-    simulating: Simulating,
-    until: int,
-) -> list[list[Candidate]]:
-    """Those of each group that were simulated, the best of them with this effort, unless time is over."""
+def of_each(
+    candidates: Iterable[Candidate], group: Group, hoped: Key, known: Key, simulating: Simulating, until: int = WHOLE
+) -> list[Candidate]:
+    """The best of each group by what is known, once the most hopeful one was simulated with this effort, or time is over."""
     groups: dict[Hashable, list[Candidate]] = defaultdict(list)
     for one in candidates:
         groups[group(one)].append(one)
     for several in groups.values():
-        best_first(several, key, 1, simulating, most=until)
-    known = ([one for one in several if one.figures and not one.problem] for several in groups.values())
-    return [several for several in known if several]
+        best_first(several, hoped, 1, simulating, most=until)
+    simulated = ([one for one in several if one.figures] for several in groups.values())
+    return [min(several, key=known) for several in simulated if several]
 
 
 def pareto(candidates: Iterable[Candidate], axes: Callable[[Candidate], tuple[float, float]]) -> list[Candidate]:

@@ -23,24 +23,18 @@ from sim.model import measuring
 from sim.plans.until import by_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from sim.answers.quantities import Quantity
     from sim.plans.candidates import Candidate
     from sim.plans.configurations import Room
     from sim.plans.question import Question
 
-POINTS = 90
-PLACES = np.array(
-    [NormalDist().inv_cdf((k + 0.5) / POINTS) for k in range(POINTS)]
-)  # equally likely, in standard deviations
+PLACES = np.array([NormalDist().inv_cdf((k + 0.5) / 90) for k in range(90)])  # standard deviations, equally likely
 ENDS = (4, 85)  # of PLACES, the 5 % and the 95 % quantile
-LOW, HIGH = 0.1, 0.9
 DRAWS = 20  # of each place
 MEASURED = 0.02  # the rest of it after a short run
 LEAST = 1e-3  # share of a price below which a gain is none
 COMPUTING, MESSAGES, STEPS = "speed of computing", "network and all else than computing", "steps to the target"
-NUMBERS = {COMPUTING: (sources.COMPUTING,), MESSAGES: (sources.LINKS, sources.INNER_LINKS)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,17 +89,10 @@ class Value:
 
     def as_json(self) -> dict:
         """The value as in the plan's JSON."""
-        return {
-            "parameter": self.parameter.name,
-            "deviation": self.parameter.deviation,
-            "assumed": self.parameter.assumed,
-            "samples_per_s": {"low": self.low, "high": self.high},
-            "choice_changes": self.changes,
-            "saves": self.saves,
-            "unit": self.unit,
-            "measured_by": self.parameter.measured_by,
-            "usd_per_hour": self.parameter.usd_per_hour,
-        }
+        one, speeds = self.parameter, {"low": self.low, "high": self.high}
+        known = {"parameter": one.name, "deviation": one.deviation, "assumed": one.assumed, "samples_per_s": speeds}
+        worth = {"choice_changes": self.changes, "saves": self.saves, "unit": self.unit}
+        return known | worth | {"measured_by": one.measured_by, "usd_per_hour": one.usd_per_hour}
 
 
 def parameters(candidates: Iterable[Candidate], room: Room) -> list[Parameter]:
@@ -121,24 +108,20 @@ def _of(one: Candidate, room: Room) -> Iterator[tuple[Parameter, np.ndarray]]:
     """The numbers of one configuration as its interval has them, each with its times."""
     asked, job = one.configuration, room.scenario(one.configuration)
     gpu, on_gpu = named_gpus.reference(job), bool(job.cluster.hosts[0].gpus)
+    many, links = "one" if asked.hosts < 2 else "two", (sources.LINKS, sources.INNER_LINKS)
     usual = measuring.commands(job.workload, room.question.workload, asked.batch, on_gpu)
-    many, usd = "one" if asked.hosts < 2 else "two", one.usd_per_hour / asked.hosts
-    where = {COMPUTING: (gpu.name if gpu else asked.host, "one", usual)}
-    where[MESSAGES] = asked.host, many, measuring.LINKS[on_gpu]
-    for kind, numbers in NUMBERS.items():
+    for kind, numbers, of, how in (
+        (COMPUTING, (sources.COMPUTING,), gpu.name if gpu else asked.host, f"on one {asked.host}: {usual}"),
+        (MESSAGES, links, asked.host, f"on {many} {asked.host}: {measuring.LINKS[on_gpu]}"),
+    ):
         known = [each for each in quantities.of(job) if each.number in numbers and each.times]
         if known:
             assumed = any(each.source == sources.GIVEN or each.source.startswith("assumed") for each in known)
-            of, hosts, command = where[kind]
-            yield Parameter(kind, of, assumed, f"on {hosts} {asked.host}: {command}", usd), _product(known)
+            times = np.array([math.prod(each.times(z) for each in known if each.times) for z in PLACES])
+            yield Parameter(kind, of, assumed, how, one.usd_per_hour / asked.hosts), times
     if one.work and one.error_of_samples:
         how = f"a run to the target with {one.work.batch:,} samples of all workers in a step: a row of a table for --until"
         yield Parameter(STEPS, "", by_name(str(room.question.until)), how), np.exp(PLACES * one.error_of_samples)
-
-
-def _product(known: Sequence[Quantity]) -> np.ndarray:
-    """Several numbers at once, all as far from their medians; shape of PLACES."""
-    return np.array([math.prod(one.times(z) for one in known if one.times) for z in PLACES])
 
 
 def values(found: list[Parameter], best: Candidate, candidates: list[Candidate], question: Question) -> list[Value]:
@@ -160,7 +143,7 @@ def _value(parameter: Parameter, best: Candidate, candidates: list[Candidate], q
         least = np.minimum(least, np.where(_meets(parameter, one, question), price, math.inf))
     ours = _price(question, best, _speed(best, {parameter: every}))
     gains = np.where(np.isfinite(least) & (ours - least > LEAST * ours), ours - least, 0.0)
-    low, high = map(float, np.quantile(_speed(best, {parameter: every}), (LOW, HIGH)))
+    low, high = map(float, np.quantile(_speed(best, {parameter: every}), (0.1, 0.9)))
     unit = "USD" if question.has_end else "USD an hour"
     return Value(
         parameter, low, high, float((gains > 0).mean()), float(gains.mean()), unit if question.cheapest else "hours"
@@ -228,7 +211,4 @@ def _speed(one: Candidate, known: Mapping[Parameter, Any]) -> Any:
 
 def _price(question: Question, one: Candidate, samples_per_s: Any) -> Any:
     """The minimised quantity, in the unit of `Value`."""
-    hours = one.hours_at(question, samples_per_s)
-    if question.cheapest:
-        return one.cost_at(question, samples_per_s)
-    return hours if hours is not None else 1 / samples_per_s
+    return (one.cost_at if question.cheapest else one.hours_at)(question, samples_per_s)

@@ -70,11 +70,8 @@ def show(plan: Plan) -> None:
 
 def answers(plan: Plan) -> Iterator[tuple[str, list[Candidate]]]:
     """The tables of the answer, a title and configurations each: the best of each kind of host before further ones."""
-    if not plan.by_kind:
-        yield "", plan.best
-        return
-    yield "", plan.by_kind
-    if further := [one for one in plan.best if one not in plan.by_kind]:
+    yield "", plan.by_kind or plan.best
+    if plan.by_kind and (further := [one for one in plan.best if one not in plan.by_kind]):
         yield "Further ones, of any kind of host:", further
 
 
@@ -192,19 +189,14 @@ def further(plan: Plan) -> Iterator[str]:
 
 
 def _value(value: Value, money: Currency) -> str:
-    parameter, within = value.parameter, exp(END * value.parameter.deviation)
-    known = (
-        f"known within a factor {within:.2f}"
-        if not parameter.assumed
-        else f"taken to be known within a factor {within:.2f}"
-    )
-    saves, unit = (
-        (value.saves * money.per_usd, value.unit.replace("USD", money.name))
-        if "USD" in value.unit
-        else (value.saves, value.unit)
-    )
-    change = f"another choice in {value.changes:.0%} of cases, {number(saves)} {unit} less on average"
-    usd = parameter.usd_per_hour
-    costs = f" (an hour of a host: {number(usd * money.per_usd)} {money.name})" if usd else ""
-    gain = f"{change}{costs}" if value.changes else "the choice stays"
-    return f"Measured first, {parameter.name} ({known}): {gain}"
+    one, per_usd = value.parameter, 1.0 if value.unit == "hours" else money.per_usd
+    if not value.changes:
+        gain = "the choice stays"
+    else:
+        saves = f"{number(value.saves * per_usd)} {value.unit.replace('USD', money.name)} less on average"
+        usd = (
+            f" (an hour of a host: {number(one.usd_per_hour * money.per_usd)} {money.name})" if one.usd_per_hour else ""
+        )
+        gain = f"another choice in {value.changes:.0%} of cases, {saves}{usd}"
+    known = f"{'taken to be ' * one.assumed}known within a factor {exp(END * one.deviation):.2f}"
+    return f"Measured first, {one.name} ({known}): {gain}"

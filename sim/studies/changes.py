@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from sim import options, protocols
+from sim.base import ranges
 from sim.base.commas import parts
 from sim.base.errors import WrongSetting
 from sim.base.files import validated
@@ -25,7 +26,7 @@ OF_THE_JOB = (
 )
 OF_THE_CLUSTER = tuple(name for name in Cluster.model_fields if name not in ("schema_", "name", "provenance"))
 UNITS = ("s", "bytes", "bytes_per_s")  # at the end of names
-PRICE, MOST_USD = "price", 1e12
+PRICE = "price"  # of a change itself
 
 
 def parse(text: str) -> dict[str, str]:
@@ -53,10 +54,10 @@ def price(text: str) -> float | None:
     Raises:
         WrongSetting: a price that is no number above 0.
     """
-    given = next((part.partition("=")[2].strip() for part in parts(text) if part.split("=")[0].strip() == PRICE), None)
-    usd = None if given is None else _value(given.removesuffix("USD").strip())
-    if usd is not None and (isinstance(usd, bool) or not isinstance(usd, int | float) or not 0 < usd <= MOST_USD):
-        raise WrongSetting(f"{OPTION} {PRICE}", given, "USD above 0 that the change costs once, as price=20000")
+    given = next((part.partition("=")[2] for part in parts(text) if part.partition("=")[0].strip() == PRICE), None)
+    usd: Any = given and _value(given.strip().removesuffix("USD"))
+    if usd is not None:
+        ranges.check(f"{OPTION} {PRICE}", usd, 1e-3, 1e12, "USD that the change costs once,")
     return usd
 
 

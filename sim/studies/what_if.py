@@ -156,11 +156,9 @@ def show(compared: list[Compared], base: dict) -> None:
         table.add_row(*map(Text, row))
     width = Console().width
     Console(highlight=False, width=max(width, PRICED_WIDTH) if COST in headings else width).print(table)
-    for one in compared:
-        if one.payback:
-            Console(highlight=False, markup=False).print(payback_said(one.change, one.payback))
-    for line in [*too_large(compared), *still_slow(compared)]:
-        Console(highlight=False, markup=False).print(f"note: {line}")
+    notes = (f"note: {line}" for line in (*too_large(compared), *still_slow(compared)))
+    for line in (*(payback_said(one.change, one.payback) for one in compared if one.payback), *notes):
+        Console(highlight=False, markup=False).print(line)
 
 
 def too_large(compared: list[Compared]) -> list[str]:
@@ -171,25 +169,21 @@ def too_large(compared: list[Compared]) -> list[str]:
 
 def still_slow(compared: list[Compared]) -> list[str]:
     """A line for each change of the number of workers that leaves ranks slow: the last ranks go, whichever are slow."""
-    found = []
-    for one in compared:
-        law = one.result.scenario.stragglers
-        slow = [rank for part in getattr(law, "of", [law]) if part.kind == "slow-ranks" for rank in part.rank]
-        if slow and "workers=" in one.change and "stragglers=" not in one.change:
-            ranks = ", ".join(map(str, slow))
-            found.append(
-                f"{one.change}: rank {ranks} is slow here too, as the last ranks go; without it: stragglers=none"
-            )
-    return found
+    said = "{}: rank {} is slow here too, as the last ranks go; without it: stragglers=none"
+    laws = {one.change: one.result.scenario.stragglers for one in compared if "workers=" in one.change}
+    parts = ((change, part) for change, law in laws.items() for part in getattr(law, "of", [law]))
+    return [said.format(change, ", ".join(map(str, part.rank))) for change, part in parts if part.kind == "slow-ranks"]
 
 
 def rows(compared: Sequence[Compared], base: dict) -> Iterator[list[str]]:
     """The texts of the headings, of the base, and of each change; what a million samples cost is among them where a price is known."""
+    from sim.answers.summary import number
+
     answers = [base, *(one.result.answer() for one in compared)]
     priced = any(answer.get(USD) for answer in answers)
     yield [*HEADINGS, *([COST] if priced else [])]
     for answer, one in zip(answers, (None, *compared), strict=True):
-        yield [*_cells(answer, one), *([_usd(answer)] if priced else [])]
+        yield [*_cells(answer, one), *([number(answer.get(USD))] if priced else [])]
 
 
 def _cells(answer: dict, compared: Compared | None) -> list[str]:
@@ -200,12 +194,6 @@ def _cells(answer: dict, compared: Compared | None) -> list[str]:
     if compared is None:
         return ["as it is", *cells, "", ""]
     return [compared.change, *cells, percent(compared.ratio), compared.spread]
-
-
-def _usd(answer: dict) -> str:
-    from sim.answers.summary import number
-
-    return number(answer.get(USD))
 
 
 def percent(ratio: float) -> str:
