@@ -246,8 +246,7 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
             by_kind = search.of_each(candidates, _kind, hoped, known, simulating)
             by_kind = sorted(by_kind, key=known) if len(by_kind) > 1 else []
             simulated = [one for one in candidates if one.figures]
-            if meeting := [one for one in simulated if one.chance(question) >= question.probability]:
-                best, met = sorted(meeting, key=known)[: question.keep], True
+            best, met = _ranked(question, simulated, best, met)
             simulating.until_s = start_s + LIMITS_UNTIL * within_s
             limits.find([*best, *(one for one in by_kind if one not in best)], simulating)
     if not best:
@@ -308,6 +307,14 @@ def _known(question: Question, one: Candidate) -> tuple[float, ...]:
     if one.chance(question) >= question.probability:
         return 0, *one.key_at(question, one.samples_per_s)
     return 1, *_lacking(question, one)
+
+
+def _ranked(
+    question: Question, simulated: list[Candidate], best: list[Candidate], met: bool
+) -> tuple[list[Candidate], bool]:
+    """The best in the order of `_known`, also where time was over before the search was whole."""
+    meeting = [one for one in simulated if one.chance(question) >= question.probability]
+    return (sorted(meeting, key=partial(_known, question))[: question.keep], True) if meeting else (best, met)
 
 
 def _kind(one: Candidate) -> tuple[str, str]:
