@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from sim.answers.summary import number
@@ -38,6 +39,7 @@ EASILY_SHARE = 0.3  # of the search's time, for what meets the target easily, wh
 EASILY = 1.2  # times as fast as needed, by the bound
 FRONT_EFFORT = 2
 CUT = "the search was cut short: what was not looked at may be better; --within SECONDS gives it more time"
+KIND, NUMBER = attrgetter("configuration.host", "configuration.offer"), attrgetter("configuration.hosts")
 AS_GOOD = 3  # that are shown where no configuration meets the target
 
 
@@ -240,10 +242,10 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
             whole = simulating.left_s > 0 and not thrown[search.NO_TIME]
             simulating.until_s = start_s + FRONT_UNTIL * within_s
             front = search.front(candidates, partial(_axes, question), simulating, FRONT_EFFORT)
-            several = sorted((one for one in candidates if one.configuration.subset), key=_number)
-            by_number = search.of_each(several, _number, _fastest, _fastest, simulating, FRONT_EFFORT)
+            several = sorted((one for one in candidates if one.configuration.subset), key=NUMBER)
+            by_number = search.of_each(several, NUMBER, _fastest, _fastest, simulating, FRONT_EFFORT)
             hoped, known = partial(_hoped, question), partial(_known, question)
-            by_kind = search.of_each(candidates, _kind, hoped, known, simulating)
+            by_kind = search.of_each(candidates, KIND, hoped, known, simulating)
             by_kind = sorted(by_kind, key=known) if len(by_kind) > 1 else []
             simulated = [one for one in candidates if one.figures]
             best, met = _ranked(question, simulated, best, met)
@@ -315,15 +317,6 @@ def _ranked(
     """The best in the order of `_known`, also where time was over before the search was whole."""
     meeting = [one for one in simulated if one.chance(question) >= question.probability]
     return (sorted(meeting, key=partial(_known, question))[: question.keep], True) if meeting else (best, met)
-
-
-def _kind(one: Candidate) -> tuple[str, str]:
-    """The kind of host, and how it is rented."""
-    return one.configuration.host, one.configuration.offer
-
-
-def _number(one: Candidate) -> int:
-    return one.configuration.hosts
 
 
 def _fastest(one: Candidate) -> tuple[float, ...]:
