@@ -90,7 +90,11 @@ def parser() -> Parser:
     group.add_argument("--workload", metavar="NAME|FILE", help="the model; default: resnet50")
     group.add_argument("--stragglers", metavar="NAME|LAW|FILE", help="induced sleeps, as in sim.run; default: none")
     group.add_argument(
-        "--failures", metavar="'mtbf=30 d, ...'", help="failures of hosts, as in sim.run: they cost time and money"
+        "--failures",
+        action="append",
+        default=[],
+        metavar="'[OFFER:]mtbf=30 d, ...'",
+        help="failures of hosts, as in sim.run: they cost time and money; of all hosts, or of those that are rented so",
     )
     group.add_argument(
         "--price",
@@ -162,27 +166,17 @@ def asked(given: argparse.Namespace) -> dict[str, Any]:
     from sim.plans.question import assignments
 
     lists = {name.replace("-", "_"): list(parts(text)) for name in LISTS if (text := _of(given, name)) is not None}
-    single = (*TARGETS, "workload", "stragglers", "failures", "discount", "currency", "seed", "keep")
+    single = (*TARGETS, "workload", "stragglers", "discount", "currency", "seed", "keep")
     found: dict[str, Any] = {
         name.replace("-", "_"): number_or_text(text) for name in single if (text := _of(given, name)) is not None
     }
     found |= {name: [number_or_text(text) for text in texts] for name, texts in lists.items()}
     settings = assignments("--set", given.set, lambda text: [number_or_text(one) for one in parts(text)])
     prices = assignments("--price", given.price, number_or_text)
-    tables = {"settings": settings, "prices": prices, "egress": _egress(given.egress)}
+    tables = {"settings": settings, "prices": prices}
+    tables["egress"] = assignments("--egress", given.egress, number_or_text, of_all=True)
+    tables["failures"] = assignments("--failures", given.failures, str.strip, ":", of_all=True)
     return found | {name: table for name, table in tables.items() if table}
-
-
-def _egress(texts: list[str]) -> dict[str, Any]:
-    """By host; that of all hosts has no name."""
-    from sim.plans.question import assignments
-
-    of_all = [text for text in texts if "=" not in text]
-    if len(of_all) > 1:
-        raise WrongSetting("--egress", of_all[1], "HOST=USD, or USD of all hosts once")
-    return {"": number_or_text(text) for text in of_all} | assignments(  # noqa: B035
-        "--egress", [text for text in texts if "=" in text], number_or_text
-    )
 
 
 def _of(given: argparse.Namespace, name: str) -> str | None:

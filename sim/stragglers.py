@@ -90,6 +90,9 @@ def _recorded(name: str) -> Stragglers:
 
 
 def _made(kind: str, settings: dict) -> Stragglers:
+    if isinstance(factor := settings.get("factor"), int | float) and 0 < factor < 1:
+        allowed = f"1 or more: computing takes so many times as long, {1 / factor:.3g} times at {factor:g} of the speed"
+        raise WrongSetting(f"--stragglers: {kind}: factor", factor, allowed)
     if ":" not in kind:
         return _of_kind(kind, settings, "--stragglers")
     plain = [(key, value) for key, value in settings.items() if isinstance(value, bool | int | float | str)]

@@ -84,11 +84,11 @@ def run_name(trace: Trace, path: str | Path) -> str:
 
 
 def rank_name(rank: int, header: Header) -> str:
-    """The name of a rank in pictures of such a job."""
+    """The name of a rank in pictures of such a job, with its number in traces and in laws of slow ranks."""
     if header.workers == 0:
         return "process"
     if rank >= header.servers:
-        return f"worker {rank - header.servers + 1}"
+        return f"worker {rank}"
     return "master" if header.servers == 1 else f"server {rank}"
 
 

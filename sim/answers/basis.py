@@ -12,6 +12,7 @@ from sim.answers import extrapolation, shares, sources
 from sim.answers.sources import BY_NAME, COMPUTING, HOSTS, INNER_LINKS, LINKS, MODEL
 from sim.base.home import installed
 from sim.model import measuring
+from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,14 +127,15 @@ def _value(name: str, scenario: Scenario) -> str:
     if name == COMPUTING:
         return f"{seconds(shares.computing_s(scenario))} a step"
     if name == LINKS:
-        return _rate(scenario.network)
-    return _rate(scenario.local) if name == INNER_LINKS else ""
+        return _rate(scenario.network, scenario)
+    return _rate(scenario.local, scenario) if name == INNER_LINKS else ""
 
 
-def _rate(link: Link) -> str:
+def _rate(link: Link, scenario: Scenario) -> str:
+    """Of the bytes that travel: the link of a job whose gradients have 16 bits passes twice as many numbers."""
     from sim.answers.summary import number
 
-    rate = link.bandwidth_bytes_per_s
+    rate = link.bandwidth_bytes_per_s * scenario.item_bytes / ITEM_BYTES
     return "free" if rate == float("inf") else f"{number(rate * 8 / 1e9)} Gbit/s"
 
 

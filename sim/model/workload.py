@@ -340,8 +340,9 @@ NAMED = Zoo()
 
 
 def read(text: str | os.PathLike[str] | Workload) -> Workload:
-    """The workload called `text`, or described by the TOML file `text`, which may be the profile that was fitted for it; one that is read
-    already stays as it is.
+    """The workload called `text`, or described by the TOML file `text`, which may be the profile that was fitted for it.
+
+    One that is read already stays as it is.
 
     Raises:
         WrongSetting: neither a name nor a usable file.

@@ -127,6 +127,7 @@ class Candidate:
         effort: that it was simulated with, a place in EFFORTS.
         figures: of that; None before, and where it could not be simulated.
         problem: why it could not.
+        p_best: the probability that it is better than the best of every other kind of host; None where there is no other.
         work: until the target, where it differs by the configuration.
     """
 
@@ -140,6 +141,7 @@ class Candidate:
     figures: Figures | None = None
     problem: str | None = None
     limits: str | None = field(default=None)
+    p_best: float | None = None
     work: Work | None = None
 
     @property
@@ -153,11 +155,6 @@ class Candidate:
         return self.configuration.usd_per_hour
 
     @property
-    def fixed_usd(self) -> float:
-        """Dollars of the whole training, whatever the time."""
-        return self.configuration.fixed_usd
-
-    @property
     def samples(self) -> float | None:
         """Of its own whole training; None where all configurations have the same."""
         return self.work.samples if self.work else None
@@ -169,19 +166,21 @@ class Candidate:
 
     def needed(self, question: Question) -> float:
         """Samples a second that meet the target."""
-        return question.needed(self.usd_per_hour, self.fixed_usd, self.samples)
+        return question.needed(self.usd_per_hour, self.configuration.fixed_usd, self.samples)
 
     def key(self, question: Question) -> tuple[float, float]:
         """Its place among the others, the best first: as good as the whole effort may find it."""
         return self.key_at(question, self.hoped)
 
     def key_at(self, question: Question, samples_per_s: float) -> tuple[float, float]:
-        """Its place, were it so fast."""
-        return question.key(self.usd_per_hour, samples_per_s, self.fixed_usd, self.samples)
+        """Its place, were it so fast; less is better: money and then time, or time and then money."""
+        usd, time = self.cost_at(question, samples_per_s), (self.samples or 1) / samples_per_s
+        return (usd, time) if question.cheapest else (time, usd)
 
     def cost_at(self, question: Question, samples_per_s: float) -> float:
         """USD of the whole training, or of an hour, were it so fast."""
-        return question.cost(self.usd_per_hour, samples_per_s, self.fixed_usd, self.samples)
+        hours = self.hours_at(question, samples_per_s)
+        return self.usd_per_hour if hours is None else hours * self.usd_per_hour + self.configuration.fixed_usd
 
     def hours_at(self, question: Question, samples_per_s: float) -> float | None:
         """The time of the whole training, were it so fast; None if it has no end."""

@@ -177,9 +177,9 @@ class Room:
             words |= {"--placement": one.placement, "--variable-partitions": one.variable_partitions}
         words |= {"--stragglers": self.question.stragglers, "--steps": steps, "--warmup": warmup}
         words |= {"--replications": runs, "--seed": self.question.seed}
-        if self.question.failures:
-            samples = self.until.work(scenario).samples if self.until else None
-            words["--failures"] = self.question.failures_for(samples_per_s, samples)
+        samples = self.until.work(scenario).samples if self.until else None
+        if failing := self.question.failures_for(one.offer, samples_per_s, samples):
+            words["--failures"] = failing
         settings = [word for setting in one.settings for word in ("--set", setting)]
         said = [str(word) for pair in words.items() for word in pair]
         return f"python -m {installed('sim.run')} {shlex.join(said + settings)}"

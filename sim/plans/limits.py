@@ -16,15 +16,7 @@ if TYPE_CHECKING:
     from sim.plans.candidates import Candidate
     from sim.plans.simulating import Simulating
 
-NAMES = {  # of the changes that sim.studies.why makes
-    "without induced stragglers": "stragglers",
-    "without slow hosts": "slow hosts",
-    "without messages": "network",
-    "without waiting for data": "reading data",
-    "without sharing cores": "shared cores",
-    "without sums and updates": "sums and updates",
-    "computing twice as fast": "computing",
-}
+TWICE = "twice as fast"
 
 
 def find(best: list[Candidate], simulating: Simulating) -> None:
@@ -55,5 +47,5 @@ def _said(speeds: dict[str, float]) -> str:
     name = max(gains, key=gains.__getitem__)
     if gains[name] < LEAST:
         return "nothing by itself"
-    how = "twice as fast" if NAMES[name] == "computing" else "without"
-    return f"{NAMES[name]} ({gains[name]:+.0%} {how})"
+    how = TWICE if name.endswith(TWICE) else "without"
+    return f"{name.removeprefix('without ').removesuffix(TWICE).strip()} ({gains[name]:+.0%} {how})"

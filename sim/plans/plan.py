@@ -7,9 +7,10 @@ import math
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from sim import protocols
 from sim.answers.summary import number
 from sim.base.errors import RunFailed
 from sim.base.progress import Progress
@@ -32,12 +33,13 @@ if TYPE_CHECKING:
 
 SCHEMA = "plan/1"
 # Shares of the time that are over when no further configuration is looked at, when the search
-# ends, when the front does, and when the limits of the best are known.
-SCREENED_UNTIL, SEARCH_UNTIL, FRONT_UNTIL, LIMITS_UNTIL = 0.5, 0.7, 0.82, 0.94
+# ends, when the front and each kind of host are known, and when the limits of the best are.
+SCREENED_UNTIL, SEARCH_UNTIL, FRONT_UNTIL, LIMITS_UNTIL = 0.5, 0.7, 0.85, 0.94
 EASILY_SHARE = 0.3  # of the search's time, for what meets the target easily, where nothing was found before
 EASILY = 1.2  # times as fast as needed, by the bound
 FRONT_EFFORT = 2
 CUT = "the search was cut short: what was not looked at may be better; --within SECONDS gives it more time"
+KIND, NUMBER = attrgetter("configuration.host", "configuration.offer"), attrgetter("configuration.hosts")
 AS_GOOD = 3  # that are shown where no configuration meets the target
 
 
@@ -52,6 +54,7 @@ class Plan:
         simulated: every configuration that was simulated.
         rejected: numbers of configurations that are not among the best, by reason.
         values: the values of measuring.
+        by_kind: where there are several, the best of each kind of host and way of renting it; those that meet the target first.
         by_number: where hosts of several kinds may be chosen, the fastest configuration of each number of hosts that was simulated.
         whole: whether there was time for the whole search.
     """
@@ -64,6 +67,7 @@ class Plan:
     simulated: list[Candidate]
     rejected: Counter[str]
     values: list[Value] = field(default_factory=list)
+    by_kind: list[Candidate] = field(default_factory=list)
     by_number: list[Candidate] = field(default_factory=list)
     whole: bool = True
     wall_s: float = 0.0
@@ -103,6 +107,7 @@ class Plan:
             "usd": None if hours is None else one.cost_at(question, figures.mid),
             "needed_samples_per_s": one.needed(question),
             "p_target": one.chance(question) if known else None,
+            "p_best": one.p_best,
             "work": one.work.as_json() if one.work else None,
             "limits": one.limits,
             "world": figures.world,
@@ -124,6 +129,7 @@ class Plan:
             "configurations": self.configurations,
             "best": [self.row(one) for one in self.best],
             "front": [self.row(one) for one in self.front],
+            "by_kind": [self.row(one) for one in self.by_kind],
             "by_number": [self.row(one) for one in self.by_number],
             "rows": [self.row(one) for one in self.simulated],
             "rejected": dict(self.rejected.most_common()),
@@ -157,17 +163,18 @@ class Plan:
 def notes(plan: Plan) -> list[str]:
     """Caveats for the reader."""
     found = [CUT] if not plan.whole else []
-    ways = {one.configuration.protocol for one in plan.best}
-    stale = sorted(
-        name for name in ways if protocols.find(name).gradients_per_update is not None and _stale(plan, name)
-    )
-    if stale:
+    asked = {(one.configuration.protocol, one.configuration.settings) for one in plan.best}
+    if stale := sorted({name for name, settings in asked if plan.room.protocol(name, settings).way == "asynchronous"}):
         found.append(
             f"gradients are stale with {', '.join(stale)}: a sample may be worth less than with a synchronous protocol"
         )
     if why := plan.best[0].figures and plan.best[0].figures.why_none:
         found.append(f"no intervals and no probabilities: {why}; {measuring.calibrated(plan.room.workload)}")
-    found += _extrapolated(plan) + _published(plan)
+    found += _extrapolated(plan)
+    if plan.question.until and by_name(plan.question.until):
+        found.append(
+            "steps are of published runs, each with its own learning rate; runs of yours, as --until steps.csv, say it of your recipe"
+        )
     first = plan.room.scenario(plan.best[0].configuration)
     found += [f"the first: {line}" for line in (*gpu_memory.note(first), *_of_reading(plan.best[0], first))]
     return found + plan.room.notes + plan.room.prices.notes
@@ -196,42 +203,17 @@ def _extrapolated(plan: Plan) -> list[str]:
     return [f"{said}: its {mid} steps are extrapolated ({low} to {high}, nine times in ten)"]
 
 
-def _published(plan: Plan) -> list[str]:
-    """Where steps to the target are those of others."""
-    target = plan.question.until
-    if not (target and by_name(target)):
-        return []
-    return [
-        "steps are of published runs, each with its own learning rate; runs of yours, as --until steps.csv, say it of your recipe"
-    ]
-
-
-def _stale(plan: Plan, name: str) -> bool:
-    return any(
-        plan.room.protocol(one.configuration.protocol, one.configuration.settings).way == "asynchronous"
-        for one in plan.best
-        if one.configuration.protocol == name
-    )
-
-
 def flat(row: dict) -> dict:
     """A row without objects in it."""
     speeds = row["samples_per_s"]
     found = {name: value for name, value in row.items() if name not in ("samples_per_s", "settings", "work")}
     found["settings"] = " ".join(row["settings"])
-    if row["work"]:
-        steps = row["work"]["steps"]
-        found |= {"global_batch": row["work"]["global_batch"], "doublings_beyond": row["work"]["doublings_beyond"]}
-        found |= {
-            "steps_to_target": steps["mid"],
-            "steps_to_target_low": steps["low"],
-            "steps_to_target_high": steps["high"],
-        }
-    return found | {
-        "samples_per_s": speeds["mid"],
-        "samples_per_s_low": speeds["low"],
-        "samples_per_s_high": speeds["high"],
-    }
+    several = {"samples_per_s": speeds}
+    if work := row["work"]:
+        found |= {name: work[name] for name in ("global_batch", "doublings_beyond")}
+        several = {"steps_to_target": work["steps"]} | several
+    ends = {"mid": "", "low": "_low", "high": "_high"}
+    return found | {f"{name}{end}": of[key] for name, of in several.items() for key, end in ends.items()}
 
 
 def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
@@ -259,19 +241,27 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
             best, met = _best(question, candidates, simulating)
             whole = simulating.left_s > 0 and not thrown[search.NO_TIME]
             simulating.until_s = start_s + FRONT_UNTIL * within_s
-            front = search.front(candidates, _axes(question), simulating, FRONT_EFFORT)
-            by_number = search.fastest_of_each_number(candidates, simulating, FRONT_EFFORT)
-            best, met = _ranked(question, candidates, best, met)
+            front = search.front(candidates, partial(_axes, question), simulating, FRONT_EFFORT)
+            several = sorted((one for one in candidates if one.configuration.subset), key=NUMBER)
+            by_number = search.of_each(several, NUMBER, _fastest, _fastest, simulating, FRONT_EFFORT)
+            hoped, known = partial(_hoped, question), partial(_known, question)
+            by_kind = search.of_each(candidates, KIND, hoped, known, simulating)
+            by_kind = sorted(by_kind, key=known) if len(by_kind) > 1 else []
+            simulated = [one for one in candidates if one.figures]
+            best, met = _ranked(question, simulated, best, met)
             simulating.until_s = start_s + LIMITS_UNTIL * within_s
-            limits.find(best, simulating)
-    simulated = [one for one in candidates if one.figures]
+            limits.find([*best, *(one for one in by_kind if one not in best)], simulating)
     if not best:
         raise RunFailed(_nothing(candidates, within_s))
     rejected = thrown + search.thrown_out(candidates, best if met else [], lambda one: one.may_meet(question))
-    values = sensitivity.values(best[0], simulated, question, room.scenario(best[0].configuration))
+    numbers = sensitivity.parameters([best[0], *(one for one in simulated if one is not best[0])], room)
+    values = sensitivity.values(numbers, best[0], simulated, question)
+    if by_kind and all(one.figures and one.figures.why_none is None for one in by_kind):
+        for one, share in zip(by_kind, sensitivity.chances(numbers, by_kind, question), strict=True):
+            one.p_best = share
     whole = whole and not simulating.cut
     wall_s = time.monotonic() - start_s
-    return Plan(question, room, best, met, front, simulated, rejected, values, by_number, whole, wall_s)
+    return Plan(question, room, best, met, front, simulated, rejected, values, by_kind, by_number, whole, wall_s)
 
 
 def _best(question: Question, candidates: list[Candidate], simulating: Simulating) -> tuple[list[Candidate], bool]:
@@ -293,41 +283,50 @@ def _best(question: Question, candidates: list[Candidate], simulating: Simulatin
         found = search.best_first(easily, key, question.keep, simulating, hopeful)
     elif over:  # it goes on where it was
         found = search.best_first(candidates, key, question.keep, simulating, hopeful)
-    if found or _meeting(question, candidates):
+    simulated = [one for one in candidates if one.figures]
+    if found or any(one.chance(question) >= question.probability for one in simulated):
         return found, True
-
-    def lacking(one: Candidate) -> tuple[float, ...]:
-        speed = one.samples_per_s * EFFORTS[one.effort].optimism
-        return one.needed(question) / speed if speed else math.inf, one.usd_per_hour
-
+    lacking = partial(_lacking, question)
     nearest = search.best_first(
         [one for one in candidates if not one.problem], lacking, min(AS_GOOD, question.keep), simulating
     )
-    return nearest or sorted((one for one in candidates if one.figures), key=lacking)[:AS_GOOD], False
+    return nearest or sorted(simulated, key=lacking)[:AS_GOOD], False
 
 
-def _meeting(question: Question, candidates: list[Candidate]) -> list[Candidate]:
-    """Those that meet the target as far as is known, the best first."""
-    meeting = [one for one in candidates if one.figures and one.chance(question) >= question.probability]
-    return sorted(meeting, key=lambda one: one.key_at(question, one.samples_per_s))
+def _lacking(question: Question, one: Candidate) -> tuple[float, ...]:
+    """Its place among those that miss the target, the nearest first."""
+    speed = one.samples_per_s * EFFORTS[one.effort].optimism
+    return one.needed(question) / speed if speed else math.inf, one.usd_per_hour
+
+
+def _hoped(question: Question, one: Candidate) -> tuple[float, ...]:
+    """Its place, as good as more simulation may find it: those that may meet the target first."""
+    return (0, *one.key(question)) if one.may_meet(question) else (1, *_lacking(question, one))
+
+
+def _known(question: Question, one: Candidate) -> tuple[float, ...]:
+    """Its place by what was simulated, in the one order that lists, front and page have: those that meet the target first."""
+    if one.chance(question) >= question.probability:
+        return 0, *one.key_at(question, one.samples_per_s)
+    return 1, *_lacking(question, one)
 
 
 def _ranked(
-    question: Question, candidates: list[Candidate], best: list[Candidate], met: bool
+    question: Question, simulated: list[Candidate], best: list[Candidate], met: bool
 ) -> tuple[list[Candidate], bool]:
-    """The best in the one order that list, front and page have: by all that was simulated, also where time was over before it was whole."""
-    meeting = _meeting(question, candidates)
-    return (meeting[: question.keep], True) if meeting else (best, met)
+    """The best in the order of `_known`, also where time was over before the search was whole."""
+    meeting = [one for one in simulated if one.chance(question) >= question.probability]
+    return (sorted(meeting, key=partial(_known, question))[: question.keep], True) if meeting else (best, met)
 
 
-def _axes(question: Question):
+def _fastest(one: Candidate) -> tuple[float, ...]:
+    return ((one.samples or 1) / one.hoped,)
+
+
+def _axes(question: Question, one: Candidate) -> tuple[float, float]:
     """The axes of the front: the cost and the time of a configuration, as far as known."""
-
-    def of(one: Candidate) -> tuple[float, float]:
-        speed = one.samples_per_s
-        return (one.cost_at(question, speed), (one.samples or 1) / speed) if speed else (math.inf, math.inf)
-
-    return of
+    speed = one.samples_per_s
+    return (one.cost_at(question, speed), (one.samples or 1) / speed) if speed else (math.inf, math.inf)
 
 
 def _nothing(candidates: list[Candidate], within_s: float) -> str:

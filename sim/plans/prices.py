@@ -46,8 +46,10 @@ class Prices:
         for offer in asked.offers:
             if asked.hosts and (without := [name for name, prices in self.of.items() if offer not in prices]):
                 found.append(f"no {offer} price of {', '.join(without)} is known: --price {without[0]}:{offer}=USD")
-        if "spot" in asked.offers and not asked.failures:
-            found.append("spot hosts may be taken away at any time, which is not counted: --failures says how often")
+        if "spot" in asked.offers and not asked.failures_for("spot", 1.0, 1.0):
+            found.append(
+                "spot hosts may be taken away at any time, which is not counted: --failures spot:... says how often"
+            )
         if asked.currency:
             found.append(
                 f"money is printed in {asked.money.name}, of which {asked.money.per_usd:g} are one USD; --json and -o have USD"

@@ -31,6 +31,11 @@ def _listed(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
 
 
+def _of_all(value: Any) -> Any:
+    """A table; what stands in place of one is that of all."""
+    return value if isinstance(value, dict) else {} if value is None else {"": value}
+
+
 def _in_seconds(value: Any) -> Any:
     return quantity(value, "second", "24 h")
 
@@ -68,7 +73,8 @@ class Question(BaseModel):
         currency: to print money in, with units of it for one USD: "EUR=0.92". Amounts may be written in it, as "500 EUR"; without a name
             they are USD.
         egress: USD of the whole training for the data that leave the cloud, by host; a number is that of all hosts.
-        stragglers, failures: as sim.run has them.
+        stragglers: as sim.run has them.
+        failures: likewise, of all hosts, or by how they are rented: {"spot": "mtbf=30 d, preemption=6 h"}.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -97,11 +103,9 @@ class Question(BaseModel):
     prices: dict[Path, Usd] = {}
     discount: Discount = 0.0
     currency: Path | None = None
-    egress: Annotated[
-        dict[str, Fixed], BeforeValidator(lambda given: given if isinstance(given, dict) else {"": given})
-    ] = {}
+    egress: Annotated[dict[str, Fixed], BeforeValidator(_of_all)] = {}
     stragglers: Path = "none"
-    failures: str | None = None
+    failures: Annotated[dict[str, str], BeforeValidator(_of_all)] = {}
     seed: Annotated[int, Field(ge=0, le=2**64 - 1)] = 0
     keep: Annotated[int, Field(ge=1, le=100)] = 10
 
@@ -129,6 +133,10 @@ class Question(BaseModel):
             raise WrongSetting("egress", None, "samples of the whole training besides, or epochs and samples_per_epoch")
         if self.budget and max(self.egress.values(), default=0) >= self.budget:
             raise WrongSetting("egress", max(self.egress.values()), f"less than the budget, {self.budget:g} USD")
+        for offer, text in self.failures.items():
+            failures.read(text)
+            if offer and offer not in self.offers:
+                raise WrongSetting("failures", offer, f"one of offers: {', '.join(self.offers)}")
         if self.samples and self.epochs:
             raise WrongSetting("epochs", self.epochs, "samples, or epochs and samples_per_epoch, not both")
         if (self.epochs is None) != (self.samples_per_epoch is None):
@@ -189,28 +197,15 @@ class Question(BaseModel):
         work = samples or self.work
         return work / samples_per_s / HOUR_S if work else None
 
-    def failures_for(self, samples_per_s: float, samples: float | None = None) -> str:
-        """The failures of hosts during the training, as `--failures` of sim.run takes them.
+    def failures_for(self, offer: str, samples_per_s: float, samples: float | None = None) -> str:
+        """The failures during the training of hosts that are rented so, as `--failures` of sim.run takes them; empty without any.
 
         Args:
             samples_per_s: without failures.
         """
         hours = self.hours(samples_per_s, samples)
-        return failures.lasting(self.failures or "", hours and hours * HOUR_S)
-
-    def cost(
-        self, usd_per_hour: float, samples_per_s: float, fixed_usd: float = 0.0, samples: float | None = None
-    ) -> float:
-        """USD of the whole training, or of an hour of one that has no end."""
-        hours = self.hours(samples_per_s, samples)
-        return usd_per_hour if hours is None else hours * usd_per_hour + fixed_usd
-
-    def key(
-        self, usd_per_hour: float, samples_per_s: float, fixed_usd: float = 0.0, samples: float | None = None
-    ) -> tuple[float, float]:
-        """The order of configurations; less is better: money and then time, or time and then money."""
-        usd, time = self.cost(usd_per_hour, samples_per_s, fixed_usd, samples), (samples or 1) / samples_per_s
-        return (usd, time) if self.cheapest else (time, usd)
+        text = self.failures.get(offer, self.failures.get("", ""))
+        return failures.lasting(text, hours and hours * HOUR_S) if text else ""
 
 
 def read(path: str | None, further: dict[str, Any]) -> Question:
@@ -224,7 +219,7 @@ def read(path: str | None, further: dict[str, Any]) -> Question:
         raise WrongSetting(f"{path}: schema", table.get("schema"), SCHEMA)
     tables = {
         name: _joined(table.get(name, {}), further[name])
-        for name in ("prices", "settings", "egress")
+        for name in ("prices", "settings", "egress", "failures")
         if name in further
     }
     return validated(Question, _of_profiles(table | further | tables), path or "")
@@ -253,18 +248,23 @@ def _joined(table: Any, further: Any) -> dict[str, Any]:
     return of_file | of_options
 
 
-def assignments(option: str, texts: list[str], kind: Callable[[str], Any]) -> dict[str, Any]:
-    """The values of options given as NAME=VALUE, each name once.
+def assignments(
+    option: str, texts: list[str], kind: Callable[[str], Any], sign: str = "=", of_all: bool = False
+) -> dict[str, Any]:
+    """The values of options given as NAME=VALUE, or with another sign, each name once.
+
+    Args:
+        of_all: whether VALUE alone is that of all, whose name is empty.
 
     Raises:
         WrongSetting: an option has no name or no value, or a name is there twice.
     """
     found: dict[str, Any] = {}
     for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals and value):
-            raise WrongSetting(option, text, "NAME=VALUE")
+        name, between, value = text.partition(sign) if sign in text or not of_all else ("", sign, text)
+        if not (between and value and (name or sign not in text)):
+            raise WrongSetting(option, text, f"NAME{sign}VALUE{', or VALUE' * of_all}")
         if name in found:
-            raise WrongSetting(option, text, f"each name once: {name} was given before")
+            raise WrongSetting(option, text, f"each name once: {name or 'that of all'} was given before")
         found[name] = kind(value)
     return found

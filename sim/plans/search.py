@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import fields, replace
 from itertools import groupby
 from operator import attrgetter
@@ -35,6 +35,7 @@ MISSED = "misses the target when simulated"
 NO_TIME = "not looked at, because time ran out; --within SECONDS allows more"
 FAILED = "could not be simulated"
 Key = Callable[[Candidate], tuple[float, ...]]
+Group = Callable[[Candidate], Hashable]
 but_batch: Callable[[Configuration], tuple] = attrgetter(
     *(one.name for one in fields(Configuration) if one.name != "batch")
 )
@@ -157,18 +158,17 @@ def front(
             simulating.simulate([one for one in batch if one.effort == effort], effort + 1)
 
 
-def fastest_of_each_number(candidates: list[Candidate], simulating: Simulating, until: int) -> list[Candidate]:
-    """Of hosts of several kinds, the candidate that trains fastest of each number of them, simulated with this effort.
-
-    Where time is over, it is the fastest of those that were simulated.
-    """
-    found = []
-    for number in sorted({one.configuration.hosts for one in candidates if one.configuration.subset}):
-        of_number = [one for one in candidates if one.configuration.hosts == number and one.configuration.subset]
-        best_first(of_number, lambda one: ((one.samples or 1) / one.hoped,), 1, simulating, most=until)
-        known = [one for one in of_number if one.figures and not one.problem]
-        found += sorted(known, key=lambda one: (one.samples or 1) / one.samples_per_s)[:1]
-    return found
+def of_each(
+    candidates: Iterable[Candidate], group: Group, hoped: Key, known: Key, simulating: Simulating, until: int = WHOLE
+) -> list[Candidate]:
+    """The best of each group by what is known, once the most hopeful one was simulated with this effort, or time is over."""
+    groups: dict[Hashable, list[Candidate]] = defaultdict(list)
+    for one in candidates:
+        groups[group(one)].append(one)
+    for several in groups.values():
+        best_first(several, hoped, 1, simulating, most=until)
+    simulated = ([one for one in several if one.figures] for several in groups.values())
+    return [min(several, key=known) for several in simulated if several]
 
 
 def pareto(candidates: Iterable[Candidate], axes: Callable[[Candidate], tuple[float, float]]) -> list[Candidate]:

@@ -1,54 +1,72 @@
-"""The value of measuring a parameter first: the expected value of partial perfect information.
+"""The value of measuring a number first: the expected value of partial perfect information.
 
-Raiffa and Schlaifer, Applied Statistical Decision Theory, 1961, chapter 4: choose under each value that a parameter may have, and
+Raiffa and Schlaifer, Applied Statistical Decision Theory, 1961, chapter 4: choose under each value that a number may have, and
 compare the cost of these choices with that of today's choice. A step is taken to be computing, known in closed form, and the rest of
-the simulated step; each is scaled by itself. Steps to a target are more or fewer for all configurations at once, each by its own spread.
+the simulated step; each is scaled by itself. The speed of a kind of GPU, and the links of a kind of host, are off by the same in all
+configurations that have them, and independent of those of other kinds. Steps to a target are more or fewer for all configurations at
+once, each by its own spread.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from sim.answers import quantities, sources
 from sim.answers.quantities import END
+from sim.job import named_gpus
 from sim.model import measuring
-from sim.plans.candidates import Candidate
 from sim.plans.until import by_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from sim.answers.quantities import Quantity
-    from sim.job.scenario import Scenario
+    from sim.plans.candidates import Candidate
+    from sim.plans.configurations import Room
     from sim.plans.question import Question
 
-SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)  # quantiles that stand for a parameter's values
+PLACES = np.array([NormalDist().inv_cdf((k + 0.5) / 90) for k in range(90)])  # standard deviations, equally likely
+ENDS = (4, 85)  # of PLACES, the 5 % and the 95 % quantile
+DRAWS = 20  # of each place
 MEASURED = 0.02  # the rest of it after a short run
 LEAST = 1e-3  # share of a price below which a gain is none
 COMPUTING, MESSAGES, STEPS = "speed of computing", "network and all else than computing", "steps to the target"
 
 
-class Parameter(NamedTuple):
-    """A parameter that is not known exactly.
+@dataclass(frozen=True, eq=False)
+class Parameter:
+    """A number that is not known exactly, and that several configurations share.
 
     Args:
-        times: times(z) is how many times as long what it is of takes, z standard deviations from its median.
-        assumed: whether that is no measurement.
+        kind: COMPUTING, MESSAGES or STEPS.
+        of: the GPU or the host of which it is; empty of STEPS.
+        assumed: whether what is known of it is no measurement.
         measured_by: the short run that would measure it.
+        usd_per_hour: of a host on which it is measured; None of STEPS.
+        times: of each configuration that has it, how many times as long what it is of takes, shape of PLACES.
     """
 
-    name: str
-    times: Callable[[float], float]
+    kind: str
+    of: str
     assumed: bool
     measured_by: str
+    usd_per_hour: float | None = None
+    times: dict[Candidate, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What it is, and of what."""
+        return f"{self.kind} on {self.of}" if self.of else self.kind
 
     @property
     def deviation(self) -> float:
         """Standard deviation of its logarithm, on the average of both ends."""
-        return math.log(self.times(END) / self.times(-END)) / (2 * END)
+        fast, slow = next(iter(self.times.values()))[[*ENDS]]
+        return math.log(slow / fast) / (2 * END)
 
 
 @dataclass(frozen=True)
@@ -71,113 +89,126 @@ class Value:
 
     def as_json(self) -> dict:
         """The value as in the plan's JSON."""
-        return {
-            "parameter": self.parameter.name,
-            "deviation": self.parameter.deviation,
-            "assumed": self.parameter.assumed,
-            "samples_per_s": {"low": self.low, "high": self.high},
-            "choice_changes": self.changes,
-            "saves": self.saves,
-            "unit": self.unit,
-            "measured_by": self.parameter.measured_by,
-        }
+        one, speeds = self.parameter, {"low": self.low, "high": self.high}
+        known = {"parameter": one.name, "deviation": one.deviation, "assumed": one.assumed, "samples_per_s": speeds}
+        worth = {"choice_changes": self.changes, "saves": self.saves, "unit": self.unit}
+        return known | worth | {"measured_by": one.measured_by, "usd_per_hour": one.usd_per_hour}
 
 
-def parameters(best: Candidate, question: Question, job: Scenario) -> list[Parameter]:
-    """The uncertain parameters of the best configuration, as its interval has them.
+def parameters(candidates: Iterable[Candidate], room: Room) -> list[Parameter]:
+    """The numbers that are not known of configurations that were simulated, those of the first one first."""
+    found: dict[tuple[str, str], Parameter] = {}
+    for one in candidates:
+        for new, times in _of(one, room):
+            found.setdefault((new.kind, new.of), new).times[one] = times
+    return list(found.values())
 
-    Args:
-        job: of it.
-    """
-    host, batch, on_gpu = best.configuration.host, best.configuration.batch, bool(job.cluster.hosts[0].gpus)
-    measured_by = {
-        COMPUTING: f"on one {host}: {measuring.commands(job.workload, question.workload, batch, on_gpu)}",
-        MESSAGES: f"on {'one' if best.configuration.hosts < 2 else 'two'} {host}: {measuring.LINKS[on_gpu]}",
-    }
-    found = []
-    for name, numbers in ((COMPUTING, (sources.COMPUTING,)), (MESSAGES, (sources.LINKS, sources.INNER_LINKS))):
-        known = [one for one in quantities.of(job) if one.number in numbers and one.times]
+
+def _of(one: Candidate, room: Room) -> Iterator[tuple[Parameter, np.ndarray]]:
+    """The numbers of one configuration as its interval has them, each with its times."""
+    asked, job = one.configuration, room.scenario(one.configuration)
+    gpu, on_gpu = named_gpus.reference(job), bool(job.cluster.hosts[0].gpus)
+    many, links = "one" if asked.hosts < 2 else "two", (sources.LINKS, sources.INNER_LINKS)
+    usual = measuring.commands(job.workload, room.question.workload, asked.batch, on_gpu)
+    for kind, numbers, of, how in (
+        (COMPUTING, (sources.COMPUTING,), gpu.name if gpu else asked.host, f"on one {asked.host}: {usual}"),
+        (MESSAGES, links, asked.host, f"on {many} {asked.host}: {measuring.LINKS[on_gpu]}"),
+    ):
+        known = [each for each in quantities.of(job) if each.number in numbers and each.times]
         if known:
-            assumed = any(one.source == sources.GIVEN or one.source.startswith("assumed") for one in known)
-            found.append(Parameter(name, partial(_product, known), assumed, measured_by[name]))
-    if best.work and best.error_of_samples:
-        how = f"a run to the target with {best.work.batch:,} samples of all workers in a step: a row of a table for --until"
-        found.append(Parameter(STEPS, partial(_more_steps, best), by_name(str(question.until)), how))
-    return found
+            assumed = any(each.source == sources.GIVEN or each.source.startswith("assumed") for each in known)
+            times = np.array([math.prod(each.times(z) for each in known if each.times) for z in PLACES])
+            yield Parameter(kind, of, assumed, how, one.usd_per_hour / asked.hosts), times
+    if one.work and one.error_of_samples:
+        how = f"a run to the target with {one.work.batch:,} samples of all workers in a step: a row of a table for --until"
+        yield Parameter(STEPS, "", by_name(str(room.question.until)), how), np.exp(PLACES * one.error_of_samples)
 
 
-def _more_steps(one: Candidate, z: float) -> float:
-    return math.exp(z * one.error_of_samples)
-
-
-def _product(known: Sequence[Quantity], z: float) -> float:
-    """Several numbers at once, all as far from their medians."""
-    return math.prod(one.times(z) for one in known if one.times)
-
-
-def values(best: Candidate, candidates: list[Candidate], question: Question, job: Scenario) -> list[Value]:
-    """The parameters, that first which is worth most to know.
+def values(found: list[Parameter], best: Candidate, candidates: list[Candidate], question: Question) -> list[Value]:
+    """The worth of knowing each parameter, that first which is worth most to know.
 
     Args:
         best: what is chosen today.
         candidates: that were simulated.
-        job: of the best.
     """
-    found = [_value(one, best, candidates, question) for one in parameters(best, question, job)]
-    return sorted(found, key=lambda value: -value.saves)
+    valued = [_value(one, best, candidates, question) for one in found]
+    return sorted(valued, key=lambda value: -value.saves)
 
 
 def _value(parameter: Parameter, best: Candidate, candidates: list[Candidate], question: Question) -> Value:
-    from scipy.special import ndtri
-
-    places = [float(ndtri(share)) for share in SHARES]
-    saved = changed = 0.0
-    for z in places:
-        chosen = _chosen(parameter, z, candidates, question) or best
-        ours, theirs = (_price(question, one, _speed(parameter, z, one)) for one in (best, chosen))
-        gain = ours - theirs if ours - theirs > LEAST * ours else 0.0
-        saved += gain / len(places)
-        changed += (gain > 0) / len(places)
-    low, high = sorted(_speed(parameter, z, best) for z in (places[0], places[-1]))
+    every = np.arange(len(PLACES))
+    least = np.full(len(PLACES), math.inf)
+    for one in candidates:
+        price = _price(question, one, _speed(one, {parameter: every}))
+        least = np.minimum(least, np.where(_meets(parameter, one, question), price, math.inf))
+    ours = _price(question, best, _speed(best, {parameter: every}))
+    gains = np.where(np.isfinite(least) & (ours - least > LEAST * ours), ours - least, 0.0)
+    low, high = map(float, np.quantile(_speed(best, {parameter: every}), (0.1, 0.9)))
     unit = "USD" if question.has_end else "USD an hour"
-    return Value(parameter, low, high, changed, saved, unit if question.cheapest else "hours")
+    return Value(
+        parameter, low, high, float((gains > 0).mean()), float(gains.mean()), unit if question.cheapest else "hours"
+    )
 
 
-def _chosen(parameter: Parameter, z: float, candidates: list[Candidate], question: Question) -> Candidate | None:
-    """The best that meets the target once the parameter is known, z standard deviations from its median; None if none does."""
-    meet = [one for one in candidates if _meets(parameter, z, one, question)]
-    return min(meet, key=lambda one: one.key_at(question, _speed(parameter, z, one)), default=None)
-
-
-def _meets(parameter: Parameter, z: float, one: Candidate, question: Question) -> bool:
-    speed, needed = _speed(parameter, z, one), one.needed(question)
-    assert one.figures
-    from scipy.special import ndtri
-
-    spread = math.log(one.figures.high / one.figures.low) / (2 * float(ndtri(0.95))) if one.figures.low > 0 else 0.0
+def _meets(parameter: Parameter, one: Candidate, question: Question) -> np.ndarray | bool:
+    """Whether a configuration meets the target with the probability asked once the parameter is known: at each of PLACES."""
+    needed, share = one.needed(question), NormalDist().inv_cdf(question.probability)
+    if one not in parameter.times or not needed:
+        return one.chance(question) >= question.probability
+    spread, of_it = _spread(one), _moved(one, parameter)
     left = math.hypot(spread, MEASURED)
-    if parameter.name != STEPS:
-        left = math.hypot(math.sqrt(max(spread**2 - parameter.deviation**2, 0.0)) + MEASURED, one.error_of_samples)
-    return math.log(speed / needed) >= left * float(ndtri(question.probability)) if needed else True
+    if parameter.kind != STEPS:
+        left = math.hypot(math.sqrt(max(spread**2 - of_it**2, 0.0)) + MEASURED, one.error_of_samples)
+    return np.log(_speed(one, {parameter: np.arange(len(PLACES))}) / needed) >= left * share
 
 
-def _speed(parameter: Parameter, z: float, one: Candidate) -> float:
-    """Samples a second, if the parameter is z standard deviations from its median; with more steps, those that count."""
+def chances(found: list[Parameter], kinds: list[Candidate], question: Question) -> list[float]:
+    """The probability of each that it meets the target, and is better than all of the others that do.
+
+    What no parameter says of a configuration is drawn once for each host. The sum is below 1 where none may meet the target.
+    """
+    rng = np.random.default_rng(question.seed)
+    each = np.tile(np.arange(len(PLACES)), DRAWS)
+    drawn = {one: rng.permutation(each) for one in found}
+    rest = {host: PLACES[rng.permutation(each)] for host in dict.fromkeys(one.configuration.host for one in kinds)}
+    prices = []
+    for one in kinds:
+        known = sum(_moved(one, parameter) ** 2 for parameter in found if parameter.kind != STEPS)
+        left = math.sqrt(max(0.0, _spread(one) ** 2 - known))
+        speed = _speed(one, drawn) * np.exp(left * rest[one.configuration.host])
+        prices.append(np.where(speed >= one.needed(question), _price(question, one, speed), math.inf))
+    first = np.where(np.isfinite(prices).any(axis=0), np.argmin(prices, axis=0), -1)
+    return [float((first == place).mean()) for place in range(len(kinds))]
+
+
+def _spread(one: Candidate) -> float:
+    """Standard deviation of the logarithm of its speed, by its interval."""
     assert one.figures
-    if parameter.name == STEPS:
-        return one.figures.mid / _more_steps(one, z)
-    share = min(1.0, _computing_s(one) * one.figures.mid / one.least.samples)
-    share = share if parameter.name == COMPUTING else 1 - share
-    return one.figures.mid / (1 + share * (parameter.times(z) - 1))
+    return math.log(one.figures.high / one.figures.low) / (2 * END) if one.figures.low > 0 else 0.0
 
 
-def _computing_s(one: Candidate) -> float:
-    return max(one.least.compute_s, 0.0)
+def _moved(one: Candidate, parameter: Parameter) -> float:
+    """The part of that which is the parameter's."""
+    fast, slow = (_speed(one, {parameter: place}) for place in ENDS)
+    return float(np.log(fast / slow)) / (2 * END)
 
 
-def _price(question: Question, one: Candidate, samples_per_s: float) -> float:
+def _speed(one: Candidate, known: Mapping[Parameter, Any]) -> Any:
+    """Samples a second, where each parameter is at these of PLACES; with more steps, those that count."""
+    assert one.figures
+    share = min(1.0, max(one.least.compute_s, 0.0) * one.figures.mid / one.least.samples)
+    longer, more = 1.0, 1.0
+    for parameter, places in known.items():
+        if one not in parameter.times:
+            continue
+        times = parameter.times[one][places]
+        if parameter.kind == STEPS:
+            more = more * times
+        else:
+            longer = longer + (share if parameter.kind == COMPUTING else 1 - share) * (times - 1)
+    return one.figures.mid / (longer * more)
+
+
+def _price(question: Question, one: Candidate, samples_per_s: Any) -> Any:
     """The minimised quantity, in the unit of `Value`."""
-    hours = one.hours_at(question, samples_per_s)
-    if question.cheapest:
-        return one.cost_at(question, samples_per_s)
-    return hours if hours is not None else 1 / samples_per_s
+    return (one.cost_at if question.cheapest else one.hours_at)(question, samples_per_s)

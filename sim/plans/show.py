@@ -15,6 +15,7 @@ from sim.plans.until import in_words
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from sim.plans.candidates import Candidate
     from sim.plans.money import Currency
     from sim.plans.plan import Plan
     from sim.plans.sensitivity import Value
@@ -32,10 +33,11 @@ HEADINGS = (
     "time",
     "USD",
     "P",
+    "P best",
     "limited by",
 )
 WORDS = ("hosts", "offer", "protocol", "limited by")  # columns of text
-MOST_OF_FRONT, MOST_REASONS = 8, 8
+MOST_OF_FRONT, MOST_REASONS, MOST_VALUES = 8, 8, 4
 WIDTH = 1000  # of a page: rows are not cut, whoever reads them
 
 
@@ -46,7 +48,10 @@ def show(plan: Plan) -> None:
 
     console = Console(highlight=False, width=WIDTH)
     console.print(Text(headline(plan), "bold"))
-    console.print(_printed(table([plan.row(one) for one in plan.best], plan)))
+    for title, found in answers(plan):
+        if title:
+            console.print(Text(title))
+        console.print(_printed(table([plan.row(one) for one in found], plan)))
     console.print(Text(f"the first again: {plan.row(plan.best[0])['command']}", "dim"))
     if len(plan.front) > 1:
         console.print(Text("Nothing that was simulated is both cheaper and faster than these:"))
@@ -61,6 +66,13 @@ def show(plan: Plan) -> None:
         console.print(Text(line))
     for note in notes(plan):
         console.print(Text(f"note: {note}", "yellow"))
+
+
+def answers(plan: Plan) -> Iterator[tuple[str, list[Candidate]]]:
+    """The tables of the answer, a title and configurations each: the best of each kind of host before further ones."""
+    yield "", plan.by_kind or plan.best
+    if plan.by_kind and (further := [one for one in plan.best if one not in plan.by_kind]):
+        yield "Further ones, of any kind of host:", further
 
 
 def headline(plan: Plan) -> str:
@@ -134,6 +146,7 @@ def _headings(rows: list[dict], plan: Plan, limits: bool) -> list[str]:
         "steps": plan.question.until is None,
         "limited by": not limits,
         "offer": not offered,
+        "P best": all(row["p_best"] is None for row in rows) or not limits,
     }
     return [heading for heading in HEADINGS if not left_out.get(heading)]
 
@@ -155,6 +168,7 @@ def _cells(row: dict, per_usd: float) -> dict[str, str]:
         "time": "" if hours is None else duration(hours * 3600),
         "USD": "" if hours is None else f"{row['usd'] * per_usd:,.2f}",
         "P": "" if row["p_target"] is None else f"{row['p_target']:.2f}",
+        "P best": "" if row["p_best"] is None else f"{row['p_best']:.2f}",
         "limited by": row["limits"] or "",
     }
 
@@ -166,24 +180,23 @@ def further(plan: Plan) -> Iterator[str]:
     yield from (f"  {count:7,}  {reason}" for reason, count in reasons[:MOST_REASONS])
     if len(reasons) > MOST_REASONS:
         yield f"  {sum(count for _, count in reasons[MOST_REASONS:]):7,}  for {len(reasons) - MOST_REASONS} more reasons"
-    for value in plan.values:
+    for value in plan.values[:MOST_VALUES]:
         yield _value(value, plan.question.money)
         if value.changes:
             yield f"  {value.parameter.measured_by}"
+    if further := sum(value.changes > 0 for value in plan.values[MOST_VALUES:]):
+        yield f"and {further} more whose measurement may change the choice; --json has them"
 
 
 def _value(value: Value, money: Currency) -> str:
-    parameter, within = value.parameter, exp(END * value.parameter.deviation)
-    known = (
-        f"known within a factor {within:.2f}"
-        if not parameter.assumed
-        else f"taken to be known within a factor {within:.2f}"
-    )
-    saves, unit = (
-        (value.saves * money.per_usd, value.unit.replace("USD", money.name))
-        if "USD" in value.unit
-        else (value.saves, value.unit)
-    )
-    change = f"another choice in {value.changes:.0%} of cases, {number(saves)} {unit} less on average"
-    gain = change if value.changes else "the choice stays"
-    return f"Measured first, {parameter.name} ({known}): {gain}"
+    one, per_usd = value.parameter, 1.0 if value.unit == "hours" else money.per_usd
+    if not value.changes:
+        gain = "the choice stays"
+    else:
+        saves = f"{number(value.saves * per_usd)} {value.unit.replace('USD', money.name)} less on average"
+        usd = (
+            f" (an hour of a host: {number(one.usd_per_hour * money.per_usd)} {money.name})" if one.usd_per_hour else ""
+        )
+        gain = f"another choice in {value.changes:.0%} of cases, {saves}{usd}"
+    known = f"{'taken to be ' * one.assumed}known within a factor {exp(END * one.deviation):.2f}"
+    return f"Measured first, {one.name} ({known}): {gain}"

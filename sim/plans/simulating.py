@@ -135,17 +135,16 @@ class Simulating:
             one.figures = replace(
                 one.figures, slower=_slower(job.scenario, row["step_mean_s"], EFFORTS[effort].optimism)
             )
-        if self.room.question.failures:
-            self._lose(one, job)
+        if failing := self.room.question.failures_for(one.configuration.offer, mid, one.samples):
+            self._lose(one, job, failing)
 
-    def _lose(self, one: Candidate, job: Job) -> None:
+    def _lose(self, one: Candidate, job: Job, failing: str) -> None:
         """The throughput after failures of hosts: the two errors are independent, and add up in squares of logarithms."""
-        figures, question = one.figures, self.room.question
+        figures = one.figures
         assert figures
         assert job.scenario
-        assert question.failures
         try:
-            lost = failures.lost(job.scenario, failures.read(question.failures_for(figures.mid, one.samples)))
+            lost = failures.lost(job.scenario, failures.read(failing))
         except WrongSetting as error:
             one.problem, one.figures = str(error), None
             return

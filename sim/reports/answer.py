@@ -14,7 +14,7 @@ from sim.base.flat import flattened
 from sim.reports import figures
 from sim.reports.page import page
 from sim.reports.parts import Cell, Code, Part, Section, Table, Text
-from sim.studies.what_if import COST, USD, percent
+from sim.studies.what_if import COST, USD, payback_said, percent
 
 if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
@@ -147,6 +147,7 @@ def _what_if(answer: dict) -> Iterator[Part]:
     first, *speeds = [tuple(_n(one.get(key)) for key in further.values()) for one in answers]
     base = ("as it is", steps[0], "", "", "", *first)
     yield from _ratios("what if", rows, steps[1:], speeds, [base], tuple(further))
+    yield from (Text(payback_said(one["change"], one["payback"])) for one in rows if "payback" in one)
 
 
 def _ratios(

@@ -36,7 +36,10 @@ def plan_page(plan: Plan) -> str:
 def _answer(plan: Plan) -> Iterator[Part]:
     yield Text(show.headline(plan), "answer")
     yield from (Text(note, "note") for note in notes(plan))
-    yield _table(plan, plan.best, "best")
+    for title, found in show.answers(plan):
+        if title:
+            yield Text(title)
+        yield _table(plan, found, "best" if title or not plan.by_kind else "by_kind")
     yield Text("The command of the first:")
     yield Code(plan.row(plan.best[0])["command"])
 

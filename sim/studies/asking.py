@@ -61,17 +61,12 @@ class WhatIf(Sequence["Compared"]):
                 one.ratio,
                 *(one.interval or (math.nan, math.nan)),
                 one.pairs,
-                _usd(one),
+                worth.of(one.result.scenario, one.result.samples_per_s).get(comparing.USD, math.nan),
             )
             for one in self.compared
         ]
         columns = ["change", "samples_per_s", "ratio", "ratio_low", "ratio_high", "pairs", comparing.USD]
         return pd.DataFrame(rows, columns=columns)
-
-
-def _usd(one: Compared) -> float:
-    """For a million samples."""
-    return worth.of(one.result.scenario, one.result.samples_per_s).get(comparing.USD, math.nan)
 
 
 def what_if(

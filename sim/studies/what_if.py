@@ -16,6 +16,7 @@ import numpy as np
 from sim.answers import paired
 from sim.base import interval
 from sim.job import gpu_memory
+from sim.studies import changes
 
 if TYPE_CHECKING:
     from sim.answers.result import Result
@@ -54,6 +55,7 @@ class Compared:
         change: what was changed, as the user wrote it.
         result: of the changed job.
         ratio, interval, pairs: of its throughput over the base's, see `Ratio`.
+        payback: of a change that has a price, see `_payback`.
     """
 
     change: str
@@ -61,6 +63,7 @@ class Compared:
     ratio: float
     interval: tuple[float, float] | None
     pairs: int
+    payback: dict | None = None
 
     @property
     def spread(self) -> str:
@@ -74,6 +77,7 @@ class Compared:
             "throughput_ratio": self.ratio,
             "pairs": self.pairs,
             "interval": {"level": interval.LEVEL, "throughput_ratio": self.interval},
+            **({"payback": self.payback} if self.payback else {}),
             "answer": self.result.answer(),
         }
 
@@ -87,7 +91,28 @@ def compare(change: str, base: Result, changed: Result, real: bool = False) -> C
             unknown of costs does alone, which is the same in both.
     """
     unknown = paired.unknown(base, changed) if real else paired.of_same_numbers(base, changed)
-    return Compared(change, changed, *of_pairs(base.outcome.throughput(), changed.outcome.throughput(), unknown))
+    ratio = of_pairs(base.outcome.throughput(), changed.outcome.throughput(), unknown)
+    return Compared(change, changed, *ratio, _payback(changes.price(change), base, changed, ratio))
+
+
+def _payback(usd: float | None, base: Result, changed: Result, ratio: Ratio) -> dict | None:
+    """The hours of training as it is after which a change has saved its price, and their interval; None of these is never."""
+    before, after = (one.scenario.cluster.usd_per_hour for one in (base, changed))
+    if usd is None or before is None or after is None:
+        return None
+    saved = [before - after / times for times in (ratio.value, *(ratio.interval or (ratio.value,) * 2)[::-1])]
+    mid, *ends = (usd / each if each > 0 else None for each in saved)
+    return {"usd": usd, "hours": mid, "interval": {"level": interval.LEVEL, "hours": ends}}
+
+
+def payback_said(change: str, payback: dict) -> str:
+    """The payback of a change, in a line."""
+    from sim.answers.summary import number
+
+    every = payback["hours"], *payback["interval"]["hours"]
+    mid, low, high = ("never" if hours is None else f"after {number(hours)} h" for hours in every)
+    between = f" (90% of pairs: {low} to {high})" * (low != high)
+    return f"{change}: saves its price {mid}{' of training as it is' * (mid != 'never')}{between}"
 
 
 def of_pairs(base: np.ndarray, changed: np.ndarray, unknown: tuple[float, float]) -> Ratio:
@@ -131,8 +156,9 @@ def show(compared: list[Compared], base: dict) -> None:
         table.add_row(*map(Text, row))
     width = Console().width
     Console(highlight=False, width=max(width, PRICED_WIDTH) if COST in headings else width).print(table)
-    for line in too_large(compared):
-        Console(highlight=False, markup=False).print(f"note: {line}")
+    notes = (f"note: {line}" for line in (*too_large(compared), *still_slow(compared)))
+    for line in (*(payback_said(one.change, one.payback) for one in compared if one.payback), *notes):
+        Console(highlight=False, markup=False).print(line)
 
 
 def too_large(compared: list[Compared]) -> list[str]:
@@ -141,13 +167,23 @@ def too_large(compared: list[Compared]) -> list[str]:
     return [f"{change}: {line}" for change, line in lines if line.startswith(gpu_memory.DOES_NOT_FIT)]
 
 
+def still_slow(compared: list[Compared]) -> list[str]:
+    """A line for each change of the number of workers that leaves ranks slow: the last ranks go, whichever are slow."""
+    said = "{}: rank {} is slow here too, as the last ranks go; without it: stragglers=none"
+    laws = {one.change: one.result.scenario.stragglers for one in compared if "workers=" in one.change}
+    parts = ((change, part) for change, law in laws.items() for part in getattr(law, "of", [law]))
+    return [said.format(change, ", ".join(map(str, part.rank))) for change, part in parts if part.kind == "slow-ranks"]
+
+
 def rows(compared: Sequence[Compared], base: dict) -> Iterator[list[str]]:
     """The texts of the headings, of the base, and of each change; what a million samples cost is among them where a price is known."""
+    from sim.answers.summary import number
+
     answers = [base, *(one.result.answer() for one in compared)]
     priced = any(answer.get(USD) for answer in answers)
     yield [*HEADINGS, *([COST] if priced else [])]
     for answer, one in zip(answers, (None, *compared), strict=True):
-        yield [*_cells(answer, one), *([_usd(answer)] if priced else [])]
+        yield [*_cells(answer, one), *([number(answer.get(USD))] if priced else [])]
 
 
 def _cells(answer: dict, compared: Compared | None) -> list[str]:
@@ -158,12 +194,6 @@ def _cells(answer: dict, compared: Compared | None) -> list[str]:
     if compared is None:
         return ["as it is", *cells, "", ""]
     return [compared.change, *cells, percent(compared.ratio), compared.spread]
-
-
-def _usd(answer: dict) -> str:
-    from sim.answers.summary import number
-
-    return number(answer.get(USD))
 
 
 def percent(ratio: float) -> str:

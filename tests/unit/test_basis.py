@@ -95,3 +95,12 @@ def test_the_command_prints_them_and_json_has_them(capsys):
     limits = [one["throughput_ratio"] for one in answer["basis"]]
     assert exp(hypot(*(log(one["high"]) for one in limits))) == pytest.approx(high / answer["samples_per_s"])
     assert exp(-hypot(*(log(one["low"]) for one in limits))) == pytest.approx(low / answer["samples_per_s"])
+
+
+def test_a_link_is_said_in_bytes_that_travel():
+    """Gradients of 16 bits pass a link twice as fast, a number each; the link is as it is."""
+    job = scenario(JOBS[3])
+    halved = replace(job, workload=job.workload.model_copy(update={"gradients": "bf16"}))
+    of_both = [{one.name: one.value for one in simulate(one, replications=2).basis} for one in (job, halved)]
+    assert of_both[0][LINKS] == of_both[1][LINKS]
+    assert of_both[0][INNER_LINKS] == of_both[1][INNER_LINKS]

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 from dataclasses import replace
+from functools import partial
 from html import unescape
 from types import SimpleNamespace
 
@@ -41,7 +42,7 @@ def some(*known, job=None):
 def cut(*known, job=None) -> plan.Plan:
     """The plan of candidates for which there is no more time."""
     job, candidates = job or asked(), some(*known, job=job)
-    front = search.front(candidates, plan._axes(job), OVER, plan.FRONT_EFFORT)
+    front = search.front(candidates, partial(plan._axes, job), OVER, plan.FRONT_EFFORT)
     best, met = plan._ranked(job, candidates, [one for one in candidates if one.effort == WHOLE], True)
     return plan.Plan(job, Room(job), best, met, front, candidates, search.Counter(), [], whole=False)
 
@@ -58,7 +59,7 @@ def test_a_front_is_of_what_was_simulated():
     unknown, known = some((1.0, 9000.0, 0), (2.0, 1800.0, 2))
     unknown.figures = None
     unknown.at_most = 9000.0
-    assert search.front([unknown, known], plan._axes(asked()), OVER, 2) == [known]
+    assert search.front([unknown, known], partial(plan._axes, asked()), OVER, 2) == [known]
 
 
 def test_the_page_says_that_a_plan_was_cut_short_and_so_does_its_json():

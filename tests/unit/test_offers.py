@@ -107,7 +107,8 @@ def test_what_is_learned_of_one_offer_is_known_of_the_others():
 def test_costs_that_do_not_depend_on_time_are_in_the_budget():
     free, dear = asked(budget=100, deadline=None), asked(budget=100, deadline=None, egress=50)
     assert dear.needed(3.0, dear.fixed_usd(HOST)) == pytest.approx(2 * free.needed(3.0, free.fixed_usd(HOST)))
-    assert dear.cost(3.0, 1e9 / 3600, 50) == pytest.approx(free.cost(3.0, 1e9 / 3600) + 50)
+    (first, *_), (other, *_) = (search.screened(Room(one))[0] for one in (free, dear))
+    assert other.cost_at(dear, 1e6) == pytest.approx(first.cost_at(free, 1e6) + 50)
 
 
 @pytest.mark.parametrize(

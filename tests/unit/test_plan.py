@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count, pairwise
+from statistics import NormalDist
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 from test_commands import refused, run
@@ -211,10 +213,102 @@ def test_nothing_of_the_front_is_beaten(usual):
 
 
 def test_measuring_is_worth_something_where_little_is_known(usual):
-    assert {value.parameter.name for value in usual.values} == {sensitivity.COMPUTING, sensitivity.MESSAGES}
+    assert {value.parameter.kind for value in usual.values} == {sensitivity.COMPUTING, sensitivity.MESSAGES}
+    best = usual.best[0]
     for value in usual.values:
-        assert value.low < usual.best[0].samples_per_s <= value.high
+        assert (value.low < value.high) == (best in value.parameter.times)
+        assert value.low <= best.samples_per_s <= value.high
         assert value.saves >= 0
+
+
+@pytest.fixture(scope="module")
+def of_kinds() -> plan.Plan:
+    """Two kinds of GPU that cost nearly the same, as far as is known."""
+    target = {"samples": 10**9, "deadline": "100 d", "counts": [1], "batches": [32, 64], "protocols": ["allreduce"]}
+    target |= {"workload": "resnet50", "hosts": ["p3.2xlarge", "g5.xlarge", "p3.8xlarge"]}
+    even = planned(**target, prices=dict.fromkeys(target["hosts"], 1.0), keep=1)
+    assert (len(even.best), len(even.by_kind)) == (1, 3)
+    cost = {one.configuration.host: one.cost_at(even.question, one.samples_per_s) for one in even.by_kind}
+    return planned(**target, prices={host: 100 / usd for host, usd in cost.items()}, keep=6)
+
+
+def test_speeds_of_kinds_of_gpu_are_independent(of_kinds):
+    """Measuring one of them may change the choice; all were off by the same, and no measurement ever did."""
+    computing = {one.parameter.of: one for one in of_kinds.values if one.parameter.kind == sensitivity.COMPUTING}
+    assert set(computing) == {"V100", "A10G"}
+    for one in computing.values():
+        assert one.changes > 0.2
+        assert one.saves > 1
+    v100 = computing["V100"].parameter
+    assert {one.configuration.host for one in v100.times} == {"p3.2xlarge", "p3.8xlarge"}
+    assert v100.usd_per_hour in of_kinds.question.prices.values()
+    said = " ".join(show.further(of_kinds))
+    assert "Measured first, speed of computing on V100 (known within a factor" in said
+    assert "USD less on average (an hour of a host: " in said
+
+
+def test_each_kind_of_host_has_its_best_before_further_ones(of_kinds):
+    assert {one.configuration.host for one in of_kinds.by_kind} == {"p3.2xlarge", "g5.xlarge", "p3.8xlarge"}
+    assert of_kinds.by_kind[0] is of_kinds.best[0]
+    (_, first), (title, further) = show.answers(of_kinds)
+    assert first == of_kinds.by_kind
+    assert title
+    assert not set(first) & set(further)
+    rows = of_kinds.as_json()["by_kind"]
+    assert sum(row["p_best"] for row in rows) == pytest.approx(1, abs=0.02)
+    assert all(row["p_best"] > 0.1 for row in rows)
+    headings, cells = show.table(rows, of_kinds)
+    assert [line[headings.index("P best")] for line in cells] == [f"{row['p_best']:.2f}" for row in rows]
+    assert "P best" not in show.table([of_kinds.row(one) for one in further], of_kinds)[0]
+
+
+def test_one_kind_of_host_is_no_table_of_kinds():
+    found = planned(samples_per_s=100_000, hosts=["p3.2xlarge"])
+    assert found.by_kind == []
+    assert [title for title, _ in show.answers(found)] == [""]
+
+
+def two_kinds(usual, first: float, second: float) -> tuple[list[candidates.Candidate], question.Question]:
+    """Two candidates of two hosts that cost 100 and 120 USD, whose steps are computing known to these deviations."""
+    one = usual.best[0]
+    asked_for = usual.question.model_copy(update={"samples_per_s": None, "samples": 3_600_000, "deadline": 1e9})
+    found = []
+    for host, usd, deviation in (("a", 100.0, first), ("b", 120.0, second)):
+        wide = math.exp(deviation * sensitivity.END)
+        figures = Figures(1000 / wide, 1000.0, 1000 * wide)
+        least = one.least._replace(compute_s=1.0, samples=1000.0)
+        configuration = replace(one.configuration, host=host, usd_per_hour=usd)
+        found.append(replace(one, configuration=configuration, least=least, figures=figures))
+    return found, asked_for
+
+
+def known_to(one: candidates.Candidate, deviation: float) -> sensitivity.Parameter:
+    times = {one: np.exp(sensitivity.PLACES * deviation)}
+    return sensitivity.Parameter(sensitivity.COMPUTING, one.configuration.host, False, "", 1.0, times)
+
+
+@pytest.mark.parametrize(("first", "second"), [(0.3, 0.1), (0.2, 0.0), (0.5, 0.5)])
+def test_the_probability_of_being_best_is_that_of_two_normals(usual, first, second):
+    both, asked_for = two_kinds(usual, first, second)
+    numbers = [known_to(one, deviation) for one, deviation in zip(both, (first, second), strict=True)]
+    better = NormalDist().cdf(math.log(1.2) / math.hypot(first, second))
+    assert sensitivity.chances(numbers, both, asked_for) == pytest.approx([better, 1 - better], abs=0.03)
+    rest_alone = sensitivity.chances([], both, asked_for)  # what no parameter says is of each host, too
+    assert rest_alone == pytest.approx([better, 1 - better], abs=0.03)
+
+
+def test_the_value_of_a_measurement_is_that_of_an_option(usual):
+    """To choose the other one once the first is known to cost more: the mean of max(0, cost - 120), by Black's formula."""
+    both, asked_for = two_kinds(usual, 0.3, 0.0)
+    (value,) = sensitivity.values([known_to(both[0], 0.3)], both[0], both, asked_for)
+    mean, normal = 100 * math.exp(0.3**2 / 2), NormalDist()
+    far = math.log(mean / 120) / 0.3 + 0.15
+    assert value.saves == pytest.approx(mean * normal.cdf(far) - 120 * normal.cdf(far - 0.3), rel=0.05)
+    assert value.changes == pytest.approx(normal.cdf(-math.log(1.2) / 0.3), abs=0.02)
+    shared = known_to(both[0], 0.3)
+    shared.times[both[1]] = shared.times[both[0]]
+    (value,) = sensitivity.values([shared], both[0], both, asked_for)
+    assert value.saves == value.changes == 0  # off by the same, neither overtakes the other
 
 
 @pytest.mark.parametrize(
@@ -400,3 +494,35 @@ def test_a_search_that_has_found_some_goes_on_while_there_is_time():
     assert slow.left_s > 0
     assert not slow.cut
     assert all(one.effort == search.WHOLE for one in found)
+
+
+def test_spot_hosts_fail_and_others_do_not():
+    """Both in one plan: preemptions struck hosts on demand, too."""
+    target = {"samples": 10**9, "deadline": "5 d", "counts": [1], "batches": [256], "protocols": ["allreduce"]}
+    target |= {"hosts": ["p3.2xlarge"], "offers": ["on-demand", "spot"], "prices": {"p3.2xlarge:spot": 1.0}}
+    found = planned(**target, failures={"spot": "mtbf=30 d, preemption=1 h"})
+    of_offer = {one.configuration.offer: one for one in found.by_kind}
+    assert of_offer["on-demand"].figures.goodput == 1
+    assert of_offer["spot"].figures.goodput < 0.95
+    commands = {offer: found.row(one)["command"] for offer, one in of_offer.items()}
+    assert "--failures" not in commands["on-demand"]
+    assert "preemption=1 h" in commands["spot"]
+    both = planned(**target, failures={"": "mtbf=30 d", "spot": "mtbf=30 d, preemption=1 h"})
+    assert all(one.figures.goodput < 1 for one in both.by_kind)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--failures", "spot:mtbf=3 d"], "failures: given 'spot'; allowed: one of offers: on-demand"),
+        (
+            ["--failures", "mtbf=3 d", "--failures", "mtbf=4 d"],
+            "--failures: given 'mtbf=4 d'; allowed: each name once: that of all",
+        ),
+        (["--failures", "mtfb=3 d"], "--failures: given 'mtfb=3 d'; allowed: .*did you mean mtbf"),
+    ],
+)
+def test_failures_of_an_offer_are_checked(words, said):
+    given = sim_plan.parser().parse_args(["--workload", "toy_fc", "--samples-per-s", "10", *words])
+    with pytest.raises(WrongSetting, match=said):
+        question.read(None, sim_plan.asked(given))

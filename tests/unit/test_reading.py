@@ -13,10 +13,9 @@ from sim.job import reading
 from sim.job.scenario import Scenario
 from sim.model.costs import Costs, Line
 from sim.model.workload import Reading, Workload
-from sim.plans import limits
 from sim.platform.cluster import Cluster, Host, read
 from sim.simulation import simulate
-from sim.studies.why import FREE, why, without_causes
+from sim.studies.why import FREE, why
 
 BATCH, SLOPE_S = 32, 1e-3
 COMPUTING_S = BATCH * SLOPE_S
@@ -101,7 +100,6 @@ def test_why_finds_it_and_faster_computing_does_not_help():
     assert found.critical == "without waiting for data"
     assert found.causes[0].ratio == pytest.approx(2 * BATCH / 500 / COMPUTING_S, rel=1e-6)
     assert [one.change for one in found.causes] == ["without waiting for data"]
-    assert {name for name, _ in without_causes(scenario)} <= {*limits.NAMES}
 
 
 def test_nothing_in_the_interval_is_faster_than_reading():

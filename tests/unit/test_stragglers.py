@@ -392,3 +392,11 @@ def test_sums_of_steps_are_cut_short_where_nothing_changes():
     assert [one.sole for one in nothing] == [0, 0]
     for pair in itertools.permutations(nothing, 2):
         assert laws.joined(list(pair), np.add, 0.0).sole == 0
+
+
+def test_a_factor_below_one_is_no_straggler():
+    """A rank at 0.8 of the speed takes 1.25 times as long; as a factor 0.8 made it faster, which costs nothing."""
+    with pytest.raises(
+        WrongSetting, match=r"slow-ranks: factor: given 0\.8; allowed: 1 or more: .* 1\.25 times at 0\.8"
+    ):
+        stragglers.read("slow-ranks(rank=1, factor=0.8)")

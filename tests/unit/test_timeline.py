@@ -116,7 +116,7 @@ def test_what_goes_on_beside_has_a_lane_of_its_own(tmp_path):
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     said = names(events, "thread_name")
     assert said[:2] == ["server 0", "server 0, beside"]
-    assert {"server 1", "worker 1", "worker 3"} <= set(said)
+    assert {"server 1", "worker 2", "worker 4"} <= set(said)
     beside = {thread for thread, name in enumerate(said, 1) if "beside" in name}
     assert {"send"} <= {event["name"] for event in phase(events, "X") if event["tid"] in beside}
     assert "compute" not in {event["name"] for event in phase(events, "X") if event["tid"] in beside}

@@ -14,7 +14,7 @@ from sim.model.workload import Workload
 from sim.plans import limits
 from sim.platform.cluster import Cluster, Host
 from sim.simulation import simulate
-from sim.studies.why import FREE, why, without_causes
+from sim.studies.why import FREE, why
 
 BATCH, SLOPE_S = 32, 1e-3
 
@@ -129,6 +129,14 @@ def test_why_has_both():
     assert [one.change.partition(":")[0] for one in found.advice] == ["minibatches by speed"]
 
 
-def test_plans_know_every_cause_by_a_name():
-    scenario = job(FAST, SLOW)
-    assert {name for name, _ in without_causes(scenario)} <= {*limits.NAMES}
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [
+        ("without slow hosts", "slow hosts (+50% without)"),
+        ("without sharing GPUs", "sharing GPUs (+50% without)"),
+        ("computing twice as fast", "computing (+50% twice as fast)"),
+    ],
+)
+def test_plans_say_every_cause_as_why_does(cause, said):
+    """GPUs that ranks share had no name among limits, and ended the plan in a traceback."""
+    assert limits._said({"": 100.0, cause: 150.0}) == said
