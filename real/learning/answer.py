@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from real.learning.learned import Learned, in_a_line
-from sim.answers.summary import known, number, seconds
+from real.learning.learned import Learned, in_a_line, to
+from sim.answers.summary import borne, digits, known, number, plus_minus, seconds
 from sim.plot import LEARNING
 from sim.recording import curve_panels
 from sim.studies.what_if import percent
@@ -95,6 +95,9 @@ def in_words(found: Learned) -> str:
 
 def lines(found: Learned) -> Iterator[tuple[str, str]]:
     """Further figures of an answer: a name, and text."""
+    if found.run_to_run:
+        yield "run to run", plus_minus(found.run_to_run)
+        yield "not known", to(found.not_known)
     few, many = min(found.updates), max(found.updates)
     yield "updates", f"{few:,}" if few == many else f"{few:,} to {many:,}"
     few, many = (pick(int(one.samples[-1]) for one in found.curves) for pick in (min, max))
@@ -103,7 +106,7 @@ def lines(found: Learned) -> Iterator[tuple[str, str]]:
     if found.noise_scale is not None:
         known = isfinite(found.noise_scale)
         yield "noise scale", f"{number(found.noise_scale)} samples" if known else "not known: noise hides the gradient"
-    yield "throughput", f"{number(found.speed.samples_per_s)} samples/s"
+    yield "throughput", f"{number(found.speed.samples_per_s, digits(found.speed.answer()))} samples/s"
 
 
 def cells(change: str, one: Learned, base: Learned | None) -> list[str]:
@@ -111,8 +114,8 @@ def cells(change: str, one: Learned, base: Learned | None) -> list[str]:
     slower = one.slower_than(base) if base is not None else None
     return [
         change,
-        "not reached" if one.time_s is None else seconds(one.time_s),
-        "" if one.interval is None else " to ".join(map(seconds, one.interval)),
+        "not reached" if one.time_s is None else seconds(one.time_s, borne(one.interval)),
+        to(one.interval),
         "" if slower is None else percent(slower.value),
         "" if slower is None or slower.interval is None else " to ".join(map(percent, slower.interval)),
     ]

@@ -42,14 +42,22 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
     found += scenario.stragglers.notes(scenario)
     if measured(world):
         return found + (_of_evaluations(scenario, trace) if trace is not None else [])
-    unknown = [one.said for one in extrapolation.unknowns(scenario, outcome) if one.said]
     found += (
         (_of_computing(scenario) or _of_batch(scenario))
         + reading.notes(scenario)
         + _of_gradients(scenario)
         + _of_sustained_rate(scenario, outcome)
     )
-    return found + trust.notes(scenario) + _idle(scenario) + unknown + gpu_memory.note(scenario)
+    memory = gpu_memory.note(scenario)
+    too_little = [line for line in memory if line.startswith(gpu_memory.DOES_NOT_FIT)]
+    return too_little + found + trust.notes(scenario) + _idle(scenario) + explained(scenario, outcome)
+
+
+def explained(scenario: Scenario, outcome: Outcome) -> list[str]:
+    """Those that `--explain` prints: what the interval of an answer contains, and the memory of GPUs where there is enough."""
+    memory = [line for line in gpu_memory.note(scenario) if not line.startswith(gpu_memory.DOES_NOT_FIT)]
+    unknown = [one.said for one in extrapolation.unknowns(scenario, outcome) if one.said]
+    return memory + trust.nominal(scenario) + unknown
 
 
 def _of_evaluations(scenario: Scenario, trace: Trace) -> list[str]:

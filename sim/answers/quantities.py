@@ -80,6 +80,9 @@ def _of_work(scenario: Scenario) -> Iterator[Quantity]:
     times = partial(_as_long, known.deviation)
 
     def put(job: Scenario, z: float) -> Scenario:
+        if job.costs.resume_s:  # seconds after a sleep have an error of their own
+            resume_s = job.costs.resume_s / times(z)
+            job = variants.with_costs(job, job.costs.model_copy(update={"resume_s": resume_s}))
         return variants.as_fast(job, 1 / times(z))
 
     def bound(step_s: float) -> tuple[float, float]:

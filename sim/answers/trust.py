@@ -71,6 +71,14 @@ def free_links(scenario: Scenario) -> bool:
     )
 
 
+def nominal(scenario: Scenario) -> list[str]:
+    """How far off computing may be of which nothing was measured on such hosts, in a line; empty if something was."""
+    if scenario.on_named_gpus and scenario.workload.is_nominal:
+        return [named_gpus.note(scenario)]
+    known = scenario.cluster.provenance or scenario.cluster.costs
+    return [] if known else [_of_none(scenario)]
+
+
 def notes(scenario: Scenario) -> list[str]:
     """Caveats about the evidence for costs, links and algorithms, where it is weaker than a user may think."""
     return _of_costs(scenario) + _of_pairs(scenario) + _of_evaluation(scenario) + _of_algorithm(scenario)
@@ -78,8 +86,8 @@ def notes(scenario: Scenario) -> list[str]:
 
 def _of_costs(scenario: Scenario) -> list[str]:
     cluster, name = scenario.cluster, scenario.workload.name
-    if scenario.on_named_gpus and scenario.workload.is_nominal:
-        return [named_gpus.note(scenario)]
+    if nominal(scenario):
+        return []
     found = ["links are free: the fitted runs do not separate messages from work"] if free_links(scenario) else []
     if name not in cluster.costs:
         return [*found, _of_none(scenario)]

@@ -60,11 +60,9 @@ def title(answer: dict) -> str:
 
 
 def _answer(answer: dict, found: Result) -> Iterator[Part]:
-    pair = answer["interval"]["samples_per_s"]
-    sure = f"no interval: {answer['interval']['why_none']}"
-    if pair:
-        sure = f"{answer['interval']['level']:.0%} of runs {number(pair[0])} to {number(pair[1])}"
-    yield Text(f"{number(answer['samples_per_s'])} samples/s ({sure})", "answer")
+    (_, throughput), *further = summary.lines_of_speed(answer)
+    yield Text(throughput, "answer")
+    yield from (Text(f"{label}: {said}") for label, said in further if label != summary.MEASURE)
     cut = list(_cut_short(answer))
     yield from (Text(line, "note") for line in cut)
     yield Text(basis.first_to_measure(found.basis), "basis")

@@ -87,7 +87,12 @@ def compare(change: str, base: Result, changed: Result, real: bool = False) -> C
             unknown of costs does alone, which is the same in both.
     """
     unknown = paired.unknown(base, changed) if real else paired.of_same_numbers(base, changed)
-    return Compared(change, changed, *of_pairs(base.outcome.throughput(), changed.outcome.throughput(), unknown))
+    ratio = of_pairs(base.outcome.throughput(), changed.outcome.throughput(), unknown)
+    if ratio.interval is not None:
+        least, most = paired.possible(base.scenario, changed.scenario)
+        low, high = ratio.interval
+        ratio = ratio._replace(interval=(max(low, min(least, ratio.value)), min(high, max(most, ratio.value))))
+    return Compared(change, changed, *ratio)
 
 
 def of_pairs(base: np.ndarray, changed: np.ndarray, unknown: tuple[float, float]) -> Ratio:
@@ -152,18 +157,18 @@ def rows(compared: Sequence[Compared], base: dict) -> Iterator[list[str]]:
 
 def _cells(answer: dict, compared: Compared | None) -> list[str]:
     """Below HEADINGS; of the base, `compared` is None."""
-    from sim.answers.summary import number, seconds
+    from sim.answers.summary import digits, number, seconds
 
-    cells = [number(answer["samples_per_s"]), seconds(answer["step_s"]["mean"])]
+    cells = [number(answer["samples_per_s"], digits(answer)), seconds(answer["step_s"]["mean"], digits(answer))]
     if compared is None:
         return ["as it is", *cells, "", ""]
     return [compared.change, *cells, percent(compared.ratio), compared.spread]
 
 
 def _usd(answer: dict) -> str:
-    from sim.answers.summary import number
+    from sim.answers.summary import digits, number
 
-    return number(answer.get(USD))
+    return number(answer.get(USD), digits(answer))
 
 
 def percent(ratio: float) -> str:

@@ -9,6 +9,7 @@ from math import exp, hypot, log
 import pytest
 
 from calibration import fit
+from real import calibrate
 from sim import options, run, simulate, simulated_options
 from sim.answers import basis
 from sim.answers.basis import Number
@@ -77,9 +78,10 @@ def test_what_measures_a_fit_is_a_command_that_the_fit_takes(result):
     own = replace(result.scenario, workload=result.scenario.workload.model_copy(update={"name": "mine"}))
     for job in (result.scenario, own):
         lines = [one.measured_by for one in basis.of(job, result.outcome)]
-        asked = re.findall(r"python -m calibration\.fit ([^;(]+)", " ; ".join(lines))
+        asked = re.findall(r"python -m (calibration\.fit|real\.calibrate) ([^;(]+)", " ; ".join(lines))
         assert asked
-        read = [fit.parser().parse_args(shlex.split(line)) for line in asked]
+        parsers = {"calibration.fit": fit.parser(), "real.calibrate": calibrate.parser()}
+        read = [parsers[command].parse_args(shlex.split(line)) for command, line in asked]
         assert {one.workload for one in read} <= {None, job.workload.name if job is not own else "FILE"}
 
 
