@@ -174,4 +174,4 @@ def _job(cell: str) -> str:
 
 
 def _unknown(slower: float, faster: float, said: str, shared: list) -> Unknown:
-    return Unknown(slower, faster, said, tuple((cause, *sides) for cause, *sides in shared))
+    return Unknown(slower, faster, tuple((cause, *sides) for cause, *sides in shared))

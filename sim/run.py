@@ -191,7 +191,7 @@ def report(given: argparse.Namespace, found, free, answers: questions.Answers) -
     from sim.answers import summary
     from sim.answers.notes import explained
 
-    unsaid = () if given.explain else explained(found.scenario, found.outcome)
+    unsaid = () if given.explain else explained(found.scenario)
     summary.show(answer, found.scenario, {said: other.answer() for said, other in free.items()}, unsaid)
     if given.explain:
         from sim.answers import basis

@@ -84,7 +84,7 @@ def learn(
     speed = simulate(replace(scenario, warmup=10, steps=SPEED_STEPS))
     job = _Job(scenario, training, trainer, target, every, want_trace, want_noise, done)
     runs = [_Run(job, number).run() for number in range(replications)]
-    at_ends = _at_ends(job, runs[0], speed) if target else {}
+    at_ends = _at_ends(job, target, runs[0], speed) if target else {}
     curves, updates = tuple(run.curves for run in runs), tuple(run.updates for run in runs)
     took_s = time.monotonic() - began_s
     return Learned(
@@ -101,7 +101,7 @@ def learn(
     )
 
 
-def _at_ends(job: _Job, first: _Run, speed: Result) -> dict[str, tuple[float, float]]:
+def _at_ends(job: _Job, target: Target, first: _Run, speed: Result) -> dict[str, tuple[float, float]]:
     """By key of each quantity that moves throughput, the logarithms by which the target takes longer and shorter at its ends.
 
     Only where steps last as long whatever they sum: elsewhere it takes as much longer as a step. Trained once at each end, with the random
@@ -110,7 +110,7 @@ def _at_ends(job: _Job, first: _Run, speed: Result) -> dict[str, tuple[float, fl
     found: dict[str, tuple[float, float]] = {}
     if not any(hasattr(job.scenario.protocol, name) for name in shares.TIMES):
         return found
-    speeds, moved = [1 / reached(first.curves, job.target)], speed.outcome.ends
+    speeds, moved = [1 / reached(first.curves, target)], speed.outcome.ends
     for key, jobs in ends.of(job.scenario, shares.mean_step_s(speed.outcome)).items():
         if max(moved.get(key, (0.0, 0.0))) < MOVED:
             continue
@@ -118,7 +118,7 @@ def _at_ends(job: _Job, first: _Run, speed: Result) -> dict[str, tuple[float, fl
             _Run(job._replace(scenario=one, want_trace=False, want_noise=False, done=lambda _: None), 0).run()
             for one in jobs
         ]
-        off = ends.off(speeds[0], [1 / reached(run.curves, job.target) for run in runs])
+        off = ends.off(speeds[0], [1 / reached(run.curves, target) for run in runs])
         if off is not None and np.isfinite(off).all():
             found[key] = off
     return found

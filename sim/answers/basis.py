@@ -75,22 +75,13 @@ def of(scenario: Scenario, outcome: Outcome) -> list[Number]:
     return sorted((one._replace(share=_variance(one) / whole) for one in found), key=lambda one: -one.share)
 
 
-def first_to_measure(numbers: Sequence[Number]) -> str:
-    """What would make the interval narrowest, as a sentence."""
-    best = next((one for one in numbers if one.measured_by and one.share >= LEAST), None)
-    if best is None:
-        return "nothing that can be measured beforehand would make the interval much narrower"
-    return f"measure first: {best.name}, {best.share:.0%} of the variance: {best.measured_by}"
-
-
 def show(numbers: Sequence[Number]) -> None:
-    """Print the first one to measure, and a row for each number."""
+    """Print a row for each number."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False, markup=False)
-    console.print(first_to_measure(numbers), soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="dim")
     for heading in HEADINGS:
         table.add_column(heading, no_wrap=heading != HEADINGS[-1], overflow="fold")
@@ -154,7 +145,7 @@ def _measured_by(name: str, scenario: Scenario) -> str:
 
 
 def _from_run_to_run(scenario: Scenario, outcome: Outcome) -> Number:
-    """What differs between runs of a job of which all is known: noise of computing, sleeps, drift; or the algorithm, where nobody said it."""
+    """What differs between runs of a job of which all is known: noise, sleeps, drift; or the algorithm, where nobody said it."""
     low, high = outcome.interval()
     half = log(high / low) / 2 if low > 0 and np.isfinite([low, high]).all() else 0.0
     runs = len(outcome.step_s)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from sim.answers import bottleneck, bounds, extrapolation, shares, summary, trust
+from sim.answers import bottleneck, bounds, shares, summary, trust
 from sim.answers.outcome import Outcome
 from sim.base.errors import printable
 from sim.job import gpu_memory, reading
@@ -48,16 +48,13 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
         + _of_gradients(scenario)
         + _of_sustained_rate(scenario, outcome)
     )
-    memory = gpu_memory.note(scenario)
-    too_little = [line for line in memory if line.startswith(gpu_memory.DOES_NOT_FIT)]
-    return too_little + found + trust.notes(scenario) + _idle(scenario) + explained(scenario, outcome)
+    return found + trust.notes(scenario) + _idle(scenario) + gpu_memory.note(scenario)
 
 
-def explained(scenario: Scenario, outcome: Outcome) -> list[str]:
-    """Those that `--explain` prints: what the interval of an answer contains, and the memory of GPUs where there is enough."""
+def explained(scenario: Scenario) -> list[str]:
+    """Those that `--explain` prints alone: an interval says as much, or the memory of GPUs is enough."""
     memory = [line for line in gpu_memory.note(scenario) if not line.startswith(gpu_memory.DOES_NOT_FIT)]
-    unknown = [one.said for one in extrapolation.unknowns(scenario, outcome) if one.said]
-    return memory + trust.nominal(scenario) + unknown
+    return memory + trust.nominal(scenario)
 
 
 def _of_evaluations(scenario: Scenario, trace: Trace) -> list[str]:

@@ -91,20 +91,6 @@ class Result:
         """Samples a second, low and high, between which one more run falls nine times in ten; None if that is not known."""
         return self._interval[0]
 
-    @cached_property
-    def _parts(self) -> dict[str, tuple[float, float] | None]:
-        return summary.apart(self.scenario, self.world, self.outcome, self.interval)
-
-    @property
-    def run_to_run(self) -> tuple[float, float] | None:
-        """Samples a second between which one more run falls nine times in ten if all of the job is known; None where that is not known."""
-        return self._parts["run_to_run"]
-
-    @property
-    def not_known(self) -> tuple[float, float] | None:
-        """Samples a second between which the mean of runs is nine times in ten, by what is not known of the job; None if all is known."""
-        return self._parts["not_known"]
-
     @property
     def why_no_interval(self) -> str | None:
         """Why there is no interval; None if there is one."""

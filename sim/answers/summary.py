@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import ceil, exp, log, log10
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from sim.job.header import RECORDED, Header, measured
 from sim.version import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from sim.answers.outcome import Outcome
     from sim.job.scenario import Scenario
@@ -184,21 +185,14 @@ def show(summary: dict, scenario: Scenario, compared: dict[str, dict], unsaid: S
         unsaid: notes that are not printed.
     """
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False)
     console.print(Text(_headline(summary, scenario), "bold"))
     console.print(Text(_surroundings(summary, scenario), "dim"))
     width = max(map(len, (MEASURE, *compared)))
-    for label, text in _lines(summary, compared, scenario.servers):
-        if label == MEASURE:  # one line, to be copied
-            console.print(Text(f"{label:{width}}  ", "dim") + Text(text, "default"), soft_wrap=True)
-            continue
-        row = Table.grid(padding=(0, 2))
-        row.add_column(style="dim", no_wrap=True, width=width)
-        row.add_row(label, Text(text))
-        console.print(row)
+    for label, text in lines(summary, compared, scenario.servers):  # commands in one line, to be copied
+        console.print(Text(f"{label:{width}}  ", "dim").append(text, "not dim"), soft_wrap=label == MEASURE)
     for note in summary["notes"]:
         if note not in unsaid:
             console.print(Text(f"note: {note}", "yellow"))
@@ -227,7 +221,8 @@ def _surroundings(summary: dict, scenario: Scenario) -> str:
     return f"{stragglers} stragglers; {cluster}; {world}, {steps} steps, seed {scenario.seed}"
 
 
-def _lines(summary: dict, compared: dict[str, dict], servers: int) -> Iterator[tuple[str, str]]:
+def lines(summary: dict, compared: dict[str, dict], servers: int) -> Iterator[tuple[str, str]]:
+    """A label and a text each, see `show`."""
     samples, borne = summary["samples_per_step"], digits(summary)
     yield from lines_of_speed(summary)
     if of_worth := [text for _, text in worth.lines(summary)]:
@@ -252,15 +247,14 @@ def lines_of_speed(summary: dict) -> Iterator[tuple[str, str]]:
         yield "throughput", speed(summary) + spread
         return
     ends = f"{number(pair[0], borne)} to {number(pair[1], borne)}"
-    first = _largest(summary)
-    most = f": {first['number']} {first['share']:.0%}" if first else ""
+    shares = _shares(summary)
+    most = "".join(f": {one['number']} {one['share']:.0%}" for one in shares[:1])
     if nothing_known(summary):
         yield "throughput", f"nothing is known ({ends} samples/s){most}"
     else:
         yield "throughput", speed(summary) + spread
         yield "not known", f"{ends} ({round(10 * found['level'])} in 10){most}"
-    if first and first["measured_by"]:
-        yield MEASURE, first["measured_by"]
+    yield from [(MEASURE, one["measured_by"]) for one in shares if one["measured_by"]][:1]
 
 
 def speed(summary: dict) -> str:
@@ -275,13 +269,14 @@ def nothing_known(summary: dict) -> bool:
     return bool(pair) and pair[1] > NOTHING * pair[0]
 
 
-def _largest(summary: dict) -> dict | None:
-    """What makes most of what is not known, as `basis` has it, with its share of that; None if there is no basis."""
-    from sim.answers.basis import RUNS
+def _shares(summary: dict) -> list[dict]:
+    """What makes what is not known, as `basis` has it, with the share of that; empty if there is no basis."""
+    from sim.answers.basis import LEAST, RUNS
 
     unknown = [one for one in summary.get("basis", ()) if one["number"] != RUNS and one["share_of_variance"] > 0]
     whole = sum(one["share_of_variance"] for one in unknown)
-    return unknown[0] | {"share": unknown[0]["share_of_variance"] / whole} if unknown else None
+    shares = [one | {"share": one["share_of_variance"] / whole} for one in unknown]
+    return [one for one in shares if one["share"] >= LEAST]
 
 
 def digits(summary: dict) -> int:
@@ -322,34 +317,21 @@ def _idle(shares: list[float | None], servers: int) -> str:
     return f"{before}workers min {low:.1%}, median {middle:.1%}, max {high:.1%}"
 
 
-def _cost(now: dict, free: dict) -> str:
-    with_stragglers, without = now["samples_per_s"], free["samples_per_s"]
-    if not with_stragglers or not without:
+def _without(what: str, now: dict, other: dict) -> str:
+    """What a cause costs: a share, and the throughput without it."""
+    if not now["samples_per_s"] or not other["samples_per_s"]:
         return "unknown"
-    lost = 1 - with_stragglers / without
-    return f"{lost:.1%} of throughput: {number(without, digits(now))} samples/s without"
-
-
-def _cost_of_slow_ranks(now: dict, median: dict) -> str:
-    if not now["samples_per_s"] or not median["samples_per_s"]:
-        return "unknown"
-    lost = 1 - now["samples_per_s"] / median["samples_per_s"]
-    return f"{lost:.1%}: {number(median['samples_per_s'], digits(now))} samples/s if every rank were as the median"
+    lost = 1 - now["samples_per_s"] / other["samples_per_s"]
+    share = f"{lost:.1%}" if lost > 0 else "nothing"
+    return f"{share}: {number(other['samples_per_s'], digits(now))} samples/s {what}"
 
 
 def _cost_of_slow_hosts(now: dict, without: dict) -> str:
     """In samples a second, and in USD where prices are known; nothing where they are of use."""
-    if not now["samples_per_s"] or not without["samples_per_s"]:
-        return "unknown"
     kept = without["scenario"]["cluster"]["hosts"]
     gone = " and ".join(map(_hosts, (host for host in now["scenario"]["cluster"]["hosts"] if host not in kept)))
-    lost = 1 - now["samples_per_s"] / without["samples_per_s"]
-    said = [
-        f"{lost:.1%}" if lost > 0 else "nothing",
-        f"{number(without['samples_per_s'], digits(now))} samples/s without {gone}",
-    ]
     paid = [f", {line}" for label, line in worth.lines(without) if label == worth.COST]
-    return ": ".join(said) + "".join(paid)
+    return _without(f"without {gone}", now, without) + "".join(paid)
 
 
 def _hosts(told: dict) -> str:
@@ -357,7 +339,11 @@ def _hosts(told: dict) -> str:
     return f"{told.get('count', 1)} x {told.get('name', 'host')}{gpu}"
 
 
-COSTS = {STRAGGLERS_COST: _cost, SLOW_RANKS_COST: _cost_of_slow_ranks, SLOW_HOSTS_COST: _cost_of_slow_hosts}
+COSTS: dict[str, Callable[[dict, dict], str]] = {
+    STRAGGLERS_COST: partial(_without, "without"),
+    SLOW_RANKS_COST: partial(_without, "if every rank were as the median"),
+    SLOW_HOSTS_COST: _cost_of_slow_hosts,
+}
 
 
 def seconds(value_s: float, digits: int = DIGITS) -> str:

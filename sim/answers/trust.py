@@ -72,11 +72,8 @@ def free_links(scenario: Scenario) -> bool:
 
 
 def nominal(scenario: Scenario) -> list[str]:
-    """How far off computing may be of which nothing was measured on such hosts, in a line; empty if something was."""
-    if scenario.on_named_gpus and scenario.workload.is_nominal:
-        return [named_gpus.note(scenario)]
-    known = scenario.cluster.provenance or scenario.cluster.costs
-    return [] if known else [_of_none(scenario)]
+    """Those of a job of which nothing was measured, which its interval says as well."""
+    return [] if scenario.cluster.provenance or scenario.cluster.costs else _of_costs(scenario)
 
 
 def notes(scenario: Scenario) -> list[str]:
@@ -86,8 +83,8 @@ def notes(scenario: Scenario) -> list[str]:
 
 def _of_costs(scenario: Scenario) -> list[str]:
     cluster, name = scenario.cluster, scenario.workload.name
-    if nominal(scenario):
-        return []
+    if scenario.on_named_gpus and scenario.workload.is_nominal:
+        return [named_gpus.note(scenario)]
     found = ["links are free: the fitted runs do not separate messages from work"] if free_links(scenario) else []
     if name not in cluster.costs:
         return [*found, _of_none(scenario)]
@@ -162,6 +159,10 @@ def _unlike(scenario: Scenario, known: Provenance) -> list[str]:
     found = []
     if scenario.workload.name not in known.models:
         found.append("the profile does not say which model its costs are of (an older version wrote it): fit again")
+    if far := beyond(scenario):
+        found.append(f"{far}: {far.doublings:.2g} doublings beyond")
+    elif scenario.workload.name not in known.repeated:
+        found.append("no run that was fitted was repeated")
     if unlike_sleeps(scenario):
         law, fitted = plain(scenario.stragglers_name), ", ".join(known.laws)
         those = f"those of the runs that were fitted were of {fitted}" if known.slept else "no fitted run slept"

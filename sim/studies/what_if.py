@@ -38,13 +38,6 @@ class Ratio(NamedTuple):
     interval: tuple[float, float] | None
     pairs: int
 
-    @property
-    def spread(self) -> str:
-        """The interval as text."""
-        if self.interval is None:
-            return "one pair" if self.pairs == 1 else "all equal"
-        return " to ".join(map(percent, self.interval))
-
 
 @dataclass(frozen=True)
 class Compared:
@@ -65,7 +58,9 @@ class Compared:
     @property
     def spread(self) -> str:
         """The interval as text."""
-        return Ratio(self.ratio, self.interval, self.pairs).spread
+        if self.interval is None:
+            return "one pair" if self.pairs == 1 else "all equal"
+        return " to ".join(map(percent, self.interval))
 
     def as_json(self) -> dict:
         """The object of this change in the JSON answer."""

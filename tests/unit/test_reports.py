@@ -34,7 +34,7 @@ def test_figures_are_what_the_library_knows(answered):
     from plotly.graph_objects import Figure
 
     found = drawn(answered)
-    assert set(found) == {"what_if_figure", "step_times", "samples", "runs"}
+    assert set(found) == {"what_if_figure", "step_times", "samples"}
     for one in found.values():
         Figure(**one)  # raises ValueError at an unknown property
 
@@ -54,7 +54,6 @@ def test_figures_have_the_numbers_of_the_json(answered):
     assert points["x"] == [change["throughput_ratio"]]
     marks = [line["x"][0] for line in found["step_times"]["data"][1:]]
     assert marks == [value * 1e3 for value in answer["step_s"].values()]
-    assert found["runs"]["data"][0]["x"][0] == answer["samples_per_s"]
 
 
 def test_nothing_is_loaded_from_a_network(answered):

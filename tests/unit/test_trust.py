@@ -128,7 +128,7 @@ def test_a_batch_that_nobody_gave_is_said():
 
 
 def test_nominal_costs_are_said():
-    assert "nominal" in trust.nominal(Scenario(FixedMinibatch(), MLP))[0]
+    assert "nominal" in trust.notes(Scenario(FixedMinibatch(), MLP))[0]
 
 
 def fitted(*jobs):
