@@ -11,7 +11,7 @@ import pytest
 from calibration import fit
 from real import calibrate
 from sim import options, run, simulate, simulated_options
-from sim.answers import basis
+from sim.answers import basis, summary
 from sim.answers.basis import Number
 from sim.answers.sources import COMPUTING, INNER_LINKS, LINKS
 
@@ -57,10 +57,11 @@ def test_every_number_has_a_source_and_is_named_once(result):
     assert (INNER_LINKS in names) == (len(hosts) < result.scenario.ranks)
 
 
-def test_what_is_measured_first_makes_most_of_what_can_be_measured():
+def test_what_is_measured_first_makes_most_of_what_can_be_measured(result):
     numbers = [Number("a", "", "s", share=0.6), Number("b", "", "s", share=0.3, measured_by="run it")]
-    assert basis.first_to_measure(numbers) == "measure first: b, 30% of the variance: run it"
-    assert "nothing" in basis.first_to_measure([numbers[0], numbers[1]._replace(share=0.001)])
+    for others, said in ((numbers, ["run it"]), ([numbers[0], numbers[1]._replace(share=0.001)], [])):
+        answer = result.answer() | {"basis": [one.as_json() for one in others]}
+        assert [text for label, text in summary.lines_of_speed(answer) if label == summary.MEASURE] == said
 
 
 def test_a_cost_that_is_given_is_taken_as_exact():
@@ -89,7 +90,7 @@ def test_the_command_prints_them_and_json_has_them(capsys):
     asked = ["--protocol", "amb", "--steps", "20", "--replications", "2"]
     assert run.main([*asked, "--explain"]) == 0
     said = capsys.readouterr().out
-    assert said.index("measure first: computing") < said.index("rests on") < said.index("assumed: a nominal core")
+    assert said.index("measure first  ") < said.index("rests on") < said.index("assumed: a nominal core")
     assert run.main([*asked, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     low, high = answer["interval"]["samples_per_s"]
