@@ -82,7 +82,7 @@ def test_a_fit_without_repeats_and_links_that_nobody_measured_are_unknown_too():
     assert width(usual) < width(alone) < width(named)
     assert "was repeated" in alone.notes[-1]
     (links,) = (one for one in named.basis if one.name == LINKS)
-    assert (links.source, links.faster) == ("by name", 0)
+    assert (links.source, links.faster) == ("given, and not measured", 0)
     assert links.slower > 0.1
     assert named.interval[1] == pytest.approx(usual.interval[1])  # nothing is faster than the wire
 
