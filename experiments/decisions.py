@@ -183,5 +183,5 @@ def _job(cell: str) -> str:
     return f"{(found[1] or 'toy_fc').strip()}, {found[2]}" if found else ""
 
 
-def _unknown(slower: float, faster: float, said: str, shared: list) -> Unknown:
-    return Unknown(slower, faster, said, tuple((cause, *sides) for cause, *sides in shared))
+def _unknown(slower: float, faster: float, _: str, shared: list) -> Unknown:
+    return Unknown(slower, faster, tuple((cause, *sides) for cause, *sides in shared))

@@ -104,9 +104,9 @@ def show_schlag(data: str, seed: int, epochs: int) -> None:
 class _NormalStart(Trainer):
     """First weights from N(0, 1), as tf.random_normal draws them; biases 0."""
 
-    def initial(self) -> np.ndarray:
-        """First parameters, float32 (parameters,)."""
-        rng = np.random.default_rng(self.seed)
+    def initial(self, replication: int = 0) -> np.ndarray:
+        """First parameters of a replication, float32 (parameters,)."""
+        rng = np.random.default_rng([self.seed, replication] if replication else self.seed)
         parts = [
             rng.standard_normal(variable.size, np.float32) * (len(variable.shape) > 1)
             for variable in self.workload.variables

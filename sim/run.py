@@ -130,8 +130,10 @@ def report(given: argparse.Namespace, found, free, answers: questions.Answers) -
         print(json.dumps(answer | answers.as_json()))
         return
     from sim.answers import summary
+    from sim.answers.notes import explained
 
-    summary.show(answer, found.scenario, {said: other.answer() for said, other in free.items()})
+    unsaid = () if given.explain else explained(found.scenario)
+    summary.show(answer, found.scenario, {said: other.answer() for said, other in free.items()}, unsaid)
     if given.explain:
         from sim.answers import basis
 

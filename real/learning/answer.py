@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from real.learning.learned import Learned, in_a_line
-from sim.answers.summary import known, number, seconds
+from real.learning.learned import Learned, in_a_line, to
+from sim.answers.summary import borne, digits, known, number, plus_minus, seconds
 from sim.plot import LEARNING
 from sim.recording import curve_panels
 from sim.recording.panels import about
@@ -99,6 +99,9 @@ def lines(found: Learned) -> Iterator[tuple[str, str]]:
     training = found.training
     rates = f"learning rate {training.learning_rate:g}, weight decay {training.weight_decay:g}"
     yield "optimiser", f"{training.optimiser}, {rates}"
+    if found.run_to_run:
+        yield "run to run", plus_minus(found.run_to_run)
+        yield "not known", to(found.not_known)
     few, many = min(found.updates), max(found.updates)
     yield "updates", f"{few:,}" if few == many else f"{few:,} to {many:,}"
     few, many = (pick(int(one.samples[-1]) for one in found.curves) for pick in (min, max))
@@ -107,14 +110,12 @@ def lines(found: Learned) -> Iterator[tuple[str, str]]:
     if found.noise_scale is not None:
         known = isfinite(found.noise_scale)
         yield "noise scale", f"{number(found.noise_scale)} samples" if known else "not known: noise hides the gradient"
-    yield "throughput", f"{number(found.speed.samples_per_s)} samples/s"
+    yield "throughput", f"{number(found.speed.samples_per_s, digits(found.speed.answer()))} samples/s"
 
 
-def reached(one: Learned, time_s: float | None) -> str:
-    """The seconds to the target, as text; empty of a job without one."""
-    if one.target is None:
-        return ""
-    return "not reached" if time_s is None or not isfinite(time_s) else seconds(time_s)
+def reached(time_s: float | None, figures: int = 4) -> str:
+    """The seconds to the target, as text."""
+    return "not reached" if time_s is None or not isfinite(time_s) else seconds(time_s, figures)
 
 
 def cells(change: str, one: Learned, base: Learned | None) -> list[str]:
@@ -122,8 +123,8 @@ def cells(change: str, one: Learned, base: Learned | None) -> list[str]:
     slower = one.slower_than(base) if base is not None else None
     return [
         change,
-        reached(one, one.time_s),
-        "" if one.interval is None else " to ".join(map(seconds, one.interval)),
+        "" if one.target is None else reached(one.time_s, borne(one.interval)),
+        to(one.interval),
         "" if slower is None else percent(slower.value),
         "" if slower is None or slower.interval is None else " to ".join(map(percent, slower.interval)),
     ]

@@ -24,15 +24,21 @@ class Layers:
 
     Args:
         scenario: the job, whose protocol is layerwise.
-        trainer: makes optimisers and first parameters.
+        trainer: makes optimisers.
+        start: first parameters, float32 (parameters,).
         total: sums gradients.
     """
 
-    def __init__(self, scenario: Scenario, trainer: Trainer, total: Callable[[list[Gradient]], np.ndarray]):
+    def __init__(
+        self,
+        scenario: Scenario,
+        trainer: Trainer,
+        start: np.ndarray,
+        total: Callable[[list[Gradient]], np.ndarray],
+    ):
         self._total = total
         sizes = [variable.size for variable, _ in scenario.traffic.placed]
         self._places = [slice(*bounds) for bounds in pairwise([0, *accumulate(sizes)])]
-        start = trainer.initial()
         self._held: dict[int, list[Held]] = {0: [Held(start[place]) for place in self._places]}
         self._updaters = [trainer.updater(size) for size in sizes]
         self._wholes: dict[int, Whole] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -55,6 +55,8 @@ class Learned:
         trace: of the first run; None if it was not asked for.
         noise_scale: of gradients over all runs, samples, see sim.efficiency.noise.noise_scale_of_run; None if it was not asked for, NaN
             where noise hides the gradient.
+        at_ends: by key, the logarithms by which the target takes longer and shorter where a quantity is at the ends of what it may be
+            (sim.answers.ends); where it is missing, as a step does.
     """
 
     scenario: Scenario
@@ -66,6 +68,7 @@ class Learned:
     wall_s: float
     trace: Trace | None = None
     noise_scale: float | None = None
+    at_ends: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def at(self, target: Target | str) -> Learned:
         """The same runs, asked for another target.
@@ -92,13 +95,33 @@ class Learned:
     def interval(self) -> tuple[float, float] | None:
         """Seconds, low and high, between which one more run reaches the target nine times in ten; None if that is not known.
 
-        Runs differ by times and by the order of data. What is not known of the job's speed moves all of them.
+        It holds both `run_to_run` and `not_known`.
         """
-        if self.time_s is None or len(self.curves) < 2:
+        return self._widened(self.run_to_run)
+
+    @property
+    def run_to_run(self) -> tuple[float, float] | None:
+        """The same if all of the job's speed is known: runs differ by times, first parameters and the order of data."""
+        return None if self.time_s is None or len(self.curves) < 2 else interval.of_runs(self.times_s)
+
+    @property
+    def not_known(self) -> tuple[float, float] | None:
+        """Seconds, low and high, between which the mean of runs is nine times in ten, by what is not known of the job's speed."""
+        return self._widened((self.time_s, self.time_s)) if self.time_s is not None else None
+
+    def _widened(self, pair: tuple[float, float] | None) -> tuple[float, float] | None:
+        """An interval of times, and what is not known of the job's speed, which moves all runs alike."""
+        if pair is None or self.time_s is None:
             return None
-        unknown = extrapolation.unknowns(self.speed.scenario, self.speed.outcome)
-        low, high = extrapolation.widened(interval.of_runs(1 / self.times_s), 1 / self.time_s, unknown)
+        unknown = extrapolation.unknowns(self._timed.scenario, self._timed.outcome)
+        low, high = extrapolation.widened((1 / pair[1], 1 / pair[0]), 1 / self.time_s, unknown)
         return 1 / high, 1 / low
+
+    @property
+    def _timed(self) -> Result:
+        """The job without training, with what its unknown numbers do to the time to the target."""
+        outcome = self.speed.outcome
+        return replace(self.speed, outcome=replace(outcome, ends=outcome.ends | self.at_ends))
 
     def slower_than(self, base: Learned) -> Slower | None:
         """How much longer this job takes to the target than another one, run by run; None if no pair of runs reached it.
@@ -110,7 +133,7 @@ class Learned:
         both = np.isfinite(self.times_s) & np.isfinite(base.times_s)
         if not both.any():
             return None
-        unknown = paired.unknown(base.speed, self.speed)
+        unknown = paired.unknown(base._timed, self._timed)
         ratio = of_pairs(1 / base.times_s[both], 1 / self.times_s[both], unknown)
         ends = None if ratio.interval is None else (1 / ratio.interval[1], 1 / ratio.interval[0])
         return Slower(1 / ratio.value, ends, ratio.pairs)
@@ -152,7 +175,12 @@ class Learned:
             "target": target,
             "runs": len(self.curves),
             "time_s": self.time_s,
-            "interval": {"level": interval.LEVEL, "time_s": self.interval},
+            "interval": {
+                "level": interval.LEVEL,
+                "time_s": self.interval,
+                "run_to_run": self.run_to_run,
+                "not_known": self.not_known,
+            },
             "times_s": self.times_s.tolist(),
             "updates": list(self.updates),
             "curves": [{name: column.tolist() for name, column in vars(one).items()} for one in self.curves],
@@ -178,7 +206,12 @@ def in_a_line(found: Learned) -> str:
     goal = f"{found.target.of} {found.target.value:g}"
     if found.time_s is None:
         return found.notes[0]
-    said = f"{goal} after {summary.seconds(found.time_s)}"
+    said = f"{goal} after {summary.seconds(found.time_s, summary.borne(found.interval))}"
     if found.interval:
-        said += f" ({summary.seconds(found.interval[0])} to {summary.seconds(found.interval[1])})"
+        said += f" ({to(found.interval)}, 9 in 10)"
     return f"{said}, {len(found.curves)} runs"
+
+
+def to(pair: tuple[float, float] | None) -> str:
+    """An interval of seconds as text, with the digits that it bears; empty if there is none."""
+    return "" if pair is None else " to ".join(summary.seconds(end, summary.borne(pair)) for end in pair)

@@ -15,7 +15,7 @@ from real.learning.learned import Learned
 from real.learning.world import LearningWorld
 from real.training.trainee import Training
 from sim import needs
-from sim.answers import candidates
+from sim.answers import candidates, ends, shares
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_REPLICATIONS, check_integer, check_kind
 from sim.efficiency.noise import NoiseScale, noise_scale, noise_scale_of_run
@@ -23,14 +23,16 @@ from sim.event.world import garbage_left_lying
 from sim.job.scenario import Scenario
 from sim.laws.randomness import generator
 from sim.recording.activity import Activity
-from sim.recording.curves import TARGETS, Curves, Target
+from sim.recording.curves import TARGETS, Curves, Target, reached
 from sim.recording.traces import Trace
 from sim.simulation import simulate
 
 if TYPE_CHECKING:
     from real.learning.trainer import Trainer
+    from sim.answers.result import Result
 
 RUNS = 5
+MOVED = 0.1  # logarithm of the throughput at an end that is trained, where steps last a fixed time
 RARELY = 50  # evaluations: after that, each comes when the number of updates has grown by one part in so many
 MOST_TESTED = 10_000  # samples of an evaluation that takes no simulated time
 SPEED_STEPS = 100
@@ -89,6 +91,7 @@ def learn(
     speed = simulate(replace(scenario, warmup=10, steps=SPEED_STEPS))
     job = _Job(scenario, training, trainer, target, every, want_trace, want_noise, done)
     runs = [_Run(job, number).run() for number in range(replications)]
+    at_ends = _at_ends(job, target, runs[0], speed) if target else {}
     curves, updates = tuple(run.curves for run in runs), tuple(run.updates for run in runs)
     took_s = time.monotonic() - began_s
     return Learned(
@@ -101,7 +104,31 @@ def learn(
         took_s,
         runs[0].trace,
         _noise_scale(scenario, runs) if want_noise else None,
+        at_ends,
     )
+
+
+def _at_ends(job: _Job, target: Target, first: _Run, speed: Result) -> dict[str, tuple[float, float]]:
+    """By key of each quantity that moves throughput, the logarithms by which the target takes longer and shorter at its ends.
+
+    Only where steps last as long whatever they sum: elsewhere it takes as much longer as a step. Trained once at each end, with the random
+    numbers of the first run; those that do not reach the target are left out.
+    """
+    found: dict[str, tuple[float, float]] = {}
+    if not any(hasattr(job.scenario.protocol, name) for name in shares.TIMES):
+        return found
+    speeds, moved = [1 / reached(first.curves, target)], speed.outcome.ends
+    for key, jobs in ends.of(job.scenario, shares.mean_step_s(speed.outcome)).items():
+        if max(moved.get(key, (0.0, 0.0))) < MOVED:
+            continue
+        runs = [
+            _Run(job._replace(scenario=one, want_trace=False, want_noise=False, done=lambda _: None), 0).run()
+            for one in jobs
+        ]
+        off = ends.off(speeds[0], [1 / reached(run.curves, target) for run in runs])
+        if off is not None and np.isfinite(off).all():
+            found[key] = off
+    return found
 
 
 def _noise_scale(scenario: Scenario, runs: Sequence[_Run]) -> float:
@@ -169,7 +196,8 @@ def estimate(jobs: list[tuple[Scenario, Trainer]], runs: int, want_noise: bool =
         samples = work(scenario) * alike
         if want_noise:  # at each evaluation: see RARELY
             samples += (RARELY * (1 + math.log1p(scenario.rounds / RARELY))) * math.prod(_minibatches(scenario))
-        seconds += runs * (once_s + step_s * scenario.rounds + samples * trainer.sample_s())
+        trained = runs + 2 * any(hasattr(scenario.protocol, name) for name in shares.TIMES)  # as _at_ends trains
+        seconds += trained * (once_s + step_s * scenario.rounds + samples * trainer.sample_s())
         live = 2 * scenario.ranks if scenario.protocol.counts_updates else 2
         largest = max(largest, 4.0 * scenario.workload.parameters * (live + 4) + trainer.data_bytes)
     return Estimate(seconds, largest)

@@ -29,7 +29,7 @@ class Trainer:
 
     Args:
         workload: the model.
-        seed: of its first parameters, and of data that are drawn.
+        seed: of first parameters, and of data that are drawn.
         training: the engine, the data and rates; `threads` are those of the whole process.
     """
 
@@ -42,9 +42,9 @@ class Trainer:
         self._at_once = max(1, int(AT_ONCE_BYTES / (4 * math.prod(workload.sample_shape))))
         self.computed = 0  # samples
 
-    def initial(self) -> np.ndarray:
-        """First parameters, float32 (parameters,)."""
-        return initial(self.workload, self.seed)
+    def initial(self, replication: int = 0) -> np.ndarray:
+        """First parameters of a replication, float32 (parameters,): those of the real run of that number."""
+        return initial(self.workload, self.seed, replication)
 
     # ---- gradients
 

@@ -81,9 +81,9 @@ class LearningWorld(EventWorld):
         self._sums: OrderedDict[frozenset[Gradient], np.ndarray] = OrderedDict()
         several = scenario.ranks if scenario.servers > 1 else 2 if scenario.summed or scenario.protocol.layerwise else 0
         self._most_sums = min(several, max(1, int(KEPT_BYTES / (4 * scenario.workload.parameters))))
-        self.layers = Layers(scenario, trainer, self.sum) if scenario.protocol.layerwise else None
+        start = trainer.initial(self._run)
+        self.layers = Layers(scenario, trainer, start, self.sum) if scenario.protocol.layerwise else None
         self.sections = [] if self.layers else self._made_sections()
-        start = trainer.initial()
         self._start = {section.key: Held(start[section.places]) for section in self.sections}
         super().__init__(scenario, replication, want_trace=want_trace)
         self._start.clear()  # each version knows the next one: who keeps the first keeps all

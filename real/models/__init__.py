@@ -64,12 +64,12 @@ def _logits(workload: Workload, nn: Operations, variables: list, x):
     return found
 
 
-def initial(workload: Workload, seed: int) -> np.ndarray:
-    """The parameters at step 0, float32 (parameters,): weights by He et al. (ICCV 2015, eq. 10), biases zero, scales one.
+def initial(workload: Workload, seed: int, replication: int = 0) -> np.ndarray:
+    """The parameters at step 0 of a replication, float32 (parameters,): weights by He et al. (ICCV 2015, eq. 10), biases zero, scales one.
 
     Of a sparse variable one row is read at a time, as if it had one input.
     """
-    rng = generator(seed, 0, 0, "model")
+    rng = generator(seed, replication, 0, "model")
     first = workload.name in FILTERS_FIRST
     return np.concatenate([_start(variable, rng, first) for variable in workload.variables])
 

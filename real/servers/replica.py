@@ -23,6 +23,7 @@ class Replica:
     """The graph of worker `task`; build it under a tf.Graph.
 
     Args:
+        replication: the number of the run.
         container: keeps the variables of one run apart from those of the runs before it on the same servers.
 
     Attributes:
@@ -32,11 +33,11 @@ class Replica:
         tokens: of SyncReplicasOptimizer, else None.
     """
 
-    def __init__(self, scenario: Scenario, training: Training, task: int, container: str):
+    def __init__(self, scenario: Scenario, training: Training, replication: int, task: int, container: str):
         import tensorflow as tf
 
         self._tf, self._tf1 = tf, tf.compat.v1
-        self._scenario, self._training = scenario, training
+        self._scenario, self._training, self._replication = scenario, training, replication
         self.servers = scenario.servers
         self._worker = f"/job:worker/task:{task}"
         self.graph, self.tokens = tf.Graph(), None
@@ -60,7 +61,8 @@ class Replica:
     def _variables(self) -> list:
         """The list of parts of each variable of the workload; TensorFlow partitions and places them."""
         tf1, workload, parts = self._tf1, self._scenario.workload, self._scenario.variable_partitions
-        values = np.split(initial(workload, self._scenario.seed), np.cumsum([v.size for v in workload.variables])[:-1])
+        start = initial(workload, self._scenario.seed, self._replication)
+        values = np.split(start, np.cumsum([v.size for v in workload.variables])[:-1])
         partitioner = tf1.fixed_size_partitioner(parts) if parts > 1 else None
         with tf1.variable_scope("model", partitioner=partitioner):
             made = [

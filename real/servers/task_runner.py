@@ -125,7 +125,7 @@ class Worker:
         self.runtime, self.meeting, self.scenario = runtime, meeting, scenario
         self.tasks, self.replication = runtime.tasks, replication
         self.trainee: Trainee = runtime.workshop.feeder(scenario, replication, self.tasks.task + 1)
-        self.replica = Replica(scenario, runtime.workshop.training, self.tasks.task, meeting.run)
+        self.replica = Replica(scenario, runtime.workshop.training, replication, self.tasks.task, meeting.run)
         self._sleeps = scenario.draws.sleeps(replication, self.tasks.task + 1)
         self.updates: list[dict] = []
         self.evaluations: list[tuple[int, float, float]] = []  # step, loss, accuracy

@@ -194,7 +194,7 @@ class Trainee:
 
     def initial(self) -> np.ndarray:
         """First parameters, float32 (parameters,)."""
-        return initial(self.scenario.workload, self.scenario.seed)
+        return initial(self.scenario.workload, self.scenario.seed, self.replication)
 
     def next_batch(self) -> tuple[np.ndarray, np.ndarray]:
         """The next minibatch of this rank."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sim import zoo
-from sim.answers import extrapolation, shares, sources
+from sim.answers import candidates, extrapolation, shares, sources
 from sim.answers.sources import BY_NAME, COMPUTING, HOSTS, INNER_LINKS, LINKS, MODEL
 from sim.base.home import installed
 from sim.model import measuring
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sim.platform.cluster import Link
 
 RUNS = "from run to run"
+ALGORITHM = "NCCL_DEBUG=INFO, or the log of another library, names it: --set algorithm=NAME"
 LEAST = 0.005  # of the variance, of numbers that are worth measuring
 HEADINGS = ("variance", "throughput", "rests on, and its source")
 
@@ -70,27 +71,18 @@ def of(scenario: Scenario, outcome: Outcome) -> list[Number]:
     unknown = extrapolation.unknowns(scenario, outcome)
     names = dict.fromkeys([*_always(scenario), *(one.number for one in unknown)])
     found = [_number(name, scenario, [one for one in unknown if one.number == name]) for name in names]
-    found.append(_from_run_to_run(outcome))
+    found.append(_from_run_to_run(scenario, outcome))
     whole = sum(_variance(one) for one in found) or 1.0
     return sorted((one._replace(share=_variance(one) / whole) for one in found), key=lambda one: -one.share)
 
 
-def first_to_measure(numbers: Sequence[Number]) -> str:
-    """What would make the interval narrowest, as a sentence."""
-    best = next((one for one in numbers if one.measured_by and one.share >= LEAST), None)
-    if best is None:
-        return "nothing that can be measured beforehand would make the interval much narrower"
-    return f"measure first: {best.name}, {best.share:.0%} of the variance: {best.measured_by}"
-
-
 def show(numbers: Sequence[Number]) -> None:
-    """Print the first one to measure, and a row for each number."""
+    """Print a row for each number."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False, markup=False)
-    console.print(first_to_measure(numbers), soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="dim")
     for heading in HEADINGS:
         table.add_column(heading, no_wrap=heading != HEADINGS[-1], overflow="fold")
@@ -154,12 +146,14 @@ def _measured_by(name: str, scenario: Scenario) -> str:
     return ""
 
 
-def _from_run_to_run(outcome: Outcome) -> Number:
-    """What differs between runs of a job of which all is known: noise of computing, sleeps, drift."""
+def _from_run_to_run(scenario: Scenario, outcome: Outcome) -> Number:
+    """What differs between runs of a job of which all is known: noise, sleeps, drift; or the algorithm, where nobody said it."""
     low, high = outcome.interval()
     half = log(high / low) / 2 if low > 0 and np.isfinite([low, high]).all() else 0.0
     runs = len(outcome.step_s)
     said = f"{runs} simulated run{'s' * (runs != 1)}: noise, sleeps, drift"
+    if candidates.unknown(scenario):
+        return Number("the algorithm that sums", "", "each candidate simulated", half, half, measured_by=ALGORITHM)
     return Number(RUNS, "", said, half, half)
 
 

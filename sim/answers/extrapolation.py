@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
     from sim.platform.cluster import Provenance
 
-NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 # What a rank reads after a sleep, from memory where caches held it before: parameters, gradient, what was received and what is sent, and
 # two that an optimiser keeps; a core's part of a host's memory bandwidth is 5 to 20 GB/s.
 COLD_COPIES = 6
@@ -34,7 +33,6 @@ class Unknown(NamedTuple):
 
     Args:
         slower, faster: 90 % limits of the logarithm by which a step may take longer, and shorter.
-        said: as text; empty if another note has it.
         shared: by cause, the part of these two that another job with that cause has too: it cancels where jobs are compared.
         number: that is unknown: COMPUTING, LINKS and the others of sim.answers.sources.
         source: of what is known of it, as text.
@@ -42,7 +40,6 @@ class Unknown(NamedTuple):
 
     slower: float
     faster: float
-    said: str = ""
     shared: tuple[tuple[str, float, float], ...] = ()
     number: str = ""
     source: str = ""
@@ -73,7 +70,7 @@ def _of_quantities(scenario: Scenario, outcome: Outcome) -> Iterator[Unknown]:
     """Numbers that are not known exactly, as far as they move a step when they are simulated; by a bound where they were not."""
     for one, (slower, faster) in effects(scenario, outcome):
         shared = ((one.cause, slower, faster),) if one.cause else ()
-        yield Unknown(slower, faster, one.said * (max(slower, faster) > LAW.step), shared, one.number, one.source)
+        yield Unknown(slower, faster, shared, one.number, one.source)
 
 
 def effects(scenario: Scenario, outcome: Outcome) -> list[tuple[Quantity, tuple[float, float]]]:
@@ -101,25 +98,16 @@ def _of_profile(scenario: Scenario, step_s: float, known: Provenance) -> Iterato
     if beyond:
         doublings = beyond.doublings
         free = trust.free_links(scenario)
-        deviation = hypot(LAW.deviation(doublings, known.changed), UNCHANGED * doublings * free)
-        times = exp(interval.of_normal(deviation))
-        said = f"{beyond}: {_counted(doublings)} beyond; the interval is wider by a factor {times:.2g}"
-        off = (
-            "steps of published runs changed: links are free here" if free else "predictions of published runs were off"
-        )
-        yield _of_law(scenario, doublings, known.changed, f"{said}, as {off}", UNCHANGED * doublings * free)
+        yield _of_law(scenario, doublings, known.changed, UNCHANGED * doublings * free)
     elif scenario.workload.name not in known.repeated:
-        said = (
-            "no run that was fitted was repeated: the interval is that by which predictions of published runs were off"
-        )
         # traces were of this size; runs differ either way
-        found = _of_law(scenario, 0.0, known.changed or 0.0, said)
+        found = _of_law(scenario, 0.0, known.changed or 0.0)
         yield found._replace(faster=max(found.faster, interval.of_normal(LAW.step)))
     if trust.unlike_sleeps(scenario):
         cold_s = COLD_COPIES * ITEM_BYTES * scenario.workload.parameters / MEMORY_BYTES_PER_S
         slower = log1p(cold_s / step_s)
         cold = (("caches after a sleep", slower, 0.0),)  # trust says which sleeps
-        yield Unknown(slower, 0.0, "", cold, SLEEPS, "assumed: caches that are cold after a sleep")
+        yield Unknown(slower, 0.0, cold, SLEEPS, "assumed: caches that are cold after a sleep")
     if (known.workers or 1) == 1:
         yield from _of_shared_hosts(scenario, step_s)
 
@@ -129,10 +117,7 @@ def _unmeasured(scenario: Scenario, step_s: float) -> Iterator[Unknown]:
     hosts, known = len(set(scenario.hosts)), scenario.cluster.provenance
     yield from _of_shared_hosts(scenario, step_s)
     if hosts > 1 and known and known.links_measured:
-        said = (
-            "links were measured, and no training: the interval is that by which predictions of published runs were off"
-        )
-        yield _of_law(scenario, ignorance.doublings(hosts, known.hosts or 1), None, said)
+        yield _of_law(scenario, ignorance.doublings(hosts, known.hosts or 1), None)
     else:  # no fit is extended: what links and hosts make of other sizes has spreads of its own
         yield _of_law(scenario, 0.0, 0.0)
 
@@ -143,7 +128,7 @@ def _rest_of_fit(scenario: Scenario, share: float) -> Iterator[Unknown]:
     rest = interval.of_normal(scenario.costs.error) * (1 - (1 - share) ** 2) ** 0.5
     if link.spread_by_hosts and scenario.costs.error:  # however long steps are, their unknowns are the same ones
         cause = f"fitted steps of {sources.machines(scenario)}"
-        yield Unknown(rest, rest, "", ((cause, rest, rest),), MODEL, sources.of_links(scenario, apart))
+        yield Unknown(rest, rest, ((cause, rest, rest),), MODEL, sources.of_links(scenario, apart))
 
 
 def _of_shared_hosts(scenario: Scenario, step_s: float) -> Iterator[Unknown]:
@@ -153,14 +138,11 @@ def _of_shared_hosts(scenario: Scenario, step_s: float) -> Iterator[Unknown]:
     slower, faster, read_s = log(HOST.at(1)), -log(HOST.at(-1)), reading.least_s(scenario)
     if read_s:
         faster = min(faster, max(0.0, log(step_s / read_s)))
-    said = f"GPUs of a host share its memory and input: their step is {HOST.at(-1):.2g} to {HOST.at(1):.2g} times that of one alone"
     cause = f"hosts of {sources.machines(scenario)}"
-    yield Unknown(slower, faster, said, ((cause, slower, faster),), HOSTS, "published steps of GPUs alone and together")
+    yield Unknown(slower, faster, ((cause, slower, faster),), HOSTS, "published steps of GPUs alone and together")
 
 
-def _of_law(
-    scenario: Scenario, doublings: float, changed: float | None, said: str = "", unchanged: float = 0.0
-) -> Unknown:
+def _of_law(scenario: Scenario, doublings: float, changed: float | None, unchanged: float = 0.0) -> Unknown:
     """By the law of ignorance, and a deviation by which steps may have changed because links are free.
 
     Args:
@@ -174,13 +156,4 @@ def _of_law(
     free = interval.of_normal(unchanged)
     shared.append(("free links", free, free))
     _, slower, faster = zip(*shared, strict=True)
-    return Unknown(hypot(*slower), hypot(*faster), said, tuple(shared), MODEL, "errors on published steps")
-
-
-def _counted(doublings: float) -> str:
-    """The number as text, "three doublings"; "1.6 doublings" in between."""
-    whole = round(doublings)
-    if abs(doublings - whole) < 0.05:
-        number = NUMBERS[whole] if whole < len(NUMBERS) else str(whole)
-        return f"{number} doubling{'s' * (whole != 1)}"
-    return f"{doublings:.1f} doublings"
+    return Unknown(hypot(*slower), hypot(*faster), tuple(shared), MODEL, "errors on published steps")

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from sim.answers import bottleneck, bounds, extrapolation, shares, summary, trust
+from sim.answers import bottleneck, bounds, shares, summary, trust
 from sim.answers.outcome import Outcome
 from sim.base.errors import printable
 from sim.job import gpu_memory, reading
@@ -45,14 +45,19 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
     if measured(world):
         return found + (_of_evaluations(scenario, trace) if trace is not None else [])
     found += _of_partitions(scenario)
-    unknown = [one.said for one in extrapolation.unknowns(scenario, outcome) if one.said]
     found += (
         (_of_computing(scenario) or _of_batch(scenario))
         + reading.notes(scenario)
         + _of_gradients(scenario)
         + _of_sustained_rate(scenario, outcome)
     )
-    return found + trust.notes(scenario) + _idle(scenario) + unknown + gpu_memory.note(scenario)
+    return found + trust.notes(scenario) + _idle(scenario) + gpu_memory.note(scenario)
+
+
+def explained(scenario: Scenario) -> list[str]:
+    """Those that `--explain` prints alone: an interval says as much, or the memory of GPUs is enough."""
+    memory = [line for line in gpu_memory.note(scenario) if not line.startswith(gpu_memory.DOES_NOT_FIT)]
+    return memory + trust.nominal(scenario)
 
 
 def _of_evaluations(scenario: Scenario, trace: Trace) -> list[str]:

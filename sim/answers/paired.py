@@ -7,7 +7,8 @@ own. The error of a profile differs between kinds of jobs (calibration.estimator
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import hypot, log
+from dataclasses import fields
+from math import hypot, inf, log
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from sim.answers import extrapolation, shares
 from sim.answers.extrapolation import Unknown
 from sim.answers.quantities import BETWEEN, WITHIN, WORK
+from sim.base.flat import flattened
 
 if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
 UNASKED = (WORK, BETWEEN, WITHIN)  # of a job whose costs are not given
+MORE = ("bandwidth_bytes_per_s", "sustained_bytes_per_s", "speed")  # never slow a job where they are more
+LESS = ("latency_s", "overhead_s", "gap_s", "background_s", "contention", "switching", "uneven", "both_ways")
 
 
 def unknown(base: Result, changed: Result) -> tuple[float, float]:
@@ -41,6 +45,30 @@ def of_same_numbers(base: Result, changed: Result) -> tuple[float, float]:
     lost = [key for key in UNASKED if not all(key in of for of in known)]
     kept = ({key: off for key, off in of.items() if key not in lost} for of in known)
     return difference(*([Unknown(*off, shared=((key, *off),)) for key, off in of.items()] for of in kept))
+
+
+def possible(base: Scenario, changed: Scenario) -> tuple[float, float]:
+    """The least and the largest ratio that a change can have: one whose links and hosts are nowhere slower never costs throughput.
+
+    Nor does a job without induced sleeps. What changes anything else may have any ratio: 0 and infinity.
+    """
+    differ = {one.name for one in fields(base) if repr(getattr(base, one.name)) != repr(getattr(changed, one.name))}
+    ours, theirs = (dict(flattened(one.cluster.model_dump(mode="json"))) for one in (base, changed))
+    if differ - {"cluster", "stragglers", "stragglers_name"} or ours.keys() != theirs.keys():
+        return 0.0, inf
+    signs = {_sign(path.rpartition(".")[2], ours[path], theirs[path]) for path in ours if ours[path] != theirs[path]}
+    if "stragglers" in differ:
+        signs.add((base.slowed - changed.slowed) or None)
+    return (1.0 if signs == {1} else 0.0), (1.0 if signs == {-1} else inf)
+
+
+def _sign(name: str, before: str, after: str) -> int | None:
+    """1 where a job is as fast or faster with the value after, -1 where it is as fast or slower; None if that is not known."""
+    if name == "named":
+        return 1 if before == str(True) else -1
+    if name not in MORE + LESS:
+        return None
+    return 1 if (float(after) > float(before)) == (name in MORE) else -1
 
 
 def _effects(result: Result) -> dict[str, tuple[float, float]]:

@@ -46,7 +46,6 @@ class Quantity(NamedTuple):
         bound: of a step of so many seconds, the logarithms by which it takes longer and shorter at the ends, by the share that the number
             has of it; what is hidden counts where it may show. For single runs, and where it is too little to be simulated.
         cause: which other jobs have it too, so that it is the same in both; empty if it is drawn anew in each run.
-        said: as text; empty if another note has it.
         sides: at which it has an end: 1 where a step takes longer, -1 where it takes less.
     """
 
@@ -57,7 +56,6 @@ class Quantity(NamedTuple):
     put: Callable[[Scenario, float], Scenario]
     bound: Callable[[float], tuple[float, float]]
     cause: str = ""
-    said: str = ""
     sides: tuple[int, ...] = (1, -1)
 
 
@@ -69,24 +67,26 @@ def of(scenario: Scenario) -> list[Quantity]:
 
 def _of_work(scenario: Scenario) -> Iterator[Quantity]:
     """Computing: the error of its costs, or of a nominal core."""
-    known, said = Spread(0.0, scenario.costs.error), ""
+    known = Spread(0.0, scenario.costs.error)
     cause = f"{WORK} of {sources.kind(scenario)}"
     if not known.deviation:
         if not sources.nothing_measured(scenario) or scenario.on_named_gpus or scenario.workload.step:
             return
         known, cause = CORE, f"{scenario.workload.name} on {sources.machines(scenario)}"
-        said = f"nominal computing is within a factor {CORE.at(1):.0f}, nine times in ten"
 
     times = partial(_as_long, known.deviation)
 
     def put(job: Scenario, z: float) -> Scenario:
+        if job.costs.resume_s:  # seconds after a sleep have an error of their own
+            resume_s = job.costs.resume_s / times(z)
+            job = variants.with_costs(job, job.costs.model_copy(update={"resume_s": resume_s}))
         return variants.as_fast(job, 1 / times(z))
 
     def bound(step_s: float) -> tuple[float, float]:
         part = shares.of_computing(scenario, step_s)
         return _moved(part, times(END)), -_moved(part, times(-END))
 
-    yield Quantity(WORK, COMPUTING, sources.of_costs(scenario), times, put, bound, cause, said)
+    yield Quantity(WORK, COMPUTING, sources.of_costs(scenario), times, put, bound, cause)
 
 
 def _of_cores(scenario: Scenario) -> Iterator[Quantity]:
@@ -148,24 +148,22 @@ def _of_batch(scenario: Scenario) -> Iterator[Quantity]:
         off = _moved(shares.of_computing(scenario, step_s), most)
         return max(0.0, off), max(0.0, -off)
 
-    least = "as little" if batch > known else "as long"
-    said = f"computing was measured at batch {known} alone: at {batch} it is taken in proportion, and may take {least} as there"
     source = f"by rule: in proportion to batch {known}, the only one that was measured"
     cause = f"computing of {scenario.workload.name} at batch {batch}"
-    yield Quantity(BATCH, COMPUTING, source, times, put, bound, cause, said, (side,))
+    yield Quantity(BATCH, COMPUTING, source, times, put, bound, cause, (side,))
 
 
 def _of_names(scenario: Scenario) -> Iterator[Quantity]:
     """Links that are known by name alone: the network, and the link within a host that several ranks share."""
     between, within = sources.known_by_name(scenario)
     if between:
-        yield _by_name(scenario, BETWEEN, LINKS, "links", scenario.network, LINK)
+        yield _by_name(scenario, BETWEEN, LINKS, scenario.network, LINK)
     if within:
         known = named_links.within(scenario.cluster.local)
-        yield _by_name(scenario, WITHIN, INNER_LINKS, "links within the host", scenario.local, known)
+        yield _by_name(scenario, WITHIN, INNER_LINKS, scenario.local, known)
 
 
-def _by_name(scenario: Scenario, key: str, number: str, which: str, link: Link, known: Spread) -> Quantity:
+def _by_name(scenario: Scenario, key: str, number: str, link: Link, known: Spread) -> Quantity:
     """A link by name. Nothing is faster than the wire."""
     at = named_links.median(link, known)
 
@@ -177,17 +175,10 @@ def _by_name(scenario: Scenario, key: str, number: str, which: str, link: Link, 
     def put(job: Scenario, z: float) -> Scenario:
         return variants.with_links(job, times(z), within=number == INNER_LINKS)
 
-    least, most = times(-END) * at, times(END) * at
-    said = f"{which} are known by name alone: a byte may take {most:.0f} times as long as they say"
-    if link.named:
-        said = (
-            f"{which} are known by name alone: a byte is taken to need {at:.2g} times as long as they say, and may need"
-        )
-        said += f" {least:.2g} to {most:.0f} times"
     cause = f"{'links within' if number == INNER_LINKS else 'links of'} {sources.usual_machine(scenario)}"
     bound = _of_messages(scenario, times)
     source = sources.of_links(scenario, apart=number == LINKS)
-    return Quantity(key, number, source, times, put, bound, cause, said, (1, -1) if times(-END) < 1 else (1,))
+    return Quantity(key, number, source, times, put, bound, cause, (1, -1) if times(-END) < 1 else (1,))
 
 
 def _of_measured_links(scenario: Scenario) -> Iterator[Quantity]:
@@ -211,8 +202,7 @@ def _of_measured_links(scenario: Scenario) -> Iterator[Quantity]:
             return variants.with_links(job, within=not apart, **changed)
 
         bound = _of_messages(scenario, partial(_as_long, spread * taken_s / whole_s))
-        said = f"the link's {key} is within a factor {exp(END * spread):.2g} from one measurement to another: the interval contains it"
-        yield Quantity(f"{key} of the link", number, source, None, put, bound, "", said)
+        yield Quantity(f"{key} of the link", number, source, None, put, bound)
 
 
 def _of_fitted_links(scenario: Scenario) -> Iterator[Quantity]:
@@ -224,13 +214,12 @@ def _of_fitted_links(scenario: Scenario) -> Iterator[Quantity]:
         return
     number, source = LINKS if apart else INNER_LINKS, sources.of_links(scenario, apart)
     times = partial(_as_long, spread)
-    said = f"fitted steps tell the time of messages on {hosts} hosts within a factor {times(END):.2g}: the interval contains it"
 
     def put(job: Scenario, z: float) -> Scenario:
         return variants.with_links(job, times(z), times(z), times(z), within=not apart)
 
     cause = f"fitted links of {sources.machines(scenario)}"
-    yield Quantity(MESSAGES, number, source, times, put, _of_messages(scenario, times), cause, said)
+    yield Quantity(MESSAGES, number, source, times, put, _of_messages(scenario, times), cause)
 
 
 def _of_sleeps(scenario: Scenario) -> Iterator[Quantity]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import partial
+from math import ceil, exp, log, log10
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim.answers import extrapolation, worth
+from sim.answers import candidates, extrapolation, worth
 from sim.base import interval
 from sim.job.header import RECORDED, Header, measured
 from sim.version import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from sim.answers.outcome import Outcome
     from sim.job.scenario import Scenario
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 SCHEMA = "answer/1"
 STRAGGLERS_COST, SLOW_RANKS_COST, SLOW_HOSTS_COST = "stragglers cost", "slow ranks cost", "slow hosts cost"
 MOST_LISTED = 12  # idle shares of more ranks than this are summed up
+NOTHING = 10  # the high end over the low, beyond which nothing is known
+MEASURE, DIGITS = "measure first", 4
 
 
 @dataclass(frozen=True)
@@ -92,8 +96,32 @@ def figures(scenario: Scenario, world: str, outcome: Outcome) -> dict:
         "samples_per_step": {"mean": float(outcome.samples.mean()), "sd": float(outcome.samples.std())},
         "idle_fraction": [float(share) for share in outcome.idle_fraction.mean(axis=0)],
         **_of_ranks(outcome),
-        "interval": {"level": interval.LEVEL, "samples_per_s": pair, "why_none": why},
+        "interval": {
+            "level": interval.LEVEL,
+            "samples_per_s": pair,
+            "why_none": why,
+            **apart(scenario, world, outcome, pair),
+        },
     }
+
+
+def apart(scenario: Scenario, world: str, outcome: Outcome, pair: tuple[float, float] | None) -> dict:
+    """The two parts of an interval, samples/s, low and high; None where there is none.
+
+    run_to_run: where one more run falls if all of the job is known. not_known: where the mean of runs may be.
+
+    Args:
+        pair: the whole interval.
+    """
+    runs = outcome.interval()
+    known = {"run_to_run": runs if pair and np.isfinite(runs).all() else None, "not_known": None}
+    if pair is None or measured(world):
+        return known
+    if candidates.unknown(scenario):  # runs differ by their algorithm
+        return {"run_to_run": None, "not_known": pair}
+    middle = interval.middle(outcome.throughput())
+    low, high = extrapolation.widened(interval.UNKNOWN, middle, extrapolation.unknowns(scenario, outcome))
+    return known | ({"not_known": (low, high)} if low < high else {})
 
 
 def _of_ranks(outcome: Outcome) -> dict:
@@ -149,34 +177,34 @@ def known(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
-def show(summary: dict, scenario: Scenario, compared: dict[str, dict]) -> None:
+def show(summary: dict, scenario: Scenario, compared: dict[str, dict], unsaid: Sequence[str] = ()) -> None:
     """Print a summary made by `as_json`, and its notes.
 
     Args:
         compared: summaries of the same job without what costs throughput, by how that cost is called.
+        unsaid: notes that are not printed.
     """
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False)
     console.print(Text(_headline(summary, scenario), "bold"))
     console.print(Text(_surroundings(summary, scenario), "dim"))
-    page = Table.grid(padding=(0, 2))
-    page.add_column(style="dim", no_wrap=True)
-    for label, text in _lines(summary, compared, scenario.servers):
-        page.add_row(label, Text(text))
-    console.print(page)
+    width = max(map(len, (MEASURE, *compared)))
+    for label, text in lines(summary, compared, scenario.servers):  # commands in one line, to be copied
+        console.print(Text(f"{label:{width}}  ", "dim").append(text, "not dim"), soft_wrap=label == MEASURE)
     for note in summary["notes"]:
-        console.print(Text(f"note: {note}", "yellow"))
+        if note not in unsaid:
+            console.print(Text(f"note: {note}", "yellow"))
 
 
 def in_a_line(summary: dict, scenario: Scenario) -> str:
     """A summary made by `as_json`: the job, its throughput with an interval, its mean step, and how much was simulated."""
     done = summary["done"]
     much = f"{summary['world']}, {done['runs']} run{'s' * (done['runs'] != 1)} of {done['steps']} steps"
-    found = f"{_throughput(summary)}, mean step {seconds(summary['step_s']['mean'])}"
-    return f"{_headline(summary, scenario)}: {found}; {much}"
+    said = ", ".join(text for label, text in lines_of_speed(summary) if label != MEASURE)
+    step = seconds(summary["step_s"]["mean"], digits(summary))
+    return f"{_headline(summary, scenario)}: {said}, mean step {step}; {much}"
 
 
 def _headline(summary: dict, scenario: Scenario) -> str:
@@ -193,23 +221,87 @@ def _surroundings(summary: dict, scenario: Scenario) -> str:
     return f"{stragglers} stragglers; {cluster}; {world}, {steps} steps, seed {scenario.seed}"
 
 
-def _lines(summary: dict, compared: dict[str, dict], servers: int) -> Iterator[tuple[str, str]]:
-    samples = summary["samples_per_step"]
-    yield "throughput", _throughput(summary)
-    yield from worth.lines(summary)
-    yield "step time", ", ".join(f"{name} {seconds(value)}" for name, value in summary["step_s"].items())
-    yield "samples a step", f"{number(samples['mean'])}, sd {number(samples['sd'])}"
+def lines(summary: dict, compared: dict[str, dict], servers: int) -> Iterator[tuple[str, str]]:
+    """A label and a text each, see `show`."""
+    samples, borne = summary["samples_per_step"], digits(summary)
+    yield from lines_of_speed(summary)
+    if of_worth := [text for _, text in worth.lines(summary)]:
+        yield "worth", "; ".join(of_worth)
+    nothing = nothing_known(summary)
+    shown = ("mean", "p95") if nothing else ("mean", "p95", "p99")
+    step = ", ".join(f"{name} {seconds(summary['step_s'][name], borne)}" for name in shown)
+    of = f"{number(samples['mean'], borne)} +- {number(samples['sd'], 2)}" if samples["sd"] else number(samples["mean"])
+    step += f"; {of} samples"
+    yield ("as assumed", f"{speed(summary)}; {step}") if nothing else ("step", step)
     yield "idle", _idle(summary["idle_fraction"], servers)
     for label, other in compared.items():
         yield label, COSTS[label](summary, other)
-    yield "wall time", seconds(summary["wall_s"])
 
 
-def _throughput(summary: dict) -> str:
-    pair, said = summary["interval"]["samples_per_s"], f"no interval: {summary['interval']['why_none']}"
-    if pair:
-        said = f"{summary['interval']['level']:.0%} of runs {number(pair[0])} to {number(pair[1])}"
-    return f"{number(summary['samples_per_s'])} samples/s ({said})"
+def lines_of_speed(summary: dict) -> Iterator[tuple[str, str]]:
+    """A label and a text each: the throughput and its spread from run to run; what is not known of it; and what would measure that."""
+    found, pair = summary["interval"], summary["interval"]["not_known"]
+    runs, borne = found["run_to_run"], digits(summary)
+    spread = f", {plus_minus(runs)} from run to run" if runs else "" if pair else f" (no interval: {found['why_none']})"
+    if not pair:
+        yield "throughput", speed(summary) + spread
+        return
+    ends = f"{number(pair[0], borne)} to {number(pair[1], borne)}"
+    shares = _shares(summary)
+    most = "".join(f": {one['number']} {one['share']:.0%}" for one in shares[:1])
+    if nothing_known(summary):
+        yield "throughput", f"nothing is known ({ends} samples/s){most}"
+    else:
+        yield "throughput", speed(summary) + spread
+        yield "not known", f"{ends} ({round(10 * found['level'])} in 10){most}"
+    yield from [(MEASURE, one["measured_by"]) for one in shares if one["measured_by"]][:1]
+
+
+def speed(summary: dict) -> str:
+    """The throughput with the digits that its interval bears."""
+    tokens = f", {number(summary['tokens_per_s'], digits(summary))} tokens/s" if summary.get("tokens_per_s") else ""
+    return f"{number(summary['samples_per_s'], digits(summary))} samples/s{tokens}"
+
+
+def nothing_known(summary: dict) -> bool:
+    """Whether the ends of what the throughput may be are too far apart for a number of it to mean anything."""
+    pair = summary["interval"]["not_known"]
+    return bool(pair) and pair[1] > NOTHING * pair[0]
+
+
+def _shares(summary: dict) -> list[dict]:
+    """What makes what is not known, as `basis` has it, with the share of that; empty if there is no basis."""
+    from sim.answers.basis import LEAST, RUNS
+
+    unknown = [one for one in summary.get("basis", ()) if one["number"] != RUNS and one["share_of_variance"] > 0]
+    whole = sum(one["share_of_variance"] for one in unknown)
+    shares = [one | {"share": one["share_of_variance"] / whole} for one in unknown]
+    return [one for one in shares if one["share"] >= LEAST]
+
+
+def digits(summary: dict) -> int:
+    """Significant digits that the interval of a throughput bears, see `borne`."""
+    return borne(summary["interval"]["samples_per_s"])
+
+
+def borne(pair: Sequence[float] | None) -> int:
+    """Significant digits that an interval bears: the last one is a tenth of its half width at least; from 2 to 4.
+
+    >>> [borne(pair) for pair in ((670.0, 6400.0), (97.0, 103.0), (99.9, 100.1))]
+    [2, 3, 4]
+    """
+    half = log(pair[1] / pair[0]) / 2 if pair and 0 < pair[0] < pair[1] else 0.0
+    return min(DIGITS, max(2, 1 + ceil(-log10(half)))) if half else DIGITS
+
+
+def plus_minus(pair: Sequence[float]) -> str:
+    """The half width of an interval, as a share of its middle, or a factor.
+
+    >>> plus_minus((98.0, 102.0)), plus_minus((10.0, 90.0))
+    ('+-2%', 'a factor 3')
+    """
+    half = exp(log(pair[1] / pair[0]) / 2)
+    return f"+-{number(100 * (half - 1), 2)}%" if half < 2 else f"a factor {half:.2g}"
 
 
 def _idle(shares: list[float | None], servers: int) -> str:
@@ -225,31 +317,21 @@ def _idle(shares: list[float | None], servers: int) -> str:
     return f"{before}workers min {low:.1%}, median {middle:.1%}, max {high:.1%}"
 
 
-def _cost(now: dict, free: dict) -> str:
-    with_stragglers, without = now["samples_per_s"], free["samples_per_s"]
-    if not with_stragglers or not without:
+def _without(what: str, now: dict, other: dict) -> str:
+    """What a cause costs: a share, and the throughput without it."""
+    if not now["samples_per_s"] or not other["samples_per_s"]:
         return "unknown"
-    lost, times = 1 - with_stragglers / without, without / with_stragglers
-    return f"{lost:.1%} of throughput, {times:.2f} times slower than {number(without)} samples/s"
-
-
-def _cost_of_slow_ranks(now: dict, median: dict) -> str:
-    if not now["samples_per_s"] or not median["samples_per_s"]:
-        return "unknown"
-    lost = 1 - now["samples_per_s"] / median["samples_per_s"]
-    return f"{lost:.1%}: {number(median['samples_per_s'])} samples/s if every rank were as the median"
+    lost = 1 - now["samples_per_s"] / other["samples_per_s"]
+    share = f"{lost:.1%}" if lost > 0 else "nothing"
+    return f"{share}: {number(other['samples_per_s'], digits(now))} samples/s {what}"
 
 
 def _cost_of_slow_hosts(now: dict, without: dict) -> str:
     """In samples a second, and in USD where prices are known; nothing where they are of use."""
-    if not now["samples_per_s"] or not without["samples_per_s"]:
-        return "unknown"
     kept = without["scenario"]["cluster"]["hosts"]
     gone = " and ".join(map(_hosts, (host for host in now["scenario"]["cluster"]["hosts"] if host not in kept)))
-    lost = 1 - now["samples_per_s"] / without["samples_per_s"]
-    said = [f"{lost:.1%}" if lost > 0 else "nothing", f"{number(without['samples_per_s'])} samples/s without {gone}"]
     paid = [f", {line}" for label, line in worth.lines(without) if label == worth.COST]
-    return ": ".join(said) + "".join(paid)
+    return _without(f"without {gone}", now, without) + "".join(paid)
 
 
 def _hosts(told: dict) -> str:
@@ -257,17 +339,22 @@ def _hosts(told: dict) -> str:
     return f"{told.get('count', 1)} x {told.get('name', 'host')}{gpu}"
 
 
-COSTS = {STRAGGLERS_COST: _cost, SLOW_RANKS_COST: _cost_of_slow_ranks, SLOW_HOSTS_COST: _cost_of_slow_hosts}
+COSTS: dict[str, Callable[[dict, dict], str]] = {
+    STRAGGLERS_COST: partial(_without, "without"),
+    SLOW_RANKS_COST: partial(_without, "if every rank were as the median"),
+    SLOW_HOSTS_COST: _cost_of_slow_hosts,
+}
 
 
-def seconds(value_s: float) -> str:
+def seconds(value_s: float, digits: int = DIGITS) -> str:
     """Seconds with their unit: s, ms or us."""
     unit, factor = next(((u, f) for u, f in (("s", 1), ("ms", 1e3)) if value_s * f >= 1), ("us", 1e6))
-    return f"{number(value_s * factor)} {unit}"
+    return f"{number(value_s * factor, digits)} {unit}"
 
 
-def number(value: float | None) -> str:
-    """Four digits, or all those before the point."""
+def number(value: float | None, digits: int = DIGITS) -> str:
+    """So many digits; of four, all those before the point."""
     if value is None:
         return "unknown"
+    value = value if digits >= DIGITS else float(f"{value:.{digits}g}")
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -71,6 +71,11 @@ def free_links(scenario: Scenario) -> bool:
     )
 
 
+def nominal(scenario: Scenario) -> list[str]:
+    """Those of a job of which nothing was measured, which its interval says as well."""
+    return [] if scenario.cluster.provenance or scenario.cluster.costs else _of_costs(scenario)
+
+
 def notes(scenario: Scenario) -> list[str]:
     """Caveats about the evidence for costs, links and algorithms, where it is weaker than a user may think."""
     return _of_costs(scenario) + _of_pairs(scenario) + _of_evaluation(scenario) + _of_algorithm(scenario)
@@ -154,6 +159,10 @@ def _unlike(scenario: Scenario, known: Provenance) -> list[str]:
     found = []
     if scenario.workload.name not in known.models:
         found.append("the profile does not say which model its costs are of (an older version wrote it): fit again")
+    if far := beyond(scenario):
+        found.append(f"{far}: {far.doublings:.2g} doublings beyond")
+    elif scenario.workload.name not in known.repeated:
+        found.append("no run that was fitted was repeated")
     if unlike_sleeps(scenario):
         law, fitted = plain(scenario.stragglers_name), ", ".join(known.laws)
         those = f"those of the runs that were fitted were of {fitted}" if known.slept else "no fitted run slept"

@@ -48,15 +48,11 @@ def _of_peak(scenario: Scenario, samples_per_s: float) -> dict:
 
 def lines(answer: dict) -> Iterator[tuple[str, str]]:
     """What a JSON answer has of these, a label and a line each."""
-    from sim.answers.summary import number
+    from sim.answers.summary import digits, number
 
-    if tokens := answer.get("tokens_per_s"):
-        yield "tokens", f"{number(tokens)} tokens/s"
+    borne = digits(answer)
     if usd := answer.get("usd_per_hour"):
-        said = [f"{number(answer['usd_per_million_samples'])} USD a million samples"]
-        if per_token := answer.get("usd_per_million_tokens"):
-            said.append(f"{number(per_token)} a million tokens")
-        yield COST, f"{', '.join(said)}, {number(usd)} an hour"
+        of = "tokens" if "usd_per_million_tokens" in answer else "samples"
+        yield COST, f"{number(answer[f'usd_per_million_{of}'], borne)} USD a million {of}, {number(usd)} an hour"
     if mfu := answer.get("mfu"):
-        peak = mfu["peak_flops_per_s"] / 1e12
-        yield "MFU", f"{mfu['share']:.1%} of {number(peak)} Tflop/s ({' and '.join(mfu['formats'])})"
+        yield "MFU", f"MFU {number(100 * mfu['share'], min(borne, 3))}% ({' and '.join(mfu['formats'])})"

@@ -31,7 +31,7 @@ def is_trained(workload: Workload) -> bool:
 def calibrated(workload: Workload) -> str:
     """How a profile of this model is made, in a few words."""
     if is_trained(workload):
-        return "calibrate (real.run --trace, then calibration.fit)"
+        return "calibrate (real.calibrate)"
     return "measure it (calibration.fit --from torch, a trace of your own training, or --from steps)"
 
 
@@ -46,7 +46,7 @@ def commands(workload: Workload, said: str, batch: int, on_gpu: bool) -> str:
     name = shlex.quote(said)
     if is_trained(workload):
         device = " --device gpu" * on_gpu
-        run = f"{installed('real.run')} --protocol fmb --workers 1 --workload {name} --batch {batch} --steps 30{device} --trace w1.parquet"
-        return f"python -m {run}; {FIT} w1.parquet -o measured.toml"
+        of = f" --batch {batch}" * (batch != workload.batch)
+        return f"python -m {installed('real.calibrate')} --workload {name}{of}{device} -o measured.toml"
     fit = f"{FIT} trace.json --from torch --workload {name} --batch {batch} -o measured.toml"
     return f"train it under torch.profiler; {fit} (or a table of its steps, --from steps)"

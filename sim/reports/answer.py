@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.answers import basis, summary, worth
+from sim.answers import summary
 from sim.answers.outcome import cut_short_in
 from sim.answers.summary import number, seconds
 from sim.base.flat import flattened
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
     from sim.answers.result import Result
 
-MOST_RUNS = 100  # rows of a figure
 NOT_SETTINGS = ("digest", "law", "model")  # which are long, and in the data
 
 
@@ -38,7 +37,7 @@ def answer_page(
         command: that prints it.
         compared: answers of the same job without what costs throughput, by how that cost is called.
     """
-    sections = [Section("The answer", [*_answer(answer, found), *_costs(answer, compared or {})])]
+    sections = [Section("The answer", list(_answer(answer, found, compared or {})))]
     sections.append(Section("Basis", list(_basis(answer["basis"]))))
     if "why" in answer:
         sections.append(Section("Why", list(_why(answer["why"]))))
@@ -59,21 +58,14 @@ def title(answer: dict) -> str:
     return f"{protocol}, {asked['workload']}, {asked['workers']} workers, batch {asked['batch']}"
 
 
-def _answer(answer: dict, found: Result) -> Iterator[Part]:
-    pair = answer["interval"]["samples_per_s"]
-    sure = f"no interval: {answer['interval']['why_none']}"
-    if pair:
-        sure = f"{answer['interval']['level']:.0%} of runs {number(pair[0])} to {number(pair[1])}"
-    yield Text(f"{number(answer['samples_per_s'])} samples/s ({sure})", "answer")
+def _answer(answer: dict, found: Result, compared: dict[str, dict]) -> Iterator[Part]:
+    (_, throughput), *further = summary.lines(answer, compared, found.scenario.servers)
+    yield Text(throughput, "answer")
     cut = list(_cut_short(answer))
     yield from (Text(line, "note") for line in cut)
-    yield Text(basis.first_to_measure(found.basis), "basis")
+    yield from (Text(f"{label}: {said}", "basis") for label, said in further)
     yield from (Text(note, "note") for note in answer["notes"] if note not in cut)
-    yield from (Text(f"{label}: {said}") for label, said in worth.lines(answer))
     yield Table(("throughput", "samples/s"), list(_throughputs(answer)), "throughput")
-    yield Table(("step time", ""), [(name, _s(value)) for name, value in answer["step_s"].items()], "step_s")
-    samples = answer["samples_per_step"]
-    yield Table(("samples a step", ""), [(name, _n(value)) for name, value in samples.items()], "samples_per_step")
 
 
 def _cut_short(answer: dict) -> Iterator[str]:
@@ -93,11 +85,6 @@ def _throughputs(answer: dict) -> Iterator[tuple[str, Cell]]:
         yield from (("one more run, at least", _n(pair[0])), ("one more run, at most", _n(pair[1])))
     if lost := answer.get("failures"):
         yield "with failures", _n(lost["goodput"] * answer["samples_per_s"])
-
-
-def _costs(answer: dict, compared: dict[str, dict]) -> Iterator[Part]:
-    for said, other in compared.items():
-        yield Text(f"{said}: {summary.COSTS[said](answer, other)}")
 
 
 def _basis(numbers: list[dict]) -> Iterator[Part]:
@@ -181,28 +168,6 @@ def _varies(answer: dict, outcome: Outcome) -> Iterator[Part]:
     if np.ptp(outcome.samples):
         mean = {"mean": answer["samples_per_step"]["mean"]}
         yield figures.histogram(outcome.samples, mean, "samples a step", said, "samples")
-    throughput = outcome.throughput()[:MOST_RUNS].tolist()
-    if runs > 1:
-        yield _runs(answer, throughput, runs)
-
-
-def _runs(answer: dict, throughput: list[float], runs: int) -> Part:
-    pair = answer["interval"]["samples_per_s"]
-    names = ["expected", *(f"run {run}" for run in range(len(throughput)))]
-    caption = "Each run has random numbers of its own. The bar is where one more run falls nine times in ten."
-    if not pair:
-        caption = f"Each run has random numbers of its own. No interval: {answer['interval']['why_none']}."
-    if len(throughput) < runs:
-        caption += f" The first {len(throughput)} of {runs}."
-    middles, pairs = [answer["samples_per_s"], *throughput], [pair, *[None] * len(throughput)]
-    drawn = figures.intervals(names, middles, pairs, "samples/s", caption, "runs")
-    drawn.layout["height"] = 120 + 14 * len(names)
-    drawn.data[0]["marker"] = {
-        "color": [figures.BLUE, *["#777777"] * len(throughput)],
-        "symbol": ["diamond", *["circle"] * len(throughput)],
-        "size": 8,
-    }
-    return drawn
 
 
 def _settings(answer: dict) -> Iterator[tuple[str, str]]:

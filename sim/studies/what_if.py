@@ -39,13 +39,6 @@ class Ratio(NamedTuple):
     interval: tuple[float, float] | None
     pairs: int
 
-    @property
-    def spread(self) -> str:
-        """The interval as text."""
-        if self.interval is None:
-            return "one pair" if self.pairs == 1 else "all equal"
-        return " to ".join(map(percent, self.interval))
-
 
 @dataclass(frozen=True)
 class Compared:
@@ -68,7 +61,9 @@ class Compared:
     @property
     def spread(self) -> str:
         """The interval as text."""
-        return Ratio(self.ratio, self.interval, self.pairs).spread
+        if self.interval is None:
+            return "one pair" if self.pairs == 1 else "all equal"
+        return " to ".join(map(percent, self.interval))
 
     def as_json(self) -> dict:
         """The object of this change in the JSON answer."""
@@ -92,6 +87,10 @@ def compare(change: str, base: Result, changed: Result, real: bool = False) -> C
     """
     unknown = paired.unknown(base, changed) if real else paired.of_same_numbers(base, changed)
     ratio = of_pairs(base.outcome.throughput(), changed.outcome.throughput(), unknown)
+    if ratio.interval is not None:
+        least, most = paired.possible(base.scenario, changed.scenario)
+        low, high = ratio.interval
+        ratio = ratio._replace(interval=(max(low, min(least, ratio.value)), min(high, max(most, ratio.value))))
     return Compared(change, changed, *ratio, _payback(changes.price(change), base, changed, ratio))
 
 
@@ -177,20 +176,20 @@ def still_slow(compared: list[Compared]) -> list[str]:
 
 def rows(compared: Sequence[Compared], base: dict) -> Iterator[list[str]]:
     """The texts of the headings, of the base, and of each change; what a million samples cost is among them where a price is known."""
-    from sim.answers.summary import number
+    from sim.answers.summary import digits, number
 
     answers = [base, *(one.result.answer() for one in compared)]
     priced = any(answer.get(USD) for answer in answers)
     yield [*HEADINGS, *([COST] if priced else [])]
     for answer, one in zip(answers, (None, *compared), strict=True):
-        yield [*_cells(answer, one), *([number(answer.get(USD))] if priced else [])]
+        yield [*_cells(answer, one), *([number(answer.get(USD), digits(answer))] if priced else [])]
 
 
 def _cells(answer: dict, compared: Compared | None) -> list[str]:
     """Below HEADINGS; of the base, `compared` is None."""
-    from sim.answers.summary import number, seconds
+    from sim.answers.summary import digits, number, seconds
 
-    cells = [number(answer["samples_per_s"]), seconds(answer["step_s"]["mean"])]
+    cells = [number(answer["samples_per_s"], digits(answer)), seconds(answer["step_s"]["mean"], digits(answer))]
     if compared is None:
         return ["as it is", *cells, "", ""]
     return [compared.change, *cells, percent(compared.ratio), compared.spread]

@@ -20,7 +20,7 @@ def replica(name: str = "ps-async", **settings):
     from real.training.trainee import Training
 
     scenario = Scenario(protocols.make(name), NAMED["mlp"], workers=2, **settings)
-    made = Replica(scenario, Training(), 0, "run")
+    made = Replica(scenario, Training(), 0, 0, "run")
     if made.tokens:
         made.tokens.ready_for_local_init_op.mark_used()  # or TensorFlow says at the end that nobody did
     return scenario, made

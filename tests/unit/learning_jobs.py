@@ -84,7 +84,7 @@ def trained(
     found = Trained()
     trainer = (Keeping if keep else Trainer)(scenario.workload, scenario.seed, training)
     found.summed = trainer.kept if keep else []
-    found.versions.append(trainer.initial())
+    found.versions.append(trainer.initial(replication))
 
     def made(world, updates, time_s, samples):
         found.versions.append(world.newest.vector.copy())

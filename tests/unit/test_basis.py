@@ -9,8 +9,9 @@ from math import exp, hypot, log
 import pytest
 
 from calibration import fit
+from real import calibrate
 from sim import options, run, simulated_options
-from sim.answers import basis
+from sim.answers import basis, summary
 from sim.answers.basis import Number
 from sim.answers.sources import COMPUTING, INNER_LINKS, LINKS
 from sim.simulation import simulate
@@ -57,10 +58,11 @@ def test_every_number_has_a_source_and_is_named_once(result):
     assert (INNER_LINKS in names) == (len(hosts) < result.scenario.ranks)
 
 
-def test_what_is_measured_first_makes_most_of_what_can_be_measured():
+def test_what_is_measured_first_makes_most_of_what_can_be_measured(result):
     numbers = [Number("a", "", "s", share=0.6), Number("b", "", "s", share=0.3, measured_by="run it")]
-    assert basis.first_to_measure(numbers) == "measure first: b, 30% of the variance: run it"
-    assert "nothing" in basis.first_to_measure([numbers[0], numbers[1]._replace(share=0.001)])
+    for others, said in ((numbers, ["run it"]), ([numbers[0], numbers[1]._replace(share=0.001)], [])):
+        answer = result.answer() | {"basis": [one.as_json() for one in others]}
+        assert [text for label, text in summary.lines_of_speed(answer) if label == summary.MEASURE] == said
 
 
 def test_a_cost_that_is_given_is_taken_as_exact():
@@ -78,9 +80,10 @@ def test_what_measures_a_fit_is_a_command_that_the_fit_takes(result):
     own = replace(result.scenario, workload=result.scenario.workload.model_copy(update={"name": "mine"}))
     for job in (result.scenario, own):
         lines = [one.measured_by for one in basis.of(job, result.outcome)]
-        asked = re.findall(r"python -m calibration\.fit ([^;(]+)", " ; ".join(lines))
+        asked = re.findall(r"python -m (calibration\.fit|real\.calibrate) ([^;(]+)", " ; ".join(lines))
         assert asked
-        read = [fit.parser().parse_args(shlex.split(line)) for line in asked]
+        parsers = {"calibration.fit": fit.parser(), "real.calibrate": calibrate.parser()}
+        read = [parsers[command].parse_args(shlex.split(line)) for command, line in asked]
         assert {one.workload for one in read} <= {None, job.workload.name if job is not own else "FILE"}
 
 
@@ -88,7 +91,7 @@ def test_the_command_prints_them_and_json_has_them(capsys):
     asked = ["--protocol", "amb", "--steps", "20", "--replications", "2"]
     assert run.main([*asked, "--explain"]) == 0
     said = capsys.readouterr().out
-    assert said.index("measure first: computing") < said.index("rests on") < said.index("assumed: a nominal core")
+    assert said.index("measure first  ") < said.index("rests on") < said.index("assumed: a nominal core")
     assert run.main([*asked, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     low, high = answer["interval"]["samples_per_s"]

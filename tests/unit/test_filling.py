@@ -103,10 +103,9 @@ def test_the_answer_says_what_was_assumed_and_in_what_it_can_be_counted(folder, 
     assert answer["usd_per_million_tokens"] == pytest.approx(usd / 3600 / speed / 512 * 1e6)
     assert answer["mfu"]["share"] == pytest.approx(3 * 50e9 * speed / (8 * 312e12))
     page = here("sim.run", *words).stdout
-    said = [line.split()[0] for line in page.splitlines()]
-    assert [word for word in said if word in ("tokens", "cost", "MFU")] == ["tokens", "cost", "MFU"]
+    assert all(word in page for word in ("tokens/s", "USD a million tokens", "; MFU "))
     plain = here("sim.run", "--protocol", "fmb", "--stragglers", "none", "--steps", 2, "--replications", 1).stdout
-    assert not any(word in plain for word in ("tokens", "cost", "MFU", "assumed"))
+    assert not any(word in plain for word in ("tokens", "USD", "MFU", "nobody said"))
 
 
 def test_nothing_is_said_of_what_is_not_known(folder):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from math import log
 
 import numpy as np
 import pandas as pd
@@ -148,6 +149,25 @@ def test_a_job_that_is_slower_is_compared_run_by_run():
     assert slow.slower_than(learn(job("fmb"), TRAINING, replications=3)) is None
 
 
+@pytest.mark.slow
+def test_a_target_takes_no_longer_than_training_with_slower_computing_does():
+    """amb's steps last as long whatever computing takes, which is known within a factor 11: fewer samples make updates noisier."""
+    costs = MODEL.costs.model_copy(update={"error": 1.48})
+    scenario = job("amb", "time_limit_s=30ms", "partitions=8", steps=300, stragglers="exponential(mean=10ms)")
+    scenario = replace(scenario, batch=256, workload=MODEL.model_copy(update={"costs": costs}))
+    found = learn(scenario, TRAINING, "accuracy=0.9", 3)
+    low, high = found.not_known
+    slower = log(high / found.time_s)
+    speed = found.speed.answer()["interval"]["not_known"]
+    assert "all work" in found.at_ends
+    assert slower < 0.7 * log(found.speed.samples_per_s / speed[0])
+    assert low <= found.time_s <= high
+    assert found.run_to_run[0] > found.interval[0]
+    assert found.run_to_run[1] < found.interval[1]
+    told = found.answer()["interval"]
+    assert (told["run_to_run"], told["not_known"]) == (list(found.run_to_run), list(found.not_known))
+
+
 # ---- the command
 
 
@@ -221,7 +241,7 @@ def test_a_noise_scale_is_that_of_all_runs():
 def test_the_answer_is_a_line_and_a_table(capsys):
     assert command_of_learn.main(asked("--until", "loss=2", "--what-if", "protocol=ps-async")) == 0
     said = capsys.readouterr().out
-    assert re.match(r"loss 2 after [\d.]+ m?s \([\d.]+ m?s to [\d.]+ m?s\), 2 runs\n", said)
+    assert re.match(r"loss 2 after [\d.]+ m?s \([\d.]+ m?s to [\d.]+ m?s, 9 in 10\), 2 runs\n", said)
     assert re.search(r"^protocol=ps-async", said, re.MULTILINE)
 
 

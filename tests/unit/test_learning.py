@@ -16,6 +16,7 @@ import real.learning.world
 from real.data import Batches
 from real.learning.parameters import Gradient, Held, Whole
 from real.learning.trainer import Trainer
+from real.models import initial
 from sim import event
 from sim.base.errors import RunFailed
 from sim.efficiency.noise import noise_scale
@@ -170,11 +171,14 @@ def test_a_worker_of_several_servers_has_pieces_of_their_own_versions():
     assert mixed > 0.5 * len(found.summed)
 
 
-def test_replications_have_times_and_minibatches_of_their_own():
+def test_replications_have_times_minibatches_and_first_parameters_of_their_own():
     one, other = (trained(job("ps-async"), replication) for replication in (0, 1))
     assert one.times_s != other.times_s
     assert not np.allclose(one.versions[-1], other.versions[-1])
-    np.testing.assert_array_equal(one.versions[0], other.versions[0])
+    assert not np.allclose(one.versions[0], other.versions[0])
+    for run, found in enumerate((one, other)):
+        np.testing.assert_array_equal(found.versions[0], initial(MODEL, 0, run))  # those of the real run of that number
+    np.testing.assert_array_equal(initial(MODEL, 0), initial(MODEL, 0, 0))
     np.testing.assert_array_equal(one.versions[-1], trained(job("ps-async")).versions[-1])
 
 

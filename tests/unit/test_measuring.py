@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from calibration import fit
-from real import models, run
+from real import calibrate, models
 from sim.model import measuring, workload
 from sim.model.workload import Workload
 from sim.plans import plan
@@ -27,11 +27,10 @@ def test_the_models_that_real_run_trains_are_known():
 
 @pytest.mark.parametrize("name", measuring.TRAINED)
 def test_real_run_takes_the_command_for_a_model_that_it_trains(name):
-    said = measuring.commands(workload.NAMED[name], name, 64, on_gpu=True)
-    given = run.parse(words(said, "real.run"), "real.run")
+    said = measuring.commands(workload.NAMED[name], name, 17, on_gpu=True)
+    given = calibrate.parser().parse_args(words(said, "real.calibrate"))
     models.forward_of(workload.read(given.workload))
-    assert given.device == "gpu"
-    fit.parser().parse_args(words(said, "calibration.fit"))
+    assert (given.device, given.batch) == ("gpu", 17)
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,6 @@ def test_a_link_that_fits_badly_widens_the_interval(tmp_path):
     poor, good = (simulate(stepped(fitted(tmp_path, text(one, 4, 4)), 4), replications=2) for one in (bad, ring(4)))
     widths = [math.log(one.samples_per_s / one.interval[0]) for one in (poor, good)]
     assert widths[0] > 2 * widths[1]
-    assert any("from one measurement to another" in note for note in poor.notes)
 
 
 WHOLE = text(ring(4))

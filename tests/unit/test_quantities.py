@@ -18,6 +18,7 @@ from sim.platform.cluster import Cluster, Host, Link, Model, Provenance
 from sim.platform.named_links import LINK
 from sim.protocols import make
 from sim.simulation import simulate
+from sim.stragglers import read as law
 
 NAMED_GPUS = "--stragglers none --batch 32 --workload"
 COSTS = Costs(
@@ -117,6 +118,19 @@ def test_ends_one_at_a_time_are_those_of_draws_of_all_at_once(name):
     slower, faster = (hypot(*side) for side in zip(*off, strict=True))
     assert slower + faster == pytest.approx(high - low, rel=0.2)
     assert np.mean([-slower <= one <= faster for one in drawn]) == pytest.approx(0.9, abs=0.06)
+
+
+def test_the_factor_of_computing_is_not_one_of_sleeps_and_of_work_after_them():
+    """A step of half a millisecond beside a sleep of 20: eleven times as long adds six milliseconds, and not hundreds."""
+    costs = Costs(compute=Line(base_s=5e-4), error=1.48, resume_s=2e-3)
+    job = replace(profiled(), cluster=Cluster(hosts=[Host(count=4)], costs={"mlp": costs}))
+    job = replace(job, stragglers=law("exponential(mean=20ms)"), stragglers_name="exponential(mean=20ms)")
+    outcome = simulate(job, "event", 2).outcome
+    step_s = shares.mean_step_s(outcome)
+    slower, faster = outcome.ends[quantities.WORK]
+    assert step_s > 0.02
+    assert 1e-3 < step_s * (np.exp(slower) - 1) < 11 * 6e-4
+    assert 0 < step_s * (1 - np.exp(-faster)) < 6e-4
 
 
 def test_what_cannot_move_a_step_is_bounded_and_not_simulated():

@@ -6,6 +6,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
+from sim import simulate
 from sim.answers.outcome import Outcome
 from sim.answers.summary import STRAGGLERS_COST, as_json, show
 from sim.job.header import RECORDED, Training
@@ -47,7 +48,7 @@ def test_keys_are_exactly_these():
     assert list(answer) == KEYS
     assert list(answer["step_s"]) == ["mean", "p50", "p95", "p99"]
     assert list(answer["samples_per_step"]) == ["mean", "sd"]
-    assert list(answer["interval"]) == ["level", "samples_per_s", "why_none"]
+    assert list(answer["interval"]) == ["level", "samples_per_s", "why_none", "run_to_run", "not_known"]
 
 
 def test_steps_of_one_run_are_told_and_not_how_far_runs_differ():
@@ -102,14 +103,66 @@ def test_json_has_no_nan(replications, steps):
 
 def test_an_unknown_interval_is_null_and_says_why():
     found = as_json(scenario(), "mpi", outcome(1, 5), 0)["interval"]
-    assert found == {"level": 0.9, "samples_per_s": None, "why_none": "too few steps"}
+    why = "too few steps"
+    assert found == {"level": 0.9, "samples_per_s": None, "why_none": why, "run_to_run": None, "not_known": None}
+
+
+def answered(low: float, high: float, runs: float, unknown: tuple[str, ...] = ("links", "computing")) -> dict:
+    """An answer of 12,345 samples a second that may be from low to high, and of which all but the spread of runs is not known."""
+    spread = (12345 / runs, 12345 * runs)
+    told = {"level": 0.9, "samples_per_s": (low, high), "why_none": None, "run_to_run": spread, "not_known": None}
+    basis = [{"number": "from run to run", "share_of_variance": 0.2, "measured_by": ""}]
+    if unknown:
+        told["not_known"] = (low, high)
+        each = [
+            {"number": name, "share_of_variance": 0.4 / (n + 1), "measured_by": name} for n, name in enumerate(unknown)
+        ]
+        basis = [each[0], *basis, *each[1:]]
+    return as_json(scenario(), "event", outcome(), 1.5) | {"samples_per_s": 12345.0, "interval": told, "basis": basis}
+
+
+def test_what_varies_and_what_is_not_known_are_told_apart(capsys):
+    """The largest part of what is not known is named, with its share of that alone, and the command that measures it."""
+    show(answered(6789.0, 22345.0, 1.02), scenario(), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 8
+    assert "12,000 samples/s, +-2% from run to run" in lines[2]
+    assert lines[3].split() == ["not", "known", "6,800", "to", "22,000", "(9", "in", "10):", "links", "67%"]
+    assert lines[4].split() == ["measure", "first", "links"]
+
+
+def test_beyond_a_factor_of_ten_nothing_is_known(capsys):
+    job = answered(987.0, 62345.0, 1.02)
+    show(job, scenario(), {STRAGGLERS_COST: job | {"samples_per_s": 24690.0}})
+    page = capsys.readouterr().out
+    assert "nothing is known (990 to 62,000 samples/s): links 67%" in page
+    assert "as assumed       12,000 samples/s" in page
+    assert "50.0%: 25,000 samples/s without" in page
+
+
+@pytest.mark.parametrize(("times", "said"), [(2.0, "12,000"), (1.05, "12,300"), (1.002, "12,345")])
+def test_there_are_as_many_digits_as_the_interval_bears(capsys, times, said):
+    show(answered(12345 / times, 12345 * times, 1.001, unknown=()), scenario(), {})
+    page = capsys.readouterr().out
+    assert f" {said} samples/s, +-0.1% from run to run" in page
+    assert "not known" not in page
+
+
+def test_an_algorithm_that_nobody_said_is_not_known_and_does_not_vary_from_run_to_run():
+    job = Scenario(make("horovod", ["algorithm=unknown"]), read("resnet50"), workers=4, steps=2, warmup=1, batch=8)
+    found = simulate(job, replications=5)
+    told = found.answer()["interval"]
+    assert (told["run_to_run"], told["not_known"]) == (None, list(found.interval))
+    named = {one.name for one in found.basis}
+    assert "the algorithm that sums" in named
+    assert "from run to run" not in named
 
 
 def test_page_says_what_was_run_and_what_came_of_it(capsys):
     page = printed(capsys)
     for text in ("amb (time_limit_s=0.08, partitions=16)", "toy_fc", "2 workers, batch 256", "niagara*0.02", "seed 7"):
         assert text in page
-    for text in ("200 samples/s (90% of runs 200 to 200)", "p95 290 ms", "40, sd 0", "master 25.0%", "1.5 s"):
+    for text in ("200 samples/s, +-0% from run to run", "p95 290 ms", "; 40 samples", "master 25.0%"):
         assert text in page
 
 
@@ -119,9 +172,9 @@ def test_page_fits_80_columns(capsys):
     assert max(map(len, lines)) <= 80
 
 
-def test_cost_of_stragglers_is_said_in_percent_and_in_times(capsys):
+def test_cost_of_stragglers_is_said_in_percent(capsys):
     page = printed(capsys, free={STRAGGLERS_COST: {"samples_per_s": 400.0}})
-    assert "50.0% of throughput, 2.00 times slower than 400 samples/s" in page
+    assert "50.0%: 400 samples/s without" in page
     assert "stragglers cost" not in printed(capsys)
 
 
@@ -141,5 +194,5 @@ def test_notes_are_printed_as_they_are(capsys):
 
 
 def test_few_steps_have_an_interval_too(capsys):
-    """Of nominal computing, which is far wider than the noise of steps."""
-    assert "(90% of runs 1" in printed(capsys, replications=1, steps=5)
+    """Of what predictions of published runs are off by, which is wider than the noise of steps."""
+    assert "not known" in printed(capsys, replications=1, steps=5)

@@ -94,7 +94,7 @@ def test_the_line_says_it_in_samples_and_in_usd():
     scenario = job(FAST, SLOW)
     now, fewer = (simulate(one, replications=1).answer() for one in (scenario, unlike.without_slowest(scenario)))
     said = COSTS[SLOW_HOSTS_COST](now, fewer)
-    assert said == "66.7%: 3,000 samples/s without 1 x slow, 0.5556 USD a million samples, 6 an hour"
+    assert said == "66.7%: 3,000 samples/s without 1 x slow, 0.556 USD a million samples, 6 an hour"
     assert COSTS[SLOW_HOSTS_COST](fewer, now).startswith("nothing: ")
 
 

@@ -1,6 +1,8 @@
 """`sim.run --what-if`: what a change is, and the difference that it makes on the same random numbers."""
 
 import json
+from dataclasses import replace
+from math import inf
 
 import numpy as np
 import pytest
@@ -95,7 +97,7 @@ def test_what_a_million_samples_cost_is_a_column_where_a_price_is_known():
     assert usd[0] == pytest.approx(6.0 / 3600 / frame["samples_per_s"][0] * 1e6)
     headings, base, *rows = what_if.rows(found, found.base.answer())
     assert headings[-1] == "USD/M"
-    assert [row[-1] for row in (base, *rows)] == [number(one) for one in (found.base.answer()[what_if.USD], *usd)]
+    assert [row[-1] for row in (base, *rows)] == [number(one, 2) for one in (found.base.answer()[what_if.USD], *usd)]
     free = asking.what_if(scenario(), "workers=2", replications=1)
     assert next(what_if.rows(free, free.base.answer())) == [*what_if.HEADINGS]
     assert free.to_frame()["usd_per_million_samples"].isna().all()
@@ -228,6 +230,43 @@ def test_what_two_jobs_do_not_share_is_in_the_interval():
         alone, real = compare("", base, changed), compare("", base, changed, real=True)
         assert real.interval[0] < alone.interval[0] < alone.interval[1] < real.interval[1]
     assert compare("", base, simulate(scenario(), replications=3), real=True).interval is None
+
+
+FASTER = {
+    "more bandwidth": {"network.bandwidth": "100 Gbit/s"},
+    "less latency": {"network.latency": "1 us"},
+    "faster hosts": {"hosts.0.speed": "3"},
+    "both": {"network.bandwidth": "100 Gbit/s", "hosts.1.speed": "3"},
+}
+
+
+@pytest.mark.parametrize("change", FASTER)
+def test_what_is_nowhere_slower_never_costs_throughput(change):
+    """Nor is what is nowhere faster ever faster, nor sleeps; runs that happen to differ say nothing else."""
+    base = scenario(cluster=TWO)
+    faster = scenario(cluster=changes.with_values(TWO, FASTER[change]))
+    assert paired.possible(base, faster) == (1.0, inf)
+    assert paired.possible(faster, base) == (0.0, 1.0)
+    free = faster.without_stragglers()
+    assert paired.possible(base, free) == (1.0, inf)
+    assert paired.possible(free, base) == (0.0, 1.0)
+    one, other = (simulate(job, replications=2) for job in (base, faster))
+    times = np.array([[0.7], [1.6]]) ** 0.5  # two pairs of runs, of which one is slower and one is faster
+    apart = replace(other, outcome=replace(one.outcome, step_s=one.step_s * times))
+    assert compare("", one, apart, real=True).interval[0] == pytest.approx(apart.samples_per_s / one.samples_per_s)
+    assert compare("", apart, one, real=True).interval[1] == pytest.approx(one.samples_per_s / apart.samples_per_s)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"workers": 2}, {"batch": 7}, {"protocol": protocols.make("allreduce")}, {"stragglers": stragglers.read("cedar")}],
+)
+def test_any_other_change_may_have_any_ratio(change):
+    base = scenario(cluster=TWO)
+    assert paired.possible(base, replace(base, **change)) == (0.0, inf)
+    mixed = changes.with_values(TWO, {"network.bandwidth": "100 Gbit/s", "network.latency": "1 s"})
+    assert paired.possible(base, scenario(cluster=mixed)) == (0.0, inf)
+    assert paired.possible(base, scenario(cluster=changes.with_values(TWO, {"hosts.0.cores": "3"}))) == (0.0, inf)
 
 
 def test_the_error_of_a_profile_cancels_within_a_kind_of_job_alone():
