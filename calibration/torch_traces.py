@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calibration import checks, nccl_links, profiles, seating, torch_messages
+from calibration.evidence import common_steps
 from calibration.importers import steps
 from calibration.importers.about import About
 from calibration.importers.torch_events import MOST_RANKS, SOURCE
@@ -224,8 +225,7 @@ def _run(files: list[Path], ranks: int | None) -> Run:
 
 def _logged(run: Run) -> steps.Steps:
     """The steps as a table. Ranks without a trace are taken to be like the others, at other moments."""
-    known = [one.compute_s for one in run.ranks]
-    compute_s = np.column_stack([np.roll(known[rank % len(known)], rank // len(known)) for rank in range(run.world)])
+    compute_s = common_steps.of_all(np.column_stack([one.compute_s for one in run.ranks]), run.world)
     length_s = np.median([one.length_s for one in run.ranks], axis=0)
     return steps.Steps(np.maximum(length_s, compute_s.max(axis=1)), compute_s, None, run.world)
 

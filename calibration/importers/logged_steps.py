@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from calibration.evidence import common_steps
 from calibration.importers import step_tables
 from calibration.importers.rounds import shortened
 from calibration.importers.stretches import STRETCH
@@ -83,8 +84,7 @@ def _of_all(found: Steps, ranks: int) -> tuple[Steps, list[str]]:
         return found, []
     compute_s = found.compute_s
     if compute_s is not None:
-        known = compute_s.shape[1]
-        compute_s = np.column_stack([np.roll(compute_s[:, rank % known], rank // known) for rank in range(ranks)])
+        compute_s = common_steps.of_all(compute_s, ranks)
     said = (
         f"{found.ranks} of {ranks} ranks logged: the others are taken to be like {'it' if found.ranks == 1 else 'them'}"
     )
