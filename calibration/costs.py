@@ -68,7 +68,11 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
     free = ", ".join(name for name in missing if name != "evaluate")
     assumed = [f"no rows, so taken as free: {free}"] if free else []
     assumed += ["no rows of evaluate, so taken as a third of compute"] * ("evaluate" in missing)
-    return Learned(costs, slow.speeds, [*notes, *more, *_known(drift, slow), slow.note, *_of_common(costs), *assumed])
+    return Learned(
+        costs,
+        slow.speeds,
+        [*notes, *more, *_known(drift, slow), slow.note + _slow_ranks(slow, host), *_of_common(costs), *assumed],
+    )
 
 
 def _lines(table) -> tuple[Line, float, Line, dict[str, Line | None], list[str]]:
@@ -103,6 +107,17 @@ def _speeds(table, host: np.ndarray) -> hosts.Slowness:
 def _ratio(sums, *by: str) -> Series:
     found = sums.groupby([*by])[["warm_s", "said_s"]].sum()
     return found["warm_s"] / found["said_s"]
+
+
+def _slow_ranks(slow: hosts.Slowness, host: np.ndarray) -> str:
+    """The ranks of slow hosts, the slowest first, and how slow they are."""
+    found = [
+        rank for rank in np.argsort(slow.speeds[host], kind="stable") if slow.speeds[host[rank]] < 1 / (1 + hosts.LEAST)
+    ]
+    said = [
+        f"rank {rank} ({1 / slow.speeds[host[rank]]:.3g} times as long as the median)" for rank in found[:MOST_LISTED]
+    ]
+    return f"; slow: {', '.join(said)}{' and others' * (len(found) > MOST_LISTED)}" if found else ""
 
 
 def _of_common(costs: Costs) -> list[str]:

@@ -15,6 +15,7 @@ from calibration.evidence import factors
 
 SIGNIFICANT = 0.01  # chance of such differences between equal hosts below which speeds are believed
 QUARTERS = 4  # of a run
+LEAST = 0.02  # difference from the median host that counts
 
 
 class Slowness(NamedTuple):
@@ -54,7 +55,10 @@ def tell_apart(factor: np.ndarray, host: np.ndarray, count: int, quarters: np.nd
     believed, note = _repeats(logs, host) if quarters is None else _lasts(np.log(quarters))
     effect = np.array([np.median(logs[host == h]) if believed and (host == h).any() else np.nan for h in range(count)])
     effect = np.where(np.isnan(effect), np.nanmedian(effect) if believed else 0.0, effect)
-    return Slowness(np.exp(np.median(effect) - effect), note, believed)
+    effect = effect - np.median(effect)
+    if believed and np.abs(effect).max() < LEAST:
+        return Slowness(np.ones(count), f"hosts taken as equally fast: they differ by less than {LEAST:.0%}", False)
+    return Slowness(np.exp(-effect), note, believed)
 
 
 def _repeats(logs: np.ndarray, host: np.ndarray) -> tuple[bool, str]:
