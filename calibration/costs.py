@@ -49,7 +49,7 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
     table = table.assign(seconds=table["seconds"] * slow.speeds[host[table["rank"]]])  # of a host of speed 1
     compute, loop_s, partition, side, more = _lines(table)
     factor = _factors(table, compute, loop_s, partition)
-    mean = factor.groupby(["run", "rank"])["factor"].mean()
+    mean = common_steps.usual(factor["factor"], [factor["run"], factor["rank"]])
     of_run = mean.index.get_level_values("run")
     drift = mean.groupby([of_run, host[mean.index.get_level_values("rank")]]).mean()  # ranks of one host drift together
     drift[:] = slow.left(drift.to_numpy(), drift.index.get_level_values(1).to_numpy())
@@ -105,8 +105,9 @@ def _speeds(table, host: np.ndarray) -> hosts.Slowness:
 
 
 def _ratio(sums, *by: str) -> Series:
-    found = sums.groupby([*by])[["warm_s", "said_s"]].sum()
-    return found["warm_s"] / found["said_s"]
+    """The usual factor of groups."""
+    found = sums.groupby([*dict.fromkeys((*by, "run", "step", "host"))])[["warm_s", "said_s"]].sum()
+    return common_steps.usual(found["warm_s"] / found["said_s"], [*by])
 
 
 def _slow_ranks(slow: hosts.Slowness, host: np.ndarray) -> str:

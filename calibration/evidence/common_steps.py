@@ -13,6 +13,7 @@ SIGNIFICANT = (
     0.01  # chance of steps that differ so much if ranks were independent, below which they have something in common,
 )
 LEAST = 0.1  # if it is this share of the variance
+LONG = 1.25  # times the median, from which a step is long
 
 
 def split(factor: Series) -> tuple[np.ndarray, np.ndarray]:
@@ -41,6 +42,17 @@ def split(factor: Series) -> tuple[np.ndarray, np.ndarray]:
     rows = factor.index.droplevel("rank")
     wider = np.where(by_step.size().loc[rows] == 2, np.sqrt(2), 1.0)
     return np.exp(wider * (np.log(factor.to_numpy()) - alike.loc[rows].to_numpy())), np.exp(alike).to_numpy()
+
+
+def usual(values: Series, by: list) -> Series:
+    """The mean of each group without what is far from its median: a rank that is slow now and then is as fast as others otherwise."""
+    median = values.groupby(by).transform("median")
+    return (
+        values.where((values / median).between(1 / LONG, LONG), np.nan)
+        .groupby(by)
+        .mean()
+        .fillna(median.groupby(by).first())
+    )
 
 
 def of_all(compute_s: np.ndarray, ranks: int) -> np.ndarray:
