@@ -27,7 +27,7 @@ def seated(made: Cluster, each: int | None = None, inner: tuple[Link, str] = (FR
     check_integer(OPTION, each, 1, MOST_RANKS)
     ranks = [host.speed for host in made.hosts for _ in range(host.count)]
     speeds = [min(ranks[first : first + each]) for first in range(0, len(ranks), each)]
-    count, hosts = len(speeds), []
+    count, hosts = len(speeds), list[Host]()
     for speed, alike in groupby(speeds):
         several = len(list(alike))
         name = "host" if several == count else f"host{len(hosts)}-" if several > 1 else f"host{len(hosts)}"

@@ -20,7 +20,7 @@ def split(factor: Series) -> tuple[np.ndarray, np.ndarray]:
     """Factors that ranks have alone, shape (rows,), and those of all ranks alike, shape (steps,); a single 1 if nothing shows any.
 
     An analysis of variance of logarithms between steps. What a step has in common is its median rank, as far as it varies more than
-    medians of independent ranks do. Of two ranks the halves of their difference are widened to that of independent ones.
+    medians of independent ranks do. What is left is widened to the variance that ranks have in a step.
 
     Args:
         factor: seconds over the mean of the run and rank, indexed by run, step and rank.
@@ -39,9 +39,10 @@ def split(factor: Series) -> tuple[np.ndarray, np.ndarray]:
     if common < LEAST * (common + within) or (within and fdtrc(steps - 1, left, between / within) > SIGNIFICANT):
         return alone
     alike = min(1.0, np.sqrt(common / medians.var())) * (medians - medians.mean())
-    rows = factor.index.droplevel("rank")
-    wider = np.where(by_step.size().loc[rows] == 2, np.sqrt(2), 1.0)
-    return np.exp(wider * (np.log(factor.to_numpy()) - alike.loc[rows].to_numpy())), np.exp(alike).to_numpy()
+    own = logs - alike.loc[logs.index.droplevel("rank")].to_numpy()
+    wider = float(np.sqrt(within / own.var())) if within else 1.0
+    own = np.log(factor.to_numpy()) - alike.loc[factor.index.droplevel("rank")].to_numpy()
+    return np.exp(wider * own), np.exp(alike).to_numpy()
 
 
 def usual(values: Series, by: list) -> Series:

@@ -56,7 +56,8 @@ def tell_apart(factor: np.ndarray, host: np.ndarray, count: int, quarters: np.nd
     effect = np.array([np.median(logs[host == h]) if believed and (host == h).any() else np.nan for h in range(count)])
     effect = np.where(np.isnan(effect), np.nanmedian(effect) if believed else 0.0, effect)
     effect = effect - np.median(effect)
-    if believed and np.abs(effect).max() < LEAST:
+    effect = np.where(np.abs(effect) < LEAST, 0.0, effect)
+    if believed and not effect.any():
         return Slowness(np.ones(count), f"hosts taken as equally fast: they differ by less than {LEAST:.0%}", False)
     return Slowness(np.exp(-effect), note, believed)
 
