@@ -13,7 +13,7 @@ SIGNIFICANT = (
     0.01  # chance of steps that differ so much if ranks were independent, below which they have something in common,
 )
 LEAST = 0.1  # if it is this share of the variance
-LONG = 1.25  # times the median, from which a step is long
+FAR = 2.0  # times the median, or as small a part of it, beyond which a value is not usual
 
 
 def split(factor: Series) -> tuple[np.ndarray, np.ndarray]:
@@ -49,7 +49,7 @@ def usual(values: Series, by: list) -> Series:
     """The mean of each group without what is far from its median: a rank that is slow now and then is as fast as others otherwise."""
     median = values.groupby(by).transform("median")
     return (
-        values.where((values / median).between(1 / LONG, LONG), np.nan)
+        values.where((values / median).between(1 / FAR, FAR), np.nan)
         .groupby(by)
         .mean()
         .fillna(median.groupby(by).first())
