@@ -21,7 +21,7 @@ SIDE = ("input", "pack", "take_up", "reduce", "update", "evaluate")  # all but t
 COMPUTING = ("compute", "partition")
 OWN = (*COMPUTING, "input", "pack", "take_up", "update", "to_device", "to_host")  # work of a rank that computes
 MOST, MOST_LISTED = 0.5, 8  # share of the ranks of a step that have a stall of one's own; ranks in a note
-LEAST_INPUT = 0.02  # of computing, from which the noise of input is worth a law
+LEAST_INPUT = 0.02  # of all work, from which the noise of input is worth a law
 STAGED = ("to_device", "to_host")  # copies, which few runs have
 SPREAD_TURNS = 1.2  # mean turns of the loop must differ by this factor between groups for its base to be separated
 SPREAD_COLD = 0.2  # standard deviation of how cold ranks were within a run, from which it tells what that costs,
@@ -45,7 +45,7 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
     table, host = rows.table, np.array(host_of_rank)
     stalled = _stalled(table)
     table, notes = table[~stalled], _stall_notes(table, stalled)
-    slow = _speeds(table, host)
+    slow = _speeds(table[table["activity"] != "input"] if rows.loaded else table, host)
     table = table.assign(seconds=table["seconds"] * slow.speeds[host[table["rank"]]])  # of a host of speed 1
     compute, loop_s, partition, side, more = _lines(table)
     factor = _factors(table, compute, loop_s, partition)
@@ -61,7 +61,7 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
         noise=noise,
         common_noise=common,
         run=factors.law(drift.to_numpy()),
-        **_side_noise(table, side),
+        **_side_noise(table, side, ("update",) if rows.loaded else ("input", "update")),
         **side,
     )
     missing = [name for name in SIDE if not (table["activity"] == name).any()]
@@ -112,13 +112,10 @@ def _ratio(sums, *by: str) -> Series:
 
 def _slow_ranks(slow: hosts.Slowness, host: np.ndarray) -> str:
     """The ranks of slow hosts, the slowest first, and how slow they are."""
-    found = [
-        rank for rank in np.argsort(slow.speeds[host], kind="stable") if slow.speeds[host[rank]] < 1 / (1 + hosts.LEAST)
-    ]
-    said = [
-        f"rank {rank} ({1 / slow.speeds[host[rank]]:.3g} times as long as the median)" for rank in found[:MOST_LISTED]
-    ]
-    return f"; slow: {', '.join(said)}{' and others' * (len(found) > MOST_LISTED)}" if found else ""
+    times = 1 / slow.speeds[host]
+    order = [rank for rank in np.argsort(-times, kind="stable") if times[rank] > 1][:MOST_LISTED]
+    said = ", ".join(f"rank {rank} ({times[rank]:.3g} times as long as the median)" for rank in order)
+    return f"; slow: {said}{' and others' * ((times > 1).sum() > MOST_LISTED)}" if said else ""
 
 
 def _of_common(costs: Costs) -> list[str]:
@@ -265,14 +262,12 @@ def _warm_s(rows, cold_s: float) -> Series:
     return (rows["seconds"] - cold_s * rows["cold"]).clip(lower=LEAST_WARM * rows["seconds"])
 
 
-def _side_noise(table, side: dict[str, Line | None]) -> dict[str, Law]:
-    """Laws of the noise of input and of updates, each of one rank's own and of all ranks alike; a short input has none."""
+def _side_noise(table, side: dict[str, Line | None], names: tuple[str, ...]) -> dict[str, Law]:
+    """Laws of the noise of input and of updates, each of one rank's own and of all ranks alike; short ones have none."""
     found = {}
-    spent_s = table["seconds"].groupby(table["activity"]).sum()
-    least_s = LEAST_INPUT * spent_s[spent_s.index.isin(COMPUTING)].sum()
-    for name, least in (("input", least_s), ("update", 0.0)):
+    for name in names:
         rows = table[table["activity"] == name]
-        if spent_s.get(name, 0.0) <= least:
+        if rows["seconds"].sum() <= LEAST_INPUT * (name == "input") * table["seconds"].sum():
             continue
         warm_s = _warm_s(rows, side[name].cold_s)
         own, common = common_steps.split(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from calibration import log_options
-from calibration.sources import STEPS, TORCH, TRACE, parsed
+from calibration.sources import STEPS, TORCH, Named, parsed
 from sim import command
 from sim.base.errors import WrongSetting
 from sim.base.ranges import check
@@ -17,19 +16,16 @@ from sim.base.units import HOUR_S
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from calibration.evidence.slow_ranks import Found, Long, Run, Slow
-    from calibration.sources import Named
+    from calibration.evidence.slow_ranks import Delay, Run
     from sim.recording.traces import Trace
 
 SCHEMA = "slow/1"
-INPUT, COMPUTING, NETWORK, SLEEP = "input", "computing", "network", "sleep"
-ACTIVITIES = {  # by cause
-    INPUT: ("input",),
-    COMPUTING: ("compute", "pack", "copy to device", "copy to host", "take_up"),
-    SLEEP: ("sleep",),
-    NETWORK: ("send", "receive"),
+CAUSES = {  # activities of each
+    "input": ("input",),
+    "computing": ("compute", "pack", "copy to device", "copy to host", "take_up"),
+    "sleep": ("sleep",),
+    "network": ("send", "receive"),  # of servers' workers: a rank of a collective moves bytes when others do
 }
-MOST_LISTED = 8  # ranks
 MOST_USD = 1e9  # an hour
 
 
@@ -40,18 +36,9 @@ def parser() -> command.Parser:
         description="Name the rank that holds up a run: by input, computing or network, in how many steps, and what it costs.",
         parents=[log_options.options()],
     )
-    found.add_argument(
-        "run", nargs="+", metavar="RUN", help="a trace, or what --from says: a table of steps, torch.profiler's traces"
-    )
-    found.add_argument(
-        "--usd-per-hour",
-        type=float,
-        metavar="USD",
-        help="price of all hosts together (default: those of --cluster, if it has prices)",
-    )
-    found.add_argument(
-        "--cluster", metavar="FILE", help="hosts with prices: a profile, a cluster, or KIND*N of sim.hosts list"
-    )
+    found.add_argument("run", nargs="+", metavar="RUN", help="a trace, or what --from says: steps, or torch's traces")
+    found.add_argument("--usd-per-hour", type=float, metavar="USD", help="price of all hosts together")
+    found.add_argument("--cluster", metavar="FILE", help="hosts with prices in its place, such as p4d.24xlarge*2")
     found.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     return found
 
@@ -63,16 +50,23 @@ def main(argv: list[str] | None = None) -> int:
         WrongSetting: a file that cannot be read, or a run whose ranks do not wait for one another.
     """
     given = parser().parse_args(argv)
-    from calibration.evidence.slow_ranks import slowness
-
-    usd = _usd_per_hour(given)
-    run = _read(given)
-    found = slowness(run)
-    if given.json:
-        print(json.dumps(_as_json(run, found, usd)))
-    else:
-        print("\n".join(_lines(run, found, usd)))
+    usd, run = _usd_per_hour(given), _read(given)
+    answer = _answer(run, usd)
+    print(json.dumps(answer) if given.json else "\n".join(_lines(run, answer)))
     return 0
+
+
+def _usd_per_hour(given: Namespace) -> float | None:
+    usd = given.usd_per_hour
+    if given.cluster is not None and usd is None:
+        from sim.platform import cluster
+
+        usd = cluster.read(given.cluster).usd_per_hour
+        if usd is None:
+            raise WrongSetting("--cluster", given.cluster, "hosts with prices (price_per_hour), or --usd-per-hour")
+    if usd is not None:
+        check("--usd-per-hour", usd, 0, MOST_USD)
+    return usd
 
 
 def _read(given: Namespace) -> Run:
@@ -81,27 +75,26 @@ def _read(given: Namespace) -> Run:
     Raises:
         WrongSetting: a source without ranks and steps, or files of several runs.
     """
+    from calibration.evidence.slow_ranks import Run
+
     named = parsed(given.run, given.source)
-    kind = named[0].kind
-    if any(one.kind != kind for one in named) or (kind != TORCH and len(named) > 1):
-        raise WrongSetting(
-            "RUN", " ".join(given.run), "one run: a file or folder, or torch.profiler's traces of its ranks"
-        )
-    if kind == TORCH:
+    first = named[0]
+    if {one.kind for one in named} == {TORCH}:
         return _of_torch(named, given.ranks)
-    if kind == STEPS:
-        from calibration.evidence.slow_ranks import Run
+    if len(named) > 1:
+        raise WrongSetting(
+            "RUN", " ".join(given.run), "one run: a file, a folder, or torch.profiler's traces of its ranks"
+        )
+    about = log_options.about(given, first)
+    if first.kind == STEPS:
         from calibration.importers import logged_steps
 
-        found = logged_steps.logged(named[0].path, replace(log_options.about(given, named[0]), ranks=None))
-        own_s = {} if found.compute_s is None else {COMPUTING: found.compute_s[1:]}
-        return Run(found.length_s[1:], own_s, tuple(range(found.ranks)), given.ranks or found.ranks, named[0].path)
+        logged = logged_steps.logged(first.path, replace(about, ranks=None))
+        own_s = {} if logged.compute_s is None else {"computing": logged.compute_s[1:]}
+        return Run(logged.length_s[1:], own_s, tuple(range(logged.ranks)))
     from calibration import fit
 
-    sources = fit.read(named[0].path, kind, log_options.about(given, named[0]))
-    if kind == TRACE or len(sources) == 1:
-        return _of_trace(sources[0].trace, named[0].path)
-    raise WrongSetting("RUN", f"{named[0].path}, {len(sources)} runs", "one run")
+    return _of_trace(fit.read(first.path, first.kind, about)[0].trace, first.path)
 
 
 def _of_torch(named: list[Named], ranks: int | None) -> Run:
@@ -111,14 +104,13 @@ def _of_torch(named: list[Named], ranks: int | None) -> Run:
     from calibration import torch_traces
     from calibration.evidence.slow_ranks import Run
 
-    run = torch_traces.run_of([one.path for one in named], ranks)
+    found = torch_traces.run_of([one.path for one in named], ranks).ranks
     own_s = {
-        COMPUTING: np.column_stack([one.compute_s for one in run.ranks]),
-        INPUT: np.column_stack([one.idle_s for one in run.ranks]),
+        "computing": np.column_stack([one.compute_s for one in found]),
+        "input": np.column_stack([one.idle_s for one in found]),
     }
-    length_s = np.median([one.length_s for one in run.ranks], axis=0)
-    numbers = tuple(at if one.rank is None else one.rank for at, one in enumerate(run.ranks))
-    return Run(length_s, own_s, numbers, run.world, named[0].path)
+    length_s = np.median([one.length_s for one in found], axis=0)
+    return Run(length_s, own_s, tuple(at if one.rank is None else one.rank for at, one in enumerate(found)))
 
 
 def _of_trace(trace: Trace, path: str) -> Run:
@@ -128,105 +120,66 @@ def _of_trace(trace: Trace, path: str) -> Run:
 
     head, protocol = trace.header, replay.protocol_of(trace.header)
     if protocol.by_arrival or protocol.uses("compute_until") or protocol.uses("compute_renewing"):
-        raise WrongSetting(
-            "RUN", f"{path}, of {head.protocol}", "a run whose ranks wait for one another in each step, as allreduce's"
-        )
-    length_s = outcome.of_trace(trace).step_s[0]
-    rows = trace.rows[(trace.rows["step"] >= head.warmup) & (trace.rows["step"] < head.warmup + len(length_s))]
-    ranks = sorted(rows["rank"][rows["activity"] == "compute"].unique())
+        raise WrongSetting("RUN", f"{path}, of {head.protocol}", "a run whose ranks wait for one another in each step")
+    length_s, rows, own_s = outcome.of_trace(trace).step_s[0], trace.rows, {}
     rows = rows.assign(seconds=rows["end_s"] - rows["start_s"])
     steps = range(head.warmup, head.warmup + len(length_s))
-    own_s = {}
-    for cause, activities in ACTIVITIES.items():
-        if cause == NETWORK and not head.servers:
-            continue  # a rank of a collective moves bytes when others do
-        these = rows[rows["activity"].isin((*activities, *["update"] * (cause == COMPUTING and not head.servers)))]
-        if len(these):
-            table = these.pivot_table(index="step", columns="rank", values="seconds", aggfunc="sum", fill_value=0.0)
-            own_s[cause] = table.reindex(index=steps, columns=ranks, fill_value=0.0).to_numpy()
-    return Run(length_s, own_s, tuple(map(int, ranks)), len(ranks), path)
+    ranks = sorted(rows["rank"][rows["activity"] == "compute"].unique())
+    for cause, activities in CAUSES.items():
+        these = rows[rows["activity"].isin((*activities, *["update"] * (cause == "computing" and not head.servers)))]
+        if len(these) and (head.servers or cause != "network"):
+            table = these.pivot_table(index="step", columns="rank", values="seconds", aggfunc="sum")
+            own_s[cause] = table.reindex(index=steps, columns=ranks).fillna(0.0).to_numpy()
+    return Run(length_s, own_s, tuple(map(int, ranks)))
 
 
-def _usd_per_hour(given: Namespace) -> float | None:
-    if given.usd_per_hour is not None:
-        check("--usd-per-hour", given.usd_per_hour, 0, MOST_USD)
-        return float(given.usd_per_hour)
-    if given.cluster is None:
-        return None
-    from sim.platform import cluster
-
-    usd = cluster.read(given.cluster).usd_per_hour
-    if usd is None:
-        raise WrongSetting("--cluster", given.cluster, "hosts with prices (price_per_hour), or --usd-per-hour")
-    return usd
-
-
-def _lines(run: Run, found: Found, usd: float | None) -> list[str]:
-    from sim.answers.summary import number, seconds
-
-    whole_s = found.step_s * len(run.length_s)
-
-    def cost(one: Slow | Long) -> str:
-        paid = f", {number(one.cost_s / HOUR_S * usd)} USD" if usd else ""
-        return f"{seconds(one.cost_s)} of {seconds(whole_s)} ({one.cost_s / whole_s:.1%}){paid}"
-
-    several = f"{run.world} rank{'s' * (run.world != 1)}" + f", {len(run.ranks)} of them known" * (
-        run.world > len(run.ranks)
-    )
-    said = [f"{several}: {len(run.length_s)} steps of {seconds(found.step_s)} in the mean"]
-    for one in found.slow:
-        times = (
-            f"{one.times:.2f} times the median rank's" if isfinite(one.times) else "of which the median rank has none"
-        )
-        said.append(
-            f"rank {one.rank}: {one.cause}, {times}, in {one.steps} of {len(run.length_s)} steps: costs {cost(one)}"
-        )
-    if found.slow:
-        they = "it" if len(found.slow) == 1 else "them"
-        saved = found.slow[0]._replace(cost_s=whole_s - found.without_s * len(run.length_s))
-        said.append(
-            f"without {they}: steps of {seconds(found.without_s)} in the mean, {found.step_s / found.without_s:.2f} times as fast: "
-            f"saves {cost(saved)}"
-        )
-    elif not run.own_s:
-        said.append(
-            "no rank can be named: seconds of steps are those of all ranks; log what each rank computed (compute_s) too"
-        )
-    else:
-        said.append(
-            "no rank: none is slower than the others"
-            if len(run.ranks) > 1
-            else "no rank can be named: one alone is known"
-        )
-    if (long := found.long) is not None:
-        cause = f", by {long.cause}" if long.cause else ""
-        where = (
-            f"now and then at rank {', '.join(map(str, long.ranks[:MOST_LISTED]))} alone" if long.ranks else "together"
-        )
-        said.append(
-            f"steps are long {where}: {long.steps} of {len(run.length_s)} take {seconds(long.length_s)}{cause}: costs {cost(long)}"
-        )
-    return said
-
-
-def _as_json(run: Run, found: Found, usd: float | None) -> dict[str, Any]:
+def _answer(run: Run, usd: float | None) -> dict[str, Any]:
+    from calibration.evidence.slow_ranks import slowness
     from sim.answers.summary import known
 
-    def told(one: Slow | Long) -> dict:
-        return one._asdict() | {"cost_usd": None if usd is None else one.cost_s / HOUR_S * usd}
+    slow, left_s, long = slowness(run)
+    whole_s = float(run.length_s.sum())
 
-    return known(
-        {
-            "schema": SCHEMA,
-            "ranks": run.world,
-            "steps": len(run.length_s),
-            "step_s": found.step_s,
-            "without_slow_ranks_s": found.without_s,
-            "slow_ranks": [told(one) for one in found.slow],
-            "long_steps": found.long and told(found.long),
-            "usd_per_hour": usd,
-        }
-    )
+    def told(one: Delay) -> dict:
+        cost_usd = None if usd is None else one.cost_s / HOUR_S * usd
+        return one._asdict() | {"cost_share": one.cost_s / whole_s, "cost_usd": cost_usd}
+
+    answer = {
+        "schema": SCHEMA,
+        "ranks": len(run.ranks),
+        "steps": len(run.length_s),
+        "step_s": float(run.length_s.mean()),
+    }
+    answer |= {"without_slow_ranks_s": float(left_s.mean()), "slow_ranks": [told(one) for one in slow]}
+    return known(answer | {"long_steps": long and told(long)})
+
+
+def _lines(run: Run, answer: dict[str, Any]) -> list[str]:
+    from sim.answers.summary import number, seconds
+
+    def cost(one: dict) -> str:
+        paid = f", {number(one['cost_usd'])} USD" if one["cost_usd"] is not None else ""
+        return f"costs {seconds(one['cost_s'])} ({one['cost_share']:.1%}{paid})"
+
+    slow, long, steps = answer["slow_ranks"], answer["long_steps"], answer["steps"]
+    said = [f"ranks known: {answer['ranks']}; {steps} steps of {seconds(answer['step_s'])} in the mean"]
+    for one in slow:
+        times = f"{one['times']:.2f} times the median rank's" if one["times"] else "of which the median rank has none"
+        said.append(f"rank {one['ranks'][0]}: {one['cause']}, {times}, in {one['steps']} of {steps} steps: {cost(one)}")
+    if slow:
+        without_s = answer["without_slow_ranks_s"]
+        said.append(f"without slow ranks: steps of {seconds(without_s)}, {1 - without_s / answer['step_s']:.1%} less")
+    elif not run.own_s or len(run.ranks) < 2:
+        said.append("no rank can be named: log the seconds that each of several ranks computed (compute_s)")
+    else:
+        said.append("no rank: none is slower than the others")
+    if long:
+        where = f"now and then at rank {', '.join(map(str, long['ranks']))} alone" if long["ranks"] else "together"
+        by = f", by {long['cause']}" if long["cause"] else ""
+        said.append(
+            f"steps are long {where}: {long['steps']} of {steps}, {long['times']:.3g} times the median{by}: {cost(long)}"
+        )
+    return said
 
 
 if __name__ == "__main__":

@@ -49,10 +49,12 @@ class Rows:
             (whether the rank's idling in that run is induced), group (by the run, its settings and the induced sleep, which do not
             depend on noise).
         hidden: relative spread of the computation, for each (run, rank) whose sleeps had to be separated.
+        loaded: whether other processes load data beside computing, so that input is a wait for these (calibration.recorded.paced).
     """
 
     table: pd.DataFrame
     hidden: dict[tuple[int, int], float]
+    loaded: bool = False
 
 
 def measured(
@@ -81,7 +83,7 @@ def measured(
         tables.append(table)
     table = pd.concat(tables, ignore_index=True)
     table["group"] = table.groupby(["run", "run_settings", "activity", "amount", "level"], sort=True).ngroup()
-    return Rows(table, hidden)
+    return Rows(table, hidden, any(trace.header.details.get("loader_workers") for trace in traces))
 
 
 def _table(trace: Trace, place: Placement, contention: float, switching: float) -> pd.DataFrame:
