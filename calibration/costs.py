@@ -115,7 +115,7 @@ def _slow_ranks(slow: hosts.Slowness, host: np.ndarray) -> str:
     times = 1 / slow.speeds[host]
     order = [rank for rank in np.argsort(-times, kind="stable") if times[rank] > 1][:MOST_LISTED]
     said = ", ".join(f"rank {rank} ({times[rank]:.3g} times as long as the median)" for rank in order)
-    return f"; slow: {said}{' and others' * ((times > 1).sum() > MOST_LISTED)}" if said else ""
+    return f"; slow: {said}{' and others' * bool((times > 1).sum() > MOST_LISTED)}" if said else ""
 
 
 def _of_common(costs: Costs) -> list[str]:
