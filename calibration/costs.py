@@ -7,15 +7,21 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from calibration.estimators import lines
-from calibration.evidence import factors
+from calibration.evidence import common_steps, factors
 from calibration.evidence import host_speeds as hosts
 from calibration.evidence.work_rows import Rows
 from sim.model.costs import Costs, Line
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import Series
+
+    from sim.laws import Law
 
 SIDE = ("input", "pack", "take_up", "reduce", "update", "evaluate")  # all but the gradients
+COMPUTING = ("compute", "partition")
+OWN = (*COMPUTING, "input", "pack", "take_up", "update", "to_device", "to_host")  # work of a rank that computes
+MOST, MOST_LISTED = 0.5, 8  # share of the ranks of a step that have a stall of one's own; ranks in a note
+LEAST_INPUT = 0.02  # of all work, from which the noise of input is worth a law
 STAGED = ("to_device", "to_host")  # copies, which few runs have
 SPREAD_TURNS = 1.2  # mean turns of the loop must differ by this factor between groups for its base to be separated
 SPREAD_COLD = 0.2  # standard deviation of how cold ranks were within a run, from which it tells what that costs,
@@ -35,30 +41,88 @@ class Learned(NamedTuple):
 
 
 def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
-    """Costs from rows; the factors on computation split into host, run and noise."""
-    table = rows.table
+    """Costs from rows; the factors on computation split into host, run, what all ranks have alike in a step, and noise."""
+    table, host = rows.table, np.array(host_of_rank)
     stalled = _stalled(table)
     table, notes = table[~stalled], _stall_notes(table, stalled)
-    side = {name: _line(table[table["activity"] == name]) for name in (*SIDE, *STAGED)}
-    by_rows = table[table["activity"] == "reduce_rows"]
-    side["reduce_rows"] = None if by_rows.empty else _line(by_rows)
-    compute, loop_s, partition, more = _gradient(table)
+    slow = _speeds(table[table["activity"] != "input"] if rows.loaded else table, host)
+    table = table.assign(seconds=table["seconds"] * slow.speeds[host[table["rank"]]])  # of a host of speed 1
+    compute, loop_s, partition, side, more = _lines(table)
     factor = _factors(table, compute, loop_s, partition)
-    mean = factor.groupby(["run", "rank"])["factor"].mean()
-    host = np.array(host_of_rank)[mean.index.get_level_values("rank")]
-    drift = mean.groupby([mean.index.get_level_values("run"), host]).mean()  # ranks of one host drift together
-    of_drift, quarters = drift.index.get_level_values(1).to_numpy(), _quarters(factor, host_of_rank)
-    slow = hosts.tell_apart(drift.to_numpy(), of_drift, max(host_of_rank) + 1, quarters)
-    noise = factors.law(_noise(factor, mean, rows.hidden))
-    steps = factors.law(_update_factors(table, side["update"]))
-    computing = {"compute": compute.times(slow.typical), "partition": partition.times(slow.typical)}
-    computing["loop_s"] = slow.typical * loop_s
-    costs = Costs(**computing, noise=noise, update_noise=steps, run=slow.run, **side)
+    mean = common_steps.usual(factor["factor"], [factor["run"], factor["rank"]])
+    of_run = mean.index.get_level_values("run")
+    drift = mean.groupby([of_run, host[mean.index.get_level_values("rank")]]).mean()  # ranks of one host drift together
+    drift[:] = slow.left(drift.to_numpy(), drift.index.get_level_values(1).to_numpy())
+    noise, common = _noise(factor, mean, rows.hidden)
+    costs = Costs(
+        compute=compute,
+        loop_s=loop_s,
+        partition=partition,
+        noise=noise,
+        common_noise=common,
+        run=factors.law(drift.to_numpy()),
+        **_side_noise(table, side, ("update",) if rows.loaded else ("input", "update")),
+        **side,
+    )
     missing = [name for name in SIDE if not (table["activity"] == name).any()]
     free = ", ".join(name for name in missing if name != "evaluate")
     assumed = [f"no rows, so taken as free: {free}"] if free else []
     assumed += ["no rows of evaluate, so taken as a third of compute"] * ("evaluate" in missing)
-    return Learned(costs, slow.speeds, [*notes, *more, *_known(drift, slow), slow.note, *assumed])
+    return Learned(
+        costs,
+        slow.speeds,
+        [*notes, *more, *_known(drift, slow), slow.note + _slow_ranks(slow, host), *_of_common(costs), *assumed],
+    )
+
+
+def _lines(table) -> tuple[Line, float, Line, dict[str, Line | None], list[str]]:
+    """compute, loop_s, partition, all other lines by activity, and how these of gradients were found."""
+    compute, loop_s, partition, notes = _gradient(table)
+    side: dict[str, Line | None] = {name: _line(table[table["activity"] == name]) for name in (*SIDE, *STAGED)}
+    by_rows = table[table["activity"] == "reduce_rows"]
+    side["reduce_rows"] = None if by_rows.empty else _line(by_rows)
+    return compute, loop_s, partition, side, notes
+
+
+def _speeds(table, host: np.ndarray) -> hosts.Slowness:
+    """The hosts' speeds, by all work of ranks that compute, over what the lines say of it."""
+    compute, loop_s, partition, side, _ = _lines(table)
+    rows = table[table["activity"].isin(OWN)]
+    rows = rows[rows["activity"].isin(COMPUTING).groupby([rows["run"], rows["rank"]]).transform("any")]
+    said_s, warm_s = np.zeros((2, len(rows)))
+    for name in OWN:
+        these = (rows["activity"] == name).to_numpy()
+        line = {"compute": compute, "partition": partition, **side}[name]
+        said_s[these] = loop_s * (name == "partition") + rows["turns"][these] * line(rows["amount"][these])
+        warm_s[these] = _warm_s(rows[these], line.cold_s)
+    sums = rows.assign(host=host[rows["rank"]], said_s=said_s, warm_s=warm_s)
+    factor = _ratio(sums, "run", "host")
+    quarters = _ratio(sums, "host", "quarter").unstack()
+    single = sums["run"].nunique() == 1 and len(quarters) > 1 and sums["quarter"].min() >= 0
+    single = single and not quarters.isna().any(axis=None)
+    of_host = factor.index.get_level_values("host").to_numpy()
+    return hosts.tell_apart(factor.to_numpy(), of_host, max(host) + 1, quarters.to_numpy() if single else None)
+
+
+def _ratio(sums, *by: str) -> Series:
+    """The usual factor of groups."""
+    found = sums.groupby([*dict.fromkeys((*by, "run", "step", "host"))])[["warm_s", "said_s"]].sum()
+    return common_steps.usual(found["warm_s"] / found["said_s"], [*by])
+
+
+def _slow_ranks(slow: hosts.Slowness, host: np.ndarray) -> str:
+    """The ranks of slow hosts, the slowest first, and how slow they are."""
+    times = 1 / slow.speeds[host]
+    order = [rank for rank in np.argsort(-times, kind="stable") if times[rank] > 1][:MOST_LISTED]
+    said = ", ".join(f"rank {rank} ({times[rank]:.3g} times as long as the median)" for rank in order)
+    return f"; slow: {said}{' and others' * bool((times > 1).sum() > MOST_LISTED)}" if said else ""
+
+
+def _of_common(costs: Costs) -> list[str]:
+    """A note on what all ranks have alike in steps."""
+    laws = {"computing": costs.common_noise, "input": costs.common_input_noise, "updates": costs.common_update_noise}
+    found = [f"{name} p95 {law.quantile(0.95):.3g} times the mean" for name, law in laws.items() if law.sole is None]
+    return [f"steps are long or short at all ranks together: {', '.join(found)}"] if found else []
 
 
 def _known(drift: Series, slow: hosts.Slowness) -> list[str]:
@@ -71,27 +135,30 @@ def _known(drift: Series, slow: hosts.Slowness) -> list[str]:
     return [f"computation known to within {within:.1%} (90 %) from {runs} run{'s' * (runs > 1)}{several}"]
 
 
-def _quarters(factor: DataFrame, host_of_rank: list[int]) -> np.ndarray | None:
-    """The mean factors of each host in each quarter of a single run, shape (hosts, 4); None of several, or of one host."""
-    host = np.array(host_of_rank)[factor["rank"]]
-    table = factor.groupby([host, "quarter"])["factor"].mean().unstack()
-    several = factor["run"].nunique() > 1 or len(table) < 2 or factor["quarter"].min() < 0
-    return None if several or table.isna().any(axis=None) or table.shape[1] < hosts.QUARTERS else table.to_numpy()
-
-
 def _stalled(table) -> np.ndarray:
-    """The rows that are stalls, for each activity by itself, because a master's update may stall while computation does not."""
+    """The rows that are stalls, for each activity by itself, because a master's update may stall while computation does not.
+
+    What most ranks of a step have is none, as a checkpoint.
+    """
     found = np.zeros(len(table), bool)
     for _, rows in table.reset_index(drop=True).groupby("activity"):
-        found[rows.index] = lines.stalled(rows["seconds"] / rows["turns"], rows["group"])
+        stalls = lines.stalled(rows["seconds"] / rows["turns"], rows["group"])
+        of_step = rows.assign(stalls=stalls).groupby(["run", "step"])
+        alone = (of_step["stalls"].transform("mean") <= MOST) | (of_step["rank"].transform("nunique") == 1)
+        found[rows.index] = stalls & alone
     return found
 
 
 def _stall_notes(table, stalled: np.ndarray) -> list[str]:
     if not stalled.any():
         return []
+    rows = table[stalled]
+    waited_s = rows.groupby(["run", "step"])["seconds"].max().sum()
+    whole_s = table[~stalled].groupby(["run", "rank"])["seconds"].sum().groupby("run").max().sum()
+    which = ", ".join(map(str, sorted(rows["rank"].unique())[:MOST_LISTED]))
     return [
-        f"{stalled.sum()} of {len(table)} rows left out as stalls: above {lines.STALL} times the median of their group"
+        f"{len(rows)} of {len(table)} rows left out as stalls: above {lines.STALL} times the median of their group, at rank {which}; "
+        f"where all ranks wait for them, steps take up to {waited_s / whole_s:.1%} longer"
     ]
 
 
@@ -195,21 +262,35 @@ def _warm_s(rows, cold_s: float) -> Series:
     return (rows["seconds"] - cold_s * rows["cold"]).clip(lower=LEAST_WARM * rows["seconds"])
 
 
-def _update_factors(table, update: Line) -> np.ndarray:
-    """Seconds of each update over the mean of its run and rank, of warm ranks; what differs between them is not noise."""
-    rows = table[table["activity"] == "update"]
-    if rows.empty:
-        return np.ones(1)
-    warm_s = _warm_s(rows, update.cold_s)
-    return (warm_s / warm_s.groupby([rows["run"], rows["rank"]]).transform("mean")).to_numpy()
+def _side_noise(table, side: dict[str, Line | None], names: tuple[str, ...]) -> dict[str, Law]:
+    """Laws of the noise of input and of updates, each of one rank's own and of all ranks alike; short ones have none."""
+    found = {}
+    for name in names:
+        rows = table[table["activity"] == name]
+        if rows["seconds"].sum() <= LEAST_INPUT * (name == "input") * table["seconds"].sum():
+            continue
+        warm_s = _warm_s(rows, side[name].cold_s)
+        own, common = common_steps.split(
+            _by_step(rows, warm_s / warm_s.groupby([rows["run"], rows["rank"]]).transform("mean"))
+        )
+        found |= {f"{name}_noise": factors.law(own), f"common_{name}_noise": factors.law(common)}
+    return found
 
 
-def _noise(factor, mean, hidden: dict) -> np.ndarray:
-    """Factors within each run and rank, mean 1; of those separated from sleeps, quantiles of their normal law."""
+def _by_step(rows, factor) -> Series:
+    return factor.set_axis(rows.set_index(["run", "step", "rank"]).index)
+
+
+def _noise(factor, mean, hidden: dict) -> tuple[Law, Law]:
+    """The laws of factors within each run and rank, mean 1, of a rank's own and of all ranks alike.
+
+    Of those separated from sleeps, quantiles of their normal law.
+    """
     from scipy.special import ndtri
 
     keys = list(zip(factor["run"], factor["rank"], strict=True))
     seen = np.array([key not in hidden for key in keys])
-    within = (factor["factor"].to_numpy() / mean.loc[keys].to_numpy())[seen]
+    within = _by_step(factor, factor["factor"] / mean.loc[keys].to_numpy())[seen]
+    own, common = common_steps.split(within) if seen.any() else (within.to_numpy(), np.ones(1))
     quantiles = ndtri((np.arange(QUANTILES) + 0.5) / QUANTILES)
-    return np.concatenate([within, *(np.exp(cv * quantiles) for cv in hidden.values())])
+    return factors.law(np.concatenate([own, *(np.exp(cv * quantiles) for cv in hidden.values())])), factors.law(common)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil
+from itertools import groupby
 
 from sim.base.ranges import MOST_RANKS, check_integer
 from sim.platform.cluster import ASSUMED, FREE, Cluster, Host, Link
@@ -12,7 +12,7 @@ OPTION = "--gpus-per-host"
 
 
 def seated(made: Cluster, each: int | None = None, inner: tuple[Link, str] = (FREE, "free")) -> Cluster:
-    """The profile with `each` of its ranks on a host, one if None, and a note on the link that this leaves unknown.
+    """The profile with `each` of its ranks on a host, one if None, which is as fast as its slowest; and a note on the link left unknown.
 
     The link that was fitted or given is then that between hosts or, if all ranks are on one, that within it.
 
@@ -24,8 +24,14 @@ def seated(made: Cluster, each: int | None = None, inner: tuple[Link, str] = (FR
     """
     each = 1 if each is None else each
     check_integer(OPTION, each, 1, MOST_RANKS)
-    count = ceil(sum(host.count for host in made.hosts) / each)
-    placed = made.model_copy(update={"hosts": (Host(name="host", count=count, cores=CORES * each, slots=each),)})
+    ranks = [host.speed for host in made.hosts for _ in range(host.count)]
+    speeds = [min(ranks[first : first + each]) for first in range(0, len(ranks), each)]
+    count, hosts = len(speeds), list[Host]()
+    for speed, alike in groupby(speeds):
+        several = len(list(alike))
+        name = "host" if several == count else f"host{len(hosts)}-" if several > 1 else f"host{len(hosts)}"
+        hosts.append(Host(name=name, count=several, cores=CORES * each, slots=each, speed=speed))
+    placed = made.model_copy(update={"hosts": tuple(hosts)})
     if each == 1:
         return placed
     measured = bool(made.provenance and made.provenance.links_measured and count > 1)

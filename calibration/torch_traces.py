@@ -73,7 +73,7 @@ def recorded(paths: Sequence[str], about: About) -> Recorded:
     Raises:
         WrongSetting: no such traces, of several runs, of another workload, or of collectives other than allreduce.
     """
-    run, trained = _run(_files(paths), about.ranks), workloads.read(about.workload)
+    run, trained = run_of(paths, about.ranks), workloads.read(about.workload)
     return Recorded(run, Path(paths[0]).name, about, trained, torch_messages.summed(run, trained))
 
 
@@ -189,12 +189,13 @@ def _files(paths: Sequence[str]) -> list[Path]:
     return found
 
 
-def _run(files: list[Path], ranks: int | None) -> Run:
-    """All traces as those of one run.
+def run_of(paths: Sequence[str], ranks: int | None) -> Run:
+    """All traces as those of one run, of files or folders.
 
     Raises:
         WrongSetting: a rank that is there twice, or traces of other steps, or of other numbers of ranks.
     """
+    files = _files(paths)
     found = [read(path) for path in files]
     if ranks is not None:
         check_integer("--ranks", ranks, 1, MOST_RANKS)

@@ -30,6 +30,7 @@ COMMANDS = {
     "probe": Command("real.probe", "measure links and sleeps, for fit"),
     "fit": Command("calibration.fit", "make a calibrated profile from traces of real runs"),
     "check": Command("calibration.check", "compare real runs with what a profile predicts of them"),
+    "slow": Command("calibration.slow", "name the rank that holds up a run, why, and what it costs"),
     "overhead": Command("trainsim.overhead", "measure what trainsim.Recorder adds to a training step"),
     "laws": Command("calibration.laws", "fit laws of stragglers to measured seconds"),
     "protocol": Command("sim.protocols.check", "check a protocol of your own in every world"),

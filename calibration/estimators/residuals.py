@@ -15,6 +15,7 @@ from sim.base.errors import RunFailed, WrongSetting
 from sim.base.progress import each
 from sim.job import replay
 from sim.job.scenario import Scenario
+from sim.laws import Constant, Stragglers, Together
 from sim.platform.cluster import Cluster
 from sim.protocols import settings_of
 from sim.recording.traces import Header, Trace
@@ -169,7 +170,15 @@ def _job(header: Header) -> str:
 def _simulated(trace: Trace, cluster: Cluster, replications: int = 1) -> outcome.Outcome:
     """The job of a run, where its ranks sat."""
     head = played(trace)
-    return simulate(scenario_of(head, as_placed(cluster, head)), replications=replications).outcome
+    job = scenario_of(head, as_placed(cluster, head))
+    return simulate(replace(job, stragglers=_sleeping(job.stragglers)), replications=replications).outcome
+
+
+def _sleeping(law: Stragglers) -> Stragglers:
+    """The part of stragglers that sleeps: factors on computing are part of what was fitted."""
+    parts = law.of if isinstance(law, Together) else (law,)
+    kept = [part for part in parts if not part.slows_computing]
+    return law if len(kept) == len(parts) else Together(of=tuple(kept)) if kept else Constant(value=0)
 
 
 def scenario_of(header: Header, cluster: Cluster) -> Scenario:

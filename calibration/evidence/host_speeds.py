@@ -2,7 +2,7 @@
 
 A single run cannot separate them. A factor that lasted from its first quarter to its last is then taken to be the host's. A replay of
 that run is then right, and so is another protocol on the same machines. Factors drawn anew in each replication would make one slow
-host none or three.
+host none or three. What all hosts had alike in a quarter says nothing of one of them.
 """
 
 from __future__ import annotations
@@ -12,32 +12,35 @@ from typing import NamedTuple
 import numpy as np
 
 from calibration.evidence import factors
-from sim.laws import Law
 
 SIGNIFICANT = 0.01  # chance of such differences between equal hosts below which speeds are believed
 QUARTERS = 4  # of a run
+LEAST = 0.02  # difference from the median host that counts
 
 
 class Slowness(NamedTuple):
-    """The hosts' part of slowness, and the runs' part.
+    """The hosts' part of slowness.
 
     Args:
         speeds: of the hosts, 1 the typical one.
-        run: the law of what is left, by run and host, mean 1.
-        typical: the mean of what is left, over the mean of all: a slow host makes the costs of all larger than a typical one's.
         note: why.
         believed: whether hosts differ.
     """
 
     speeds: np.ndarray
-    run: Law
-    typical: float
     note: str
     believed: bool
 
+    def left(self, factor: np.ndarray, host: np.ndarray) -> np.ndarray:
+        """Factors of each (run, host) without what is the host's in all runs."""
+        if not self.believed:
+            return factor
+        logs = np.log(factor)
+        return np.exp(logs - np.array([np.median(logs[host == one]) for one in host]))
+
 
 def tell_apart(factor: np.ndarray, host: np.ndarray, count: int, quarters: np.ndarray | None = None) -> Slowness:
-    """Speeds and the law of runs from the mean factor of each (run, host).
+    """Speeds from the mean factor of each (run, host).
 
     A host's speed is believed if runs repeat it: analysis of variance of log factors between hosts, p < 0.01. Of a single run,
     its quarters are taken for runs.
@@ -53,8 +56,10 @@ def tell_apart(factor: np.ndarray, host: np.ndarray, count: int, quarters: np.nd
     effect = np.array([np.median(logs[host == h]) if believed and (host == h).any() else np.nan for h in range(count)])
     effect = np.where(np.isnan(effect), np.nanmedian(effect) if believed else 0.0, effect)
     effect = effect - np.median(effect)
-    left = np.exp(logs - effect[host])
-    return Slowness(np.exp(-effect), factors.law(left), float(left.mean()) if believed else 1.0, note, believed)
+    effect = np.where(np.abs(effect) < LEAST, 0.0, effect)
+    if believed and not effect.any():
+        return Slowness(np.ones(count), f"hosts taken as equally fast: they differ by less than {LEAST:.0%}", False)
+    return Slowness(np.exp(-effect), note, believed)
 
 
 def _repeats(logs: np.ndarray, host: np.ndarray) -> tuple[bool, str]:
@@ -70,9 +75,9 @@ def _repeats(logs: np.ndarray, host: np.ndarray) -> tuple[bool, str]:
 
 
 def _lasts(logs: np.ndarray) -> tuple[bool, str]:
-    if np.ptp(logs) < factors.ROUND_OFF:
+    if np.ptp(logs.mean(axis=1)) < factors.ROUND_OFF:
         return False, "hosts equally fast"
-    p = _chance(list(logs))
+    p = _chance(list(logs - logs.mean(axis=0)), blocks=logs.shape[1])
     if p < SIGNIFICANT:
         return (
             True,
@@ -81,8 +86,12 @@ def _lasts(logs: np.ndarray) -> tuple[bool, str]:
     return False, f"hosts taken as equally fast: their differences did not last through the one run (p = {p:.2g})"
 
 
-def _chance(groups: list[np.ndarray]) -> float:
-    """The probability of such differences between equal groups."""
-    from scipy.stats import f_oneway
+def _chance(groups: list[np.ndarray], blocks: int = 1) -> float:
+    """The probability of such differences between equal groups (F test); of those with a value in each block, less the blocks' means."""
+    from scipy.special import fdtrc
 
-    return float(f_oneway(*groups).pvalue) if any(np.ptp(group) > 0 for group in groups) else 0.0
+    several, values = len(groups), np.concatenate(groups)
+    within = sum(float(((group - group.mean()) ** 2).sum()) for group in groups)
+    between = sum(len(group) * float((group.mean() - values.mean()) ** 2) for group in groups)
+    freedom = len(values) - several - (blocks - 1)
+    return float(fdtrc(several - 1, freedom, between / (several - 1) / (within / freedom))) if within > 0 else 0.0

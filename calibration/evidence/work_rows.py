@@ -43,16 +43,18 @@ class Rows:
     """Measured rows of one workload.
 
     Args:
-        table: a row an activity after warm-up: run (index of the trace), rank, step, quarter of the run (0 to 3; -1 in short runs),
+        table: a row an activity after warm-up: run (index of the trace), rank, step, quarter of the run (0 to 3; -1 in shorter ones),
             activity (a field of sim.model.costs.Costs, for computation `compute` or `partition`), amount (samples or bytes), turns
             (of the loop; 1), seconds (of a core), cold (the rank's coldness, 0 to 1, see sim.model.costs.cold_share), induced
             (whether the rank's idling in that run is induced), group (by the run, its settings and the induced sleep, which do not
             depend on noise).
         hidden: relative spread of the computation, for each (run, rank) whose sleeps had to be separated.
+        loaded: whether other processes load data beside computing, so that input is a wait for these (calibration.recorded.paced).
     """
 
     table: pd.DataFrame
     hidden: dict[tuple[int, int], float]
+    loaded: bool = False
 
 
 def measured(
@@ -72,7 +74,7 @@ def measured(
     tables, hidden = [], {}
     for run, (trace, name) in enumerate(zip(traces, names, strict=True)):
         table = _table(trace, place, contention, switching).assign(run=run)
-        table["quarter"] = _quarter(table)
+        table["quarter"] = _quarter(table, LEAST_OF_A_QUARTER if trace.header.sleep_in_compute else 1)
         if not table["activity"].isin(["compute", "partition"]).any():
             raise WrongSetting(name, f"{len(trace.rows)} rows", "a trace with computation after its warm-up steps")
         if trace.header.sleep_in_compute:
@@ -81,7 +83,7 @@ def measured(
         tables.append(table)
     table = pd.concat(tables, ignore_index=True)
     table["group"] = table.groupby(["run", "run_settings", "activity", "amount", "level"], sort=True).ngroup()
-    return Rows(table, hidden)
+    return Rows(table, hidden, any(trace.header.details.get("loader_workers") for trace in traces))
 
 
 def _table(trace: Trace, place: Placement, contention: float, switching: float) -> pd.DataFrame:
@@ -171,8 +173,9 @@ def _told_apart(table: pd.DataFrame, trace: Trace) -> tuple[pd.DataFrame, dict[i
     return table, spread
 
 
-def _quarter(table: pd.DataFrame) -> pd.Series:
-    """The quarter of the run that each row is in; -1 if a quarter is fewer than 50 steps."""
+def _quarter(table: pd.DataFrame, least: int) -> pd.Series:
+    """The quarter of the run that each row is in, or the half or third if a quarter is fewer steps than the least; -1 if a half is."""
     order = table["step"].rank(method="dense").astype(int) - 1
     steps = order.max() + 1
-    return order * QUARTERS // steps if steps >= QUARTERS * LEAST_OF_A_QUARTER else order * 0 - 1
+    parts = min(QUARTERS, steps // least)
+    return order * parts // steps if parts > 1 else order * 0 - 1

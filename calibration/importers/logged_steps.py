@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from calibration.evidence import common_steps
 from calibration.importers import step_tables
 from calibration.importers.rounds import shortened
 from calibration.importers.stretches import STRETCH
@@ -80,8 +81,7 @@ def of_all(found: Steps, ranks: int) -> Steps:
     known = found.compute_s
     if known is None or ranks == found.ranks:
         return found._replace(ranks=ranks)
-    several = known.shape[1]
-    compute_s = np.column_stack([np.roll(known[:, rank % several], rank // several) for rank in range(ranks)])
+    compute_s = common_steps.of_all(known, ranks)
     length_s = np.maximum(found.length_s, compute_s.max(axis=1))
     return found._replace(length_s=length_s, compute_s=compute_s, ranks=ranks)
 

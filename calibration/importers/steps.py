@@ -2,8 +2,8 @@
 
 Optional columns: compute_s (seconds of the step in which the rank computed), samples (of the rank). `logged_steps` reads them. A row is the
 duration of one step at one rank, from the end of its last step. Steps are synchronous: a step lasts as long as at the median rank, and at
-least as long as the slowest rank computes. Where some ranks logged, or rank 0 alone, and the user says how many there were, the others are
-taken to be like these.
+least as long as the slowest rank computes. Without compute_s nothing shows that ranks differ, and a long step is taken to be long at all of
+them. Where some ranks logged, or rank 0 alone, and the user says how many there were, the others are taken to be like these.
 
 Messages are part of a step's seconds. If the link between the hosts is known, the simulator gives their time on it. The rest of the
 step is computing (without compute_s) or updating (with it). Where it is not known, links are free in the profile, and
@@ -95,7 +95,7 @@ def _apart(logged: Steps, scenario: Scenario, about: About, measured: bool = Fal
         WrongSetting: messages alone take longer on the link than the steps that were logged.
     """
     if about.link is None:
-        return (slowest_of(logged.length_s, logged.ranks) if logged.compute_s is None else logged.compute_s), 0.0
+        return (_alike(logged.length_s, logged.ranks) if logged.compute_s is None else logged.compute_s), 0.0
     mean_s = float(logged.length_s.mean())
     if logged.ranks == 1:  # there are no messages
         return logged.length_s[:, None] if logged.compute_s is None else logged.compute_s, 0.0
@@ -110,27 +110,12 @@ def _apart(logged: Steps, scenario: Scenario, about: About, measured: bool = Fal
     if logged.compute_s is not None:
         return logged.compute_s, _played_s(scenario, computed_s, about) - computed_s
     messages_s = mean_s - _computed_s(scenario, mean_s, about)
-    return slowest_of(np.maximum(logged.length_s - messages_s, LEAST * logged.length_s), logged.ranks), messages_s
+    return _alike(np.maximum(logged.length_s - messages_s, LEAST * logged.length_s), logged.ranks), messages_s
 
 
-def slowest_of(longest_s: np.ndarray, ranks: int) -> np.ndarray:
-    """Seconds of each rank, if they are independent, of one law, and these the longest of each step; shape (steps, ranks).
-
-    If G is the distribution of the longest of n, each has the distribution F with F^n = G (order statistics). The others are laid
-    evenly below the longest in F; ranks take turns to be the longest.
-
-    Args:
-        longest_s: shape (steps,).
-    """
-    steps = len(longest_s)
-    if ranks == 1:
-        return longest_s[:, None]
-    share = ((np.argsort(np.argsort(longest_s, kind="stable"), kind="stable") + 0.5) / steps) ** (1 / ranks)
-    below = share[:, None] * (np.arange(ranks - 1) + 0.5) / (ranks - 1)
-    others = np.minimum(np.quantile(longest_s, below**ranks), longest_s[:, None])
-    found = np.column_stack([others, longest_s])
-    order = (np.arange(ranks) + np.arange(steps)[:, None]) % ranks
-    return np.take_along_axis(found, order, axis=1)
+def _alike(seconds: np.ndarray, ranks: int) -> np.ndarray:
+    """The same seconds of each rank, shape (steps, ranks)."""
+    return np.repeat(seconds[:, None], ranks, axis=1)
 
 
 def _computed_s(scenario: Scenario, step_s: float, about: About) -> float:

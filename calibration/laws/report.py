@@ -47,7 +47,7 @@ def run(given: argparse.Namespace) -> None:
     if np.ptp(values):
         law, lines = _fitted(given, measured)
     elif measured.zeros and given.unit == "seconds":
-        law, lines = _with_zeros(measured), _of_zeros(measured)
+        law, lines = _kept(measured.with_zeros), _of_zeros(measured)
     else:
         law, lines = Constant(value=float(values[0])), [f"all are {_number(values[0])}: constant"]
     if given.output:
@@ -67,15 +67,15 @@ def _fitted(given: argparse.Namespace, measured: sources.Measured) -> tuple[Stra
         plots.quantiles(values, laws, given.plot)
     lines = [*_ranking(laws), *_about(laws[0]), *notes, *(_of_ranks(found) if found else [])]
     if measured.zeros and given.unit == "seconds":
-        return _with_zeros(measured), [*lines, *_of_zeros(measured)]
-    return best.stragglers(laws[0].law, found, given.unit, float(np.median(values))), lines
+        return _kept(measured.with_zeros), [*lines, *_of_zeros(measured)]
+    law = _kept(values) if laws[0].p_value < REJECTED else laws[0].law
+    return best.stragglers(law, found, given.unit, float(np.median(values))), lines
 
 
-def _with_zeros(measured: sources.Measured) -> Empirical:
+def _kept(values: np.ndarray) -> Empirical:
     """All values, or as many of their quantiles as a law may have."""
-    values = np.sort(measured.with_zeros)
     at = np.linspace(0, len(values) - 1, min(len(values), MOST_VALUES)).round().astype(int)
-    return Empirical(values=values[at].tolist())
+    return Empirical(values=np.sort(values)[at].tolist())
 
 
 def _of_zeros(measured: sources.Measured) -> list[str]:
@@ -124,7 +124,7 @@ def _about(first: Fitted) -> list[str]:
     ]
     if first.p_value < REJECTED:
         said.append(
-            f"but values are clearly not {first.law.kind} (p {first.p_value:.3f}): replay or an empirical law keeps them"
+            f"but values are clearly not {first.law.kind} (p {first.p_value:.3f}): what is written is empirical, of all of them"
         )
     return said
 
@@ -133,6 +133,9 @@ def _of_ranks(found: ranks.Varies) -> list[str]:
     slow = ", ".join(f"rank {rank} ({ratio:.3f} times the median rank)" for rank, ratio in found.slow.items())
     apart = "; their slowness is not in the laws above" if found.slow else ""
     said = [f"slow throughout: {slow or 'no rank'} (F test, p {found.ranks_p:.3g}){apart}"]
+    if found.slow:
+        laws = " + ".join(f"slow-ranks(rank={rank}, factor={ratio:.4g})" for rank, ratio in found.slow.items())
+        said.append(f'simulate their slowness with --stragglers "{laws}"')
     lasting = "stragglers last" if found.persists else "each step draws anew"
     said.append(f"{lasting}: autocorrelation {found.persistence:.3f} from step to step (p {found.persistence_p:.3f})")
     return said

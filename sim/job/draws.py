@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.laws import FoldedMixture, checked
-from sim.laws.randomness import RandomStreams, Stream, generator
+from sim.laws.randomness import STATES, RandomStreams, Stream, generator
 from sim.laws.steps import Sleeps, Steps, joined
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
+COMMON = {"noise": "common_noise", "input": "common_input_noise", "update": "common_update_noise"}  # fields of Costs
 
 
 class Draws:
@@ -44,7 +45,19 @@ class Draws:
     def noise(self, replication: int, worker: int) -> Stream | Steps:
         """Factors on the computing of a worker by its number: the noise of the costs times the factors of stragglers."""
         noise = Stream(self._scenario.costs.noise, self._scenario.seed, replication, worker, "noise")
-        return joined([noise, self._sequence("factors", self._random(replication), worker)], np.multiply, 1.0)
+        factors = self._sequence("factors", self._random(replication), worker)
+        return joined([noise, self.common(replication, "noise"), factors], np.multiply, 1.0)
+
+    def common(self, replication: int, purpose: str) -> Steps:
+        """Factors that all ranks have alike in a step, on computing (noise), input or update.
+
+        Steps walk through the law as replications do through that of runs: one step in ten is a checkpoint's in any ten.
+        """
+        law = getattr(self._scenario.costs, COMMON[purpose])
+        if law.sole is not None:
+            return Steps(sole=law.sole)
+        start = generator(self._scenario.seed, replication, STATES, purpose).random()
+        return Steps(lambda count: law.upper((start + np.arange(count) * GOLDEN_RATIO) % 1))
 
     def delays(self, replication: int, worker: int) -> Stream | None:
         """The induced delays of what a worker, or master (0), receives, the same in every world; None without."""

@@ -118,6 +118,8 @@ class Costs(Checked):
         noise: factor on a step's computation, drawn for each rank and step, mean 1.
         input_noise: the same on a step's input.
         update_noise: factor on the master's update, drawn for each step, mean 1.
+        common_noise, common_input_noise, common_update_noise: factors likewise that all ranks have alike in a step, as long batches
+            or checkpoints make them.
         run: factor on all computation of a run on one host, drawn once for each replication: processors drift between runs.
         error: standard deviation of the logarithm of a factor on all work of a run on all cores: the profile's error for one more run,
             beyond the laws above. Every simulated run has the factor's median, 1; intervals have the rest (sim.answers.ends).
@@ -150,11 +152,14 @@ class Costs(Checked):
     noise: Factor = LogNormal(cv=0.0)
     input_noise: Factor = LogNormal(cv=0.0)
     update_noise: Factor = LogNormal(cv=0.0)
+    common_noise: Factor = LogNormal(cv=0.0)
+    common_input_noise: Factor = LogNormal(cv=0.0)
+    common_update_noise: Factor = LogNormal(cv=0.0)
     run: Factor = LogNormal(cv=0.0)
     error: LogSpread = 0.0
 
     def at_the_median(self) -> Costs:
-        """With every factor at its median."""
+        """With every factor in which ranks differ at its median."""
         names = [name for name in ("noise", "input_noise", "update_noise", "run") if getattr(self, name).sole is None]
         medians = {name: Constant(value=getattr(self, name).quantile(0.5)) for name in names}
         off = {"error": 0.0} if self.error else {}

@@ -17,7 +17,7 @@ from sim import command
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
     *("sim.run", "sim.sweep", "sim.plan", "sim.timeline", "sim.plot", "sim.protocols.check", "sim.workloads"),
-    *("sim.hosts", "calibration.fit", "calibration.check", "experiments.run"),
+    *("sim.hosts", "calibration.fit", "calibration.check", "calibration.slow", "experiments.run"),
     *("real.run", "real.campaign", "real.probe", "real.calibrate"),
 )
 KEYS = {
@@ -219,6 +219,7 @@ REFUSED = {
     "real.calibrate": ["--protocol", "abm", "-o", "profile.toml"],
     "calibration.fit": ["nowhere.parquet", "-o", "profile.toml"],
     "calibration.check": ["nowhere.toml", "nowhere.parquet"],
+    "calibration.slow": ["nowhere.parquet"],
     "sim.timeline": ["nowhere.parquet", "-o", "t.json"],
     "sim.plot": ["nowhere.parquet", "-o", "t.png"],
     "sim.protocols.check": ["abm"],

@@ -19,6 +19,7 @@ from sim.platform.cluster import Cluster, Link
 NOISE, SLOW = LogNormal(cv=0.5), Line(base_s=1e-3)
 COSTS = {
     **dict.fromkeys(("noise", "update_noise", "input_noise", "run"), ("fmb", NOISE)),
+    **dict.fromkeys(("common_noise", "common_update_noise", "common_input_noise"), ("allreduce", NOISE)),
     **dict.fromkeys(("agree_s", "negotiate_s"), ("allreduce", 0.001)),
     **dict.fromkeys(("input", "compute", "pack", "take_up", "update", "background"), ("fmb", SLOW)),
     "reduce": ("ps-async", Line(base_s=1e-3, floor_s=5e-3)),

@@ -430,6 +430,7 @@ NUMBERS = {
     "real.run": REAL,
     "calibration.fit": {"traces": ("t.jsonl",), "output": ("a.toml",)},
     "calibration.check": {"profile": ("cluster.toml",), "traces": ("t.jsonl",)},
+    "calibration.slow": {"run": ("t.jsonl",)},
     "real.calibrate": {"output": ("a.toml",), "workload": ("mlp",)},
     "experiments.run": {"name": ("benchmark",)},
 }

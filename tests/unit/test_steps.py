@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -74,18 +73,6 @@ def test_on_a_known_link_other_sizes_are_predicted(tmp_path, with_compute):
     assert predicted(path, twice, LINK) == pytest.approx(truth_s, rel=0.03)
     slow = Link(latency_s=50e-6, bandwidth_bytes_per_s=1e11)  # on which messages take no time
     assert abs(predicted(path, twice, slow) / truth_s - 1) > 0.03
-
-
-def test_ranks_whose_longest_was_logged_have_a_law_with_that_longest():
-    rng = np.random.default_rng(0)
-    longest_s = rng.lognormal(0, 0.3, (2000, 8)).max(axis=1)
-    found = steps.slowest_of(longest_s, 8)
-    assert (found.max(axis=1) == longest_s).all()
-    assert np.allclose(found.mean(axis=0), found.mean(), rtol=0.05)
-    again = rng.permuted(found, axis=0).max(axis=1)  # independent ranks
-    for share in (0.1, 0.5, 0.9):
-        assert np.quantile(again, share) == pytest.approx(np.quantile(longest_s, share), rel=0.03)
-    assert np.median(found) == pytest.approx(1.0, rel=0.05)
 
 
 def test_the_trace_keeps_the_steps_and_counts_from_either_end(tmp_path):

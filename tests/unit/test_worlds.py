@@ -53,6 +53,10 @@ def costs():
         input_noise=st.builds(LogNormal, cv=st.sampled_from([0.0, 0.5])),
         run=st.builds(LogNormal, cv=st.sampled_from([0.0, 0.3])),
         update_noise=st.builds(LogNormal, cv=st.sampled_from([0.0, 0.5])),
+        **{
+            f"common_{name}noise": st.builds(LogNormal, cv=st.sampled_from([0.0, 0.3]))
+            for name in ("", "input_", "update_")
+        },
     )
 
 

@@ -144,6 +144,7 @@ def computing(scenario: Scenario, replication: int, columns: int, first: int = 0
         noise = rows_of(lambda rank: of.noise(replication, scenario.worker_number(rank)), columns, ranks, first)
     else:
         noise = rows_of_law(scenario, scenario.costs.noise, replication, "noise", columns, first)
+        noise = noise * _common(scenario, replication, "noise", columns, first)
     if scenario.costs.run.sole is not None:
         noise *= scenario.costs.run.sole
         return noise
@@ -152,21 +153,29 @@ def computing(scenario: Scenario, replication: int, columns: int, first: int = 0
     return noise
 
 
+def _common(scenario: Scenario, replication: int, purpose: str, columns: int, first: int = 0) -> np.ndarray:
+    """Factors that all ranks have alike, shape (1, columns), or (1, 1) if those of all steps are."""
+    return rows_of(lambda _: scenario.draws.common(replication, purpose), columns, (0,), first)
+
+
 def inputs(scenario: Scenario, replication: int, columns: int, first: int = 0) -> np.ndarray:
     """Factors on the seconds of an input."""
-    return rows_of_law(scenario, scenario.costs.input_noise, replication, "input", columns, first)
+    own = rows_of_law(scenario, scenario.costs.input_noise, replication, "input", columns, first)
+    return own * _common(scenario, replication, "input", columns, first)
 
 
 def updates(scenario: Scenario, replication: int, columns: int, first: int = 0) -> np.ndarray:
     """Factors on updates; of servers alone, and many, where updates number the steps."""
     law = scenario.costs.update_noise
     if not scenario.protocol.counts_updates:
-        return rows_of_law(scenario, law, replication, "update", columns, first)
+        own = rows_of_law(scenario, law, replication, "update", columns, first)
+        return own * _common(scenario, replication, "update", columns, first)
 
     def draw(rank: int) -> Stream:
         return Stream(law, scenario.seed, replication, scenario.worker_number(rank), "update")
 
-    return rows_of(draw, max(columns, scenario.updates + 2 * scenario.ranks), range(scenario.servers))
+    columns = max(columns, scenario.updates + 2 * scenario.ranks)
+    return rows_of(draw, columns, range(scenario.servers)) * _common(scenario, replication, "update", columns)
 
 
 def poll_shares(scenario: Scenario, replication: int, rank: int, blocks: int) -> np.ndarray:

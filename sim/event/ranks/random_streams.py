@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
+
 from sim.event.ranks.drawn import Drawn
 from sim.laws import Law
 from sim.laws.randomness import Stream
-from sim.laws.steps import Sleeps
+from sim.laws.steps import Sleeps, joined
 
 
 class RandomStreams:
@@ -23,16 +25,18 @@ class RandomStreams:
         self._alike: dict[tuple[str, float], Drawn] = {}
 
     def of(self, law: Law, number: int, purpose: str, factor: float = 1.0) -> Drawn:
-        """The draws of a law for one rank's purpose; one object for all ranks if all draws are alike.
+        """The draws of a law for one rank's purpose, times what all ranks have alike; one object for all ranks if they do not differ.
 
         Args:
             number: of the rank, as the worker's that it is (see Scenario.worker_number).
         """
-        if law.sole is None:
-            return Drawn(Stream(law, *self.key(number), purpose), factor, self.scenario.rounds)
         found = self._alike.get((purpose, factor))
         if found is None:
-            found = self._alike[purpose, factor] = Drawn(Stream(law, *self.key(number), purpose), factor)
+            common = self.scenario.draws.common(self.replication, purpose)
+            drawn = joined([Stream(law, *self.key(number), purpose), common], np.multiply, 1.0)
+            found = Drawn(drawn, factor, self.scenario.rounds)
+            if law.sole is not None:
+                self._alike[purpose, factor] = found
         return found
 
     def key(self, number: int) -> tuple[int, int, int]:
