@@ -55,7 +55,7 @@ def _figure(jobs: Sequence[Compared], of: str, against: str) -> Figure:
 
 def _runs(jobs: Sequence[Compared]) -> Table:
     rows = [
-        (change, Cell(f"{run}", run), Cell(answer.reached(one, time_s), time_s if isfinite(time_s) else None),
+        (change, Cell(f"{run}", run), Cell(answer.reached(time_s), time_s if isfinite(time_s) else None),
          Cell(f"{steps:,}", steps), Cell(f"{one.curves[run].accuracy.max():.3f}"))
         for change, one in jobs
         for run, (time_s, steps) in enumerate(zip(one.times_s.tolist(), one.updates, strict=True))

@@ -11,12 +11,13 @@ import pytest
 
 from calibration import fit, slow
 from calibration.evidence import common_steps
-from sim import event, run, simulate, stragglers
+from sim import event, run, stragglers
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform import cluster, other_sizes
 from sim.protocols import make
+from sim.simulation import simulate
 
 RANKS, STEPS, REST_S = 6, 60, 0.04
 ALLREDUCE = make("allreduce")

@@ -6,7 +6,6 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from sim import simulate
 from sim.answers.outcome import Outcome
 from sim.answers.summary import STRAGGLERS_COST, as_json, show
 from sim.job.header import RECORDED, Training
@@ -15,6 +14,7 @@ from sim.model.costs import Costs, Line
 from sim.model.workload import read
 from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols import make
+from sim.simulation import simulate
 from sim.stragglers import read as law
 from sim.version import VERSION
 
