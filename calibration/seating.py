@@ -29,7 +29,7 @@ def seated(made: Cluster, each: int | None = None, inner: tuple[Link, str] = (FR
     count, hosts = len(speeds), list[Host]()
     for speed, alike in groupby(speeds):
         several = len(list(alike))
-        name = "host" if several == count else f"host{len(hosts)}-" if several > 1 else f"host{len(hosts)}"
+        name = "host" if several == count else f"host{sum(one.count for one in hosts)}" + "-" * (several > 1)
         hosts.append(Host(name=name, count=several, cores=CORES * each, slots=each, speed=speed))
     placed = made.model_copy(update={"hosts": tuple(hosts)})
     if each == 1:
