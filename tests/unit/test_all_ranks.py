@@ -151,6 +151,7 @@ def test_a_text_of_ours_in_which_ranks_are_steps_apart_counts_as_a_users(monkeyp
         name = "named"
 
     of_a_user = simulate(job(Named()), "event", 2)
+    monkeypatch.setitem(protocols.NAMES, "named", Named)
     monkeypatch.setitem(protocols.PROTOCOLS, "named", Named)
     ours = job(protocols.make("named"))
     for of_ours in (simulate(ours, "event", 2), by_engine(ours, 2)):

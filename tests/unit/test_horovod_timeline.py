@@ -279,7 +279,8 @@ def test_planted_costs_come_back(recorded, tmp_path):
     profile = cluster.read(str(made))
     costs, link = profile.costs["mnist"], profile.network
     assert costs.compute.slope_s == pytest.approx(SAMPLE_S, rel=0.02)
-    assert np.log(costs.noise.quantile(0.9) / costs.noise.quantile(0.1)) == pytest.approx(2.56 * 0.05, rel=0.4)
+    noise = costs.common_noise  # of one rank: whether others have it too is not known
+    assert np.log(noise.quantile(0.9) / noise.quantile(0.1)) == pytest.approx(2.56 * 0.05, rel=0.4)
     assert (link.latency_s, link.bandwidth_bytes_per_s) == pytest.approx((LATENCY_S, BANDWIDTH), rel=0.02)
     words = ["--protocol", "horovod", "--set", "algorithm=ring", "--hosts", "8", "--cluster", str(made)]
     assert simulate([*words, "--steps", "5", "--replications", "1", "--json"]) == 0

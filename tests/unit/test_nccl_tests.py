@@ -13,6 +13,7 @@ from calibration import fit, nccl_checks, nccl_links
 from calibration.importers import nccl_tests
 from calibration.profiles import FREE
 from sim import command, protocols
+from sim.answers.sources import known_by_name
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -134,9 +135,9 @@ def test_tests_within_a_host_say_nothing_of_the_network(tmp_path):
     assert found.network == ASSUMED
     assert (found.provenance.links_measured, found.provenance.local_measured) == (False, True)
     assert any("the link between hosts was not measured" in note for note in found.provenance.notes)
-    assert not any("by name" in note for note in simulate(stepped(found, 8), replications=2).notes)
+    assert not any(known_by_name(stepped(found, 8)))
     wide = other_sizes.on_hosts(found, 2)
-    assert any("links are known by name" in note for note in simulate(stepped(wide, 16), replications=2).notes)
+    assert known_by_name(stepped(wide, 16))[0]
 
 
 def test_tests_of_both_tell_both_links(tmp_path):
@@ -156,13 +157,13 @@ def test_tests_of_both_tell_both_links(tmp_path):
 def test_measured_links_are_no_links_by_name_up_to_the_hosts_that_were_tested(tmp_path):
     found = fitted(tmp_path, text(ring(4), 4, 4))
     known = simulate(stepped(found, 4), replications=2)
-    assert not any("by name" in note for note in known.notes)
+    assert not any(known_by_name(known.scenario))
     assert known.samples_per_s / known.interval[0] < 1.25
     wider = simulate(stepped(other_sizes.on_hosts(found, 16), 16), replications=2)
-    assert not any("by name" in note for note in wider.notes)
+    assert not any(known_by_name(wider.scenario))
     assert known.samples_per_s / known.interval[0] < wider.samples_per_s / wider.interval[0] < 3
     another = other_sizes.on_network(found, "100 Gbit/s, 20 us")
-    assert any("by name" in note for note in simulate(stepped(another, 4), replications=2).notes)
+    assert any(known_by_name(stepped(another, 4)))
 
 
 @pytest.mark.parametrize("device", ["NVIDIA A100-SXM4-40GB", "AMD Instinct MI250X"])

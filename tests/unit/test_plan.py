@@ -16,25 +16,19 @@ import pytest
 from test_commands import refused, run
 from test_sweep import Killing
 
-from sim import (
-    Scenario,
-    WrongSetting,
-    options,
-    protocols,
-    read_cluster,
-    read_workload,
-    simulate,
-    simulated_options,
-    simulation,
-)
+from sim import options, protocols, simulated_options, simulation
 from sim import plan as sim_plan
 from sim import run as sim_run
 from sim.answers import bounds
-from sim.base.errors import RunFailed
+from sim.base.errors import RunFailed, WrongSetting
+from sim.job.scenario import Scenario
+from sim.model.workload import read as read_workload
 from sim.plans import candidates, plan, question, search, sensitivity, show, simulating
 from sim.plans.candidates import WHOLE, Figures
 from sim.plans.configurations import Room
 from sim.plans.simulating import Simulating
+from sim.platform.cluster import read as read_cluster
+from sim.simulation import simulate
 from sim.sweeps import pools
 from sim.worlds import time_budget
 

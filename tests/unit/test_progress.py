@@ -124,7 +124,7 @@ def test_a_simulation_of_many_runs_says_how_far_it_is(talkative, capsys):
     ]
 
 
-def test_an_answer_of_seconds_says_nothing(talkative, capsys):
+def test_an_answer_of_seconds_says_nothing(capsys):
     assert sim.run.main(["--protocol", "ps-async", "--steps", "5", "--json"]) == 0
     assert capsys.readouterr().err == ""
 

@@ -20,7 +20,7 @@ JOB = ("--workers=2", "--steps=8", "--warmup=2", "--replications=3", "--straggle
 def answered(tmp_path_factory):
     """The text of a page of sim.run."""
     path = tmp_path_factory.mktemp("report") / "r.html"
-    run.main([*JOB, "--what-if=workers=3", "--json", "--report", str(path)])
+    run.main([*JOB, "--protocol=amb", "--what-if=workers=3", "--json", "--report", str(path)])
     return path.read_text()
 
 

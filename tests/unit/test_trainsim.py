@@ -14,7 +14,7 @@ from experiments.run import QUESTIONS
 from sim import collectives, command, stragglers
 from sim.base import extras
 from sim.laws import KINDS as LAWS
-from sim.protocols import PROTOCOLS
+from sim.protocols import NAMES, PROTOCOLS
 from sim.version import VERSION
 from trainsim import listing, main
 from trainsim.commands import COMMANDS
@@ -22,7 +22,7 @@ from trainsim.commands import COMMANDS
 ROOT = Path(__file__).parents[2]
 DRAWING = ("plot", "timeline")  # whose modules are made of arrays
 REGISTRIES = {
-    "protocols": PROTOCOLS,
+    "protocols": NAMES,
     "laws": [*stragglers.NAMED, *stragglers.RECORDED, *LAWS],
     "collectives": collectives.NAMES,
     "experiments": QUESTIONS,
