@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SCHEMA = "answer/1"
 STRAGGLERS_COST, SLOW_RANKS_COST, SLOW_HOSTS_COST = "stragglers cost", "slow ranks cost", "slow hosts cost"
 MOST_LISTED = 12  # idle shares of more ranks than this are summed up
+SLIGHT = 0.001  # of the throughput: what slow ranks cost below it is not said
 NOTHING = 10  # the high end over the low, beyond which nothing is known
 MEASURE, DIGITS = "measure first", 4
 
@@ -235,7 +236,8 @@ def lines(summary: dict, compared: dict[str, dict], servers: int) -> Iterator[tu
     yield ("as assumed", f"{speed(summary)}; {step}") if nothing else ("step", step)
     yield "idle", _idle(summary["idle_fraction"], servers)
     for label, other in compared.items():
-        yield label, COSTS[label](summary, other)
+        if label != SLOW_RANKS_COST or summary["samples_per_s"] < (1 - SLIGHT) * other["samples_per_s"]:
+            yield label, COSTS[label](summary, other)
 
 
 def lines_of_speed(summary: dict) -> Iterator[tuple[str, str]]:
@@ -297,11 +299,11 @@ def borne(pair: Sequence[float] | None) -> int:
 def plus_minus(pair: Sequence[float]) -> str:
     """The half width of an interval, as a share of its middle, or a factor.
 
-    >>> plus_minus((98.0, 102.0)), plus_minus((10.0, 90.0))
-    ('+-2%', 'a factor 3')
+    >>> plus_minus((98.0, 102.0)), plus_minus((98.0, 98.001)), plus_minus((10.0, 90.0))
+    ('+-2%', '+-0%', 'a factor 3')
     """
     half = exp(log(pair[1] / pair[0]) / 2)
-    return f"+-{number(100 * (half - 1), 2)}%" if half < 2 else f"a factor {half:.2g}"
+    return f"+-{round(100 * (half - 1), 2):.2g}%" if half < 2 else f"a factor {half:.2g}"
 
 
 def _idle(shares: list[float | None], servers: int) -> str:

@@ -160,7 +160,7 @@ def _unlike(scenario: Scenario, known: Provenance) -> list[str]:
     if scenario.workload.name not in known.models:
         found.append("the profile does not say which model its costs are of (an older version wrote it): fit again")
     if far := beyond(scenario):
-        found.append(f"{far}: {far.doublings:.2g} doublings beyond")
+        found.append(f"{far}: {far.doublings:.2g} doubling{'s' * (far.doublings != 1)} beyond")
     elif scenario.workload.name not in known.repeated:
         found.append("no run that was fitted was repeated")
     if unlike_sleeps(scenario):
