@@ -73,6 +73,7 @@ def test_all_of_ours_pass(checked, name):
     assert 0 < int(applied.replace(",", "")) <= int(computed.replace(",", ""))
 
 
+@pytest.mark.usefixtures("installed")
 def test_a_text_for_all_worlds_is_answered_alike(checked):
     code, said, _ = checked(GATHERS)
     assert code == 0
@@ -81,6 +82,7 @@ def test_a_text_for_all_worlds_is_answered_alike(checked):
     assert re.search(r"^real run +not asked for$", said, re.MULTILINE)
 
 
+@pytest.mark.usefixtures("installed")
 def test_a_text_that_the_subset_of_the_engine_cannot_say_is_the_event_worlds(checked):
     code, said, _ = checked(REFUSED)
     assert code == 0
@@ -157,6 +159,7 @@ def test_a_mistake_is_one_line(checked, mistake):
     assert complaint.count("\n") == 1
 
 
+@pytest.mark.usefixtures("installed")
 def test_worlds_that_differ_are_told(checked, monkeypatch):
     run = engine.outcome
 

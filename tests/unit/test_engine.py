@@ -531,6 +531,7 @@ def test_drawn_jobs_are_as_in_the_event_world(by_numba):
 
 
 @pytest.mark.parametrize("runs", [1, 3])
+@pytest.mark.usefixtures("installed")
 def test_an_answer_names_the_world_that_gave_it(runs, monkeypatch):
     """A run for which the engine has no room is the event world's, and so is then the answer."""
     job = one("two cores", ("ps-async",))
