@@ -60,9 +60,10 @@ def of_all(compute_s: np.ndarray, ranks: int) -> np.ndarray:
     """Seconds of all ranks, shape (steps, ranks), of which some are known. What others have alone is as that of these in other steps.
 
     Args:
-        compute_s: of the known ones, shape (steps, known), above 0.
+        compute_s: of the known ones, shape (steps, known).
     """
-    known, alike = compute_s.shape[1], np.median(compute_s, axis=1, keepdims=True)
+    known = compute_s.shape[1]
+    alike = np.maximum(np.median(compute_s, axis=1, keepdims=True), np.finfo(float).tiny)
     return alike * np.column_stack(
         [np.roll((compute_s / alike)[:, rank % known], rank // known) for rank in range(ranks)]
     )
