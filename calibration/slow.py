@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calibration import log_options
-from calibration.sources import STEPS, TORCH, Named, parsed
+from calibration.sources import PROFILES, STEPS, TORCH, Named, parsed
 from sim import command
 from sim.base.errors import WrongSetting
 from sim.base.ranges import check
@@ -85,6 +85,8 @@ def _read(given: Namespace) -> Run:
         raise WrongSetting(
             "RUN", " ".join(given.run), "one run: a file, a folder, or torch.profiler's traces of its ranks"
         )
+    if first.kind in PROFILES:
+        raise WrongSetting("RUN", str(first), "steps of each rank: a table, torch.profiler's traces, or a recorded run")
     about = log_options.about(given, first)
     if first.kind == STEPS:
         from calibration.importers import logged_steps

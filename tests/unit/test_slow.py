@@ -57,6 +57,23 @@ def told(capsys, *line: str) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.parametrize(
+    ("kind", "begins"),
+    [
+        ("scaling", "hosts,gpus_per_host,batch,step_s\n1,1,8,0.2\n"),
+        ("nccl-tests", "# OSU MPI Allreduce\n# Size Avg(us)\n4 12\n"),
+        ("horovod-timeline", '[{"name": "NEGOTIATE_ALLREDUCE"}]'),
+    ],
+)
+def test_files_without_steps_of_ranks_are_refused(tmp_path, kind, begins):
+    """By whatever way their kind is known: how they begin, or a name."""
+    path = tmp_path / "file.txt"
+    path.write_text(begins)
+    for words in ([str(path)], [str(path), "--from", kind], [f"{kind}={path}"]):
+        with pytest.raises(WrongSetting, match=f"RUN: given '{kind} file.txt'; allowed: steps of each rank"):
+            slow.main(words)
+
+
 @pytest.mark.parametrize("with_compute", [True, False])
 def test_steps_that_are_long_at_all_ranks_are_so_on_more_hosts_too(tmp_path, capsys, with_compute):
     """Each tenth step is a checkpoint's: 2.7 times as long, and no rank is a straggler."""
