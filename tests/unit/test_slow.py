@@ -173,6 +173,17 @@ def test_one_stall_is_no_slow_rank_and_is_named_with_what_it_took(tmp_path, caps
     assert "at rank 3; where all ranks wait for them, steps take up to" in capsys.readouterr().out
 
 
+def test_one_step_names_no_rank_and_clears_none(tmp_path, capsys):
+    compute_s = computed(steps=2)
+    compute_s[:, 4] *= 2
+    path, _ = table(tmp_path / "steps.csv", compute_s)
+    assert slow.main([path]) == 0
+    said = capsys.readouterr().out
+    assert "1 step of" in said
+    assert "no rank can be named: one step" in said
+    assert "none is slower" not in said
+
+
 def test_ranks_that_differ_by_chance_are_not_named(tmp_path, capsys):
     path, _ = table(tmp_path / "steps.csv", computed(0.1))
     assert told(capsys, path, "--from", "steps")["slow_ranks"] == []
