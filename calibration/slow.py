@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calibration import log_options
-from calibration.sources import STEPS, TORCH, Named, parsed
+from calibration.sources import PROFILES, STEPS, TORCH, Named, parsed
 from sim import command
 from sim.base.errors import WrongSetting
 from sim.base.ranges import check
@@ -85,6 +85,8 @@ def _read(given: Namespace) -> Run:
         raise WrongSetting(
             "RUN", " ".join(given.run), "one run: a file, a folder, or torch.profiler's traces of its ranks"
         )
+    if first.kind in PROFILES:
+        raise WrongSetting("RUN", str(first), "steps of each rank: a table, torch.profiler's traces, or a recorded run")
     about = log_options.about(given, first)
     if first.kind == STEPS:
         from calibration.importers import logged_steps
@@ -162,7 +164,8 @@ def _lines(run: Run, answer: dict[str, Any]) -> list[str]:
         return f"costs {seconds(one['cost_s'])} ({one['cost_share']:.1%}{paid})"
 
     slow, long, steps = answer["slow_ranks"], answer["long_steps"], answer["steps"]
-    said = [f"ranks known: {answer['ranks']}; {steps} steps of {seconds(answer['step_s'])} in the mean"]
+    each = f"{steps} step{'s' * (steps > 1)} of {seconds(answer['step_s'])}"
+    said = [f"ranks known: {answer['ranks']}; {each} in the mean"]
     for one in slow:
         times = f"{one['times']:.2f} times the median rank's" if one["times"] else "of which the median rank has none"
         said.append(f"rank {one['ranks'][0]}: {one['cause']}, {times}, in {one['steps']} of {steps} steps: {cost(one)}")
@@ -171,6 +174,8 @@ def _lines(run: Run, answer: dict[str, Any]) -> list[str]:
         said.append(f"without slow ranks: steps of {seconds(without_s)}, {1 - without_s / answer['step_s']:.1%} less")
     elif not run.own_s or len(run.ranks) < 2:
         said.append("no rank can be named: log the seconds that each of several ranks computed (compute_s)")
+    elif steps < 2:
+        said.append("no rank can be named: one step, behind the first, does not tell a slow rank from chance; log more")
     else:
         said.append("no rank: none is slower than the others")
     if long:

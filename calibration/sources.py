@@ -48,9 +48,14 @@ class Named(NamedTuple):
 
 
 def guessed(path: str) -> str:
-    """The kind of a file that nobody named: by how it begins, or a table of steps; a folder and .jsonl, .parquet are traces."""
-    if path.endswith((".jsonl", ".parquet")) or not Path(path).is_file():
+    """The kind of a file that nobody named: by how it begins, or a table of steps; .jsonl, .parquet and folders are traces, or torch's."""
+    if path.endswith((".jsonl", ".parquet")):
         return TRACE
+    if Path(path).is_dir():
+        first = next(iter(sorted(Path(path).glob("*.json*"))), None)
+        return TORCH if first and guessed(str(first)) == TORCH else TRACE
+    if not Path(path).exists():
+        raise WrongSetting("TRACE", path, "a file or a folder that is there")
     begins = b""
     with suppress(OSError, EOFError):  # the reader says what is wrong with the file
         with open(path, "rb") as raw:

@@ -15,7 +15,7 @@ from sim import command, options, reports, simulated_options
 from sim.base.errors import WrongSetting
 from sim.base.files import check_ending, check_outputs, write_text, write_whole
 from sim.base.progress import Progress, advance, duration
-from sim.studies import changes, questions
+from sim.studies import questions
 
 if TYPE_CHECKING:
     from real.learning.learned import Learned
@@ -78,6 +78,8 @@ def main(argv: list[str] | None = None) -> int:
     target = None if given.until is None else Target.read(given.until)
     read = options.Readers(remember=True)
     scenario = simulated_options.scenario(given, read)
+    from sim.studies import changes
+
     if priced := [text for text in given.what_if if changes.price(text)]:
         raise WrongSetting("--what-if price", priced[0], "a change without price=USD: sim.run compares costs")
     changed = questions.changed(given, read)

@@ -106,7 +106,7 @@ def compared(scenario: Scenario) -> dict[str, Scenario]:
 
     free, median = scenario.without_stragglers(), variants.at_the_median(scenario)
     others = {summary.STRAGGLERS_COST: free} if scenario.slowed else {}
-    others |= {summary.SLOW_RANKS_COST: median} if median != free else {}
+    others |= {summary.SLOW_RANKS_COST: median} if scenario.workers > 1 and median != free else {}
     fewer = unlike.without_slowest(scenario)
     return others | ({summary.SLOW_HOSTS_COST: fewer} if fewer else {})
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from calibration import check as checking
 from calibration import fit as fitting
-from calibration.sources import TRACE
 from sim import options, simulated_options
 from sim.base.errors import WrongSetting
 from sim.base.files import text_of
@@ -116,7 +115,7 @@ class Profile(Cluster):
         """
         return simulate(self.job(**asked), world, replications, within_s=within_s)
 
-    def check(self, *traces: str | Path, source: str = TRACE, **options: Any) -> Jobs:
+    def check(self, *traces: str | Path, source: str | None = None, **options: Any) -> Jobs:
         """Runs that were not fitted, beside what this predicts of them; see trainsim.check."""
         return check(self, *traces, source=source, **options)
 
@@ -130,13 +129,13 @@ class Profile(Cluster):
     __str__ = __repr__
 
 
-def fit(*traces: str | Path, name: str = "fitted", source: str = TRACE, **options: Any) -> Profile:
+def fit(*traces: str | Path, name: str = "fitted", source: str | None = None, **options: Any) -> Profile:
     """The calibrated profile of recorded runs: the cluster that they ran on, with what its ranks cost.
 
     Args:
         traces: files of runs, or whatever else calibration.fit takes, such as "nccl-tests=links.txt".
         name: of the cluster.
-        source: the format of files that do not say theirs, as `--from` of calibration.fit takes it.
+        source: the format of files that do not say theirs, as `--from` of calibration.fit takes it; None if their contents do.
         options: those of calibration.fit by their names with underscores, such as workload="resnet50" or link="25 Gbit/s, 20 us".
 
     Raises:
@@ -148,7 +147,7 @@ def fit(*traces: str | Path, name: str = "fitted", source: str = TRACE, **option
     return Profile.of(fitting.fitted(Namespace(**given, output=name, name=name)))
 
 
-def check(profile: Cluster | str | Path, *traces: str | Path, source: str = TRACE, **options: Any) -> Jobs:
+def check(profile: Cluster | str | Path, *traces: str | Path, source: str | None = None, **options: Any) -> Jobs:
     """Real runs beside what a profile predicts of them.
 
     Args:
@@ -163,7 +162,9 @@ def check(profile: Cluster | str | Path, *traces: str | Path, source: str = TRAC
     return Jobs(*checking.checked(given, profile if isinstance(profile, Cluster) else None))
 
 
-def _options(parser: Parser, traces: Iterable[str | Path], source: str, options: dict[str, Any]) -> dict[str, Any]:
+def _options(
+    parser: Parser, traces: Iterable[str | Path], source: str | None, options: dict[str, Any]
+) -> dict[str, Any]:
     """The options of a parser with their defaults, some of them given as keywords."""
     actions = {one.dest: one for one in parser._actions}
     known = {name: one for name, one in actions.items() if name not in NO_KEYWORDS}
@@ -174,7 +175,7 @@ def _options(parser: Parser, traces: Iterable[str | Path], source: str, options:
     if not traces:
         raise WrongSetting("traces", None, "at least one file of a run")
     kinds = actions["source"].choices or ()
-    if source not in kinds:
+    if source is not None and source not in kinds:
         raise WrongSetting("source", source, f"{', '.join(kinds)}{nearest(source, kinds)}")
     defaults = {name: action.default for name, action in known.items()}
     return defaults | options | {"traces": [str(path) for path in traces], "source": source}

@@ -26,6 +26,7 @@ MOST_LISTED = 12  # idle shares of more ranks than this are summed up
 SLIGHT = 0.001  # of the throughput: what slow ranks cost below it is not said
 NOTHING = 10  # the high end over the low, beyond which nothing is known
 MEASURE, DIGITS = "measure first", 4
+NO_SPREAD = "+-0%"  # of runs without noise, as those of a table of steps: it is not said, because real runs differ
 
 
 @dataclass(frozen=True)
@@ -244,7 +245,9 @@ def lines_of_speed(summary: dict) -> Iterator[tuple[str, str]]:
     """A label and a text each: the throughput and its spread from run to run; what is not known of it; and what would measure that."""
     found, pair = summary["interval"], summary["interval"]["not_known"]
     runs, borne = found["run_to_run"], digits(summary)
-    spread = f", {plus_minus(runs)} from run to run" if runs else "" if pair else f" (no interval: {found['why_none']})"
+    wide = plus_minus(runs) if runs else NO_SPREAD
+    spread = f" (no interval: {found['why_none']})" if not (pair or runs) else ""
+    spread = f", {wide} from run to run" if wide != NO_SPREAD else spread
     if not pair:
         yield "throughput", speed(summary) + spread
         return

@@ -89,6 +89,8 @@ def headline(plan: Plan) -> str:
     chance = f"with a probability of {asked.probability:g} or more"
     if first["p_target"] is None:
         chance = f"(no probability: {first['why_no_interval']})"
+    if any((plan.row(one)["p_target"] or 1) < asked.probability for one in plan.by_kind):
+        chance += ", and the best of each kind of host that misses it"
     return f"The {kind} of {plan.configurations:,} configurations for {target}, {chance}:"
 
 

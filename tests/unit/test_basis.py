@@ -14,6 +14,7 @@ from sim import options, run, simulated_options
 from sim.answers import basis, summary
 from sim.answers.basis import Number
 from sim.answers.sources import COMPUTING, INNER_LINKS, LINKS
+from sim.platform.cluster import Provenance
 from sim.simulation import simulate
 
 GPUS = "--workload resnet50 --batch 32 --stragglers none --cluster"
@@ -85,6 +86,15 @@ def test_what_measures_a_fit_is_a_command_that_the_fit_takes(result):
         parsers = {"calibration.fit": fit.parser(), "real.calibrate": calibrate.parser()}
         read = [parsers[command].parse_args(shlex.split(line)) for command, line in asked]
         assert {one.workload for one in read} <= {None, job.workload.name if job is not own else "FILE"}
+
+
+@pytest.mark.parametrize(("changed", "said"), [(None, "two sizes of the cluster or more"), (0.1, "more sizes")])
+def test_sizes_that_were_fitted_are_not_asked_for_again(changed, said):
+    job = scenario(JOBS[3])
+    of_rows = Provenance(traces=("rows.csv",), workers=16, hosts=2, changed=changed)
+    job = replace(job, cluster=job.cluster.model_copy(update={"provenance": of_rows}))
+    found = " ".join(one.measured_by for one in simulate(job, replications=2).basis)
+    assert f"steps of this job on {said}" in found
 
 
 def test_the_command_prints_them_and_json_has_them(capsys):

@@ -31,7 +31,7 @@ import results
 
 KNOWN = {*COMMANDS, *(command.module for command in OF_TRAINSIM.values())}
 MODULE = re.compile(r".*?\b(?:python (?:-m mpi4py )?-m (\S+)|trainsim (\S+))(.*)")
-OTHERS = ("torchrun ",)  # commands of others
+OTHERS = ("torchrun ", "cat ")  # commands of others
 LINES = [
     (page, line)
     for page in PAGES

@@ -150,6 +150,10 @@ REFUSED = {
     "no kind": (lambda: trainsim.fit("x.parquet", ranks="4"), "ranks: given '4'; allowed: an integer"),
     "no source": (lambda: trainsim.fit("x.parquet", source="torhc"), "source: given 'torhc'"),
     "no file": (lambda: trainsim.fit("nowhere.parquet"), "nowhere.parquet"),
+    "no table": (
+        lambda: trainsim.fit("nowhere.csv", workload="mlp"),
+        "'nowhere.csv'; allowed: a file or a folder that",
+    ),
     "no profile": (lambda: trainsim.check(3, "x.parquet"), "--cluster: given 3"),
     "no runs": (lambda: trainsim.check("p3.8xlarge*4"), "traces: missing"),
 }

@@ -11,6 +11,7 @@ from tomli_w import dumps
 from torch_traces_of import ring_us, trace, write
 
 from calibration.sources import parsed
+from sim.base.errors import WrongSetting
 from sim.platform import cluster
 
 BUCKETS = [*[250_000] * 9, 400_000]  # items, float32
@@ -177,8 +178,26 @@ def test_a_packed_file_is_of_the_kind_of_what_is_packed(tmp_path):
     assert [one.kind for one in parsed([str(tmp_path / "cut.json.gz")])] == ["steps"]
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl", "folder", "nothing.csv"])
-def test_traces_folders_and_files_that_are_not_there_are_taken_for_traces(name, tmp_path):
+@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl", "folder", "nothing.parquet"])
+def test_traces_and_folders_are_taken_for_traces(name, tmp_path):
     path = tmp_path / name
-    path.mkdir() if name == "folder" else name == "nothing.csv" or path.write_text("hosts,gpus_per_host,batch,step_s\n")
+    path.mkdir() if name == "folder" else name.startswith("n") or path.write_text("hosts,gpus_per_host,batch,step_s\n")
     assert [one.kind for one in parsed([str(path)])] == ["trace"]
+
+
+@pytest.mark.parametrize(
+    ("files", "kind"),
+    [
+        ({"rank0.json": CONTENTS["torch"], "rank1.json": CONTENTS["torch"]}, "torch"),
+        ({"rank-00000.json": '{"rank": 0}', "rank-00000.jsonl": ""}, "trace"),
+    ],
+)
+def test_a_folder_is_of_the_kind_of_its_files(files, kind, tmp_path):
+    for name, said in files.items():
+        (tmp_path / name).write_text(said)
+    assert [one.kind for one in parsed([str(tmp_path)])] == [kind]
+
+
+def test_a_file_that_is_not_there_is_said_not_to_be_there(tmp_path):
+    with pytest.raises(WrongSetting, match=r"nothing\.csv'; allowed: a file or a folder that is there"):
+        parsed([str(tmp_path / "nothing.csv")])

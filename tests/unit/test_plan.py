@@ -256,6 +256,15 @@ def test_each_kind_of_host_has_its_best_before_further_ones(of_kinds):
     assert "P best" not in show.table([of_kinds.row(one) for one in further], of_kinds)[0]
 
 
+@pytest.mark.parametrize(("deadline", "misses"), [("100 d", False), ("10 h", True)])
+def test_kinds_of_host_that_miss_the_target_are_not_said_to_meet_it(deadline, misses):
+    """The first table has the best of each kind, whether it meets the target or not."""
+    asked = {"workload": "resnet50", "samples": 10**8, "counts": [1], "batches": [64], "protocols": ["allreduce"]}
+    found = planned(**asked, deadline=deadline, hosts=["p4d.24xlarge", "g4dn.xlarge"])
+    assert any(found.row(one)["p_target"] < found.question.probability for one in found.by_kind) == misses
+    assert ("the best of each kind of host that misses it:" in show.headline(found)) == misses
+
+
 def test_one_kind_of_host_is_no_table_of_kinds():
     found = planned(samples_per_s=100_000, hosts=["p3.2xlarge"])
     assert found.by_kind == []

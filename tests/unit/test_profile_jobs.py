@@ -189,6 +189,12 @@ def test_a_profile_predicts_checks_and_sums_itself_up_in_python(recorded, capsys
     )
 
 
+def test_python_knows_a_file_by_how_it_begins_as_commands_do(table):
+    made = trainsim.fit(table / "rows.csv", workload="resnet50")
+    assert made.summary().split(", from")[0] == "resnet50"
+    assert len(made.check(table / "rows.csv")) == len(STEP_S)
+
+
 @pytest.mark.parametrize(
     ("asked", "named"),
     [({"host": 3}, "host: given '3'"), ({"hosts": -1}, "--hosts: given -1"), ({"cluster": "x"}, "cluster: given 'x'")],

@@ -98,8 +98,9 @@ def test_a_workload_may_be_named(tmp_path):
 
 def test_a_folder_takes_one_run(tmp_path):
     recorded(tmp_path / "run", range(3))
-    with pytest.raises(WrongSetting, match="in which no run was recorded"):
+    with pytest.raises(WrongSetting, match="in which no run was recorded") as refused:
         Recorder(tmp_path / "run", 8)
+    assert str(refused.value).count("allowed:") == 1
     assert traces.read(tmp_path / "run").header.complete
 
 

@@ -57,6 +57,23 @@ def told(capsys, *line: str) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.parametrize(
+    ("kind", "begins"),
+    [
+        ("scaling", "hosts,gpus_per_host,batch,step_s\n1,1,8,0.2\n"),
+        ("nccl-tests", "# OSU MPI Allreduce\n# Size Avg(us)\n4 12\n"),
+        ("horovod-timeline", '[{"name": "NEGOTIATE_ALLREDUCE"}]'),
+    ],
+)
+def test_files_without_steps_of_ranks_are_refused(tmp_path, kind, begins):
+    """By whatever way their kind is known: how they begin, or a name."""
+    path = tmp_path / "file.txt"
+    path.write_text(begins)
+    for words in ([str(path)], [str(path), "--from", kind], [f"{kind}={path}"]):
+        with pytest.raises(WrongSetting, match=f"RUN: given '{kind} file.txt'; allowed: steps of each rank"):
+            slow.main(words)
+
+
 @pytest.mark.parametrize("with_compute", [True, False])
 def test_steps_that_are_long_at_all_ranks_are_so_on_more_hosts_too(tmp_path, capsys, with_compute):
     """Each tenth step is a checkpoint's: 2.7 times as long, and no rank is a straggler."""
@@ -154,6 +171,17 @@ def test_one_stall_is_no_slow_rank_and_is_named_with_what_it_took(tmp_path, caps
     assert (found["long_steps"]["steps"], found["long_steps"]["ranks"]) == (1, [3])
     fitted(tmp_path, path)
     assert "at rank 3; where all ranks wait for them, steps take up to" in capsys.readouterr().out
+
+
+def test_one_step_names_no_rank_and_clears_none(tmp_path, capsys):
+    compute_s = computed(steps=2)
+    compute_s[:, 4] *= 2
+    path, _ = table(tmp_path / "steps.csv", compute_s)
+    assert slow.main([path]) == 0
+    said = capsys.readouterr().out
+    assert "1 step of" in said
+    assert "no rank can be named: one step" in said
+    assert "none is slower" not in said
 
 
 def test_ranks_that_differ_by_chance_are_not_named(tmp_path, capsys):

@@ -379,6 +379,17 @@ def test_slow_ranks_cost_what_the_median_rank_would_not():
     assert free > 1.9 * now
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_rank_alone_is_not_slower_than_the_median_one(workers):
+    from sim.answers.summary import SLOW_RANKS_COST
+    from sim.model.costs import Costs, Line
+
+    costs = Costs(compute=Line(base_s=0.1), noise=laws.LogNormal(cv=0.3))
+    known = Cluster(hosts=(Host(name="a", count=2),), costs={"toy_fc": costs})
+    scenario = job(stragglers.read("none"), workers, "allreduce", cluster=known)
+    assert (SLOW_RANKS_COST in run.compared(scenario)) == (workers > 1)
+
+
 def test_nominal_noise_is_no_slow_rank():
     scenario = job(stragglers.read("none"))
     assert variants.at_the_median(scenario) == scenario

@@ -47,6 +47,8 @@ class Files:
             if not folder.is_dir():
                 raise WrongSetting("Recorder", str(folder), "a folder: a file of this name is there") from error
             raise WrongSetting("Recorder", str(folder), f"{NEW}: rank {rank} of one is there") from error
+        except WrongSetting:
+            raise
         except (OSError, ValueError) as error:
             raise _unwritable(folder, error) from error
         try:
