@@ -58,7 +58,9 @@ def main(argv: list[str] | None = None) -> int:
 
 def _usd_per_hour(given: Namespace) -> float | None:
     usd = given.usd_per_hour
-    if given.cluster is not None and usd is None:
+    if given.cluster is not None:
+        if usd is not None:
+            raise WrongSetting("--usd-per-hour", usd, "nothing with --cluster, whose hosts have prices")
         from sim.platform import cluster
 
         usd = cluster.read(given.cluster).usd_per_hour

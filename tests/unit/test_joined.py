@@ -156,7 +156,7 @@ def _silent() -> dict:
 
 
 CONTENTS = {
-    "scaling": "gpus_per_host,hosts,step_s,batch\n8,1,0.3,256\n",
+    "scaling": "gpus_per_host,hosts,step_ms,batch\n8,1,300,256\n",
     "steps": "step;seconds\n1;0,25\n",
     "torch": '{"schemaVersion": 1, "traceEvents": []}',
     "horovod-timeline": '[\n{"name": "NEGOTIATE_ALLREDUCE", "ph": "B"},\n',
