@@ -80,6 +80,7 @@ def _read(given: Namespace) -> Run:
     from calibration.evidence.slow_ranks import Run
 
     named = parsed(given.run, given.source)
+    log_options.check(given, {one.kind for one in named})
     first = named[0]
     if {one.kind for one in named} == {TORCH}:
         return _of_torch(named, given.ranks)

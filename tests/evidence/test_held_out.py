@@ -137,14 +137,14 @@ def test_they_hold_parallax_s_figure():
 def test_one_host_is_held_from_the_step_of_one_gpu(monkeypatch):
     """Gavel's V100, of which half of the rows were in no choice; with links and hosts as named a few: the control.
 
-    Its link is not published. As if it were PCIe two rows of three are held, and the others are faster; as if it were NVLink, where small
-    models take half as long again as what links explain, seven of ten.
+    Its link is not published. As if it were PCIe two rows of three are held, and the others are faster; as if it were NVLink, whose rate is
+    known, as many: small models take half as long again as what links explain.
     """
     found = one_host.answers()
-    for link, least in ((one_host.PCIE, 0.6), (one_host.NVLINK, 0.65)):
+    for link in (one_host.PCIE, one_host.NVLINK):
         of = [one for one in found if one.pair.source.startswith(f"Gavel, V100, as if {link}")]
         assert len(of) == 57
-        assert np.mean([one.held for one in of]) >= least
+        assert np.mean([one.held for one in of]) >= 0.6
     assert all(one.held for one in found if not one.pair.source.startswith("Gavel"))
     hosts, within = one_host.learned(found), links.learned(one_host.links())
     assert pytest.approx(hosts, abs=0.01) == HOST

@@ -199,7 +199,7 @@ def test_with_few_addresses_there_is_an_answer_or_a_line(limit_kib):
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (1024 * limit_kib, 1024 * limit_kib))
 
-    line = [sys.executable, "-m", "sim.run", "--json", "--workers", "300", "--steps", "2000", "--within", "1"]
+    line = [sys.executable, "-m", "sim.run", "--protocol=amb", "--json", "--workers=300", "--steps=2000", "--within=1"]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=120, preexec_fn=limit, check=False)
     assert done.returncode in (0, 1, 2), done.stderr
     assert len(done.stderr.splitlines()) == (done.returncode > 0), done.stderr
