@@ -11,8 +11,9 @@ from calibration.scaling import fitting
 from calibration.scaling.fitting import fitted
 from experiments.extrapolation import cores, horovod_page, law, links, one_host, parallax_figure, t4, tensorflow_page
 from experiments.extrapolation.held import Held, mean_error
-from sim.answers import extrapolation, quantities
+from sim.answers import extrapolation
 from sim.answers.ignorance import CORE, HOST, LAW
+from sim.platform import named_links
 from sim.platform.named_links import LINK, LOCAL
 
 
@@ -151,7 +152,7 @@ def test_one_host_is_held_from_the_step_of_one_gpu(monkeypatch):
     assert pytest.approx(within, abs=0.01) == LOCAL
     some = [one.pair for one in found if one.pair.model == "resnet50" and one.pair.source.startswith("Gavel")][::6]
     monkeypatch.setattr(extrapolation, "HOST", HOST._replace(mean=0.0, deviation=0.0))
-    monkeypatch.setattr(quantities, "LOCAL", LOCAL._replace(mean=0.0, deviation=0.0))
+    monkeypatch.setattr(named_links, "within", lambda link: LOCAL._replace(mean=0.0, deviation=0.0))
     assert np.mean([one_host.asked(pair).held for pair in some]) < 0.3
 
 
