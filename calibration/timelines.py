@@ -61,9 +61,8 @@ def recorded(path: str, about: About) -> Recorded:
         device="",
         notes=tuple(notes),
     )
-    run = Run(
-        [of_rank], ranks, int(np.log2(ranks))
-    )  # rank 0 knows first what is summed, and tells the others along a tree
+    # Rank 0 knows first what is summed, and tells the others along a tree.
+    run = Run([of_rank], ranks, int(np.log2(ranks)))
     told = replace(about, protocol=about.protocol or PROTOCOL)
     return Recorded(run, Path(path).name, told, trained, torch_messages.summed(run, trained))
 

@@ -21,10 +21,8 @@ Read = TypeVar("Read", bound=Callable)
 
 DEFAULT_WORKERS = 3
 DEFAULT_PROTOCOL = "ddp"
-SLEEPS, SLEPT = (
-    "niagara*0.01",
-    ("amb", "fmb", "kbatch-async", "amb-dg"),
-)  # usual stragglers, of protocols that are for them
+# The usual stragglers, of protocols that are for them.
+SLEEPS, SLEPT = "niagara*0.01", ("amb", "fmb", "kbatch-async", "amb-dg")
 CHOSEN = ("workers", "batch")  # options whose value is chosen where nobody gives one
 DEFAULT_WORKLOAD = "toy_fc"
 SEARCH = "search"  # in place of a number of parts

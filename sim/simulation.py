@@ -183,7 +183,11 @@ def _engines(scenario: Scenario, world: str, asked: _Asked) -> tuple[Replication
         found = engine.demanded(scenario)
     elif world == "auto" and not asked.want_trace:
         once_s, step_s = needs.once_and_step_s(scenario, "event")
-        if engine.suits((once_s + scenario.rounds * step_s) * (asked.replications or REPLICATIONS), 0.0):
+        is_long = needs.of(scenario, "event", asked.within_s).seconds > needs.patience_s(asked.within_s)
+        if is_long:  # the event world would refuse it, so that compiling the engine may stand before the answer
+            needs.check(scenario, "engine", asked.within_s)
+        left_s = (once_s + scenario.rounds * step_s) * (asked.replications or REPLICATIONS)
+        if engine.suits(left_s, math.inf if is_long else 0.0):
             needs.check(scenario, "engine", asked.within_s)
             found = engine.replications(scenario)
             refused = engine.refused

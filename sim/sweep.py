@@ -47,7 +47,7 @@ def sweep(
         out: the file; while the sweep is under way its rows are in the folder `out`.parts.
         executor: that simulates: any of concurrent.futures, or mpi4py.futures.MPIPoolExecutor; processes of its own if None.
         processes: their number, without an executor; one a core if None; 1 is this process alone.
-        world, replications, within_s: of each scenario, see sim.simulation.simulate.
+        world, replications, within_s: of each scenario, see trainsim.simulate.
         resume: go on with a file, or parts, that are there.
 
     Returns:

@@ -9,10 +9,8 @@ import numpy as np
 if TYPE_CHECKING:
     from pandas import Series
 
-SIGNIFICANT = (
-    0.01  # chance of steps that differ so much if ranks were independent, below which they have something in common,
-)
-LEAST = 0.1  # if it is this share of the variance
+# Steps have something in common if independent ranks had such steps with less than this chance, and it is this share of the variance.
+SIGNIFICANT, LEAST = 0.01, 0.1
 FAR = 2.0  # times the median, or as small a part of it, beyond which a value is not usual
 
 

@@ -113,9 +113,7 @@ def _run(lines: pd.DataFrame, about: About, source: str) -> Trace:
     work = lines.assign(length_s=lines["busy_s"] + after)[lines["step"] < complete]
     by_round = work.groupby("step")
     lengths_s = by_round["length_s"].median()
-    if (
-        work["rank"].nunique() > 1
-    ):  # the slowest worker's at least, because workers do not begin the first round together
+    if work["rank"].nunique() > 1:  # the slowest worker's at least: workers do not begin the first round together
         lengths_s = lengths_s.clip(lower=by_round["busy_s"].max())
     work = work.rename(columns={"sleep_time": "sleep_s"}).dropna(axis="columns")
     return rounds.trace(work, lengths_s.cumsum().tolist(), about.workload, about.stragglers, source)

@@ -17,15 +17,8 @@ from sim.laws import Constant, Empirical, Stragglers
 from sim.laws.empirical import MOST_VALUES
 
 REJECTED = 0.05
-FACTORS = {
-    "factor",
-    "factors",
-    "ratio",
-    "slowdown",
-    "speed",
-    "speedup",
-    "relative",
-}  # words of a column that has no seconds
+# Words of a column that has no seconds.
+FACTORS = {*("factor", "factors", "ratio", "slowdown"), *("speed", "speedup", "relative")}
 
 
 def run(given: argparse.Namespace) -> None:

@@ -1,6 +1,7 @@
 """When the engine simulates: where it saves more than loading it, or compiling it, takes.
 
-Compiling never stands before a first answer. The first steps of a user's own text are the event world's, whose mistakes it names.
+Compiling stands before a first answer only where the event world would refuse the job. The first steps of a user's own text are the event
+world's, whose mistakes it names.
 """
 
 from __future__ import annotations

@@ -359,20 +359,22 @@ def read(text: str | os.PathLike[str] | Workload) -> Workload:
     if not names_a_file(text):
         raise WrongSetting("--workload", text, f"{', '.join(NAMED)}, or a TOML file{nearest(text, NAMED)}")
     table = read_toml(text, "--workload")
-    return validated(Workload, _fitted(table, text) if "provenance" in table else table, text)
+    return _fitted(table["provenance"], text) if "provenance" in table else validated(Workload, table, text)
 
 
-def _fitted(profile: dict[str, Any], path: str) -> Any:
-    """The description of the model that a profile was fitted for, the first of several.
+def _fitted(provenance: Any, path: str) -> Workload:
+    """The model that a profile was fitted for, the first of several.
 
     Raises:
-        WrongSetting: it has none.
+        WrongSetting: it names none that it or the simulator describes.
     """
-    models = profile["provenance"].get("models", {})
-    found = next((one["described"] for one in models.values() if "described" in one), None)
-    if found is None:
-        raise WrongSetting("--workload", path, f"a name ({', '.join(models)}): the profile describes no model")
-    return found
+    models = provenance.get("models") if isinstance(provenance, dict) else None
+    for name, one in models.items() if isinstance(models, dict) else ():
+        if isinstance(one, dict) and "described" in one:
+            return validated(Workload, one["described"], path)
+        if name in NAMED:
+            return NAMED[name]
+    raise WrongSetting("--workload", path, "a profile that says which model it was fitted for")
 
 
 _names = cache(zoo.names)

@@ -43,9 +43,8 @@ PROTOCOLS: dict[str, type[Protocol]] = {
         Hybrid,
     )
 }
-KNOWN_AS: dict[str, tuple[str, Mapping[str, object]]] = {
-    "ddp": ("horovod", DDP)
-}  # other names, of a protocol with settings
+# Other names, each of a protocol with settings.
+KNOWN_AS: dict[str, tuple[str, Mapping[str, object]]] = {"ddp": ("horovod", DDP)}
 NAMES = PROTOCOLS | {name: PROTOCOLS[of] for name, (of, _) in KNOWN_AS.items()}
 
 

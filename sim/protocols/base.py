@@ -36,9 +36,8 @@ class Protocol:
     name: ClassVar[str]
     __dataclass_fields__: ClassVar[dict[str, Field]]  # of every subclass
     __dataclass_params__: ClassVar[Any]
-    in_step: ClassVar[bool] = (
-        False  # of ours without a master: each rank waits for all in each step, so that rank 0's is that of all
-    )
+    # Of ours without a master: each rank waits for all in each step, so that rank 0's is that of all.
+    in_step: ClassVar[bool] = False
     local_aggregation: bool = False  # the first worker of a host sends for all its workers
     delay_std_s: float = 0.0  # every message is delayed by |N(0, delay_std_s)| where it is received
 

@@ -81,11 +81,11 @@ def what_if(
     Args:
         base: the job; a result is not simulated again.
         changed: each a text as `--what-if` takes it, such as "workers=8" or "network.bandwidth=25 Gbit/s", or another job.
-        world, replications, within_s: of each simulation, see sim.simulation.simulate; a result's own if it is given.
+        world, replications, within_s: of each simulation, see trainsim.simulate; a result's own if it is given.
 
     Raises:
-        WrongSetting: no job, a change that cannot be, or see sim.simulation.simulate.
-        RunFailed: see sim.simulation.simulate.
+        WrongSetting: no job, a change that cannot be, or see trainsim.simulate.
+        RunFailed: see trainsim.simulate.
     """
     asking = _Asking(base, world, replications, within_s)
     scenario = asking.base.scenario
@@ -107,7 +107,7 @@ def why(
 
     Raises:
         WrongSetting: see `what_if`.
-        RunFailed: see sim.simulation.simulate.
+        RunFailed: see trainsim.simulate.
     """
     asking = _Asking(base, world, replications, within_s)
     return causes.why(asking.base, asking.simulate, lambda text: changes.of_job(text, asking.base.scenario))

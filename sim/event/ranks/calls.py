@@ -99,10 +99,8 @@ class Calls:
             message = self.piece(exchange)
             message.ready = ready
         letter = yield from rank.mechanics.swap(message, exchange.to, exchange.source, exchange.ahead)
-        in_order = (
-            letter is not None and exchange.kind == DENSE and not rank.scenario.network.fair
-        )  # flows may overtake
-        if in_order and letter.size_bytes != exchange.taken_bytes:
+        dense = letter is not None and exchange.kind == DENSE
+        if dense and not rank.scenario.network.fair and letter.size_bytes != exchange.taken_bytes:  # flows may overtake
             raise WrongText(OTHER_SIZE.format(exchange.taken_bytes, letter.sender, letter.size_bytes))
         if exchange.adds:
             seconds = self._exchanged_s(exchange, letter.size_bytes)
