@@ -1,6 +1,7 @@
 """What a job is said to need, beside what it does: function calls are counted, which are the same however busy the machine is."""
 
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -9,6 +10,7 @@ import pytest
 from sim import event, needs, protocols
 from sim.base.errors import WrongSetting
 from sim.collectives.base import swap
+from sim.engine import choose
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model import workload
@@ -16,6 +18,7 @@ from sim.model.sparse_rows import Rows
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.base import Protocol
+from sim.simulation import simulate
 from sim.verbs import allreduce
 
 ROUGHLY = 4  # a factor
@@ -160,3 +163,16 @@ def test_the_event_world_calls_as_many_functions_for_a_text_of_ones_own():
     few, more = (calls(partial(event.run, replace(one, steps=steps), want_trace=False)) for steps in (1, 3))
     said_s = needs.once_and_step_s(one, "event")[1]
     assert 1 / ROUGHLY < said_s / (EVENT_CALL_S * (more - few) / 2) < ROUGHLY
+
+
+def test_a_job_that_the_event_world_would_refuse_has_the_engine_compiled_first(monkeypatch):
+    tried = []
+    monkeypatch.setattr(choose, "LEAST_S", 0.05)
+    monkeypatch.setattr(choose, "engine", choose.Engine())
+    monkeypatch.setattr(choose.kept, "is_kept", lambda: False)
+    monkeypatch.setattr(choose.install, "keep", lambda: tried.append(1) or False)
+    job = Scenario(protocols.make("ddp"), workload.read("resnet50"), 256, steps=100)
+    for of, compiles in ((replace(job, workers=3), []), (job, [1])):
+        with pytest.raises(WrongSetting) if compiles else nullcontext():
+            simulate(of, within_s=1.0)
+        assert tried == compiles

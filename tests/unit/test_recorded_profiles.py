@@ -196,9 +196,15 @@ def test_operations_that_were_counted_on_cores_are_asked_of_gpus(tmp_path, capsy
 
 def test_a_profile_that_describes_no_model_is_no_workload(tmp_path):
     profile = tmp_path / "p.toml"
-    profile.write_text('schema = "cluster/1"\n[provenance.models.toy_fc]\nparameters = 1\n')
-    with pytest.raises(WrongSetting, match=r"a name \(toy_fc\): the profile describes no model"):
+    profile.write_text('schema = "cluster/1"\n[provenance.models.gone]\nparameters = 1\n')
+    with pytest.raises(WrongSetting, match="a profile that says which model it was fitted for"):
         workload.read(profile)
+    for text in ("provenance = 3", "[provenance]\nmodels = 3"):
+        profile.write_text(f"{text}\n")
+        with pytest.raises(WrongSetting, match="a profile that says which model it was fitted for"):
+            workload.read(profile)
+    profile.write_text("[provenance.models.toy_fc]\nparameters = 1\n")
+    assert workload.read(profile) == workload.NAMED["toy_fc"]
 
 
 def test_recorded_runs_are_fitted_alone(folder, tmp_path, trace):
