@@ -116,6 +116,11 @@ class Host(Checked):
         return self.slots or self.gpus or self.cores
 
 
+# NCCL reckons with 50 us for a round of a tree between hosts; within a host a round costs 6.5 us by NVLink and 11 us by PCIe (its
+# src/graph/tuning.cc).
+TREE_S, INNER_S = 50e-6, 8e-6
+
+
 def trees_s(hosts: float, each: float, between_s: float, within_s: float) -> float:
     """Seconds of the rounds of an allreduce by double binary trees over hosts, each a chain of ranks, in pieces that follow one another.
 
@@ -235,6 +240,28 @@ class Link(Checked):
             rounds = 2 * (hosts * each - 1)
             update["gap_s"] = min(self.gap_s, trees_s(hosts, each, self.tree_s, self.tree_inner_s) / rounds)
         return self.model_copy(update=update) if update else self
+
+    def with_trees(self, hosts: int, each: float, inner_s: float) -> Link:
+        """The link of a ring in whose place NCCL takes trees, where their rounds take less time; the same link where they do not.
+
+        Bytes take as long as on the ring. Of a link without `tree_s` the trees' rounds are those that NCCL reckons with.
+
+        Args:
+            hosts, each: that sum, and the ranks of each in the mean.
+            inner_s: seconds of a message within a host, besides its bytes.
+        """
+        if hosts < 2:
+            return self
+        rounds, message_s = 2 * (hosts * each - 1), self.latency_s + 2 * self.overhead_s
+        if self.tree_s is None:
+            taken_s = trees_s(hosts, each, max(TREE_S, message_s + self.gap_s), INNER_S)
+        else:
+            taken_s = trees_s(hosts, each, max(self.tree_s, message_s), self.tree_inner_s)
+        ring_s = 2 * (hosts - 1) * (message_s + self.gap_s) + 2 * hosts * (each - 1) * inner_s
+        if taken_s >= max(ring_s, rounds * self.gap_s):
+            return self
+        update = {"latency_s": 0.0, "overhead_s": 0.0, "gap_s": taken_s / rounds, "tree_s": self.tree_s or TREE_S}
+        return self.model_copy(update=update)
 
     def spread_at(self, hosts: int) -> float:
         """`spread_by_hosts` at any number of hosts, in proportion to its logarithm between two numbers; 0 if there is none."""
