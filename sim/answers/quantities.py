@@ -188,12 +188,12 @@ def _by_name(scenario: Scenario, key: str, number: str, link: Link, known: Sprea
 
 
 def _of_algorithm(scenario: Scenario) -> Iterator[Quantity]:
-    """Where the links are known by name alone, the algorithm that the library takes for `auto`: that, or the likeliest other one, which may be faster."""
+    """Where links are known by name alone, the algorithm that a library takes for `auto`: that, or the likeliest other one."""
     between, _ = sources.known_by_name(scenario)
     if getattr(scenario.protocol, "algorithm", None) != "auto" or not (between and scenario.summed):
         return
     size, library = scenario.summed_items, scenario.sum_library
-    mine = named(scenario.algorithm("auto"), scenario.hosts, slice(0, size))
+    mine = named(scenario.algorithm("auto"), scenario.hosts[scenario.servers :], slice(0, size))
     able = libraries.prior(library, ITEM_BYTES * size, scenario.apart)
     other = max((name for name in able if name != mine), key=lambda name: able[name], default="ring")
     if other == mine and library != libraries.NCCL:  # whose rings are alone where nobody lets it take trees
