@@ -194,7 +194,13 @@ def fitted(measured: Measured, inner: Link, sum_s_per_byte: float) -> Fit:
         return one
     small, large = (_way(name, measured, inner, False, sum_s_per_byte) for name in ("tree", "ring"))
     both = [
-        _of(np.where(few[:, None], small[0], large[0]), seconds, ("tree", "ring"), until, np.where(few, small[1], large[1]))
+        _of(
+            np.where(few[:, None], small[0], large[0]),
+            seconds,
+            ("tree", "ring"),
+            until,
+            np.where(few, small[1], large[1]),
+        )
         for until in np.unique(sizes)[LEAST_SIZES - 1 : -LEAST_SIZES].tolist()
         for few in [sizes <= until]
     ]

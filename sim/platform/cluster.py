@@ -41,6 +41,7 @@ from sim.base.ranges import (
     Spread,
     Switching,
     Words,
+    check_integer,
 )
 from sim.model.costs import Costs
 from sim.platform.gpu import Gpu
@@ -501,6 +502,18 @@ class Cluster(Checked):
         room = chain.from_iterable(repeat(host.ranks, host.count) for host in self.hosts)
         return list(islice((index for index, several in enumerate(room) for _ in range(several)), ranks))
 
+    def with_each(self, ranks: int | None) -> Cluster:
+        """The cluster with so many ranks placed on each host, of as many GPUs, or else cores, as it has; the same cluster if None.
+
+        Raises:
+            WrongSetting: a host takes fewer.
+        """
+        if ranks is None:
+            return self
+        most = min(host.gpus or max(host.cores, host.slots or 1) for host in self.hosts)
+        check_integer("--per-host", ranks, 1, most)
+        return self.model_copy(update={"hosts": tuple(host.model_copy(update={"slots": ranks}) for host in self.hosts)})
+
     def crowded(self, hosts: list[int]) -> bool:
         """Whether ranks on these hosts, by their index in `machines()`, are more than the cores that they share."""
         if self.shared_cores:
@@ -526,16 +539,19 @@ def one_host(ranks: int) -> Cluster:
     return Cluster(name="one host", hosts=(Host(name="host", count=1, cores=2 * max(1, ranks), slots=max(1, ranks)),))
 
 
-def read(text: str | os.PathLike[str]) -> Cluster:
+def read(text: str | os.PathLike[str], gpus_per_host: int | None = None) -> Cluster:
     """The cluster or profile in a TOML file, or of hosts of one kind: "p3.8xlarge*4".
 
+    Args:
+        gpus_per_host: workers that are placed on each host; as many as it has GPUs, or cores, if None.
+
     Raises:
-        WrongSetting: no such file or kind of host, another schema, a wrong unit or key.
+        WrongSetting: no such file or kind of host, another schema, a wrong unit or key, or hosts with fewer GPUs.
     """
     from sim.platform import catalogue
 
     text = text_of("--cluster", text)
-    return catalogue.cluster_of(text) or _from_file(text)
+    return (catalogue.cluster_of(text) or _from_file(text)).with_each(gpus_per_host)
 
 
 def _from_file(path: str) -> Cluster:
