@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sim import collectives
-from sim.answers import candidates
+from sim.collectives import libraries
 from sim.collectives.schedule import schedule
 from sim.model.sizes import ITEM_BYTES
 
@@ -80,24 +80,21 @@ def added(algorithm: str, hosts: int, each: int) -> float:
     return most / ITEM_BYTES / whole.stop
 
 
-def names(hosts: int, each: int) -> list[str]:
-    """The candidates on hosts with so many ranks each; hierarchies of one rank a host are rings."""
-    flat = each == 1
-    return [
-        name
-        for name in candidates.CANDIDATES
-        if name == "ring" or (hosts * each <= MOST_RANKS and not (flat and name == "hierarchical"))
-    ]
+def prior(hosts: int, each: int) -> dict[str, float]:
+    """How likely NCCL's candidates are, by name, on hosts with so many GPUs each, before any row; at MOST_RANKS at most."""
+    found = libraries.prior(libraries.NCCL, np.inf, each == 1)
+    return found if hosts * each <= MOST_RANKS else {"ring": 1.0}
 
 
-def weights(off: Mapping[str, float], told: int) -> dict[str, float]:
-    """The weights of candidates, which sum to 1: likelihoods of normal errors whose variance nobody knows.
+def weights(off: Mapping[str, float], told: int, before: Mapping[str, float]) -> dict[str, float]:
+    """The weights of candidates, which sum to 1: how likely each was before, times the likelihood of normal errors of unknown variance.
 
     Args:
         off: root mean square of the logarithm of predicted over measured, by candidate.
-        told: independent numbers that were measured, less those that each candidate fits to them; at 0 or below nothing is known.
+        told: independent numbers that were measured, less those that each candidate fits to them; at 0 or below they tell nothing.
+        before: how likely each was before.
     """
-    logs = {name: -max(0, told) / 2 * np.log(error**2 + FLOOR**2) for name, error in off.items()}
+    logs = {name: np.log(before[name]) - max(0, told) / 2 * np.log(error**2 + FLOOR**2) for name, error in off.items()}
     most = max(logs.values(), default=0.0)
     likely = {name: float(np.exp(log - most)) for name, log in logs.items()}
     return {name: value / sum(likely.values()) for name, value in likely.items()}

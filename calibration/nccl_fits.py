@@ -1,4 +1,4 @@
-"""The link that explains the times of nccl-tests best, with the algorithm by size, or each candidate of several texts."""
+"""The link that explains the times of nccl-tests best. NCCL sums by a ring, or by trees where a ring's rounds take longer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from calibration.importers.nccl_tests import Measured
 from sim.base.ranges import MOST_BYTES
 from sim.platform.cluster import Link, slowest, trees_s
 
-CANDIDATES = ("ring", "tree", "recursive-doubling", "halving-doubling")
 BETTER = 0.8  # of the error of one algorithm: two, by size, must leave less than that
 LEAST_SIZES, LEAST_ERROR = 3, 0.03  # of each of two algorithms; and of one, that two are tried at all
 LEAST_BANDWIDTH = 1.0
@@ -82,14 +81,8 @@ def place(test: Measured) -> tuple[int, int]:
     return hosts, max(1, len(test.hosts) // hosts)
 
 
-def candidates(tests: list[Measured]) -> list[str]:
-    """Of all texts."""
-    places = [place(test) for test in tests]
-    return algorithms.names(max(hosts for hosts, _ in places), max(each for _, each in places))
-
-
-def of_all(algorithm: str, tests: list[Measured], inner: Link, sum_s_per_byte: float) -> Fit:
-    """The link with which an algorithm explains all texts best, each of which weighs the same.
+def of_all(tests: list[Measured], inner: Link, sum_s_per_byte: float) -> Fit:
+    """The link with which NCCL's ring, or its trees, explain all texts best, each of which weighs the same.
 
     Texts of one host tell the link within hosts, and texts of several the link between them.
 
@@ -99,23 +92,13 @@ def of_all(algorithm: str, tests: list[Measured], inner: Link, sum_s_per_byte: f
     """
     apart = [test for test in tests if place(test)[0] > 1]
     within = [test for test in tests if place(test)[0] == 1]
-    known = _of_some(algorithm, within, inner, False, sum_s_per_byte) if within else None
+    known = _of_some("ring", within, inner, False, sum_s_per_byte) if within else None
     if known and not (apart and known.possible):
         return known
-    found = _of_some(algorithm, apart, known.link if known else inner, known is not None, sum_s_per_byte)
-    if algorithm == "ring":
-        found = _shaped(found, apart, sum_s_per_byte)
-    elif not all(_has_time(algorithm, test, known.link if known else inner, sum_s_per_byte) for test in apart):
-        found = replace(found, seconds_per_byte=0.0)
+    found = _of_some("ring", apart, known.link if known else inner, known is not None, sum_s_per_byte)
+    found = _shaped(found, apart, sum_s_per_byte)
     error = max(found.error, known.error) if known else found.error
     return replace(found, error=error, inner=known.link if known else None)
-
-
-def _has_time(algorithm: str, test: Measured, inner: Link, sum_s_per_byte: float) -> bool:
-    """Whether sums and bytes within hosts, which no link between hosts changes, take less than was measured."""
-    size, taken_s = float(test.sizes[-1]), float(test.seconds[-1])
-    within_s = algorithms.travel(algorithm, *place(test)).within * size / inner.bandwidth_bytes_per_s
-    return within_s + sum_s_per_byte * algorithms.added(algorithm, *place(test)) * size < taken_s
 
 
 def _shaped(plain: Fit, tests: list[Measured], sum_s_per_byte: float) -> Fit:
@@ -200,34 +183,26 @@ def fitted(measured: Measured, inner: Link, sum_s_per_byte: float) -> Fit:
     """The link and the algorithms; `inner` and `sum_s_per_byte` as in `of_all`.
 
     Of one number of ranks every algorithm takes a straight line, seconds by bytes, so that one alone cannot be told from another: it is
-    taken as the ring, NCCL's for large messages. Two algorithms by size are taken where they explain much more. One whose sums alone
-    would take longer than was measured is none.
+    taken as the ring. Small messages take trees if they explain much more: a message of one chunk passes a tree as a whole.
     """
     ranks, sizes, seconds = len(measured.hosts), measured.sizes, measured.seconds
     if measured.collective != "all_reduce":
         way = _chain(measured.collective, ranks, sizes)
         return _of(way, seconds, (measured.collective,) * 2, float(sizes[-1]))
     one = _of_some("ring", [measured], inner, False, sum_s_per_byte)
-    if one.error <= LEAST_ERROR:
+    if one.error <= LEAST_ERROR or ranks > MOST_RANKS:
         return one
-    able = ["ring"] + [
-        name
-        for name in CANDIDATES[1:]
-        if ranks <= MOST_RANKS and (_sums_s(name, measured, sum_s_per_byte) < seconds).all()
-    ]
-    ways = {name: _way(name, measured, inner, False, sum_s_per_byte) for name in able}
+    small, large = (_way(name, measured, inner, False, sum_s_per_byte) for name in ("tree", "ring"))
     both = [
         _of(
-            np.where((sizes <= until)[:, None], ways[small][0], ways[large][0]),
+            np.where(few[:, None], small[0], large[0]),
             seconds,
-            (small, large),
-            float(until),
-            np.where(sizes <= until, ways[small][1], ways[large][1]),
+            ("tree", "ring"),
+            until,
+            np.where(few, small[1], large[1]),
         )
-        for small in ways
-        for large in ways
-        if small != large
-        for until in np.unique(sizes)[LEAST_SIZES - 1 : -LEAST_SIZES]
+        for until in np.unique(sizes)[LEAST_SIZES - 1 : -LEAST_SIZES].tolist()
+        for few in [sizes <= until]
     ]
     two = min(both, key=lambda fit: fit.error, default=one)
     return two if two.error < BETTER * one.error else one

@@ -1,4 +1,4 @@
-"""A profile's link from texts of nccl-tests: its latency and bandwidth, and the algorithm that explains the times best."""
+"""A profile's link from texts of nccl-tests: its latency and bandwidth, and how NCCL sums."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 from calibration import algorithms, checks, nccl_checks
 from calibration.importers.nccl_tests import Measured, factors, read
-from calibration.nccl_fits import MOST_SPENT, Fit, candidates, fitted, of_all, place
+from calibration.nccl_fits import MOST_SPENT, Fit, fitted, of_all, place
 from sim.base.errors import RunFailed, WrongSetting
 from sim.model import nominal
 from sim.platform import catalogue
-from sim.platform.cluster import ASSUMED, FREE, Candidate, Cluster, Host, Link, Provenance
+from sim.platform.cluster import ASSUMED, FREE, Cluster, Host, Link, Provenance
 from sim.platform.gpu import Gpu
 from sim.platform.other_sizes import BYTES_OF_GBIT, told
 
@@ -40,15 +40,8 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None, each: int
     sums = largest.collective == "all_reduce"
     with checks.fitting(called):
         inner, called_inner = inner_of(catalogue.gpu_of(largest.device))
-        able = {one: of_all(one, tests, inner, sum_s_per_byte(largest)) for one in candidates(tests)} if sums else {}
-        free = 2 * (
-            len(tests) - len({place(test)[0] > 1 for test in tests})
-        )  # a line of each text, less one of each link
-        able = {one: fit for one, fit in able.items() if fit.possible} or able
-        off = {one: fit.error * (free / max(1, free - fit.further)) ** 0.5 for one, fit in able.items()}
-        weights = algorithms.weights(off, free)
-        best = max(weights, key=lambda one: weights[one], default="ring")
-        found = able[best] if len(tests) > 1 else fitted(largest, inner, sum_s_per_byte(largest))
+        sum_s = sum_s_per_byte(largest)
+        found = of_all(tests, inner, sum_s) if len(tests) > 1 else fitted(largest, inner, sum_s)
     if not found.possible:
         raise RunFailed(f"no link fits {called}: its times do not grow with the bytes")
     network, local = _links(largest, found, inner)
@@ -66,13 +59,12 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None, each: int
         provenance=Provenance(
             traces=tuple(Path(path).name for path in paths),
             made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            notes=(*notes, algorithms.note(weights, free)) if sums else notes,
+            notes=notes,
             workers=len(largest.hosts),
             hosts=len(set(largest.hosts)),
             links_measured=place(largest)[0] > 1,
             local_measured=place(largest)[0] == 1 or found.inner is not None,
             sums_in_links=sums and catalogue.gpu_of(largest.device) is None,
-            algorithms={one: _candidate(weights[one], *_links(largest, fit, inner)) for one, fit in able.items()},
         ),
     )
     return nccl_checks.added(made, tests, found, sum_s_per_byte(largest)) if sums else made
@@ -82,10 +74,6 @@ def inner_of(gpu: Gpu | None) -> tuple[Link, str]:
     """The link within hosts where no test tells it, and what it is called: that of the catalogue's hosts with this GPU, or a free one."""
     name = catalogue.inner_link(gpu.name) if gpu else None
     return (catalogue.find("links", name), f"{name}, by the GPU's name") if name else (FREE, "free")
-
-
-def _candidate(weight: float, network: Link, local: Link) -> Candidate:
-    return Candidate(weight=weight, network=network, local=local)
 
 
 def _links(largest: Measured, found: Fit, inner: Link) -> tuple[Link, Link]:
@@ -185,7 +173,7 @@ def _notes(measured: Measured, found: Fit, link: Link, texts: int) -> tuple[str,
     ]
     if texts > 1:
         notes[0] += f"; with {texts - 1} text{'s' * (texts > 2)} of other ranks"
-        notes.append(f"{large} explains the texts best; simulate with --set algorithm={large}")
+        notes.append(f"NCCL's {large}: simulate with --set algorithm={large}")
         if found.trees:
             notes.append(
                 "small messages take rounds of trees, whose number grows with the logarithm of hosts, as NCCL's do"

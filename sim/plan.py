@@ -116,6 +116,12 @@ def parser() -> Parser:
         metavar="[HOST=]USD",
         help="cost of the data that leave the cloud in the whole training, of all hosts or of one",
     )
+    group.add_argument(
+        "--per-host",
+        dest="gpus_per_host",
+        metavar="N",
+        help="workers on each host, on as many of its GPUs; default: all GPUs, or cores, of a host",
+    )
     group.add_argument("--seed", metavar="N", help="random seed, the same for all configurations")
     group = parser.add_argument_group("the answer")
     group.add_argument("--keep", metavar="N", help="number of configurations to print; default: 10")
@@ -166,7 +172,7 @@ def asked(given: argparse.Namespace) -> dict[str, Any]:
     from sim.plans.question import assignments
 
     lists = {name.replace("-", "_"): list(parts(text)) for name in LISTS if (text := _of(given, name)) is not None}
-    single = (*TARGETS, "workload", "stragglers", "discount", "currency", "seed", "keep")
+    single = (*TARGETS, "workload", "stragglers", "discount", "currency", "seed", "keep", "gpus_per_host")
     found: dict[str, Any] = {
         name.replace("-", "_"): number_or_text(text) for name in single if (text := _of(given, name)) is not None
     }

@@ -39,6 +39,13 @@ def place_options() -> Parser:
         help="so many hosts like those of --cluster, with a worker in every slot unless --workers says how many",
     )
     group.add_argument(
+        "--per-host",
+        dest="gpus_per_host",
+        type=int,
+        metavar="N",
+        help="workers on each host of --cluster, on as many of its GPUs: 1 spreads them (default: all GPUs, or cores, of a host)",
+    )
+    group.add_argument(
         "--network", metavar="'25 Gbit/s, 20 us'", help="another bandwidth and latency between the hosts of --cluster"
     )
     return parser
@@ -127,9 +134,10 @@ def scenario(
     Raises:
         WrongSetting: naming the option; or nothing says how long computing takes.
     """
-    for name in ("hosts", "network"):
+    for name in ("hosts", "network", "gpus_per_host"):
         if (value := getattr(given, name)) is not None and not given.cluster:
-            raise WrongSetting(f"--{name}", value, "nothing without --cluster, whose hosts it changes")
+            option = "--per-host" if name == "gpus_per_host" else f"--{name}"
+            raise WrongSetting(option, value, "nothing without --cluster, whose hosts it changes")
     changed, given = changed or (lambda found: found), completed(given, read)
     described = options.scenario(
         given, read=read, reshaped=lambda found: changed(reshaped(given, found)), servers_on=given.servers_on
@@ -141,7 +149,7 @@ def scenario(
 
 
 def reshaped(given: argparse.Namespace, cluster: Cluster) -> Cluster:
-    """The cluster with as many hosts, and on the network, that the options say.
+    """The cluster with as many hosts, as many workers on each, and on the network, that the options say.
 
     Raises:
         WrongSetting: naming the option.
@@ -152,6 +160,7 @@ def reshaped(given: argparse.Namespace, cluster: Cluster) -> Cluster:
         cluster = other_sizes.on_hosts(cluster, given.hosts)
     elif isinstance(given.workers, int):
         cluster = other_sizes.on_one_machine(cluster, given.workers)
+    cluster = cluster.with_each(given.gpus_per_host)
     return cluster if given.network is None else other_sizes.on_network(cluster, given.network)
 
 

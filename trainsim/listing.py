@@ -108,7 +108,11 @@ def collectives() -> dict[str, Entry]:
     from sim.collectives.hierarchical import hierarchical
 
     known = FLAT | {"hierarchical": hierarchical}
-    found = {"auto": Entry("Open MPI's choice for such a size and number of ranks; for real, MPI's own.")}
+    found = {
+        "auto": Entry(
+            "What the library takes: NCCL's ring or trees among GPUs, Open MPI's choice on cores; for real, MPI's."
+        )
+    }
     for name in NAMES:
         if name in known:
             module = sys.modules[known[name].__module__]

@@ -91,7 +91,7 @@ class Profile(Cluster):
             raise WrongSetting(elsewhere[0], values[elsewhere[0]], "an option of the job on this cluster")
         settings = values.pop("set", [])
         given = {name: grid.value_of(name, str(value), "") for name, value in values.items() if value is not None}
-        read.cluster = lambda _: self  # type: ignore[assignment]
+        read.cluster = lambda _, gpus_per_host=None: self  # type: ignore[assignment]
         defaults = vars(grid.parser().parse_args([]))
         return simulated_options.scenario(Namespace(**defaults | given | {"set": settings, "cluster": self.name}), read)
 

@@ -13,16 +13,20 @@ from calibration.scaling.table import Table
 def candidates(
     rows: Table, gradient_bytes: float, overlap: Overlaps | None, between: Before = BETWEEN
 ) -> dict[str, Scaling]:
-    """The fit of each candidate; empty where no row has several hosts, or one has too many ranks.
+    """The fit of each candidate; empty where no row has several hosts, or where there is one candidate alone.
 
     Args:
         between: what is known of a byte between hosts.
     """
     apart = rows.hosts > 1
-    if not apart.any() or rows.gpus.max() > algorithms.MOST_RANKS or (rows.gpus % rows.hosts).any():
+    names = _prior(rows)
+    if not apart.any() or len(names) == 1 or (rows.gpus % rows.hosts).any():
         return {}
-    names = algorithms.names(int(rows.hosts.max()), int(rows.most.max()))
     return {name: fit(rows, gradient_bytes, overlap, name, between=between) for name in names}
+
+
+def _prior(rows: Table) -> dict[str, float]:
+    return algorithms.prior(int(rows.hosts.max()), int(rows.most.max()))
 
 
 def told(rows: Table, found: dict[str, Scaling]) -> int:
@@ -39,7 +43,7 @@ def arrangements(rows: Table) -> int:
 
 def weights(rows: Table, found: dict[str, Scaling]) -> dict[str, float]:
     """By candidate. Rows of one arrangement are off alike, so that their mean counts once."""
-    return algorithms.weights({name: off(rows, one) for name, one in found.items()}, told(rows, found))
+    return algorithms.weights({name: off(rows, one) for name, one in found.items()}, told(rows, found), _prior(rows))
 
 
 def off(rows: Table, found: Scaling) -> float:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from calibration.scaling.steps import CONSTANTS, INNER_S, Overlaps, Scaling, slowest_of
+from calibration.scaling.steps import CONSTANTS, Overlaps, Scaling, slowest_of
 from calibration.scaling.table import Table
 from sim.base.interval import of_normal
+from sim.platform.cluster import INNER_S
 from sim.platform.named_links import LINK
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from calibration.scaling import replay, table
 from calibration.scaling.changes import sizes_of, unforeseen
 from calibration.scaling.fitting import BETWEEN, as_measured, fit, named
 from calibration.scaling.overlap import BUCKET_BYTES, Overlap
-from calibration.scaling.steps import INNER_S, TREE_S, Scaling
+from calibration.scaling.steps import Scaling
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_BYTES, MOST_RANKS
 from sim.collectives import UNKNOWN
 from sim.model.costs import Costs, Line
 from sim.model.sparse_rows import ITEM_BYTES
-from sim.platform.cluster import ASSUMED, FREE, Candidate, Cluster, Host, Link, Model, Provenance
+from sim.platform.cluster import ASSUMED, FREE, INNER_S, TREE_S, Candidate, Cluster, Host, Link, Model, Provenance
 from sim.platform.other_sizes import BYTES_OF_GBIT, told
 from sim.protocols import KNOWN_AS
 

@@ -35,11 +35,8 @@ import numpy as np
 from calibration import algorithms
 from calibration.scaling.table import Table
 from sim.model.costs import Discrepancy, discrepant
-from sim.platform.cluster import slowest, trees_s
+from sim.platform.cluster import INNER_S, TREE_S, slowest, trees_s
 
-# NCCL reckons with 50 us for a round of a tree between hosts; within a host a round costs 6.5 us by NVLink and 11 us by PCIe (its
-# src/graph/tuning.cc).
-TREE_S, INNER_S = 50e-6, 8e-6
 LEAST_S = 1e-12
 FAR = 1e-4  # of a constant, a small change
 CONSTANTS = {  # by name, a size of which it is a small change, where the constant itself is nearly 0

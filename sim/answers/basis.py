@@ -9,7 +9,7 @@ import numpy as np
 
 from sim import zoo
 from sim.answers import candidates, extrapolation, shares, sources
-from sim.answers.sources import BY_NAME, COMPUTING, HOSTS, INNER_LINKS, LINKS, MODEL
+from sim.answers.sources import BY_NAME, COMPUTING, HOSTS, INNER_LINKS, LINKS, MODEL, SUMMING
 from sim.base.home import installed
 from sim.model import measuring
 from sim.model.sizes import ITEM_BYTES
@@ -120,6 +120,8 @@ def _value(name: str, scenario: Scenario) -> str:
         return f"{seconds(shares.computing_s(scenario))} a step"
     if name == LINKS:
         return _rate(scenario.network, scenario)
+    if name == SUMMING:
+        return f"{scenario.sum_library}'s"
     return _rate(scenario.local, scenario) if name == INNER_LINKS else ""
 
 
@@ -137,6 +139,8 @@ def _measured_by(name: str, scenario: Scenario) -> str:
     said = workload.name if workload.name in zoo.names() else "FILE"
     if name == COMPUTING:
         return measuring.commands(workload, said, scenario.batch, on_gpu)
+    if name == SUMMING:
+        return ALGORITHM
     if name in (LINKS, INNER_LINKS):
         return f"on {'two hosts' if name == LINKS else 'one host'}: {measuring.LINKS[on_gpu]}"
     if name in (HOSTS, MODEL) and scenario.summed:
@@ -155,7 +159,7 @@ def _from_run_to_run(scenario: Scenario, outcome: Outcome) -> Number:
     runs = len(outcome.step_s)
     said = f"{runs} simulated run{'s' * (runs != 1)}: noise, sleeps, drift"
     if candidates.unknown(scenario):
-        return Number("the algorithm that sums", "", "each candidate simulated", half, half, measured_by=ALGORITHM)
+        return Number(SUMMING, "", "each candidate simulated", half, half, measured_by=ALGORITHM)
     return Number(RUNS, "", said, half, half)
 
 

@@ -237,7 +237,7 @@ def _summed(scenario: Scenario) -> tuple[float, float]:
     if protocol.overlaps or not getattr(protocol, "fused", True) or not hasattr(protocol, "algorithm"):
         return any_s, any_s
     local_per_s = scenario.local.bandwidth_bytes_per_s
-    serial_s, port_s = _exchanged_s(protocol.algorithm, hosts, items, per_s, local_per_s)
+    serial_s, port_s = _exchanged_s(scenario.algorithm(protocol.algorithm), hosts, items, per_s, local_per_s)
     return max(any_s, serial_s, port_s), max(any_s, port_s)
 
 

@@ -1,7 +1,7 @@
 """Unknown algorithms of libraries: all candidates are simulated, and the interval is that of the mixture.
 
-They weigh the same, unless the profile weighs them by how well each explains the runs that were fitted (calibration.algorithms). The runs
-simulated are shared out by weight.
+They weigh as the library and the size of its calls say (sim.collectives.libraries.prior), times, where the profile has it, how well each
+explains the runs that were fitted (calibration.algorithms). The runs simulated are shared out by weight.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
-from sim.collectives import UNKNOWN
+from sim.collectives import UNKNOWN, libraries
+from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
     from sim.platform.cluster import Candidate
 
-CANDIDATES = ("ring", "hierarchical", "halving-doubling", "recursive-doubling", "tree")  # NCCL's, Horovod's and MPI's
-RUNS = 3  # of each, unless more are asked for
+RUNS = 15  # of all together at least: fewer have other shares than the weights
+ALONE = 3  # of one candidate that has no other beside it, unless more are asked for
 LEAST = 0.01  # weight of a candidate that is simulated
 
 
@@ -44,12 +45,11 @@ def refuse(scenario: Scenario, what: str) -> None:
 
 def weights(scenario: Scenario) -> dict[str, float]:
     """The weight of each candidate by its name, which sum to 1; hierarchies of one rank a host are rings."""
-    flat, known = scenario.apart, weighed(scenario)
-    names = [name for name in CANDIDATES if not (flat and name == "hierarchical")]
-    found = {name: known[name].weight if known else 1.0 for name in names if not known or name in known}
+    size_bytes, known = ITEM_BYTES * scenario.summed_items, weighed(scenario)
+    found = libraries.prior(scenario.sum_library, size_bytes, scenario.apart)
+    if measured := {name: one.weight for name, one in known.items() if name in found and one.weight > 0}:
+        found = measured
     whole = sum(found.values())
-    if whole <= 0:  # what is known is of hosts with several ranks
-        return dict.fromkeys(names, 1 / len(names))
     kept = {name: weight / whole for name, weight in found.items() if weight / whole >= LEAST}
     return {name: weight / sum(kept.values()) for name, weight in kept.items()}
 
@@ -67,7 +67,8 @@ def of(scenario: Scenario) -> dict[str, Scenario]:
     found = {}
     for name in weights(scenario):
         links = {"network": known[name].network, "local": known[name].local} if fitted and name in known else {}
-        protocol = replace(scenario.protocol, algorithm=name)
+        by_nccl = name == "ring" and scenario.sum_library == libraries.NCCL  # which takes trees for it too
+        protocol = replace(scenario.protocol, algorithm="auto" if by_nccl else name)
         found[name] = replace(scenario, protocol=protocol, cluster=cluster.model_copy(update=links))
     return found
 
@@ -92,18 +93,13 @@ def mixed(
 
     Args:
         one: simulates one of them: one(scenario, replications, within_s).
-        replications: of all together; if None, RUNS of each. Where they are weighed, at least as many in all.
+        replications: of all together, at least RUNS of several candidates; if None, as few as that.
         within_s: seconds for all of them.
     """
     from sim.answers.outcome import join
 
     jobs, found, shares = of(scenario), {}, weights(scenario)
-    alike = not weighed(scenario)
-    usual = RUNS * len(jobs if alike else CANDIDATES)
-    whole = (
-        (replications or usual) if alike else max(replications or 0, usual)
-    )  # fewer runs have other shares than the weights
-    asked = dict.fromkeys(jobs, max(1, round(whole / len(jobs)))) if alike else shared_out(shares, whole)
+    asked = shared_out(shares, max(replications or 0, RUNS) if len(jobs) > 1 else replications or ALONE)
     began_s, left = time.monotonic(), sum(asked.values())
     for name, job in jobs.items():
         found[name] = one(job, asked[name], max(0.0, within_s - (time.monotonic() - began_s)) * (asked[name] / left))
@@ -140,14 +136,13 @@ def _shortened(outcome: Outcome, runs: int, steps: int) -> Outcome:
 
 
 def said(scenario: Scenario, speeds: dict[str, float]) -> str:
-    """The candidates as text, the fastest first; with weights, the likeliest first."""
+    """The candidates as text, the likeliest first."""
     from sim.answers.summary import number
 
-    if weighed(scenario):
-        shares = weights(scenario)
-        named = sorted(speeds, key=lambda name: -shares[name])
-        listed = ", ".join(f"{name} {shares[name]:.2f} ({number(speeds[name])} samples/s)" for name in named)
-        return f"nobody said which algorithm sums; the runs that were fitted weigh {listed}: the interval is of all of them"
-    listed = ", ".join(f"{name} {number(speed)}" for name, speed in sorted(speeds.items(), key=lambda one: -one[1]))
-    apart = max(speeds.values()) / min(speeds.values())
-    return f"the library's algorithm is unknown: {listed} samples/s; they differ by a factor {apart:.2g}, which is in the interval"
+    shares = weights(scenario)
+    named = sorted(speeds, key=lambda name: -shares[name])
+    why = "the runs that were fitted weigh" if weighed(scenario) else f"{scenario.sum_library} is taken to use"
+    if len(named) == 1:
+        return f"nobody said which algorithm sums; {why} {named[0]}"
+    listed = ", ".join(f"{name} {shares[name]:.2f} ({number(speeds[name])} samples/s)" for name in named)
+    return f"nobody said which algorithm sums; {why} {listed}: the interval is of all of them"

@@ -158,7 +158,8 @@ def _idle(scenario: Scenario) -> list[str]:
     if not used or idle <= 0:
         return [hosts] if hosts else []
     said = f"{workers} worker{'s' * (workers != 1)} on {gpus} GPUs: {idle} idle{', and ' * bool(hosts)}{hosts}"
-    return [f"{said}; --workers {workers + idle} takes all GPUs"]
+    takes = "all GPUs" if idle == gpus - len(used) else "every slot"
+    return [f"{said}; --workers {workers + idle} takes {takes}"]
 
 
 def _room(scenario: Scenario) -> int:

@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from math import exp, log, log1p
+from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.answers import shares, sources, trust
 from sim.answers.ignorance import CORE
-from sim.answers.sources import COMPUTING, CORES, INNER_LINKS, LINKS, SLEEPS
+from sim.answers.sources import BY_NAME, COMPUTING, CORES, INNER_LINKS, LINKS, SLEEPS, SUMMING
 from sim.base.interval import of_normal
+from sim.collectives import libraries, named
 from sim.job import variants
 from sim.model.sizes import ITEM_BYTES
 from sim.platform import named_links
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 END = of_normal(1.0)  # standard deviations from the median to an end
 BACKWARD = 2 / 3  # of computing (sim.model.nominal.TRAINING)
+ALONE = 0.1  # how likely rings are alone
+TWICE = log(2) / END  # standard deviation of the logarithm of messages that may take twice as long, or half
 SEEN = 2  # messages of a step that come after sleeps between polls: parameters, and gradients
 WORK, CONTENTION, AFTER_SLEEPS, BATCH = "all work", "busy cores", "work after sleeps", "another batch"
 BETWEEN, WITHIN, RATE, LATENCY, MESSAGES = "links by name", "inner links by name", "rate", "latency", "all of messages"
@@ -42,7 +46,8 @@ class Quantity(NamedTuple):
         source: of what is known of it, as text.
         times: times(z) is how many times as long all that it is of takes, z standard deviations from its median; None if it is seconds
             that are added.
-        put: put(job, z) is the job where it is z standard deviations from its median; a step takes longer where z is positive.
+        put: put(job, z) is the job where it is z standard deviations from its median; a step takes longer where z is positive
+            (an algorithm may take less).
         bound: of a step of so many seconds, the logarithms by which it takes longer and shorter at the ends, by the share that the number
             has of it; what is hidden counts where it may show. For single runs, and where it is too little to be simulated.
         cause: which other jobs have it too, so that it is the same in both; empty if it is drawn anew in each run.
@@ -61,8 +66,9 @@ class Quantity(NamedTuple):
 
 def of(scenario: Scenario) -> list[Quantity]:
     """All of a job."""
-    found = (_of_work, _of_cores, _of_resuming, _of_batch, _of_names, _of_measured_links, _of_fitted_links, _of_sleeps)
-    return [quantity for kind in found for quantity in kind(scenario)]
+    found = (_of_work, _of_cores, _of_resuming, _of_batch, _of_names, _of_algorithm)
+    of_links = (_of_measured_links, _of_fitted_links, _of_sleeps)
+    return [quantity for kind in (*found, *of_links) for quantity in kind(scenario)]
 
 
 def _of_work(scenario: Scenario) -> Iterator[Quantity]:
@@ -179,6 +185,28 @@ def _by_name(scenario: Scenario, key: str, number: str, link: Link, known: Sprea
     bound = _of_messages(scenario, times)
     source = sources.of_links(scenario, apart=number == LINKS)
     return Quantity(key, number, source, times, put, bound, cause, (1, -1) if times(-END) < 1 else (1,))
+
+
+def _of_algorithm(scenario: Scenario) -> Iterator[Quantity]:
+    """Where links are known by name alone, the algorithm that a library takes for `auto`: that, or the likeliest other one."""
+    between, _ = sources.known_by_name(scenario)
+    if getattr(scenario.protocol, "algorithm", None) != "auto" or not (between and scenario.summed):
+        return
+    size, library = scenario.summed_items, scenario.sum_library
+    mine = named(scenario.algorithm("auto"), scenario.hosts[scenario.servers :], slice(0, size))
+    able = libraries.prior(library, ITEM_BYTES * size, scenario.apart)
+    other = max((name for name in able if name != mine), key=lambda name: able[name], default="ring")
+    if other == mine and library != libraries.NCCL:  # whose rings are alone where nobody lets it take trees
+        return
+    beyond = NormalDist().inv_cdf(1 - able[other] if other != mine else 1 - ALONE)
+
+    def put(job: Scenario, z: float) -> Scenario:
+        changed = replace(job.protocol, algorithm=other)
+        return replace(job, protocol=changed) if z > beyond else job
+
+    bound = _of_messages(scenario, partial(_as_long, TWICE))
+    cause = f"{SUMMING} on {sources.machines(scenario)}"
+    yield Quantity(SUMMING, SUMMING, BY_NAME, None, put, bound, cause, (1,))
 
 
 def _of_measured_links(scenario: Scenario) -> Iterator[Quantity]:

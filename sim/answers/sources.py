@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 COMPUTING, LINKS, INNER_LINKS, HOSTS = "computing", "links between hosts", "links within hosts", "hosts that GPUs share"
 CORES, SLEEPS, MODEL = "busy cores", "sleeps, and work after them", "errors of the simulator"
+SUMMING = "the algorithm that sums"
 BY_NAME, GIVEN = "by name", "given, and not measured"  # the sources of links
 
 

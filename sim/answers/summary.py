@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass
 from functools import partial
 from math import ceil, exp, log, log10
@@ -11,6 +12,7 @@ import numpy as np
 
 from sim.answers import candidates, extrapolation, worth
 from sim.base import interval
+from sim.job import filling
 from sim.job.header import RECORDED, Header, measured
 from sim.version import VERSION
 
@@ -214,7 +216,24 @@ def _headline(summary: dict, scenario: Scenario) -> str:
     settings = ", ".join(f"{name}={value}" for name, value in asked["settings"].items())
     ranks = f"{scenario.workers} worker{'s' * (scenario.workers != 1)}" if scenario.workers else "one process alone"
     protocol = f"{asked['protocol']} ({settings})" if settings else asked["protocol"]
-    return f"{protocol}, {scenario.workload.name}, {ranks}, batch {scenario.batch}"
+    return f"{protocol}, {scenario.workload.name}, {ranks}{_placed(scenario)}, batch {scenario.batch}"
+
+
+def _placed(scenario: Scenario) -> str:
+    """How workers stand on the hosts, as text; empty where each of these has one in all of its slots for a GPU, or a core."""
+    each, kinds = Counter(scenario.computing_hosts), scenario.cluster.hosts
+    several, capacity = sum(host.count for host in kinds), {host.gpus or host.ranks for host in kinds}
+    if (
+        several == 1
+        or filling.takes_any(scenario.cluster)
+        or max(capacity) == 1
+        or (len(each) == several and {*each.values()} == capacity)
+    ):
+        return ""
+    least, most = min(each.values()), max(each.values())
+    packed = "packed on" if most == max(capacity) else "spread over"
+    hosts = f"{several}" if len(each) == several else f"{len(each)} of {several}"
+    return f" {packed} {hosts} hosts ({f'{least} to ' * (least < most)}{most} a host)"
 
 
 def _surroundings(summary: dict, scenario: Scenario) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sim.answers.ignorance import doublings
 from sim.base import interval
-from sim.collectives import UNKNOWN
 from sim.job import measured_steps, named_gpus, unnamed_gpus
 from sim.model import measuring
 
@@ -77,8 +76,8 @@ def nominal(scenario: Scenario) -> list[str]:
 
 
 def notes(scenario: Scenario) -> list[str]:
-    """Caveats about the evidence for costs, links and algorithms, where it is weaker than a user may think."""
-    return _of_costs(scenario) + _of_pairs(scenario) + _of_evaluation(scenario) + _of_algorithm(scenario)
+    """Caveats about the evidence for costs and links, where it is weaker than a user may think."""
+    return _of_costs(scenario) + _of_pairs(scenario) + _of_evaluation(scenario)
 
 
 def _of_costs(scenario: Scenario) -> list[str]:
@@ -104,18 +103,6 @@ def _of_pairs(scenario: Scenario) -> list[str]:
     return [
         f"one pair of repeats tells how runs of {name} differ: a factor {times:.2g} either way; record a third and fit again"
     ]
-
-
-def _of_algorithm(scenario: Scenario) -> list[str]:
-    """More ranks than were fitted sum by an algorithm that fitted runs do not tell from others."""
-    known, asked = scenario.cluster.provenance, getattr(scenario.protocol, "algorithm", UNKNOWN)
-    weights = [one.weight for one in known.algorithms.values()] if known else []
-    if known is None or asked == UNKNOWN or len(weights) < 2 or min(weights) < max(weights):
-        return []
-    if scenario.workers <= (known.workers or 1):
-        return []
-    others = f"{len(weights)} algorithms that explain {known.workers} ranks as well"
-    return [f"{asked} is one of {others}: with --set algorithm={UNKNOWN} the interval holds all"]
 
 
 def _of_evaluation(scenario: Scenario) -> list[str]:

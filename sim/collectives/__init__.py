@@ -58,7 +58,7 @@ def allreduce(algorithm: str, rank: int, hosts: Sequence[int], whole: slice) -> 
     """The exchanges of one rank, after which each rank has the sum over all ranks.
 
     Args:
-        algorithm: one of NAMES; auto is what Open MPI takes.
+        algorithm: one of NAMES; auto is what Open MPI takes (Scenario.algorithm says it of other libraries).
         hosts: the host of each rank, shape (ranks,).
         whole: the items of the vector.
 

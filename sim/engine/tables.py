@@ -40,6 +40,7 @@ class Listed:
 
     def __init__(self, scenario: Scenario):
         self._hosts = scenario.hosts[scenario.servers :]
+        self._chosen = scenario.algorithm
         self._rows, self._count = [np.zeros(0, layout.ROW)], 0  # by table, and of all
         self._tables: list[tuple[int, int, int, int]] = []
         self._ranges: list[np.ndarray] = []  # where rows of each rank begin and end, by table, shape (ranks, 2)
@@ -58,7 +59,7 @@ class Listed:
         Raises:
             NotBuilt: the number of exchanges depends on a size that differs.
         """
-        ranks = len(self._hosts)
+        ranks, name = len(self._hosts), self._chosen(name)
         if name == "hierarchical" and len(set(self._hosts)) == ranks:
             name = "ring"
         if name in FIXED:

@@ -205,7 +205,7 @@ class EventWorld:
 
     def exchanges(self, algorithm: str, worker: int, piece: slice) -> list[Exchange]:
         """The exchanges of one worker, counted from 0, in one collective call."""
-        return self._exchanges(algorithm, worker, piece.start, piece.stop)
+        return self._exchanges(self.scenario.algorithm(algorithm), worker, piece.start, piece.stop)
 
     @cached_property
     def _exchanges(self):

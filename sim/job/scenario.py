@@ -12,6 +12,7 @@ import numpy as np
 
 from sim.base.errors import WrongSetting
 from sim.base.ranges import LONGEST_S, MOST_RANKS, SHORTEST_S, check_integer
+from sim.collectives import libraries
 from sim.job import measured_steps, named_gpus, reading, unnamed_gpus
 from sim.job.draws import Draws
 from sim.job.header import JOB
@@ -416,13 +417,36 @@ class Scenario:
         return self.test_size > 0 and (step + 1) % self.evaluate_every == 0
 
     @cached_property
+    def sum_library(self) -> str:
+        """The library that sums: NCCL where all workers have GPUs, Gloo under PyTorch on cores, and else MPI, as in runs over it."""
+        cluster, engines = self.cluster, self.cluster.provenance.engines if self.cluster.provenance else ()
+        if cluster.library or cluster.poll_s or {"tensorflow", "numpy"}.intersection(engines):
+            return libraries.MPI
+        if all(self.kinds[host].gpus for host in {*self.computing_hosts}):
+            return libraries.NCCL
+        return libraries.GLOO if "torch" in engines else libraries.MPI
+
+    def algorithm(self, name: str) -> str:
+        """The algorithm by which workers sum that is called so: what the library takes for `auto`."""
+        return libraries.chosen(self.sum_library, name)
+
+    @cached_property
     def network(self) -> Link:
         """The link between hosts, as the protocol's messages find it."""
         cluster = self.cluster
         link = cluster.library if cluster.library and self.protocol.in_library else cluster.network
         hosts, ring = len(set(self.hosts)), getattr(self.protocol, "algorithm", None) == "ring"
         link = named_links.reached(link, LINK).for_items(self.item_bytes / ITEM_BYTES)
-        return link if self.servers else link.among(hosts, len(self.hosts) / hosts, ring)
+        if self.servers:
+            return link
+        each, inner = len(self.hosts) / hosts, self.cluster.local
+        link = link.among(hosts, each, ring)
+        by_nccl = self.summed and self._algorithm == "auto" and self.sum_library == libraries.NCCL
+        return link.with_trees(hosts, each, inner.latency_s + 2 * inner.overhead_s) if by_nccl else link
+
+    @property
+    def _algorithm(self) -> str:
+        return getattr(self.protocol, "algorithm", "auto")
 
     @cached_property
     def local(self) -> Link:
@@ -430,7 +454,7 @@ class Scenario:
         found = named_links.reached(self.cluster.local, named_links.within(self.cluster.local)).for_items(
             self.item_bytes / ITEM_BYTES
         )
-        summed = getattr(self.protocol, "algorithm", None) == "ring" and not self.servers and len(set(self.hosts)) > 1
+        summed = self.algorithm(self._algorithm) == "ring" and not self.servers and len(set(self.hosts)) > 1
         in_trees = summed and self.network.tree_s is not None
         return found.model_copy(update={"latency_s": 0.0, "overhead_s": 0.0}) if in_trees else found
 

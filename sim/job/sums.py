@@ -65,7 +65,7 @@ def of(scenario: Scenario) -> Sums:
 
 def _calling(scenario: Scenario) -> Callable[[slice], Call]:
     """What says the call that sums a piece."""
-    hosts, algorithm = tuple(scenario.hosts[scenario.servers :]), _algorithm(scenario.protocol)
+    hosts, algorithm = tuple(scenario.hosts[scenario.servers :]), scenario.algorithm(_algorithm(scenario.protocol))
 
     def of_piece(piece: slice) -> Call:
         named, items = collectives.named(algorithm, hosts, piece), piece.stop - piece.start

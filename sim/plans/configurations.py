@@ -172,6 +172,8 @@ class Room:
             words |= {"--cluster": one.host, "--workers": scenario.workers}
         else:
             words |= {"--cluster": one.host, "--workers": 1, "--what-if": changed}
+        if each := self.question.gpus_per_host:
+            words["--per-host"] = each
         if one.servers:
             words |= {"--servers": one.servers, "--servers-on": one.servers_on}
             words |= {"--placement": one.placement, "--variable-partitions": one.variable_partitions}
@@ -186,10 +188,11 @@ class Room:
 
     def told(self, one: Configuration) -> str:
         """Its hosts in words."""
+        each = f", {self.question.gpus_per_host} a host" if self.question.gpus_per_host else ""
         if not one.subset:
-            return f"{one.hosts} x {one.host}"
+            return f"{one.hosts} x {one.host}{each}"
         hosts = zip(one.subset, self._clusters[one.host].hosts, strict=True)
-        return " + ".join(f"{count} {called(host)}" for count, host in hosts if count)
+        return " + ".join(f"{count} {called(host)}" for count, host in hosts if count) + each
 
     @cached_property
     def _subsets(self) -> dict[str, tuple[list[Subset], bool]]:
@@ -230,14 +233,15 @@ class Room:
     def _cluster(self, name: str, count: int, subset: Subset = ()) -> Cluster:
         known = self._clusters[name]
         if subset:
-            return subsets.taken(known, subset)
+            return subsets.taken(known, subset).with_each(self.question.gpus_per_host)
         kind = catalogue.all_of("hosts").get(name)
         if kind and kind.network is None and count > 1:
             allowed = "one host of a kind whose network is not known (sim.hosts show), or a cluster file that says it"
             raise WrongSetting("network", f"{count} x {name}", allowed)
         new_name = f"{name}*{count}" if name in catalogue.all_of("hosts") else known.name
         hosts = (known.hosts[0].model_copy(update={"count": count}),)
-        return known.model_copy(update={"hosts": hosts, "name": new_name})
+        found = known.model_copy(update={"hosts": hosts, "name": new_name})
+        return found.with_each(self.question.gpus_per_host)
 
     def _settings(self, name: str) -> Iterator[tuple[str, ...]]:
         """Every choice of the settings that the protocol has, as --set takes them."""

@@ -60,6 +60,7 @@ class Question(BaseModel):
             price. HOST*N is a host of which there are N at most.
         offers: ways of renting hosts, whose prices are compared: on-demand, spot, reserved-1y, reserved-3y; of a host that has some of
             them, these.
+        gpus_per_host: workers on each host; a host with fewer GPUs is no choice. All of a host's GPUs, or cores, if None.
         settings: values of protocols' settings, for the protocols that have them.
         samples_per_s: the target.
         samples, or epochs of samples_per_epoch: the whole training, which has to end by `deadline` (seconds) for at most `budget` (USD).
@@ -88,6 +89,7 @@ class Question(BaseModel):
     servers_on: Annotated[tuple[Literal["own", "workers"], ...], Field(min_length=1), Several] = ("workers",)
     placements: Annotated[tuple[Path, ...], Field(min_length=1), Several] = ("round-robin",)
     variable_partitions: Annotated[tuple[Ranks, ...], Field(min_length=1), Several] = (1,)
+    gpus_per_host: Ranks | None = None
     settings: dict[Path, Setting] = {}
     samples_per_s: Rate | None = None
     samples: Samples | None = None

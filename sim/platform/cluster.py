@@ -41,6 +41,7 @@ from sim.base.ranges import (
     Spread,
     Switching,
     Words,
+    check_integer,
 )
 from sim.model.costs import Costs
 from sim.platform.gpu import Gpu
@@ -114,6 +115,11 @@ class Host(Checked):
     def ranks(self) -> int:
         """The number of ranks that one of these takes."""
         return self.slots or self.gpus or self.cores
+
+
+# NCCL reckons with 50 us for a round of a tree between hosts; within a host a round costs 6.5 us by NVLink and 11 us by PCIe (its
+# src/graph/tuning.cc).
+TREE_S, INNER_S = 50e-6, 8e-6
 
 
 def trees_s(hosts: float, each: float, between_s: float, within_s: float) -> float:
@@ -235,6 +241,28 @@ class Link(Checked):
             rounds = 2 * (hosts * each - 1)
             update["gap_s"] = min(self.gap_s, trees_s(hosts, each, self.tree_s, self.tree_inner_s) / rounds)
         return self.model_copy(update=update) if update else self
+
+    def with_trees(self, hosts: int, each: float, inner_s: float) -> Link:
+        """The link of a ring in whose place NCCL takes trees, where their rounds take less time; the same link where they do not.
+
+        Bytes take as long as on the ring. Of a link without `tree_s` the trees' rounds are those that NCCL reckons with.
+
+        Args:
+            hosts, each: that sum, and the ranks of each in the mean.
+            inner_s: seconds of a message within a host, besides its bytes.
+        """
+        if hosts < 2:
+            return self
+        rounds, message_s = 2 * (hosts * each - 1), self.latency_s + 2 * self.overhead_s
+        if self.tree_s is None:
+            taken_s = trees_s(hosts, each, max(TREE_S, message_s + self.gap_s), INNER_S)
+        else:
+            taken_s = trees_s(hosts, each, max(self.tree_s, message_s), self.tree_inner_s)
+        ring_s = 2 * (hosts - 1) * (message_s + self.gap_s) + 2 * hosts * (each - 1) * inner_s
+        if taken_s >= max(ring_s, rounds * self.gap_s):
+            return self
+        update = {"latency_s": 0.0, "overhead_s": 0.0, "gap_s": taken_s / rounds, "tree_s": self.tree_s or TREE_S}
+        return self.model_copy(update=update)
 
     def spread_at(self, hosts: int) -> float:
         """`spread_by_hosts` at any number of hosts, in proportion to its logarithm between two numbers; 0 if there is none."""
@@ -474,6 +502,18 @@ class Cluster(Checked):
         room = chain.from_iterable(repeat(host.ranks, host.count) for host in self.hosts)
         return list(islice((index for index, several in enumerate(room) for _ in range(several)), ranks))
 
+    def with_each(self, ranks: int | None) -> Cluster:
+        """The cluster with so many ranks placed on each host, of as many GPUs, or else cores, as it has; the same cluster if None.
+
+        Raises:
+            WrongSetting: a host takes fewer.
+        """
+        if ranks is None:
+            return self
+        most = min(host.gpus or max(host.cores, host.slots or 1) for host in self.hosts)
+        check_integer("--per-host", ranks, 1, most)
+        return self.model_copy(update={"hosts": tuple(host.model_copy(update={"slots": ranks}) for host in self.hosts)})
+
     def crowded(self, hosts: list[int]) -> bool:
         """Whether ranks on these hosts, by their index in `machines()`, are more than the cores that they share."""
         if self.shared_cores:
@@ -499,16 +539,19 @@ def one_host(ranks: int) -> Cluster:
     return Cluster(name="one host", hosts=(Host(name="host", count=1, cores=2 * max(1, ranks), slots=max(1, ranks)),))
 
 
-def read(text: str | os.PathLike[str]) -> Cluster:
+def read(text: str | os.PathLike[str], gpus_per_host: int | None = None) -> Cluster:
     """The cluster or profile in a TOML file, or of hosts of one kind: "p3.8xlarge*4".
 
+    Args:
+        gpus_per_host: workers that are placed on each host; as many as it has GPUs, or cores, if None.
+
     Raises:
-        WrongSetting: no such file or kind of host, another schema, a wrong unit or key.
+        WrongSetting: no such file or kind of host, another schema, a wrong unit or key, or hosts with fewer GPUs.
     """
     from sim.platform import catalogue
 
     text = text_of("--cluster", text)
-    return catalogue.cluster_of(text) or _from_file(text)
+    return (catalogue.cluster_of(text) or _from_file(text)).with_each(gpus_per_host)
 
 
 def _from_file(path: str) -> Cluster:

@@ -19,9 +19,10 @@ class Allreduce(Protocol):
     apply the same sums, so that these stay equal. Rank 0 evaluates.
 
     Args:
-        algorithm: auto (what Open MPI takes), ring, halving-doubling, tree, recursive-doubling, nccl (its ring, in chunks),
-            hierarchical, or servers made of collectives: reduce-broadcast (one server, along a chain) and alltoall-allgather (every
-            worker is the server of a share). unknown, in simulation: all algorithms that a library may take.
+        algorithm: auto (what the job's library takes, see sim.collectives.libraries), ring, halving-doubling, tree,
+            recursive-doubling, nccl (its ring, in chunks), hierarchical, or servers made of collectives: reduce-broadcast (one server,
+            along a chain) and alltoall-allgather (every worker is the server of a share). unknown, in simulation: all algorithms that
+            the library may take.
         fused: all variables in one call; else a call for each.
         sparse_as_dense: sparse variables' gradients are summed as if every row had one; else their rows are gathered from all
             workers, by an allgather for each variable, as Horovod does unless told so.

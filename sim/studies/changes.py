@@ -23,7 +23,7 @@ from sim.platform.cluster import Cluster
 OPTION = "--what-if"
 OF_THE_JOB = (
     *("protocol", "workers", "servers", "placement", "variable_partitions", "batch", "stragglers", "workload"),
-    *("cluster", "hosts", "servers_on", "test_size", "evaluate_every"),
+    *("cluster", "hosts", "gpus_per_host", "servers_on", "test_size", "evaluate_every"),
 )
 KEPT = ("protocol", "set", "servers", "batch", "stragglers")  # of the base, as they were filled in there
 OF_THE_CLUSTER = tuple(name for name in Cluster.model_fields if name not in ("schema_", "name", "provenance"))

@@ -28,7 +28,7 @@ def reduce(me: Me, algorithm: str, piece: slice):
 
 def reduce_by_exchanges(me: Me, algorithm: str, piece: slice):
     """Sum as `reduce` does, exchange by exchange."""
-    first = me.workers[0]
+    first, algorithm = me.workers[0], me.scenario.algorithm(algorithm)
     for exchange in collectives.allreduce(algorithm, me.rank - first, me.hosts[first:], piece):
         yield from me.exchange(exchange.among(first))
     yield from me.departed()

@@ -126,6 +126,10 @@ class Job(typing.Protocol):
         """The load that a worker hands on, of each sparse variable whose rows all workers hand to one another."""
         ...
 
+    def algorithm(self, name: str, /) -> str:
+        """The algorithm that is called so: what the library takes for `auto`."""
+        ...
+
 
 class Numbers(typing.Protocol):
     """Numbers of which there is always one more."""

@@ -1,22 +1,23 @@
-"""Which algorithm sums, where nobody said: planted ones are weighed most, little data tell little, and the mixture follows the weights."""
+"""Which algorithm sums, where nobody said: what is known of the library, little data tell little, and the mixture follows the weights."""
 
 import math
+import re
 
 import numpy as np
 import pytest
 from nccl_texts import text
 
-from calibration import algorithms, fit, nccl_links
+from calibration import algorithms, nccl_links
 from calibration.scaling import profiled
 from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
 from sim import protocols
-from sim.answers import candidates, trust
+from sim.answers import candidates
 from sim.base.errors import WrongSetting
+from sim.collectives import libraries
 from sim.job.scenario import Scenario
 from sim.model import workload
-from sim.model.costs import Costs
-from sim.platform import cluster, other_sizes
+from sim.platform import other_sizes
 from sim.simulation import simulate
 
 LATENCY_S, BANDWIDTH = 10e-6, 12e9
@@ -39,11 +40,11 @@ def test_what_passes_a_link(algorithm, hosts, each, expected):
     assert algorithms.travel(algorithm, hosts, each) == pytest.approx(expected, abs=1e-3)
 
 
-def texts(tmp_path, algorithm, ranks, noise=0.01):
+def texts(tmp_path, ranks, noise=0.01):
     rng = np.random.default_rng(5)
     paths = []
     for count in ranks:
-        of = algorithms.travel(algorithm, count, 1)
+        of = algorithms.travel("ring", count, 1)
 
         def seconds(size, of=of):
             return (of.rounds * LATENCY_S + of.between * size / BANDWIDTH) * rng.lognormal(0, noise)
@@ -53,100 +54,67 @@ def texts(tmp_path, algorithm, ranks, noise=0.01):
     return paths
 
 
-@pytest.mark.parametrize("planted", ["ring", "tree", "recursive-doubling", "halving-doubling"])
-def test_texts_of_three_numbers_of_ranks_tell_the_algorithm(tmp_path, planted):
-    """Of powers of two alone a tree is recursive doubling on another link."""
-    found = nccl_links.profile(texts(tmp_path, planted, (2, 3, 8)), "x")
-    weights = {name: one.weight for name, one in found.provenance.algorithms.items()}
-    assert sum(weights.values()) == pytest.approx(1)
-    assert weights[planted] > 0.95
+def test_texts_of_nccl_are_of_its_ring(tmp_path):
+    found = nccl_links.profile(texts(tmp_path, (2, 3, 8)), "x")
+    assert not found.provenance.algorithms
     assert (found.network.latency_s, found.network.bandwidth_bytes_per_s) == pytest.approx(
         (LATENCY_S, BANDWIDTH), rel=0.05
     )
-    assert found.provenance.algorithms[planted].network == found.network
-    assert f"{planted} {weights[planted]:.2f}" in " ".join(found.provenance.notes)
 
 
-def test_more_ranks_by_an_algorithm_that_nothing_tells_are_said_to_be(tmp_path):
-    """Not of as many ranks as were fitted, nor where several numbers of ranks tell it."""
-
-    def said(ranks, workers, algorithm="ring"):
-        found = nccl_links.profile(texts(tmp_path, "ring", ranks), "x")
-        text = protocols.make("allreduce", [f"algorithm={algorithm}"])
-        return any(
-            "one of 4 algorithms that explain 8 ranks as well" in note
-            for note in trust.notes(Scenario(text, RESNET, workers, 3, 1, cluster=other_sizes.on_hosts(found, workers)))
-        )
-
-    assert said((8,), 16)
-    assert not said((8,), 8)
-    assert not said((2, 3, 8), 16)
-    assert not said((8,), 16, "unknown")
+def test_a_profile_of_texts_meets_them_though_a_tree_that_is_not_pipelined_fits_better(tmp_path):
+    """Bus bandwidths of nccl-tests issue 169 on 2 to 5 hosts of 8 GPUs: a tree on a link of 9 Tbit/s had the least error in closed form."""
+    paths = []
+    for hosts, rate in ((2, 100e9), (3, 70e9), (4, 58e9), (5, 58e9)):
+        each_s = 2 * (8 * hosts - 1) / (8 * hosts) / rate
+        paths.append(str(tmp_path / f"{hosts}.txt"))
+        large = {"sizes": [2**30, 2**31, 2**32, 2**33], "device": "NVIDIA A100-SXM4-80GB"}
+        (tmp_path / f"{hosts}.txt").write_text(text(lambda size, s=each_s: s * size, 8 * hosts, hosts, **large))
+    said = " ".join(nccl_links.profile(paths, "x").provenance.notes)
+    low, high = map(float, re.search(r"rows are off by (\S+)% to (\S+)%", said).groups())
+    assert -10 < low < high < 10
 
 
-@pytest.mark.slow
-def test_one_number_of_ranks_tells_nothing_and_each_candidate_has_its_link(tmp_path, capsys):
-    """All explain what was measured, and differ on other numbers of ranks."""
-    (path,) = texts(tmp_path, "ring", (8,))
-    assert fit.main([path, "--from", "nccl-tests", "-o", str(tmp_path / "p.toml")]) == 0
-    assert "too few sizes of a cluster" in capsys.readouterr().out
-    found = cluster.read(str(tmp_path / "p.toml"))
-    assert [one.weight for one in found.provenance.algorithms.values()] == pytest.approx([0.25] * 4)
-    free = workload.read("mlp").model_copy(update={"costs": Costs()})
-
-    def job(hosts):
-        place = other_sizes.on_hosts(found, hosts)
-        return Scenario(protocols.make("allreduce", ["algorithm=unknown"]), free, hosts, 3, 1, cluster=place)
-
-    of = algorithms.travel("ring", 8, 1)
-    measured_s = of.rounds * LATENCY_S + of.between * free.message_bytes / BANDWIDTH
-    speeds = {hosts: simulate(job(hosts), replications=4).speeds for hosts in (8, 32)}
-    steps_s = [free.batch * 8 / speed for speed in speeds[8].values()]
-    assert steps_s == pytest.approx([measured_s] * 4, rel=0.1)
-    assert max(speeds[32].values()) > 1.5 * min(speeds[32].values())
-
-
-def table(tmp_path, hosts, algorithm="ring"):
-    planted = Scaling(4.0 * RESNET.parameters, 0.05, 0.004, between_s=1.2e-9, round_s=3e-5, algorithm=algorithm)
-    grid = np.array([(h, 1, b) for h in hosts for b in (16, 64)], float)
-    rows = Table(grid[:, 0], grid[:, 0], grid[:, 1], grid[:, 2], *np.ones((2, len(grid))))
+def table(tmp_path, hosts, algorithm="ring", each=4):
+    """A table of hosts with so many GPUs each, and of one of them alone; the link within hosts is slow enough to show."""
+    links = {"between_s": 1.2e-9, "within_s": 0.5e-9, "round_s": 3e-5}
+    planted = Scaling(4.0 * RESNET.parameters, 0.05, 0.004, algorithm=algorithm, **links)
+    grid = np.array([(h, each, b) for h in hosts for b in (16, 64)], float)
+    rows = Table(grid[:, 0], grid[:, 0] * each, grid[:, 1], grid[:, 2], *np.ones((2, len(grid))))
     noisy = planted.step_s(rows) * np.exp(0.01 * np.random.default_rng(1).normal(size=len(grid)))
-    lines = [f"{h:.0f},1,{b:.0f},{s!r}" for h, b, s in zip(rows.hosts, rows.batch, noisy.tolist(), strict=True)]
+    lines = [f"{h:.0f},{each},{b:.0f},{s!r}" for h, b, s in zip(rows.hosts, rows.batch, noisy.tolist(), strict=True)]
     path = tmp_path / "table.csv"
     path.write_text("\n".join(["hosts,gpus_per_host,batch,step_s", *lines]))
     return profiled.profile(str(path), "x", "resnet50", "allreduce")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("planted", ["ring", "tree"])
-def test_a_table_of_many_hosts_tells_the_algorithm_and_one_of_two_does_not(tmp_path, planted):
-    few, many = (table(tmp_path, hosts, planted) for hosts in ((1, 2), (1, 2, 3, 4, 6, 8, 12, 16)))
-    weights = [{name: one.weight for name, one in made.provenance.algorithms.items()} for made in (few, many)]
-    assert list(weights[0].values()) == pytest.approx([1 / len(weights[0])] * len(weights[0]))
-    assert weights[1][planted] > (0.5 if planted == "ring" else 0.9)  # halving-doubling sends as many bytes as a ring
-    assert weights[1].get("recursive-doubling") < 0.05
-    assert any(f"--set algorithm={planted}" in note for note in many.provenance.notes)
+def test_a_table_of_two_hosts_leaves_what_is_known_of_nccl(tmp_path):
+    made = table(tmp_path, (1, 2))
+    assert {name: one.weight for name, one in made.provenance.algorithms.items()} == pytest.approx(
+        libraries.prior(libraries.NCCL, 1e9, apart=False)
+    )
+    assert any("--set algorithm=unknown" in note for note in made.provenance.notes)
+    assert table(tmp_path, (1, 2), each=1).provenance.algorithms == {}  # where a hierarchy is a ring
 
 
 @pytest.mark.slow
 def test_the_mixture_follows_the_weights(tmp_path):
-    made = table(tmp_path, (1, 2, 3, 4, 6, 8, 12, 16), "tree")
+    made = table(tmp_path, (1, 2))
     place = other_sizes.on_hosts(made, 8)
-    job = Scenario(protocols.make("allreduce", ["algorithm=unknown"]), RESNET, 8, 3, 1, cluster=place)
+    job = Scenario(protocols.make("allreduce", ["algorithm=unknown"]), RESNET, 32, 3, 1, cluster=place)
     found = simulate(job)
     shares = candidates.weights(job)
-    assert max(shares, key=shares.get) == "tree"
-    assert set(found.speeds) == set(shares)
-    assert len(found.step_s) == pytest.approx(candidates.RUNS * len(candidates.CANDIDATES), abs=len(shares))
-    assert f"weigh tree {shares['tree']:.2f}" in found.notes[-1]
-    assert found.samples_per_s == pytest.approx(found.speeds["tree"], rel=0.15)
+    assert set(found.speeds) == set(shares) == {"ring", "hierarchical"}
+    assert len(found.step_s) == candidates.RUNS
+    assert f"weigh ring {shares['ring']:.2f}" in found.notes[-1]
     other = other_sizes.on_network(place, "1 Gbit/s, 20 us")  # whose link nobody fitted
-    jobs = candidates.of(Scenario(job.protocol, RESNET, 8, 3, 1, cluster=other))
+    jobs = candidates.of(Scenario(job.protocol, RESNET, 32, 3, 1, cluster=other))
     assert {one.cluster.network for one in jobs.values()} == {other.network}
 
 
 def test_several_texts_are_of_other_ranks(tmp_path):
-    paths = texts(tmp_path, "ring", (2, 4))
+    paths = texts(tmp_path, (2, 4))
     with pytest.raises(WrongSetting, match="one text for each number of ranks"):
         nccl_links.profile([paths[0], paths[0]], "x")
     (tmp_path / "b.txt").write_text(text(lambda size: 1e-5 + size / BANDWIDTH, collective="broadcast"))
@@ -154,7 +122,7 @@ def test_several_texts_are_of_other_ranks(tmp_path):
         nccl_links.profile([paths[0], str(tmp_path / "b.txt")], "x")
 
 
-def test_weights_are_likelihoods_and_nothing_is_told_by_nothing():
-    assert algorithms.weights({"a": 0.0, "b": 9.0}, 0) == {"a": 0.5, "b": 0.5}
-    ratio = algorithms.weights({"a": 0.0, "b": math.sqrt(3) * algorithms.FLOOR}, 3)
-    assert ratio["a"] / ratio["b"] == pytest.approx(8)
+def test_weights_are_likelihoods_times_what_was_known_and_nothing_is_told_by_nothing():
+    assert algorithms.weights({"a": 0.0, "b": 9.0}, 0, {"a": 0.3, "b": 0.7}) == pytest.approx({"a": 0.3, "b": 0.7})
+    ratio = algorithms.weights({"a": 0.0, "b": math.sqrt(3) * algorithms.FLOOR}, 3, {"a": 0.2, "b": 0.8})
+    assert ratio["a"] / ratio["b"] == pytest.approx(8 / 4)

@@ -161,14 +161,14 @@ def test_the_order_of_hosts_does_not_matter_where_ranks_meet():
 
 def test_the_number_of_runs_does_not_move_a_mixture_of_weighed_algorithms():
     """One run of each had equal weights, whatever the profile says."""
-    weights = {"ring": 0.9, "tree": 0.1}
+    weights = {"ring": 0.9, "halving-doubling": 0.1}
     known = {name: Candidate(weight=weight, network=LINK, local=Link()) for name, weight in weights.items()}
     about = Provenance(models={"mine": Model.of(MINE)}, hosts=5, workers=5, repeated=("mine",), algorithms=known)
     where = on(Host(cores=2, count=5, slots=1), costs={"mine": FITTED}, provenance=about)
     asked = Scenario(protocols.make("allreduce", ["algorithm=unknown"]), MINE, 5, 6, cluster=where)
     found = [simulate(asked, replications=runs).samples_per_s for runs in (1, 4, 20)]
     alone = [simulate(one, replications=4).samples_per_s for one in candidates.of(asked).values()]
-    assert max(alone) > 1.3 * min(alone)
+    assert max(alone) > 1.2 * min(alone)
     assert found == pytest.approx([found[-1]] * 3, rel=0.02)
 
 
