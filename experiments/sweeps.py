@@ -7,6 +7,7 @@ made, in the seconds of a clock. Other work on the machine makes all of that lon
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -62,6 +63,8 @@ def of_command(words: list[str], out: Path) -> str:
         RunFailed: the command fails.
     """
     path = out / ("ranks.parquet" if words else "sweep.parquet")
+    path.unlink(missing_ok=True)  # an earlier run's, which may have been interrupted
+    shutil.rmtree(f"{path}.parts", ignore_errors=True)
     futures = ["-m", "mpi4py.futures"] if words else []
     sweep = ["-m", installed("sim.sweep"), str(GRID.relative_to(ROOT)), "-o", str(path.resolve())]
     line = [*words, sys.executable, *futures, *sweep]

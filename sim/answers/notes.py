@@ -31,6 +31,8 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
     if arrivals is None and by_arrival and scenario.served and trace is not None:
         arrivals = bottleneck.of_trace(trace, scenario)
     found = _of_arrivals(arrivals) if arrivals else []
+    if scenario.unused:
+        found.append(f"{scenario.protocol.name} does not use {', '.join(scenario.unused)}")
     if outcome.rank_step_s is not None:
         found += _of_ranks(outcome.rank_step_s)
     if outcome.slow and not is_ours(scenario.protocol):

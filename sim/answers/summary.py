@@ -28,7 +28,7 @@ MOST_LISTED = 12  # idle shares of more ranks than this are summed up
 SLIGHT = 0.001  # of the throughput: what slow ranks cost below it is not said
 NOTHING = 10  # the high end over the low, beyond which nothing is known
 MEASURE, DIGITS = "measure first", 4
-NO_SPREAD = "+-0%"  # of runs without noise, as those of a table of steps: it is not said, because real runs differ
+NO_SPREAD = 5e-5  # half width, a share, that is printed as 0 %: that of runs without noise is not said, because real runs differ
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,10 @@ def figures(scenario: Scenario, world: str, outcome: Outcome) -> dict:
     """The figures of an answer."""
     pair, why = interval_of(scenario, world, outcome)
     samples_per_s = interval.middle(outcome.throughput())
+    parts = apart(scenario, world, outcome, pair)
     return {
         "samples_per_s": samples_per_s,
-        **worth.of(scenario, samples_per_s),
+        **worth.of(scenario, samples_per_s, not too_wide(parts["not_known"])),
         "step_s": _distribution(outcome.step_s),
         "samples_per_step": {"mean": float(outcome.samples.mean()), "sd": float(outcome.samples.std())},
         "idle_fraction": [float(share) for share in outcome.idle_fraction.mean(axis=0)],
@@ -104,7 +105,7 @@ def figures(scenario: Scenario, world: str, outcome: Outcome) -> dict:
             "level": interval.LEVEL,
             "samples_per_s": pair,
             "why_none": why,
-            **apart(scenario, world, outcome, pair),
+            **parts,
         },
     }
 
@@ -264,9 +265,9 @@ def lines_of_speed(summary: dict) -> Iterator[tuple[str, str]]:
     """A label and a text each: the throughput and its spread from run to run; what is not known of it; and what would measure that."""
     found, pair = summary["interval"], summary["interval"]["not_known"]
     runs, borne = found["run_to_run"], digits(summary)
-    wide = plus_minus(runs) if runs else NO_SPREAD
     spread = f" (no interval: {found['why_none']})" if not (pair or runs) else ""
-    spread = f", {wide} from run to run" if wide != NO_SPREAD else spread
+    if runs and runs[1] > runs[0] * (1 + NO_SPREAD) ** 2:
+        spread = f", {plus_minus(runs)} from run to run"
     if not pair:
         yield "throughput", speed(summary) + spread
         return
@@ -289,7 +290,11 @@ def speed(summary: dict) -> str:
 
 def nothing_known(summary: dict) -> bool:
     """Whether the ends of what the throughput may be are too far apart for a number of it to mean anything."""
-    pair = summary["interval"]["not_known"]
+    return too_wide(summary["interval"]["not_known"])
+
+
+def too_wide(pair: Sequence[float] | None) -> bool:
+    """Whether nothing is known between two ends."""
     return bool(pair) and pair[1] > NOTHING * pair[0]
 
 

@@ -16,18 +16,23 @@ MILLION = 1e6
 COST = "cost"  # the label of its line
 
 
-def of(scenario: Scenario, samples_per_s: float) -> dict:
+def of(scenario: Scenario, samples_per_s: float, known: bool = True) -> dict:
     """The keys that a throughput adds to a JSON answer; those that are not known are not there.
 
     tokens_per_s: where a sample is a sequence of words. usd_per_hour: of all hosts, where all have prices;
     usd_per_million_samples and usd_per_million_tokens follow. mfu: see `_of_peak`.
+
+    Args:
+        known: whether the throughput is; what it is worth is not there if not.
     """
     tokens, usd = scenario.workload.tokens_per_sample, scenario.cluster.usd_per_hour
     found: dict = {"tokens_per_s": tokens * samples_per_s} if tokens else {}
-    if usd and samples_per_s > 0:
+    found |= {"usd_per_hour": usd} if usd else {}
+    if not (known and samples_per_s > 0):
+        return found
+    if usd:
         million = usd / HOUR_S / samples_per_s * MILLION
-        found |= {"usd_per_hour": usd, "usd_per_million_samples": million}
-        found |= {"usd_per_million_tokens": million / tokens} if tokens else {}
+        found |= {"usd_per_million_samples": million} | ({"usd_per_million_tokens": million / tokens} if tokens else {})
     return found | _of_peak(scenario, samples_per_s)
 
 
@@ -51,8 +56,8 @@ def lines(answer: dict) -> Iterator[tuple[str, str]]:
     from sim.answers.summary import digits, number
 
     borne = digits(answer)
-    if usd := answer.get("usd_per_hour"):
-        of = "tokens" if "usd_per_million_tokens" in answer else "samples"
-        yield COST, f"{number(answer[f'usd_per_million_{of}'], borne)} USD a million {of}, {number(usd)} an hour"
+    of = "tokens" if "usd_per_million_tokens" in answer else "samples"
+    if million := answer.get(f"usd_per_million_{of}"):
+        yield COST, f"{number(million, borne)} USD a million {of}, {number(answer['usd_per_hour'])} an hour"
     if mfu := answer.get("mfu"):
         yield "MFU", f"MFU {number(100 * mfu['share'], min(borne, 3))}% ({' and '.join(mfu['formats'])})"

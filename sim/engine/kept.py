@@ -76,9 +76,9 @@ def _take_over(places: list[Path], found: Path) -> None:
 
 
 def _bases() -> Iterator[Path]:
-    """Folders for it, the best first."""
-    where = _digest(str(SOURCES))  # of several installations
-    if given := _config().CACHE_DIR:
+    """Folders for it, the best first; numba's, if it is loaded."""
+    where, numba = _digest(str(SOURCES)), sys.modules.get("numba")  # of several installations
+    if given := numba.config.CACHE_DIR if numba else os.environ.get("NUMBA_CACHE_DIR"):
         yield Path(given) / where
     yield SOURCES / "__pycache__"
     yield Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "trainsim" / where
@@ -121,7 +121,9 @@ def _config() -> Any:
 
 
 def is_kept() -> bool:
-    """Whether it need only be loaded."""
+    """Whether it need only be loaded. Where no folder is whole, numba, which takes half a second to import, is not asked which it is."""
+    if not any(found for base in _bases() for found in base.glob(f"loops-*/{ALL}")):
+        return False
     place = folder() if can_compile() else None
     return place is not None and _is_whole(place)
 

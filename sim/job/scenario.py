@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, islice, repeat
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
 
 import numpy as np
 
@@ -109,6 +109,7 @@ class Scenario:
     placement: str = "round-robin"
     variable_partitions: int = 1
     servers_on: str = "own"
+    unused: ClassVar[tuple[str, ...]] = ()  # options of servers that were given, and that this protocol does not use
 
     def __post_init__(self):
         for name, (kind, made) in KINDS.items():
@@ -118,16 +119,18 @@ class Scenario:
             object.__setattr__(self, "batch", self.workload.batch)
         check_integer("--servers", self.servers, 1 if self.served else 0, MOST_RANKS)
         check_strategy(self.placement)
-        if not self.served:
-            object.__setattr__(self, "servers", 0)
-        elif not self.protocol.has_servers:
-            object.__setattr__(self, "servers", 1)
-        for name, (least, most) in JOB.items():
-            check_integer(f"--{name.replace('_', '-')}", getattr(self, name), least, most)
-        if self.workers < 1 and not self.protocol.can_be_alone:
-            raise WrongSetting("--workers", self.workers, f"an integer from 1 with {self.protocol.name}")
         if self.servers_on not in ("own", "workers"):
             raise WrongSetting("--servers-on", self.servers_on, "own or workers")
+        for name, (least, most) in JOB.items():
+            check_integer(f"--{name.replace('_', '-')}", getattr(self, name), least, most)
+        defaults, unused = {one.name: one.default for one in fields(self)}, []
+        for name, value in self._without_servers.items():
+            given = getattr(self, name)
+            unused += [f"--{name.replace('_', '-')} {given}"] * (given not in (value, defaults[name]))
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "unused", tuple(unused))
+        if self.workers < 1 and not self.protocol.can_be_alone:
+            raise WrongSetting("--workers", self.workers, f"an integer from 1 with {self.protocol.name}")
         self.protocol.check(self)
         self.stragglers.check(self)
         if self.servers:
@@ -142,8 +145,16 @@ class Scenario:
         checked.try_out(self.stragglers, self.draws)
 
     def __getstate__(self):
-        """Only the fields: a process that gets the scenario computes the rest again."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        """Only what was given: a process that gets the scenario computes the rest again."""
+        return {one.name: getattr(self, one.name) for one in fields(self)} | {"unused": self.unused}
+
+    @property
+    def _without_servers(self) -> dict[str, int | str]:
+        """The fields that this protocol does not use, because it has no servers or a single one, and the values that they then have."""
+        if not self.served:
+            return {"servers": 0, "servers_on": "own", "placement": "round-robin", "variable_partitions": 1}
+        found: dict[str, int | str] = {} if self.protocol.has_servers else {"servers": 1, "variable_partitions": 1}
+        return found | ({"placement": "round-robin"} if found.get("servers", self.servers) == 1 else {})
 
     def check_evaluation(self) -> None:
         """Refuse what no rank can do that follows the protocol's text, in whatever world; TensorFlow's workers can.

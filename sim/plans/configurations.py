@@ -66,6 +66,16 @@ class Configuration:
         return replace(self, usd_per_hour=0.0, offer="", fixed_usd=0.0)
 
 
+# Choices of a question that not every protocol, or host, has; and their names in a configuration.
+IN_PART = {
+    "counts": "hosts",
+    "servers": "servers",
+    "servers_on": "servers_on",
+    "placements": "placement",
+    "variable_partitions": "variable_partitions",
+}
+
+
 class Served(NamedTuple):
     """Choices that only protocols with servers, or a master, have."""
 
@@ -202,9 +212,14 @@ class Room:
 
     @property
     def notes(self) -> list[str]:
-        """Files of which not all subsets are looked at."""
+        """Choices that no configuration has; files of which not all subsets are looked at."""
         line = "of the more than {} subsets of {} those of the fastest machines, and of the fastest for their price, were looked at alone"
-        return [line.format(subsets.MOST, name) for name, (_, whole) in self._subsets.items() if not whole]
+        found = [line.format(subsets.MOST, name) for name, (_, whole) in self._subsets.items() if not whole]
+        for name in [name for name in IN_PART if name in self.question.model_fields_set]:
+            taken = {getattr(one, IN_PART[name]) for one in self.all}
+            if unused := [str(value) for value in getattr(self.question, name) if value not in taken]:
+                found.append(f"no configuration uses {', '.join(unused)} of --{name.replace('_', '-')}")
+        return found
 
     def _counts(self, name: str) -> Iterable[tuple[int, Subset]]:
         """Numbers of hosts; of a file with several kinds, of each of them."""

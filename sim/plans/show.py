@@ -7,7 +7,7 @@ from math import exp
 from typing import TYPE_CHECKING
 
 from sim.answers.quantities import END
-from sim.answers.summary import number
+from sim.answers.summary import number, too_wide
 from sim.base.progress import duration
 from sim.plans.plan import notes
 from sim.plans.until import in_words
@@ -156,6 +156,7 @@ def _headings(rows: list[dict], plan: Plan, limits: bool) -> list[str]:
 def _cells(row: dict, per_usd: float) -> dict[str, str]:
     speeds, hours = row["samples_per_s"], row["hours"]
     low, high = speeds["low"], speeds["high"]
+    unknown = low is not None and too_wide((low, high))
     settings = f" ({', '.join(row['settings'])})" if row["settings"] else ""
     return {
         "hosts": row["hosts_told"],
@@ -167,8 +168,8 @@ def _cells(row: dict, per_usd: float) -> dict[str, str]:
         "samples/s": number(speeds["mid"]),
         "9 in 10 runs": "unknown" if low is None else f"{number(low)} to {number(high)}",
         "USD/h": f"{row['usd_per_hour'] * per_usd:,.2f}",
-        "time": "" if hours is None else duration(hours * 3600),
-        "USD": "" if hours is None else f"{row['usd'] * per_usd:,.2f}",
+        "time": "" if hours is None else "unknown" if unknown else duration(hours * 3600),
+        "USD": "" if hours is None else "unknown" if unknown else f"{row['usd'] * per_usd:,.2f}",
         "P": "" if row["p_target"] is None else f"{row['p_target']:.2f}",
         "P best": "" if row["p_best"] is None else f"{row['p_best']:.2f}",
         "limited by": row["limits"] or "",

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sim.answers import worth
 from sim.answers.result import Result
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
@@ -61,7 +60,7 @@ class WhatIf(Sequence["Compared"]):
                 one.ratio,
                 *(one.interval or (math.nan, math.nan)),
                 one.pairs,
-                worth.of(one.result.scenario, one.result.samples_per_s).get(comparing.USD, math.nan),
+                one.result.answer().get(comparing.USD, math.nan),
             )
             for one in self.compared
         ]

@@ -10,6 +10,7 @@ from sim import options, run, simulated_options
 from sim.answers import worth
 from sim.base.errors import WrongSetting
 from sim.job import gpu_memory
+from sim.plans import show
 from sim.platform import cluster
 from sim.platform.cluster import UNCOUNTED
 from sim.simulation import simulate
@@ -106,6 +107,21 @@ def test_the_answer_says_what_was_assumed_and_in_what_it_can_be_counted(folder, 
     assert all(word in page for word in ("tokens/s", "USD a million tokens", "; MFU "))
     plain = here("sim.run", "--protocol", "fmb", "--stragglers", "none", "--steps", 2, "--replications", 1).stdout
     assert not any(word in plain for word in ("tokens", "USD", "MFU", "nobody said"))
+
+
+def test_nothing_has_a_price_where_nothing_is_known(folder, here):  # noqa: F811
+    words = ["--workload", "resnet50", "--cluster", "p3.8xlarge*4", "--replications", 3, "--steps", 2]
+    words += ["--protocol", "horovod", "--what-if", "batch=60"]
+    page = here("sim.run", *words).stdout
+    assert "nothing is known" in page
+    assert not any(word in page for word in ("worth", "USD", "MFU"))
+    answer = json.loads(here("sim.run", *words, "--json").stdout)
+    assert not {"usd_per_million_samples", "usd_per_million_tokens", "mfu"} & {*answer, *answer["what_if"][0]["answer"]}
+    assert "usd_per_hour" in answer
+    row = {"samples_per_s": {"low": 1.0, "mid": 4.0, "high": 11.0}, "hours": 2.0, "usd": 5.0}
+    row |= {"hosts_told": "", "protocol": "", "settings": (), "usd_per_hour": 2.5, "work": None}
+    cells = show._cells(row | dict.fromkeys(("offer", "servers", "batch", "p_target", "p_best", "limits")), 1.0)
+    assert [cells[name] for name in ("USD", "time", "USD/h")] == ["unknown", "unknown", "2.50"]
 
 
 def test_nothing_is_said_of_what_is_not_known(folder):

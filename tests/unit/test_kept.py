@@ -1,6 +1,7 @@
 """Where the compiled kernel is kept: one process compiles it, all others load it, and none loads one that is older than its sources."""
 
 import os
+import sys
 
 import pytest
 
@@ -46,6 +47,16 @@ def test_what_does_not_compile_is_not_kept(sources):
     with pytest.raises(TypeError):
         kept.keep(fails)
     assert not kept.is_kept()
+
+
+def test_numba_is_not_loaded_to_find_that_nothing_is_kept(sources, monkeypatch):
+    """A folder of it may be there, of a process that did not compile it."""
+    empty = kept.folder()
+    monkeypatch.setitem(sys.modules, "numba", None)
+    assert not kept.is_kept()
+    monkeypatch.delitem(sys.modules, "numba")
+    (empty / kept.ALL).write_text(kept._stamps())
+    assert kept.is_kept()
 
 
 def test_it_is_kept_at_home_where_the_installation_is_read_only(sources, monkeypatch, tmp_path):

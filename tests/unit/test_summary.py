@@ -140,6 +140,12 @@ def test_beyond_a_factor_of_ten_nothing_is_known(capsys):
     assert "50.0%: 25,000 samples/s without" in page
 
 
+@pytest.mark.parametrize(("runs", "said"), [(1.0, False), (1.00004, False), (1.0001, True)])
+def test_runs_that_hardly_differ_have_no_spread(capsys, runs, said):
+    show(answered(6789.0, 22345.0, runs), scenario(), {})
+    assert ("from run to run" in capsys.readouterr().out) == said
+
+
 @pytest.mark.parametrize(("times", "said"), [(2.0, "12,000"), (1.05, "12,300"), (1.002, "12,345")])
 def test_there_are_as_many_digits_as_the_interval_bears(capsys, times, said):
     show(answered(12345 / times, 12345 * times, 1.001, unknown=()), scenario(), {})

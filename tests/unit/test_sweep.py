@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from test_outputs import child, end, limited
 
+from experiments import sweeps
 from sim import options, protocols
 from sim.base import progress
 from sim.base.errors import WrongSetting
@@ -437,3 +438,19 @@ def test_nobody_waits_for_what_is_under_way_when_time_is_over():
     with pools.Own(1) as pool:
         pool.submit(time.sleep, 3600)
         assert list(Dealing([], pool, lambda: 0.0).rows()) == []
+
+
+def test_the_experiment_of_sweeps_begins_anew(tmp_path, monkeypatch):
+    """Whatever an earlier one left, whole or interrupted."""
+    left = tmp_path / "sweep.parquet"
+    left.touch()
+    (parts := tmp_path / "sweep.parquet.parts").mkdir()
+    (parts / "part-000000.parquet").touch()
+
+    def run(line, **_):
+        assert not left.exists()
+        assert not parts.exists()
+        return subprocess.CompletedProcess(line, 0, "f: 3 of 3 scenarios simulated", "")
+
+    monkeypatch.setattr(sweeps.subprocess, "run", run)
+    assert "3 of 3" in sweeps.of_command([], tmp_path)
