@@ -212,13 +212,16 @@ class Room:
 
     @property
     def notes(self) -> list[str]:
-        """Choices that no configuration has; files of which not all subsets are looked at."""
+        """Choices that no configuration has; profiles of other models; files of which not all subsets are looked at."""
         line = "of the more than {} subsets of {} those of the fastest machines, and of the fastest for their price, were looked at alone"
         found = [line.format(subsets.MOST, name) for name, (_, whole) in self._subsets.items() if not whole]
         for name in [name for name in IN_PART if name in self.question.model_fields_set]:
             taken = {getattr(one, IN_PART[name]) for one in self.all}
             if unused := [str(value) for value in getattr(self.question, name) if value not in taken]:
                 found.append(f"no configuration uses {', '.join(unused)} of --{name.replace('_', '-')}")
+        for name, known in self._clusters.items():
+            if known.provenance and known.costs_of(self.workload) is None:
+                found.append(f"{name} is a profile of {', '.join(known.costs) or 'links'}, not of {self.workload.name}")
         return found
 
     def _counts(self, name: str) -> Iterable[tuple[int, Subset]]:

@@ -31,6 +31,13 @@ def _listed(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
 
 
+def _each_once(value: Any) -> Any:
+    several = _listed(value)
+    if len({repr(one) for one in several}) < len(several):
+        raise ValueError("each once")
+    return several
+
+
 def _of_all(value: Any) -> Any:
     """A table; what stands in place of one is that of all."""
     return value if isinstance(value, dict) else {} if value is None else {"": value}
@@ -44,7 +51,7 @@ Usd = Annotated[float, Field(gt=0, le=MOST_USD, allow_inf_nan=False)]
 Rate = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
 Long = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False), BeforeValidator(_in_seconds)]
 Samples = Annotated[int, Field(ge=1, le=MOST), BeforeValidator(lambda value: count(value, "115 M"))]
-Several = BeforeValidator(_listed)
+Several = BeforeValidator(_each_once)
 Discount = Annotated[float, BeforeValidator(money.share)]
 Fixed = Annotated[float, Field(ge=0, le=MOST_USD, allow_inf_nan=False)]
 Setting = Annotated[tuple[str | bool | int | float, ...], Field(min_length=1), Several]

@@ -91,7 +91,9 @@ def headline(plan: Plan) -> str:
         chance = f"(no probability: {first['why_no_interval']})"
     if any((plan.row(one)["p_target"] or 1) < asked.probability for one in plan.by_kind):
         chance += ", and the best of each kind of host that misses it"
-    return f"The {kind} of {plan.configurations:,} configurations for {target}, {chance}:"
+    return (
+        f"The {kind} of {plan.configurations:,} configuration{'s' * (plan.configurations != 1)} for {target}, {chance}:"
+    )
 
 
 def targets(plan: Plan) -> list[str]:
@@ -178,7 +180,8 @@ def _cells(row: dict, per_usd: float) -> dict[str, str]:
 
 def further(plan: Plan) -> Iterator[str]:
     """The configurations that were thrown out, and the values of measuring."""
-    yield f"Thrown out: {sum(plan.rejected.values()):,} of {plan.configurations:,}; {len(plan.simulated):,} were simulated"
+    simulated = f"{len(plan.simulated):,} {'was' if len(plan.simulated) == 1 else 'were'} simulated"
+    yield f"Thrown out: {sum(plan.rejected.values()):,} of {plan.configurations:,}; {simulated}"
     reasons = plan.rejected.most_common()
     yield from (f"  {count:7,}  {reason}" for reason, count in reasons[:MOST_REASONS])
     if len(reasons) > MOST_REASONS:

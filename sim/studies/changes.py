@@ -17,6 +17,7 @@ from sim.base.commas import parts
 from sim.base.errors import WrongSetting
 from sim.base.files import validated
 from sim.base.nearest import nearest
+from sim.job import filling
 from sim.job.scenario import LATER, Scenario
 from sim.platform.cluster import Cluster
 
@@ -94,23 +95,27 @@ def applied(text: str, given: argparse.Namespace, read: options.Readers) -> Scen
 
 
 def of_job(text: str, job: Scenario) -> Scenario:
-    """A job of a program's own, changed as if options had described it.
+    """A job of a program's own, changed as if options had described it; with a worker in every slot it has so on other hosts, too.
 
     Raises:
         WrongSetting: see `applied`.
     """
     from sim.sweeps import grid
 
-    read = options.Readers()
+    read, own = options.Readers(), job.servers if job.servers_on == "own" else 0
+    assumed = replace(job, cluster=LATER).cluster == job.cluster
+    full = job.workers and job.workers + own == job.cluster.slots and not (assumed or filling.takes_any(job.cluster))
+    grows = full and any(path.partition(".")[0] == "hosts" for path in parse(text))
     chosen: dict[str, Any] = {
         "protocol": protocols.name_of(job.protocol),
         "set": protocols.settings_of(job.protocol),
         "whole": True,
+        "workers": filling.ALL if grows else job.workers,
         "servers": max(1, job.servers),
         "batch": None if job.batch == job.workload.batch else job.batch,
         "workload": _Own(job.workload.name),
         "stragglers": _Own(job.stragglers_name),
-        "cluster": _Own(job.cluster.name) if replace(job, cluster=LATER).cluster != job.cluster else None,
+        "cluster": None if assumed else _Own(job.cluster.name),
     }
     for name in ("workload", "stragglers", "cluster"):
         setattr(read, name, _reader(chosen[name], getattr(job, name), getattr(read, name)))

@@ -16,17 +16,20 @@ import pytest
 from test_commands import refused, run
 from test_sweep import Killing
 
+from calibration import profiles
 from sim import options, protocols, simulated_options, simulation
 from sim import plan as sim_plan
 from sim import run as sim_run
 from sim.answers import bounds
 from sim.base.errors import RunFailed, WrongSetting
 from sim.job.scenario import Scenario
+from sim.model.costs import Costs, Line
 from sim.model.workload import read as read_workload
 from sim.plans import candidates, plan, question, search, sensitivity, show, simulating
 from sim.plans.candidates import WHOLE, Figures
 from sim.plans.configurations import Room
 from sim.plans.simulating import Simulating
+from sim.platform.cluster import Cluster, Provenance
 from sim.platform.cluster import read as read_cluster
 from sim.simulation import simulate
 from sim.sweeps import pools
@@ -359,11 +362,32 @@ def test_a_process_that_dies_costs_its_configuration_alone(tmp_path):
         ({"samples_per_s": 10, "settings": {"no": [1]}}, "algorithm"),
         ({"samples_per_s": 10, "settings": {"algorithm": ["no"]}}, "ring"),
         ({"samples_per_s": 10, "protocol": ["amb"]}, "did you mean protocols?"),
+        ({"samples_per_s": 10, "hosts": ["p3.2xlarge", "p3.2xlarge"]}, "^hosts: given .*; allowed: each once"),
+        ({"samples_per_s": 10, "counts": [1, 2, 1]}, "^counts: given .*; allowed: each once"),
     ],
 )
 def test_what_is_wrong_is_said(wrong, said):
     with pytest.raises(WrongSetting, match=said):
         Room(asked(**wrong))
+
+
+def test_a_profile_of_another_model_is_said_to_be_one(tmp_path):
+    path = tmp_path / "mine.toml"
+    known = {"provenance": Provenance(), "costs": {"mlp": Costs(compute=Line(slope_s=1e-3))}}
+    profiles.write(Cluster(name="mine", hosts=[{"price_per_hour": 1}], **known), str(path))
+    host, note = str(path), f"{path} is a profile of mlp, not of resnet50"
+    assert [
+        note in Room(asked(samples_per_s=9, hosts=[host], workload=name)).notes for name in ("resnet50", "mlp")
+    ] == [
+        True,
+        False,
+    ]
+
+
+def test_one_configuration_is_one():
+    plan = planned(samples_per_s=1, counts=1, batches=256, hosts="p3.2xlarge", protocols="allreduce")
+    assert " of 1 configuration for" in show.headline(plan)
+    assert "of 1; 1 was simulated" in next(show.further(plan))
 
 
 def test_nothing_that_can_be_is_a_failure():

@@ -10,7 +10,7 @@ import pytest
 from real import learn
 from sim import options, protocols, run, stragglers
 from sim.answers import paired, shares
-from sim.answers.summary import number
+from sim.answers.summary import digits, number
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
@@ -90,14 +90,19 @@ def test_a_path_changes_one_thing_in_the_cluster(path, text, expected):
 
 def test_what_a_million_samples_cost_is_a_column_where_a_price_is_known():
     priced = Cluster(hosts=(Host(name="a", count=4, price_per_hour=1.5),))
-    found = asking.what_if(scenario(cluster=priced), "workers=2", "cluster=p3.2xlarge*4", replications=1)
+    known = workload.read("toy_fc").model_copy(update={"costs": Costs(compute=Line(slope_s=1e-3))})
+    job = replace(scenario(cluster=priced), workload=known)
+    found = asking.what_if(job, "workers=2", "cluster=p3.2xlarge*4", replications=1)
     usd = [one.result.answer()["usd_per_million_samples"] for one in found]
     frame = found.to_frame()
     assert frame["usd_per_million_samples"].tolist() == pytest.approx(usd)
     assert usd[0] == pytest.approx(6.0 / 3600 / frame["samples_per_s"][0] * 1e6)
     headings, base, *rows = what_if.rows(found, found.base.answer())
     assert headings[-1] == "USD/M"
-    assert [row[-1] for row in (base, *rows)] == [number(one, 2) for one in (found.base.answer()[what_if.USD], *usd)]
+    told = [
+        number(one[what_if.USD], digits(one)) for one in (found.base.answer(), *(one.result.answer() for one in found))
+    ]
+    assert [row[-1] for row in (base, *rows)] == told
     free = asking.what_if(scenario(), "workers=2", replications=1)
     assert next(what_if.rows(free, free.base.answer())) == [*what_if.HEADINGS]
     assert free.to_frame()["usd_per_million_samples"].isna().all()
@@ -364,3 +369,14 @@ def test_a_change_of_the_number_of_workers_says_which_ranks_stay_slow():
     (line,) = what_if.still_slow([fewer, without])
     assert line.startswith("workers=2: rank 1 is slow here too")
     assert without.ratio > fewer.ratio
+
+
+@pytest.mark.parametrize(("workers", "there"), [(8, 16), (6, 6)])
+def test_a_job_with_a_worker_in_every_slot_grows_with_its_hosts(workers, there):
+    """As by the command line, where nobody says how many."""
+    job = Scenario(
+        protocols.make("allreduce"), workload.read("resnet50"), workers, cluster=cluster.read("p3.8xlarge*2")
+    )
+    assert changes.of_job("hosts=4", job).workers == there
+    assert changes.of_job("hosts.0.count=4", job).workers == there
+    assert changes.of_job("hosts=4, workers=5", job).workers == 5
