@@ -58,8 +58,8 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
 
 def explained(scenario: Scenario) -> list[str]:
     """Those that `--explain` prints alone: an interval says as much, or the memory of GPUs is enough."""
-    memory = [line for line in gpu_memory.note(scenario) if not line.startswith(gpu_memory.DOES_NOT_FIT)]
-    return memory + trust.nominal(scenario)
+    verdicts = gpu_memory.DOES_NOT_FIT, gpu_memory.RECOMPUTED
+    return [line for line in gpu_memory.note(scenario) if not line.startswith(verdicts)] + trust.nominal(scenario)
 
 
 def _of_evaluations(scenario: Scenario, trace: Trace) -> list[str]:

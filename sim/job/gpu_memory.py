@@ -2,11 +2,15 @@
 
 All numbers are float32, as the gradients that are simulated. In mixed precision a copy of the parameters in 16 bits comes on top
 (Micikevicius et al., "Mixed precision training", ICLR 2018). Activations follow from the memory that a process was seen to take, in
-proportion to the batch. A library's own needs (contexts, workspace, fragments) are in what was measured, and in nothing else.
+proportion to the batch; those of a transformer of words else from its shape, as little as full recomputation leaves of them. A library's
+own needs (contexts, workspace, fragments) are in what was measured, and in nothing else.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.base.ranges import Optimiser
@@ -29,14 +33,18 @@ COPIES: dict[Optimiser, int] = {
     "lamb": 2,
 }
 
-DOES_NOT_FIT = "does not fit"
+DOES_NOT_FIT, RECOMPUTED = "does not fit", "fits only with recomputed activations"
+# Bytes of a layer for each word and number of its width, in 16 bits: its input, which recomputation needs; all, with fused attention.
+INPUT, ALL = 2, 34
+LOGITS = 4  # and for each word and number of the width and of the vocabulary
 
 
 class Held(NamedTuple):
     """Bytes on a GPU, by what they are.
 
     Args:
-        activations: None if nothing says how many.
+        activations: the fewest that there may be; None if nothing says how many.
+        kept: all of them, where they are estimated.
         measured: all together, where a process was seen to take less than these; None if not.
     """
 
@@ -45,6 +53,7 @@ class Held(NamedTuple):
     state: float
     activations: float | None
     measured: float | None = None
+    kept: float | None = None
 
     @property
     def total(self) -> float:
@@ -75,6 +84,13 @@ class Taken(NamedTuple):
         """Of the GPU's memory; above 1 it does not fit."""
         return self.bytes / self.gpu.memory_bytes
 
+    @property
+    def verdict(self) -> str:
+        """Whether it does not fit, or only just, as text; empty if it fits."""
+        held, room = self.held, self.gpu.memory_bytes / self.workers
+        more = (held.kept or 0.0) - (held.activations or 0.0)
+        return DOES_NOT_FIT if self.share > 1 else RECOMPUTED if held.total + more > room else ""
+
 
 def held(workload: Workload, batch: int, elsewhere: int = 0, absent: int = 0, still: int = 0) -> Held:
     """The bytes of one worker.
@@ -95,11 +111,33 @@ def held(workload: Workload, batch: int, elsewhere: int = 0, absent: int = 0, st
         None,
     )
     if workload.memory_bytes is None:
-        return found
+        fewest, kept = activations(workload, batch) or (None, None)
+        return found._replace(activations=fewest, kept=kept)
     left, times = workload.memory_bytes - alone.total, batch / workload.batch
     if left < 0:  # in formats of fewer bits, perhaps: at most in proportion to the batch
         return found._replace(measured=workload.memory_bytes * max(1.0, times))
     return found._replace(activations=left * times)
+
+
+def activations(workload: Workload, batch: int) -> tuple[float, float] | None:
+    """Bytes of a transformer's activations, if every layer is computed again for its gradient, and if none is; None of other models.
+
+    V. Korthikanti et al., "Reducing activation recomputation in large transformer models", MLSys 2023 (arXiv 2205.05198), table 2 and
+    section 4.3. Layers are those that names of variables count, and the width is the length of most vectors; a model of so many equal
+    layers is taken to have 12 x width^2 parameters in each.
+    """
+    if not workload.tokens_per_sample or workload.kind not in ("decoder", "encoder"):
+        return None
+    if workload.layers:
+        layers, width = workload.layers, sqrt(workload.parameters / (12 * workload.layers))
+    else:
+        layers = len({found[1] for one in workload.created if (found := re.search(r"\.(\d+)\.", one.name))})
+        vectors = Counter(one.size for one in workload.created if len(one.shape) == 1)
+        if not (layers and vectors):
+            return None
+        width = vectors.most_common(1)[0][0]
+    words = batch * workload.tokens_per_sample
+    return INPUT * words * width * layers, words * (ALL * width * layers + LOGITS * (width + workload.classes))
 
 
 def _parts(workload: Workload) -> Held:
@@ -138,8 +176,9 @@ def parts(workload: Workload, one: Held) -> str:
         return f"a process was seen to take {gigabytes(one.measured)}"
     said = {"parameters": one.parameters, "gradients": one.gradients, workload.optimiser: one.state}
     if one.activations is not None:
-        said["activations"] = one.activations
-    return ", ".join(f"{name} {gigabytes(size)}" for name, size in said.items() if size)
+        said["recomputed activations" if one.kept else "activations"] = one.activations
+    listed = ", ".join(f"{name} {gigabytes(size)}" for name, size in said.items() if size)
+    return listed + (f"; {gigabytes(one.kept)} if none is recomputed" if one.kept else "")
 
 
 def note(scenario: Scenario) -> list[str]:
@@ -151,13 +190,9 @@ def note(scenario: Scenario) -> list[str]:
     takes = f"{taken.workers} workers on a GPU take" if taken.workers > 1 else "a worker takes"
     each = " each" if taken.workers > 1 else ""
     said = f"{takes} {gigabytes(taken.bytes)} ({parts(scenario.workload, taken.held)}{each})"
-    line = f"{DOES_NOT_FIT}: {said}, and {name} has {has}" if taken.share > 1 else f"{said} of the {has} of {name}"
-    return [line + uncounted(scenario.workload)]
-
-
-def uncounted(workload: Workload) -> str:
-    """What is not in it, as the end of a line."""
-    return "" if workload.memory_bytes else "; activations are not counted: say memory_bytes"
+    line = f"{taken.verdict}: {said}, and {name} has {has}" if taken.verdict else f"{said} of the {has} of {name}"
+    uncounted = taken.held.activations is None and taken.held.measured is None
+    return [line + "; activations are not counted: say memory_bytes" * uncounted]
 
 
 def gigabytes(size: float) -> str:

@@ -163,7 +163,11 @@ def show(compared: list[Compared], base: dict) -> None:
 def too_large(compared: list[Compared]) -> list[str]:
     """A line for each changed job that does not fit the memory of its GPUs."""
     lines = ((one.change, line) for one in compared for line in gpu_memory.note(one.result.scenario))
-    return [f"{change}: {line}" for change, line in lines if line.startswith(gpu_memory.DOES_NOT_FIT)]
+    return [
+        f"{change}: {line}"
+        for change, line in lines
+        if line.startswith((gpu_memory.DOES_NOT_FIT, gpu_memory.RECOMPUTED))
+    ]
 
 
 def still_slow(compared: list[Compared]) -> list[str]:

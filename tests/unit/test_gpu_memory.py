@@ -6,10 +6,11 @@ from types import SimpleNamespace
 import pytest
 
 from sim import protocols
+from sim.answers import notes
 from sim.job import gpu_memory
 from sim.job.scenario import Scenario
 from sim.model.sparse_rows import Rows
-from sim.model.workload import Variable, Workload
+from sim.model.workload import NAMED, Variable, Workload
 from sim.plans import plan, question, search
 from sim.plans.configurations import Room
 from sim.platform.cluster import Cluster, Host
@@ -76,6 +77,46 @@ def test_activations_follow_from_what_a_process_was_seen_to_take():
     assert gpu_memory.of_job(job(measured, batch=8)).bytes == 16 * GB
     assert gpu_memory.of_job(job(measured, batch=12)).share > 1
     assert gpu_memory.of_job(job(measured, "ps-sync", servers_on="workers")).bytes == 10 * GB
+
+
+WORDS = {"inputs": "words", "sample_shape": [2048], "classes": 50_000}
+
+
+@pytest.mark.parametrize("shape", ["named", "equal layers"])
+def test_activations_of_a_transformer_are_estimated_from_its_shape(shape):
+    """GPT-3 of 6.7 G: 32 layers of width 4096, and 34 or 2 bytes a place (Korthikanti et al., table 2); logits of the vocabulary."""
+    of = (
+        NAMED["gpt3_6.7b"]
+        if shape == "named"
+        else model(f"{12 * 4096**2 * 32}", **WORDS).model_copy(update={"layers": 32})
+    )
+    fewest, all_of_them = gpu_memory.activations(of, 3)
+    assert fewest == pytest.approx(3 * 2048 * 4096 * 32 * 2)
+    assert all_of_them == pytest.approx(3 * 2048 * (4096 * 32 * 34 + 4 * (4096 + of.classes)))
+
+
+@pytest.mark.parametrize("other", [{"architecture": "other"}, {"inputs": "pictures"}])
+def test_those_of_other_models_are_not(other):
+    assert gpu_memory.activations(model(**WORDS | other), 3) is None
+
+
+@pytest.mark.parametrize(
+    ("batch", "begins"),
+    [(2, "a worker takes "), (8, "fits only with recomputed activations: "), (200, "does not fit: ")],
+)
+def test_a_batch_that_cannot_fit_is_said(batch, begins):
+    answer = simulate(job(model(optimiser="sgd", **WORDS), batch=batch), replications=1)
+    assert answer.notes[-1].startswith(begins)
+    assert "if none is recomputed" in answer.notes[-1]
+    assert [answer.notes[-1]] * (batch == 2) == [one for one in notes.explained(answer.scenario) if "takes" in one]
+
+
+def test_a_plan_leaves_out_batches_that_cannot_fit():
+    asked = {"workload": "gpt3_1.3b", "hosts": ["p4d.24xlarge"], "counts": [1], "samples_per_s": 1}
+    asked |= {"protocols": ["allreduce"], "batches": [8, 128]}
+    found, thrown = search.screened(Room(question.read(None, asked)))
+    assert [one.configuration.batch for one in found] == [8]
+    assert thrown == {"do not fit the 40 GB of A100: a worker takes 41.6 GB (optimiser momentum)": 1}
 
 
 def test_less_than_the_parts_is_taken_as_measured():

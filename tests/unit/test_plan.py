@@ -459,7 +459,7 @@ def test_a_full_disk_does_not_cost_the_answer(tmp_path, monkeypatch, capsys):
     words = ["--workload", "toy_fc", "--hosts", "p3.2xlarge", "--counts", "1", "--samples-per-s", "10"]
     with pytest.raises(RunFailed, match="no space"):
         sim_plan.main([*words, "--processes", "1", "--protocols", "fmb", "-o", str(tmp_path / "rows.csv")])
-    assert capsys.readouterr().out.startswith("The cheapest of 1 configurations")
+    assert capsys.readouterr().out.startswith("The cheapest of 1 configuration")
 
 
 def test_a_search_that_was_cut_short_does_not_say_that_there_is_none():
