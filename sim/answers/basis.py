@@ -10,6 +10,7 @@ import numpy as np
 from sim import zoo
 from sim.answers import candidates, extrapolation, shares, sources
 from sim.answers.sources import BY_NAME, COMPUTING, HOSTS, INNER_LINKS, LINKS, MODEL, SUMMING
+from sim.answers.summary import NO_SPREAD
 from sim.base.home import installed
 from sim.model import measuring
 from sim.model.sizes import ITEM_BYTES
@@ -52,12 +53,12 @@ class Number(NamedTuple):
     def limits(self) -> str:
         """What it alone does to the throughput, nine times in ten, as text."""
         said = f"{exp(-self.slower) - 1:+.0%} to {exp(self.faster) - 1:+.0%}"
-        return said if max(self.slower, self.faster) else self.exact
+        return said if max(self.slower, self.faster) > NO_SPREAD else self.exact
 
     @property
     def exact(self) -> str:
         """How it is taken where it moves nothing."""
-        return "does not show" if self.source == BY_NAME else "taken as exact"
+        return "not seen" if self.name == RUNS else "does not show" if self.source == BY_NAME else "taken as exact"
 
     def as_json(self) -> dict:
         """The number as in the JSON answer; limits are factors on the throughput."""

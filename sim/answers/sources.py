@@ -26,11 +26,12 @@ def nothing_measured(scenario: Scenario) -> bool:
 
 
 def known_by_name(scenario: Scenario) -> tuple[bool, bool]:
-    """Whether the network, and the link within a host, are known by name alone; costs that are the user's own come with their links."""
+    """Whether the network, and the link within a host, are known by name alone; costs that are the user's own come with links that are."""
     cluster, hosts = scenario.cluster, len(set(scenario.hosts))
     known = cluster.provenance
     fitted = cluster.costs_of(scenario.workload) is not None
-    if (fitted and not known) or not (fitted or nothing_measured(scenario)):
+    theirs = not (fitted or nothing_measured(scenario)) and not passed(scenario)[0].named
+    if (fitted and not known) or theirs:
         return False, False
     between = hosts > 1 and not (known and known.links_measured) and not trust.free_links(scenario)
     if hosts == len(scenario.hosts) or (known and known.local_measured):

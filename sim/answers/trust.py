@@ -119,6 +119,8 @@ def _of_evaluation(scenario: Scenario) -> list[str]:
 def _of_none(scenario: Scenario) -> str:
     """Where costs come from that no profile has."""
     cluster, steps, name = scenario.cluster, scenario.workload.step, scenario.workload.name
+    if "costs" in scenario.workload.model_fields_set:
+        return f"the costs that {name} gives are taken as exact; costs.error says how far off they may be"
     said = measured_steps.note(scenario) if steps else ""
     memory = unnamed_gpus.note(scenario)
     if cluster.provenance is None and not cluster.costs:

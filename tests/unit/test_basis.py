@@ -12,9 +12,13 @@ from calibration import fit
 from real import calibrate
 from sim import options, run, simulated_options
 from sim.answers import basis, summary
-from sim.answers.basis import Number
+from sim.answers.basis import RUNS, Number
 from sim.answers.sources import COMPUTING, INNER_LINKS, LINKS
-from sim.platform.cluster import Provenance
+from sim.job.scenario import Scenario
+from sim.model.costs import Costs, Line
+from sim.model.workload import read
+from sim.platform.cluster import Cluster, Link, Provenance
+from sim.protocols import make
 from sim.simulation import simulate
 
 GPUS = "--workload resnet50 --batch 32 --stragglers none --cluster"
@@ -64,6 +68,25 @@ def test_what_is_measured_first_makes_most_of_what_can_be_measured(result):
     for others, said in ((numbers, ["run it"]), ([numbers[0], numbers[1]._replace(share=0.001)], [])):
         answer = result.answer() | {"basis": [one.as_json() for one in others]}
         assert [text for label, text in summary.lines_of_speed(answer) if label == summary.MEASURE] == said
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_runs_that_do_not_differ_are_not_taken_as_exact(runs):
+    job = scenario(f"--protocol allreduce {GPUS} p3.2xlarge*2")
+    (found,) = (one for one in simulate(job, replications=runs).basis if one.name == RUNS)
+    assert found.limits == "not seen"
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_costs_of_a_model_s_file_are_no_nominal_ones(named):
+    """They are the user's own, and so are links that the user gives; links by name are known no better than elsewhere."""
+    model = read("mlp").model_copy(update={"costs": Costs(compute=Line(base_s=1e-3))})
+    cluster = Cluster(hosts=[{"count": 3}], network=Link(bandwidth_bytes_per_s=1e9, named=named))
+    found = simulate(Scenario(make("ps-sync"), model, 2, 5, 2, cluster=cluster), replications=3)
+    assert any("the costs that mlp gives are taken as exact" in one for one in found.notes)
+    assert not any("nominal" in one for one in found.notes)
+    low, high = found.interval
+    assert (high > 1.2 * low) == named
 
 
 def test_a_cost_that_is_given_is_taken_as_exact():
