@@ -7,6 +7,7 @@ host none or three. What all hosts had alike in a quarter says nothing of one of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -62,6 +63,26 @@ def tell_apart(factor: np.ndarray, host: np.ndarray, count: int, quarters: np.nd
     return Slowness(np.exp(-effect), note, believed)
 
 
+def of_ranks(values: Sequence[np.ndarray]) -> tuple[np.ndarray, float]:
+    """Times as long as the median rank, or the faster of two, has each rank take, shape (ranks,); the chance of that between equal ranks.
+
+    Args:
+        values: of each rank in the order of its steps, above 0.
+    """
+    several = [np.array_split(np.log(one), min(QUARTERS, len(one))) for one in values]
+    parts = np.array([[np.median(part) for part in of_rank] for of_rank in several])
+    middle = np.array([np.median(np.log(one)) for one in values])
+    p = 1.0 if np.ptp(parts.mean(axis=1)) < factors.ROUND_OFF else _chance_of_parts(parts)
+    return np.exp(middle - (middle.min() if len(middle) == 2 else np.median(middle))), p
+
+
+def are_slow(times: np.ndarray, p: float) -> np.ndarray:
+    """Whether a rank is slow throughout, by what `of_ranks` says of each: beyond three deviations of all, of more than two."""
+    logs = np.log(times)
+    spread = 3 * factors.NORMAL_MAD * np.median(np.abs(logs)) if len(logs) > 2 else 0.0
+    return (logs > np.clip(spread, np.log1p(LEAST), np.log(2))) & (p < SIGNIFICANT)
+
+
 def _repeats(logs: np.ndarray, host: np.ndarray) -> tuple[bool, str]:
     groups = [logs[host == h] for h in np.unique(host)]
     if len(groups) < 2 or min(map(len, groups)) < 2:
@@ -77,13 +98,18 @@ def _repeats(logs: np.ndarray, host: np.ndarray) -> tuple[bool, str]:
 def _lasts(logs: np.ndarray) -> tuple[bool, str]:
     if np.ptp(logs.mean(axis=1)) < factors.ROUND_OFF:
         return False, "hosts equally fast"
-    p = _chance(list(logs - logs.mean(axis=0)), blocks=logs.shape[1])
+    p = _chance_of_parts(logs)
     if p < SIGNIFICANT:
         return (
             True,
             f"hosts' speeds fitted: they lasted through the one run (p = {p:.2g}), other runs may have other speeds",
         )
     return False, f"hosts taken as equally fast: their differences did not last through the one run (p = {p:.2g})"
+
+
+def _chance_of_parts(logs: np.ndarray) -> float:
+    """The same of parts of one run, shape (groups, parts): what all have alike in a part says nothing."""
+    return _chance(list(logs - logs.mean(axis=0)), blocks=logs.shape[1])
 
 
 def _chance(groups: list[np.ndarray], blocks: int = 1) -> float:

@@ -72,10 +72,7 @@ def _middle_s(own_s: np.ndarray) -> np.ndarray:
 def _late(total_s: np.ndarray, median_s: np.ndarray) -> np.ndarray:
     """Whether a rank that is slow, throughout or now and then, is so in each step; shape (steps, ranks)."""
     factor = total_s / median_s[:, None]
-    steps, ranks = factor.shape
-    parts = [np.median(part, axis=0) for part in np.array_split(factor, min(host_speeds.QUARTERS, steps))]
-    known = host_speeds.tell_apart(np.median(factor, axis=0), np.arange(ranks), ranks, np.transpose(parts))
-    throughout = (known.speeds < 1) & (steps > 1)
+    throughout = host_speeds.are_slow(*host_speeds.of_ranks(list(factor.T))) & (len(factor) > 1)
     spread = 3 * NORMAL_MAD * np.median(np.abs(np.log(factor)))
     above = np.exp(np.clip(spread, np.log1p(host_speeds.LEAST), np.log(2)))
     rest_s = np.where(throughout, 0.0, np.maximum(0.0, total_s - above * median_s[:, None]))

@@ -11,6 +11,7 @@ import pytest
 
 from calibration import fit, slow
 from calibration.evidence import common_steps
+from calibration.laws import ranks
 from sim import event, run, stragglers
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
@@ -189,6 +190,18 @@ def test_one_step_names_no_rank_and_clears_none(tmp_path, capsys):
 def test_ranks_that_differ_by_chance_are_not_named(tmp_path, capsys):
     path, _ = table(tmp_path / "steps.csv", computed(0.1))
     assert told(capsys, path, "--from", "steps")["slow_ranks"] == []
+
+
+@pytest.mark.parametrize("count", [2, 8])
+@pytest.mark.parametrize("seed", range(4))
+def test_slow_ranks_are_those_of_laws_too(tmp_path, capsys, seed, count):
+    """A rank that takes 1.2 times as long among others that scatter: these are not named for what they differ by chance."""
+    compute_s = 0.28 * np.exp(0.15 * np.random.default_rng(seed).standard_normal((201, count)))
+    compute_s[:, 1] *= 1.2
+    path, _ = table(tmp_path / "steps.csv", compute_s)
+    throughout = [one["ranks"] for one in told(capsys, path, "--from", "steps")["slow_ranks"] if one["steps"] > 100]
+    assert throughout == [[1]]
+    assert list(ranks.varies(dict(enumerate(compute_s[1:].T))).slow) == [1]
 
 
 def test_the_cause_is_that_in_which_a_rank_differs(tmp_path, capsys):
