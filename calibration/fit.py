@@ -169,7 +169,7 @@ def _of_steps(path: str, about: About) -> Source:
     said.append(
         f"all of a step that messages do not explain is {rest}: simulated, steps are as long as those logged by construction"
     )
-    return Source(f"{name}: {name}", steps.trace_of(logged, about, name), (*logged.notes, *said))
+    return Source(name, steps.trace_of(logged, about, name), (*logged.notes, *said))
 
 
 def parser() -> command.Parser:

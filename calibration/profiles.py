@@ -86,14 +86,14 @@ def _made(
     traces = [s.trace for s in sources]
     place = of_traces(traces, probe.cores if probe else None)
     if any(servers.is_of_servers(trace) for trace in traces):
-        theirs = [trace for trace in traces if servers.is_of_servers(trace)]
+        theirs = [source for source in sources if servers.is_of_servers(source.trace)]
         return residuals.known(_of_servers(sources, name, place, probe), theirs)
     if len(place.names) == 1 and any(collectives.is_of_a_library(trace) for trace in traces):
-        theirs = [trace for trace in traces if collectives.is_of_a_library(trace)]
+        theirs = [source for source in sources if collectives.is_of_a_library(source.trace)]
         return residuals.known(_of_a_library(sources, name, place, probe), theirs)
     made = _of_protocols(sources, name, place, probe, network=network)
     costs = {name: of.model_copy(update={"item_bytes": item_bytes}) for name, of in made.costs.items()}
-    return residuals.known(adapted(made.model_copy(update={"costs": costs})), traces)
+    return residuals.known(adapted(made.model_copy(update={"costs": costs})), sources)
 
 
 def _of_one_machine(sources: list[Source], name: str, probe: Probe | None, shared_cores: int) -> Cluster:
@@ -111,7 +111,7 @@ def _of_one_machine(sources: list[Source], name: str, probe: Probe | None, share
         place = of_traces(traces, shared_cores=shared_cores)
         made = _of_protocols(theirs, name, place, probe, [s.trace for s in beside])
     hosts = tuple(host.model_copy(update={"slots": _sat_on(host, traces)}) for host in made.hosts)
-    return residuals.known(made.model_copy(update={"shared_cores": shared_cores, "hosts": hosts}), traces)
+    return residuals.known(made.model_copy(update={"shared_cores": shared_cores, "hosts": hosts}), theirs)
 
 
 def _sat_on(host: Host, traces: list[Trace]) -> int | None:

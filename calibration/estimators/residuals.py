@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +23,11 @@ from sim.protocols import settings_of
 from sim.recording.traces import Header, Trace
 from sim.simulation import simulate
 
+if TYPE_CHECKING:
+    from calibration.profiles import Source
+
 REPLICATIONS = 6
+APART = 1.25  # times as long that repeats of a job are said to contradict one another
 WIDE, LEAST_ERROR = 2, 0.02  # times as wide as with many repeats, of an error that matters
 IMPORTED = "imported"  # the world of logs that others recorded
 SLOWER = 1.1  # all work is slowed by this factor, which shows how much of a run is work
@@ -29,12 +35,14 @@ LEAST_LONGER = 0.1  # least seconds of a step for each second more after sleeps;
 NUDGE_S = 1e-3  # work after a sleep is made longer by so much, which shows its effect on a run
 
 
-def known(profile: Cluster, traces: list[Trace]) -> Cluster:
-    """The profile with the error of each workload's costs and a note about it, from the runs that it was fitted on."""
+def known(profile: Cluster, sources: Sequence[Source]) -> Cluster:
+    """The profile with the error of each workload's costs and notes about it, from the runs that it was fitted on."""
     costs, notes, repeated, paired = dict(profile.costs), [], [], []
+    traces = [source.trace for source in sources]
     for name in sorted({trace.header.workload for trace in traces} & set(costs)):
+        of_it = [source for source in sources if source.trace.header.workload == name]
         try:
-            found = of_runs(profile, [trace for trace in traces if trace.header.workload == name])
+            found = of_runs(profile, [source.trace for source in of_it])
         except (RunFailed, WrongSetting) as refused:
             notes.append(
                 f"{name}: intervals lack the variation between runs: the fitted runs cannot be simulated ({refused})"
@@ -43,6 +51,7 @@ def known(profile: Cluster, traces: list[Trace]) -> Cluster:
         far, runs = np.sqrt(np.mean(found.off**2)), len(found.off)
         several = f"the {runs} fitted runs have" if runs > 1 else "the fitted run has"
         notes.append(f"{name}: simulated, {several} an error of {far:.1%} (root mean square)")
+        notes += [f"{name}: {line}" for line in _contradictions([source.name for source in of_it], found)]
         if found.freedom < 1:
             count = f"{runs} run{'s' * (runs > 1)} of {found.kinds} kind{'s' * (found.kinds > 1)}"
             notes.append(f"{name}: intervals lack the variation between runs: {count} cannot show it; repeat some")
@@ -64,6 +73,15 @@ def known(profile: Cluster, traces: list[Trace]) -> Cluster:
     }
     about = profile.provenance.model_copy(update=seen)
     return profile.model_copy(update={"costs": costs, "provenance": about})
+
+
+def _contradictions(names: Sequence[str], found: Residuals) -> Iterator[str]:
+    """The runs of each job that are too far apart to be repeats of one another."""
+    for kind in np.unique(found.kind):
+        off = found.off[found.kind == kind]
+        if np.ptp(off) > np.log(APART):
+            these = ", ".join(name for name, of in zip(names, found.kind, strict=True) if of == kind)
+            yield f"{these} contradict one another: of one job, by a factor {np.exp(np.ptp(off)):.2g}"
 
 
 def _seen(profile: Cluster, traces: list[Trace]) -> dict:

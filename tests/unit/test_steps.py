@@ -286,3 +286,18 @@ def test_a_profile_is_put_on_more_hosts_and_on_another_link(tmp_path, capsys):
     for wrong in (["--hosts", "0"], ["--link", "slow"], ["--ranks", "3"]):
         with pytest.raises(WrongSetting, match=wrong[0]):
             fit.main([*words, *wrong] if wrong[0] != "--link" else [*words[:5], *wrong, *words[7:]])
+
+
+@pytest.mark.parametrize(("second", "apart"), [(0.104, False), (0.2, True)])
+def test_tables_of_one_job_that_contradict_one_another_are_named(tmp_path, capsys, second, apart):
+    """As tests of links and tables of scaling are; repeats differ, too, and by less."""
+    files = []
+    for number, seconds in enumerate((0.1, 0.1, second)):
+        rows = [f"{step},{seconds * (1 + 0.01 * (step % 3))}" for step in range(12)]
+        (tmp_path / f"run{number}.csv").write_text("\n".join(["step,step_s", *rows]))
+        files.append(str(tmp_path / f"run{number}.csv"))
+    assert (
+        fit.main([*files, "--from", "steps", "--workload", "mlp", "--ranks", "2", "-o", str(tmp_path / "p.toml")]) == 0
+    )
+    said = "contradict one another: of one job, by a factor 2" in capsys.readouterr().out
+    assert said == apart
