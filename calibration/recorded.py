@@ -27,7 +27,7 @@ from sim.recording.pauses import SETS_THE_PACE
 from sim.recording.recorded import WORLDS
 from sim.recording.traces import Trace
 
-SETTINGS = ("algorithm", "fusion_bytes", "cycle_s")
+SETTINGS = ("algorithm", "fusion_bytes", "cycle_s", "order")
 CALL = "receive"  # the activity of an allreduce of a bucket
 
 
@@ -245,4 +245,4 @@ def _notes(sources: list[Source], largest: Trace, found: Link | None, link: Link
 
 
 def _settings(head: Header) -> list[str]:
-    return [f"{name}={head.settings[name]}" for name in SETTINGS if name in head.settings]
+    return [f"{name}={head.settings[name]}" for name in SETTINGS if head.settings.get(name) not in (None, "parameters")]

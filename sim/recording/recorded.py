@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
@@ -33,6 +34,9 @@ WORLDS = (
 )  # in which such a run took place: by the library that computed, as far as one was seen
 UNSEEN = "loop"  # the name of a model that nobody described
 CARRIED = ("input", "compute")
+LATE = (
+    0.05  # of a minibatch's computing, within which its first sum begins so late that all may as well begin at its end
+)
 Whole = Annotated[int, Field(ge=0, le=MOST)]
 Text = Annotated[str, Field(max_length=1000)]
 
@@ -135,7 +139,8 @@ def _header(folder: Path, ranks: list[Facts], rows: list[Activity]) -> Header:
     if updates <= warmup:
         raise WrongSetting("trace folder", str(folder), "a run of one step or more: rank 0 has recorded none")
     batch = max(row.samples for row in rows if row.activity in CARRIED)
-    job = _scenario(first, _workload(folder, first), updates - warmup, warmup, batch)
+    model, order = _workload(folder, first), _order(rows, warmup)
+    job = _scenario(first, model, updates - warmup, warmup, batch, order if len(model.variables) > 1 else "parameters")
     world = first.engine if first.engine in WORLDS else UNSEEN
     blind = first.world > 1 and first.summing is None
     head = job.header(
@@ -150,7 +155,24 @@ def _header(folder: Path, ranks: list[Facts], rows: list[Activity]) -> Header:
     return replace(head, cluster=", ".join(dict.fromkeys(one.host for one in ranks)))
 
 
-def _scenario(first: Facts, workload: Workload, steps: int, warmup: int, batch: int) -> Scenario:
+def _order(rows: list[Activity], warmup: int) -> str:
+    """When gradients are ready (sim.protocols.horovod): at the end, if computing is all but over when the first sum of a step begins."""
+    computed: dict[tuple[int, int], Activity] = {}
+    called: dict[tuple[int, int], float] = {}
+    for row in rows:
+        if row.activity == "compute":
+            computed[row.rank, row.step] = row  # of several minibatches the last
+        elif row.activity == "receive":
+            called[row.rank, row.step] = min(row.start_s, called.get((row.rank, row.step), row.start_s))
+    left = [
+        (computed[at].end_s - begun_s) / (computed[at].end_s - computed[at].start_s)
+        for at, begun_s in called.items()
+        if at in computed and at[1] >= warmup and computed[at].end_s > computed[at].start_s
+    ]
+    return "end" if left and median(left) < LATE else "parameters"
+
+
+def _scenario(first: Facts, workload: Workload, steps: int, warmup: int, batch: int, order: str) -> Scenario:
     """The job: DistributedDataParallel sums buckets one by one while back-propagation goes on; each is one variable of the model."""
     from sim import protocols
     from sim.job.scenario import Scenario
@@ -158,7 +180,7 @@ def _scenario(first: Facts, workload: Workload, steps: int, warmup: int, batch: 
     if first.summing is None:
         protocol = protocols.make("allreduce")
     else:
-        said = {"algorithm": "ring", "fusion_bytes": 0, "cycle_s": 0}
+        said = {"algorithm": "ring", "fusion_bytes": 0, "cycle_s": 0, "order": order}
         protocol = protocols.make("horovod", [f"{name}={value}" for name, value in said.items()])
     return Scenario(protocol, workload, first.world, steps, warmup, batch)
 

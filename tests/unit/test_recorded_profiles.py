@@ -45,14 +45,16 @@ def planted(
     buckets=BUCKETS,
     paused_s: float = 0.0,
     early_s: float = 0.0,
+    first: float = 1 / 2,
     counted=None,
     **facts,
 ) -> str:
-    """A run in which each rank's buckets are ready at a half and at the end of computing, and are summed one after another.
+    """A run in which each rank's buckets are ready at a share of computing, and at its end, and are summed one after another.
 
     Args:
         run: times as long does computing take.
         counted: what is known of the model besides.
+        first: the share of computing.
         early_s: by which all ranks but the first have their minibatches earlier; they wait for it in the sums.
         paused_s: of an evaluation at the end of each tenth step, which the loop does not name.
     """
@@ -61,7 +63,7 @@ def planted(
     now_s, inputs_s = 0.0, input_s - early_s * (np.arange(ranks) > 0)
     for step in range(30):
         computed_s = run * compute_s(batch) * (1 + NOISE * rng.standard_normal(ranks))
-        begun_s = [now_s + inputs_s + share * computed_s for share in (1 / 2, 1.0)]
+        begun_s = [now_s + inputs_s + share * computed_s for share in (first, 1.0)]
         calls: list[list[Call]] = [[] for _ in hosts]
         free_s = 0.0
         for size, ready_s in zip(buckets, begun_s, strict=True):
@@ -114,6 +116,20 @@ def test_it_predicts_a_run_of_another_batch_beside_its_floor(folder, capsys):
     assert 0 < found["floor"] < 0.01
     assert check.main([*words, "--tolerance", "0.0001"]) == 1
     assert "floor" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("first", [0.5, 0.98, 1.0])
+def test_sums_that_begin_when_computing_ends_are_not_hidden_by_it(tmp_path, capsys, first):
+    """Two buckets, of which the model's file tells only the sizes, and the run when they were ready."""
+    runs = [
+        planted(tmp_path / f"run-{seed}", 32, seed, first=first, buckets=[4 * size for size in BUCKETS])
+        for seed in (0, 1)
+    ]
+    assert fit.main([*runs, "-o", str(tmp_path / "p.toml")]) == 0
+    assert ("order=end" in capsys.readouterr().out) == (first > 0.9)
+    assert check.main([str(tmp_path / "p.toml"), *runs, "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["jobs"]
+    assert abs(found["error"]) < 0.04
 
 
 def test_a_recorded_model_is_simulated_on_more_hosts(folder, capsys):
