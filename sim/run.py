@@ -76,7 +76,10 @@ def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Qu
             if time.monotonic() - began_s < within_s:
                 free[said] = simulate(other, given.world, found.done.runs, within_s=shares.next_s(), done=advance)
         answers = asked.answers(
-            found, lambda job: simulate(job, given.world, found.done.runs, within_s=shares.next_s(), done=advance)
+            found,
+            lambda job, several: simulate(
+                job, given.world, several or found.done.runs, within_s=shares.next_s(), done=advance
+            ),
         )
     return found, free, answers
 

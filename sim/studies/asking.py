@@ -121,7 +121,7 @@ class _Asking:
         self._world, self._within_s = world, within_s
         self.base = base if isinstance(base, Result) else simulate(base, world, replications, within_s=within_s)
 
-    def simulate(self, job: Scenario) -> Result:
-        """The result of another job."""
-        runs, first = self.base.done.runs, self.base.first
+    def simulate(self, job: Scenario, runs: int | None = None) -> Result:
+        """The result of another job, of so many runs, or as many as of the base."""
+        runs, first = runs or self.base.done.runs, self.base.first
         return simulate(job, self._world, runs, first=first, within_s=self._within_s)

@@ -71,19 +71,19 @@ class Questions:
             return len(self.changed)
         from sim.studies.why import candidates
 
-        return len(self.changed) + CAUSES + len(list(candidates(scenario)))
+        return len(self.changed) + 2 * (CAUSES + len(list(candidates(scenario))))
 
-    def answers(self, base: Result, simulate: Callable[[Scenario], Result]) -> Answers:
+    def answers(self, base: Result, simulate: Callable[[Scenario, int | None], Result]) -> Answers:
         """Simulate whatever the questions need.
 
         Args:
             base: of the job.
-            simulate: another job, on the same random numbers.
+            simulate: another job, on the same random numbers; so many runs, or as many as of the base.
         """
         from sim.studies import failures
         from sim.studies.what_if import compare
 
-        compared = [compare(text, base, simulate(other), real=True) for text, other in self.changed]
+        compared = [compare(text, base, simulate(other, None), real=True) for text, other in self.changed]
         lost = failures.lost(base.scenario, self._failures) if self._failures else None
         if not self._given.why:
             return Answers(compared, lost)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
+from sim.answers.candidates import unknown
 from sim.base.errors import RunFailed, WrongSetting
 from sim.job import unlike
 from sim.job.variants import with_costs
@@ -25,7 +26,7 @@ COMPUTING = ("compute", "partition")
 HEADINGS = ("why", "mean step", "throughput", "9 in 10 pairs")
 WITHOUT_STRAGGLERS = "without induced stragglers"  # the one job without a cause whose pairs are of real runs
 LEAST = 0.005  # gains below this share of the throughput are not shown
-Simulate = Callable[["Scenario"], "Result"]
+Simulate = Callable[["Scenario", int | None], "Result"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,22 +86,25 @@ class Why:
 
 
 def why(base: Result, simulate: Simulate, changed: Callable[[str], Scenario]) -> Why:
-    """Simulate the job without each cause, and with changes that may help.
+    """Simulate the job without each cause, and with changes that may help: one run of each first, and all where that is faster.
 
     Args:
         base: of the job.
-        simulate: with the base's random numbers.
+        simulate: with the base's random numbers, so many runs, or as many as of the base.
         changed: makes the job that a change, as `--what-if` takes it, describes.
     """
     scenario = base.scenario
     causes = [
-        compare(name, base, simulate(without), real=name == WITHOUT_STRAGGLERS)
+        compare(name, base, simulate(without, None), real=name == WITHOUT_STRAGGLERS)
         for name, without in without_causes(scenario)
+        if _is_faster(without, base, simulate)
     ]
-    doubled, *tried = (_tried(text, base, simulate, changed) for text in candidates(scenario))
+    twice, *others = candidates(scenario)
+    doubled = _tried(twice, base, simulate, changed)
+    tried = [_tried(text, base, simulate, changed, only_faster=True) for text in others]
     helpful = [one for one in tried if one and (one.interval[0] if one.interval else one.ratio) > 1 + LEAST]
     for text, shared in unlike.by_speed(scenario):  # whatever its interval: what it gains is what slow hosts cost
-        helpful += [one for one in (compare(text, base, simulate(shared), real=True),) if one.ratio > 1 + LEAST]
+        helpful += [one for one in (compare(text, base, simulate(shared, None), real=True),) if one.ratio > 1 + LEAST]
     return Why(_by_gain([one for one in causes if one.ratio > 1 + LEAST]), _by_gain(helpful), doubled)
 
 
@@ -157,12 +161,24 @@ def _half(line: Line) -> Line:
     return Line(**{name: seconds / 2 for name, seconds in line})
 
 
-def _tried(text: str, base: Result, simulate: Simulate, changed: Callable[[str], Scenario]) -> Compared | None:
-    """The job with a change; None if there can be no such job."""
+def _tried(
+    text: str, base: Result, simulate: Simulate, changed: Callable[[str], Scenario], only_faster: bool = False
+) -> Compared | None:
+    """The job with a change; None if there can be no such job, or its first run is no faster and only faster ones are asked for."""
     try:
-        return compare(text, base, simulate(changed(text)), real=True)
+        job = changed(text)
+        if only_faster and not _is_faster(job, base, simulate):
+            return None
+        return compare(text, base, simulate(job, None), real=True)
     except (WrongSetting, RunFailed):
         return None
+
+
+def _is_faster(job: Scenario, base: Result, simulate: Simulate) -> bool:
+    """Whether the first run of a job is faster than the base's, with the same random numbers; not asked of jobs that have no such run."""
+    if base.done.runs == 1 or unknown(base.scenario):
+        return True
+    return bool(simulate(job, 1).outcome.throughput()[0] > base.outcome.throughput()[0])
 
 
 def _by_gain(compared: list[Compared]) -> list[Compared]:

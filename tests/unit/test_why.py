@@ -32,7 +32,7 @@ def job(
 
 
 def found(scenario: Scenario, changed=lambda text: None):
-    def again(other: Scenario):
+    def again(other: Scenario, runs: int | None = None):
         return simulate(other, replications=1)
 
     return why(again(scenario), again, lambda text: changed(text) or scenario)
@@ -50,6 +50,28 @@ def found(scenario: Scenario, changed=lambda text: None):
 @pytest.mark.parametrize("name", ["fmb", "ps-async", "ps-sync", "allreduce"])
 def test_the_planted_cause_is_the_critical_one(name, planted, critical):
     assert found(job(name, **planted)).critical == critical
+
+
+def test_what_is_no_faster_in_one_run_is_not_simulated_again():
+    """And what helps is the same as where all are simulated whole."""
+    planted, ran, few = job("allreduce", link=SLOW), [], 1
+
+    def again(other: Scenario, runs: int | None = None):
+        ran.append((repr(other), runs))
+        return simulate(other, replications=few if runs is None else runs)
+
+    def told():
+        answer = why(again(planted), again, lambda text: changes.of_job(text, planted))
+        return [one.change for one in (*answer.causes, *answer.advice)]
+
+    expected = told()
+    ran.clear()
+    few = 3
+    assert told() == expected
+    whole = [one for one, runs in ran if runs is None]
+    screened = [one for one, runs in ran if runs == 1]
+    assert len(whole) == len({*whole}) <= len(expected) + 3  # the job itself, twice the workers, and what gains less than is shown
+    assert len(screened) > len(whole)
 
 
 def test_half_the_computing_doubles_a_job_that_only_computes():
