@@ -4,12 +4,12 @@ The logarithm of a share is the mean of its class, what its GPU adds to it, what
 network), and what a row adds; in a decoder of less than `LARGE` parameters also a slope by its size, because small kernels use a GPU less.
 How much less depends on the code, so that each source has a slope of its own; and on a GPU that is `YOUNG` codes differ by more.
 The deviations are those of restricted maximum likelihood. A prediction is of a source that nobody measured, and so is its
-spread; of a GPU that nobody measured, too, in `others`. Sources of figures/decoders.toml that are held out are in no fit.
+spread; of a GPU that nobody measured, too, in `others`. The form was chosen on sources of figures/decoders.toml that are `choice`. Those
+that were held out were predicted once, and are in the fit since.
 """
 
 from __future__ import annotations
 
-import tomllib
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ from scipy.optimize import minimize
 from scipy.stats import t
 
 from experiments import figures
-from experiments.figures import CHOICE
 from experiments.gpu_rates import LATER, RATES
 from sim.base.interval import LEVEL, of_normal
 from sim.model import workload
@@ -26,6 +25,8 @@ from sim.platform import catalogue
 from sim.platform.gpu import LARGE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pandas as pd
 
 SAME_CHIP = {"A100-80GB": "A100", "A100-80GB-PCIe": "A100", "H200": "H100", "GB200": "B200"}
@@ -47,11 +48,9 @@ class Learned(NamedTuple):
     slope: tuple[float, float]
 
 
-def decoders(split: str = CHOICE) -> pd.DataFrame:
-    """Rows of figures/decoders.csv of a split, with `log`, the logarithm of their share, and `chip`."""
-    listed = tomllib.loads((figures.FOLDER / "decoders.toml").read_text(encoding="utf-8"))
+def decoders() -> pd.DataFrame:
+    """Rows of figures/decoders.csv, with `log`, the logarithm of their share, and `chip`."""
     rows = figures.table("decoders")
-    rows = rows[rows.source.map(lambda name: listed[name]["split"] == split)].reset_index(drop=True)
     operations = 6e6 * rows.million_multiplied + 12 * rows.layers * rows.width * rows.sequence
     peak = rows.gpu.map(lambda name: catalogue.find("gpus", name).bf16.peak)
     return rows.assign(log=np.log(rows.tokens_per_s_gpu * operations / peak), chip=rows.gpu.replace(SAME_CHIP))
@@ -105,6 +104,18 @@ def learn(rows: pd.DataFrame, by_size: bool = True) -> Learned:
     shares = {chip: predicted(chip) for chip in sorted(set(chips))}
     slope = (float(mean[1]), few * float(np.sqrt(of_slope + errors[1, 1]))) if by_size else (0.0, 0.0)
     return Learned(shares, predicted(""), slope)
+
+
+def left_out() -> Iterator[tuple[str, float, float]]:
+    """Of each row of `decoders`: its source, the logarithm of its share over what all other sources say, and half of their interval."""
+    rows = decoders()
+    for source, own in rows.groupby("source"):
+        law = learn(rows[rows.source != source])
+        for one in own.itertuples():
+            share, spread = law.share.get(one.chip, law.others)
+            small = min(0.0, np.log(one.million_multiplied * 1e6 / LARGE))
+            half = of_normal(float(np.hypot(spread, law.slope[1] * small)))
+            yield str(source), float(one.log - np.log(share) - law.slope[0] * small), half
 
 
 def of_one_gpu(encoder: bool, tensor: bool) -> pd.DataFrame:
