@@ -99,7 +99,7 @@ def run(out: Path, seed: int = 0, held_out: bool | None = None) -> None:
         *_asked("Several hosts of GPUs, from the step of one, links by name", on_several),
     ]
     answers = _answer(rows, of_others, learned)
-    printed = [*answers, _links_of_t4(), _links(clusters), *named, *_one_host(in_one_host), *others]
+    printed = [*answers, _links_of_t4(), _links(clusters), *named, *_one_host(in_one_host), *_decoders(), *others]
     pages.show(*printed, width=WIDE)
     pages.keep([cell for of in law.by_source(rows).values() for cell in _cells(of, of_others)])
 
@@ -277,9 +277,30 @@ def _predicted(row: Held, of_others: dict[str, law.Law]) -> tuple[str, ...]:
     return f"{row.measured_s:.4g}", f"{row.predicted_s:.4g}", f"{error:+.1%}", f"{low:.3g} to {high:.3g}", outside
 
 
-def _links(clusters: dict[str, float]) -> Table:
+def _links(
+    clusters: dict[str, float], title: str = "A byte takes so many times as long as the network's name says"
+) -> Table:
     columns = ("cluster", lambda item: item[0]), ("times", lambda item: f"{item[1]:.2f}")
-    return pages.listed("A byte takes so many times as long as the network's name says", columns, clusters.items())
+    return pages.listed(title, columns, clusters.items())
+
+
+def _decoders() -> Iterator[str | Table]:
+    """Published rates of decoders, GPUs by name: each source by what all others say (experiments.shares)."""
+    from experiments import shares
+
+    heads = ("source", "rows", "measured over predicted", "covered by 90 %", "ends")
+    made, sources = pages.table("Training decoders, GPUs by name: each source from all others", *heads), {}
+    for source, off, half in shares.left_out():
+        sources.setdefault(source, []).append((off, abs(off) < half, 2 * half))
+    every = []
+    for source, rows in sources.items():
+        (off, _, ends), held = np.median(rows, axis=0), float(np.mean([row[1] for row in rows]))
+        made.add_row(source, str(len(rows)), f"{np.exp(off):.2f}", f"{held:.0%}", f"x {np.exp(ends):.2f}")
+        every.append((off, held))
+    yield made
+    (_, all_held, ends), (off, held) = np.array([row for rows in sources.values() for row in rows]).T, np.array(every).T
+    said = f"held {all_held.mean():.0%} of {len(ends)} rows, {held.mean():.0%} on the average of {len(held)} sources"
+    yield f"{said}; median of sources off by a factor {np.exp(np.median(abs(off))):.2f}; ends {np.exp(np.median(ends)):.2f} apart"
 
 
 def _links_of_t4() -> Table:
@@ -307,6 +328,10 @@ def _one_host(found: Sequence[Asked]) -> Iterator[str | Table]:
     yield f"a step of GPUs that share a host: e^({hosts.mean:.2f} +- {hosts.deviation:.2f}) times that of one alone"
     listed = ", ".join(f"{times:.1f} ({name})" for name, times in within.items())
     yield f"a byte within a host takes e^({known.mean:.2f} +- {known.spread:.2f}) times as long as its link's name says: {listed}"
+    known = links.learned(direct := one_host.direct())
+    yield _links(
+        direct, f"A byte on NVLink takes e^({known.mean:.2f} +- {known.spread:.2f}) times as long as its name says"
+    )
 
 
 def _asked(title: str, found: Sequence[Asked]) -> Iterator[str | Table]:

@@ -4,8 +4,8 @@ A pair is a model, a format and two kinds of GPU. What was measured is the media
 kinds whose batches, or lengths of sequences, are within `NEAR` of one another. What is predicted is what sim.job.named_gpus says that
 training reaches. Both speeds are drawn by themselves, as a plan draws them.
 
-Rates by size (figures/sizes) of sources with a `gpu` were in no choice of a share. Of decoders (figures/decoders.csv) those of one split
-were: they are a group of their own.
+Rates by size (figures/sizes) of sources with a `gpu` were in no choice of a share. Shares of decoders were learned from the rates of theirs
+(figures/decoders.csv): they are a group of their own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from statistics import median
 from typing import NamedTuple
 
 from experiments import figures, shares
-from experiments.figures import CHOICE, HELD_OUT
 from experiments.kit.choices import Bin, Choice, Pair, reliability
 from sim.base.interval import of_normal
 from sim.base.ranges import Architecture, Precision
@@ -28,7 +27,6 @@ GROUP = "GPUs by name, "
 NEAR = 2.0  # times: batches, or sequences
 DIFFERENT = 0.1  # share by which two kinds differ, at least
 FULL = ("fp32", "tf32")  # formats that frameworks take by themselves; all others have 16 bits
-DECODERS = {CHOICE: "decoders, some fitted", HELD_OUT: "decoders, held out"}
 
 
 class Row(NamedTuple):
@@ -75,9 +73,8 @@ def _sizes() -> Iterator[Row]:
 
 
 def _decoders() -> Iterator[Row]:
-    for split, group in DECODERS.items():
-        for row in shares.decoders(split).itertuples():
-            yield Row(group, row.model, "bf16", row.gpu, row.sequence, row.tokens_per_s_gpu)
+    for row in shares.decoders().itertuples():
+        yield Row("decoders, fitted", row.model, "bf16", row.gpu, row.sequence, row.tokens_per_s_gpu)
 
 
 def _gpu(name: str):

@@ -28,6 +28,7 @@ from sim.base.interval import LEVEL, of_normal
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.sparse_rows import ITEM_BYTES
+from sim.platform import catalogue
 from sim.platform.cluster import Cluster
 from sim.platform.named_links import Spread
 from sim.simulation import simulate
@@ -45,6 +46,15 @@ GAVEL: dict[
     "ResNet-50": "resnet50",
     "Transformer": ("60 M", 100),
     "LM": ("14 M", 10),
+}
+
+
+DIRECT = {  # bytes a second of links within a host that no PCIe is as fast as, and their names
+    "A100, NVIDIA/nccl-tests issue 149": ("NVLink 3", 200e9),  # bus bandwidth of all_reduce_perf, as of the next three
+    "H100, NVIDIA/nccl-tests issue 212, rings": ("NVLink 4", 370e9),
+    "H200, NVIDIA/nccl-tests issue 272": ("NVLink 4", 475e9),
+    "B200, NVIDIA/nccl issue 1807": ("NVLink 5", 830e9),
+    "GB200, Azure/AI-benchmarking-guide issue 7": ("NVLink 5", 770e9),  # copies from GPU to GPU
 }
 
 
@@ -207,3 +217,10 @@ def links() -> dict[str, float]:
             hidden_s = 2 / 3 * pair.single_s  # back-propagation
             found[pair.source] = (hidden_s + pair.step_s - pair.single_s) * PCIE_BYTES_PER_S / passed
     return found
+
+
+def direct() -> dict[str, float]:
+    """The same of links that no PCIe is as fast as, by tests of them alone."""
+    return {
+        source: catalogue.find("links", link).bandwidth_bytes_per_s / rate for source, (link, rate) in DIRECT.items()
+    }

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 from itertools import chain, islice, repeat
-from math import exp
+from math import exp, hypot, log
 from typing import TYPE_CHECKING
 
 from sim.base import interval
 from sim.job import measured_steps
 from sim.model import nominal
-from sim.platform.gpu import LARGE, OTHERS_OF, SLOPE
+from sim.platform.gpu import LARGE, OTHERS_OF, SLOPE, SLOPE_SPREAD
 
 if TYPE_CHECKING:
     from sim.base.ranges import Precision
@@ -59,7 +59,7 @@ def costs(scenario: Scenario) -> Costs | None:
         return _of_steps(scenario, gpu)
     if not workload.is_nominal or workload.flops_per_sample is None:
         return workload.costs.model_copy(update=nominal.of_memory(gpu.memory_bytes_per_s))
-    spread = max(_rate(one, workload).spread or 0.0 for one in named(scenario).values())
+    spread = max(spread_of(one, workload) for one in named(scenario).values())
     reached = flops_per_s(gpu, workload)
     return nominal.on_gpu(workload.flops_per_sample, workload.parameters, reached, gpu.memory_bytes_per_s, spread)
 
@@ -85,9 +85,18 @@ def _sample_s(gpu: Gpu, scenario: Scenario) -> float:
 def flops_per_s(gpu: Gpu, workload: Workload) -> float:
     """Operations a second that training reaches on a GPU, in the middle of models of its class; a small decoder uses less of it."""
     rate = _rate(gpu, workload)
+    return rate.peak * (rate.share or 1.0) * exp(SLOPE * _small(gpu, workload))
+
+
+def spread_of(gpu: Gpu, workload: Workload) -> float:
+    """Standard deviation of the logarithm of these operations a second; how much less of it a small decoder uses depends on the code."""
+    return hypot(_rate(gpu, workload).spread or 0.0, SLOPE_SPREAD * _small(gpu, workload))
+
+
+def _small(gpu: Gpu, workload: Workload) -> float:
+    """The logarithm of a decoder's parameters over `LARGE`, where it has less; 0 of other models."""
     is_decoder = workload.kind == "decoder" and ("decoder", format_of(gpu, workload)) in OTHERS_OF
-    small = min(1.0, workload.parameters / LARGE) ** SLOPE if is_decoder else 1.0
-    return rate.peak * (rate.share or 1.0) * small
+    return min(0.0, log(workload.parameters / LARGE)) if is_decoder else 0.0
 
 
 def format_of(gpu: Gpu, workload: Workload) -> Precision:

@@ -30,9 +30,8 @@ class Spread(NamedTuple):
 # Of experiments.extrapolation.links.factors (5 clusters) and one_host.links (3, all of PCIe), as `experiments.run evidence` prints them.
 LINK = Spread(0.49, 1.09)
 LOCAL = Spread(2.53, 0.72)
-# Of links within a host that no PCIe is as fast as: bus bandwidths of nccl-tests' all_reduce_perf (github.com/NVIDIA/nccl-tests issues 149,
-# 178, 212 and 272: two A100, H100 and H200) and of peer copies (github.com/Azure/AI-benchmarking-guide issue 7: GB200), 0.95 to 1.5 times.
-DIRECT = Spread(0.22, 0.26)
+# Of links within a host that no PCIe is as fast as: of one_host.direct (A100, H100, H200, B200 and GB200), which it prints, too.
+DIRECT = Spread(0.16, 0.18)
 FASTEST_PCIE = 50e9  # bytes a second
 
 

@@ -23,7 +23,8 @@ def test_the_split_is_that_of_the_rule(name):
     source = LISTED[name]
     if name in ELSEWHERE:
         assert (source["cluster"], source["split"]) == (ELSEWHERE[name].cluster, ELSEWHERE[name].split)
-    assert source["split"] == (CHOICE if source.get("before") else by_rule(source["cluster"]))
+    rule = "held out later" if source.get("later") else CHOICE if source.get("before") else by_rule(source["cluster"])
+    assert source["split"] == rule
 
 
 def test_each_source_has_rows_and_enough_of_them_are_held_out():
@@ -34,3 +35,6 @@ def test_each_source_has_rows_and_enough_of_them_are_held_out():
     assert held.source.nunique() >= 6
     assert len(held) >= 60
     assert {"A100-80GB", "H100", "B200", "MI300X"} <= set(held.gpu)
+    later = rows[rows.source.map(lambda name: LISTED[name]["split"] == "held out later")]
+    assert later.source.nunique() >= 4
+    assert len(later) >= 20

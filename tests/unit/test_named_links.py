@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from experiments.extrapolation import links, one_host
 from sim import protocols
 from sim.answers import bounds, extrapolation, quantities
 from sim.answers.quantities import BETWEEN
@@ -103,6 +104,7 @@ def test_over_several_hosts_each_link_is_unknown_by_itself():
 
 def test_a_link_that_no_pcie_is_as_fast_as_is_known_by_tests_of_its_kind():
     """NVLink's bus bandwidths are two thirds of its rate or more; PCIe's sums take up to 41 times as long as its rate says."""
+    assert pytest.approx(links.learned(one_host.direct()), abs=0.006) == named_links.DIRECT
     for name, most in (
         ("NVLink 1", 2),
         ("NVLink 4", 2),
