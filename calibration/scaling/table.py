@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from calibration.importers import step_tables
 from calibration.importers.rounds import shortened
+from calibration.importers.table_names import words
 from sim.base import tables
 from sim.base.errors import WrongSetting
 from sim.base.ranges import SHORTEST_S
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 NEEDED = ("hosts", "gpus_per_host", "batch", "step_s")
 WHOLE = ("hosts", "gpus_per_host", "batch", "minibatches")
 ACCUMULATED = ("minibatches", "accumulation")  # names of the column of minibatches, which may be missing
-UNITS_S = {"step_ms": 1e-3, "step_us": 1e-6}  # other names of step_s
+OTHERS = {"gpus host": "gpus_per_host", "batch size": "batch"}  # words of other names, besides nodes for hosts
 SOURCE = "--from scaling"
 MOST, MOST_ROWS = 1e6, 10**6  # of hosts, GPUs, samples and seconds; rows
 
@@ -60,20 +65,37 @@ def read(path: str | Path) -> Table:
     Raises:
         WrongSetting: no such table, a column that is missing, or numbers that cannot be.
     """
-    import pandas as pd
-
-    path, needed = Path(path), ", ".join(NEEDED)
-    table = tables.read(path, SOURCE, NEEDED)
-    for name, unit_s in UNITS_S.items():
-        if name in table.columns and "step_s" not in table.columns:
-            table["step_s"] = pd.to_numeric(table[name].astype(str), errors="coerce") * unit_s
-    if any(name not in table.columns for name in NEEDED):
-        raise WrongSetting(f"{path}: columns", shortened([str(name) for name in table.columns]), needed)
+    path = Path(path)
+    table = _named(tables.read(path, SOURCE, NEEDED), path)
     if not 0 < len(table) <= MOST_ROWS:
         raise WrongSetting(f"{path}: rows", len(table), f"1 to {MOST_ROWS:,}")
     named = next((name for name in ACCUMULATED if name in table.columns), None)
     minibatches = table[named] if named else 1
     return _checked(table[list(NEEDED)].assign(minibatches=minibatches), path)
+
+
+def _named(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """The table with our names and seconds, whatever its names for the same, such as nodes and ms/step.
+
+    Raises:
+        WrongSetting: a column is missing, or none or several are a step's seconds.
+    """
+    import pandas as pd
+
+    theirs = [str(name) for name in table.columns]
+    ours = {words(name): name for name in (*NEEDED, *ACCUMULATED)} | OTHERS
+    of = {name: ours.get(words(name).replace("node", "host"), name) for name in theirs}
+    table = table.rename(columns={name: said for name, said in of.items() if said == name or said not in theirs})
+    names = [str(name) for name in table.columns]
+    if "step_s" not in names:
+        able = [one for one in step_tables.able(names) if step_tables.unit_of(one.name) and not one.elapsed]
+        if len(found := step_tables.likeliest(able)) == 1:
+            values = pd.to_numeric(table[found[0].name].astype(str), errors="coerce")
+            table = table.assign(step_s=values * found[0].unit_s)
+    if any(list(table.columns).count(name) != 1 for name in NEEDED):
+        allowed = f"{', '.join(NEEDED)}, each once; or one column of another unit, as step_ms or ms/step"
+        raise WrongSetting(f"{path}: columns", shortened(theirs), allowed)
+    return table
 
 
 def _checked(table, path: Path) -> Table:

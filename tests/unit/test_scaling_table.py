@@ -12,6 +12,7 @@ from calibration.scaling.fitting import BOTH_WAYS, MOST_ROUND_S, as_measured, fi
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
+from calibration.sources import SCALING, guessed
 from sim import protocols
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
@@ -275,10 +276,38 @@ def test_steps_that_no_law_explains_are_refused_in_a_line(tmp_path, steps):
         profiled.profile(str(path), "x", "bert_base")
 
 
-def test_a_step_may_be_in_milliseconds_by_its_name(tmp_path):
+@pytest.mark.parametrize(
+    "heading",
+    [
+        *(
+            f"hosts,gpus_per_host,batch,{name}"
+            for name in ("step_ms", "time_ms", "ms/step", "Step time (ms)", "ms_per_iter")
+        ),
+        "Nodes,GPUs per node,Batch size,msec/batch",
+        "sep=,\nnodes,GPUs/node,batch,iter_ms",
+    ],
+)
+def test_a_step_has_the_unit_that_its_name_says_and_the_table_is_known_by_its_heading(tmp_path, heading):
+    """Further times are those of no step: since a start, of computing, or rates."""
     path = tmp_path / "x.csv"
-    path.write_text("hosts,gpus_per_host,batch,step_ms\n1,1,4,410\n2,1,8,500\n")
-    assert table.read(path).step_s == pytest.approx([0.41, 0.5])
+    path.write_text(f"{heading},elapsed_s,compute_ms,images/s,ms/image\n1,1,4,410,9,90,9,9\n2,4,8,500,9,90,9,9\n")
+    found = table.read(path)
+    assert found.step_s == pytest.approx([0.41, 0.5])
+    assert (found.hosts.tolist(), found.gpus.tolist(), found.batch.tolist()) == ([1, 2], [1, 8], [4, 8])
+    assert guessed(str(path)) == SCALING
+
+
+@pytest.mark.parametrize(
+    "columns",
+    ["hosts,time_ms,wait_s", "hosts,time", "hosts,elapsed_ms", "hosts,images/s", "hosts,nodes", "hosts,ms/image"],
+)
+def test_a_step_that_no_one_column_has_with_its_unit_is_asked_for(tmp_path, columns):
+    path = tmp_path / "x.csv"
+    path.write_text(f"gpus_per_host,batch,{columns}\n1,4,1,410,{410 if columns.count(',') > 1 else ''}\n")
+    with pytest.raises(
+        WrongSetting, match=r"columns: given.*step_s, each once; or one column of another unit, as step_ms"
+    ):
+        table.read(path)
 
 
 @pytest.mark.slow
