@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NEEDED = ("hosts", "gpus_per_host", "batch", "step_s")
-WHOLE = ("hosts", "gpus_per_host", "batch", "minibatches")
+WHOLE = ("hosts", "gpus_per_host", "minibatches")
 ACCUMULATED = ("minibatches", "accumulation")  # names of the column of minibatches, which may be missing
 OTHERS = {"gpus host": "gpus_per_host", "batch size": "batch"}  # words of other names, besides nodes for hosts
 SOURCE = "--from scaling"
@@ -104,7 +104,7 @@ def _checked(table, path: Path) -> Table:
     Raises:
         WrongSetting: a row with what is no number, or one that cannot be; fewer than two batches or arrangements.
     """
-    allowed = f"numbers above 0 and up to {MOST:g}; whole but for step_s; steps of {SHORTEST_S:g} s or more; minibatches up to batch"
+    allowed = f"numbers above 0, up to {MOST:g}; hosts and GPUs whole; steps of {SHORTEST_S:g} s or more; minibatches up to batch, whole"
     numbers = tables.whole_table(table, path, allowed, MOST, WHOLE, _cannot_be)
     hosts, each, batch, step_s, minibatches = (numbers[name].to_numpy() for name in numbers)
     return Table(hosts, hosts * each, each, batch, step_s, minibatches)

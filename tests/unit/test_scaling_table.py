@@ -1,5 +1,6 @@
 """Tables of step seconds on several numbers of hosts: planted constants are recovered, a profile simulates them, bad tables are refused."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -276,6 +277,17 @@ def test_steps_that_no_law_explains_are_refused_in_a_line(tmp_path, steps):
         profiled.profile(str(path), "x", "bert_base")
 
 
+def test_steps_that_grow_at_once_have_a_fit_that_says_how_far_off_its_constants_are(tmp_path):
+    """Of GPUs of a host, beyond eight of which something else is full: no mistake of the table's."""
+    path = tmp_path / "x.csv"
+    path.write_text("hosts,gpus_per_host,batch,step_s\n1,1,32,1.8\n1,2,32,1.8\n1,4,32,2.0\n1,8,32,2.7\n1,16,32,9.0\n")
+    made = profiled.profile(str(path), "x", "inception_v3")
+    said = " ".join(made.provenance.notes)
+    assert "meets the table better" in said
+    assert re.search(r"(\d\d)\.\d% and \d\d", said)
+    assert made.provenance.changed > 0.2
+
+
 @pytest.mark.parametrize(
     "heading",
     [
@@ -426,9 +438,10 @@ GOOD = ["hosts,gpus_per_host,batch,step_s", "1,1,16,0.1", "2,1,16,0.2", "2,2,32,
         ([*GOOD, "many,1,16,0.2"], "row 4: given 'many, 1"),
         ([*GOOD, "2,1"], "row 4"),
         ([*GOOD, "1e9,1,16,0.2"], "row 4"),
-        (GOOD[:3], "rows: given 2"),
+        (GOOD[:2], "rows: given 1"),
+        ([GOOD[0], *["1,1,16,0.1"] * 2], "one batch on one number of GPUs"),
         ([GOOD[0], *["1,1,16,0.1"] * 3], "one batch on one number of GPUs"),
-        ([f"{GOOD[0]},minibatches", "1,1,16,0.1,1", "2,1,16,0.2,32"], "minibatches up to batch"),
+        ([f"{GOOD[0]},minibatches", "1,1,16,0.1,1", "2,1,16,0.2,32"], "minibatches up to batch, whole"),
         ([f"{GOOD[0]},accumulation", "1,1,16,0.1,1.5"], "row 1: given '1.0, 1.0, 16.0, 0.1, 1.5'"),
     ],
 )
