@@ -285,7 +285,6 @@ def test_steps_that_grow_at_once_have_a_fit_that_says_how_far_off_its_constants_
     said = " ".join(made.provenance.notes)
     assert "meets the table better" in said
     assert re.search(r"(\d\d)\.\d% and \d\d", said)
-    assert made.provenance.changed > 0.2
 
 
 @pytest.mark.parametrize(
