@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +21,14 @@ if TYPE_CHECKING:
 NEEDED = ("hosts", "gpus_per_host", "batch", "step_s")
 WHOLE = ("hosts", "gpus_per_host", "minibatches")
 ACCUMULATED = ("minibatches", "accumulation")  # names of the column of minibatches, which may be missing
-OTHERS = {"gpus host": "gpus_per_host", "batch size": "batch"}  # words of other names, besides nodes for hosts
+OTHERS = {
+    "gpus host": "gpus_per_host",
+    "batch size": "batch",
+    "total gpus": "gpus",
+}  # words of other names, besides nodes for hosts
+RATE = re.compile(
+    r"(?:samples?|images?|imgs?|examples?|sequences?) (?:per )?s(?:ec)?( (?:per )?gpu)?"
+)  # in words; of all GPUs, or of one
 SOURCE = "--from scaling"
 MOST, MOST_ROWS = 1e6, 10**6  # of hosts, GPUs, samples and seconds; rows
 
@@ -75,7 +83,7 @@ def read(path: str | Path) -> Table:
 
 
 def _named(table: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """The table with our names and seconds, whatever its names for the same, such as nodes and ms/step.
+    """The table with our names and seconds, whatever it has for the same, such as nodes, GPUs of all hosts, ms/step and images/s.
 
     Raises:
         WrongSetting: a column is missing, or none or several are a step's seconds.
@@ -87,13 +95,23 @@ def _named(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     of = {name: ours.get(words(name).replace("node", "host"), name) for name in theirs}
     table = table.rename(columns={name: said for name, said in of.items() if said == name or said not in theirs})
     names = [str(name) for name in table.columns]
+
+    def column(name: str) -> pd.Series:
+        return pd.to_numeric(table[name].astype(str), errors="coerce")
+
+    if {"hosts", "gpus"} <= set(names) and "gpus_per_host" not in names:
+        table = table.assign(gpus_per_host=column("gpus") / column("hosts"))
     if "step_s" not in names:
         able = [one for one in step_tables.able(names) if step_tables.unit_of(one.name) and not one.elapsed]
+        rates = {name: found for name in names if (found := RATE.fullmatch(words(name)))}
         if len(found := step_tables.likeliest(able)) == 1:
-            values = pd.to_numeric(table[found[0].name].astype(str), errors="coerce")
-            table = table.assign(step_s=values * found[0].unit_s)
+            table = table.assign(step_s=column(found[0].name) * found[0].unit_s)
+        elif not able and len(rates) == 1 and {"hosts", "gpus_per_host", "batch"} <= set(table.columns):
+            ((name, rate),) = rates.items()
+            gpus = 1 if rate[1] else column("hosts") * column("gpus_per_host")
+            table = table.assign(step_s=column("batch") * gpus / column(name))
     if any(list(table.columns).count(name) != 1 for name in NEEDED):
-        allowed = f"{', '.join(NEEDED)}, each once; or one column of another unit, as step_ms or ms/step"
+        allowed = f"{', '.join(NEEDED)}, each once; or one column of another unit, as step_ms, or of a rate, as images/s or images/s/gpu"
         raise WrongSetting(f"{path}: columns", shortened(theirs), allowed)
     return table
 

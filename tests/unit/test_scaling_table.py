@@ -13,7 +13,7 @@ from calibration.scaling.fitting import BOTH_WAYS, MOST_ROUND_S, as_measured, fi
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
-from calibration.sources import SCALING, guessed
+from calibration.sources import SCALING, STEPS, guessed
 from sim import protocols
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
@@ -309,8 +309,34 @@ def test_a_step_has_the_unit_that_its_name_says_and_the_table_is_known_by_its_he
 
 
 @pytest.mark.parametrize(
+    ("heading", "rates"),
+    [
+        ("hosts,gpus,batch,samples_per_s", (100, 800)),
+        ("nodes,total GPUs,batch size,images/sec", (100, 800)),
+        ("hosts,gpus,batch,img/s/GPU", (100, 50)),
+        ("hosts,gpus,batch,images_per_sec_per_gpu", (100, 50)),
+    ],
+)
+def test_a_rate_is_of_all_gpus_or_of_one_as_its_name_says(tmp_path, heading, rates):
+    path = tmp_path / "x.csv"
+    path.write_text(f"{heading}\n1,1,32,{rates[0]}\n2,16,32,{rates[1]}\n")
+    found = table.read(path)
+    assert found.most.tolist() == [1, 8]
+    assert found.step_s == pytest.approx([0.32, 0.64])
+    assert guessed(str(path)) == SCALING
+    assert "read: 320 ms on 1 GPU to 640 ms on 16 GPUs" in profiled.profile(str(path), "x", "resnet50").provenance.notes
+
+
+@pytest.mark.parametrize("line", ["4 nodes, 8 gpus per node", "step,host,gpu,seconds", "hosts: a, b; gpus: 8"])
+def test_a_log_that_speaks_of_hosts_and_gpus_is_no_table_of_sizes(tmp_path, line):
+    path = tmp_path / "x.log"
+    path.write_text(f"{line}\n0,1,2,0.3\n")
+    assert guessed(str(path)) == STEPS
+
+
+@pytest.mark.parametrize(
     "columns",
-    ["hosts,time_ms,wait_s", "hosts,time", "hosts,elapsed_ms", "hosts,images/s", "hosts,nodes", "hosts,ms/image"],
+    ["hosts,time_ms,wait_s", "hosts,time", "hosts,elapsed_ms", "hosts,images/ms", "hosts,nodes", "hosts,ms/image"],
 )
 def test_a_step_that_no_one_column_has_with_its_unit_is_asked_for(tmp_path, columns):
     path = tmp_path / "x.csv"
