@@ -21,14 +21,9 @@ if TYPE_CHECKING:
 NEEDED = ("hosts", "gpus_per_host", "batch", "step_s")
 WHOLE = ("hosts", "gpus_per_host", "minibatches")
 ACCUMULATED = ("minibatches", "accumulation")  # names of the column of minibatches, which may be missing
-OTHERS = {
-    "gpus host": "gpus_per_host",
-    "batch size": "batch",
-    "total gpus": "gpus",
-}  # words of other names, besides nodes for hosts
-RATE = re.compile(
-    r"(?:samples?|images?|imgs?|examples?|sequences?) (?:per )?s(?:ec)?( (?:per )?gpu)?"
-)  # in words; of all GPUs, or of one
+# Words of other names, besides nodes for hosts: gpus are those of all hosts. And of rates, of all GPUs, or of one if they end so.
+OTHERS = {"gpus host": "gpus_per_host", "batch size": "batch", "gpus": "gpus", "total gpus": "gpus"}
+RATE = re.compile(r"(?:samples?|images?|imgs?|examples?|sequences?) (?:per )?s(?:ec)?( (?:per )?gpu)?")
 SOURCE = "--from scaling"
 MOST, MOST_ROWS = 1e6, 10**6  # of hosts, GPUs, samples and seconds; rows
 
@@ -91,26 +86,26 @@ def _named(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     import pandas as pd
 
     theirs = [str(name) for name in table.columns]
-    ours = {words(name): name for name in (*NEEDED, *ACCUMULATED)} | OTHERS
-    of = {name: ours.get(words(name).replace("node", "host"), name) for name in theirs}
-    table = table.rename(columns={name: said for name, said in of.items() if said == name or said not in theirs})
-    names = [str(name) for name in table.columns]
+    known = {words(name): name for name in (*NEEDED, *ACCUMULATED)} | OTHERS
+    ours = [name if name in NEEDED else known.get(words(name).replace("node", "host"), name) for name in theirs]
+    table = table.set_axis(ours, axis=1)
 
     def column(name: str) -> pd.Series:
         return pd.to_numeric(table[name].astype(str), errors="coerce")
 
-    if {"hosts", "gpus"} <= set(names) and "gpus_per_host" not in names:
+    twice = len(set(ours)) < len(ours)
+    if not twice and {"hosts", "gpus"} <= set(ours) and "gpus_per_host" not in ours:
         table = table.assign(gpus_per_host=column("gpus") / column("hosts"))
-    if "step_s" not in names:
-        able = [one for one in step_tables.able(names) if step_tables.unit_of(one.name) and not one.elapsed]
-        rates = {name: found for name in names if (found := RATE.fullmatch(words(name)))}
+    if not twice and "step_s" not in ours:
+        able = [one for one in step_tables.able(ours) if step_tables.unit_of(one.name) and not one.elapsed]
+        rates = {name: rate for name in ours if (rate := RATE.fullmatch(words(name)))}
         if len(found := step_tables.likeliest(able)) == 1:
             table = table.assign(step_s=column(found[0].name) * found[0].unit_s)
-        elif not able and len(rates) == 1 and {"hosts", "gpus_per_host", "batch"} <= set(table.columns):
-            ((name, rate),) = rates.items()
-            gpus = 1 if rate[1] else column("hosts") * column("gpus_per_host")
+        elif not found and len(rates) == 1 and {"hosts", "gpus_per_host", "batch"} <= set(table.columns):
+            ((name, said),) = rates.items()
+            gpus = 1 if said[1] else column("hosts") * column("gpus_per_host")
             table = table.assign(step_s=column("batch") * gpus / column(name))
-    if any(list(table.columns).count(name) != 1 for name in NEEDED):
+    if twice or any(name not in table.columns for name in NEEDED):
         allowed = f"{', '.join(NEEDED)}, each once; or one column of another unit, as step_ms, or of a rate, as images/s or images/s/gpu"
         raise WrongSetting(f"{path}: columns", shortened(theirs), allowed)
     return table

@@ -312,7 +312,8 @@ def test_a_step_has_the_unit_that_its_name_says_and_the_table_is_known_by_its_he
     ("heading", "rates"),
     [
         ("hosts,gpus,batch,samples_per_s", (100, 800)),
-        ("nodes,total GPUs,batch size,images/sec", (100, 800)),
+        ("Nodes,GPUs,batch size,images/sec", (100, 800)),
+        ("nodes,total GPUs,batch,examples per s", (100, 800)),
         ("hosts,gpus,batch,img/s/GPU", (100, 50)),
         ("hosts,gpus,batch,images_per_sec_per_gpu", (100, 50)),
     ],
@@ -327,6 +328,15 @@ def test_a_rate_is_of_all_gpus_or_of_one_as_its_name_says(tmp_path, heading, rat
     assert "read: 320 ms on 1 GPU to 640 ms on 16 GPUs" in profiled.profile(str(path), "x", "resnet50").provenance.notes
 
 
+def test_gpus_of_all_hosts_are_those_of_each_times_these(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("nodes,gpus,batch,step_s\n1,8,32,0.1\n2,16,32,0.2\n")
+    assert table.read(path).most.tolist() == [8, 8]
+    path.write_text("nodes,gpus,batch,step_s\n1,8,32,0.1\n3,16,32,0.2\n")
+    with pytest.raises(WrongSetting, match=r"row 2: given .*hosts and GPUs whole"):
+        table.read(path)
+
+
 @pytest.mark.parametrize("line", ["4 nodes, 8 gpus per node", "step,host,gpu,seconds", "hosts: a, b; gpus: 8"])
 def test_a_log_that_speaks_of_hosts_and_gpus_is_no_table_of_sizes(tmp_path, line):
     path = tmp_path / "x.log"
@@ -336,7 +346,15 @@ def test_a_log_that_speaks_of_hosts_and_gpus_is_no_table_of_sizes(tmp_path, line
 
 @pytest.mark.parametrize(
     "columns",
-    ["hosts,time_ms,wait_s", "hosts,time", "hosts,elapsed_ms", "hosts,images/ms", "hosts,nodes", "hosts,ms/image"],
+    [
+        "hosts,time_ms,wait_s",
+        "hosts,time",
+        "hosts,elapsed_ms",
+        "hosts,images/ms",
+        "hosts,nodes",
+        "hosts,nodes,step_ms",
+        "hosts,ms/image",
+    ],
 )
 def test_a_step_that_no_one_column_has_with_its_unit_is_asked_for(tmp_path, columns):
     path = tmp_path / "x.csv"
