@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from calibration import log_options
 from calibration.sources import PROFILES, STEPS, TORCH, Named, parsed
 from sim import command
-from sim.base.errors import WrongSetting
+from sim.base.errors import WrongSetting, printable
 from sim.base.ranges import check
 from sim.base.units import HOUR_S
 
@@ -96,7 +96,7 @@ def _read(given: Namespace) -> Run:
 
         logged = logged_steps.logged(first.path, replace(about, ranks=None))
         own_s = {} if logged.compute_s is None else {"computing": logged.compute_s[1:]}
-        return Run(logged.length_s[1:], own_s, tuple(range(logged.ranks)))
+        return Run(logged.length_s[1:], own_s, tuple(range(logged.ranks)), logged.notes)
     from calibration import fit
 
     return _of_trace(fit.read(first.path, first.kind, about)[0].trace, first.path)
@@ -156,7 +156,7 @@ def _answer(run: Run, usd: float | None) -> dict[str, Any]:
         "step_s": float(run.length_s.mean()),
     }
     answer |= {"without_slow_ranks_s": float(left_s.mean()), "slow_ranks": [told(one) for one in slow]}
-    return known(answer | {"long_steps": long and told(long)})
+    return known(answer | {"long_steps": long and told(long), "notes": [*run.notes]})
 
 
 def _lines(run: Run, answer: dict[str, Any]) -> list[str]:
@@ -187,7 +187,7 @@ def _lines(run: Run, answer: dict[str, Any]) -> list[str]:
         said.append(
             f"steps are long {where}: {long['steps']} of {steps}, {long['times']:.3g} times the median{by}: {cost(long)}"
         )
-    return said
+    return [*said, *(f"note: {printable(note)}" for note in run.notes)]
 
 
 if __name__ == "__main__":

@@ -20,7 +20,10 @@ PROFILES = (TIMELINE, NCCL, TORCH, SCALING)  # sources of which files make a pro
 SEVERAL = (TORCH, NCCL)  # those of PROFILES that several files make
 KINDS = (TRACE, *IMPORTERS, *PROFILES)
 CONTENTS = {  # by kind, the beginning of a file of that kind; the first that matches
-    SCALING: re.compile(rb"(?=[^\n]*\bhosts\b)[^\n]*\bgpus_per_host\b"),
+    SCALING: re.compile(
+        rb'(?i)(?:\xef\xbb\xbf)?(?:sep=.)?\s*(?=(?:[^\n]*[,;\t|])?[ "]*(?:hosts|nodes)[ "]*[,;\t|\r\n])'
+        rb'(?:[^\n]*[,;\t|])?[ "]*(?:total[ _])?gpus(?:(?:[ _]per[ _]|/)(?:host|node))?[ "]*[,;\t|\r\n]'
+    ),
     TORCH: re.compile(rb'.*"(?:schemaVersion|deviceProperties)"|.*ProfilerStep#', re.DOTALL),
     TIMELINE: re.compile(rb".*NEGOTIATE_", re.DOTALL),
     NCCL: re.compile(rb".*(?:\bbusbw\b|# *OSU |Benchmarking \w|#bytes +#iter|bits/sec\b|bits_per_second)", re.DOTALL),

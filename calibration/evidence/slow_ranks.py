@@ -15,11 +15,12 @@ LONG, LEAST = 1.25, 0.005  # times the median step, from which a step is long, i
 
 
 class Run(NamedTuple):
-    """Seconds of steps, shape (steps,), and of each rank before it waited, by cause, shape (steps, ranks)."""
+    """Seconds of steps, shape (steps,), and of each rank before it waited, by cause, shape (steps, ranks); and how they were read."""
 
     length_s: np.ndarray
     own_s: dict[str, np.ndarray]
     ranks: tuple[int, ...]
+    notes: tuple[str, ...] = ()
 
 
 class Delay(NamedTuple):

@@ -58,6 +58,7 @@ SINCE_START = {
 }  # words of times that are no step's, without one of these:
 CLOCKS = ("elapsed", "runtime", "timestamp")  # the last word of such a name without a unit
 OF_STEPS = {"step", "iter", "iteration"}
+A_STEP = {*OF_STEPS, "it", "batch", "update"}  # that a unit may be of, as in ms/step
 OF_COMPUTING = {"compute", "computing", "computation"}
 HOSTS, OF_HOST = (
     ("host", "hostname", "node", "node rank"),
@@ -184,8 +185,8 @@ def _times(names: Sequence[str], path: Path, said: Names) -> tuple[Column, Colum
         raise WrongSetting("--columns elapsed", since.name, f"no such column beside seconds={seconds.name}")
     seconds = seconds or (since._replace(elapsed=True) if since else None)
     if not seconds:
-        able = _able([name for name in names if name not in said.columns.values()])
-        seconds, found = _of_steps(able, names, path)
+        left = able([name for name in names if name not in said.columns.values()])
+        seconds, found = _of_steps(left, names, path)
         computing = computing or found
     return _in_unit(seconds, said.unit, path), _in_unit(computing, said.unit, path) if computing else None
 
@@ -196,8 +197,7 @@ def _in_unit(column: Column, unit: str | None, path: Path) -> Column:
     Raises:
         WrongSetting: both do, and differ.
     """
-    last = (words(column.name).split() or [""])[-1]
-    named = next((unit_s for unit_s, known in UNITS_S.items() if last in known and column.name != SECONDS), None)
+    named = None if column.name == SECONDS else unit_of(column.name)
     if unit is None:
         return column if named is None else column._replace(unit_s=named, sure=True)
     if named not in (None, SHORT[unit]):
@@ -205,20 +205,37 @@ def _in_unit(column: Column, unit: str | None, path: Path) -> Column:
     return Column(column.name, SHORT[unit], True)
 
 
-def _able(names: Sequence[str]) -> list[Column]:
+def unit_of(name: str) -> float | None:
+    """Seconds of the unit that a column's name says at its end, or before the step that it is of: `ms/step`, `time (s) per iter`."""
+    said = words(name).split()
+    if said and said[-1] in A_STEP:
+        said = said[: -2 if said[-2:-1] == ["per"] else -1]
+    return next((unit_s for unit_s, known in UNITS_S.items() if said and said[-1] in known), None)
+
+
+def able(names: Sequence[str]) -> list[Column]:
     """The columns that may be times of steps, or since a start."""
-    units = {name: unit for unit, known in UNITS_S.items() for name in known}
-    able = []
+    found = []
     for name in names:
         said = words(name).split()
         if not said or RATE.search(" ".join(said)) or RATE.search(name.lower()):
             continue
         since = bool(SINCE_START & set(said)) and not OF_STEPS & set(said)
-        if said[-1] in units:
-            able.append(Column(name, units[said[-1]], name != SECONDS, since))
+        if (unit_s := unit_of(name)) is not None:
+            found.append(Column(name, unit_s, name != SECONDS, since))
         elif said[-1] in WITHOUT_UNIT or (since and said[-1] in CLOCKS):
-            able.append(Column(name, 1.0, False, since))
-    return able
+            found.append(Column(name, 1.0, False, since))
+    return found
+
+
+def likeliest(able: Sequence[Column]) -> list[Column]:
+    """Of columns that may be times, those of whole steps: the one named so, or else all; since a start only if there is no other."""
+    able = [one for one in able if not OF_COMPUTING & set(words(one.name).split())]
+    rest = [one for one in able if not one.elapsed] or able
+    best = [one for one in rest if one.name == SECONDS] or [
+        one for one in rest if OF_STEPS & set(words(one.name).split())
+    ]
+    return best if len(best) == 1 else rest
 
 
 def _of_steps(able: list[Column], names: Sequence[str], path: Path) -> tuple[Column, Column | None]:
@@ -228,12 +245,7 @@ def _of_steps(able: list[Column], names: Sequence[str], path: Path) -> tuple[Col
         WrongSetting: there is no such one, or there are several.
     """
     computing = [one for one in able if OF_COMPUTING & set(words(one.name).split())]
-    rest = [one for one in able if one not in computing]
-    rest = [one for one in rest if not one.elapsed] or rest
-    best = [one for one in rest if one.name == SECONDS] or [
-        one for one in rest if OF_STEPS & set(words(one.name).split())
-    ]
-    rest = best if len(best) == 1 else rest
+    rest = likeliest(able)
     if len(rest) != 1 or len(computing) > 1:
         wanted = "one column of a step's seconds: seconds, one that ends in _s, _ms or _us, or --columns seconds=NAME, "
         wanted += "or 'seconds=rank-* step time' for a column of each rank"

@@ -12,7 +12,7 @@ import numpy as np
 from calibration import algorithms
 from calibration.scaling import algorithms as summing
 from calibration.scaling import replay, table
-from calibration.scaling.changes import sizes_of, unforeseen
+from calibration.scaling.changes import MOST_ROWS, sizes_of, unforeseen
 from calibration.scaling.fitting import BETWEEN, as_measured, fit, named
 from calibration.scaling.overlap import BUCKET_BYTES, Overlap
 from calibration.scaling.steps import Scaling
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sim.model.workload import Workload
 
 PROTOCOLS = ("horovod", "allreduce")  # the first hides messages behind back-propagation
-FEWEST = 3  # rows
+FEWEST = 2  # rows
 SIZES = (1, 2, 3, *(2**power for power in range(2, 21)))  # hosts for which a profile says how well messages are known
 MOST_LAID_OUT = 64  # ranks whose exchanges are laid out for that, where they do not go round a ring
 MOST_SPREAD, DIGITS = 3.0, 4  # sim.base.ranges.LogSpread
@@ -69,7 +69,7 @@ def profile(
     best = min(found, key=lambda one: found[one].misses(rows))
     if link:
         _check_link(link, found[best], fit(rows, held_bytes, overlaps[best]), rows)
-    _check_fit(found[best].misses(rows), path)
+    _check_fit(found[best].misses(rows), rows, path)
     able = summing.candidates(rows, held_bytes, overlaps[best], between)
     weights = summing.weights(rows, able) if able else {}
     if weights:  # the first of those that weigh the same: the ring
@@ -78,7 +78,7 @@ def profile(
     changed = unforeseen(rows, lambda some: fit(some, held_bytes, overlaps[best], algorithm, between=between))
     made = _made(as_measured(rows, found[best]), rows, model, name, link, changed)
     off = replay.off(made, model, best, settings_of(found[best].algorithm, best), rows)
-    _check_fit(float(np.sqrt(np.mean(off**2))) if off.size else 0.0, path)
+    _check_fit(float(np.sqrt(np.mean(off**2))) if off.size else 0.0, rows, path)
     alike = len(able) > 1 and summing.arrangements(rows) == 1
     settings = settings_of(UNKNOWN if alike else found[best].algorithm, best)
     notes = [*_of_fits(off, found, best, rows), *_of_sizes(changed, rows)]
@@ -124,22 +124,30 @@ def _check_link(link: Link, found: Scaling, free: Scaling, rows: table.Table) ->
         raise WrongSetting("--link", told(link), f"a network as fast as the rows show: they reach {reached:.3g} Gbit/s")
 
 
-def _check_fit(misses: float, path: str) -> None:
-    """Refuse steps that no constants explain, or that they explain where the simulator does not, as ones that fall with more hosts.
+def _check_fit(misses: float, rows: table.Table, path: str) -> None:
+    """Refuse steps that no constants explain, computed or simulated, and that fall with more hosts, GPUs or samples.
+
+    Steps that grow otherwise than constants say are no mistake of a table's.
 
     Args:
-        misses: root mean square of the logarithm of the nearest fit's seconds over measured ones, computed or simulated.
+        misses: root mean square of the logarithm of the nearest fit's seconds over measured ones.
 
     Raises:
-        WrongSetting: it is more than a factor MOST_OFF.
+        WrongSetting: it is more than a factor MOST_OFF, and steps of a smaller job are longer by as much.
     """
     times = exp(misses)
-    if times > MOST_OFF:
+    some = rows.where(np.unique(np.linspace(0, rows.size - 1, MOST_ROWS).astype(int)))
+    larger = np.logical_and.reduce([column[:, None] <= column for column in (some.hosts, some.gpus, some.batch)])
+    if times > MOST_OFF and (larger & (some.step_s[:, None] > MOST_OFF * some.step_s)).any():
         given = f"steps that the nearest law misses by a factor {times:.2g}"
         raise WrongSetting(f"{path}: step_s", given, "seconds of steps of one model; batch is that of one GPU")
 
 
 def _of_fits(off: np.ndarray, found: dict[str, Scaling], best: str, rows: table.Table) -> Iterator[str]:
+    from sim.answers.summary import seconds
+
+    ends = [(float(rows.step_s[at]), int(rows.gpus[at])) for at in (np.argmin(rows.gpus), np.argmax(rows.gpus))]
+    yield "read: " + " to ".join(f"{seconds(step_s)} on {gpus} GPU{'s' * (gpus > 1)}" for step_s, gpus in ends)
     if off.size:
         said = f"{np.sqrt(np.mean(off**2)):.1%} (root mean square), at most {np.abs(off).max():.1%}"
         yield f"simulated with the profile, {off.size} of the rows are off by {said}"

@@ -33,8 +33,8 @@ def off(profile: Cluster, model: Workload, protocol: str, settings: Sequence[str
 
 
 def some_of(rows: Table) -> Table:
-    """Up to MOST_ROWS rows at even distances, of steps of one minibatch on few ranks."""
-    small = rows.where((rows.gpus <= MOST_RANKS) & (rows.minibatches == 1))
+    """Up to MOST_ROWS rows at even distances, of steps of one minibatch, of whole samples, on few ranks."""
+    small = rows.where((rows.gpus <= MOST_RANKS) & (rows.minibatches == 1) & (rows.minibatch % 1 == 0))
     order = np.lexsort((small.batch, small.gpus, small.hosts))
     return small.where(order[np.unique(np.linspace(0, small.size - 1, MOST_ROWS).astype(int))]) if small.size else small
 

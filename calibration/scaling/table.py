@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from calibration.importers import step_tables
 from calibration.importers.rounds import shortened
+from calibration.importers.table_names import words
 from sim.base import tables
 from sim.base.errors import WrongSetting
 from sim.base.ranges import SHORTEST_S
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 NEEDED = ("hosts", "gpus_per_host", "batch", "step_s")
-WHOLE = ("hosts", "gpus_per_host", "batch", "minibatches")
+WHOLE = ("hosts", "gpus_per_host", "minibatches")
 ACCUMULATED = ("minibatches", "accumulation")  # names of the column of minibatches, which may be missing
-UNITS_S = {"step_ms": 1e-3, "step_us": 1e-6}  # other names of step_s
+# Words of other names, besides nodes for hosts: gpus are those of all hosts. And of rates, of all GPUs, or of one if they end so.
+OTHERS = {"gpus host": "gpus_per_host", "batch size": "batch", "gpus": "gpus", "total gpus": "gpus"}
+RATE = re.compile(r"(?:samples?|images?|imgs?|examples?|sequences?) (?:per )?s(?:ec)?( (?:per )?gpu)?")
 SOURCE = "--from scaling"
 MOST, MOST_ROWS = 1e6, 10**6  # of hosts, GPUs, samples and seconds; rows
 
@@ -60,20 +68,47 @@ def read(path: str | Path) -> Table:
     Raises:
         WrongSetting: no such table, a column that is missing, or numbers that cannot be.
     """
-    import pandas as pd
-
-    path, needed = Path(path), ", ".join(NEEDED)
-    table = tables.read(path, SOURCE, NEEDED)
-    for name, unit_s in UNITS_S.items():
-        if name in table.columns and "step_s" not in table.columns:
-            table["step_s"] = pd.to_numeric(table[name].astype(str), errors="coerce") * unit_s
-    if any(name not in table.columns for name in NEEDED):
-        raise WrongSetting(f"{path}: columns", shortened([str(name) for name in table.columns]), needed)
+    path = Path(path)
+    table = _named(tables.read(path, SOURCE, NEEDED), path)
     if not 0 < len(table) <= MOST_ROWS:
         raise WrongSetting(f"{path}: rows", len(table), f"1 to {MOST_ROWS:,}")
     named = next((name for name in ACCUMULATED if name in table.columns), None)
     minibatches = table[named] if named else 1
     return _checked(table[list(NEEDED)].assign(minibatches=minibatches), path)
+
+
+def _named(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """The table with our names and seconds, whatever it has for the same, such as nodes, GPUs of all hosts, ms/step and images/s.
+
+    Raises:
+        WrongSetting: a column is missing, or none or several are a step's seconds.
+    """
+    import pandas as pd
+
+    theirs = [str(name) for name in table.columns]
+    known = {words(name): name for name in (*NEEDED, *ACCUMULATED)} | OTHERS
+    ours = [name if name in NEEDED else known.get(words(name).replace("node", "host"), name) for name in theirs]
+    table = table.set_axis(ours, axis=1)
+
+    def column(name: str) -> pd.Series:
+        return pd.to_numeric(table[name].astype(str), errors="coerce")
+
+    twice = len(set(ours)) < len(ours)
+    if not twice and {"hosts", "gpus"} <= set(ours) and "gpus_per_host" not in ours:
+        table = table.assign(gpus_per_host=column("gpus") / column("hosts"))
+    if not twice and "step_s" not in ours:
+        able = [one for one in step_tables.able(ours) if step_tables.unit_of(one.name) and not one.elapsed]
+        rates = {name: rate for name in ours if (rate := RATE.fullmatch(words(name)))}
+        if len(found := step_tables.likeliest(able)) == 1:
+            table = table.assign(step_s=column(found[0].name) * found[0].unit_s)
+        elif not found and len(rates) == 1 and {"hosts", "gpus_per_host", "batch"} <= set(table.columns):
+            ((name, said),) = rates.items()
+            gpus = 1 if said[1] else column("hosts") * column("gpus_per_host")
+            table = table.assign(step_s=column("batch") * gpus / column(name))
+    if twice or any(name not in table.columns for name in NEEDED):
+        allowed = f"{', '.join(NEEDED)}, each once; or one column of another unit, as step_ms, or of a rate, as images/s or images/s/gpu"
+        raise WrongSetting(f"{path}: columns", shortened(theirs), allowed)
+    return table
 
 
 def _checked(table, path: Path) -> Table:
@@ -82,7 +117,7 @@ def _checked(table, path: Path) -> Table:
     Raises:
         WrongSetting: a row with what is no number, or one that cannot be; fewer than two batches or arrangements.
     """
-    allowed = f"numbers above 0 and up to {MOST:g}; whole but for step_s; steps of {SHORTEST_S:g} s or more; minibatches up to batch"
+    allowed = f"numbers above 0, up to {MOST:g}; hosts and GPUs whole; steps of {SHORTEST_S:g} s or more; minibatches up to batch, whole"
     numbers = tables.whole_table(table, path, allowed, MOST, WHOLE, _cannot_be)
     hosts, each, batch, step_s, minibatches = (numbers[name].to_numpy() for name in numbers)
     return Table(hosts, hosts * each, each, batch, step_s, minibatches)

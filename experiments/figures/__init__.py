@@ -24,7 +24,7 @@ class Source(NamedTuple):
         gpu: by its name in the catalogue, of rates of one GPU that no share of a peak was learned from; empty of other sources.
         becomes: of a source that is LISTED, CHOICE or HELD_OUT, which it is later.
         kept_back: whether a source that is LISTED stays so until the end, whatever it becomes then.
-        published_because: of a source that is LISTED, "scaling" if its rows were published because it was bad, or "benchmark".
+        published_because: of a source that is or was LISTED, "scaling" if its rows were published because it was bad, or "benchmark".
     """
 
     name: str

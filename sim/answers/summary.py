@@ -28,6 +28,7 @@ MOST_LISTED = 12  # idle shares of more ranks than this are summed up
 SLIGHT = 0.001  # of the throughput: what slow ranks cost below it is not said
 NOTHING = 10  # the high end over the low, beyond which nothing is known
 MEASURE, DIGITS = "measure first", 4
+MOST_LINES = 6  # of `show`, below the two that say what was run
 NO_SPREAD = 5e-5  # half width, a share, that is printed as 0 %: that of runs without noise is not said, because real runs differ
 
 
@@ -196,11 +197,22 @@ def show(summary: dict, scenario: Scenario, compared: dict[str, dict], unsaid: S
     console.print(Text(_headline(summary, scenario), "bold"))
     console.print(Text(_surroundings(summary, scenario), "dim"))
     width = max(map(len, (MEASURE, *compared)))
-    for label, text in lines(summary, compared, scenario.servers):  # commands in one line, to be copied
+    for label, text in _few([*lines(summary, compared, scenario.servers)]):  # commands in one line, to be copied
         console.print(Text(f"{label:{width}}  ", "dim").append(text, "not dim"), soft_wrap=label == MEASURE)
     for note in summary["notes"]:
         if note not in unsaid:
             console.print(Text(f"note: {note}", "yellow"))
+
+
+def _few(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """At most MOST_LINES of them: what is in JSON goes first, then what slow hosts say too; last, shares alone of what is lost."""
+    for least, because in (("idle", ""), (SLOW_RANKS_COST, SLOW_HOSTS_COST)):
+        if len(found) > MOST_LINES and because in ("", *dict(found)):
+            found = [one for one in found if one[0] != least]
+    if len(found) <= MOST_LINES:
+        return found
+    shares = [f"{label.removesuffix(' cost')} {text.partition(':')[0]}" for label, text in found if label in COSTS]
+    return [*(one for one in found if one[0] not in COSTS), ("costs", ", ".join(shares))]
 
 
 def in_a_line(summary: dict, scenario: Scenario) -> str:

@@ -505,14 +505,18 @@ class Cluster(Checked):
     def with_each(self, ranks: int | None) -> Cluster:
         """The cluster with so many ranks placed on each host, of as many GPUs, or else cores, as it has; the same cluster if None.
 
+        Hosts that were fitted to a table of sizes have no number of GPUs of their own: they may have more than the table says.
+
         Raises:
             WrongSetting: a host takes fewer.
         """
         if ranks is None:
             return self
+        of_sizes = self.provenance is not None and self.provenance.changed is not None
         most = min(host.gpus or max(host.cores, host.slots or 1) for host in self.hosts)
-        check_integer("--per-host", ranks, 1, most)
-        return self.model_copy(update={"hosts": tuple(host.model_copy(update={"slots": ranks}) for host in self.hosts)})
+        check_integer("--per-host", ranks, 1, MOST_RANKS if of_sizes else most)
+        more = {"slots": ranks} | ({"cores": ranks, "gpus": ranks} if ranks > most else {})
+        return self.model_copy(update={"hosts": tuple(host.model_copy(update=more) for host in self.hosts)})
 
     def crowded(self, hosts: list[int]) -> bool:
         """Whether ranks on these hosts, by their index in `machines()`, are more than the cores that they share."""

@@ -38,10 +38,15 @@ def on_hosts(cluster: Cluster, count: int) -> Cluster:
 
 
 def on_one_machine(cluster: Cluster, workers: int) -> Cluster:
-    """The cluster with so many workers where it is a machine whose runs had fewer; those beyond its cores share them."""
-    cores, (first, *others) = cluster.provenance and cluster.provenance.cores, cluster.hosts
-    if not cores or others or first.count > 1 or workers <= first.ranks:
+    """The cluster with so many workers where it is a machine whose runs had fewer; those beyond its cores share them.
+
+    A host that was fitted to a table of its GPUs has as many of these.
+    """
+    known, (first, *others) = cluster.provenance, cluster.hosts
+    if not known or others or first.count > 1 or workers <= first.ranks:
         return cluster
+    if not (cores := known.cores):
+        return cluster if known.changed is None else cluster.with_each(workers)
     more = {"slots": workers, "cores": cores if workers > cores else workers * first.cores // first.ranks}
     return cluster.model_copy(update={"hosts": (first.model_copy(update=more),)})
 

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 import trainsim
+from calibration import fit
 from sim import options, plan, run, simulated_options
 from sim.base.errors import WrongSetting
 from sim.platform import cluster
@@ -64,6 +65,25 @@ def test_the_first_line_says_where_workers_stand(capsys, given, said):
 def test_what_cannot_be_is_refused(given, said):
     with pytest.raises(WrongSetting, match=said):
         job(*given.split())
+
+
+@pytest.mark.parametrize(
+    ("seen", "given", "expected"),
+    [
+        ((1, 2, 4), "--workers 8", [8]),
+        ((1, 2, 4), "--workers 8 --per-host 8", [8]),
+        ((1, 2, 4), "--workers 3", [3]),
+        ((1, 2), "--hosts 2 --per-host 8", [8, 8]),
+    ],
+)
+def test_a_host_of_a_table_of_sizes_may_have_more_gpus_than_the_table(tmp_path, seen, given, expected):
+    """Its number of GPUs is that of the largest row, and no host's."""
+    table, profile = tmp_path / "sizes.csv", tmp_path / "fitted.toml"
+    rows = "".join(f"1,{gpus},{batch},{0.1 + 0.01 * gpus}\n" for gpus, batch in zip(seen, (32.5, 64, 32), strict=False))
+    table.write_text(f"hosts,gpus_per_host,batch,step_s\n{rows}")
+    fit.main([str(table), "--from", "scaling", "--workload", "resnet50", "-o", str(profile)])
+    found = job("--cluster", str(profile), *given.split())
+    assert each(found) == expected
 
 
 def test_what_ifs_and_sweeps_have_it():

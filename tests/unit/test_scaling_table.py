@@ -1,5 +1,6 @@
 """Tables of step seconds on several numbers of hosts: planted constants are recovered, a profile simulates them, bad tables are refused."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from calibration.scaling.fitting import BOTH_WAYS, MOST_ROUND_S, as_measured, fi
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
+from calibration.sources import SCALING, STEPS, guessed
 from sim import protocols
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
@@ -275,10 +277,92 @@ def test_steps_that_no_law_explains_are_refused_in_a_line(tmp_path, steps):
         profiled.profile(str(path), "x", "bert_base")
 
 
-def test_a_step_may_be_in_milliseconds_by_its_name(tmp_path):
+def test_steps_that_grow_at_once_have_a_fit_that_says_how_far_off_its_constants_are(tmp_path):
+    """Of GPUs of a host, beyond eight of which something else is full: no mistake of the table's."""
     path = tmp_path / "x.csv"
-    path.write_text("hosts,gpus_per_host,batch,step_ms\n1,1,4,410\n2,1,8,500\n")
-    assert table.read(path).step_s == pytest.approx([0.41, 0.5])
+    path.write_text("hosts,gpus_per_host,batch,step_s\n1,1,32,1.8\n1,2,32,1.8\n1,4,32,2.0\n1,8,32,2.7\n1,16,32,9.0\n")
+    made = profiled.profile(str(path), "x", "inception_v3")
+    said = " ".join(made.provenance.notes)
+    assert "meets the table better" in said
+    assert re.search(r"(\d\d)\.\d% and \d\d", said)
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        *(
+            f"hosts,gpus_per_host,batch,{name}"
+            for name in ("step_ms", "time_ms", "ms/step", "Step time (ms)", "ms_per_iter")
+        ),
+        "Nodes,GPUs per node,Batch size,msec/batch",
+        "sep=,\nnodes,GPUs/node,batch,iter_ms",
+    ],
+)
+def test_a_step_has_the_unit_that_its_name_says_and_the_table_is_known_by_its_heading(tmp_path, heading):
+    """Further times are those of no step: since a start, of computing, or rates."""
+    path = tmp_path / "x.csv"
+    path.write_text(f"{heading},elapsed_s,compute_ms,images/s,ms/image\n1,1,4,410,9,90,9,9\n2,4,8,500,9,90,9,9\n")
+    found = table.read(path)
+    assert found.step_s == pytest.approx([0.41, 0.5])
+    assert (found.hosts.tolist(), found.gpus.tolist(), found.batch.tolist()) == ([1, 2], [1, 8], [4, 8])
+    assert guessed(str(path)) == SCALING
+
+
+@pytest.mark.parametrize(
+    ("heading", "rates"),
+    [
+        ("hosts,gpus,batch,samples_per_s", (100, 800)),
+        ("Nodes,GPUs,batch size,images/sec", (100, 800)),
+        ("nodes,total GPUs,batch,examples per s", (100, 800)),
+        ("hosts,gpus,batch,img/s/GPU", (100, 50)),
+        ("hosts,gpus,batch,images_per_sec_per_gpu", (100, 50)),
+    ],
+)
+def test_a_rate_is_of_all_gpus_or_of_one_as_its_name_says(tmp_path, heading, rates):
+    path = tmp_path / "x.csv"
+    path.write_text(f"{heading}\n1,1,32,{rates[0]}\n2,16,32,{rates[1]}\n")
+    found = table.read(path)
+    assert found.most.tolist() == [1, 8]
+    assert found.step_s == pytest.approx([0.32, 0.64])
+    assert guessed(str(path)) == SCALING
+    assert "read: 320 ms on 1 GPU to 640 ms on 16 GPUs" in profiled.profile(str(path), "x", "resnet50").provenance.notes
+
+
+def test_gpus_of_all_hosts_are_those_of_each_times_these(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("nodes,gpus,batch,step_s\n1,8,32,0.1\n2,16,32,0.2\n")
+    assert table.read(path).most.tolist() == [8, 8]
+    path.write_text("nodes,gpus,batch,step_s\n1,8,32,0.1\n3,16,32,0.2\n")
+    with pytest.raises(WrongSetting, match=r"row 2: given .*hosts and GPUs whole"):
+        table.read(path)
+
+
+@pytest.mark.parametrize("line", ["4 nodes, 8 gpus per node", "step,host,gpu,seconds", "hosts: a, b; gpus: 8"])
+def test_a_log_that_speaks_of_hosts_and_gpus_is_no_table_of_sizes(tmp_path, line):
+    path = tmp_path / "x.log"
+    path.write_text(f"{line}\n0,1,2,0.3\n")
+    assert guessed(str(path)) == STEPS
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "hosts,time_ms,wait_s",
+        "hosts,time",
+        "hosts,elapsed_ms",
+        "hosts,images/ms",
+        "hosts,nodes",
+        "hosts,nodes,step_ms",
+        "hosts,ms/image",
+    ],
+)
+def test_a_step_that_no_one_column_has_with_its_unit_is_asked_for(tmp_path, columns):
+    path = tmp_path / "x.csv"
+    path.write_text(f"gpus_per_host,batch,{columns}\n1,4,1,410,{410 if columns.count(',') > 1 else ''}\n")
+    with pytest.raises(
+        WrongSetting, match=r"columns: given.*step_s, each once; or one column of another unit, as step_ms"
+    ):
+        table.read(path)
 
 
 @pytest.mark.slow
@@ -397,9 +481,10 @@ GOOD = ["hosts,gpus_per_host,batch,step_s", "1,1,16,0.1", "2,1,16,0.2", "2,2,32,
         ([*GOOD, "many,1,16,0.2"], "row 4: given 'many, 1"),
         ([*GOOD, "2,1"], "row 4"),
         ([*GOOD, "1e9,1,16,0.2"], "row 4"),
-        (GOOD[:3], "rows: given 2"),
+        (GOOD[:2], "rows: given 1"),
+        ([GOOD[0], *["1,1,16,0.1"] * 2], "one batch on one number of GPUs"),
         ([GOOD[0], *["1,1,16,0.1"] * 3], "one batch on one number of GPUs"),
-        ([f"{GOOD[0]},minibatches", "1,1,16,0.1,1", "2,1,16,0.2,32"], "minibatches up to batch"),
+        ([f"{GOOD[0]},minibatches", "1,1,16,0.1,1", "2,1,16,0.2,32"], "minibatches up to batch, whole"),
         ([f"{GOOD[0]},accumulation", "1,1,16,0.1,1.5"], "row 1: given '1.0, 1.0, 16.0, 0.1, 1.5'"),
     ],
 )

@@ -154,6 +154,22 @@ def test_the_slow_rank_is_named_with_its_cost(tmp_path, capsys):
     assert "rank 4: computing, 1.30 times the median rank's, in 59 of 59 steps" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("heading", "unit"), [("time", "seconds"), ("ms/step", "milliseconds"), ("step_ms", "milliseconds")]
+)
+def test_the_unit_of_a_table_is_said_and_a_step_of_milliseconds_is_not_taken_for_seconds(
+    tmp_path, capsys, heading, unit
+):
+    path = tmp_path / "steps.csv"
+    path.write_text(
+        f"step,rank,{heading}\n" + "".join(f"{step},{rank},40.0\n" for step in range(4) for rank in range(2))
+    )
+    assert slow.main([str(path)]) == 0
+    said = capsys.readouterr().out
+    assert f"note: {heading} read as {unit}" in said
+    assert f"3 steps of 40 {'s' if unit == 'seconds' else 'ms'} in the mean" in said
+
+
 def test_a_rank_that_is_slow_now_and_then_is_named_and_its_host_is_not_slow(tmp_path, capsys):
     compute_s = computed(steps=120)
     compute_s[5::10, 2] *= 3

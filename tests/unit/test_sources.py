@@ -45,12 +45,14 @@ def by_rule(cluster: str) -> str:
 
 
 WITHHELD = """
-aicr_b200 alcf_polaris azure_p100 baskerville cori_gpu cori_gpu_cosmoflow cori_gpu_sc20 cori_haswell
-cori_knl deepmd dlperf elasticdl frontier habana_gaudi hkbu_100g_ib hkbu_100g_tcp hkbu_10g
-horovod_476 horovod_900 hpcdiy_4090 kempner lambda_2080ti lambda_3090_3970x lambda_a100_40gb
-lambda_a6000 lambda_cloud_a6000 lambda_cloud_rtx6000 lambda_h100_pcie libai mit_engaging_b200
-mosaic_h100 mxnet_4968 mxnet_p2 oneflow_benchmark open_clip_466 p3dn_maskrcnn p3dn_raysgd
-paddle_fleetx paddle_perf stylegan_a100 stylegan_v100 summit
+aicr_b200 alcf_polaris azure_p100 baskerville cori_gpu cori_gpu_cosmoflow cori_gpu_sc20
+cori_haswell cori_knl deepmd dlperf elasticdl frontier habana_gaudi hkbu_100g_ib hkbu_100g_tcp
+hkbu_10g horovod_476 horovod_900 hpcdiy_4090 imagenet_torch_49 kempner lambda_2080ti
+lambda_3090_3970x lambda_a100_40gb lambda_a6000 lambda_cloud_a6000 lambda_cloud_rtx6000
+lambda_h100_pcie libai litgpt_864 mit_engaging_b200 mosaic_h100 mxnet_14516 mxnet_4968 mxnet_7813
+mxnet_872 mxnet_p2 mxnet_titanx oneflow_benchmark open_clip_466 opennmt_89 p3dn_maskrcnn
+p3dn_raysgd paddle_4352 paddle_fleetx paddle_perf stylegan_a100 stylegan_v100 summit
+tacotron2_152 torch_xpu_1623
 """
 
 
@@ -74,15 +76,16 @@ def test_sources_that_are_listed_follow_their_rule_and_are_predicted_by_nobody(m
     predicted = {*sizes.of_split(CHOICE), *sizes.of_split(HELD_OUT)}
     for source in SOURCES:
         listed = source.split == LISTED
-        assert bool(source.becomes) == bool(source.published_because) == listed, source.name
-        assert source.kept_back == (listed and digit(source.cluster, 1) < 6), source.name
+        assert bool(source.becomes) == listed, source.name
+        assert source.kept_back == (bool(source.published_because) and digit(source.cluster, 1) < 6), source.name
+        assert source.kept_back or not listed, source.name
         assert source.published_because in ("", "scaling", "benchmark"), source.name
         elsewhere = source.module or source.network or source.gpu or source.name in predicted
         assert not (listed and elsewhere), source.name
 
 
-def test_a_third_of_the_sources_that_are_listed_wait_until_the_end():
-    listed = [source for source in SOURCES if source.split == LISTED]
+def test_a_third_of_the_sources_that_were_listed_wait_until_the_end():
+    listed = [source for source in SOURCES if source.published_because]
     assert sorted(source.name for source in listed if source.kept_back) == KEPT_BACK.split()
     bad = [source for source in listed if source.published_because == "scaling"]
     for some in (listed, bad):

@@ -136,6 +136,9 @@ def test_a_table_that_is_none_is_said_in_a_line(tmp_path, text, said):
         "Step,worker,run-1 - train/step_time:1",
         "iteration,global_rank,stepTimeMs:1e3",
         "global_step,rank,iter_time_s:1",
+        "step,rank,ms/step:1e3",
+        "step,rank,elapsed time per iteration (us):1e6",
+        "step,rank,s/it:1",
     ],
 )
 def test_a_unit_is_read_by_the_name_of_its_column(tmp_path, header):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sim.answers.outcome import Outcome
-from sim.answers.summary import STRAGGLERS_COST, as_json, show
+from sim.answers.summary import COSTS, SLOW_HOSTS_COST, SLOW_RANKS_COST, STRAGGLERS_COST, as_json, show
 from sim.job.header import RECORDED, Training
 from sim.job.scenario import Scenario
 from sim.model.costs import Costs, Line
@@ -129,6 +129,29 @@ def test_what_varies_and_what_is_not_known_are_told_apart(capsys):
     assert "12,000 samples/s, +-2% from run to run" in lines[2]
     assert lines[3].split() == ["not", "known", "6,800", "to", "22,000", "(9", "in", "10):", "links", "67%"]
     assert lines[4].split() == ["measure", "first", "links"]
+
+
+@pytest.mark.parametrize("costs", [(SLOW_HOSTS_COST,), (SLOW_RANKS_COST, SLOW_HOSTS_COST), tuple(COSTS)])
+def test_slow_hosts_with_prices_are_said_in_eight_lines(capsys, monkeypatch, costs):
+    """The shares of each rank go first; what is left of three causes is what each costs."""
+    monkeypatch.setenv("COLUMNS", "200")
+    priced = scenario(
+        cluster=Cluster(hosts=[Host(count=2, name="a", price_per_hour=4.0), Host(name="b", price_per_hour=1.0)])
+    )
+    job = answered(6789.0, 22345.0, 1.02)
+    job |= {
+        "scenario": as_json(priced, "event", outcome(), 1.5)["scenario"],
+        "usd_per_hour": 9.0,
+        "usd_per_million_samples": 0.2,
+    }
+    show(job, priced, {cause: job | {"samples_per_s": 24690.0} for cause in costs})
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 8
+    assert lines[5].startswith("worth")
+    said = "costs" if len(costs) == 3 else SLOW_HOSTS_COST
+    assert lines[-1].startswith(said)
+    assert "50.0%" in lines[-1]
+    assert not any(line.startswith("idle") for line in lines)
 
 
 def test_beyond_a_factor_of_ten_nothing_is_known(capsys):
