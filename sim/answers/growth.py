@@ -120,9 +120,12 @@ def told(scenario: Scenario, unchanged: float | None = None) -> Told | None:
         unchanged: logarithm of a step at the largest size over that of this job, both simulated; None if it was not.
     """
     grown, far = of(scenario), trust.beyond(scenario)
-    if grown is None or far is None:
-        return None
-    steps = far.doublings**0.5
+    return after(grown, far.doublings, unchanged) if grown and far else None
+
+
+def after(grown: Growth, doublings: float, unchanged: float | None = None) -> Told:
+    """The same so many doublings beyond a table."""
+    steps = doublings**0.5
     weight = 1.0 if unchanged is None else grown.simulated_weight
     parts = [
         Part(weight, grown.largest_off, steps * grown.simulated),
