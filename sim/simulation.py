@@ -10,7 +10,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim import needs
-from sim.answers import candidates
+from sim.answers import candidates, growth
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.ranges import MOST_REPLICATIONS, check, check_integer, check_kind
 from sim.worlds import WORLDS
@@ -258,4 +258,9 @@ def _ran(scenario: Scenario, world: str, asked_for: _Asked) -> _Ran:
     if fast is None:
         engine.spent(time.process_time() - spent_s)
     slow = refused or next((one.slow for one in outcomes if one.slow), "")
-    return _Ran(asked, replace(join(outcomes), slow=slow), trace)
+
+    def smaller(job: Scenario) -> Outcome:
+        limited = asked_for._replace(within_s=within_s, want_trace=False)
+        return _one(job, first, engine.replications(job) if fast else None, limited)[0]
+
+    return _Ran(asked, growth.of_table(scenario, replace(join(outcomes), slow=slow), smaller), trace)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import log
+from collections.abc import Callable, Sequence
+from math import exp, log, log2
+from typing import NamedTuple
 
 import numpy as np
 
-from calibration.scaling.fitting import as_measured
 from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
+from sim.answers import growth
+from sim.platform.cluster import Growth
 
 MOST_ROWS = 400  # that a rule is tried on, at even distances
+MOST_SPREAD, MOST_ODDS = 3.0, 30.0  # sim.base.ranges.LogSpread; a logarithm
 MOST_ORIGINS = 12  # sizes up to which a table is fitted again, at even distances
 
 
@@ -24,12 +27,14 @@ def unchanged_s(seen: Table, asked: Table) -> float:
         seen: of which one row at least is smaller.
         asked: one row.
     """
-    return _as_on(seen, asked, np.max)
-
-
-def ideal_s(seen: Table, asked: Table) -> float:
-    """Seconds of the step if scaling were ideal: the same with the smallest size."""
-    return _as_on(seen, asked, np.min)
+    same = seen.where(_smaller(seen, asked) & (seen.batch == asked.batch))
+    if not same.size:
+        some = seen.where(seen.gpus == seen.gpus.max())
+        return float(np.exp(np.log(some.step_s / some.batch).mean()) * asked.batch[0])
+    sizes = same.hosts if asked.hosts[0] > 1 else same.gpus
+    same = same.where(sizes == sizes.max())
+    near = np.abs(same.most - asked.most)
+    return float(np.exp(np.log(same.step_s[near == near.min()]).mean()))
 
 
 def missed_by(rows: Table, rule: Callable[[Table, Table], float] = unchanged_s) -> float | None:
@@ -51,32 +56,83 @@ def sizes_of(rows: Table) -> np.ndarray:
     return rows.hosts if np.ptp(rows.hosts) else rows.gpus
 
 
-def unforeseen(rows: Table, fitted: Callable[[Table], Scaling]) -> float | None:
-    """Root mean square of the logarithm by which steps of a size differ from a fit of all smaller ones, each size weighing as one.
+class _Origin(NamedTuple):
+    """A size that was predicted from smaller ones.
 
-    A rolling origin (L. J. Tashman, Out-of-sample tests of forecasting accuracy, 2000). Of fewer than three sizes: all that steps changed
-    by (`missed_by`); None of one.
+    Args:
+        doublings: from the next smaller size to it.
+        grown: mean square of the growth per doubling up to that smaller size.
+        simulated, unchanged: logarithms of measured steps over those of a fit, and of the same job at the smaller size; shape (rows,).
+    """
+
+    doublings: float
+    grown: float
+    simulated: np.ndarray
+    unchanged: np.ndarray
+
+
+def growth_of(rows: Table, fitted: Callable[[Table], Scaling]) -> Growth | None:
+    """How steps grew with sizes, and how well a fit told each size from all smaller ones, beside "nothing changes"; None of one size.
+
+    A rolling origin (L. J. Tashman, Out-of-sample tests of forecasting accuracy, 2000). Of two sizes the growth alone is known, and both
+    predictions weigh the same.
 
     Args:
         fitted: makes a fit of some of the rows.
     """
     of_rows = sizes_of(rows)
-    sizes, off = np.unique(of_rows), []
-    for place in np.unique(np.linspace(1, len(sizes) - 2, MOST_ORIGINS).astype(int)) if len(sizes) > 2 else ():
+    sizes, first = np.unique(of_rows), growth.FIRST_HOST if np.ptp(rows.hosts) else growth.FIRST_GPU
+    origins: list[_Origin] = []
+    squares: list[float] = []
+    for place in np.unique(np.linspace(0, len(sizes) - 2, MOST_ORIGINS).astype(int)) if len(sizes) > 1 else ():
         seen, asked = rows.where(of_rows <= sizes[place]), rows.where(of_rows == sizes[place + 1])
-        off.append(as_measured(seen, fitted(seen)).misses(asked))
-    return float(np.sqrt(np.mean(np.square(off)))) if off else missed_by(rows)
+        doublings, alike = log2(sizes[place + 1] / sizes[place]), np.isin(asked.batch, seen.batch)
+        same = np.zeros(0)
+        if squares or not alike.any():
+            found = fitted(seen)
+            simulated, same = (np.log(asked.step_s / found.step_s(of)) for of in (asked, _at(asked, sizes[place])))
+            off = largest_off(seen, found)
+            if squares:
+                origins.append(_Origin(doublings, float(np.mean(squares)), simulated - off, same - off))
+        if alike.any():
+            each = [asked.where(np.arange(asked.size) == index) for index in np.flatnonzero(alike)]
+            same = np.array([log(one.step_s[0] / unchanged_s(seen, one)) for one in each])
+        squares.append((first if sizes[place] == 1 else 1.0) ** 2 * float(np.mean(same**2)) / doublings)
+    if not squares:
+        return None
+    grown = float(np.mean(squares))
+    (of_fit, fit_told), (of_same, same_told) = (_told(origins, grown, of) for of in ("simulated", "unchanged"))
+    weight = 1 / (1 + exp(min(growth.BY_TRIES * (same_told - fit_told), MOST_ODDS)))
+    known = {"per_doubling": grown**0.5, "simulated": of_fit, "unchanged": of_same}
+    return Growth(simulated_weight=weight, **{name: min(of, MOST_SPREAD) for name, of in known.items()})
 
 
-def _as_on(seen: Table, asked: Table, which: Callable[[np.ndarray], float]) -> float:
-    same = seen.where(_smaller(seen, asked) & (seen.batch == asked.batch))
-    if not same.size:
-        some = seen.where(seen.gpus == which(seen.gpus))
-        return float(np.exp(np.log(some.step_s / some.batch).mean()) * asked.batch[0])
-    sizes = same.hosts if asked.hosts[0] > 1 else same.gpus
-    same = same.where(sizes == which(sizes))
-    near = np.abs(same.most - asked.most)
-    return float(np.exp(np.log(same.step_s[near == near.min()]).mean()))
+def largest_off(rows: Table, found: Scaling) -> float:
+    """Logarithm of measured over fitted steps, on the mean of the rows of the largest size."""
+    last = rows.where(sizes_of(rows) == sizes_of(rows).max())
+    return float(np.log(last.step_s / found.step_s(last)).mean())
+
+
+def _told(origins: Sequence[_Origin], grown: float, which: str) -> tuple[float, float]:
+    """A prediction's scale for a doubling, and the logarithm of its likelihood for the sizes that it told.
+
+    Rows of one size are off alike: many of them tell more than one, and less than as many sizes.
+    """
+    told = missed = tries = 0.0
+    for one in origins:
+        off = getattr(one, which)
+        weight, scale = len(off) ** 0.5, growth.scale(one.grown, missed, tries) * one.doublings**0.5
+        told += weight * float(growth.log_density(off, scale).mean())
+        missed, tries = missed + weight * float(np.mean(off**2)) / one.doublings, tries + weight
+    return growth.scale(grown, missed, tries), told
+
+
+def _at(rows: Table, size: float) -> Table:
+    """The rows on so many hosts with as many GPUs each; of rows on one host, on so many GPUs."""
+    if rows.hosts.max() > 1:
+        hosts = np.minimum(rows.hosts, size)
+        return rows._replace(hosts=hosts, gpus=rows.gpus * hosts / rows.hosts)
+    return rows._replace(gpus=np.minimum(rows.gpus, size), most=np.minimum(rows.most, size))
 
 
 def _smaller(seen: Table, asked: Table) -> np.ndarray:

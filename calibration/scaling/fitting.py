@@ -45,7 +45,6 @@ WIDE = 2.0  # of a logarithm, where next to nothing is known
 BETWEEN_S, WITHIN_S, WITHIN_SPREAD = 0.2e-9, 0.03e-9, 1.0
 MOST_TIMES = 1e4  # as long may a byte take
 LEAST = 1e-3  # the least deviation of links that is kept
-MOST_DISCREPANCY, BISECTIONS = 1.0, 20  # a logarithm, and how often its range is halved
 SMALL = 1e-2  # a small change of a link's time
 # A limit of a logarithm below which slopes are believed: what two hosts leave unknown of more is less, and to both sides. And how often a
 # range is halved.
@@ -113,25 +112,6 @@ def fit(
     alike = fitted(rows, like, within, between)
     uneven = _uneven(rows, alike)
     return fitted(rows, replace(alike, uneven=uneven), within, between) if uneven else alike
-
-
-def as_measured(rows: Table, found: Scaling) -> Scaling:
-    """With the discrepancy by which each number of hosts, and of GPUs on one host, takes what its rows took on the geometric mean.
-
-    Computing makes it up as a whole: by bisection, because what it hides depends on it.
-    """
-    places = np.stack([rows.hosts, np.where(rows.hosts > 1, 0, rows.gpus)])
-    made = []
-    for place in np.unique(places, axis=1).T:
-        mine = rows.where((place == places.T).all(axis=1))
-        where = int(place[0]), int(mine.gpus.max())
-        low, high = -MOST_DISCREPANCY, MOST_DISCREPANCY
-        for _ in range(BISECTIONS):
-            middle = (low + high) / 2
-            off = np.log(replace(found, discrepancy=((*where, exp(middle)),)).step_s(mine) / mine.step_s).mean()
-            low, high = (low, middle) if off > 0 else (middle, high)
-        made.append((*where, exp((low + high) / 2)))
-    return replace(found, discrepancy=tuple(made))
 
 
 def fitted(rows: Table, like: Scaling, within: Before = WITHIN, between: Before = BETWEEN) -> Scaling:

@@ -12,8 +12,8 @@ import numpy as np
 from calibration import algorithms
 from calibration.scaling import algorithms as summing
 from calibration.scaling import replay, table
-from calibration.scaling.changes import MOST_ROWS, sizes_of, unforeseen
-from calibration.scaling.fitting import BETWEEN, as_measured, fit, named
+from calibration.scaling.changes import MOST_ROWS, MOST_SPREAD, growth_of, largest_off, sizes_of
+from calibration.scaling.fitting import BETWEEN, fit, named
 from calibration.scaling.overlap import BUCKET_BYTES, Overlap
 from calibration.scaling.steps import Scaling
 from sim.base.errors import WrongSetting
@@ -21,7 +21,19 @@ from sim.base.ranges import MOST_BYTES, MOST_RANKS
 from sim.collectives import UNKNOWN
 from sim.model.costs import Costs, Line
 from sim.model.sparse_rows import ITEM_BYTES
-from sim.platform.cluster import ASSUMED, FREE, INNER_S, TREE_S, Candidate, Cluster, Host, Link, Model, Provenance
+from sim.platform.cluster import (
+    ASSUMED,
+    FREE,
+    INNER_S,
+    TREE_S,
+    Candidate,
+    Cluster,
+    Growth,
+    Host,
+    Link,
+    Model,
+    Provenance,
+)
 from sim.platform.other_sizes import BYTES_OF_GBIT, told
 from sim.protocols import KNOWN_AS
 
@@ -34,7 +46,7 @@ PROTOCOLS = ("horovod", "allreduce")  # the first hides messages behind back-pro
 FEWEST = 2  # rows
 SIZES = (1, 2, 3, *(2**power for power in range(2, 21)))  # hosts for which a profile says how well messages are known
 MOST_LAID_OUT = 64  # ranks whose exchanges are laid out for that, where they do not go round a ring
-MOST_SPREAD, DIGITS = 3.0, 4  # sim.base.ranges.LogSpread
+DIGITS = 4
 SLOWER = 0.02  # of a logarithm: by so much rows may be further off with the name of a link than without
 MOST_OFF = 1.4  # a factor by which a fit may miss its own rows (root mean square)
 LEAST_SHOWN = 5e-4  # of contention and computing, in a note
@@ -75,13 +87,13 @@ def profile(
     if weights:  # the first of those that weigh the same: the ring
         found[best] = able[max(weights, key=lambda one: weights[one])]
     algorithm = found[best].algorithm
-    changed = unforeseen(rows, lambda some: fit(some, held_bytes, overlaps[best], algorithm, between=between))
-    made = _made(as_measured(rows, found[best]), rows, model, name, link, changed)
-    off = replay.off(made, model, best, settings_of(found[best].algorithm, best), rows)
+    grown = growth_of(rows, lambda some: fit(some, held_bytes, overlaps[best], algorithm, between=between))
+    made = _made(found[best], rows, model, name, link)
+    off = replay.off(made, model, best, settings_of(algorithm, best), rows)
     _check_fit(float(np.sqrt(np.mean(off**2))) if off.size else 0.0, rows, path)
     alike = len(able) > 1 and summing.arrangements(rows) == 1
     settings = settings_of(UNKNOWN if alike else found[best].algorithm, best)
-    notes = [*_of_fits(off, found, best, rows), *_of_sizes(changed, rows)]
+    notes = [*_of_fits(off, found, best, rows), *_of_sizes(grown, rows)]
     notes.append(f"simulate it with --protocol {best} {' '.join(f'--set {one}' for one in settings)}")
     notes += [
         *_of_links(found[best], rows, link),
@@ -92,8 +104,18 @@ def profile(
         one: Candidate(weight=weights[one], network=_network(of, each), local=_local(of, each))
         for one, of in able.items()
     }
+    if grown:
+        last = rows.where(sizes_of(rows) == sizes_of(rows).max())
+        of_last = replay.off(made, model, best, settings_of(algorithm, best), last)
+        of_largest = -float(of_last.mean()) if of_last.size else largest_off(rows, found[best])
+        grown = grown.model_copy(update={"largest_off": round(of_largest, DIGITS)})
     return made.known(
-        notes=tuple(notes), algorithms=weighed, traces=(Path(path).name,), protocol=best, settings=tuple(settings)
+        growth=grown,
+        notes=tuple(notes),
+        algorithms=weighed,
+        traces=(Path(path).name,),
+        protocol=best,
+        settings=tuple(settings),
     )
 
 
@@ -161,13 +183,13 @@ def _of_fits(off: np.ndarray, found: dict[str, Scaling], best: str, rows: table.
             yield f"{best} meets the table better than {other} ({ours:.1%} and {theirs:.1%}, root mean square)"
 
 
-def _of_sizes(changed: float | None, rows: table.Table) -> Iterator[str]:
-    if changed is None:
+def _of_sizes(grown: Growth | None, rows: table.Table) -> Iterator[str]:
+    if grown is None:
         return
+    yield f"steps grew by {grown.per_doubling:.1%} with a doubling (root mean square, the first counts less): larger sizes are as unsure"
     if len(np.unique(sizes_of(rows))) > 2:
-        yield f"each size, predicted from smaller ones alone, is off by {changed:.1%} (root mean square): larger ones are as unsure"
-    else:
-        yield f"two sizes do not say how well a third is predicted: larger ones are as unsure as steps changed, {changed:.1%}"
+        weight = f"weighs {grown.simulated_weight:.0%} beyond them, and that nothing changes {1 - grown.simulated_weight:.0%}"
+        yield f"by how well each told sizes from smaller ones, the simulation {weight}"
 
 
 def _of_minibatches(found: Scaling, rows: table.Table) -> Iterator[str]:
@@ -210,9 +232,7 @@ def _of_links(found: Scaling, rows: table.Table, link: Link | None) -> Iterator[
         yield f"links of hosts differ by {found.uneven:.0%} (standard deviation): more hosts wait for a slower one"
 
 
-def _made(
-    found: Scaling, rows: table.Table, model: Workload, name: str, link: Link | None, changed: float | None = None
-) -> Cluster:
+def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: Link | None) -> Cluster:
     apart, gpus = bool((rows.hosts > 1).any()), int(rows.most.max())
     compute = Line(base_s=found.base_s, slope_s=found.sample_s)
     longer = {name: getattr(found, name) for name in AMONG_OTHERS}
@@ -226,14 +246,13 @@ def _made(
         hosts=int(rows.hosts.max()),
         links_measured=apart,
         local_measured=bool((rows.gpus[rows.hosts == 1] > 1).any()),
-        changed=None if changed is None else round(min(changed, MOST_SPREAD), DIGITS),
     )
     return Cluster(
         name=name,
         hosts=(Host(count=int(rows.hosts.max()), cores=gpus, gpus=gpus),),
         network=_network(found, gpus) if apart else link or ASSUMED,
         local=_local(found, gpus),
-        costs={model.name: Costs(compute=compute, error=found.residual, discrepancy=found.discrepancy, **longer)},
+        costs={model.name: Costs(compute=compute, error=found.residual, **longer)},
         provenance=known,
     )
 

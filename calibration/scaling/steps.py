@@ -7,8 +7,8 @@ as in the protocol `horovod` (calibration.scaling.overlap); in `allreduce` nothi
 Gradients of several minibatches are accumulated, and summed once: only the last minibatch's back-propagation hides messages.
 
 Computing takes longer among others: a share as soon as there are several GPUs (hooks of the library, kernels that sum beside those that
-compute, shared memory and input), another as soon as there are several hosts, and a power of the number of GPUs. What steps took
-besides, on the average of each measured number of hosts or GPUs, is a factor of its own (sim.model.costs.discrepant).
+compute, shared memory and input), another as soon as there are several hosts, and a power of the number of GPUs. What no
+constant explains is left to the interval (calibration.scaling.changes).
 
 NCCL takes trees where a ring's rounds take longer (from 2.4 on): the same bytes, and 2 log2(hosts) rounds between hosts.
 
@@ -34,7 +34,6 @@ import numpy as np
 
 from calibration import algorithms
 from calibration.scaling.table import Table
-from sim.model.costs import Discrepancy, discrepant
 from sim.platform.cluster import INNER_S, TREE_S, slowest, trees_s
 
 LEAST_S = 1e-12
@@ -86,7 +85,6 @@ class Scaling:
         overlap: gradients that are summed beside back-propagation; None where all are summed together after it.
         residual: standard deviation of the logarithm of a step, of rows that were fitted.
         algorithm: by which gradients are summed: ring, or another candidate.
-        discrepancy: times as long as these constants say that computing takes, where it was measured (sim.model.costs.discrepant).
         fitted: names of the constants that rows told.
         covariance: of CONSTANTS, shape (constants, constants); those that rows do not tell are as uncertain as before.
     """
@@ -106,7 +104,6 @@ class Scaling:
     overlap: Overlaps | None = None
     residual: float = 0.0
     algorithm: str = "ring"
-    discrepancy: Discrepancy = ()
     fitted: tuple[str, ...] = ()
     covariance: np.ndarray = field(default_factory=lambda: np.zeros((len(CONSTANTS),) * 2), compare=False)
 
@@ -114,7 +111,7 @@ class Scaling:
         """Seconds that a GPU computes in a step among all others, shape (rows,)."""
         alone_s = self.base_s * rows.minibatches + self.sample_s * rows.batch
         longer = (1 + self.several * (rows.gpus > 1)) * (1 + self.apart * (rows.hosts > 1))
-        return alone_s * longer * rows.gpus**self.doubling * discrepant(self.discrepancy, rows.gpus, rows.hosts)
+        return alone_s * longer * rows.gpus**self.doubling
 
     def calls(self, rows: Table) -> np.ndarray:
         """The allreduces of a step, shape (rows,)."""

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from calibration.scaling.changes import ideal_s, missed_by, unchanged_s, unforeseen
-from calibration.scaling.fitting import BETWEEN, Before, as_measured, fit, named
+from calibration.scaling.changes import MOST_SPREAD, growth_of, missed_by, unchanged_s
+from calibration.scaling.fitting import BETWEEN, Before, fit, named
 from calibration.scaling.overlap import Overlap
-from calibration.scaling.profiled import MOST_SPREAD
 from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
 from experiments import figures
@@ -136,9 +135,9 @@ def _of_one_host(rows: Table) -> tuple[Table, np.ndarray]:
 def predicted(source: str, split: Split, fitted: Callable[[Table], Scaling]) -> Iterator[Held]:
     """The rows of a split that were left out, by a fit of the others."""
     out, seen = split.out, split.seen
-    found = as_measured(seen, fitted(seen))
+    found, grown = fitted(seen), growth_of(seen, fitted)
     columns = found.step_s(out), split.doublings, *_ends(found, out)
-    changed, trivial_off, ideal_off = unforeseen(seen, fitted), missed_by(seen), missed_by(seen, ideal_s)
+    trivial_off = missed_by(seen)
     for index in range(out.size):
         hosts, gpus, _, batch, step_s, _ = (float(column[index]) for column in out)
         said_s, beyond, slower, faster = (float(column[index]) for column in columns)
@@ -154,10 +153,8 @@ def predicted(source: str, split: Split, fitted: Callable[[Table], Scaling]) -> 
             unchanged_s(seen, asked),
             slower=slower,
             faster=faster,
-            changed=changed,
+            changed=grown.per_doubling if grown else None,
             trivial_off=trivial_off,
-            ideal_s=ideal_s(seen, asked),
-            ideal_off=ideal_off,
         )
 
 

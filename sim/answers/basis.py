@@ -146,7 +146,7 @@ def _measured_by(name: str, scenario: Scenario) -> str:
         return f"on {'two hosts' if name == LINKS else 'one host'}: {measuring.LINKS[on_gpu]}"
     if name in (HOSTS, MODEL) and scenario.summed:
         known = scenario.cluster.provenance
-        sizes = "more sizes than were fitted" if known and known.changed else "two sizes of the cluster or more"
+        sizes = "more sizes than were fitted" if known and known.growth else "two sizes of the cluster or more"
         where = "one such host" if name == HOSTS else sizes
         fit = f"python -m {installed('calibration.fit')} steps.csv --from scaling --workload {said} -o measured.toml"
         return f"steps of this job on {where}: {fit}"

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim import collectives
-from sim.answers import candidates
+from sim.answers import candidates, growth
 from sim.model.workload import ITEM_BYTES
 from sim.verbs.fusion import layer_shares
 
@@ -48,6 +48,11 @@ class Least(NamedTuple):
         ended_s = self.calls.ended_s(compute_s) if self.calls else compute_s
         step_s = max(ended_s + self.serial_s, self.port_s)
         return self.samples / step_s if step_s else math.inf
+
+    def times(self, factor: float) -> Least:
+        """Where all seconds are so many times as long."""
+        calls = self.calls and self.calls._replace(sum_s=tuple(factor * one for one in self.calls.sum_s))
+        return Least(self.samples, factor * self.compute_s, factor * self.serial_s, factor * self.port_s, calls)
 
 
 class Calls(NamedTuple):
@@ -104,8 +109,22 @@ class Bounds:
     def _calls(self) -> Calls:
         return _calls(self._scenario, self._summed_s[0])
 
+    @cached_property
+    def _at_largest(self) -> Bounds | None:
+        job = growth.at_largest(self._scenario)
+        return Bounds(job) if job else None
+
     def least(self, batch: int) -> Least:
-        """At a typical speed of the hosts."""
+        """At a typical speed of the hosts. Beyond a table's sizes a step may take as little as at the largest (sim.answers.growth)."""
+        found, grown = self._simulated(batch), growth.of(self._scenario)
+        if grown is None:
+            return found
+        if self._at_largest:
+            smaller = self._at_largest.least(batch)._replace(samples=found.samples)
+            found = max(found, smaller, key=Least.samples_per_s)
+        return found.times(min(1.0, math.exp(grown.largest_off)))
+
+    def _simulated(self, batch: int) -> Least:
         scenario, protocol, (sum_s, port_s) = self._scenario, self._scenario.protocol, self._summed_s
         samples, compute_s = self._computing(batch)
         if protocol.uses("reduce_in_cycles"):

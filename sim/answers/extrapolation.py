@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from math import exp, hypot, log, log1p
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.answers import ignorance, quantities, shares, sources, trust
+from sim.answers import growth, ignorance, quantities, shares, sources, trust
 from sim.answers.ignorance import HOST, LAW, UNCHANGED
 from sim.answers.sources import HOSTS, MODEL, SLEEPS
 from sim.base import interval
@@ -15,7 +16,7 @@ from sim.job import reading
 from sim.model.sparse_rows import ITEM_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from sim.answers.outcome import Outcome
     from sim.answers.quantities import Quantity
@@ -61,7 +62,7 @@ def widened(pair: tuple[float, float], middle: float, unknown: list[Unknown]) ->
 def unknowns(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
     """All unknowns of a simulated job; of costs that are the user's own only the errors that they state themselves."""
     step_s = shares.mean_step_s(outcome)
-    found = [*residuals(scenario, step_s), *_of_quantities(scenario, outcome)]
+    found = [*residuals(scenario, step_s, outcome.ends), *_of_quantities(scenario, outcome)]
     short = len(outcome.step_s) == 1 and not np.isfinite(outcome.interval()).all()
     return found or ([_of_law(scenario, 0.0, 0.0)] if short else [])
 
@@ -79,12 +80,18 @@ def effects(scenario: Scenario, outcome: Outcome) -> list[tuple[Quantity, tuple[
     return [(one, outcome.ends.get(one.key) or one.bound(step_s)) for one in quantities.of(scenario)]
 
 
-def residuals(scenario: Scenario, step_s: float) -> list[Unknown]:
-    """What no number says that can be put into the job; steps take so many seconds on the average, however many were simulated."""
+def residuals(
+    scenario: Scenario, step_s: float, ends: Mapping[str, tuple[float, float]] = MappingProxyType({})
+) -> list[Unknown]:
+    """What no number says that can be put into the job; steps take so many seconds on the average, however many were simulated.
+
+    Args:
+        ends: as of an outcome; without those of growth it is taken to be the same at the largest size of a table.
+    """
     share = shares.of_messages(scenario, step_s)
     known = scenario.cluster.provenance
     if scenario.cluster.costs_of(scenario.workload) is not None:
-        found = list(_of_profile(scenario, step_s, known)) if known else []
+        found = list(_of_profile(scenario, step_s, known, ends)) if known else []
     elif sources.nothing_measured(scenario):
         found = list(_unmeasured(scenario, step_s))
     else:
@@ -92,16 +99,23 @@ def residuals(scenario: Scenario, step_s: float) -> list[Unknown]:
     return [*found, *_rest_of_fit(scenario, share)]
 
 
-def _of_profile(scenario: Scenario, step_s: float, known: Provenance) -> Iterator[Unknown]:
+def _of_profile(
+    scenario: Scenario, step_s: float, known: Provenance, ends: Mapping[str, tuple[float, float]]
+) -> Iterator[Unknown]:
     """The unknowns of a job whose model was fitted."""
     beyond = trust.beyond(scenario)
-    if beyond:
+    if told := growth.told(scenario):
+        slower, faster = ends.get(growth.BEYOND) or told[1:]
+        # another protocol's growth is unknown by itself
+        shared = ((f"steps of {scenario.protocol}, by doublings", slower, faster),)
+        yield Unknown(slower, faster, shared, MODEL, "how the steps of the fitted table grew")
+    elif beyond:
         doublings = beyond.doublings
         free = trust.free_links(scenario)
-        yield _of_law(scenario, doublings, known.changed, UNCHANGED * doublings * free)
+        yield _of_law(scenario, doublings, None, UNCHANGED * doublings * free)
     elif scenario.workload.name not in known.repeated:
         # traces were of this size; runs differ either way
-        found = _of_law(scenario, 0.0, known.changed or 0.0)
+        found = _of_law(scenario, 0.0, 0.0)
         yield found._replace(faster=max(found.faster, interval.of_normal(LAW.step)))
     if trust.unlike_sleeps(scenario):
         cold_s = COLD_COPIES * ITEM_BYTES * scenario.workload.parameters / MEMORY_BYTES_PER_S

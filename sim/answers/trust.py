@@ -38,14 +38,15 @@ class Beyond(NamedTuple):
 def beyond(scenario: Scenario) -> Beyond | None:
     """A job's size beyond the runs that its profile was fitted on; None if it is within. An older profile counts as one of one worker.
 
-    On fitted hosts, twice the workers are within, because so many have been compared with real runs, unless links are free.
+    On fitted hosts, twice the workers are within, because so many have been compared with real runs, unless links are free, or a table
+    says how steps grow.
     """
     known = scenario.cluster.provenance
     if known is None:
         return None
     hosts = Beyond("host", known.hosts or 1, len(set(scenario.hosts)))
     workers = Beyond("worker", known.workers or 1, scenario.workers)
-    if hosts.doublings == 0 and workers.doublings <= (0 if free_links(scenario) else log2(TRIED)):
+    if hosts.doublings == 0 and workers.doublings <= (0 if known.growth or free_links(scenario) else log2(TRIED)):
         return None
     return max(hosts, workers, key=lambda one: one.doublings)
 

@@ -7,10 +7,10 @@ from functools import reduce
 from typing import Annotated
 
 import numpy as np
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
 from sim.base.models import Checked
-from sim.base.ranges import Exponent, ItemBytes, LogSpread, Ranks, Seconds, Slowdown
+from sim.base.ranges import Exponent, ItemBytes, LogSpread, Seconds, Slowdown
 from sim.laws import AnyLaw, Constant, Law, LogNormal
 from sim.model.sizes import ITEM_BYTES
 
@@ -24,9 +24,6 @@ WARMING = (
     TO_HOST,
 )  # activities of a gradient after which a rank is warm, as it is after an update
 OFF_ONE = 0.05  # largest distance of the mean of a factor's law from 1
-
-Times = Annotated[float, Field(ge=0.1, le=10, allow_inf_nan=False)]
-Discrepancy = tuple[tuple[Ranks, Ranks, Times], ...]  # hosts, workers, times
 
 
 class Line(Checked):
@@ -114,7 +111,6 @@ class Costs(Checked):
         several, apart: shares by which `compute`, `partition` and `loop_s`, which are those of one worker alone, take longer where several
             workers train together, whatever their number, and where these are on several hosts.
         doubling: the power of the number of workers by which these take longer besides.
-        discrepancy: times as long as all this says they take, on numbers of hosts and workers that were measured (see `discrepant`).
         noise: factor on a step's computation, drawn for each rank and step, mean 1.
         input_noise: the same on a step's input.
         update_noise: factor on the master's update, drawn for each step, mean 1.
@@ -148,7 +144,6 @@ class Costs(Checked):
     several: Slowdown = 0.0
     apart: Slowdown = 0.0
     doubling: Exponent = 0.0
-    discrepancy: Discrepancy = ()
     noise: Factor = LogNormal(cv=0.0)
     input_noise: Factor = LogNormal(cv=0.0)
     update_noise: Factor = LogNormal(cv=0.0)
@@ -180,12 +175,11 @@ class Costs(Checked):
         """Those of each of so many workers on so many hosts."""
         workers = max(1, workers)
         times = (1 + self.several * (workers > 1)) * (1 + self.apart * (hosts > 1)) * workers**self.doubling
-        times = float(times * discrepant(self.discrepancy, workers, hosts))
-        if times == 1 and not self.discrepancy:
+        if times == 1:
             return self
         lines = {name: getattr(self, name).times(times) for name in ("compute", "partition")}
         alone = dict.fromkeys(("several", "apart", "doubling"), 0.0)
-        return self.model_copy(update={**lines, **alone, "discrepancy": (), "loop_s": times * self.loop_s})
+        return self.model_copy(update={**lines, **alone, "loop_s": times * self.loop_s})
 
     def with_computing(self, times: float) -> Costs:
         """With computing and evaluation that take so many times as long."""
@@ -198,26 +192,3 @@ class Costs(Checked):
             return self
         partition = Line(slope_s=self.compute.slope_s, floor_s=self.compute.floor_s)
         return self.model_copy(update={"loop_s": self.compute.base_s, "partition": partition})
-
-
-def discrepant(known: Discrepancy, workers, hosts):
-    """Times as long as a model of costs says that computing takes, where so many workers compute on so many hosts, numbers or arrays.
-
-    The constants of a fit smooth what was measured. This factor brings each measured number of hosts, or of workers on one host, to its
-    mean: a model discrepancy (Kennedy and O'Hagan, J. R. Statist. Soc. B, 2001).
-
-    Between two measured numbers of hosts, or of workers on one host, its logarithm is a line in that of the number. Beyond them it is
-    that of the nearest. Where one host alone was measured, several have that of its most workers; where several were, one has that of the
-    fewest.
-
-    >>> known = ((1, 1, 1.0), (1, 4, 1.1), (2, 8, 1.2))
-    >>> [round(float(discrepant(known, *where)), 3) for where in ((1, 1), (2, 1), (8, 1), (16, 4))]
-    [1.0, 1.049, 1.1, 1.2]
-    """
-    if not known:
-        return 1.0
-    places, ranks, factors = np.log(np.array(sorted(known))).T
-    one = places == 0
-    alone = np.interp(np.log(workers), ranks[one], factors[one]) if one.any() else factors[0]
-    apart = factors[-1] if one.all() else np.interp(np.log(hosts), places[~one], factors[~one])
-    return np.exp(np.where(np.asarray(hosts) > 1, apart, alone))

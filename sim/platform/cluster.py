@@ -358,6 +358,24 @@ class Candidate(Checked):
     local: Link
 
 
+class Growth(Checked):
+    """How the steps of a table grew with its sizes, and what that leaves open of larger ones (sim.answers.growth); logarithms.
+
+    Args:
+        per_doubling: root mean square of the growth of a step with a doubling of hosts, or of GPUs of one host; the first counts less.
+        largest_off: measured over simulated steps of the largest size.
+        simulated, unchanged: scales of the slow side for a doubling, of the simulated step, and of a step that is as long as at the
+            largest size.
+        simulated_weight: how likely the first of these two is the right one, by how well each told sizes from smaller ones.
+    """
+
+    per_doubling: LogSpread
+    largest_off: float = Field(default=0.0, ge=-3, le=3, allow_inf_nan=False)
+    simulated: LogSpread
+    unchanged: LogSpread
+    simulated_weight: Probability
+
+
 class Provenance(Checked):
     """The origin of a profile's numbers.
 
@@ -379,8 +397,7 @@ class Provenance(Checked):
         engines: libraries that computed in the fitted runs (tensorflow, numpy), as far as known.
         protocol, settings: of the largest fitted run; of a log that does not say them, those given, or those that explain it best.
         algorithms: candidates by which a library may have summed, if its algorithm is unknown; their weights sum to 1.
-        changed: root mean square of the logarithm by which fitted steps of a size differ from what smaller sizes say
-            (calibration.scaling.changes.unforeseen); None if no table of sizes was fitted.
+        growth: of the table of sizes that was fitted; None if none was, or one of a single size.
     """
 
     traces: tuple[Words, ...] = ()
@@ -405,7 +422,7 @@ class Provenance(Checked):
     protocol: Words = ""
     settings: tuple[Words, ...] = ()
     algorithms: dict[Words, Candidate] = Field(default={})
-    changed: LogSpread | None = None
+    growth: Growth | None = None
 
 
 class Cluster(Checked):

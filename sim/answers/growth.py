@@ -1,0 +1,171 @@
+"""Steps at sizes beyond those of a table, from how the table's own steps grew.
+
+Two predictions compete: the simulation's, and that a step takes as long as at the largest size that was measured. Each is a two-piece
+Student t on the logarithm of a step (C. Fernandez and M. F. J. Steel, On Bayesian modeling of fat tails and skewness, 1998), of FREEDOM
+degrees of freedom, whose slow side is 1 / FASTER times the fast one. Its scale grows with doublings as of a random walk, by the table's
+growth per doubling and by how far the prediction of each size from the smaller ones was off. They weigh by how likely they made each
+size (L. J. Tashman, Out-of-sample tests of forecasting accuracy, 2000). The mixture's median is the answer, and its 5 % and 95 % quantiles
+are its ends.
+
+The constants were learned on the sources of experiments/figures/sources.toml that are for choices, whole clusters left out in turn.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import exp, log
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sim.answers import trust
+from sim.base.errors import WrongSetting
+from sim.base.interval import LEVEL
+from sim.platform.other_sizes import on_hosts
+
+if TYPE_CHECKING:
+    from sim.answers.outcome import Outcome
+    from sim.job.scenario import Scenario
+    from sim.platform.cluster import Growth
+
+FREEDOM = 4
+FASTER = 0.25  # times the scale of the slow side is that of the fast one
+LEAST = 0.02  # scale of a step for a doubling, however little steps grew
+BY_GROWTH = 1.2  # scale of a step for each growth per doubling
+FIRST_HOST, FIRST_GPU = (
+    0.3,
+    0.8,
+)  # times as much as later growth counts that from one host to two, and from one GPU to two
+OWN, MISSED = 0.7, 0.7  # of so many tries counts the growth beside the errors of a prediction, and scale for each error
+BY_TRIES = 0.1  # power of the likelihood of smaller sizes by which predictions weigh
+BEYOND = "sizes beyond the table"  # key among an outcome's ends
+HALVINGS, FAR = 50, 200.0  # in which a quantile is found, and how many scales away it is sought
+
+
+class Part(NamedTuple):
+    """One prediction of the logarithm of a step.
+
+    Args:
+        weight: how likely it is the right one.
+        at: what it says.
+        scale: of its slow side.
+    """
+
+    weight: float
+    at: float
+    scale: float
+
+    def below(self, value: float) -> float:
+        """The probability of less."""
+        far = (value - self.at) / (self.scale * (1.0 if value > self.at else FASTER))
+        tail = 1 + far * far / FREEDOM
+        by_t = 0.5 + 0.375 * far / tail**0.5 * (1 - far * far / 12 / tail)  # Student's t of 4 degrees of freedom
+        return ((2 * FASTER * by_t) if far < 0 else (FASTER - 1 + 2 * by_t)) / (1 + FASTER)
+
+
+def log_density(off: np.ndarray, scale: np.ndarray | float) -> np.ndarray:
+    """Logarithm of the density of errors of the logarithm of a step, up to a constant; arrays of one shape."""
+    side = np.where(off > 0, scale, FASTER * np.asarray(scale))
+    return -np.log(scale) - (FREEDOM + 1) / 2 * np.log1p((off / side) ** 2 / FREEDOM)
+
+
+def scale(growth: float, missed: float = 0.0, tries: float = 0.0) -> float:
+    """Scale of the slow side for a doubling.
+
+    Args:
+        growth: mean square of the logarithm by which steps grew with a doubling.
+        missed: the same of what a prediction of each size from smaller ones was off by, times `tries`.
+        tries: sizes that were predicted so.
+    """
+    return (LEAST**2 + (OWN * BY_GROWTH**2 * growth + MISSED**2 * missed) / (OWN + tries)) ** 0.5
+
+
+def quantile(parts: Sequence[Part], level: float) -> float:
+    """Of the mixture."""
+    low, high = (side([one.at + far * one.scale for one in parts]) for side, far in ((min, -FAR), (max, FAR)))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        below = sum(one.weight * one.below(middle) for one in parts)
+        low, high = (middle, high) if below < level else (low, middle)
+    return (low + high) / 2
+
+
+class Told(NamedTuple):
+    """What a table says of a job beyond its sizes.
+
+    Args:
+        longer: logarithm by which a step takes longer than simulated.
+        slower, faster: 90 % limits of the logarithm by which it may take longer still, and shorter.
+    """
+
+    longer: float
+    slower: float
+    faster: float
+
+
+def of(scenario: Scenario) -> Growth | None:
+    """The growth of the table that a job's profile was fitted to; None of a job within its sizes, and of other profiles."""
+    known = scenario.cluster.provenance
+    if known is None or known.growth is None or scenario.cluster.costs_of(scenario.workload) is None:
+        return None
+    return known.growth if trust.beyond(scenario) else None
+
+
+def told(scenario: Scenario, unchanged: float | None = None) -> Told | None:
+    """What the table that a profile was fitted to says of a job; None of one within its sizes, and of other profiles.
+
+    Args:
+        unchanged: logarithm of a step at the largest size over that of this job, both simulated; None if it was not.
+    """
+    grown, far = of(scenario), trust.beyond(scenario)
+    return after(grown, far.doublings, unchanged) if grown and far else None
+
+
+def after(grown: Growth, doublings: float, unchanged: float | None = None) -> Told:
+    """The same so many doublings beyond a table."""
+    steps = doublings**0.5
+    weight = 1.0 if unchanged is None else grown.simulated_weight
+    parts = [
+        Part(weight, grown.largest_off, steps * grown.simulated),
+        Part(1 - weight, grown.largest_off + (unchanged or 0.0), steps * grown.unchanged),
+    ]
+    low, middle, high = (quantile(parts, level) for level in ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2))
+    return Told(middle, high - middle, middle - low)
+
+
+def at_largest(scenario: Scenario) -> Scenario | None:
+    """A job beyond a table's sizes at the largest of them, as many ranks on each host; None of other jobs, and where it cannot be."""
+    known = scenario.cluster.provenance
+    if of(scenario) is None or known is None:
+        return None
+    ranks = Counter(scenario.hosts[scenario.servers if scenario.servers_on == "workers" else 0 :])
+    hosts = min(len(ranks), known.hosts or 1)
+    each = min(max(ranks.values()), max(1, (known.workers or 1) // hosts))
+    servers = -(-scenario.servers * hosts // len(ranks))
+    workers = hosts * each - (servers if scenario.servers_on == "own" else 0)
+    try:
+        place = on_hosts(scenario.cluster, hosts).with_each(each)
+        return replace(scenario, workers=workers, servers=servers, cluster=place) if workers > 0 else None
+    except WrongSetting:
+        return None
+
+
+def of_table(scenario: Scenario, outcome: Outcome, run: Callable[[Scenario], Outcome]) -> Outcome:
+    """The outcome with steps that take as long as the table says that a profile was fitted to; as it is within its sizes.
+
+    Args:
+        run: simulates the job at the largest size as the first replication of the outcome was.
+    """
+    unchanged = None
+    if smaller := at_largest(scenario):
+        steps_s = [float(one.step_s[0].mean()) for one in (run(smaller), outcome)]
+        unchanged = log(steps_s[0] / steps_s[1]) if min(steps_s) > 0 else None
+    found = told(scenario, unchanged)
+    if found is None:
+        return outcome
+    times, own_s = exp(found.longer), outcome.rank_step_s
+    rank_step_s = None if own_s is None else times * own_s
+    ends = outcome.ends | {BEYOND: (found.slower, found.faster)}
+    return replace(outcome, step_s=times * outcome.step_s, rank_step_s=rank_step_s, ends=ends)
