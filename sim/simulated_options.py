@@ -28,7 +28,6 @@ def place_options() -> Parser:
     group = parser.add_argument_group("the hosts")
     group.add_argument(
         "--servers-on",
-        default="own",
         metavar="HOSTS",
         help="place of servers; own: on hosts of their own, before the workers; workers: on the workers' hosts",
     )
@@ -87,6 +86,7 @@ def completed(given: argparse.Namespace, read: options.Readers | None = None) ->
         found.set = [*(one for one in runs.settings if one.partition("=")[0] not in said), *given.set]
     found.stragglers = given.stragglers or (runs.stragglers if runs.protocol else options.sleeps(given))
     found.servers = runs.servers if given.servers is None else given.servers
+    found.servers_on = given.servers_on or runs.servers_on
     if given.batch is None and runs.models and (model := runs.models.get(options.workload_of(given, read).name)):
         found.batch = model.batch
     if given.workers is None:
