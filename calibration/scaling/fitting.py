@@ -304,7 +304,7 @@ def _before(rows: Table, within: Before, between: Before) -> dict[str, Before]:
         "contention": Before(0.0, 0.0, 1.0, CONTENTION_SPREAD) if apart and together else nothing,
         "within_s": within if together else nothing,
         "round_s": _round(float(rows.most.max())) if apart else nothing,
-        "read_s": Before(read_s, FEW * read_s, 2 * read_s) if (read_s := noticed.read_s(rows)) else nothing,
+        "read_s": Before(read_s, FEW * read_s, 2 * read_s, WIDE, True) if (read_s := noticed.read_s(rows)) else nothing,
     }
 
 

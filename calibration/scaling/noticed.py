@@ -26,8 +26,11 @@ class Ceiling(NamedTuple):
 
 
 def ceiling(rows: Table) -> Ceiling | None:
-    """That of real data in one host, of the largest batch that shows one; None if rates grow with GPUs, by twice as many at least."""
-    of = rows.where((rows.hosts == 1) & (rows.real != 0))
+    """That of real data in one host, of the largest batch that shows one; None if rates grow with GPUs, by twice as many at least.
+
+    Servers make a ceiling too: with them it is none of input unless the table says which data are real.
+    """
+    of = rows.where((rows.hosts == 1) & (rows.real != 0) & (rows.servers is None or rows.real is not None))
     for batch in np.unique(of.batch)[::-1]:
         mine = of.where(of.batch == batch)
         mine = mine.where(np.argsort(mine.gpus))
@@ -83,10 +86,12 @@ def notes(rows: Table, found: Scaling) -> Iterator[str]:
             "It is predicted on its own, and tells the line nothing"
         )
     yield from _contradictions(rows, found)
-    if (top := ceiling(rows)) is not None:
+    if found.read_s and rows.real is not None and not rows.real.all():
+        yield f"a host reads {1 / found.read_s:,.0f} samples/s of real data; without reading in the model, data are synthetic"
+    elif (top := ceiling(rows)) is not None:
         yield (
             f"the total rate of a host stops growing at {top.gpus} GPU{'s' * (top.gpus > 1)} ({top.samples_per_s:,.0f} samples/s): input? "
-            "It is taken as a ceiling of each host. To know, measure the same runs on synthetic data: both in one table, in a column "
+            "It is taken as a ceiling of each host. To know, measure the same runs on synthetic data, as rows of this table with a column "
             "data (real, synthetic)"
         )
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 PROTOCOLS = ("horovod", "allreduce")  # the first hides messages behind back-propagation
 SERVED = ("ps-sync", "ps-async", "ps-layers")  # with servers; where nobody says which, one of the first two
 FEWEST = 3  # rows
+ALIKE = 3  # digits of what two protocols miss; the first of those that miss the same is taken
 SIZES = (1, 2, 3, *(2**power for power in range(2, 21)))  # hosts for which a profile says how well messages are known
 MOST_LAID_OUT = 64  # ranks whose exchanges are laid out for that, where they do not go round a ring
 MOST_SPREAD, DIGITS = 3.0, 4  # sim.base.ranges.LogSpread
@@ -78,7 +79,7 @@ def profile(
     held_bytes = float((model.gradient_bytes or ITEM_BYTES) * model.parameters)
     likes = {one: like(one, model, held_bytes, noticed.alone(rows)) for one in tried}
     found = {one: fit_like(rows, of, between=between) for one, of in likes.items()}
-    best = min(found, key=lambda one: found[one].misses(rows))
+    best = min(found, key=lambda one: round(found[one].misses(rows), ALIKE))
     if link:
         _check_link(link, found[best], fit_like(rows, likes[best]), rows)
     _check_fit(found[best].misses(rows), path)
@@ -168,7 +169,9 @@ def _check_fit(misses: float, path: str) -> None:
     times = exp(misses)
     if times > MOST_OFF:
         given = f"steps that the nearest law misses by a factor {times:.2g}"
-        raise WrongSetting(f"{path}: step_s", given, "seconds of steps of one model; batch is that of one GPU")
+        raise WrongSetting(
+            f"{path}: step_s", given, "seconds of steps of one model; batch is that of one GPU; servers are in a column"
+        )
 
 
 def _of_fits(off: np.ndarray, found: dict[str, Scaling], best: str, rows: table.Table) -> Iterator[str]:

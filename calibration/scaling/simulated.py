@@ -66,7 +66,9 @@ class Simulated(Scaling):
 
     def step_s(self, rows: Table, calls: np.ndarray | None = None, times: np.ndarray | float = 1.0) -> np.ndarray:
         """Seconds of a step, shape (rows,); see Scaling."""
-        of_computing, of_between, of_within = self.calls(rows) if calls is None else calls
+        if calls is None:
+            return self._simulated_s(rows)
+        of_computing, of_between, of_within = calls
         computing_s = of_computing * (self.computing_s(rows) + self.waits_s(rows))
         return computing_s + times * (of_between * self.between_s + of_within * self.within_s)
 
