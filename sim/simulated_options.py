@@ -29,7 +29,7 @@ def place_options() -> Parser:
     group.add_argument(
         "--servers-on",
         metavar="HOSTS",
-        help="place of servers; own: on hosts of their own, before the workers; workers: on the workers' hosts",
+        help="place of servers; own (default): on hosts of their own, before the workers; workers: on the workers' hosts",
     )
     group.add_argument(
         "--hosts",
@@ -116,6 +116,8 @@ def assumed(given: argparse.Namespace, read: options.Readers, workers: int | Non
     said += [
         f"--{name} {value}" for name in ("servers", "batch") if (value := getattr(found, name)) != getattr(given, name)
     ]
+    if given.servers_on is None and found.servers_on != "own":
+        said.append(f"--servers-on {found.servers_on}")
     if found.stragglers != given.stragglers and (said or found.stragglers != options.sleeps(given)):
         said.append(f"--stragglers {found.stragglers}")
     return f"assumed, as nobody said: {', '.join(said)}" if said else None

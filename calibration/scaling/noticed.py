@@ -85,7 +85,7 @@ def notes(rows: Table, found: Scaling) -> Iterator[str]:
             f"batch {batch} is no line with the others: it takes {seconds:.3g} s alone, and their line says {line_s:.3g} s. "
             "It is predicted on its own, and tells the line nothing"
         )
-    yield from _contradictions(rows, found)
+    yield from contradictions(rows, found)
     if found.read_s and rows.real is not None and not rows.real.all():
         yield f"a host reads {1 / found.read_s:,.0f} samples/s of real data; without reading in the model, data are synthetic"
     elif (top := ceiling(rows)) is not None:
@@ -96,8 +96,8 @@ def notes(rows: Table, found: Scaling) -> Iterator[str]:
         )
 
 
-def _contradictions(rows: Table, found: Scaling) -> Iterator[str]:
-    """Rows of one job that take other times, and rows of a larger batch that take less time."""
+def contradictions(rows: Table, found: Scaling) -> Iterator[str]:
+    """Rows of one job that take other times, and rows of a larger batch that take less time, in lines."""
     said_s, odd = found.step_s(rows), {batch for batch, _ in found.alone}
     job = [rows.hosts, rows.gpus, rows.most, rows.minibatches, *(one for one in rows[6:] if one is not None)]
     _, places = np.unique(np.stack(job), axis=1, return_inverse=True)

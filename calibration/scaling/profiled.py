@@ -82,7 +82,8 @@ def profile(
     best = min(found, key=lambda one: round(found[one].misses(rows), ALIKE))
     if link:
         _check_link(link, found[best], fit_like(rows, likes[best]), rows)
-    _check_fit(found[best].misses(rows), path)
+    wrong = next(noticed.contradictions(rows, found[best]), "")
+    _check_fit(found[best].misses(rows), path, wrong)
     able = summing.candidates(rows, likes[best], between) if best in PROTOCOLS else {}
     weights = summing.weights(rows, able) if able else {}
     if weights:  # the first of those that weigh the same: the ring
@@ -93,7 +94,7 @@ def profile(
     made = _made(as_measured(rows, found[best]), rows, model, name, link, changed)
     settings = settings_of(algorithm, best)
     off = replay.off(made, model, best, settings, rows)
-    _check_fit(float(np.sqrt(np.mean(off**2))) if off.size else 0.0, path)
+    _check_fit(float(np.sqrt(np.mean(off**2))) if off.size else 0.0, path, wrong)
     alike = len(able) > 1 and summing.arrangements(rows) == 1
     settings = settings_of(UNKNOWN, best) if alike else settings
     notes = [*_of_fits(off, found, best, rows), *_of_sizes(changed, rows), *noticed.notes(rows, found[best])]
@@ -157,18 +158,19 @@ def _check_link(link: Link, found: Scaling, free: Scaling, rows: table.Table) ->
         raise WrongSetting("--link", told(link), f"a network as fast as the rows show: they reach {reached:.3g} Gbit/s")
 
 
-def _check_fit(misses: float, path: str) -> None:
+def _check_fit(misses: float, path: str, wrong: str = "") -> None:
     """Refuse steps that no constants explain, or that they explain where the simulator does not, as ones that fall with more hosts.
 
     Args:
         misses: root mean square of the logarithm of the nearest fit's seconds over measured ones, computed or simulated.
+        wrong: rows that contradict one another, in words.
 
     Raises:
         WrongSetting: it is more than a factor MOST_OFF.
     """
     times = exp(misses)
     if times > MOST_OFF:
-        given = f"steps that the nearest law misses by a factor {times:.2g}"
+        given = f"steps that the nearest law misses by a factor {times:.2g}{wrong and '; ' + wrong}"
         raise WrongSetting(
             f"{path}: step_s", given, "seconds of steps of one model; batch is that of one GPU; servers are in a column"
         )

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibration.scaling import profiled, replay
+from calibration.scaling import profiled, replay, steps
 from calibration.scaling.fitting import fit
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.steps import Scaling
@@ -132,7 +132,7 @@ def test_real_and_synthetic_rows_tell_the_ceiling_of_input(tmp_path):
     made = profiled.profile(written(tmp_path, both), "x", "resnet50", "allreduce")
     found = made.fitted()
     assert found.reading.per_host == pytest.approx(READS, rel=0.02)
-    assert "a host reads 300 samples/s of real data" in notes_of(made)
+    assert "samples/s of real data; without reading in the model, data are synthetic" in notes_of(made)
     text = protocols.make("allreduce", ["algorithm=ring"])
     for model, rate in ((found, READS), (MODEL, 64 * 8 / alone.step_s[-1])):
         job = Scenario(text, model, 8, 2, 1, batch=64, cluster=made).without_stragglers()
@@ -176,7 +176,7 @@ def test_a_batch_that_is_no_line_is_predicted_on_its_own(tmp_path):
     ("place", "batch", "step_s", "said"),
     [
         ((2, 1), 64, 0.6, "row 7 (batch 64: 0.3"),
-        ((4, 1), 256, 0.2, "row 12 (batch 128: 0.6"),
+        ((4, 1), 256, 0.45, "row 12 (batch 128: 0.6"),
         ((2, 1), 64, None, None),
     ],
 )
@@ -189,9 +189,18 @@ def test_rows_that_contradict_one_another_are_named_with_what_the_fit_says(tmp_p
     assert (said or "") in found
 
 
+def test_a_table_that_is_refused_names_them(tmp_path):
+    of = rows([*BATCHES, (4, 1, 256)])
+    of = of._replace(step_s=np.array([*FLAT.step_s(of)[:-1], 0.1]))
+    with pytest.raises(WrongSetting, match=r"on 4 x 1, row 12 \(batch 128: .* and row 13 .* contradict one another"):
+        profiled.profile(written(tmp_path, of), "x", "resnet50", "allreduce")
+
+
 @pytest.mark.slow
-def test_rounds_of_256_gpus_are_as_long_as_in_the_fit():
-    """Planted: rounds of 20 us on 64 hosts of 4 GPUs take a tenth of a step; without them the profile is faster: the control."""
+def test_rounds_of_256_gpus_are_as_long_as_in_the_fit(monkeypatch):
+    """Planted: rounds of 20 us on 64 hosts of 4 GPUs take a twentieth of a step; without them the profile is faster: the control."""
+    for module in (steps, profiled):
+        monkeypatch.setattr(module, "TREE_S", 3e-3)
     of = rows([(64, 4, 16)])
     slow = replace(FLAT, round_s=20e-6)
     of = of._replace(step_s=slow.step_s(of))
@@ -200,4 +209,4 @@ def test_rounds_of_256_gpus_are_as_long_as_in_the_fit():
         for one in (slow, replace(slow, round_s=0.0))
     ]
     assert abs(off[0]) < 0.03
-    assert off[1] < -0.02
+    assert off[1] < -0.04
