@@ -129,7 +129,7 @@ def _by_itself(given: Namespace, named: list[Named]) -> Cluster:
     if named[0].kind == NCCL:
         return nccl_links.profile(paths, name, about.ranks, given.gpus_per_host)
     if named[0].kind == SCALING:
-        return profiled.profile(paths[0], name, about.workload, about.protocol, about.link)
+        return profiled.profile(paths[0], name, about.workload, about.protocol, about.link, about.accumulated)
     if named[0].kind == TORCH:
         return torch_traces.profile(paths, name, about, given.gpus_per_host)
     return torch_traces.of_runs([timelines.recorded(paths[0], about)], name, given.gpus_per_host)

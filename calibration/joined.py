@@ -128,7 +128,8 @@ def _linked(named: Sequence[Named], name: str, of: Callable[[Named], About], eac
     for one in named:
         if one.kind == SCALING:
             about = of(one)
-            made = profiled.profile(one.path, name, about.workload, about.protocol, about.link if not tests else None)
+            link = about.link if not tests else None
+            made = profiled.profile(one.path, name, about.workload, about.protocol, link, about.accumulated)
             found.append(Linked(one, made, made.hosts[0].gpus))
     return found
 

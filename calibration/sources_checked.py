@@ -89,9 +89,9 @@ def _of_table(profile: Cluster, path: str, about: About) -> list[Checked]:
     """The rows of a table of scaling."""
     model, about = workloads.read(about.workload), _as_fitted(about, profile)
     _check_known(profile, model)
-    rows = replay.some_of(table.read(path))
+    rows = replay.some_of(table.read(path, about.accumulated))
     if not rows.size:
-        allowed = f"rows of at most {replay.MOST_RANKS} GPUs, without accumulated gradients"
+        allowed = f"rows of at most {replay.MOST_RANKS} GPUs, of equal minibatches"
         raise WrongSetting(f"{path}: rows", "none that is simulated", allowed)
     protocol = about.protocol or profiled.PROTOCOLS[0]
     settings = about.settings or profiled.settings_of("ring", protocol)

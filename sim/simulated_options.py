@@ -28,9 +28,8 @@ def place_options() -> Parser:
     group = parser.add_argument_group("the hosts")
     group.add_argument(
         "--servers-on",
-        default="own",
         metavar="HOSTS",
-        help="place of servers; own: on hosts of their own, before the workers; workers: on the workers' hosts",
+        help="place of servers; own (default): on hosts of their own, before the workers; workers: on the workers' hosts",
     )
     group.add_argument(
         "--hosts",
@@ -87,6 +86,7 @@ def completed(given: argparse.Namespace, read: options.Readers | None = None) ->
         found.set = [*(one for one in runs.settings if one.partition("=")[0] not in said), *given.set]
     found.stragglers = given.stragglers or (runs.stragglers if runs.protocol else options.sleeps(given))
     found.servers = runs.servers if given.servers is None else given.servers
+    found.servers_on = given.servers_on or runs.servers_on
     if given.batch is None and runs.models and (model := runs.models.get(options.workload_of(given, read).name)):
         found.batch = model.batch
     if given.workers is None:
@@ -116,6 +116,8 @@ def assumed(given: argparse.Namespace, read: options.Readers, workers: int | Non
     said += [
         f"--{name} {value}" for name in ("servers", "batch") if (value := getattr(found, name)) != getattr(given, name)
     ]
+    if given.servers_on is None and found.servers_on != "own":
+        said.append(f"--servers-on {found.servers_on}")
     if found.stragglers != given.stragglers and (said or found.stragglers != options.sleeps(given)):
         said.append(f"--stragglers {found.stragglers}")
     return f"assumed, as nobody said: {', '.join(said)}" if said else None

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from calibration import algorithms
-from calibration.scaling.fitting import BETWEEN, Before, fit
-from calibration.scaling.steps import OF_MESSAGES, Overlaps, Scaling
+from calibration.scaling.fitting import BETWEEN, Before, fit_like
+from calibration.scaling.steps import OF_MESSAGES, Scaling
 from calibration.scaling.table import Table
 
 
-def candidates(
-    rows: Table, gradient_bytes: float, overlap: Overlaps | None, between: Before = BETWEEN
-) -> dict[str, Scaling]:
+def candidates(rows: Table, like: Scaling, between: Before = BETWEEN) -> dict[str, Scaling]:
     """The fit of each candidate; empty where no row has several hosts, or where there is one candidate alone.
 
     Args:
+        like: steps before any fit.
         between: what is known of a byte between hosts.
     """
     apart = rows.hosts > 1
     names = _prior(rows)
     if not apart.any() or len(names) == 1 or (rows.gpus % rows.hosts).any():
         return {}
-    return {name: fit(rows, gradient_bytes, overlap, name, between=between) for name in names}
+    return {name: fit_like(rows, replace(like, algorithm=name), between=between) for name in names}
 
 
 def _prior(rows: Table) -> dict[str, float]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from calibration.scaling import noticed
 from calibration.scaling.steps import CONSTANTS, Overlaps, Scaling, slowest_of
 from calibration.scaling.table import Table
 from sim.base.interval import of_normal
@@ -108,9 +109,13 @@ def fit(
         overlap: gradients that are summed beside back-propagation; None where all are summed together after it.
         within, between: what is known of a byte within a host, and between hosts.
     """
-    like = Scaling(gradient_bytes, 0.0, 0.0, 0.0, overlap=overlap, algorithm=algorithm)
+    return fit_like(rows, Scaling(gradient_bytes, 0.0, 0.0, 0.0, overlap=overlap, algorithm=algorithm), within, between)
+
+
+def fit_like(rows: Table, like: Scaling, within: Before = WITHIN, between: Before = BETWEEN) -> Scaling:
+    """The same, of steps that go like `like`."""
     alike = fitted(rows, like, within, between)
-    uneven = _uneven(rows, alike)
+    uneven = 0.0 if like.before(rows, between) else _uneven(rows, alike)
     return fitted(rows, replace(alike, uneven=uneven), within, between) if uneven else alike
 
 
@@ -118,7 +123,7 @@ def fitted(rows: Table, like: Scaling, within: Before = WITHIN, between: Before 
     """With the constants of FITTED; all else is as in `like`."""
     from scipy.optimize import least_squares
 
-    before = _before(rows, within, between)
+    before = _before(rows, within, between) | like.before(rows, between)
     free = [name for name in FITTED if before[name].high > before[name].low]
     weights = _weights(rows)
     scale = np.array([before[name].start or before[name].spread for name in free])
@@ -279,6 +284,7 @@ def _before(rows: Table, within: Before, between: Before) -> dict[str, Before]:
         "contention": Before(0.0, 0.0, 1.0, CONTENTION_SPREAD) if apart and together else nothing,
         "within_s": within if together else nothing,
         "round_s": _round(float(rows.most.max())) if apart else nothing,
+        "read_s": Before(read_s, FEW * read_s, 2 * read_s, WIDE, True) if (read_s := noticed.read_s(rows)) else nothing,
     }
 
 

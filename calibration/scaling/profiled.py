@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import exp
 from pathlib import Path
@@ -11,16 +12,18 @@ import numpy as np
 
 from calibration import algorithms
 from calibration.scaling import algorithms as summing
-from calibration.scaling import replay, table
+from calibration.scaling import noticed, replay, table
 from calibration.scaling.changes import MOST_ROWS, MOST_SPREAD, growth_of, largest_off, sizes_of
-from calibration.scaling.fitting import BETWEEN, fit, named
+from calibration.scaling.fitting import BETWEEN, fit_like, named
 from calibration.scaling.overlap import BUCKET_BYTES, Overlap
+from calibration.scaling.simulated import Simulated, link_of
 from calibration.scaling.steps import Scaling
 from sim.base.errors import WrongSetting
-from sim.base.ranges import MOST_BYTES, MOST_RANKS
+from sim.base.ranges import MOST_RANKS
 from sim.collectives import UNKNOWN
 from sim.model.costs import Costs, Line
 from sim.model.sparse_rows import ITEM_BYTES
+from sim.model.workload import Reading
 from sim.platform.cluster import (
     ASSUMED,
     FREE,
@@ -34,7 +37,7 @@ from sim.platform.cluster import (
     Model,
     Provenance,
 )
-from sim.platform.other_sizes import BYTES_OF_GBIT, told
+from sim.platform.other_sizes import BYTES_OF_GBIT, SERVER, told
 from sim.protocols import KNOWN_AS
 
 if TYPE_CHECKING:
@@ -43,7 +46,9 @@ if TYPE_CHECKING:
     from sim.model.workload import Workload
 
 PROTOCOLS = ("horovod", "allreduce")  # the first hides messages behind back-propagation
+SERVED = ("ps-sync", "ps-async", "ps-layers")  # with servers; where nobody says which, one of the first two
 FEWEST = 2  # rows
+ALIKE = 3  # digits of what two protocols miss; the first of those that miss the same is taken
 SIZES = (1, 2, 3, *(2**power for power in range(2, 21)))  # hosts for which a profile says how well messages are known
 MOST_LAID_OUT = 64  # ranks whose exchanges are laid out for that, where they do not go round a ring
 DIGITS = 4
@@ -54,13 +59,19 @@ AMONG_OTHERS = {"several": "on several GPUs", "apart": "on several hosts", "doub
 
 
 def profile(
-    path: str, name: str, workload: str | Workload, protocol: str | None = None, link: Link | None = None
+    path: str,
+    name: str,
+    workload: str | Workload,
+    protocol: str | None = None,
+    link: Link | None = None,
+    accumulated: int | None = None,
 ) -> Cluster:
     """The profile of the hosts in a table.
 
     Args:
-        protocol: one of PROTOCOLS; that which meets the table better if None.
+        protocol: one of PROTOCOLS, or of SERVED; that which meets the table better if None.
         link: between hosts, by name; where rows are of several hosts, its bandwidth is what is known of a byte before them.
+        accumulated: minibatches of a step, where no column says them.
 
     Raises:
         WrongSetting: a table that cannot be, too few rows, another protocol, or a link that is slower than rows show.
@@ -68,33 +79,42 @@ def profile(
     from sim.model import workload as workloads
 
     protocol = KNOWN_AS[protocol][0] if protocol in KNOWN_AS else protocol
-    if protocol is not None and protocol not in PROTOCOLS:
-        raise WrongSetting("--protocol", protocol, f"{', '.join(PROTOCOLS)}, or nothing: the one that meets the table")
-    rows, model = table.read(path), workloads.read(workload)
+    if protocol is not None and protocol not in PROTOCOLS + SERVED:
+        allowed = f"{', '.join(PROTOCOLS + SERVED)}, or nothing: the one that meets the table"
+        raise WrongSetting("--protocol", protocol, allowed)
+    rows, model = table.read(path, accumulated), workloads.read(workload)
     _check(rows, path)
+    if rows.servers is not None and protocol in PROTOCOLS:
+        raise WrongSetting("--protocol", protocol, f"{', '.join(SERVED)}: {path} has a column servers")
+    tried = (protocol,) if protocol else SERVED[:2] if rows.servers is not None else PROTOCOLS
     between = named(link) if link else BETWEEN
     held_bytes = float((model.gradient_bytes or ITEM_BYTES) * model.parameters)
-    overlaps = {"horovod": Overlap.of(model), "allreduce": None}
-    found = {
-        one: fit(rows, held_bytes, overlaps[one], between=between) for one in ([protocol] if protocol else PROTOCOLS)
-    }
-    best = min(found, key=lambda one: found[one].misses(rows))
+    likes = {one: like(one, model, held_bytes, noticed.alone(rows)) for one in tried}
+    found = {one: fit_like(rows, of, between=between) for one, of in likes.items()}
+    best = min(found, key=lambda one: round(found[one].misses(rows), ALIKE))
     if link:
-        _check_link(link, found[best], fit(rows, held_bytes, overlaps[best]), rows)
-    _check_fit(found[best].misses(rows), rows, path)
-    able = summing.candidates(rows, held_bytes, overlaps[best], between)
+        _check_link(link, found[best], fit_like(rows, likes[best]), rows)
+    wrong = next(noticed.contradictions(rows, found[best]), "")
+    _check_fit(found[best].misses(rows), rows, path, wrong)
+    able = summing.candidates(rows, likes[best], between) if best in PROTOCOLS else {}
     weights = summing.weights(rows, able) if able else {}
     if weights:  # the first of those that weigh the same: the ring
         found[best] = able[max(weights, key=lambda one: weights[one])]
     algorithm = found[best].algorithm
-    grown = growth_of(rows, lambda some: fit(some, held_bytes, overlaps[best], algorithm, between=between))
+    likeliest = replace(likes[best], algorithm=algorithm)
+    grown = growth_of(rows, lambda some: fit_like(some, likeliest, between=between))
     made = _made(found[best], rows, model, name, link)
-    off = replay.off(made, model, best, settings_of(algorithm, best), rows)
-    _check_fit(float(np.sqrt(np.mean(off**2))) if off.size else 0.0, rows, path)
+    settings = settings_of(algorithm, best)
+    off = replay.off(made, model, best, settings, rows)
+    _check_fit(float(np.sqrt(np.mean(off**2))) if off.size else 0.0, rows, path, wrong)
     alike = len(able) > 1 and summing.arrangements(rows) == 1
-    settings = settings_of(UNKNOWN if alike else found[best].algorithm, best)
-    notes = [*_of_fits(off, found, best, rows), *_of_sizes(grown, rows)]
-    notes.append(f"simulate it with --protocol {best} {' '.join(f'--set {one}' for one in settings)}")
+    settings = settings_of(UNKNOWN, best) if alike else settings
+    notes = [*_of_fits(off, found, best, rows), *_of_sizes(grown, rows), *noticed.notes(rows, found[best])]
+    said = [f"--protocol {best}", *(f"--set {one}" for one in settings)]
+    if best in SERVED:
+        known = made.provenance or Provenance()
+        said += [f"--servers {known.servers} --servers-on {known.servers_on}"]
+    notes.append(f"simulate it with {' '.join(said)}")
     notes += [
         *_of_links(found[best], rows, link),
         *([algorithms.note(weights, summing.told(rows, able))] if weights else []),
@@ -117,6 +137,20 @@ def profile(
         protocol=best,
         settings=tuple(settings),
     )
+
+
+def like(protocol: str, model: Workload, held_bytes: float, alone: tuple[tuple[int, float], ...] = ()) -> Scaling:
+    """Steps of a protocol before any fit.
+
+    Args:
+        held_bytes: of the gradients that are summed.
+        alone: see Scaling.
+    """
+    if protocol in SERVED:
+        of = held_bytes, 0.0, 0.0, 0.0
+        return Simulated(*of, algorithm=protocol, alone=alone, model=model, protocol=protocol)
+    overlap = Overlap.of(model) if protocol == "horovod" else None
+    return Scaling(held_bytes, 0.0, 0.0, 0.0, overlap=overlap, alone=alone)
 
 
 def _check(rows: table.Table, path: str) -> None:
@@ -146,13 +180,14 @@ def _check_link(link: Link, found: Scaling, free: Scaling, rows: table.Table) ->
         raise WrongSetting("--link", told(link), f"a network as fast as the rows show: they reach {reached:.3g} Gbit/s")
 
 
-def _check_fit(misses: float, rows: table.Table, path: str) -> None:
+def _check_fit(misses: float, rows: table.Table, path: str, wrong: str = "") -> None:
     """Refuse steps that no constants explain, computed or simulated, and that fall with more hosts, GPUs or samples.
 
     Steps that grow otherwise than constants say are no mistake of a table's.
 
     Args:
         misses: root mean square of the logarithm of the nearest fit's seconds over measured ones.
+        wrong: rows that contradict one another, in words.
 
     Raises:
         WrongSetting: it is more than a factor MOST_OFF, and steps of a smaller job are longer by as much.
@@ -161,8 +196,9 @@ def _check_fit(misses: float, rows: table.Table, path: str) -> None:
     some = rows.where(np.unique(np.linspace(0, rows.size - 1, MOST_ROWS).astype(int)))
     larger = np.logical_and.reduce([column[:, None] <= column for column in (some.hosts, some.gpus, some.batch)])
     if times > MOST_OFF and (larger & (some.step_s[:, None] > MOST_OFF * some.step_s)).any():
-        given = f"steps that the nearest law misses by a factor {times:.2g}"
-        raise WrongSetting(f"{path}: step_s", given, "seconds of steps of one model; batch is that of one GPU")
+        given = f"steps that the nearest law misses by a factor {times:.2g}{wrong and '; ' + wrong}"
+        allowed = "seconds of steps of one model; batch is that of one GPU; servers are in a column"
+        raise WrongSetting(f"{path}: step_s", given, allowed)
 
 
 def _of_fits(off: np.ndarray, found: dict[str, Scaling], best: str, rows: table.Table) -> Iterator[str]:
@@ -203,6 +239,8 @@ def _of_minibatches(found: Scaling, rows: table.Table) -> Iterator[str]:
 
 def settings_of(algorithm: str, protocol: str) -> list[str]:
     """The settings that a fitted protocol is simulated with."""
+    if protocol in SERVED:
+        return []
     more = [f"fusion_bytes={BUCKET_BYTES}", "cycle_s=0"] if protocol == "horovod" else []
     return [f"algorithm={algorithm}", *more]
 
@@ -214,7 +252,7 @@ def _of_links(found: Scaling, rows: table.Table, link: Link | None) -> Iterator[
     elif link:
         times, rate = found.between_s * link.bandwidth_bytes_per_s, told(link).partition(",")[0]
         yield f"a byte between hosts takes {times:.2g} times as long as {rate} says, by rows and by what others reached"
-    if apart and not {2.0} < apart:
+    if apart and not {2.0} < apart and "both_ways" in found.fitted:
         yield (
             f"a byte is taken to need {found.both_ways:.2g} times on two hosts what it needs on more, and the interval holds 1 to 2: "
             "rows of two hosts and of more would tell it"
@@ -233,26 +271,38 @@ def _of_links(found: Scaling, rows: table.Table, link: Link | None) -> Iterator[
 
 
 def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: Link | None) -> Cluster:
-    apart, gpus = bool((rows.hosts > 1).any()), int(rows.most.max())
+    apart, gpus = found.between_s > 0, int(rows.most.max())
     compute = Line(base_s=found.base_s, slope_s=found.sample_s)
     longer = {name: getattr(found, name) for name in AMONG_OTHERS}
     made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     batch = int(rows.minibatch[rows.gpus == rows.gpus.max()].max())
+    reading = {"reading": Reading(per_host=1 / found.read_s)} if found.read_s else {}
+    trained = model.model_copy(update=reading)
+    beside, servers = (
+        rows.beside is not None and bool(rows.beside.all()),
+        int(rows.servers.max()) if rows.servers is not None else 1,
+    )
+    served = isinstance(found, Simulated)
     known = Provenance(
         made=made,
-        models={model.name: Model.fitted(model, batch)},
+        servers=servers if served else None,
+        servers_on="workers" if beside else "own",
+        models={model.name: Model.fitted(trained, batch)},
         batches={model.name: (int(rows.minibatch.min()), int(rows.minibatch.max()))},
         workers=int(rows.gpus.max()),
         hosts=int(rows.hosts.max()),
         links_measured=apart,
         local_measured=bool((rows.gpus[rows.hosts == 1] > 1).any()),
     )
+    hosts: tuple[Host, ...] = (Host(count=int(rows.hosts.max()), cores=gpus, gpus=gpus),)
+    if served and not beside:
+        hosts = (Host(name=SERVER, count=servers), *hosts)
     return Cluster(
         name=name,
-        hosts=(Host(count=int(rows.hosts.max()), cores=gpus, gpus=gpus),),
+        hosts=hosts,
         network=_network(found, gpus) if apart else link or ASSUMED,
         local=_local(found, gpus),
-        costs={model.name: Costs(compute=compute, error=found.residual, **longer)},
+        costs={model.name: Costs(compute=compute, alone=found.alone, error=found.residual, **longer)},
         provenance=known,
     )
 
@@ -265,22 +315,17 @@ def _network(found: Scaling, each: float) -> Link:
     most = MOST_RANKS if found.algorithm == "ring" else MOST_LAID_OUT
     sizes = [hosts for hosts in SIZES if hosts <= 4 or hosts * each <= most]
     spreads = tuple(zip(sizes, _spreads(found, sizes, each), strict=True))
-    return _link(found.between_s).model_copy(update=shape | {"spread_by_hosts": spreads})
+    return link_of(found.between_s).model_copy(update=shape | {"spread_by_hosts": spreads})
 
 
 def _local(found: Scaling, each: float) -> Link:
     (spread,) = _spreads(found, (1,), each)
-    return _link(found.within_s).model_copy(update={"spread_by_hosts": ((1, spread),)} if found.within_s else {})
+    return link_of(found.within_s).model_copy(update={"spread_by_hosts": ((1, spread),)} if found.within_s else {})
 
 
 def _spreads(found: Scaling, hosts: Sequence[int], each: float) -> list[float]:
     """Standard deviation of the logarithm of the messages of a step on so many hosts, each full."""
     number = np.array(hosts, float)
     jobs = table.Table(number, number * each, np.full(len(number), each), *np.ones((3, len(number))))
-    unknown = found.unknown(jobs, Scaling.messages_s)
+    unknown = found.unknown(jobs, type(found).messages_s)
     return np.minimum(unknown, MOST_SPREAD).round(DIGITS).tolist()
-
-
-def _link(byte_s: float) -> Link:
-    """One that takes so long for a byte, and nothing else."""
-    return FREE if byte_s * MOST_BYTES <= 1 else FREE.model_copy(update={"bandwidth_bytes_per_s": 1 / byte_s})

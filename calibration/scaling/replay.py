@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sim import protocols
+from sim.engine.choose import engine
 from sim.job.scenario import Scenario
+from sim.model.costs import Line
+from sim.platform.cluster import Host
+from sim.platform.other_sizes import SERVER
 from sim.simulation import simulate
 
 if TYPE_CHECKING:
@@ -18,34 +23,60 @@ if TYPE_CHECKING:
     from sim.platform.cluster import Cluster
 
 MOST_ROWS, MOST_RANKS = 24, 256  # that are simulated, which takes a few seconds
+FEW = 64  # messages of a step, which the event world has done before the engine has read the protocol
+SEVERAL = 4  # steps with servers, which workers come to at other times, and as many before them
 
 
 def off(profile: Cluster, model: Workload, protocol: str, settings: Sequence[str], rows: Table) -> np.ndarray:
     """Logarithms of simulated over measured seconds, of up to MOST_ROWS rows at even distances, without the profile's error.
 
-    Rows that accumulate gradients are left out: a simulated step has one minibatch.
+    A simulated step has one minibatch: others, and waits for real data, come before it.
     """
     costs = profile.costs[model.name].model_copy(update={"error": 0.0})
     exact = profile.model_copy(update={"costs": {model.name: costs}})
     some = some_of(rows)
-    said_s = [simulate(job, replications=1).step_s.mean() for job in jobs(exact, model, protocol, settings, some)]
-    return np.log(np.array(said_s) / some.step_s)
+    return np.log(np.array(steps_s(exact, model, protocol, settings, some)) / some.step_s)
+
+
+def steps_s(profile: Cluster, model: Workload, protocol: str, settings: Sequence[str], rows: Table) -> list[float]:
+    """Simulated seconds of the steps of rows; of many servers by the engine, where it is compiled, because a fit simulates thousands."""
+    found = []
+    for job in jobs(profile, model, protocol, settings, rows):
+        compiled = job.servers * job.workers > FEW and engine.is_at_hand and engine.replications(job)
+        found.append(float(simulate(job, "engine" if compiled else "auto", replications=1).step_s.mean()))
+    return found
 
 
 def some_of(rows: Table) -> Table:
-    """Up to MOST_ROWS rows at even distances, of steps of one minibatch, of whole samples, on few ranks."""
-    small = rows.where((rows.gpus <= MOST_RANKS) & (rows.minibatches == 1) & (rows.minibatch % 1 == 0))
+    """Up to MOST_ROWS rows at even distances, of equal minibatches on few ranks."""
+    small = rows.where((rows.gpus <= MOST_RANKS) & (rows.minibatch % 1 == 0))
     order = np.lexsort((small.batch, small.gpus, small.hosts))
     return small.where(order[np.unique(np.linspace(0, small.size - 1, MOST_ROWS).astype(int))]) if small.size else small
 
 
 def jobs(profile: Cluster, model: Workload, protocol: str, settings: Sequence[str], rows: Table) -> list[Scenario]:
     """The jobs of rows, on hosts like the profile's."""
-    text, found, like = protocols.make(protocol, list(settings)), [], profile.hosts[0]
-    for row in zip(*(column.tolist() for column in rows), strict=True):
-        hosts, gpus, each, batch = map(int, row[:4])
-        here = {"count": hosts, "cores": max(each, like.cores), "slots": each} | ({"gpus": each} if like.gpus else {})
+    text, found, like = protocols.make(protocol, list(settings)), [], profile.hosts[-1]
+    reading, synthetic = (profile.fitted(model.name) or model).reading, model.model_copy(update={"reading": None})
+    for at in range(rows.size):
+        hosts, gpus, each, samples = (int(column[at]) for column in rows[:4])
+        minibatches = int(rows.minibatches[at])
+        batch = samples // minibatches
+        servers = 1 if rows.servers is None else int(rows.servers[at])
+        beside = bool(rows.beside is not None and rows.beside[at])
+        cores = max(each, like.cores) + ceil(servers / hosts) * beside
+        here = {"count": hosts, "cores": cores, "slots": each} | ({"gpus": each} if like.gpus else {})
         place = profile.model_copy(update={"hosts": (like.model_copy(update=here),)})
-        job = Scenario(text, model, workers=gpus, steps=1, warmup=1, batch=batch, cluster=place)
+        if not text.masterless and not beside:
+            place = place.model_copy(update={"hosts": (Host(name=SERVER, count=servers), *place.hosts)})
+        costs = profile.costs[model.name]
+        compute_s = float(costs.of_batch(batch).among(gpus, hosts).compute(batch))
+        real = reading if rows.real is None or rows.real[at] else None
+        read_s = each * batch / real.samples_per_s(cores) if real else 0.0
+        if input_s := minibatches * max(compute_s, read_s) - compute_s:
+            costs = costs.model_copy(update={"input": Line(base_s=input_s)})
+        on, steps = "workers" if beside else "own", 1 if text.masterless else SEVERAL
+        place = place.model_copy(update={"costs": {model.name: costs}})
+        job = Scenario(text, synthetic, gpus, steps, steps, batch, place, servers=servers, servers_on=on)
         found.append(job.without_stragglers())
     return found

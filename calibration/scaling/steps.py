@@ -28,13 +28,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from calibration import algorithms
 from calibration.scaling.table import Table
 from sim.platform.cluster import INNER_S, TREE_S, slowest, trees_s
+
+if TYPE_CHECKING:
+    from calibration.scaling.fitting import Before
 
 LEAST_S = 1e-12
 FAR = 1e-4  # of a constant, a small change
@@ -49,6 +52,7 @@ CONSTANTS = {  # by name, a size of which it is a small change, where the consta
     "contention": 1e-2,
     "within_s": 1e-11,
     "round_s": 1e-6,
+    "read_s": 1e-5,
     "uneven": 1e-2,
 }
 OF_MESSAGES = ("between_s", "both_ways", "contention", "round_s")  # between hosts
@@ -82,6 +86,8 @@ class Scaling:
         uneven: standard deviation of the logarithm by which links differ; 0 if rows do not tell it. `between_s` is the median link's.
         within_s: seconds of a byte within a host.
         round_s: seconds of a round besides its bytes, between hosts.
+        read_s: in which a host reads a sample of real data; 0 if they are read as fast as they are computed.
+        alone: batches of a minibatch that are no line with the others, and seconds of each on a GPU alone.
         overlap: gradients that are summed beside back-propagation; None where all are summed together after it.
         residual: standard deviation of the logarithm of a step, of rows that were fitted.
         algorithm: by which gradients are summed: ring, or another candidate.
@@ -101,6 +107,8 @@ class Scaling:
     uneven: float = 0.0
     within_s: float = 0.0
     round_s: float = 0.0
+    read_s: float = 0.0
+    alone: tuple[tuple[int, float], ...] = ()
     overlap: Overlaps | None = None
     residual: float = 0.0
     algorithm: str = "ring"
@@ -110,8 +118,19 @@ class Scaling:
     def computing_s(self, rows: Table) -> np.ndarray:
         """Seconds that a GPU computes in a step among all others, shape (rows,)."""
         alone_s = self.base_s * rows.minibatches + self.sample_s * rows.batch
+        for batch, seconds in self.alone:
+            alone_s = np.where(rows.minibatch == batch, seconds * rows.minibatches, alone_s)
         longer = (1 + self.several * (rows.gpus > 1)) * (1 + self.apart * (rows.hosts > 1))
         return alone_s * longer * rows.gpus**self.doubling
+
+    def before(self, rows: Table, between: Before) -> dict[str, Before]:
+        """What is known of constants in other ways than in a closed form, or held, by name; `between` of a byte between hosts."""
+        return {}
+
+    def waits_s(self, rows: Table) -> np.ndarray:
+        """Seconds that a GPU waits for samples, beyond its computing, shape (rows,)."""
+        read_s = self.read_s * rows.most * rows.batch * (1.0 if rows.real is None else rows.real)
+        return np.maximum(0.0, read_s - self.computing_s(rows)) if self.read_s else np.zeros(rows.size)
 
     def calls(self, rows: Table) -> np.ndarray:
         """The allreduces of a step, shape (rows,)."""
@@ -155,10 +174,11 @@ class Scaling:
             times: as long as these constants say take all messages.
         """
         computing_s, messages_s = self.computing_s(rows), times * self.messages_s(rows, calls)
+        waits_s = self.waits_s(rows)
         if self.overlap is None:
-            return computing_s + messages_s
+            return waits_s + computing_s + messages_s
         last_s = computing_s / rows.minibatches
-        return computing_s - last_s + self.overlap.ends_s(last_s, messages_s)
+        return waits_s + computing_s - last_s + self.overlap.ends_s(last_s, messages_s)
 
     def misses(self, rows: Table) -> float:
         """Root mean square of the logarithm of these steps over measured ones."""

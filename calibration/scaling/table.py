@@ -1,4 +1,8 @@
-"""A table of step seconds by where the ranks sit: hosts, GPUs of each, batch, step_s; and minibatches, where gradients are accumulated."""
+"""A table of step seconds by where the ranks sit: hosts, GPUs of each, batch, step_s; and columns that may be missing.
+
+`minibatches` are those whose gradients are accumulated; `data` is real or synthetic; `servers` is the number of parameter servers, and
+`servers_on` their place, own or workers.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NEEDED = ("hosts", "gpus_per_host", "batch", "step_s")
-WHOLE = ("hosts", "gpus_per_host", "minibatches")
+WHOLE = ("hosts", "gpus_per_host", "minibatches", "servers")
+WORDS = {
+    "data": ("synthetic", "real"),
+    "servers_on": ("own", "workers"),
+}  # of columns of words: those that count 0 and 1
 ACCUMULATED = ("minibatches", "accumulation")  # names of the column of minibatches, which may be missing
 # Words of other names, besides nodes for hosts: gpus are those of all hosts. And of rates, of all GPUs, or of one if they end so.
 OTHERS = {"gpus host": "gpus_per_host", "batch size": "batch", "gpus": "gpus", "total gpus": "gpus"}
@@ -38,6 +46,9 @@ class Table(NamedTuple):
         batch: samples of a GPU and step, shape (rows,).
         step_s: seconds, shape (rows,).
         minibatches: of a GPU and step, whose gradients are accumulated and summed once; shape (rows,).
+        servers: parameter servers, shape (rows,); None if the table has none.
+        beside: 1 where these are on the workers' hosts, 0 where each has a host of its own, shape (rows,).
+        real: 1 for real data, which hosts read, and 0 for synthetic, shape (rows,); None if the table does not say.
     """
 
     hosts: np.ndarray
@@ -46,10 +57,13 @@ class Table(NamedTuple):
     batch: np.ndarray
     step_s: np.ndarray
     minibatches: np.ndarray
+    servers: np.ndarray | None = None
+    beside: np.ndarray | None = None
+    real: np.ndarray | None = None
 
     def where(self, chosen: np.ndarray) -> Table:
-        """Some of the rows, by a mask of shape (rows,)."""
-        return Table(*(column[chosen] for column in self))
+        """Some of the rows, by a mask or places."""
+        return Table(*(None if column is None else column[chosen] for column in self))  # type: ignore[arg-type]
 
     @property
     def minibatch(self) -> np.ndarray:
@@ -62,8 +76,11 @@ class Table(NamedTuple):
         return len(self.step_s)
 
 
-def read(path: str | Path) -> Table:
+def read(path: str | Path, accumulated: int | None = None) -> Table:
     """The table in a CSV or parquet file.
+
+    Args:
+        accumulated: minibatches of a step, where no column says them; 1 if None.
 
     Raises:
         WrongSetting: no such table, a column that is missing, or numbers that cannot be.
@@ -73,8 +90,19 @@ def read(path: str | Path) -> Table:
     if not 0 < len(table) <= MOST_ROWS:
         raise WrongSetting(f"{path}: rows", len(table), f"1 to {MOST_ROWS:,}")
     named = next((name for name in ACCUMULATED if name in table.columns), None)
-    minibatches = table[named] if named else 1
-    return _checked(table[list(NEEDED)].assign(minibatches=minibatches), path)
+    if named and accumulated:
+        raise WrongSetting("--accumulate", accumulated, f"nothing: {path} has a column {named}")
+    found = table[list(NEEDED)].assign(minibatches=table[named] if named else accumulated or 1)
+    for name, words in WORDS.items():
+        if name in table.columns:
+            found[name] = [_number(word, words, f"{path}: {name}") for word in table[name].tolist()]
+    return _checked(found.assign(servers=table["servers"]) if "servers" in table.columns else found, path)
+
+
+def _number(word: object, words: tuple[str, ...], column: str) -> int:
+    if word not in words:
+        raise WrongSetting(column, word, " or ".join(words))
+    return words.index(str(word))
 
 
 def _named(table: pd.DataFrame, path: Path) -> pd.DataFrame:
@@ -119,10 +147,16 @@ def _checked(table, path: Path) -> Table:
     """
     allowed = f"numbers above 0, up to {MOST:g}; hosts and GPUs whole; steps of {SHORTEST_S:g} s or more; minibatches up to batch, whole"
     numbers = tables.whole_table(table, path, allowed, MOST, WHOLE, _cannot_be)
-    hosts, each, batch, step_s, minibatches = (numbers[name].to_numpy() for name in numbers)
-    return Table(hosts, hosts * each, each, batch, step_s, minibatches)
+    of = {name: numbers[name].to_numpy() for name in numbers}
+    hosts, each = of["hosts"], of["gpus_per_host"]
+    needed = hosts, hosts * each, each, of["batch"], of["step_s"], of["minibatches"]
+    return Table(*needed, of.get("servers"), of.get("servers_on"), of.get("data"))
 
 
 def _cannot_be(numbers):
     """The rows that have a 0, a step that is too short, or more minibatches than samples."""
-    return (numbers == 0).any(axis=1) | (numbers["step_s"] < SHORTEST_S) | (numbers["minibatches"] > numbers["batch"])
+    return (
+        (numbers.drop(columns=[*WORDS], errors="ignore") == 0).any(axis=1)
+        | (numbers["step_s"] < SHORTEST_S)
+        | (numbers["minibatches"] > numbers["batch"])
+    )

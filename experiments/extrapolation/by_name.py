@@ -57,7 +57,7 @@ def _few(rows: t4.Table) -> t4.Table:
 
 def _of_table(cluster: str, model: str | tuple[str, int], rows: t4.Table, local: str, network: str) -> Iterator[Pair]:
     singles = rows.where(rows.gpus == 1)
-    for hosts, gpus, _, batch, step_s, _ in zip(*rows, strict=True):
+    for hosts, gpus, _, batch, step_s, _ in zip(*rows[:6], strict=True):
         single = singles.step_s[singles.batch == batch]
         if hosts > 1 and single.size:
             yield Pair(

@@ -89,7 +89,7 @@ def once(fitted: Callable[[Table], Scaling]) -> Callable[[Table], Scaling]:
     found: dict[tuple[bytes, ...], Scaling] = {}
 
     def of(rows: Table) -> Scaling:
-        key = tuple(column.tobytes() for column in rows)
+        key = tuple(column.tobytes() for column in rows[:6])
         if key not in found:
             found[key] = fitted(rows)
         return found[key]
@@ -139,7 +139,7 @@ def predicted(source: str, split: Split, fitted: Callable[[Table], Scaling]) -> 
     columns = found.step_s(out), split.doublings, *_ends(found, out)
     trivial_off = missed_by(seen)
     for index in range(out.size):
-        hosts, gpus, _, batch, step_s, _ = (float(column[index]) for column in out)
+        hosts, gpus, _, batch, step_s, _ = (float(column[index]) for column in out[:6])
         said_s, beyond, slower, faster = (float(column[index]) for column in columns)
         asked = out.where(np.arange(out.size) == index)
         yield Held(

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import AfterValidator
 
 from sim.base.models import Checked
-from sim.base.ranges import Exponent, ItemBytes, LogSpread, Seconds, Slowdown
+from sim.base.ranges import Count, Exponent, ItemBytes, LogSpread, Ranks, Seconds, Slowdown
 from sim.laws import AnyLaw, Constant, Law, LogNormal
 from sim.model.sizes import ITEM_BYTES
 
@@ -111,6 +111,7 @@ class Costs(Checked):
         several, apart: shares by which `compute`, `partition` and `loop_s`, which are those of one worker alone, take longer where several
             workers train together, whatever their number, and where these are on several hosts.
         doubling: the power of the number of workers by which these take longer besides.
+        alone: sizes of a minibatch whose `compute` is not on the line, and the seconds that each takes.
         noise: factor on a step's computation, drawn for each rank and step, mean 1.
         input_noise: the same on a step's input.
         update_noise: factor on the master's update, drawn for each step, mean 1.
@@ -144,6 +145,7 @@ class Costs(Checked):
     several: Slowdown = 0.0
     apart: Slowdown = 0.0
     doubling: Exponent = 0.0
+    alone: tuple[tuple[Count, Seconds], ...] = ()
     noise: Factor = LogNormal(cv=0.0)
     input_noise: Factor = LogNormal(cv=0.0)
     update_noise: Factor = LogNormal(cv=0.0)
@@ -170,6 +172,11 @@ class Costs(Checked):
         if self.evaluated:
             return self
         return self.model_copy(update={"evaluate": self.compute.times(FORWARD).model_copy(update={"cold_s": 0.0})})
+
+    def of_batch(self, batch: int) -> Costs:
+        """Those of minibatches of so many samples, which need not be on the line of others."""
+        own = dict(self.alone)
+        return self.model_copy(update={"compute": Line(base_s=own[batch]), "alone": ()}) if batch in own else self
 
     def among(self, workers: int, hosts: int) -> Costs:
         """Those of each of so many workers on so many hosts."""

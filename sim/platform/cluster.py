@@ -383,6 +383,7 @@ class Provenance(Checked):
         models: of the workloads that were fitted, by name.
         workers, hosts: the largest numbers of any fitted run; None in profiles of an older version.
         servers: parameter servers of the largest one; None without.
+        servers_on: their place, see sim.job.scenario.Scenario.
         cores: of the one machine that runs were recorded on (trainsim.Recorder), which more ranks would share; None of others.
         batches: the least and the most samples of a worker and step that were fitted, by workload.
         repeated: workloads with repeated runs, which show the variation between runs.
@@ -407,6 +408,7 @@ class Provenance(Checked):
     workers: RanksIfAny | None = None
     hosts: Ranks | None = None
     servers: Ranks | None = None
+    servers_on: Literal["own", "workers"] = "own"
     cores: Cores | None = None
     batches: dict[str, tuple[Count, Count]] = Field(default={})
     repeated: tuple[Words, ...] = ()

@@ -11,10 +11,13 @@ from sim.platform import catalogue
 from sim.platform.cluster import Cluster, Link
 
 BYTES_OF_GBIT = 125e6
+SERVER = "server"  # the name of a fitted profile's hosts that have parameter servers alone
 
 
 def on_hosts(cluster: Cluster, count: int) -> Cluster:
     """The cluster with so many hosts, like those that it has; each takes a rank for each of its cores or GPUs, or as few as they took.
+
+    Hosts that have a profile's parameter servers alone stay beside them.
 
     Raises:
         WrongSetting: the number of hosts is impossible, the hosts share one machine's cores, or are not all of one kind.
@@ -22,19 +25,21 @@ def on_hosts(cluster: Cluster, count: int) -> Cluster:
     check_integer("--hosts", count, 1, MOST_RANKS)
     if cluster.shared_cores:
         raise WrongSetting("--hosts", count, "no such option with --shared-cores: those hosts are one machine")
-    kinds = {(host.gpu and host.gpu.name, host.gpus, host.cores) for host in cluster.hosts}
+    beside = tuple(host for host in cluster.hosts if host.name == SERVER)
+    hosts = tuple(host for host in cluster.hosts if host.name != SERVER)
+    kinds = {(host.gpu and host.gpu.name, host.gpus, host.cores) for host in hosts}
     if len(kinds) > 1:
         raise WrongSetting(
             "--hosts", count, f"hosts of one kind to be like: those of {cluster.name!r} differ in cores or GPUs"
         )
-    several = sum(host.count for host in cluster.hosts)
-    speed = math.exp(sum(host.count * math.log(host.speed) for host in cluster.hosts) / several)  # the geometric mean
-    first, kinds_of = cluster.hosts[0], catalogue.all_of("hosts")
+    several = sum(host.count for host in hosts)
+    speed = math.exp(sum(host.count * math.log(host.speed) for host in hosts) / several)  # the geometric mean
+    first, kinds_of = hosts[0], catalogue.all_of("hosts")
     slots = first.slots if first.slots and first.slots < first.cores and not first.gpus else None
     name, kind = (first.name if first.name in kinds_of else "host"), cluster.name.partition("*")[0]
     like = first.model_copy(update={"name": name, "count": count, "slots": slots, "speed": speed})
     called = {"name": f"{kind}*{count}"} if kind in kinds_of else {}
-    return cluster.model_copy(update={"hosts": (like,), **called})
+    return cluster.model_copy(update={"hosts": (*beside, like), **called})
 
 
 def on_one_machine(cluster: Cluster, workers: int) -> Cluster:

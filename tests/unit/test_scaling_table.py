@@ -44,7 +44,7 @@ def rows(hosts=(1, 2, 3, 4), gpus=(1, 2, 4), batches=(16, 64, 128), planted=PLAN
 
 
 def written(tmp_path, of: Table, name="table.csv"):
-    lines = [f"{h:.0f},{m:.0f},{b:.0f},{s!r}" for h, _, m, b, s, _ in zip(*(c.tolist() for c in of), strict=True)]
+    lines = [f"{h:.0f},{m:.0f},{b:.0f},{s!r}" for h, _, m, b, s, _ in zip(*(c.tolist() for c in of[:6]), strict=True)]
     path = tmp_path / name
     path.write_text("\n".join(["hosts,gpus_per_host,batch,step_s", *lines]))
     return path
@@ -209,7 +209,7 @@ def test_accumulated_gradients_hide_messages_behind_the_last_minibatch(tmp_path)
         assert (table.read(path).minibatches == 8).all()
     said = notes_of(path)
     assert "12 of 12 rows accumulate gradients of up to 8 minibatches" in said
-    assert "rows are off by" not in said
+    assert float(re.search(r"of the rows are off by ([\d.]+)%", said)[1]) < 5
     alone = fit(made._replace(minibatches=np.ones(made.size)), BYTES, OVERLAP)
     assert alone.between_s > 2 * found.between_s
 
