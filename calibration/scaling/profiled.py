@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sim.model.workload import Workload
 
 PROTOCOLS = ("horovod", "allreduce")  # the first hides messages behind back-propagation
-FEWEST = 3  # rows
+FEWEST = 2  # rows
 SIZES = (1, 2, 3, *(2**power for power in range(2, 21)))  # hosts for which a profile says how well messages are known
 MOST_LAID_OUT = 64  # ranks whose exchanges are laid out for that, where they do not go round a ring
 MOST_SPREAD, DIGITS = 3.0, 4  # sim.base.ranges.LogSpread
