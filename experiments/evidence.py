@@ -62,7 +62,7 @@ def of_splits(held_out: bool | None) -> tuple[list[Held], list[str | Table]]:
     """The rows of all sources for choices, and what is shown of these and, if it is asked for, of those that are held out."""
     chosen, shown = [], []
     for split in (CHOICE, HELD_OUT)[: 1 + bool(held_out)]:
-        rows, refused = sizes.predicted(sizes.of_split(split), pools.of_size(None), TAKES_S[split])
+        rows, refused = sizes.predicted(sizes.series_of(split), pools.of_size(None), TAKES_S[split])
         chosen = chosen or rows
         shown += [scores.table(f"Further sources, {split}", rows, lambda row: row.source), *scores.marks(split, rows)]
         shown += _refused(split, refused)

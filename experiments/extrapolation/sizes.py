@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 LAYERS = 20  # of a model that the zoo does not have, all of one size
 FEWEST = 3  # sizes of a series: two to fit, one to predict
+MOST_ROWS = 40  # of a split that are predicted; few have as many
 SERIES = ["model", "system", "precision"]
 STEPS = ("--steps", "2", "--warmup", "1")  # fitted steps have no noise: each is as long as the next
 
@@ -69,7 +70,7 @@ class Split(NamedTuple):
     doublings: np.ndarray
 
 
-def of_split(split: str) -> list[Series]:
+def series_of(split: str) -> list[Series]:
     """All series of the sources that are in that split of figures.sources()."""
     found = []
     for source in figures.sources():
@@ -86,7 +87,7 @@ def of_split(split: str) -> list[Series]:
 def with_networks(split: str) -> list[Series]:
     """Those of sources whose network has a name, with that name, as far as they have several hosts."""
     networks = {source.name: source.network for source in figures.sources()}
-    named = [one._replace(link=networks[one.source]) for one in of_split(split) if networks[one.source]]
+    named = [one._replace(link=networks[one.source]) for one in series_of(split) if networks[one.source]]
     return [one for one in named if len(np.unique(one.rows.hosts)) >= FEWEST]
 
 
@@ -120,41 +121,44 @@ def predicted(series: Sequence[Series], pool: Pool, takes_s: float = 0.0) -> tup
     Args:
         takes_s: seconds of all of them, for the time left.
     """
+    tasks = [(one, split) for one in series for split in splits(one.rows)]
     found, refused = [], []
     with pool as places:
-        futures = [places.submit(of_series, one) for one in series]
-        for one, future in zip(series, futures, strict=True):
-            for row in future.result():
-                (found if isinstance(row, Held) else refused).append(row)
-            advance(takes_s / len(series), one.source)
+        futures = [places.submit(of_split, *task) for task in tasks]
+        for (one, _), future in zip(tasks, futures, strict=True):
+            rows, without = future.result()
+            found += rows
+            refused += without
+            advance(takes_s / len(tasks), one.source)
     return found, refused
 
 
-def of_series(series: Series) -> list[Held | Refused]:
-    """The predicted rows of all splits of one series."""
-    return [row for split in splits(series.rows) for row in _of_split(series, split)]
-
-
-def _of_split(series: Series, split: Split) -> Iterator[Held | Refused]:
-    said, (out, seen) = f"{series.called}: {split.said}", (split.out, split.seen)
+def of_split(series: Series, split: Split) -> tuple[list[Held], list[Refused]]:
+    """The rows of a split that were left out, up to MOST_ROWS of them at even distances."""
+    said, (out, seen), found, refused = f"{series.called}: {split.said}", (split.out, split.seen), [], []
+    places = np.unique(np.linspace(0, out.size - 1, MOST_ROWS).astype(int))
     try:
         made = fitted(series, seen)
     except WrongSetting as error:
-        yield Refused(series.source, said, out.size, str(error))
-        return
+        return [], [Refused(series.source, said, len(places), _why(error))]
     trivial_off = missed_by(seen)
-    for index, row in enumerate(zip(*(column.tolist() for column in out), strict=True)):
-        (hosts, gpus, each, batch), (step_s, minibatches) = map(int, row[:4]), row[4:]
+    for place in places:
+        hosts, gpus, each, batch, step_s, minibatches = (float(column[place]) for column in out)
         try:
-            found = answered(made, hosts, each, round(batch / minibatches))
+            answer = answered(made, int(hosts), int(each), round(batch / minibatches))
         except WrongSetting as error:
-            yield Refused(series.source, said, 1, str(error))
+            refused.append(Refused(series.source, said, 1, _why(error)))
             continue
-        asked = out.where(np.arange(out.size) == index)
-        where = hosts, gpus, batch, float(split.doublings[index])
-        seconds = step_s, *_seconds(found, minibatches), unchanged_s(seen, asked)
-        unknown = tuple(paired.of(found.scenario, found.outcome))
-        yield Held(series.source, said, *where, *seconds, trivial_off, unknown)
+        where = int(hosts), int(gpus), int(batch), float(split.doublings[place])
+        seconds = step_s, *_seconds(answer, minibatches), unchanged_s(seen, out.where(np.arange(out.size) == place))
+        unknown = tuple(paired.of(answer.scenario, answer.outcome))
+        found.append(Held(series.source, said, *where, *seconds, trivial_off, unknown))
+    return found, refused
+
+
+def _why(error: WrongSetting) -> str:
+    """What is refused, without the folder of the table."""
+    return f"{error.setting.rpartition('/')[2]}: given {error.given}"
 
 
 def fitted(series: Series, rows: Table) -> Cluster:
