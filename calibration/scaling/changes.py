@@ -27,11 +27,6 @@ def unchanged_s(seen: Table, asked: Table) -> float:
     return _as_on(seen, asked, np.max)
 
 
-def ideal_s(seen: Table, asked: Table) -> float:
-    """Seconds of the step if scaling were ideal: the same with the smallest size."""
-    return _as_on(seen, asked, np.min)
-
-
 def missed_by(rows: Table, rule: Callable[[Table, Table], float] = unchanged_s) -> float | None:
     """Root mean square of the logarithm by which a rule misses the rows that have smaller ones; None where no row has.
 

