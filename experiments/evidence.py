@@ -60,11 +60,13 @@ def run(out: Path, seed: int = 0, held_out: bool | None = None) -> None:
 
 def of_splits(held_out: bool | None) -> tuple[list[Held], list[str | Table]]:
     """The rows of all sources for choices, and what is shown of these and, if it is asked for, of those that are held out."""
-    chosen, shown = [], []
+    chosen: list[Held] = []
+    shown: list[str | Table] = []
     for split in (CHOICE, HELD_OUT)[: 1 + bool(held_out)]:
         rows, refused = sizes.predicted(sizes.series_of(split), pools.of_size(None), TAKES_S[split])
         chosen = chosen or rows
-        shown += [scores.table(f"Further sources, {split}", rows, lambda row: row.source), *scores.marks(split, rows)]
+        shown.append(scores.table(f"Further sources, {split}", rows, lambda row: row.source))
+        shown += scores.marks(split, rows)
         shown += _refused(split, refused)
     return chosen, shown
 

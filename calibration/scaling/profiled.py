@@ -78,7 +78,7 @@ def profile(
     changed = unforeseen(rows, lambda some: fit(some, held_bytes, overlaps[best], algorithm, between=between))
     measured, some = as_measured(rows, found[best]), replay.some_of(rows)
     made = _made(measured, rows, model, name, link, changed)
-    off = np.log(measured.step_s(some) / some.step_s)  # as simulated, within 1 %
+    off = np.log(measured.step_s(some) / some.step_s) if some.size else np.empty(0)  # as simulated, within 1 %
     alike = len(able) > 1 and summing.arrangements(rows) == 1
     settings = settings_of(UNKNOWN if alike else found[best].algorithm, best)
     notes = [*_of_fits(off, found, best, rows), *_of_sizes(changed, rows)]

@@ -122,7 +122,8 @@ def predicted(series: Sequence[Series], pool: Pool, takes_s: float = 0.0) -> tup
         takes_s: seconds of all of them, for the time left.
     """
     tasks = [(one, split) for one in series for split in splits(one.rows)]
-    found, refused = [], []
+    found: list[Held] = []
+    refused: list[Refused] = []
     with pool as places:
         futures = [places.submit(of_split, *task) for task in tasks]
         for (one, _), future in zip(tasks, futures, strict=True):
@@ -135,7 +136,9 @@ def predicted(series: Sequence[Series], pool: Pool, takes_s: float = 0.0) -> tup
 
 def of_split(series: Series, split: Split) -> tuple[list[Held], list[Refused]]:
     """The rows of a split that were left out, up to MOST_ROWS of them at even distances."""
-    said, (out, seen), found, refused = f"{series.called}: {split.said}", (split.out, split.seen), [], []
+    said, (out, seen) = f"{series.called}: {split.said}", (split.out, split.seen)
+    found: list[Held] = []
+    refused: list[Refused] = []
     places = np.unique(np.linspace(0, out.size - 1, MOST_ROWS).astype(int))
     try:
         made = fitted(series, seen)
@@ -207,7 +210,7 @@ def answered(profile: Cluster, hosts: int, gpus_per_host: int, batch: int) -> Re
     (host,) = profile.hosts
     larger = host.model_copy(update={name: max(gpus_per_host, getattr(host, name)) for name in ("gpus", "cores")})
     read, wide = options.Readers(), profile.model_copy(update={"hosts": (larger,)})
-    read.cluster = lambda _: wide  # type: ignore[assignment]
+    read.cluster = lambda _: wide  # type: ignore[assignment, misc]
     sizes = ["--hosts", str(hosts), "--per-host", str(gpus_per_host), "--batch", str(batch)]
     given = run.parser().parse_args(["--cluster", profile.name, *sizes, *STEPS])
     job = simulated_options.scenario(given, read)
