@@ -132,7 +132,7 @@ def fitted(rows: Table, like: Scaling, within: Before = WITHIN, between: Before 
     def made(at) -> Scaling:
         return replace(like, **held | dict(zip(free, (at * scale).tolist(), strict=True)))
 
-    def off(at, calls: np.ndarray, scatter: float) -> np.ndarray:
+    def off(at, calls, scatter: float) -> np.ndarray:
         found = made(at)
         known = [before[name].off(getattr(found, name)) for name in free]
         return np.concatenate([weights * np.log(found.step_s(rows, calls) / rows.step_s) / scatter, known])

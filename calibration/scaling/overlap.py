@@ -1,8 +1,8 @@
 """Allreduces beside back-propagation, as the protocol `horovod` makes them without waiting for cycles.
 
-A variable's gradient is ready at its share of a backward pass. Whatever is ready when the last sum has ended is summed next, buffer by
-buffer: a queue that is never idle while something waits. It ends at the latest of all moments at which a variable is ready, plus what
-is left to sum from then on.
+A variable's gradient is ready at its share of a backward pass. Whatever is ready when the last sum has ended is agreed on and summed next,
+buffer by buffer: a queue that is never idle while something waits. It ends at the latest of all moments at which a variable is ready,
+plus what is left from then on: all that is agreed on with it, and later.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,32 @@ if TYPE_CHECKING:
 
 ORDER = "parameters"  # in which gradients are ready over time: the protocol's default
 BUCKET_BYTES = 25 * 2**20  # of gradients that are summed together (PyTorch's DistributedDataParallel)
+
+
+PARTS = ("bytes", "sums", "bytes of the sums that another link delays", "agreements")  # bytes are shares of all
+
+
+class Sums(NamedTuple):
+    """The sums of a step, as each variable finds them, the last one first.
+
+    Args:
+        ready: the share of computing after which its gradient is there, shape (variables,).
+        left: what is agreed on with it and later, in the order of PARTS; shape (4, rows, variables).
+    """
+
+    ready: np.ndarray
+    left: np.ndarray
+
+    def ends_s(self, computing_s: np.ndarray, sum_s: np.ndarray) -> np.ndarray:
+        """Seconds until all is summed, shape (rows,), with a computing and sums of other lengths; see Overlap.calls."""
+        return (np.multiply.outer(computing_s, self.ready) + self._seconds(sum_s)).max(axis=-1)
+
+    def messages_s(self, sum_s: np.ndarray) -> np.ndarray:
+        """Seconds of all of them, shape (rows,)."""
+        return self._seconds(sum_s)[:, 0]
+
+    def _seconds(self, sum_s: np.ndarray) -> np.ndarray:
+        return np.einsum("kr,krv->rv", sum_s, self.left)
 
 
 class Overlap:
@@ -49,26 +75,30 @@ class Overlap:
         pieces = [slice(*ends) for ends in pairwise(edges)]
         return np.array([first + len(fuse(pieces[first:], self.fusion_bytes)[0]) for first in range(len(pieces))])
 
-    def ends_s(self, computing_s: np.ndarray, messages_s: np.ndarray) -> np.ndarray:
-        """Seconds until all is summed, shape (rows,)."""
-        left = 1 - self.summed[:-1]
-        return (np.multiply.outer(computing_s, self.ready) + np.multiply.outer(messages_s, left)).max(axis=-1)
-
-    def calls(self, computing_s: np.ndarray, bytes_s: np.ndarray, call_s: np.ndarray) -> np.ndarray:
-        """The number of sums in a step, shape (rows,).
+    def calls(self, computing_s: np.ndarray, sum_s: np.ndarray) -> Sums:
+        """The sums of a step.
 
         Args:
-            bytes_s: seconds of all bytes.
-            call_s: seconds of a sum besides.
+            computing_s: shape (rows,).
+            sum_s: seconds of each of PARTS, of all bytes; a sum takes as long as the slower of both links. Shape (4, rows).
         """
         last, now_s = len(self.ready), np.zeros(len(computing_s))
-        done, upto, calls = (np.zeros(len(computing_s), int) for _ in range(3))
+        left = np.zeros((len(PARTS), len(computing_s), last))
+        done, upto = np.zeros((2, len(computing_s)), int)
+        spent = np.zeros((len(PARTS), len(computing_s)))  # as `left` counts it
         while (going := done < last).any():
-            first = np.minimum(done, last - 1)
-            now_s = np.where(going & (done == upto), np.maximum(now_s, computing_s * self.ready[first]), now_s)
+            first, asks = np.minimum(done, last - 1), going & (done == upto)
+            now_s = np.where(asks, np.maximum(now_s, computing_s * self.ready[first]), now_s)
             ready = np.searchsorted(self.ready, now_s / computing_s, side="right")
-            upto = np.where(done == upto, np.maximum(ready, np.minimum(done + 1, last)), upto)
+            upto = np.where(asks, np.maximum(ready, np.minimum(done + 1, last)), upto)
+            together = asks[:, None] & (np.arange(last) >= done[:, None]) & (np.arange(last) < upto[:, None])
+            left = np.where(together, spent[:, :, None], left)
             end = np.where(going, np.minimum(self._ends[first], upto), done)
-            now_s = now_s + going * (call_s + bytes_s * (self.summed[end] - self.summed[done]))
-            done, calls = end, calls + going
-        return calls
+            share = self.summed[end] - self.summed[done]
+            other = share * sum_s[2] > share * sum_s[0] + sum_s[1]
+            more = np.stack([share * ~other, going & ~other, share * other, asks])
+            now_s, spent, done = now_s + (sum_s * more).sum(axis=0), spent + more, end
+        return Sums(self.ready, spent[:, :, None] - left)
+
+
+AFTER = Overlap([1], BUCKET_BYTES)  # one gradient, summed after all computing

@@ -26,7 +26,6 @@ from sim.model.sparse_rows import ITEM_BYTES
 from sim.model.workload import Reading
 from sim.platform.cluster import (
     ASSUMED,
-    FREE,
     INNER_S,
     TREE_S,
     Candidate,
@@ -104,9 +103,8 @@ def profile(
     likeliest = replace(likes[best], algorithm=algorithm)
     grown = growth_of(rows, lambda some: fit_like(some, likeliest, between=between))
     made = _made(found[best], rows, model, name, link)
-    settings = settings_of(algorithm, best)
-    off = replay.off(made, model, best, settings, rows)
-    _check_fit(float(np.sqrt(np.mean(off**2))) if off.size else 0.0, rows, path, wrong)
+    settings, some = settings_of(algorithm, best), replay.some_of(rows)
+    off = np.log(found[best].step_s(some) / some.step_s) if some.size else np.empty(0)  # as simulated, within 1 %
     alike = len(able) > 1 and summing.arrangements(rows) == 1
     settings = settings_of(UNKNOWN, best) if alike else settings
     notes = [*_of_fits(off, found, best, rows), *_of_sizes(grown, rows), *noticed.notes(rows, found[best])]
@@ -125,10 +123,7 @@ def profile(
         for one, of in able.items()
     }
     if grown:
-        last = rows.where(sizes_of(rows) == sizes_of(rows).max())
-        of_last = replay.off(made, model, best, settings_of(algorithm, best), last)
-        of_largest = -float(of_last.mean()) if of_last.size else largest_off(rows, found[best])
-        grown = grown.model_copy(update={"largest_off": round(of_largest, DIGITS)})
+        grown = grown.model_copy(update={"largest_off": round(largest_off(rows, found[best]), DIGITS)})
     return made.known(
         growth=grown,
         notes=tuple(notes),

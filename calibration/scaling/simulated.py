@@ -7,7 +7,7 @@ and of a byte between and within hosts, each times the step's derivative by it. 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class Simulated(Scaling):
         within = WITHIN if (rows.most > 1).any() else HELD["round_s"]
         return HELD | {"between_s": between if apart else HELD["round_s"], "within_s": within}
 
-    def calls(self, rows: Table) -> np.ndarray:
+    def calls(self, rows: Table) -> Any:
         """The derivatives of a step by seconds of computing, and of a byte between and within hosts, shape (3, rows)."""
         here_s = self._simulated_s(rows)
         found = [
@@ -60,17 +60,17 @@ class Simulated(Scaling):
         told = np.stack([rest_s / (self.computing_s(rows) + self.waits_s(rows)), between, within])
         return told * here_s / self.step_s(rows, told)
 
-    def messages_s(self, rows: Table, calls: np.ndarray | None = None) -> np.ndarray:
+    def messages_s(self, rows: Table, calls: Any = None) -> np.ndarray:
         """Seconds in which the gradients pass a link once, shape (rows,)."""
         return self.gradient_bytes * np.where(rows.hosts > 1, self.between_s, self.within_s or self.between_s)
 
-    def step_s(self, rows: Table, calls: np.ndarray | None = None, times: np.ndarray | float = 1.0) -> np.ndarray:
+    def step_s(self, rows: Table, calls: Any = None) -> np.ndarray:
         """Seconds of a step, shape (rows,); see Scaling."""
         if calls is None:
             return self._simulated_s(rows)
         of_computing, of_between, of_within = calls
         computing_s = of_computing * (self.computing_s(rows) + self.waits_s(rows))
-        return computing_s + times * (of_between * self.between_s + of_within * self.within_s)
+        return computing_s + of_between * self.between_s + of_within * self.within_s
 
     def _simulated_s(self, rows: Table, **slower: float) -> np.ndarray:
         """Seconds of simulated steps, shape (rows,).

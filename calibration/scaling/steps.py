@@ -27,14 +27,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from calibration import algorithms
+from calibration.scaling.overlap import AFTER, Sums
 from calibration.scaling.table import Table
 from sim.platform.cluster import INNER_S, TREE_S, slowest, trees_s
+from sim.verbs import fusion
 
 if TYPE_CHECKING:
     from calibration.scaling.fitting import Before
@@ -61,12 +64,8 @@ OF_MESSAGES = ("between_s", "both_ways", "contention", "round_s")  # between hos
 class Overlaps(Protocol):
     """How gradients are summed beside back-propagation; arrays are of shape (rows,)."""
 
-    def ends_s(self, computing_s: np.ndarray, messages_s: np.ndarray) -> np.ndarray:
-        """Seconds until all is summed."""
-        ...
-
-    def calls(self, computing_s: np.ndarray, bytes_s: np.ndarray, call_s: np.ndarray) -> np.ndarray:
-        """The number of sums, each of which takes `call_s` besides its share of `bytes_s`."""
+    def calls(self, computing_s: np.ndarray, sum_s: np.ndarray) -> Sums:
+        """The sums of a step: see calibration.scaling.overlap."""
         ...
 
 
@@ -132,24 +131,24 @@ class Scaling:
         read_s = self.read_s * rows.most * rows.batch * (1.0 if rows.real is None else rows.real)
         return np.maximum(0.0, read_s - self.computing_s(rows)) if self.read_s else np.zeros(rows.size)
 
-    def calls(self, rows: Table) -> np.ndarray:
-        """The allreduces of a step, shape (rows,)."""
-        if self.overlap is None:
-            return np.ones(rows.size)
-        return self.overlap.calls(self.computing_s(rows) / rows.minibatches, *self._sum_s(rows))
+    def calls(self, rows: Table) -> Sums:
+        """The allreduces of a step."""
+        return (self.overlap or AFTER).calls(self.computing_s(rows) / rows.minibatches, self._sum_s(rows))
 
-    def messages_s(self, rows: Table, calls: np.ndarray | None = None) -> np.ndarray:
+    def messages_s(self, rows: Table, calls: Sums | None = None) -> np.ndarray:
         """Seconds that messages take, hidden or not, shape (rows,)."""
-        bytes_s, call_s = self._sum_s(rows)
-        return bytes_s + call_s * (self.calls(rows) if calls is None else calls)
+        return (calls or self.calls(rows)).messages_s(self._sum_s(rows))
 
-    def _sum_s(self, rows: Table) -> tuple[np.ndarray, np.ndarray]:
-        """Seconds of all bytes, and of a call besides, each of shape (rows,)."""
+    def _sum_s(self, rows: Table) -> np.ndarray:
+        """Seconds of calibration.scaling.overlap.PARTS, shape (4, rows)."""
         rounds, between, within = self._travel(rows)
-        call_s = rounds * self.round_s
-        if self.algorithm == "ring":
+        bytes_s = self.gradient_bytes * (between * self.byte_s(rows) + within * self.within_s)
+        call_s, inner_s, round_s = rounds * self.round_s, np.zeros(rows.size), np.full(rows.size, self.round_s)
+        if self.algorithm == "ring":  # which waits for the slowest of its links
             call_s = np.minimum(call_s, _tree_s(rows))
-        return self.gradient_bytes * (between * self.byte_s(rows) + within * self.within_s), call_s
+            inner_s = self.gradient_bytes * between * self.within_s * (rows.most > 1)
+            round_s = call_s / np.maximum(1, rounds)
+        return np.stack([bytes_s, call_s, inner_s, 2 * _hops(rows) * round_s * (self.overlap is not None)])
 
     def byte_s(self, rows: Table) -> np.ndarray:
         """Seconds of a byte between so many hosts, by the slowest of their links, shape (rows,)."""
@@ -166,19 +165,16 @@ class Scaling:
         found = [algorithms.travel(self.algorithm, *one) for one in where]
         return np.array([[one.rounds, one.between, one.within] for one in found]).T
 
-    def step_s(self, rows: Table, calls: np.ndarray | None = None, times: np.ndarray | float = 1.0) -> np.ndarray:
+    def step_s(self, rows: Table, calls: Sums | None = None) -> np.ndarray:
         """Seconds of a step, shape (rows,).
 
         Args:
-            calls: the number of allreduces, if it is known.
-            times: as long as these constants say take all messages.
+            calls: the allreduces, if they are known.
         """
-        computing_s, messages_s = self.computing_s(rows), times * self.messages_s(rows, calls)
-        waits_s = self.waits_s(rows)
-        if self.overlap is None:
-            return waits_s + computing_s + messages_s
+        computing_s = self.computing_s(rows)
         last_s = computing_s / rows.minibatches
-        return waits_s + computing_s - last_s + self.overlap.ends_s(last_s, messages_s)
+        ends_s = (calls or self.calls(rows)).ends_s(last_s, self._sum_s(rows))
+        return self.waits_s(rows) + computing_s - last_s + ends_s
 
     def misses(self, rows: Table) -> float:
         """Root mean square of the logarithm of these steps over measured ones."""
@@ -194,7 +190,7 @@ class Scaling:
         return np.sqrt(np.einsum("ir,ij,jr->r", slopes, self.covariance, slopes))
 
     def slopes(self, rows: Table, of: Callable[..., np.ndarray] = step_s) -> np.ndarray:
-        """Change of the logarithm of seconds by each constant, while the number of sums stays, shape (constants, rows)."""
+        """Change of the logarithm of seconds by each constant, while the sums stay, shape (constants, rows)."""
         calls = self.calls(rows)
         far = {name: FAR * max(getattr(self, name), size) for name, size in CONSTANTS.items()}
         near = [replace(self, **{name: getattr(self, name) + far[name]}) for name in CONSTANTS]
@@ -216,6 +212,16 @@ def _tree_s(rows: Table) -> np.ndarray:
         for hosts, gpus in zip(rows.hosts, rows.gpus, strict=True)
     ]
     return np.array(longer_s)
+
+
+def _hops(rows: Table) -> np.ndarray:
+    """Hops between hosts of a tree among all ranks, in order, shape (rows,)."""
+    return np.array([_hops_among(*map(int, where)) for where in zip(rows.hosts, rows.gpus, strict=True)])
+
+
+@lru_cache(maxsize=1024)
+def _hops_among(hosts: int, ranks: int) -> int:
+    return sum(fusion.hops((np.arange(ranks) * hosts // ranks).tolist()))
 
 
 def slowest_of(rows: Table) -> np.ndarray:

@@ -93,9 +93,9 @@ def read(path: str | Path, accumulated: int | None = None) -> Table:
     if named and accumulated:
         raise WrongSetting("--accumulate", accumulated, f"nothing: {path} has a column {named}")
     found = table[list(NEEDED)].assign(minibatches=table[named] if named else accumulated or 1)
-    for name, words in WORDS.items():
+    for name, allowed in WORDS.items():
         if name in table.columns:
-            found[name] = [_number(word, words, f"{path}: {name}") for word in table[name].tolist()]
+            found[name] = [_number(word, allowed, f"{path}: {name}") for word in table[name].tolist()]
     return _checked(found.assign(servers=table["servers"]) if "servers" in table.columns else found, path)
 
 

@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from functools import cache
 
 from experiments import figures
-from experiments.extrapolation import sizes, t4, tensorflow_page
+from experiments.extrapolation import sizes, t4
 from experiments.extrapolation.one_host import NVLINK, PCIE, Asked, Pair, asked
-from experiments.extrapolation.transports import BATCH, GPUS_A_HOST, ONE_GPU, SCALING, SIXTEEN_GPUS
 
 NVLINK_A100 = "NVLink 3"
 MOST = 128  # GPUs: larger rings take long, and the page has the same three models
 TABLES = {  # sizes/SOURCE.csv: cluster, link within a host, network
+    "tensorflow_page": ("TensorFlow's page, p2.8xlarge", PCIE, "10 Gbit/s"),
+    "horovod_page": ("Horovod's page", PCIE, "25 Gbit/s"),
     "p3_jeffwan": ("p3.16xlarge", NVLINK, "25 Gbit/s"),
     "p3_markmp": ("p3.16xlarge", NVLINK, "25 Gbit/s"),
     "p3_wskinner": ("p3.16xlarge", NVLINK, "25 Gbit/s"),
@@ -35,18 +36,12 @@ def pairs() -> Iterator[Pair]:
         yield from _of_table(
             "T4, g4dn.12xlarge", t4.MODELS[name] or ("53 M", 20), _few(t4.table(name)), PCIE, "50 Gbit/s"
         )
-    page = tensorflow_page.rows(tensorflow_page.SEVERAL_HOSTS, tensorflow_page.GPUS_OF_HOSTS)
-    cluster, network = "TensorFlow's page, p2.8xlarge", "10 Gbit/s"
-    for row in page:
-        if row.hosts > 1:
-            yield Pair(cluster, row.model, row.batch, row.gpus, PCIE, row.single_s, row.step_s, row.hosts, network)
-    yield from _horovod()
     for name, (cluster, local, network) in TABLES.items():
         alike = figures.table(f"sizes/{name}").fillna({"million_parameters": 0})
         for (model, *_), rows in alike[alike.summed_by == "allreduce"].groupby([*sizes.SERIES], sort=False):
             millions = rows.million_parameters.iloc[0]
             known = (f"{millions} M", sizes.LAYERS) if millions else model
-            yield from _of_table(cluster, known, sizes.series(rows[rows.minibatches == 1]), local, network)
+            yield from _of_table(cluster, known, sizes.steps(rows[rows.minibatches == 1]), local, network)
 
 
 def _few(rows: t4.Table) -> t4.Table:
@@ -59,25 +54,10 @@ def _of_table(cluster: str, model: str | tuple[str, int], rows: t4.Table, local:
     singles = rows.where(rows.gpus == 1)
     for hosts, gpus, _, batch, step_s, _ in zip(*rows[:6], strict=True):
         single = singles.step_s[singles.batch == batch]
-        if hosts > 1 and single.size:
+        if hosts > 1 and gpus <= MOST and single.size:
             yield Pair(
                 cluster, model, int(batch), int(gpus), local, float(single.mean()), float(step_s), int(hosts), network
             )
-
-
-def _horovod() -> Iterator[Pair]:
-    """Pascal GPUs, four a host, with RoCE of 25 Gbit/s: 16 of them by each transport, and more by NCCL over RDMA."""
-    cluster, network = "Horovod's page", "25 Gbit/s"
-    for rates in SIXTEEN_GPUS.values():
-        for model, rate in rates.items():
-            single_s = BATCH / ONE_GPU[model]
-            yield Pair(cluster, model, BATCH, 16, PCIE, single_s, BATCH * 16 / rate, 16 // GPUS_A_HOST, network)
-    for gpus, shares in SCALING.items():
-        if gpus > MOST:
-            continue
-        for model, share in shares.items():
-            single_s = BATCH / ONE_GPU[model]
-            yield Pair(cluster, model, BATCH, gpus, PCIE, single_s, single_s / share, gpus // GPUS_A_HOST, network)
 
 
 @cache

@@ -7,9 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.extrapolation import sums, t4, tensorflow_page
+from experiments import figures
+from experiments.extrapolation import sizes, sums, t4
+from sim.model.sparse_rows import ITEM_BYTES
 
-T4_BYTES_PER_S = 50e9 / 8
+T4_BYTES_PER_S, P2_BYTES_PER_S = 50e9 / 8, 10e9 / 8
+BYTES = 1e9  # a unit in which both constants are of a size
 
 
 class Links(NamedTuple):
@@ -22,14 +25,29 @@ class Links(NamedTuple):
 @cache
 def factors() -> dict[str, float]:
     """Times as long as at the nominal bandwidth, by cluster; a cluster's several fits count once, by their geometric mean."""
-    t4s = [t4.byte_s(name, 4) * T4_BYTES_PER_S for name in t4.ZOO]
-    rows = tensorflow_page.rows(tensorflow_page.SEVERAL_HOSTS, tensorflow_page.GPUS_OF_HOSTS)
-    found = {"g4dn.12xlarge, 50 Gbit/s, DistributedDataParallel": float(np.exp(np.log(t4s).mean()))}
-    found[tensorflow_page.HERE] = tensorflow_page.fitted(rows).byte_s * tensorflow_page.BYTES_PER_S
+    found = {
+        "g4dn.12xlarge, 50 Gbit/s, DistributedDataParallel": _mean([t4.byte_s(name, 4) for name in t4.ZOO])
+        * T4_BYTES_PER_S
+    }
+    found["p2.8xlarge, 10 Gbit/s, TensorFlow's servers"] = _servers_byte_s() * P2_BYTES_PER_S
     for algorithm in sums.FOUR_NODES:
-        shares = [sums.fitted(algorithm, name)[1] for name in sums.SHAPED]
-        found[f"links shaped by tc, {algorithm}"] = float(np.exp(-np.log(shares).mean()))
+        found[f"links shaped by tc, {algorithm}"] = 1 / _mean([sums.fitted(algorithm, name)[1] for name in sums.SHAPED])
     return found
+
+
+def _servers_byte_s() -> float:
+    """Seconds of a byte on TensorFlow's page, where a step is longer by a constant and by a port's bytes, whatever it computes."""
+    from scipy.optimize import nnls
+
+    design, longer = [], []
+    for one in sizes.of_source("tensorflow_page", figures.table("sizes/tensorflow_page")):
+        rows, model = one.rows, sizes.workload(one.model, one.million_parameters)
+        for place in np.flatnonzero((rows.gpus > 1) * ("several hosts" in one.called)):
+            step_s, apart = rows.step_s[place], 1 - 1 / rows.hosts[place]
+            alone_s = rows.step_s[(rows.gpus == 1) & (rows.batch == rows.batch[place])][0]
+            design.append([1 / step_s, 2 * ITEM_BYTES * model.parameters * apart / step_s / BYTES])
+            longer.append(1 - alone_s / step_s)
+    return float(nnls(np.array(design), np.array(longer))[0][1] / BYTES)
 
 
 def learned(found: dict[str, float]) -> Links:
@@ -38,6 +56,6 @@ def learned(found: dict[str, float]) -> Links:
     return Links(float(logs.mean()), float(logs.std(ddof=1) * np.sqrt(1 + 1 / len(logs))))
 
 
-def elsewhere(cluster: str) -> float:
-    """The factor on other clusters than this one: their geometric mean."""
-    return float(np.exp(learned({name: times for name, times in factors().items() if name != cluster}).mean))
+def _mean(values: list[float]) -> float:
+    """The geometric mean."""
+    return float(np.exp(np.log(values).mean()))

@@ -21,7 +21,7 @@ import numpy as np
 from calibration.scaling.fitting import ANY
 from calibration.scaling.overlap import BUCKET_BYTES
 from experiments import figures
-from experiments.extrapolation import t4, tensorflow_page
+from experiments.extrapolation import sizes, t4
 from sim import protocols
 from sim.answers.quantities import END, WITHIN
 from sim.base.interval import LEVEL, of_normal
@@ -38,6 +38,7 @@ PCIE, NVLINK, NVLINK_P100 = "PCIe 3 x16", "NVLink 2", "NVLink 1"
 PCIE_BYTES_PER_S = 12e9  # sim/platform/catalogue/links.toml
 LATENCY_S = 30e-6  # nominal, as the catalogue's
 STEPS = 1
+GPUS = 8  # of the hosts of TensorFlow's page
 HELD = ("Transformer", "LM")  # of Gavel: in no choice
 GAVEL: dict[
     str, str | tuple[str, int]
@@ -106,12 +107,14 @@ def pairs() -> list[Pair]:
 
 def _tensorflow() -> Iterator[Pair]:
     """The largest hosts of TensorFlow's page, synthetic data."""
-    for (platform, data, batch, model), rates in tensorflow_page.ONE_HOST.items():
-        gpus, link = tensorflow_page.GPUS[-1], NVLINK_P100 if platform == "DGX-1" else PCIE
-        if data == "synthetic":
-            yield Pair(
-                f"TensorFlow's page, {platform}", model, batch, gpus, link, batch / rates[0], batch * gpus / rates[-1]
-            )
+    for one in sizes.of_source("tensorflow_page", figures.table("sizes/tensorflow_page")):
+        (system, _), rows = one.called.removeprefix(f"{one.model}, ").split(", "), one.rows
+        platform, _, data = system.rpartition(" ")
+        for single, whole in zip(np.flatnonzero(rows.gpus == 1), np.flatnonzero(rows.gpus == GPUS), strict=True):
+            if data == "synthetic":
+                link = NVLINK_P100 if platform == "DGX-1" else PCIE
+                seconds = rows.step_s[[single, whole]].tolist()
+                yield Pair(f"TensorFlow's page, {platform}", one.model, int(rows.batch[whole]), GPUS, link, *seconds)
 
 
 def _t4() -> Iterator[Pair]:

@@ -1,43 +1,27 @@
-"""How good intervals are, beside those of trivial rules: interval scores, and how much too wide or narrow they are."""
+"""How good predictions and their intervals are, beside the rule that nothing changes, and how sure that is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import exp, log, nan
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from experiments.extrapolation import law
-from experiments.extrapolation.held import mean_error
+from experiments.extrapolation.held import by_source, mean_error
 from experiments.kit import pages
+from sim.answers import paired
 from sim.base.interval import LEVEL, of_normal
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from experiments.extrapolation.held import Held
-    from sim.answers.ignorance import Law
 
-FACTORS = np.exp(np.linspace(0.005, 1.5, 300))  # that are tried as one for all rows
-
-
-class Scores(NamedTuple):
-    """Mean interval scores of a source's rows, in logarithms of seconds; NaN where a rule has no interval.
-
-    Args:
-        ours: of the law of the other sources.
-        unchanged, ideal: of "nothing changes" and ideal scaling, whose intervals are as wide as they miss the rows that were fitted.
-    """
-
-    ours: float
-    unchanged: float
-    ideal: float
-
-    @property
-    def best(self) -> bool:
-        """Whether ours is the lowest of those that there are."""
-        return bool(self.ours < np.nanmin([self.unchanged, self.ideal, np.inf]))
+OUTSIDE = 2 / (1 - LEVEL)  # times as much as the width counts a distance outside of an interval
+MATTERS = 0.1  # an error of "nothing changes", from which on a change matters
+APART = 0.05  # steps that differ by less are no choice
+DRAWS = 10_000  # of sources, with replacement
 
 
 def score(measured_s: float, low_s: float, high_s: float) -> float:
@@ -47,64 +31,142 @@ def score(measured_s: float, low_s: float, high_s: float) -> float:
     (1.386, 15.249)
     """
     outside = max(0.0, log(low_s / measured_s), log(measured_s / high_s))
-    return log(high_s / low_s) + law.OUTSIDE * outside
+    return log(high_s / low_s) + OUTSIDE * outside
 
 
-def of(rows: Sequence[Held], known: Law) -> Scores:
-    """Those of the rows of a source."""
-    ours = [score(row.measured_s, *law.interval_s(row, known)) for row in rows]
-    unchanged = [_around(row.measured_s, row.trivial_s, row.trivial_off) for row in rows]
-    ideal = [_around(row.measured_s, row.ideal_s, row.ideal_off) for row in rows]
-    return Scores(*(float(np.mean(one)) for one in (ours, unchanged, ideal)))
+def ours(rows: Sequence[Held]) -> float:
+    """The mean score of the intervals that were answered."""
+    return float(np.mean([score(row.measured_s, row.low_s, row.high_s) for row in rows]))
 
 
-def _around(measured_s: float, said_s: float, off: float | None) -> float:
-    if off is None:
-        return nan
-    half = of_normal(off)
-    return score(measured_s, said_s * exp(-half), said_s * exp(half))
+def of_unchanged(rows: Sequence[Held]) -> float:
+    """That of "nothing changes", as wide as it misses the sizes that it was told; NaN where it predicts none of them."""
+
+    def around(row: Held) -> float:
+        if row.trivial_off is None:
+            return nan
+        half = of_normal(row.trivial_off)
+        return score(row.measured_s, row.trivial_s * exp(-half), row.trivial_s * exp(half))
+
+    return float(np.mean([around(row) for row in rows]))
 
 
-def of_one_factor(sources: Sequence[Sequence[Held]]) -> tuple[float, float]:
-    """The factor that would have had the lowest mean score of all rows' predictions, chosen with them in view, and that score."""
-    offs = [np.array([abs(log(row.measured_s / row.predicted_s)) for row in rows]) for rows in sources]
-
-    def mean(half: float) -> float:
-        return float(np.mean([np.mean(2 * half + law.OUTSIDE * np.maximum(0.0, off - half)) for off in offs]))
-
-    means = [mean(log(factor)) for factor in FACTORS]
-    return float(FACTORS[np.argmin(means)]), min(means)
+def covered(rows: Sequence[Held]) -> float:
+    """The share of rows that intervals hold."""
+    return float(np.mean([row.covered for row in rows]))
 
 
-def too_wide(rows: Sequence[Held], known: Law) -> float:
-    """Times as wide as would have held LEVEL of the rows the intervals are, in logarithms: more than 1 is too wide."""
-    needed = []
+def too_slow(rows: Sequence[Held]) -> float:
+    """The share of the rows outside of their intervals that take longer; NaN if there are none."""
+    missed = [row.off > 0 for row in rows if not row.covered]
+    return float(np.mean(missed)) if missed else nan
+
+
+def where_it_matters(rows: Sequence[Held], matters: bool = True) -> list[Held]:
+    """The rows where "nothing changes" is off by more than MATTERS; or the others."""
+    return [row for row in rows if (abs(row.trivial_s / row.measured_s - 1) > MATTERS) == matters]
+
+
+def mean(each: Sequence[float], shown: Callable[[float], str], ratio_to: Sequence[float] = ()) -> str:
+    """The mean over sources, or the ratio of two such means, and what other sources might have shown (the bootstrap)."""
+    known = np.array([each, ratio_to or np.ones(len(each))])
+    known = known[:, np.isfinite(known).all(axis=0)]
+    if not known.size:
+        return "none"
+    drawn = known[:, np.random.default_rng(0).integers(known.shape[1], size=(DRAWS, known.shape[1]))].sum(axis=2)
+    low, high = np.quantile(drawn[0] / drawn[1], (0.025, 0.975))
+    return f"{shown(known[0].sum() / known[1].sum())} (95 % confidence: {shown(low)} to {shown(high)})"
+
+
+def marks(split: str, rows: Sequence[Held]) -> Iterator[str]:
+    """Lines of the marks of all sources of a split, each source counting once."""
+    sources = [*by_source(rows).values()]
+    errors = [[mean_error(of, name) for of in sources] for name in ("predicted_s", "trivial_s")]
+    held, missed = [covered(of) for of in sources], sum(not row.covered for row in rows)
+    share, number = "{:.1%}".format, "{:.2f}".format
+    said = f"{len(sources)} further sources, {split}"
+    yield f"{said}: 90 % intervals hold of rows {covered(rows):.1%}, {mean(held, share)} on the average of sources"
+    yield f"of {missed} misses are slower than the interval: {mean([too_slow(of) for of in sources], share)} on the average of sources"
+    scores = [ours(of) for of in sources], [of_unchanged(of) for of in sources]
+    unchanged = f"nothing changes, as wide as it misses its seen sizes: {mean(scores[1], number)}"
+    yield f"interval score, lower is better: {mean(scores[0], number)}; {unchanged}"
+    worse = sum(one > other for one, other in zip(*errors, strict=True))
+    yield f"mean error {mean(errors[0], share)}; nothing changes: {mean(errors[1], share)}, better on {worse} sources"
+    for matters in (True, False):
+        some = [found for of in sources if (found := where_it_matters(of, matters))]
+        one, other = ([mean_error(of, name) for of in some] for name in ("predicted_s", "trivial_s"))
+        where = f"off by {'more' if matters else 'less'} than {MATTERS:.0%} ({sum(map(len, some))} rows of {len(some)} sources)"
+        apart = mean([a - b for a, b in zip(one, other, strict=True)], "{:+.1%}".format)
+        told = f"error over its error {mean(one, number, other)}" if matters else f"error less its error {apart}"
+        yield f"where nothing changes is {where}: {told}"
+
+
+class Ratios(NamedTuple):
+    """Pairs of rows that were predicted by one fit; arrays of one length, logarithms.
+
+    Args:
+        off: the error of the predicted ratio.
+        half: its 90 % limit, on the side where it is off.
+        outside: whether one of the rows is outside of its own interval.
+    """
+
+    off: np.ndarray
+    half: np.ndarray
+    outside: np.ndarray
+
+
+def ratios(rows: Sequence[Held]) -> Ratios:
+    """The ratio of every two rows of a split, as of --what-if: what both have in common cancels (sim.answers.paired)."""
+    found = []
+    for one, other in _pairs(rows):
+        off = one.off - other.off
+        limits = paired.difference(one.unknown, other.unknown)
+        found.append((abs(off), limits[int(off > 0)], not (one.covered and other.covered)))
+    return Ratios(*np.array(found, float).reshape(-1, 3).T)
+
+
+def _pairs(rows: Sequence[Held]) -> Iterator[tuple[Held, Held]]:
+    splits: dict[tuple[str, str], list[Held]] = {}
     for row in rows:
-        low_s, high_s = law.interval_s(row, known)
-        off = log(row.measured_s / row.predicted_s)
-        needed.append(off / log(high_s / row.predicted_s) if off > 0 else off / log(low_s / row.predicted_s))
-    return 1 / max(float(np.quantile(needed, LEVEL, method="inverted_cdf")), 1e-3)
+        for other in splits.setdefault((row.source, row.split), []):
+            yield other, row
+        splits[row.source, row.split].append(row)
 
 
-def shown(split: str, sources: dict[str, list[Held]], laws: dict[str, Law]) -> Iterator[str | Table]:
-    """Interval scores beside those of trivial rules, each with an interval as wide as it misses the rows that were fitted."""
-    heads = ("", "score", "nothing changes", "ideal scaling", "ideal, mean abs. error", "too wide by")
-    made = pages.table(f"Interval scores in logarithms, lower is better: further sources, {split}", *heads)
-    found = {name: of(rows, laws[name]) for name, rows in sources.items()}
-    for name, one in found.items():
-        rows = sources[name]
-        cells = ("none" if np.isnan(score) else f"{score:.2f}" for score in one)
-        wide = f"x {too_wide(rows, laws[name]):.2f}"
-        made.add_row(name, *cells, f"{mean_error(rows, 'ideal_s'):.1%}", wide)
-    yield made
-    ours, unchanged, ideal = (_mean(column) for column in zip(*found.values(), strict=True))
-    factor, least = of_one_factor([*sources.values()])
-    lowest = sum(one.best for one in found.values())
-    yield f"lower than both rules on {lowest} of {len(found)}; mean score {ours} (nothing changes: {unchanged}, ideal scaling: {ideal})"
-    yield f"one factor for all these rows, chosen on them: {factor:.2f}, mean score {least:.2f}"
+def choices(rows: Sequence[Held]) -> list[tuple[bool, bool]]:
+    """Of pairs of the same GPUs and batch on other numbers of hosts, APART or more: whether the faster is named, and has more hosts."""
+    found = []
+    for one, other in _pairs(rows):
+        alike = (one.gpus, one.batch) == (other.gpus, other.batch) and one.hosts != other.hosts
+        measured = log(one.measured_s / other.measured_s)
+        if alike and abs(measured) >= np.log1p(APART):
+            right = measured * log(one.predicted_s / other.predicted_s) > 0
+            found.append((right, (measured < 0) == (one.hosts > other.hosts)))
+    return found
 
 
-def _mean(of_sources: Sequence[float]) -> str:
-    """Of those that there are, as text."""
-    known = [one for one in of_sources if not np.isnan(one)]
-    return f"{np.mean(known):.2f}" if known else "none"
+def table(title: str, rows: Sequence[Held], key: Callable[[Held], str]) -> Table:
+    """The marks of groups of rows; misses that are slower, of all misses."""
+
+    def width(of: Sequence[Held]) -> float:
+        return float(np.exp(np.median([log(row.high_s / row.low_s) / 2 for row in of])))
+
+    def slower(of: Sequence[Held]) -> str:
+        missed = [row for row in of if not row.covered]
+        return f"{sum(row.off > 0 for row in missed)} of {len(missed)}" if missed else ""
+
+    groups: dict[str, list[Held]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    columns: list[tuple[str, Callable[[tuple[str, list[Held]]], str]]] = [
+        ("", lambda item: item[0]),
+        ("rows", lambda item: str(len(item[1]))),
+        ("mean abs. error", lambda item: f"{mean_error(item[1]):.1%}"),
+        ("nothing changes", lambda item: f"{mean_error(item[1], 'trivial_s'):.1%}"),
+        ("covered by 90 %", lambda item: f"{covered(item[1]):.0%}"),
+        ("slower misses", lambda item: slower(item[1])),
+        ("median width", lambda item: f"x or / {width(item[1]):.2f}"),
+        ("score", lambda item: f"{ours(item[1]):.2f}"),
+        ("nothing changes, of its seen sizes", lambda item: f"{of_unchanged(item[1]):.2f}"),
+    ]
+    return pages.listed(title, columns, groups.items())

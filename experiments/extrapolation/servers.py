@@ -1,4 +1,4 @@
-"""Parameter servers on three clusters (Bugliarello, 2017): two constants fitted on up to 8 GPUs, 64 and 128 predicted, by the simulator.
+"""Parameter servers on three clusters (Bugliarello, 2017): two constants of up to 8 GPUs, and the simulator at 64 and 128.
 
 The model is sim.protocols.ps_layers. Variables are placed as the benchmark's source does (variable_mgr.py of tf_cnn_benchmarks, 2017):
 greedy by bytes for parameter_server; round-robin for distributed_replicated, whose servers hold trained variables alone. Servers sit on
@@ -15,12 +15,10 @@ synthetic data, 64 images a GPU and step, servers on the workers' hosts, the bes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from functools import cache
-from math import ceil, log
+from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
-from experiments.extrapolation.held import Held, doublings
 from sim.base.progress import advance
 from sim.simulation import simulate
 
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 
 GBIT = 1e9 / 8  # bytes
 MODEL, BATCH, STEPS = "inception_v3", 64, 2
-FITTED_UP_TO = 8  # GPUs
 TAKES_S = 0.5  # a simulation on the average, for the time left
 NOISE_CV = 0.01  # of a worker's computation from step to step; the slowest decides
 
@@ -110,7 +107,7 @@ class Constants(NamedTuple):
     port_bytes_per_s: float
 
 
-START = Constants(0.04, 2e9)
+FITTED = Constants(0.045, 2.04e9)  # on the rows of up to 8 GPUs
 
 
 def job(row: Row, platform: Platform, constants: Constants) -> Scenario:
@@ -156,33 +153,3 @@ def _simulated_s(row: Row, platform: Platform, constants: Constants) -> float:
     found = simulate(job(row, platform, constants), "event", 1).outcome.throughput()[0]
     advance(TAKES_S, f"{row.platform}, {row.gpus} GPUs")
     return BATCH * row.gpus / float(found)
-
-
-def fitted(rows: Sequence[Row]) -> tuple[Constants, float]:
-    """The constants, and the errors of the rows with them."""
-    from scipy.optimize import least_squares
-
-    def made(at) -> Constants:
-        return Constants(float(at[0]), START.port_bytes_per_s * float(at[1]))
-
-    def off(at) -> list[float]:
-        return [log(predicted_s(row, made(at)) / row.measured_s) for row in rows]
-
-    bounds = ([0.0, 0.1], [1.0, 10.0])
-    found = least_squares(off, [START.cost_of_distribution, 1.0], bounds=bounds, diff_step=0.05, ftol=1e-2, max_nfev=3)
-    return made(found.x), float((found.fun @ found.fun / max(1, len(rows) - 2)) ** 0.5)
-
-
-def held_out() -> Iterator[Held]:
-    """All rows of 64 and 128 GPUs."""
-    seen = [row for row in ROWS if row.gpus <= FITTED_UP_TO]
-    constants, residual = fitted(seen)
-    largest = {row.platform: row for row in seen}  # the largest comes last
-    for row in ROWS:
-        if row.gpus > FITTED_UP_TO:
-            platform = PLATFORMS[row.platform]
-            hosts, known = (ceil(one.gpus / platform.gpus) for one in (row, largest[row.platform]))
-            given = row.measured_s, predicted_s(row, constants), residual
-            name = f"{row.platform}, {row.gpus} GPUs on {hosts} hosts"
-            split = f"1 to {FITTED_UP_TO} GPUs, then more"
-            yield Held("servers", split, name, doublings(hosts, known), *given, largest[row.platform].measured_s)

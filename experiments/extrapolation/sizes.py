@@ -1,38 +1,60 @@
-"""Tables of rates by size (figures/sizes): fitted on small sizes, and predicted for large ones, as `--from scaling` fits a user's table.
+"""Tables of rates by size, held out in turn: small sizes are fitted by calibration.fit, and large ones simulated, as users do both.
 
-A table has several series: a model by a system at a precision. A series with three numbers of hosts is fitted on some of them from the
-smallest on, at least two, and predicted beyond. Likewise its rows of one host, by GPUs. What `sharded` training and servers move is not
-fitted by this mechanism; these rows wait in their tables, and so do series with fewer sizes.
+A table has several series: a model by a system at a precision. Each number of hosts of a series but the first and the last is once the
+largest that is fitted, and all larger ones are predicted (a rolling origin). Likewise its rows of one host, by GPUs. What `sharded`
+training and servers move is not fitted by this mechanism; these rows wait in their tables, and so do series with fewer sizes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from calibration.scaling.changes import MOST_SPREAD, growth_of, missed_by, unchanged_s
-from calibration.scaling.fitting import BETWEEN, Before, fit, named
-from calibration.scaling.overlap import Overlap
-from calibration.scaling.steps import Scaling
+from calibration import fit
+from calibration.scaling.changes import missed_by, unchanged_s
 from calibration.scaling.table import Table
 from experiments import figures
-from experiments.extrapolation.held import Held, doublings
-from sim import zoo
-from sim.base.interval import of_normal
-from sim.model.sparse_rows import ITEM_BYTES
-from sim.platform import other_sizes
+from experiments.extrapolation import t4
+from experiments.extrapolation.held import Held, Refused, doublings
+from sim import options, run, simulated_options, zoo
+from sim.answers import paired
+from sim.base.errors import WrongSetting
+from sim.base.progress import advance
+from sim.simulation import simulate
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from sim.answers.result import Result
     from sim.model.workload import Workload
+    from sim.platform.cluster import Cluster
+    from sim.sweeps.pools import Pool
 
 LAYERS = 20  # of a model that the zoo does not have, all of one size
 FEWEST = 3  # sizes of a series: two to fit, one to predict
+MOST_ROWS = 40  # of a split that are predicted; few have as many
 SERIES = ["model", "system", "precision"]
+STEPS = ("--steps", "2", "--warmup", "1")  # fitted steps have no noise: each is as long as the next
+
+
+class Series(NamedTuple):
+    """Steps of one model on several sizes.
+
+    Args:
+        million_parameters: of a model that is not of the zoo.
+        link: the network of a host by its name, as --link of calibration.fit takes it; empty if it is not said.
+    """
+
+    source: str
+    called: str
+    model: str
+    million_parameters: float
+    rows: Table
+    link: str = ""
 
 
 class Split(NamedTuple):
@@ -48,125 +70,158 @@ class Split(NamedTuple):
     doublings: np.ndarray
 
 
-def of_split(split: str) -> Iterator[Held]:
-    """All predicted rows of the sources that are in that split of figures.sources()."""
+def series_of(split: str) -> list[Series]:
+    """All series of the sources that are in that split of figures.sources()."""
+    found = []
     for source in figures.sources():
-        if not source.module and source.split == split:
-            yield from of_source(source.name, figures.table(f"sizes/{source.name}"))
+        if source.split == split and source.name == "t4":
+            found += [
+                Series("t4", name, model or name, t4.MILLION_PARAMETERS, t4.even(name))
+                for name, model in t4.MODELS.items()
+            ]
+        elif source.split == split and not source.module:
+            found += of_source(source.name, figures.table(f"sizes/{source.name}"))
+    return found
 
 
-def with_networks(split: str) -> Iterator[tuple[figures.Source, list[Held]]]:
-    """The same of sources whose network has a name, as far as rows are of several hosts, predicted with it."""
-    for source in figures.sources():
-        if source.network and not source.module and source.split == split:
-            table = figures.table(f"sizes/{source.name}")
-            between = named(other_sizes.link(source.network, f"{source.name}: network"))
-            rows = [row for row in of_source(source.name, table, between) if not row.row.startswith("1 hosts")]
-            if rows:
-                yield source, rows
+def with_networks(split: str) -> list[Series]:
+    """Those of sources whose network has a name, with that name, as far as they have several hosts."""
+    networks = {source.name: source.network for source in figures.sources()}
+    named = [one._replace(link=networks[one.source]) for one in series_of(split) if networks[one.source]]
+    return [one for one in named if len(np.unique(one.rows.hosts)) >= FEWEST]
 
 
-def of_source(name: str, table: pd.DataFrame, between: Before = BETWEEN) -> Iterator[Held]:
-    """The predicted rows of one table.
-
-    Args:
-        between: what is known of a byte between hosts before any row.
-    """
+def of_source(name: str, table: pd.DataFrame) -> Iterator[Series]:
+    """The series of one table."""
     alike = table[table.summed_by == "allreduce"].fillna({"million_parameters": 0})
-    for (called, *which), rows in alike.groupby([*SERIES], sort=False):
-        model = workload(called, rows.million_parameters.iloc[0])
-        fitted = once(
-            partial(
-                fit, gradient_bytes=float(ITEM_BYTES * model.parameters), overlap=Overlap.of(model), between=between
-            )
-        )
-        for one in splits(series(rows)):
-            yield from predicted(name, one._replace(said=f"{', '.join([called, *which])}: {one.said}"), fitted)
+    for (model, *which), rows in alike.groupby([*SERIES], sort=False):
+        yield Series(name, ", ".join([model, *which]), model, rows.million_parameters.iloc[0], steps(rows))
 
 
-def once(fitted: Callable[[Table], Scaling]) -> Callable[[Table], Scaling]:
-    """The same, that fits the same rows once: larger sizes of a series have smaller ones in common."""
-    found: dict[tuple[bytes, ...], Scaling] = {}
-
-    def of(rows: Table) -> Scaling:
-        key = tuple(column.tobytes() for column in rows[:6])
-        if key not in found:
-            found[key] = fitted(rows)
-        return found[key]
-
-    return of
-
-
-def workload(name: str, million_parameters: float) -> Workload:
-    """A model of the zoo; another one has that many parameters, in layers of one size."""
-    from sim.model import workload
-
-    if name in zoo.names():
-        return workload.NAMED[name]
-    step = {"time": "1 s", "batch": 1}  # not used: rows tell the seconds of computing
-    table = {"name": name, "parameters": f"{million_parameters} M", "layers": LAYERS, "step": step}
-    return workload.Workload.model_validate(table)
-
-
-def series(rows: pd.DataFrame) -> Table:
+def steps(rows: pd.DataFrame) -> Table:
     """Seconds of a step by hosts, GPUs and batch."""
     columns = "hosts", "gpus", "batch", "samples_per_s", "minibatches"
     hosts, gpus, batch, rate, minibatches = (rows[column].to_numpy(float) for column in columns)
-    return Table(hosts, gpus, gpus / hosts, batch, gpus * batch / rate, minibatches)
+    return Table(hosts, gpus, gpus / hosts, batch.round(), gpus * batch / rate, minibatches)
 
 
 def splits(rows: Table) -> Iterator[Split]:
     """By hosts, and by GPUs of one host: each size but the first and the last is once the largest that is fitted."""
-    for unit, some, sizes in (
-        ("hosts", rows, rows.hosts),
-        ("GPUs of a host", *_of_one_host(rows)),
-    ):
+    one = rows.where(rows.hosts == 1)
+    for unit, some, sizes in (("hosts", rows, rows.hosts), ("GPUs of a host", one, one.gpus)):
         for most in np.unique(sizes)[1:-1]:
             seen, out = some.where(sizes <= most), some.where(sizes > most)
             beyond = np.array([doublings(size, most) for size in sizes[sizes > most]])
             yield Split(f"1 to {most:.0f} {unit}, then more", seen, out, beyond)
 
 
-def _of_one_host(rows: Table) -> tuple[Table, np.ndarray]:
-    one = rows.where(rows.hosts == 1)
-    return one, one.gpus
+def predicted(series: Sequence[Series], pool: Pool, takes_s: float = 0.0) -> tuple[list[Held], list[Refused]]:
+    """The rows that were left out of all splits of these series, and those that a command refuses.
 
-
-def predicted(source: str, split: Split, fitted: Callable[[Table], Scaling]) -> Iterator[Held]:
-    """The rows of a split that were left out, by a fit of the others."""
-    out, seen = split.out, split.seen
-    found, grown = fitted(seen), growth_of(seen, fitted)
-    columns = found.step_s(out), split.doublings, *_ends(found, out)
-    trivial_off = missed_by(seen)
-    for index in range(out.size):
-        hosts, gpus, _, batch, step_s, _ = (float(column[index]) for column in out[:6])
-        said_s, beyond, slower, faster = (float(column[index]) for column in columns)
-        asked = out.where(np.arange(out.size) == index)
-        yield Held(
-            source,
-            split.said,
-            f"{hosts:.0f} hosts, {gpus:.0f} GPUs, batch {batch:.0f}",
-            beyond,
-            step_s,
-            said_s,
-            found.residual,
-            unchanged_s(seen, asked),
-            slower=slower,
-            faster=faster,
-            changed=grown.per_doubling if grown else None,
-            trivial_off=trivial_off,
-        )
-
-
-def _ends(found: Scaling, rows: Table) -> tuple[np.ndarray, np.ndarray]:
-    """By how much steps take longer and shorter where messages do, as far as fitted rows leave them unknown: deviations of the logarithm.
-
-    A profile has that spread of messages, and an answer is simulated at both of its ends (sim.answers.quantities).
+    Args:
+        takes_s: seconds of all of them, for the time left.
     """
-    unknown = np.minimum(found.unknown(rows, Scaling.messages_s), MOST_SPREAD)
-    said, calls = np.log(found.step_s(rows)), found.calls(rows)
-    end = of_normal(1.0)
-    slower, faster = (
-        side * (np.log(found.step_s(rows, calls, np.exp(side * end * unknown))) - said) / end for side in (1, -1)
-    )
-    return slower, faster
+    tasks = [(one, split) for one in series for split in splits(one.rows)]
+    found: list[Held] = []
+    refused: list[Refused] = []
+    with pool as places:
+        futures = [places.submit(of_split, *task) for task in tasks]
+        for (one, _), future in zip(tasks, futures, strict=True):
+            rows, without = future.result()
+            found += rows
+            refused += without
+            advance(takes_s / len(tasks), one.source)
+    return found, refused
+
+
+def of_split(series: Series, split: Split) -> tuple[list[Held], list[Refused]]:
+    """The rows of a split that were left out, up to MOST_ROWS of them at even distances."""
+    said, (out, seen) = f"{series.called}: {split.said}", (split.out, split.seen)
+    found: list[Held] = []
+    refused: list[Refused] = []
+    places = np.unique(np.linspace(0, out.size - 1, MOST_ROWS).astype(int))
+    try:
+        made = fitted(series, seen)
+    except WrongSetting as error:
+        return [], [Refused(series.source, said, len(places), _why(error))]
+    trivial_off = missed_by(seen)
+    for place in places:
+        hosts, gpus, each, batch, step_s, minibatches = (float(column[place]) for column in out[:6])
+        try:
+            answer = answered(made, int(hosts), int(each), round(batch / minibatches))
+        except WrongSetting as error:
+            refused.append(Refused(series.source, said, 1, _why(error)))
+            continue
+        where = int(hosts), int(gpus), int(batch), float(split.doublings[place])
+        seconds = step_s, *_seconds(answer, minibatches), unchanged_s(seen, out.where(np.arange(out.size) == place))
+        unknown = tuple(paired.of(answer.scenario, answer.outcome))
+        found.append(Held(series.source, said, *where, *seconds, trivial_off, unknown))
+    return found, refused
+
+
+def _why(error: WrongSetting) -> str:
+    """What is refused, without the folder of the table."""
+    return f"{error.setting.rpartition('/')[2]}: given {error.given}"
+
+
+def fitted(series: Series, rows: Table) -> Cluster:
+    """The profile that `calibration.fit --from scaling` makes of some rows of a series.
+
+    Raises:
+        WrongSetting: the command refuses them.
+    """
+    import pandas as pd
+
+    columns = {"hosts": rows.hosts, "gpus_per_host": rows.most, "batch": rows.batch, "step_s": rows.step_s}
+    with TemporaryDirectory() as folder:
+        table, model = Path(folder) / "table.csv", Path(folder) / "model.toml"
+        pd.DataFrame(columns | {"minibatches": rows.minibatches}).to_csv(table, index=False)
+        model.write_text(described(series.model, series.million_parameters), encoding="utf-8")
+        named = series.model if series.model in zoo.names() else str(model)
+        command = [str(table), "--from", "scaling", "--workload", named, "-o", "profile.toml"]
+        return fit.fitted(fit.parser().parse_args(command + ["--link", series.link] * bool(series.link)))
+
+
+def described(model: str, million_parameters: float) -> str:
+    """A model that the zoo does not have, as a user describes it: so many parameters, in layers of one size."""
+    step = 'time = "1 s"\nbatch = 1'  # not used: rows tell the seconds of computing
+    return f'name = "{model}"\nparameters = "{million_parameters} M"\nlayers = {LAYERS}\n[step]\n{step}\n'
+
+
+def workload(model: str, million_parameters: float) -> Workload:
+    """The model of a series."""
+    import tomllib
+
+    from sim.model.workload import NAMED, Workload
+
+    if model in zoo.names():
+        return NAMED[model]
+    return Workload.model_validate(tomllib.loads(described(model, million_parameters)))
+
+
+def answered(profile: Cluster, hosts: int, gpus_per_host: int, batch: int) -> Result:
+    """What `sim.run --cluster profile.toml` answers of so many hosts with so many GPUs each, batch samples a GPU.
+
+    A host with more GPUs than were fitted is one whose `gpus` and `cores` a user has raised in the profile.
+
+    Raises:
+        WrongSetting: the command refuses the job.
+    """
+    (host,) = profile.hosts
+    larger = host.model_copy(update={name: max(gpus_per_host, getattr(host, name)) for name in ("gpus", "cores")})
+    read, wide = options.Readers(), profile.model_copy(update={"hosts": (larger,)})
+    read.cluster = lambda _: wide  # type: ignore[assignment, misc]
+    sizes = ["--hosts", str(hosts), "--per-host", str(gpus_per_host), "--batch", str(batch)]
+    given = run.parser().parse_args(["--cluster", profile.name, *sizes, *STEPS])
+    job = simulated_options.scenario(given, read)
+    return simulate(job, given.world, options.replications(given, None), within_s=simulated_options.within_s(given))
+
+
+def _seconds(found: Result, minibatches: float) -> tuple[float, float, float]:
+    """Predicted, low and high seconds of a step; as the fit says, computing of each minibatch but the last comes besides."""
+    job = found.scenario
+    samples, (low, high) = job.batch * job.workers, found.interval or (np.nan, np.nan)
+    computing_s = job.costs.compute(job.batch)
+    whole_s, *ends_s = samples / found.samples_per_s, samples / high, samples / low
+    more = 1 + (minibatches - 1) * computing_s / whole_s
+    return (more * whole_s, *(more * end_s for end_s in ends_s))

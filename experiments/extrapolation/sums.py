@@ -11,12 +11,10 @@ Source: B. Yuan, public results page; NCCL on AWS, links shaped by tc.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from math import log, log2
 from typing import NamedTuple
 
-from experiments.extrapolation.held import Held
 from sim import protocols
 from sim.base.progress import advance
 from sim.job.scenario import Scenario
@@ -83,14 +81,3 @@ def fitted(algorithm: str, name: str) -> tuple[float, float, float]:
     bounds = ([0.0, 0.05], [10.0, 1.0])
     found = least_squares(off, [0.02, 0.8], bounds=bounds, diff_step=0.02, ftol=1e-3, max_nfev=8)
     return float(found.x[0]), float(found.x[1]), float((found.fun @ found.fun / 2) ** 0.5)
-
-
-def held_out() -> Iterator[Held]:
-    """The sums of 8 nodes."""
-    for algorithm, by_network in EIGHT_NODES.items():
-        for (name, network), measured, four in zip(NETWORKS.items(), by_network, FOUR_NODES[algorithm], strict=True):
-            fixed_s, share, residual = fitted(algorithm, name)
-            for size, measured_s, four_s in zip(MEBIBYTES, measured, four, strict=True):
-                said_s = fixed_s + allreduce_s(network, size, share, algorithm, nodes=8)
-                row = f"{algorithm}, {name}, {size} MiB"
-                yield Held("sums", "4 nodes, then 8", row, 1.0, measured_s, said_s, residual, four_s)

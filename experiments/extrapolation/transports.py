@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from math import exp, log
 
+from experiments import figures
 from sim import protocols
 from sim.base.progress import advance
 from sim.job.scenario import Scenario
@@ -22,19 +23,16 @@ from sim.simulation import simulate
 
 BATCH, HOSTS, GPUS_A_HOST, NOISE = 64, 4, 4, LogNormal(cv=0.02)
 FITTED = "vgg16"
-# Images/s on servers of 4 Pascal GPUs, RoCE 25 Gbit/s: Horovod README, September 2017. One GPU, then 16.
-ONE_GPU = {"inception_v3": 134.4, "resnet101": 119.4, "vgg16": 130.9}
-SIXTEEN_GPUS = {
-    "TCP, MPI": {"inception_v3": 2073.3, "resnet101": 1338.3, "vgg16": 616.8},
-    "RDMA, MPI": {"inception_v3": 2073.1, "resnet101": 1446.3, "vgg16": 618.0},
-    "TCP, NCCL": {"inception_v3": 1990.7, "resnet101": 1685.1, "vgg16": 1308.7},
-    "RDMA, NCCL": {"inception_v3": 2022.6, "resnet101": 1746.2, "vgg16": 1787.4},
-}
-# Share of that many times one GPU, by number of GPUs, servers as above: Horovod documentation, benchmarks.
-SCALING = {
-    128: {"inception_v3": 0.90, "resnet101": 0.90, "vgg16": 0.79},
-    512: {"inception_v3": 0.90, "resnet101": 0.90, "vgg16": 0.68},
-}
+
+
+def _images_per_s(gpus: int) -> dict[str, dict[str, float]]:
+    """By transport and model."""
+    rows = figures.table("sizes/horovod_page")
+    some = rows[rows.gpus == gpus]
+    return {name: dict(zip(of.model, of.samples_per_s, strict=True)) for name, of in some.groupby("system", sort=False)}
+
+
+SIXTEEN_GPUS, (ONE_GPU, *_) = _images_per_s(16), _images_per_s(1).values()
 # Within a host; slower hops are between hosts.
 GPU_LINK = Link(latency_s=0.0, overhead_s=5e-6, bandwidth_bytes_per_s=10e9)
 

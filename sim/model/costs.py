@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import AfterValidator
 
 from sim.base.models import Checked
-from sim.base.ranges import Count, Exponent, ItemBytes, LogSpread, Ranks, Seconds, Slowdown
+from sim.base.ranges import Count, Exponent, ItemBytes, LogSpread, Seconds, Slowdown
 from sim.laws import AnyLaw, Constant, Law, LogNormal
 from sim.model.sizes import ITEM_BYTES
 

@@ -531,7 +531,7 @@ class Cluster(Checked):
         """
         if ranks is None:
             return self
-        of_sizes = self.provenance is not None and self.provenance.changed is not None
+        of_sizes = self.provenance is not None and self.provenance.growth is not None
         most = min(host.gpus or max(host.cores, host.slots or 1) for host in self.hosts)
         check_integer("--per-host", ranks, 1, MOST_RANKS if of_sizes else most)
         more = {"slots": ranks} | ({"cores": ranks, "gpus": ranks} if ranks > most else {})

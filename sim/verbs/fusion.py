@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sim import collectives
 from sim.collectives.base import CONTROL
 from sim.collectives.tree import tree
@@ -110,10 +112,17 @@ def agreement_s(scenario, by_name: bool) -> tuple[float, float]:
         seconds = [max(link.overhead_s, link.occupancy_s(REQUEST_BYTES)) for link in each]
         named_s = max(seconds, default=0.0) + sum(seconds)  # ranks send theirs at once
         return 3 * named_s + 2 * max((link.latency_s for link in each), default=0.0), named_s
-    up_s, distance = 0.0, 1
-    while distance < len(hosts):
-        away = any(hosts[to] != hosts[to - distance] for to in range(distance, len(hosts), 2 * distance))
+    up_s = 0.0
+    for away in hops(hosts):
         link = network if away else local
         up_s += link.latency_s + (1 + away) * link.overhead_s + link.occupancy_s(REQUEST_BYTES)
-        distance *= 2
     return 2 * up_s, 0.0
+
+
+def hops(hosts: Sequence[int]) -> list[bool]:
+    """Of each hop of a binomial tree among ranks on these hosts, from the shortest on, whether any message of it is between hosts."""
+    found, distance = [], 1
+    while distance < len(hosts):
+        found.append(any(hosts[to] != hosts[to - distance] for to in range(distance, len(hosts), 2 * distance)))
+        distance *= 2
+    return found

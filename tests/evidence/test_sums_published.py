@@ -41,6 +41,19 @@ def test_one_network_predicts_the_others(algorithm, place):
             assert error == pytest.approx(known, abs=0.01)
 
 
+def test_four_nodes_predict_eight():
+    """NCCL's allreduce, by constants of 4 nodes; the other rule, that nothing changes, is off by more: the control."""
+    ours, unchanged = [], []
+    for place, (name, network) in enumerate(sums.SHAPED.items()):
+        fixed_s, share, _ = sums.fitted("nccl", name)
+        for column, size in enumerate(sums.MEBIBYTES):
+            took_s = sums.EIGHT_NODES["nccl"][place][column]
+            ours.append(abs((fixed_s + sums.allreduce_s(network, size, share, nodes=8)) / took_s - 1))
+            unchanged.append(abs(sums.FOUR_NODES["nccl"][place][column] / took_s - 1))
+    assert sum(ours) < 0.7 * sum(unchanged)
+    assert sum(ours) / len(ours) < 0.08
+
+
 def test_a_ring_in_one_go_would_not_do():
     """A negative control: it pays its latencies once, and 50 ms of latency would not cost half of what they do."""
     network = "50 ms, 1 Gbit/s"

@@ -4,16 +4,13 @@ import math
 from dataclasses import replace
 from functools import cache
 
-import numpy as np
 import pytest
 
 from calibration.profiles import FREE
-from experiments.extrapolation import law as learning
-from experiments.extrapolation import scores
-from experiments.extrapolation.held import Held, Unmeasured, doublings
+from experiments.extrapolation.held import doublings
 from sim import laws, protocols
 from sim.answers import extrapolation
-from sim.answers.ignorance import CORE, HOST, LAW, UNCHANGED, Law
+from sim.answers.ignorance import CORE, HOST, LAW, UNCHANGED
 from sim.answers.result import Result
 from sim.answers.sources import HOSTS, INNER_LINKS, LINKS
 from sim.base import interval
@@ -25,7 +22,6 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform import other_sizes
 from sim.platform.cluster import Cluster, Growth, Host, Model, Provenance
-from sim.platform.named_links import LINK
 from sim.simulation import simulate as simulated
 
 MODEL = workload.NAMED["resnet50"]
@@ -229,139 +225,6 @@ def test_what_is_unknown_adds_up_in_squares():
 
 
 # The law
-
-
-def planted(law: Law, tables=12, rows=40, seed=0):
-    """Tables whose errors follow a law: rows are off by themselves at measured sizes, and those of a table in common beyond."""
-    draw, found = np.random.default_rng(seed), []
-    for table in range(tables):
-        common, changed = draw.normal(), float(draw.choice([0.02, 0.1, 0.3]))
-        for row in range(rows):
-            beyond = float(draw.integers(0, 5))
-            whole, grown = law.deviation(beyond, changed), law.common(beyond, changed)
-            off = common * grown + draw.normal() * (whole**2 - grown**2) ** 0.5 + 0.02 * draw.normal()
-            off *= 1.0 if off > 0 else law.faster
-            of_row = f"table {table}", f"{table}", str(row), beyond, math.exp(off), 1.0, 0.02, 1.0
-            found.append(Held(*of_row, changed=changed))
-    return found
-
-
-PLANTED = Law(step=0.05, by_change=0.5, unseen=0.1, faster=0.5)
-
-
-def test_a_row_that_is_far_off_is_missed_by_its_pairs_and_growth_cancels():
-    """Four rows with the same error, nearly all of it growth, and one that is off by itself. At measured sizes nothing cancels."""
-    offs = [1.2, 1.2, 1.2, 1.2, 0.6]
-    rows = [Held("a", "b", str(place), 15.0, off, 1.0, 0.01, 1.0) for place, off in enumerate(offs)]
-    found = learning.ratios(rows, Law(0.07))
-    missed = found.off > found.half
-    assert (len(missed), missed.sum(), (missed & found.outside).sum()) == (10, 4, 4)
-    assert found.cancelled.min() > 0.9
-    assert not learning.ratios([row._replace(doublings=0.0) for row in rows], Law(0.07)).cancelled.any()
-
-
-def test_planted_parameters_are_recovered():
-    found = learning.learned(planted(PLANTED, tables=300, rows=5))
-    for beyond, changed in ((0, 0.02), (0, 0.1), (2, 0.3), (4, 0.02)):
-        assert found.deviation(beyond, changed) == pytest.approx(PLANTED.deviation(beyond, changed), rel=0.25)
-    assert found.faster == pytest.approx(PLANTED.faster, rel=0.25)
-
-
-def test_tables_whose_steps_change_more_are_off_by_more_beyond():
-    """Planted: errors of half of what steps changed by. A law that does not know the changes is as wide for all: the control."""
-    draw, rows = np.random.default_rng(3), []
-    for table in range(60):
-        changed = float(draw.choice([0.01, 0.4]))
-        common = 0.5 * changed * draw.normal()
-        rows += [Held(f"table {table}", "", "", 0.0, math.exp(common), 1.0, 0.02, 1.0, changed=changed) for _ in "abc"]
-    found = learning.learned(rows)
-    assert found.by_change == pytest.approx(0.5, rel=0.4)
-    quiet, other = (found.deviation(0.0, changed) for changed in (0.01, 0.4))
-    assert (quiet < 0.05, other > 0.15) == (True, True)
-    alike = learning.learned([row._replace(changed=None) for row in rows])
-    assert quiet < alike.deviation(0.0) < 1.1 * other
-    assert quiet < found.deviation(0.0) < 1.1 * other
-
-
-def test_intervals_of_planted_tables_cover():
-    """By the law of other tables; half as wide they do not: the negative control."""
-    law, rows = learning.learned(planted(PLANTED, tables=40, seed=1)), planted(PLANTED, tables=60, seed=2)
-    laws = {row.source: law for row in rows}
-    covered = np.mean([learning.covers(row, laws[row.source]) for row in rows])
-    assert 0.85 < covered < 0.96
-    narrow = law._replace(step=law.step / 2, by_change=law.by_change / 2)
-    assert np.mean([learning.covers(replaced(row), narrow) for row in rows]) < 0.8
-
-
-def replaced(row: Held) -> Held:
-    return row._replace(residual=row.residual / 2)
-
-
-def test_the_learned_law_has_the_lowest_score_nearby():
-    """Neither wider nor narrower intervals, on both sides or one, have a lower score, as the report counts it."""
-    rows = planted(PLANTED._replace(step=0.1), tables=100, rows=3, seed=5)
-    found = learning.learned(rows)
-
-    hidden = [row._replace(changed=None) for row in rows]
-
-    def mean_score(law: Law, of: list[Held]) -> float:
-        return float(np.mean([scores.of(table, law).ours for table in learning.by_source(of).values()]))
-
-    for name in Law._fields:
-        known = hidden if name == "unseen" else rows
-        least = mean_score(found, known)
-        for times in (0.8, 1.25):
-            assert mean_score(found._replace(**{name: times * getattr(found, name)}), known) > least
-
-
-def test_no_table_makes_its_own_law(monkeypatch):
-    """The law of all of them is where the search for each begins, and no more."""
-    monkeypatch.setattr(learning, "learned", lambda rows, near=None: ({row.source for row in rows}, near))
-    rows = planted(PLANTED, tables=3, rows=2)
-    everything = {f"table {number}" for number in range(3)}
-    assert learning.left_out(rows) == {name: (everything - {name}, (everything, None)) for name in everything}
-
-
-def test_a_law_is_the_same_wherever_its_search_begins():
-    rows = planted(PLANTED, tables=10, rows=20)
-    one, other = learning.learned(rows), learning.learned(rows, near=Law(0.1, 0.1, 0.1, 0.2))
-    for changed in (0.02, None, 0.3):
-        assert one.deviation(2, changed) == pytest.approx(other.deviation(2, changed), rel=0.02)
-
-
-def test_errors_of_one_sign_make_a_law_of_two_sides():
-    """Planted: the errors of steps, those that take less a third of what they were. A symmetric law has both alike."""
-    rows = planted(PLANTED._replace(faster=1.0), tables=40, rows=25, seed=4)
-    even = learning.learned(rows)
-    assert even.faster == pytest.approx(1.0, rel=0.4)
-    skewed = learning.learned([row._replace(measured_s=max(row.measured_s, row.measured_s ** (1 / 3))) for row in rows])
-    assert 0.1 < skewed.faster < 0.5
-
-
-def test_candidates_and_a_link_by_name_are_a_mixture():
-    known = learning_links(0.0, 1e-9)
-    row = Unmeasured("row", 1.5, 1.0, [1.1, 1.5, 2.0])
-    assert learning.of_candidates(row, known) == pytest.approx((1.1, 2.0))
-    assert learning.of_candidates(row._replace(reading=0.1), known) == pytest.approx((0.99, 2.2))
-    assert learning.of_candidates(row, LINK_OF_PAGES)[1] > 5
-
-
-def test_what_may_only_take_longer_widens_that_side_alone():
-    row = Held("table", "", "row", 0.0, 1.0, 1.0, 0.02, 1.0)
-    low, high = learning.interval_s(row, LAW)
-    same, higher = learning.interval_s(row._replace(slower=0.3), LAW)
-    assert (same, higher > 1.3 * high) == (low, True)
-    lower, same = learning.interval_s(row._replace(faster=0.3), LAW)
-    assert (lower < low / 1.3, same) == (True, high)
-
-
-def learning_links(mean, spread):
-    from experiments.extrapolation.links import Links
-
-    return Links(mean, spread)
-
-
-LINK_OF_PAGES = learning_links(LINK.mean, LINK.deviation)
 
 
 def test_doublings():

@@ -4,26 +4,27 @@ No prediction is made of a source that is held out: not here, and not before the
 """
 
 import hashlib
+import json
 import math
-from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from calibration import fit
 from calibration.scaling import fitting
 from experiments import evidence, figures
-from experiments.extrapolation import scores, sizes
-from experiments.extrapolation.held import Held
+from experiments.extrapolation import scores, sizes, t4
+from experiments.extrapolation.held import Held, Refused
 from experiments.figures import CHOICE, HELD_OUT, LISTED
-from experiments.kit import kept
-from sim import zoo
-from sim.answers.ignorance import LAW, Law
+from sim import run, zoo
+from sim.answers.extrapolation import Unknown
 from sim.platform import other_sizes
 from sim.platform.named_links import LINK
+from sim.sweeps.pools import Here
 
-DATA = Path(__file__).parents[2] / "docs" / "data" / "evidence.json"
 SOURCES = figures.sources()
 TABLES = [source.name for source in SOURCES if not source.module]
 NUMBERS = ["batch", "minibatches", "hosts", "gpus", "samples_per_s"]
@@ -32,7 +33,8 @@ NUMBERS = ["batch", "minibatches", "hosts", "gpus", "samples_per_s"]
 def test_each_source_has_its_figures_and_each_table_is_listed():
     assert sorted(TABLES) == sorted(path.stem for path in (figures.FOLDER / "sizes").glob("*.csv"))
     for source in SOURCES:
-        assert not source.module or import_module(f"experiments.extrapolation.{source.module}")
+        homes = "experiments", "experiments.extrapolation"
+        assert not source.module or any(find_spec(f"{home}.{source.module}") for home in homes)
     assert len(SOURCES) >= 20
 
 
@@ -72,8 +74,8 @@ def test_the_split_is_that_of_the_rule():
 
 
 def test_sources_that_are_listed_follow_their_rule_and_are_predicted_by_nobody(monkeypatch):
-    monkeypatch.setattr(sizes, "of_source", lambda name, *_: iter([name]))
-    predicted = {*sizes.of_split(CHOICE), *sizes.of_split(HELD_OUT)}
+    monkeypatch.setattr(sizes, "of_source", lambda name, *_: iter([sizes.Series(name, "", "", 0.0, None)]))
+    predicted = {one.source for split in (CHOICE, HELD_OUT) for one in sizes.series_of(split)}
     for source in SOURCES:
         listed = source.split == LISTED
         assert bool(source.becomes) == listed, source.name
@@ -133,15 +135,60 @@ def made(sizes_of: list[tuple[int, int]], summed_by: str = "allreduce", precisio
     return rows.assign(**same, samples_per_s=32 * rows.gpus / step_s)
 
 
+def predicted(table: pd.DataFrame) -> tuple[list[Held], list[Refused]]:
+    return sizes.predicted([*sizes.of_source("made", table)], Here())
+
+
+@pytest.mark.slow
 def test_small_sizes_predict_large_ones():
-    rows = list(sizes.of_source("made", made([(1, 1), (1, 4), (1, 8), (2, 16), (8, 64)])))
+    rows, refused = predicted(made([(1, 1), (1, 2), (1, 4), (2, 4), (8, 8)]))
     assert [(row.split.split(": ")[1], row.row, row.doublings) for row in rows] == [
-        ("1 to 2 hosts, then more", "8 hosts, 64 GPUs, batch 32", 2.0),
-        ("1 to 4 GPUs of a host, then more", "1 hosts, 8 GPUs, batch 32", 1.0),
+        ("1 to 2 hosts, then more", "8 hosts, 8 GPUs, batch 32", 2.0),
+        ("1 to 2 GPUs of a host, then more", "1 hosts, 4 GPUs, batch 32", 1.0),
     ]
     assert [row.measured_s for row in rows] == pytest.approx([0.7, 0.1])
     assert [row.trivial_s for row in rows] == pytest.approx([0.3, 0.1])
     assert rows[-1].predicted_s == pytest.approx(0.1, rel=0.04)  # computing grows a little with GPUs, as on other hosts
+    assert all(row.low_s < row.predicted_s < row.high_s for row in rows)
+    assert not refused
+
+
+@pytest.mark.slow
+def test_predictions_are_those_of_the_two_commands(tmp_path, monkeypatch, capsys):
+    """Of a user who writes the fitted rows and the model into files, and asks for more steps, which are alike, and fewer runs."""
+    monkeypatch.chdir(tmp_path)
+    table = made([(1, 1), (2, 2), (4, 4)]).assign(model="other", million_parameters=50.0)
+    (row, *_), _ = predicted(table)
+    Path("model.toml").write_text('name = "other"\nparameters = "50 M"\nlayers = 20\n[step]\ntime = "1 s"\nbatch = 1\n')
+    Path("table.csv").write_text("hosts,gpus_per_host,batch,step_s\n1,1,32,0.1\n2,1,32,0.3\n")
+    fit.main(["table.csv", "--from", "scaling", "--workload", "model.toml", "-o", "profile.toml"])
+    capsys.readouterr()
+    sizes_of = ["--hosts", "4", "--per-host", "1", "--batch", "32"]
+    run.main(["--cluster", "profile.toml", *sizes_of, "--steps", "5", "--replications", "3", "--json"])
+    answer = json.loads(capsys.readouterr().out)
+    assert (row.hosts, row.gpus, row.measured_s) == (4, 4, pytest.approx(0.5))
+    rates = answer["samples_per_s"], *answer["interval"]["samples_per_s"]
+    ours = [4 * 32 / seconds for seconds in (row.predicted_s, row.high_s, row.low_s)]
+    assert ours == pytest.approx(rates, rel=1e-3)
+
+
+@pytest.mark.slow
+def test_what_the_commands_refuse_is_counted():
+    """Steps that fall to a tenth with more hosts have no fit."""
+    table = made([(1, 1), (2, 2), (4, 4)])
+    rows, (refused,) = predicted(table.assign(samples_per_s=table.samples_per_s * [1, 30, 900]))
+    assert not rows
+    assert (refused.rows, refused.why.partition(": given")[0]) == (1, "table.csv: step_s")
+    assert "1 rows are not predicted: table.csv: step_s" in next(evidence._refused(CHOICE, [refused]))
+
+
+@pytest.mark.slow
+def test_computing_of_further_minibatches_comes_besides():
+    """As the fit says of a table that accumulates gradients; the answer is of one minibatch."""
+    table = made([(1, 1), (1, 2), (1, 4)]).assign(minibatches=4)
+    ((row,), _), ((single,), _) = predicted(table), predicted(table.assign(batch=8, samples_per_s=table.samples_per_s))
+    assert row.predicted_s == pytest.approx(row.measured_s, rel=0.05)
+    assert row.predicted_s == pytest.approx(4 * single.predicted_s, rel=0.05)
 
 
 def test_series_are_fitted_apart_and_what_is_no_allreduce_not_at_all():
@@ -149,58 +196,85 @@ def test_series_are_fitted_apart_and_what_is_no_allreduce_not_at_all():
     both = pd.concat(
         [made(some), made(some, precision="amp"), made(some, "sharded", "bf16"), made(some, "servers", "fp16")]
     )
-    series = {row.split.split(":")[0] for row in sizes.of_source("made", both)}
+    series = {one.called for one in sizes.of_source("made", both)}
     assert series == {"resnet50, made, fp32", "resnet50, made, amp"}
-    assert not list(sizes.of_source("made", made([(1, 1), (1, 8), (4, 32)])))  # two sizes to fit, and one more
+    (two,) = sizes.of_source("made", made([(1, 1), (1, 8), (4, 32)]))  # two sizes to fit, and one more
+    assert not list(sizes.splits(two.rows))
 
 
 def test_another_model_has_the_parameters_that_its_table_says():
     assert sizes.workload("jasper", 333.0).parameters == pytest.approx(333e6, rel=1e-3)
 
 
+def held(source="made", measured_s=0.1, **about) -> Held:
+    """Predicted to take 0.1 s, 0.05 to 0.2; 0.1 s where nothing changes, give or take 1 %."""
+    row = Held(source, "1 to 2 hosts, then more", 4, 16, 32, 1.0, measured_s, 0.1, 0.05, 0.2, 0.1, 0.01)
+    return row._replace(**about)
+
+
 def test_sources_and_not_rows_say_how_sure_a_coverage_is():
     """A source whose hundred rows are held and one whose only row is not are half and half; two sources might all be like either."""
-    held, missed = (Held("held", "", "row", 1.0, took_s, 0.1, 0.0, 0.1) for took_s in (0.1, 1.0))
-    rows = {"held": [held] * 100, "missed": [missed._replace(source="missed")]}
-    laws = dict.fromkeys(rows, LAW)
-    assert evidence._of_sources(rows, laws) == "50.0% on the average of sources (95 % confidence: 0.0% to 100.0%)"
-    alike = {str(number): [held] for number in range(5)}
-    assert "100.0% to 100.0%" in evidence._of_sources(alike, dict.fromkeys(("held", *alike), LAW))
+    rows = [held("held")] * 100 + [held("missed", 1.0)]
+    shown, *_ = scores.marks("choice", rows)
+    assert shown.endswith("99.0%, 50.0% (95 % confidence: 0.0% to 100.0%) on the average of sources")
+    shown, *_ = scores.marks("choice", [held(str(number)) for number in range(5)])
+    assert "100.0% (95 % confidence: 100.0% to 100.0%)" in shown
 
 
-def test_a_rule_without_an_interval_is_none_and_a_wide_one_has_a_high_score():
-    """Both cover a row that is 10 % off; a source's own score is lower than those of rules that are off by more, or wider."""
-    row = Held("made", "", "row", 1.0, 0.11, 0.1, 0.05, 0.2, changed=0.3, trivial_off=0.01, ideal_s=0.11, ideal_off=0.5)
-    found = scores.of([row], Law(0.05))
-    assert found.best
-    assert [found.unchanged > 10, 2 > found.ideal > 1, found.ours < 0.5] == [True] * 3
-    assert math.isnan(scores.of([row._replace(trivial_off=None)], LAW).unchanged)
-    variance = 0.05**2 * 2 + 0.05**2  # of the law, a doubling beyond, and of the row itself
-    assert scores.too_wide([row], Law(0.05)) == pytest.approx(1.645 * variance**0.5 / math.log(1.1), rel=0.01)
-    assert scores.of_one_factor([[row]])[0] == pytest.approx(1.1, rel=0.01)
+def test_marks_count_slow_misses_and_what_a_prediction_adds_to_nothing_changes():
+    """Two misses of which one is slower; half of a doubling is foreseen; of the row that hardly changes a tenth is invented."""
+    grows, stays = held("grows", 0.2, predicted_s=0.15), held("stays", 0.1, predicted_s=0.11)
+    assert scores.too_slow([held(measured_s=1.0), held(measured_s=0.01), stays]) == 0.5
+    assert math.isnan(scores.too_slow([stays]))
+    assert [scores.where_it_matters([grows, stays], matters) for matters in (True, False)] == [[grows], [stays]]
+    lines = list(scores.marks("choice", [grows, stays]))
+    assert lines[-2].startswith(
+        "where nothing changes is off by more than 10% (1 rows of 1 sources): error over its error 0.50"
+    )
+    assert lines[-1].startswith(
+        "where nothing changes is off by less than 10% (1 rows of 1 sources): error less its error +10.0%"
+    )
 
 
-def test_the_products_law_is_that_of_all_sources_as_kept():
-    said = next(part for part in kept.read(DATA).shown if isinstance(part, str) and part.startswith("the law of all"))
-    assert said.endswith(f": {LAW}")
+def test_a_rule_without_an_interval_is_none_and_a_narrow_one_that_misses_has_a_high_score():
+    assert scores.ours([held()]) == pytest.approx(math.log(4))
+    assert scores.of_unchanged([held(measured_s=0.2)]) > 10
+    assert scores.of_unchanged([held()]) < 0.1
+    assert math.isnan(scores.of_unchanged([held(trivial_off=None)]))
+
+
+def test_a_row_that_is_far_off_is_missed_by_its_pairs_and_what_both_share_cancels():
+    """Four rows with the same error, all of it shared, and one that is off by itself."""
+    unknown = (Unknown(0.7, 0.7, shared=(("growth", 0.69, 0.69),)),)
+    rows = [held(measured_s=off, unknown=unknown) for off in (0.19, 0.19, 0.19, 0.19, 0.3)]
+    found = scores.ratios(rows)
+    missed = found.off > found.half
+    assert (len(missed), missed.sum(), (missed & (found.outside > 0)).sum()) == (10, 4, 4)
+    assert not (scores.ratios([row._replace(unknown=(Unknown(0.7, 0.7),)) for row in rows]).off > found.half * 5).any()
+
+
+def test_choices_are_of_the_same_gpus_on_other_numbers_of_hosts():
+    """Fewer hosts are slower, as predicted; then as it is not; steps that hardly differ, and other GPUs, are no choice."""
+    few, many = held(hosts=2, measured_s=0.12, predicted_s=0.12), held(hosts=4)
+    assert scores.choices([few, many]) == [(True, True)]
+    assert scores.choices([few._replace(predicted_s=0.09), many]) == [(False, True)]
+    assert not scores.choices([few._replace(measured_s=0.101), many])
+    assert not scores.choices([few._replace(gpus=8), many])
 
 
 def test_sources_that_are_held_out_are_predicted_only_if_it_is_asked_for(monkeypatch):
     """Made rows stand for all sources here."""
     asked = []
-
-    def of_split(split: str):
-        asked.append(split)
-        return [Held("made", "1 to 2 hosts", "4 hosts", 1.0, 0.1, 0.1, 0.0, 0.1)]
-
-    monkeypatch.setattr(sizes, "of_split", of_split)
-    assert not list(evidence.further(LAW, held_out=None))
-    assert not asked
-    shown = list(evidence.further(LAW, held_out=True))
-    assert asked == [HELD_OUT]
-    assert shown[0].title == "Further sources, held out"
-    assert shown[1].startswith("1 further sources, held out: 90 % intervals hold of rows 100.0%")
-    assert shown[2].startswith("mean error 0.0% (nothing changes: 0.0%)")
+    monkeypatch.setattr(sizes, "series_of", lambda split: asked.append(split) or [])
+    monkeypatch.setattr(sizes, "predicted", lambda *_: ([held()], []))
+    _, shown = evidence.of_splits(held_out=None)
+    assert asked == [CHOICE]
+    assert shown[0].title == "Further sources, choice"
+    _, shown = evidence.of_splits(held_out=True)
+    assert asked[1:] == [CHOICE, HELD_OUT]
+    assert any(
+        str(part).startswith("1 further sources, held out: 90 % intervals hold of rows 100.0%") for part in shown
+    )
 
 
 def test_networks_are_named_of_choices_alone_and_what_is_known_of_them_ends_at_the_wire():
@@ -213,12 +287,11 @@ def test_networks_are_named_of_choices_alone_and_what_is_known_of_them_ends_at_t
         assert known.start * wire == pytest.approx(math.exp(LINK.mean))
 
 
-def test_rows_of_a_named_network_are_those_of_several_hosts(monkeypatch):
+def test_series_of_a_named_network_say_it_as_link_does(monkeypatch):
     """Made rows stand for the sources' own here."""
-    rows = [Held("made", "1 to 2", f"{hosts} hosts, 8 GPUs", 1.0, 0.1, 0.1, 0.0, 0.1) for hosts in (1, 4)]
-    given = []
-    monkeypatch.setattr(sizes, "of_source", lambda name, table, between: given.append(between) or iter(rows))
-    found = dict(sizes.with_networks(CHOICE))
-    assert {source.name for source in found} == {source.name for source in figures.sources() if source.network}
-    assert list(found.values()) == [rows[1:]] * len(found)
-    assert {known.spread for known in given} == {LINK.deviation}
+    monkeypatch.setattr(figures, "table", lambda name: made([(1, 4), (2, 8), (4, 16)] if "p3" in name else [(1, 4)]))
+    monkeypatch.setattr(t4, "even", lambda name: sizes.steps(made([(1, 4)])))
+    found = sizes.with_networks(CHOICE)
+    networks = {source.name: source.network for source in SOURCES if source.network and "p3" in source.name}
+    assert {one.source: one.link for one in found} == networks
+    assert networks
