@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from experiments.extrapolation.one_host import Asked
 
-TAKES_S = {CHOICE: 400, HELD_OUT: 330, "networks": 40, "by name": 60}  # on 2 quiet cores, for the time left
+TAKES_S = {CHOICE: 500, HELD_OUT: 500, "networks": 40, "by name": 60}  # on 2 quiet cores, for the time left
 LARGEST = {"bert": 2, "imagenet": 2, "cifar10": 4, "deepspeech2": 4}  # hosts of T4 GPUs that are fitted, in a table
 T4_TITLE = "T4, fitted on 1 and 2 hosts (CIFAR-10, DeepSpeech2: 1 to 4)"
 PAGE = "TensorFlow's page, predicted from half of each row's GPUs"

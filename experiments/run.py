@@ -96,7 +96,7 @@ QUESTIONS = {
     ),
     "evidence": Question(
         "How good is it beyond what was measured, on rows of published tables that were held out in turn?",
-        "8 to 13 min",
+        "15 to 20 min",
         "of each table all rows but those that are held out",
     ),
     "platforms": Question(

@@ -200,7 +200,7 @@ def beyond() -> Figure:
     drawing = _figure(3.2)
     axes, models = drawing.subplots(), {}
     table = next(table for table in results.kept("evidence").tables if table.title.startswith("T4, fitted on 1 and 2"))
-    for model, hosts, _, error, _ in table.rows:
+    for model, hosts, _, error, *_ in table.rows:
         models.setdefault(model, []).append((int(hosts), float(error.rstrip("%"))))
     for model, rows in models.items():
         hosts, errors = zip(*rows, strict=True)
