@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 NOISE = 1.15  # a factor between two rows, beyond which they are said to contradict one another
 GROWN = 1.1  # a factor of a host's rate, below which it is said not to grow with GPUs
+MOST_SAID = 3  # pairs of such rows
 LINE = 0.2  # a share of a step by which a line over batches may miss it, and half of it may miss all others
 
 
@@ -85,7 +86,10 @@ def notes(rows: Table, found: Scaling) -> Iterator[str]:
             f"batch {batch} is no line with the others: it takes {seconds:.3g} s alone, and their line says {line_s:.3g} s. "
             "It is predicted on its own, and tells the line nothing"
         )
-    yield from contradictions(rows, found)
+    wrong = [*contradictions(rows, found)]
+    yield from wrong[:MOST_SAID]
+    if wrong[MOST_SAID:]:
+        yield f"{len(wrong) - MOST_SAID} more pairs of rows contradict one another"
     if found.read_s and rows.real is not None and not rows.real.all():
         yield f"a host reads {1 / found.read_s:,.0f} samples/s of real data; without reading in the model, data are synthetic"
     elif (top := ceiling(rows)) is not None:

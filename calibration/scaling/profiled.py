@@ -112,6 +112,7 @@ def profile(
     if best in SERVED:
         known = made.provenance or Provenance()
         said += [f"--servers {known.servers} --servers-on {known.servers_on}"]
+        notes += ["no column servers: one is taken, on a host of its own"] * (rows.servers is None)
     notes.append(f"simulate it with {' '.join(said)}")
     notes += [
         *_of_links(found[best], rows, link),
