@@ -2,8 +2,8 @@
 
 The law was learned on published tables: rows were held out, predicted from the others, and its parameters are those whose intervals score
 best (T. Gneiting and A. E. Raftery, Strictly Proper Scoring Rules, Prediction, and Estimation, 2007, section 6.2), each source weighing as
-one. A source's intervals come from the other sources alone when they are judged. Where smaller sizes of a table tell its larger ones, they
-tell those beyond, too. `python -m experiments.run evidence` prints the parameters and that test.
+one. A source's intervals come from the other sources alone when they are judged. What a table of sizes tells of larger ones is
+sim.answers.growth's. `python -m experiments.run evidence` prints the parameters and that test.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Law(NamedTuple):
 
     Args:
         step: of a step at sizes that were measured, where smaller sizes told all others.
-        by_change: so many times what they did not tell (calibration.scaling.changes.unforeseen), besides.
+        by_change: so many times what they did not tell, besides.
         unseen: what they are taken not to have told where that is not known.
         faster: times as much may a step take less: steps take longer than predicted more often.
     """
