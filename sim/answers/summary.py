@@ -295,7 +295,7 @@ def nothing_known(summary: dict) -> bool:
 
 def too_wide(pair: Sequence[float] | None) -> bool:
     """Whether nothing is known between two ends."""
-    return bool(pair) and pair[1] > NOTHING * pair[0]
+    return pair is not None and pair[1] > NOTHING * pair[0]
 
 
 def _shares(summary: dict) -> list[dict]:
