@@ -180,7 +180,7 @@ class Scaling:
         """Root mean square of the logarithm of these steps over measured ones."""
         return float(np.sqrt(np.mean(np.log(self.step_s(rows) / rows.step_s) ** 2)))
 
-    def unknown(self, rows: Table, of: Callable[..., np.ndarray] = step_s) -> np.ndarray:
+    def unknown(self, rows: Table, of: Callable[..., np.ndarray] | None = None) -> np.ndarray:
         """Standard deviation of the logarithm of seconds, as far as the constants are unknown, shape (rows,).
 
         Args:
@@ -189,9 +189,9 @@ class Scaling:
         slopes = self.slopes(rows, of)
         return np.sqrt(np.einsum("ir,ij,jr->r", slopes, self.covariance, slopes))
 
-    def slopes(self, rows: Table, of: Callable[..., np.ndarray] = step_s) -> np.ndarray:
+    def slopes(self, rows: Table, of: Callable[..., np.ndarray] | None = None) -> np.ndarray:
         """Change of the logarithm of seconds by each constant, while the sums stay, shape (constants, rows)."""
-        calls = self.calls(rows)
+        of, calls = of or type(self).step_s, self.calls(rows)
         far = {name: FAR * max(getattr(self, name), size) for name, size in CONSTANTS.items()}
         near = [replace(self, **{name: getattr(self, name) + far[name]}) for name in CONSTANTS]
         here = _log(of(self, rows, calls))

@@ -178,7 +178,7 @@ def _is_faster(job: Scenario, base: Result, simulate: Simulate) -> bool:
     """Whether the first run of a job is faster than the base's, with the same random numbers; not asked of jobs that have no such run."""
     if base.done.runs == 1 or unknown(base.scenario):
         return True
-    return bool(simulate(job, 1).outcome.throughput()[0] > base.outcome.throughput()[0])
+    return bool(simulate(job, 1).outcome.throughput()[0] > (1 + LEAST) * base.outcome.throughput()[0])
 
 
 def _by_gain(compared: list[Compared]) -> list[Compared]:

@@ -74,7 +74,7 @@ def test_servers_are_found_and_larger_sizes_predicted(tmp_path, protocol, beside
     )
     made = profiled.profile(written(tmp_path, seen), "x", "resnet50", protocol)
     assert 1 / made.network.bandwidth_bytes_per_s == pytest.approx(BYTE_S, rel=0.1)
-    assert np.abs(replay.off(made, MODEL, protocol, (), more)).max() < 0.08
+    assert np.abs(replay.off(made.known(growth=None), MODEL, protocol, (), more)).max() < 0.08
     on, servers = ("workers", 4) if beside else ("own", 2)
     assert f"simulate it with --protocol {protocol} --servers {servers} --servers-on {on}" in notes_of(made)
     assert made.provenance.servers_on == on
@@ -148,7 +148,7 @@ def test_accumulated_minibatches_are_simulated_and_may_be_said_once(tmp_path):
     assert 1 / made.network.bandwidth_bytes_per_s == pytest.approx(BYTE_S, rel=0.15)
     assert "6 of the rows are off by" in notes_of(made)
     more = planted(rows([(8, 1, 64)], minibatches=np.full(1, 4.0)), "horovod")
-    assert np.abs(replay.off(made, MODEL, "horovod", SETTINGS["horovod"], more)).max() < 0.06
+    assert np.abs(replay.off(made.known(growth=None), MODEL, "horovod", SETTINGS["horovod"], more)).max() < 0.06
     one = fit(four._replace(minibatches=np.ones(6)), BYTES, Overlap.of(MODEL))
     assert one.between_s > 1.3 * BYTE_S
     with pytest.raises(WrongSetting, match="--accumulate"):

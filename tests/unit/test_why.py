@@ -72,7 +72,7 @@ def test_what_is_no_faster_in_one_run_is_not_simulated_again():
     screened = [one for one, runs in ran if runs == 1]
     assert (
         len(whole) == len({*whole}) <= len(expected) + 3
-    )  # the job itself, twice the workers, and what gains less than is shown
+    )  # the job itself, twice the workers, and what may have helped
     assert len(screened) > len(whole)
 
 
