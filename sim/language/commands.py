@@ -97,7 +97,7 @@ class Wait(NamedTuple):
     """Wait until some handles are done."""
 
     handles: Sequence[Handle]
-    count: int
+    needed: int
 
 
 class Stop(NamedTuple):

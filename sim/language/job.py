@@ -13,6 +13,8 @@ from sim.laws import Constant, Law
 from sim.laws.randomness import Stream
 from sim.laws.steps import Sleeps
 
+NONE, ONE = Constant(value=0.0), Constant(value=1.0)
+
 
 @dataclass(frozen=True)
 class Layer:
@@ -40,8 +42,8 @@ class Laws:
         seed: of all random numbers.
     """
 
-    sleep: Law = Constant(value=0.0)
-    noise: Law = Constant(value=1.0)
+    sleep: Law = NONE
+    noise: Law = ONE
     seed: int = 0
 
     def sleeps(self, replication: int, worker: int, call: int = 0) -> Stream:

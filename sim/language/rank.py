@@ -62,10 +62,10 @@ class Rank:
 
     def steps(self) -> Iterator[int]:
         """Go through the rounds: `for step in me.steps()`. A step of the job is over when the last rank has ended its round."""
-        for self.step in range(self._job.steps):
-            self.round = self.step
+        for step in range(self._job.steps):
+            self.step = self.round = step
             self._world.begin_round(self)
-            yield self.step
+            yield step
             self._world.end_round(self)
 
     # ---- primitives
@@ -98,7 +98,7 @@ class Rank:
         yield commands.Update(piece or self.weights, rate, self.samples if samples is None else samples)
 
     def mix(self, into: Piece, what: Piece | Message, a: float = 1.0, b: float = 1.0) -> Generator[Any, Any, None]:
-        """into = a into + b what."""
+        """Into = a into + b what."""
         yield commands.Mix(into, what, a, b)
 
     def work(

@@ -17,7 +17,7 @@ class Text:
     """
 
     name: ClassVar[str]
-    servers: int | ClassVar[int] = 0
+    servers: int = 0
     data: ClassVar[str] = "own"
 
     def check(self, job) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
+from typing import Any
 
 
 class Busy:
@@ -48,7 +49,7 @@ class InTurn:
 
     def __init__(self, world, count: int):
         self._world, self._count = world, count
-        self._queue, self._served = deque(), []
+        self._queue, self._served = deque[tuple[Any, float]](), list[Any]()
 
     def work(self, task, seconds: float):
         """Work for some seconds of a core."""
@@ -85,7 +86,10 @@ class Shared:
             0.0,
             0.0,
         )  # seconds that each computation would have had since the start, and until when
-        self._ends, self._plans = [], 0  # of computations: (done_s at which one ends, key, task), in order
+        self._ends, self._plans = (
+            list[tuple[float, tuple, Any]](),
+            0,
+        )  # of computations: (done_s at which one ends, key, task), in order
 
     def work(self, task, seconds: float):
         """Work for some seconds of a core."""

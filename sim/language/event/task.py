@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator
 from functools import partial
 from pathlib import Path
 from traceback import extract_tb
+from typing import Any
 
 from sim.base import own
 from sim.base.errors import RunFailed, WrongSetting, WrongText
@@ -109,13 +110,14 @@ class Task:
 
     def place(self) -> str:
         """Where the text is: rank, text, and the line of the source that is not the language's own."""
-        where, text = self.started, self.text
+        text: Any = self.text
+        where, name = self.started, text.__name__
         while text is not None and inspect.isgenerator(text) and text.gi_frame is not None:
             if not text.gi_code.co_filename.startswith(LANGUAGE):
                 where = f"{os.path.basename(text.gi_code.co_filename)}:{text.gi_frame.f_lineno}"
                 break
             text = text.gi_yieldfrom
-        named = f" ({self.text.__name__})" if self.number else ""
+        named = f" ({name})" if self.number else ""
         return f"rank {self.me.rank}{named}, {where}"
 
     def _wrong(self, said: str) -> WrongText:
@@ -271,15 +273,15 @@ class Task:
         yield from ()
         self.world.started[self.me.rank] += 1
         place = self.place().partition(", ")[2]
-        task = Task(self.world, self.me, command.text, self.world.started[self.me.rank], command.after, place)
+        task = Task(self.world, self.me, command.text, self.world.started[self.me.rank], tuple(command.after), place)
         self.world.start(task)
         return task.handle
 
     def wait(self, command: commands.Wait):
         """Until some handles are done."""
-        if command.count > len(command.handles):
-            raise self._wrong(f"me.wait for {command.count} of {len(command.handles)} handles")
-        yield from self._until(command.handles, command.count)
+        if command.needed > len(command.handles):
+            raise self._wrong(f"me.wait for {command.needed} of {len(command.handles)} handles")
+        yield from self._until(command.handles, command.needed)
 
     def stop(self, command: commands.Stop):
         """Another text ends where it is."""
