@@ -8,24 +8,30 @@ from sim.language.rank import Rank
 CLOCK_S = 1e-9  # time left counts as none below the clock's resolution, so that all worlds round alike
 
 
-def compute(me: Rank):
-    """The gradient of the whole minibatch, added to `me.gradient`."""
-    yield from me.forward()
-    yield from me.backward()
+def compute(me: Rank, micro: int = 0, of: int = 1, weight: float = 1.0):
+    """The gradient of a micro-batch, or of the whole minibatch, is added to `me.gradient`."""
+    yield from me.forward(micro=micro, of=of)
+    yield from me.backward(micro=micro, of=of, weight=weight)
 
 
 def compute_until(me: Rank, end_s: float, micros: int):
     """Micro-batches of the minibatch, at least one, while there is time until `end_s`; the last one runs to its end."""
     micro = 0
     while micro == 0 or (micro < micros and end_s - me.now() > CLOCK_S):
-        yield from me.forward(micro=micro, of=micros)
-        yield from me.backward(micro=micro, of=micros)
+        yield from compute(me, micro, micros)
         micro += 1
 
 
 def clear(me: Rank, piece: Piece):
     """Begin a sum anew: all items are 0."""
     yield from me.mix(piece, piece, 0.0, 0.0)
+
+
+def push(me: Rank, group: range):
+    """Send the k-th of a group of servers the k-th part of the gradient, which begins anew."""
+    for k in range(len(group)):
+        yield from me.post(me.gradient.part(k, len(group)), group[k])
+    yield from clear(me, me.gradient)
 
 
 def exchange(me: Rank, sent: Piece, to: int, frm: int, into: Piece, adds: bool = False):
@@ -39,8 +45,7 @@ def send(me: Rank, piece: Piece, group: range):
     """Send a piece to each rank of a group, and go on when the last has left."""
     sent = []
     for rank in group:
-        handle = yield from me.post(piece, rank)
-        sent.append(handle)
+        sent.append((yield from me.post(piece, rank)))
     yield from me.wait(sent)
 
 

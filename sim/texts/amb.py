@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sim.language.text import Text
-from sim.language.verbs import clear, compute_until, gather, send
+from sim.language.verbs import compute_until, gather, push, send
 
 
 @dataclass(frozen=True)
@@ -32,5 +32,4 @@ class AnytimeMinibatch(Text):
                 end_s = me.now() + self.time_limit_s
                 yield from me.sleep()
                 yield from compute_until(me, end_s, self.partitions)
-                yield from me.post(me.gradient, me.master)
-                yield from clear(me, me.gradient)
+                yield from push(me, me.servers)

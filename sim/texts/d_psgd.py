@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from sim.base.errors import WrongSetting
-from sim.language.text import Text
+from sim.language.text import Text, require
 from sim.language.verbs import compute, exchange
 
 
@@ -20,11 +19,10 @@ class DecentralisedSgd(Text):
     name = "d-psgd"
 
     def check(self, job):
-        if job.ranks < 2:
-            raise WrongSetting("ranks", job.ranks, "an integer from 2 with d-psgd")
+        require(job.ranks > 1, "ranks", job.ranks, "an integer from 2")
 
     def __call__(self, me):
-        other = me.vector("other", me.weights.items)
+        other, left, right = me.vector("other", me.weights.items), (me.rank - 1) % me.n, (me.rank + 1) % me.n
         for _ in me.steps():
             yield from me.sleep()
             yield from compute(me)
@@ -33,11 +31,10 @@ class DecentralisedSgd(Text):
                 yield from exchange(me, me.weights, (me.rank + far) % me.n, (me.rank - far) % me.n, other)
                 yield from me.mix(me.weights, other, 1 / 2, 1 / 2)
             else:
-                left, right = (me.rank - 1) % me.n, (me.rank + 1) % me.n
                 to_left = yield from me.post(me.weights, left)
                 to_right = yield from me.post(me.weights, right)
                 yield from me.mix(me.weights, me.weights, 1 / 3, 0)
-                yield from me.take(left, me.weights, adds=True, weight=1 / 3)
-                yield from me.take(right, me.weights, adds=True, weight=1 / 3)
+                for peer in (left, right):
+                    yield from me.take(peer, me.weights, adds=True, weight=1 / 3)
                 yield from me.wait([to_left, to_right])
             yield from me.update(samples=me.batch)

@@ -1,30 +1,22 @@
-"""Gradient coding: each partition of a minibatch is computed by several workers, so that late ones are not waited for."""
+"""Gradient coding: several workers compute each partition of a minibatch, so that late ones are not waited for."""
 
 from dataclasses import dataclass
 
-from sim.base.errors import WrongSetting
 from sim.language.cyclic_code import code, decoded
-from sim.language.text import Text
-from sim.language.verbs import clear, send
+from sim.language.text import Text, require
+from sim.language.verbs import compute, push, send
 
 
 @dataclass(frozen=True)
 class GradientCoding(Text):
-    """Tandon, Lei, Dimakis, Karampatziakis, "Gradient Coding", ICML 2017: the cyclic code of algorithm 2, decoded by least squares.
+    """Tandon, Lei, Dimakis, Karampatziakis, "Gradient Coding", ICML 2017: a cyclic code, decoded by least squares."""
 
-    Args:
-        late: workers of each step that need not be waited for; each worker computes `late` + 1 partitions of the minibatch.
-    """
-
-    late: int = 1
-
+    late: int = 1  # workers of each step that need not be waited for; each computes late + 1 partitions
     name, servers, data = "gradient-coding", 1, "shared"
 
     def check(self, job):
-        if not 0 <= self.late < job.ranks - 1:
-            raise WrongSetting("late", self.late, f"an integer from 0, and less than the {job.ranks - 1} workers")
-        if job.batch < job.ranks - 1:
-            raise WrongSetting("batch", job.batch, f"at least one sample for each of {job.ranks - 1} partitions")
+        require(0 <= self.late < job.ranks - 1, "late", self.late, "an integer from 0, less than the workers")
+        require(job.batch >= job.ranks - 1, "batch", job.batch, "at least a sample for each worker")
 
     def __call__(self, me):
         n = len(me.workers)
@@ -43,9 +35,6 @@ class GradientCoding(Text):
         else:
             while (yield from me.follow(me.master, me.weights)):
                 yield from me.sleep()
-                for k in range(self.late + 1):
-                    micro = (me.rank - 1 + k) % n
-                    yield from me.forward(micro=micro, of=n)
-                    yield from me.backward(micro=micro, of=n, weight=code(n, self.late)[me.rank - 1][micro])
-                yield from me.post(me.gradient, me.master)
-                yield from clear(me, me.gradient)
+                for micro in [(me.rank - 1 + k) % n for k in range(self.late + 1)]:
+                    yield from compute(me, micro, n, code(n, self.late)[me.rank - 1, micro])
+                yield from push(me, me.servers)

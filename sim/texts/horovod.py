@@ -9,16 +9,10 @@ from sim.language.verbs import least, pause
 
 @dataclass(frozen=True)
 class Horovod(Text):
-    """Sergeev and Del Balso, 2018 (arXiv 1802.05799); its background thread, horovod/common/operations.cc.
+    """Sergeev and Del Balso, 2018 (arXiv 1802.05799); its background thread, horovod/common/operations.cc."""
 
-    Args:
-        fusion_mb: MiB of gradients, at most, that are summed together; one layer alone may have more.
-        cycle_s: least seconds from one cycle's start to the next's.
-    """
-
-    fusion_mb: float = 128.0
-    cycle_s: float = 1e-3
-
+    fusion_mb: float = 128.0  # MiB of gradients, at most, that are summed together; one layer alone may have more
+    cycle_s: float = 1e-3  # least seconds from one cycle's start to the next's
     name = "horovod"
 
     def __call__(self, me):
@@ -34,16 +28,14 @@ class Horovod(Text):
             yield from me.update()
 
     def cycles(self, me, ready):
-        """The background thread, for one step."""
         stop, most = len(me.layers), self.fusion_mb * 2**20 / me.item_bytes
         while stop:
-            begin_s = me.now()
-            agreed = yield from least(me, len(ready), len(me.layers), me.workers)
-            while stop > len(me.layers) - agreed:
+            end_s = me.now() + self.cycle_s
+            left = len(me.layers) - (yield from least(me, len(ready), len(me.layers), me.workers))
+            while stop > left:
                 first = stop - 1
-                while first > len(me.layers) - agreed and me.of(me.gradient, first - 1, stop).items <= most:
+                while first > left and me.of(me.gradient, first - 1, stop).items <= most:
                     first -= 1
                 yield from allreduce(me, me.of(me.gradient, first, stop), me.workers)
                 stop = first
-            if stop:
-                yield from pause(me, begin_s + self.cycle_s)
+            yield from pause(me, end_s)

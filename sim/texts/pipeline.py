@@ -2,27 +2,20 @@
 
 from dataclasses import dataclass
 
-from sim.base.errors import WrongSetting
-from sim.language.text import Text
+from sim.language.text import Text, require
 
 
 @dataclass(frozen=True)
 class Pipeline(Text):
-    """1F1B (Narayanan et al., "PipeDream", SOSP 2019; with a flush in each step: "Megatron-LM", SC 2021, section 2.2).
+    """1F1B (PipeDream, SOSP 2019; with a flush in each step: Narayanan et al., "Megatron-LM", SC 2021, section 2.2)."""
 
-    Args:
-        micros: micro-batches of a minibatch.
-    """
-
-    micros: int = 8
+    micros: int = 8  # micro-batches of a minibatch
 
     name, data = "pipeline", "shared"
 
     def check(self, job):
-        if job.ranks > len(job.layers):
-            raise WrongSetting("ranks", job.ranks, f"at most one for each of {len(job.layers)} layers with pipeline")
-        if not 1 <= self.micros <= job.batch:
-            raise WrongSetting("micros", self.micros, f"an integer from 1 to the batch, {job.batch}")
+        require(job.ranks <= len(job.layers), "ranks", job.ranks, f"at most the {len(job.layers)} layers")
+        require(1 <= self.micros <= job.batch, "micros", self.micros, f"an integer from 1 to the batch, {job.batch}")
 
     def __call__(self, me):
         stage, last, of = me.rank, me.n - 1, self.micros
@@ -37,15 +30,12 @@ class Pipeline(Text):
                         yield from me.take(stage - 1, me.activation(first, turn, of))
                     yield from me.forward(first, stop, turn, of)
                     if stage < last:
-                        handle = yield from me.post(me.activation(stop, turn, of), stage + 1)
-                        sent.append(handle)
+                        sent.append((yield from me.post(me.activation(stop, turn, of), stage + 1)))
                 if turn >= ahead:
-                    micro = turn - ahead
                     if stage < last:
-                        yield from me.take(stage + 1, me.slope(stop, micro, of))
-                    yield from me.backward(first, stop, micro, of)
+                        yield from me.take(stage + 1, me.slope(stop, turn - ahead, of))
+                    yield from me.backward(first, stop, turn - ahead, of)
                     if stage > 0:
-                        handle = yield from me.post(me.slope(first, micro, of), stage - 1)
-                        sent.append(handle)
+                        sent.append((yield from me.post(me.slope(first, turn - ahead, of), stage - 1)))
             yield from me.wait(sent)
             yield from me.update(me.of(me.weights, first, stop))
