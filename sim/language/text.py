@@ -14,12 +14,21 @@ class Text:
     Args:
         name: by which commands know it.
         servers: ranks before the workers that hold parameters for them; a setting where a text has any number.
-        data: own: each rank has samples of its own; shared: all ranks have those of one minibatch.
+        data: own: a rank has a minibatch of its own in each of its rounds; shared: all ranks have the same one in a step.
     """
 
     name: ClassVar[str]
     servers: int = 0
     data: ClassVar[str] = "own"
+
+    def checked(self, job) -> None:
+        """Refuse a job that the protocol cannot have, or one of no worker.
+
+        Raises:
+            WrongSetting: naming the setting.
+        """
+        require(0 <= self.servers < job.ranks, "servers", self.servers, f"less than the {job.ranks} ranks")
+        self.check(job)
 
     def check(self, job) -> None:
         """Refuse a job that the protocol cannot have.

@@ -10,7 +10,6 @@ class Pipeline(Text):
     """1F1B (PipeDream, SOSP 2019; with a flush in each step: Narayanan et al., "Megatron-LM", SC 2021, section 2.2)."""
 
     micros: int = 8  # micro-batches of a minibatch
-
     name, data = "pipeline", "shared"
 
     def check(self, job):

@@ -232,7 +232,7 @@ class Task:
             while (message := mail.take(self.number, frm, newest=True)) is None:
                 if (frm, 0) not in self.world.tasks and not mail.coming[frm, self.number]:
                     return False
-                self.world.followers[frm].append(self)
+                self.world.followers[frm][self] = self.turn
                 yield from self._for_mail(frm)
             steps.append(message.step)
             yield from self._accept(message, command.into.part(k, len(group)))
