@@ -110,7 +110,7 @@ def test_fsdp_trains_its_parts_and_keeps_no_others(ahead):
 @pytest.mark.parametrize("micros", [1, 3, 8])
 @pytest.mark.parametrize("ranks", [1, 2, 5])
 def test_stages_of_a_pipeline_train_their_layers(ranks, micros):
-    vectors, found = trained("pipeline", ranks, {"micros": micros})
+    vectors, found = trained("pipeline", ranks, {"micro_batches": micros})
     expected = serial([0]).reshape(CHAIN.depth, -1)
     for rank, one in enumerate(vectors):
         mine = slice(CHAIN.depth * rank // ranks, CHAIN.depth * (rank + 1) // ranks)
