@@ -1,0 +1,121 @@
+"""Verbs: functions over the primitives that several texts use."""
+
+from __future__ import annotations
+
+from sim.language.pieces import Piece
+from sim.language.rank import Rank
+
+CLOCK_S = 1e-9  # time left counts as none below the clock's resolution, so that all worlds round alike
+
+
+def compute(me: Rank, micro: int = 0, of: int = 1, weight: float = 1.0):
+    """The gradient of a micro-batch, or of the whole minibatch, is added to `me.gradient`."""
+    yield from me.forward(micro=micro, of=of)
+    yield from me.backward(micro=micro, of=of, weight=weight)
+
+
+def time_left(me: Rank, end_s: float) -> bool:
+    """Whether the clock is before `end_s`."""
+    return end_s - me.now() > CLOCK_S
+
+
+def compute_until(me: Rank, end_s: float, micros: int):
+    """Micro-batches of the minibatch, at least one, while there is time until `end_s`; the last one runs to its end."""
+    micro = 0
+    while micro == 0 or (micro < micros and time_left(me, end_s)):
+        yield from compute(me, micro, micros)
+        micro += 1
+
+
+def clear(me: Rank, piece: Piece):
+    """Begin a sum anew: all items are 0."""
+    yield from me.mix(piece, piece, 0.0, 0.0)
+
+
+def push(me: Rank, group: range, piece: Piece | None = None):
+    """Send the k-th of a group of servers the k-th part of the gradient, or of a piece of it, which begins anew."""
+    whole = piece or me.gradient
+    for k in range(len(group)):
+        yield from me.post(whole.part(k, len(group)), group[k])
+    yield from clear(me, whole)
+
+
+def exchange(me: Rank, sent: Piece, to: int, frm: int, into: Piece, adds: bool = False):
+    """Send a piece while receiving another one."""
+    handle = yield from me.post(sent, to)
+    yield from me.take(frm, into, adds)
+    yield from me.wait(handle)
+
+
+def send(me: Rank, piece: Piece, group: range):
+    """Send a piece to each rank of a group, and go on when the last has left."""
+    sent = []
+    for rank in group:
+        sent.append((yield from me.post(piece, rank)))
+    yield from me.wait(sent)
+
+
+def spread(me: Rank, piece: Piece, group: range):
+    """Send a piece to each rank of a group, and go on at once."""
+    for rank in group:
+        yield from me.post(piece, rank)
+
+
+def gather(me: Rank, group: range, into: Piece, count: int | None = None):
+    """Add up the next `count` messages of a group, in order of arrival; returns the samples in them.
+
+    By default as many as the group has ranks, for texts in which no rank sends twice before all have sent.
+    """
+    samples = 0
+    for _ in range(len(group) if count is None else count):
+        message = yield from me.take(group, into, adds=True)
+        samples += message.samples
+    return samples
+
+
+def gather_until(me: Rank, group: range, into: Piece, end_s: float):
+    """The same with all messages that have come by a time, at least one."""
+    message = yield from me.take(group, into, adds=True)
+    samples = message.samples
+    while time_left(me, end_s):
+        message = yield from me.take(group, into, adds=True, until_s=end_s)
+        samples += message.samples if message else 0
+    return samples
+
+
+def hand_on(me: Rank, to: int, before: list):
+    """Send the gradient, which begins anew, once the one before has left; returns the handle, in a list."""
+    yield from me.wait(before)
+    handle = yield from me.post(me.gradient, to)
+    yield from clear(me, me.gradient)
+    return [handle]
+
+
+def buckets(me: Rank, least_bytes: float) -> list[tuple[int, int]]:
+    """The layers in stretches (first, stop) of at least so many bytes, the last layers first."""
+    found, stop = [], len(me.layers)
+    for first in reversed(me.layers):
+        if me.of(me.weights, first, stop).items * me.item_bytes >= least_bytes or first == 0:
+            found.append((first, stop))
+            stop = first
+    return found
+
+
+def pause(me: Rank, end_s: float):
+    """Let time pass until the clock says `end_s`, without working."""
+    yield from me.take(me.rank, until_s=end_s)
+
+
+def least(me: Rank, own: int, most: int, group: range):
+    """The least of a number, from 0 to `most`, of all ranks in a group: sizes of messages, through the first rank, say it."""
+    counted = me.vector("counted", most)
+    if me.rank != group[0]:
+        yield from me.post(counted[:own], group[0])
+        message = yield from me.take(group[0])
+        return message.items
+    for _ in group[1:]:
+        message = yield from me.take(group[1:])
+        own = min(own, message.items)
+    for rank in group[1:]:
+        yield from me.post(counted[:own], rank)
+    return own

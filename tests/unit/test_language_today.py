@@ -1,0 +1,107 @@
+"""Protocols in the language take as long as those of sim.protocols on jobs of the common kind: a port and a core each, induced sleeps."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from today import common
+
+from sim import event
+from sim.base.errors import WrongSetting
+from sim.event.language import job_of
+from sim.event.language import run as outcome_of
+from sim.job.scenario import Scenario
+from sim.language.event import run
+from sim.language.event.valueless import Valueless
+from sim.language.job import Job
+from sim.model.sizes import HEADER_BYTES
+from sim.texts import TEXTS
+
+EXACT_S = 1e-9
+
+
+def in_language(scenario: Scenario, text, header_items: int = 0) -> Job:
+    """The same job.
+
+    Args:
+        header_items: that travel with the gradient as an item more.
+    """
+    job = job_of(scenario, text)
+    last = replace(job.layers[-1], items=job.layers[-1].items + header_items)
+    of_header_s = {"update_base_s": job.update_base_s - job.update_s * header_items}
+    of_header_s |= {"input_s": job.input_s + job.take_up_s * HEADER_BYTES / 4}
+    return replace(job, layers=(*job.layers[:-1], last), **of_header_s)
+
+
+class Updates(Valueless):
+    """When rank 0 has made its updates: a step of sim.protocols is over when it has, and not when the last rank has."""
+
+    def __init__(self):
+        self.ends_s = []
+
+    def update(self, me, command):
+        if me.rank == 0:
+            self.ends_s.append(me.now())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("said", "text", "header_items"),
+    [
+        ("fmb", TEXTS["fmb"](), 0),
+        ("amb time_limit_s=0.03", TEXTS["amb"](0.03), 0),
+        ("allreduce algorithm=ring", TEXTS["ddp"](float("inf")), 1),
+    ],
+)
+def test_steps_and_samples_are_those_of_sim_protocols(said, text, header_items):
+    worst = 0.0
+    for number in range(50):
+        scenario = common(number, said)
+        expected, _ = event.run(scenario, want_trace=False)
+        updates = Updates()
+        found = run(in_language(scenario, text, header_items), text, updates)
+        step_s = np.diff(updates.ends_s, prepend=0.0)[scenario.warmup :]
+        off_s = np.abs(step_s - expected.step_s[0]).max()
+        if (
+            text.name == "ddp" and scenario.costs.reduce.slope_s
+        ):  # a rank adds what has come while its own piece is leaving
+            assert off_s < 0.01 * step_s.mean()
+        else:
+            worst = max(worst, off_s)
+        assert found.samples[scenario.warmup :] == pytest.approx(expected.samples[0])
+    assert worst < EXACT_S
+
+
+def test_what_a_text_does_not_have_is_named():
+    scenario = common(1, "fmb")
+    fair = scenario.cluster.network.model_copy(update={"fair": True})
+    for of, text, words in (
+        (scenario, TEXTS["ddp"](), "--servers: given 1; allowed: 0 with ddp"),
+        (scenario, TEXTS["ps-async"](2), "--servers: given 1; allowed: 2 with ps-async"),
+        (
+            replace(scenario, cluster=scenario.cluster.model_copy(update={"network": fair})),
+            TEXTS["fmb"](),
+            "network: fair: given True",
+        ),
+        (
+            replace(scenario, cluster=scenario.cluster.model_copy(update={"poll_s": 1e-3})),
+            TEXTS["fmb"](),
+            "poll_s: given 0.001",
+        ),
+        (common(1, "allreduce"), TEXTS["pipeline"](), "a model that says the sizes of its layers' inputs"),
+    ):
+        with pytest.raises(WrongSetting, match=words):
+            outcome_of(of, text)
+
+
+def test_an_outcome_is_without_the_warm_up():
+    scenario = replace(common(1, "allreduce"), warmup=3, steps=5)
+    found = outcome_of(scenario, TEXTS["fsdp"]())
+    assert found.step_s.shape == found.samples.shape == (1, 5)
+    assert found.warmup == 3
+    assert found.idle_fraction.shape == (1, scenario.workers)
+    assert (found.idle_fraction > 0).all()
+    assert (found.idle_fraction < 1).all()
+    assert found.samples[0] == pytest.approx([32 * scenario.workers] * 5)
+    other = outcome_of(scenario, TEXTS["fsdp"](), replication=1)
+    assert (other.step_s != found.step_s).all()
