@@ -45,9 +45,9 @@ class Messages:
                 self._leaving.append((self._comm.Isend(nothing, rank, END), nothing, None))
 
     @property
-    def have_left(self) -> bool:
-        """Whether all that was posted has left."""
-        return not self._leaving
+    def are_over(self) -> bool:
+        """Whether all that was posted has left and nothing can come any more: a rank's last message says that it ends."""
+        return not self._leaving and len(self.ended) == self._comm.size - 1
 
     def move(self, now_s: float) -> bool:
         """Receive what has come, and note what has left; whether there was anything."""

@@ -120,8 +120,7 @@ class MpiWorld:
             self._until(lambda: math.isfinite(main.done_s))
             self._tasks.clear()
             self._messages.end()
-            self._until(lambda: self._messages.have_left)
-            self._until(self._comm.Ibarrier().Test)  # others may still send what nobody takes
+            self._until(lambda: self._messages.are_over)
         finally:
             self._computing.shutdown(cancel_futures=True)
         return self.measured

@@ -60,7 +60,7 @@ def test_deadlines_stop_and_wait_with_a_count():
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        ("other-size", "other-size, rank 1, language_for_real.py:29: 32 items taken from rank 0 into 64 of weights"),
+        ("other-size", "other-size, rank 1, language_for_real.py:27: 32 items taken from rank 0 into 64 of weights"),
         ("dies", "rank 1 failed: ZeroDivisionError"),
     ],
 )
