@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields
+from typing import Any
 
 from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
@@ -45,7 +46,7 @@ def make(name: str, assignments: Iterable[str] = ()) -> Text:
     """
     if name not in TEXTS:
         raise WrongSetting("text", name, ", ".join(sorted(TEXTS)) + nearest(name, TEXTS))
-    known, found = {field.name: field for field in fields(TEXTS[name])}, {}
+    known, found = {field.name: field for field in fields(TEXTS[name])}, dict[str, Any]()
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
         if key not in known or not equals:
