@@ -251,21 +251,23 @@ class MpiWorld:
     def _follow(self, task: Task, command: commands.Follow) -> Answer:
         group, messages, me = among(command.frm), self._messages, self.me
 
+        def here(frm: int) -> bool:
+            return messages.has(task.number, range(frm, frm + 1))
+
         def followed() -> bool:
-            if not all(messages.has(task.number, range(frm, frm + 1)) for frm in group):
+            if any(frm in messages.ended and not here(frm) for frm in group):
                 return False
-            steps = []
             for k, frm in enumerate(group):
+                if not here(frm):  # of a text that does not wait for news
+                    continue
                 message = messages.take(task.number, range(frm, frm + 1), True)
-                steps.append(message.step)
+                me.step = message.step if k == 0 else me.step
                 self._put(task, message, command.into.part(k, len(group)))
-            me.step, me.round = steps[0], me.round + 1
+            me.round += 1
             return True
 
-        def over() -> bool:
-            return all(messages.has(task.number, range(frm, frm + 1)) or frm in messages.ended for frm in group)
-
-        return over, followed
+        task.waits_for = f"a message of {named(command.frm)}"
+        return (lambda: not command.wait or all(here(frm) or frm in messages.ended for frm in group)), followed
 
     def _put(self, task: Task, message: Message, into: Piece, adds: bool = False, weight: float = 1.0) -> None:
         self._check(task, message.items, into, f"taken from rank {message.sender} into")
