@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 from sim.language.rank import Rank
 
@@ -47,6 +48,17 @@ class Samples:
     def at_hand(self, me: Rank) -> float:
         """Samples in the gradient of a rank."""
         return 0.0 if self._used[me.rank] else self._at_hand[me.rank] / self._items
+
+    def merge(self, others: Iterable[Samples]) -> None:
+        """Add what other ranks have counted, each by itself."""
+        for other in others:
+            for mine, theirs in (
+                (self._computed, other._computed),
+                (self._replicated, other._replicated),
+                (self._served, other._served),
+            ):
+                for step, amount in theirs.items():
+                    mine[step] += amount
 
     def of(self, step: int) -> float:
         """Samples that entered an update in a step."""

@@ -18,17 +18,17 @@ class Values:
         shared: all ranks have the samples of one minibatch; else each has its own (sim.language.text.Text.data).
 
     Attributes:
-        vectors: of each rank, by name, shape (items,). What was dropped is NaN; a gradient that was dropped begins anew.
+        vectors: of each rank by its number, by name, shape (items,). What was dropped is NaN; a gradient that was dropped begins anew.
     """
 
     def __init__(self, job: Job, model: Chain, shared: bool = False):
         self._job, self._model, self._shared = job, model, shared
-        self.vectors: list[dict[str, np.ndarray]] = []
+        self.vectors: dict[int, dict[str, np.ndarray]] = {}
 
     def begin(self, ranks: list[Rank]) -> None:
         """All ranks begin with the same weights."""
         weights = self._model.weights()
-        self.vectors = [{"weights": weights.copy(), "gradient": np.zeros_like(weights)} for _ in ranks]
+        self.vectors = {me.rank: {"weights": weights.copy(), "gradient": np.zeros_like(weights)} for me in ranks}
 
     def view(self, me: Rank, piece: Piece) -> np.ndarray:
         """The values of a piece, shape (items,): a view."""

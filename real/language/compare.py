@@ -1,0 +1,99 @@
+"""Run a text of the language over MPI on this machine, beside its prediction from other runs: python -m real.language.compare ddp."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+from dataclasses import replace
+
+import numpy as np
+
+from real.language import fits
+from real.language.ranks import Ran, run
+from real.launching import mpirun, ranks
+from sim import command
+from sim.base.errors import WrongSetting
+from sim.language import event
+from sim.language.job import Job
+from sim.language.learning import Chain, Values
+from sim.language.text import Text
+from sim.texts import TEXTS, make
+
+PROGRAM = "real.language.compare"
+
+
+def parser() -> command.Parser:
+    """The command line."""
+    parser = command.Parser(
+        prog=PROGRAM, description="A text of the language over MPI on this machine, beside its prediction."
+    )
+    parser.add_argument("texts", nargs="+", metavar="TEXT", help=", ".join(sorted(TEXTS)))
+    parser.add_argument("--ranks", type=int, default=4, metavar="N", help="processes, servers included (default: 4)")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the text, if it is one"
+    )
+    parser.add_argument("--width", type=int, default=128, metavar="N", help="of each layer (default: 128)")
+    parser.add_argument("--depth", type=int, default=8, metavar="N", help="number of layers (default: 8)")
+    parser.add_argument("--batch", type=int, default=64, metavar="N", help="samples of a rank (default: 64)")
+    parser.add_argument("--steps", type=int, default=20, metavar="N", help="of each run (default: 20)")
+    parser.add_argument("--runs", type=int, default=3, metavar="N", help="that are measured (default: 3)")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command."""
+    argv = sys.argv[1:] if argv is None else argv
+    given = parser().parse_args(argv)
+    model = Chain(given.width, given.depth)
+    job = Job(given.ranks, model.layers(), given.steps, batch=given.batch, item_bytes=8)
+    if given.set and len(given.texts) > 1:
+        raise WrongSetting("--set", given.set[0], "nothing with several texts")
+    texts = [make(name, given.set) for name in given.texts]
+    for text in texts:
+        text.checked(job)
+        if not mpirun.joined():
+            event.run(replace(job, steps=2), text)  # which says in a line what would hang here
+    if not mpirun.joined():
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a rank has one core at most
+        mpirun.launch(mpirun.command(given.ranks, PROGRAM, argv))
+        return 0
+    return ranks.join(PROGRAM, lambda comm: work(comm, job, texts, model, given.runs))
+
+
+def work(comm, job: Job, texts: list[Text], model: Chain, runs: int) -> int:
+    """What one rank does; rank 0 prints."""
+    if comm.size != job.ranks:
+        raise WrongSetting("--ranks", job.ranks, f"{comm.size}, which the launcher started")
+    found = fits.fitted(comm, job, model)
+    for text in texts:
+        every = [run(comm, job, text, model) for _ in range(runs)]
+        ran = [one for one in every if one is not None]
+        if found is not None:
+            print("\n".join(said(job, found, text, model, ran)), flush=True)
+    return 0
+
+
+def said(job: Job, found: Job, text: Text, model: Chain, ran: list[Ran]) -> list[str]:
+    """Measured beside predicted, and how far weights are from those of the same text in simulated time."""
+    values = Values(job, model, text.data == "shared")
+    predicted = event.run(found, text, values)
+    predicted_s = (predicted.ends_s[-1] - predicted.ends_s[0]) / max(1, job.steps - 1)
+    measured_s = [one.step_s for one in ran]
+    middle_s = statistics.median(measured_s)
+    floor = (max(measured_s) - min(measured_s)) / 2 / middle_s
+    apart = max(
+        float(np.nanmax(np.abs(mine - values.vectors[rank]["weights"]), initial=0.0))
+        for rank, mine in enumerate(ran[-1].weights)
+    )
+    samples, wanted = sum(ran[-1].samples), sum(predicted.samples)
+    return [
+        f"{text.name}, {job.ranks} ranks, {model.depth} layers {model.width} x {model.width}, batch {job.batch}, {job.steps} steps",
+        f"measured   {middle_s * 1e3:.3g} ms a step, +-{floor:.0%} over {len(ran)} runs",
+        f"predicted  {predicted_s * 1e3:.3g} ms: {predicted_s / middle_s - 1:+.0%}",
+        f"weights    within {apart:.0e} of those in simulated time; {samples:,.0f} samples, simulated {wanted:,.0f}",
+    ]
+
+
+if __name__ == "__main__":
+    command.run(PROGRAM, main)
