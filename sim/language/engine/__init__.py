@@ -1,0 +1,1 @@
+"""The compiled world of the language."""
