@@ -25,8 +25,8 @@ FLOORS = [
     for rooms in (
         "base version",
         "command efficiency inline laws zoo",
-        "model",
-        "collectives platform",
+        "language model",
+        "collectives platform texts",
         "verbs",
         "protocols",
         "job",

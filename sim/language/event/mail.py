@@ -1,0 +1,45 @@
+"""The messages that have come to a rank and that nobody has taken."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from sim.language.pieces import Message
+
+
+class Mail:
+    """The boxes of one rank, one for each of its texts, in order of arrival.
+
+    Attributes:
+        waiting: the task that waits for a message of a rank or of a group, by the number of its text.
+        coming: messages under way, by sender and number of the text.
+    """
+
+    def __init__(self):
+        self._boxes = defaultdict[int, list[Message]](list)
+        self.waiting = {}
+        self.coming = Counter[tuple[int, int]]()
+
+    def put(self, number: int, message: Message) -> None:
+        """A message has come: the text that waits for it goes on, or it is kept."""
+        self.coming[message.sender, number] -= 1
+        self._boxes[number].append(message)
+        if number in self.waiting:
+            task, frm = self.waiting[number]
+            if message.sender in among(frm):
+                task.go()
+
+    def take(self, number: int, frm: int | range, newest: bool = False) -> Message | None:
+        """The first message of a rank or a group, or the newest, in which case those before are lost; None if there is none."""
+        box = self._boxes[number]
+        found = [message for message in box if message.sender in among(frm)]
+        if not found:
+            return None
+        taken = found if newest else found[:1]
+        box[:] = [message for message in box if not any(message is one for one in taken)]
+        return taken[-1]
+
+
+def among(frm: int | range) -> range:
+    """One rank, or a group, as a group."""
+    return range(frm, frm + 1) if isinstance(frm, int) else frm

@@ -1,0 +1,328 @@
+"""One text of a rank in the event world: its commands, one after another, and how long each takes."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+from collections.abc import Callable, Generator
+from functools import partial
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any
+
+from sim.base import own
+from sim.base.errors import RunFailed, WrongSetting, WrongText
+from sim.language import commands
+from sim.language.event.mail import among
+from sim.language.pieces import Handle, Message, Piece
+from sim.language.rank import Rank
+
+LANGUAGE = str(Path(__file__).parents[1])
+MOST_AT_ONCE = 1_000_000  # requests of a text without any time passing
+
+
+class Task:
+    """One text of a rank.
+
+    Args:
+        world: sim.language.event.world.EventWorld.
+        text: its generator.
+        number: 0 is the main text; then in the order in which texts were started at this rank.
+        after: handles that are done before it begins.
+        started: the place that started it, as file:line.
+    """
+
+    def __init__(
+        self, world, me: Rank, text: Generator, number: int, after: tuple[Handle, ...] = (), started: str = ""
+    ):
+        self.world, self.me, self.text, self.number, self.started = world, me, text, number, started
+        self.count = self.turn = 0  # requests made, and times that it went on
+        self.waits_for, self.handle = "its beginning", Handle(text=self)
+        self._running = self._run(after)
+
+    @property
+    def key(self) -> tuple[int, int, int]:
+        """By which events of one moment are ordered."""
+        return self.me.rank, self.number, self.count
+
+    # ---- going on and waiting
+
+    def go(self) -> None:
+        """Go on until the text waits, or has ended."""
+        self.turn += 1
+        try:
+            self.waits_for = next(self._running)
+        except StopIteration:
+            self.world.ended(self)
+
+    def waker(self, turn: int) -> Callable[[], None]:
+        """What goes on with the text if it still waits as it did at that turn."""
+        return lambda: self.go() if self.turn == turn else None
+
+    def end(self) -> None:
+        """Give up the text where it is."""
+        self.turn += 1
+        self._running.close()
+        self.text.close()
+        self.world.ended(self)
+
+    def _run(self, after: tuple[Handle, ...]):
+        yield from self._until(after, len(after))
+        reply, time_s, made = None, -1.0, 0
+        while True:
+            command = self._next(reply)
+            if command is None:
+                return
+            self.count += 1
+            if time_s != self.world.time_s:
+                time_s, made = self.world.time_s, 0
+            made += 1
+            if made > MOST_AT_ONCE:
+                raise self._wrong(f"{MOST_AT_ONCE:,} requests without any time passing")
+            reply = yield from WAYS[type(command)](self, command)
+
+    def _next(self, reply):
+        """The next command of the text; None at its end."""
+        try:
+            command = self.text.send(reply)
+        except StopIteration:
+            return None
+        except (RunFailed, WrongSetting):
+            raise
+        except Exception as error:
+            frames = [one for one in extract_tb(error.__traceback__) if not one.filename.startswith(LANGUAGE)]
+            where = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else self.started
+            raise WrongText(f"{self.world.text.name}, rank {self.me.rank}, {where}: {own.complaint(error)}") from error
+        if type(command) not in WAYS:
+            raise self._wrong("a text yields from primitives of me alone: `yield from me.NAME(...)`")
+        return command
+
+    def _until(self, handles, needed: int):
+        """Wait until so many of the handles are done."""
+        while sum(handle.done_s <= self.world.time_s for handle in handles) < needed:
+            for handle in handles:
+                if handle.done_s == math.inf:
+                    handle.waiting.append((self, self.turn))
+                elif handle.done_s > self.world.time_s:
+                    self.world.at(handle.done_s, self.key, self.waker(self.turn))
+            yield "a handle"
+
+    def place(self) -> str:
+        """Where the text is: rank, text, and the line of the source that is not the language's own."""
+        text: Any = self.text
+        where, name = self.started, text.__name__
+        while text is not None and inspect.isgenerator(text) and text.gi_frame is not None:
+            if not text.gi_code.co_filename.startswith(LANGUAGE):
+                where = f"{os.path.basename(text.gi_code.co_filename)}:{text.gi_frame.f_lineno}"
+                break
+            text = text.gi_yieldfrom
+        named = f" ({name})" if self.number else ""
+        return f"rank {self.me.rank}{named}, {where}"
+
+    def _wrong(self, said: str) -> WrongText:
+        return WrongText(f"{self.world.text.name}, {self.place()}: {said}")
+
+    # ---- time and work
+
+    def _spend(self, seconds: float):
+        """Work for some seconds of a core of speed 1."""
+        if seconds > 0:
+            yield from self.world.cores[self.me.rank].work(self, seconds / self.world.job.speed(self.me.rank))
+
+    def sleep(self, command: commands.Sleep):
+        """Sleep as the law says."""
+        seconds, busy = self.world.sleeps[self.me.rank].next(max(0, self.me.round)), self.world.busy[self.me.rank]
+        if seconds > 0:
+            busy.begin()
+            self.world.at(self.world.time_s + seconds, self.key, self.waker(self.turn))
+            try:
+                yield "the end of its sleep"
+            finally:
+                busy.end()
+
+    def _pass(self, command, to_s: list[float]):
+        """Compute a stretch of layers; returns how many samples."""
+        job, me = self.world.job, self.me
+        if not 0 <= command.first <= command.stop <= len(me.layers):
+            raise self._wrong(f"layers {command.first} to {command.stop} of {len(me.layers)}")
+        if not 0 <= command.micro < command.of <= job.batch:
+            raise self._wrong(f"micro-batch {command.micro} of {command.of}, of a minibatch of {job.batch} samples")
+        samples = len(job.micro_batch(command.micro, command.of))
+        noise = self.world.noise[me.rank][max(0, me.round)]
+        yield from self._spend((to_s[command.stop] - to_s[command.first]) * (samples / job.batch) * noise)
+        return samples
+
+    def forward(self, command: commands.Forward):
+        """The forward pass through some layers."""
+        yield from self._pass(command, self.world.job.forward_to)
+        self.world.values.forward(self.me, command)
+
+    def backward(self, command: commands.Backward):
+        """The backward pass through some layers."""
+        samples = yield from self._pass(command, self.world.job.backward_to)
+        self.world.samples.computed(self.me, samples, self.me.of(self.me.weights, command.first, command.stop).items)
+        self.world.values.backward(self.me, command)
+
+    def update(self, command: commands.Update):
+        """The optimiser."""
+        job = self.world.job
+        if command.piece.vector != "weights":
+            raise self._wrong(f"me.update of {command.piece.vector}: a piece of me.weights")
+        yield from self._spend(job.update_base_s + job.update_s * command.piece.items)
+        self.world.samples.updated(self.me, command.samples, command.piece.items)
+        self.world.values.update(self.me, command)
+
+    def mix(self, command: commands.Mix):
+        """A sum with weights."""
+        job, into, what = self.world.job, command.into, command.what
+        self._check(what.items, into, "mixed into")
+        if command.a or command.b:  # else the memory is set to zeros
+            yield from self._spend(job.mix_base_s + job.mix_s * into.items)
+        if into == self.me.gradient and command.a == 0:
+            self.world.samples.begin_anew(self.me)
+        if into == self.me.gradient and command.b and isinstance(what, Message):
+            self.world.samples.added(self.me, what.samples)
+        self.world.values.mix(self.me, command)
+
+    def work(self, command: commands.Work):
+        """Other work of the core."""
+        job = self.world.job
+        yield from self._spend(max(command.seconds, command.flops / job.flops, command.bytes / job.memory_bandwidth))
+
+    def evaluate(self, command: commands.Evaluate):
+        """An evaluation, where it is due."""
+        if (self.me.step + 1) % self.world.job.evaluate_every == 0:
+            yield from self._spend(self.world.job.evaluate_s)
+
+    # ---- messages
+
+    def post(self, command: commands.Post):
+        """A message leaves; the text goes on."""
+        job, me, piece = self.world.job, self.me, command.piece
+        if not (isinstance(command.to, int) and 0 <= command.to < me.n):
+            raise self._wrong(f"me.post to rank {command.to!r} of {me.n}")
+        yield from self._spend(self._overhead_s(command.to))
+        samples = self.world.samples.at_hand(me) if piece.vector == "gradient" else 0.0
+        message = Message(me.rank, me.step, piece.items, samples, self.world.values.read(me, piece))
+        return self.world.links.send(self, message, command.to, job.bytes_of(piece.items, command.share))
+
+    def _overhead_s(self, peer: int) -> float:
+        job = self.world.job
+        return 0.0 if job.host(peer) == job.host(self.me.rank) else job.overhead_s
+
+    def take(self, command: commands.Take):
+        """The next message, if it comes in time."""
+        mail, until_s = self.world.mail[self.me.rank], command.until_s
+        find = partial(mail.take, self.number, command.frm, command.newest)
+        message = find()
+        if message is None and (until_s is None or until_s > self.world.time_s):
+            if until_s is not None:
+                self.world.at(until_s, self.key, self.waker(self.turn))
+            yield from self._for_mail(command.frm)
+            message = find()
+        if message is not None:
+            yield from self._accept(message, command.into, command.adds, command.weight)
+        return message
+
+    def follow(self, command: commands.Follow):
+        """The newest message of each rank of a group, as long as their main texts go on; the first one's step becomes this rank's."""
+        me, mail, group, steps = self.me, self.world.mail[self.me.rank], among(command.frm), []
+        for k, frm in enumerate(group):
+            while (message := mail.take(self.number, frm, newest=True)) is None:
+                if (frm, 0) not in self.world.tasks and not mail.coming[frm, self.number]:
+                    return False
+                self.world.followers[frm].append(self)
+                yield from self._for_mail(frm)
+            steps.append(message.step)
+            yield from self._accept(message, command.into.part(k, len(group)))
+        me.step, me.round = steps[0], me.round + 1
+        self.world.begin_round(me)
+        return True
+
+    def _for_mail(self, frm: int | range):
+        """Wait until a message comes, or something else goes on with the text."""
+        mail = self.world.mail[self.me.rank]
+        mail.waiting[self.number] = self, frm
+        try:
+            yield f"a message of {named(frm)}"
+        finally:
+            del mail.waiting[self.number]
+
+    def _accept(self, message: Message, into: Piece | None, adds: bool = False, weight: float = 1.0):
+        """A message becomes a piece, or part of a sum; its overhead and the sum are one work of the core."""
+        job, seconds = self.world.job, self._overhead_s(message.sender)
+        if into is not None:
+            self._check(message.items, into, f"taken from rank {message.sender} into")
+            seconds += job.mix_base_s + job.mix_s * into.items if adds or weight != 1 else 0.0
+        yield from self._spend(seconds)
+        if into is None:
+            return
+        if into.vector == "gradient" and adds:
+            self.world.samples.added(self.me, message.samples)
+        self.world.values.put(self.me, into, message.values, adds, weight)
+
+    def _check(self, items: int, into: Piece, how: str) -> None:
+        if items != into.items:
+            raise self._wrong(f"{items:,} items {how} {into.items:,} of {into.vector}")
+
+    # ---- texts and memory
+
+    def start(self, command: commands.Start):
+        """Another text of this rank begins."""
+        yield from ()
+        self.world.started[self.me.rank] += 1
+        place = self.place().partition(", ")[2]
+        task = Task(self.world, self.me, command.text, self.world.started[self.me.rank], tuple(command.after), place)
+        self.world.start(task)
+        return task.handle
+
+    def wait(self, command: commands.Wait):
+        """Until some handles are done."""
+        if command.needed > len(command.handles):
+            raise self._wrong(f"me.wait for {command.needed} of {len(command.handles)} handles")
+        yield from self._until(command.handles, command.needed)
+
+    def stop(self, command: commands.Stop):
+        """Another text ends where it is."""
+        yield from ()
+        task = command.handle.text
+        if task is None or task is self:
+            raise self._wrong("me.stop of a message, or of the text itself: give it the handle of another text")
+        if command.handle.done_s == math.inf:
+            task.end()
+
+    def drop(self, command: commands.Drop):
+        """Memory is free."""
+        yield from ()
+        self.world.values.drop(self.me, command)
+
+
+def named(frm: int | range) -> str:
+    """A rank, or a group of them."""
+    return (
+        f"rank {frm}"
+        if isinstance(frm, int)
+        else f"any of ranks {', '.join(map(str, frm[:4]))}{', ...' * (len(frm) > 4)}"
+    )
+
+
+WAYS: dict[type, Callable] = {
+    getattr(commands, name): getattr(Task, name.lower())
+    for name in (
+        "Sleep",
+        "Forward",
+        "Backward",
+        "Update",
+        "Mix",
+        "Work",
+        "Evaluate",
+        "Post",
+        "Take",
+        "Follow",
+        "Start",
+        "Wait",
+        "Stop",
+        "Drop",
+    )
+}

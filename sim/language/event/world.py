@@ -1,0 +1,116 @@
+"""The clock of the event world, its ranks, and what a run comes to.
+
+Events of one moment happen in the order of (rank, number of the text, that text's count of requests); a message's are its sender's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+
+from sim.base.errors import RunFailed
+from sim.language.event.cores import Busy, InTurn, Shared
+from sim.language.event.links import Links
+from sim.language.event.mail import Mail
+from sim.language.event.task import Task
+from sim.language.event.valueless import Valueless
+from sim.language.job import Job, Result
+from sim.language.rank import Rank
+from sim.language.samples import Samples
+from sim.language.text import Text
+
+MOST_NAMED = 4  # texts of a dead end that are named
+
+
+class EventWorld:
+    """The ranks of one job in simulated time.
+
+    Args:
+        values: what computes with values (sim.language.learning); None computes nothing.
+    """
+
+    def __init__(self, job: Job, text: Text, values=None):
+        text.check(job)
+        ranks = range(job.ranks)
+        self.job, self.text, self.values = job, text, values or Valueless()
+        self.time_s, self._events, self._serial = 0.0, list[tuple](), count()
+        self.ranks = [Rank(rank, job, text.servers, self, text.data == "shared") for rank in ranks]
+        self.values.begin(self.ranks)
+        self.mail, self.links, self.busy = [Mail() for _ in ranks], Links(job), [Busy(self) for _ in ranks]
+        kind = InTurn if job.in_turn else Shared
+        if job.cores is None:
+            self.cores = [kind(self, 1) for _ in ranks]
+        else:
+            hosts = [kind(self, job.cores) for _ in range(job.hosts)]
+            self.cores = [hosts[job.host(rank)] for rank in ranks]
+        self.sleeps = [job.sleeps(rank, text.servers) for rank in ranks]
+        self.noise = [job.noise(rank, text.servers) for rank in ranks]
+        self.samples = Samples(self.ranks)
+        self.started = [0 for _ in ranks]  # texts of each rank besides the main one
+        self.followers = defaultdict[int, list[Task]](list)
+        self.tasks: dict[tuple[int, int], Task] = {}  # that have not ended, by rank and number
+        self._ends_s, self._left = dict[int, float](), job.ranks
+        self._idle_s, self._own_s = [0.0 for _ in ranks], [0.0 for _ in ranks]
+
+    # ---- the clock
+
+    def now_s(self, me: Rank) -> float:
+        """The clock of a rank, seconds: all have the same."""
+        return self.time_s
+
+    def at(self, time_s: float, key: tuple[int, int, int], call: Callable[[], object]) -> None:
+        """Call at a time that has not passed; of one moment, the least key goes first."""
+        heappush(self._events, (time_s, *key, next(self._serial), call))
+
+    def run(self) -> Result:
+        """Run until all main texts have ended; other texts that are then under way are given up.
+
+        Raises:
+            RunFailed: all texts wait for one another for ever.
+        """
+        for me in self.ranks:
+            self.start(Task(self, me, self.text(me), 0))
+        while self._left:
+            if not self._events:
+                raise RunFailed(self._dead_end())
+            self.time_s, *_, call = heappop(self._events)
+            call()
+        ends_s = [self._ends_s[step] for step in sorted(self._ends_s)]
+        return Result(ends_s, [self.samples.of(step) for step in sorted(self._ends_s)], self._idle_s, self._own_s)
+
+    # ---- texts
+
+    def start(self, task: Task) -> None:
+        """Begin a text now, behind what happens now to ranks and texts of lower numbers."""
+        self.tasks[task.me.rank, task.number] = task
+        self.at(self.time_s, task.key, task.go)
+
+    def ended(self, task: Task) -> None:
+        """A text has ended: those that wait for it look again."""
+        rank = task.me.rank
+        self.tasks.pop((rank, task.number))
+        task.handle.done_s, looking = self.time_s, task.handle.waiting
+        if task.number == 0:
+            self._left -= 1
+            self._idle_s[rank], self._own_s[rank] = self.busy[rank].idle()
+            looking = looking + [(one, one.turn) for one in self.followers.pop(rank, [])]
+        for one, turn in looking:
+            self.at(self.time_s, one.key, one.waker(turn))
+
+    def _dead_end(self) -> str:
+        waiting = [f"{task.place()} for {task.waits_for}" for _, task in sorted(self.tasks.items())]
+        more = f"; and {len(waiting) - MOST_NAMED} more" if len(waiting) > MOST_NAMED else ""
+        return f"{self.text.name}: all wait for ever: {'; '.join(waiting[:MOST_NAMED])}{more}"
+
+    # ---- rounds
+
+    def begin_round(self, me: Rank) -> None:
+        """A rank begins its next round."""
+        if me.round == self.job.warmup:
+            self.busy[me.rank].mark()
+
+    def end_round(self, me: Rank) -> None:
+        """A rank that goes through the rounds has ended one."""
+        self._ends_s[me.step] = self.time_s

@@ -1,0 +1,198 @@
+"""A job as the worlds of the language run it: ranks on hosts, a model of layers, links, and the laws of what is random."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+from sim.base.errors import WrongSetting
+from sim.laws import Constant, Law
+from sim.laws.randomness import Stream
+from sim.laws.steps import Sleeps
+
+NONE, ONE = Constant(value=0.0), Constant(value=1.0)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer of the model.
+
+    Args:
+        items: numbers in its weights.
+        forward_s, backward_s: seconds of a core of speed 1 for the passes of a minibatch; those of a part of it are in proportion.
+        activation_items: numbers in its input, for each sample.
+    """
+
+    items: int
+    forward_s: float = 0.0
+    backward_s: float = 0.0
+    activation_items: int = 0
+
+
+@dataclass(frozen=True)
+class Laws:
+    """What is random of a job: independent draws of a law for each rank.
+
+    Args:
+        sleep: seconds of induced sleep, of each rank and round.
+        noise: factor on a rank's passes in a round.
+        seed: of all random numbers.
+    """
+
+    sleep: Law = NONE
+    noise: Law = ONE
+    seed: int = 0
+
+    def sleeps(self, replication: int, worker: int, call: int = 0) -> Stream:
+        """The sleeps of a worker by its number; call 1 and on are further sleeps of a round."""
+        return Stream(self.sleep, self.seed, replication, worker, "sleep", call)
+
+    def noises(self, replication: int, worker: int) -> Stream:
+        """The factors of a worker by its number."""
+        return Stream(self.noise, self.seed, replication, worker, "noise")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job.
+
+    Args:
+        ranks: processes, servers included.
+        layers: of the model, in the order of the forward pass.
+        steps: rounds of the ranks that go through `me.steps()`; the first `warmup` of them are left out of idle seconds.
+        batch: samples of a rank's minibatch.
+        per_host: ranks on each host, in order.
+        cores: of a host, which its ranks share; None: each rank has one of its own.
+        in_turn: shared cores serve one computation after another; else all at once, evenly.
+        speeds: of the ranks' cores, shape (ranks,); all 1 if empty.
+        latency_s: from one port to the next.
+        overhead_s: seconds of a core at each end of a message between hosts.
+        gap_s: seconds that a message takes a port besides its bytes.
+        bandwidth: bytes/s of a port between hosts.
+        shared_ports: the ranks of a host share its port in each direction; else each has one of its own.
+        local_latency_s, local_bandwidth: of messages within a host, which leave their sender one after another.
+        per_rack: hosts of a rack, behind an uplink of `uplink` bytes/s in each direction; 0: no racks.
+        item_bytes, header_bytes: of a number, and of a message besides its numbers.
+        update_s, mix_s: seconds of a core for an item that the optimiser updates, or that is added, mixed or weighed.
+        update_base_s, mix_base_s: seconds of each update or sum besides.
+        evaluate_s: seconds of an evaluation, every `evaluate_every` steps.
+        flops, memory_bandwidth: operations/s and bytes/s of a core, for `me.work`.
+        laws: Laws, or what has its methods.
+        seed, replication: of the random numbers that texts draw.
+        rate: learning rate, where a world trains.
+    """
+
+    ranks: int
+    layers: tuple[Layer, ...]
+    steps: int = 1
+    warmup: int = 0
+    batch: int = 1
+    per_host: int = 1
+    cores: int | None = None
+    in_turn: bool = True
+    speeds: tuple[float, ...] = ()
+    latency_s: float = 20e-6
+    overhead_s: float = 0.0
+    gap_s: float = 0.0
+    bandwidth: float = 1.25e9
+    shared_ports: bool = False
+    local_latency_s: float = 0.0
+    local_bandwidth: float = math.inf
+    per_rack: int = 0
+    uplink: float = math.inf
+    item_bytes: float = 4
+    header_bytes: float = 0
+    update_s: float = 0.0
+    mix_s: float = 0.0
+    update_base_s: float = 0.0
+    mix_base_s: float = 0.0
+    evaluate_s: float = 0.0
+    evaluate_every: int = 1
+    flops: float = math.inf
+    memory_bandwidth: float = math.inf
+    laws: Any = field(default_factory=Laws)
+    seed: int = 0
+    replication: int = 0
+    rate: float = 0.1
+
+    def __post_init__(self):
+        if not sum(layer.items for layer in self.layers):
+            raise WrongSetting("layers", self.layers, "layers with at least one item in all")
+        if self.speeds and len(self.speeds) != self.ranks:
+            raise WrongSetting("speeds", self.speeds, f"none, or {self.ranks} numbers, one for each rank")
+        for name, least in (("ranks", 1), ("steps", 1), ("batch", 1), ("per_host", 1), ("evaluate_every", 1)):
+            if getattr(self, name) < least:
+                raise WrongSetting(name, getattr(self, name), f"an integer from {least}")
+
+    @cached_property
+    def forward_to(self) -> list[float]:
+        """Seconds of the forward pass up to each layer, shape (layers + 1,)."""
+        return [0.0, *accumulate(layer.forward_s for layer in self.layers)]
+
+    @cached_property
+    def backward_to(self) -> list[float]:
+        """The same of the backward pass, from the first layer on."""
+        return [0.0, *accumulate(layer.backward_s for layer in self.layers)]
+
+    def micro_batch(self, micro: int, of: int) -> range:
+        """The samples of the micro-batch `micro` of `of`, by their index in a minibatch."""
+        return range(self.batch * micro // of, self.batch * (micro + 1) // of)
+
+    def activation_items(self, layer: int, micro: int, of: int) -> int:
+        """Numbers in the input of a layer for a micro-batch."""
+        return self.layers[layer].activation_items * len(self.micro_batch(micro, of))
+
+    @property
+    def hosts(self) -> int:
+        """The number of hosts."""
+        return -(-self.ranks // self.per_host)
+
+    def host(self, rank: int) -> int:
+        """The host of a rank."""
+        return rank // self.per_host
+
+    def rack(self, rank: int) -> int:
+        """The rack of a rank's host."""
+        return self.host(rank) // self.per_rack if self.per_rack else 0
+
+    def bytes_of(self, items: int, share: float = 1.0) -> float:
+        """Bytes of a message with so many items."""
+        return self.header_bytes + items * self.item_bytes * share
+
+    def speed(self, rank: int) -> float:
+        """The speed of a rank's core."""
+        return self.speeds[rank] if self.speeds else 1.0
+
+    def sleeps(self, rank: int, servers: int) -> Sleeps:
+        """The induced sleeps of a rank, seconds, by its own rounds."""
+        worker = worker_number(rank, servers)
+        return Sleeps(lambda call: self.laws.sleeps(self.replication, worker, call))
+
+    def noise(self, rank: int, servers: int) -> Any:
+        """Factors on the passes of a rank, by its own rounds."""
+        return self.laws.noises(self.replication, worker_number(rank, servers))
+
+
+def worker_number(rank: int, servers: int) -> int:
+    """1 for the first worker, whatever the number of servers, so that its random numbers are the same; a server's is its rank."""
+    return rank - servers + 1 if rank >= servers else rank
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run of a job comes to.
+
+    Args:
+        ends_s: when each step ended, that is, when the last rank that goes through `me.steps()` ended its round; shape (steps,).
+        samples: that entered an update in each step, shape (steps,).
+        idle_s: seconds of each rank's own time in which none of its texts computed, worked or slept, shape (ranks,).
+        own_s: the time of each rank from the beginning of its round `warmup` to the end of its main text, shape (ranks,).
+    """
+
+    ends_s: list[float]
+    samples: list[float]
+    idle_s: list[float]
+    own_s: list[float]

@@ -1,0 +1,69 @@
+"""The nouns of the language: a piece of a named vector, a message that was received, and a handle of something under way."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some items of a named vector of a rank, side by side.
+
+    Args:
+        vector: its name: weights, gradient, an activation's, a slope's, or one that the text has made.
+        start, stop: the first item, and the one behind the last.
+    """
+
+    vector: str
+    start: int
+    stop: int
+
+    @property
+    def items(self) -> int:
+        """The number of items."""
+        return self.stop - self.start
+
+    def __getitem__(self, part: slice) -> Piece:
+        """Part of the piece, counted from its own first item; slices as Python has them, without a stride."""
+        first, stop, _ = part.indices(self.items)
+        return Piece(self.vector, self.start + first, self.start + max(first, stop))
+
+    def part(self, k: int, n: int) -> Piece:
+        """The k-th of n parts, which differ by one item at most."""
+        return Piece(self.vector, self.start + self.items * k // n, self.start + self.items * (k + 1) // n)
+
+
+@dataclass(slots=True)
+class Message:
+    """A message that was received.
+
+    Args:
+        sender: its rank.
+        step: in which it was sent.
+        items: in its piece.
+        samples: in the gradient that the sender had when it sent; 0 of other vectors.
+        values: its items' values, shape (items,), where a world has values.
+    """
+
+    sender: int
+    step: int
+    items: int
+    samples: float = 0
+    values: Any = None
+
+
+@dataclass(eq=False, slots=True)
+class Handle:
+    """A posted message, done when it has left its sender, or a started text, done at its end.
+
+    Args:
+        done_s: seconds of the clock at which it is done; infinity as long as nobody knows.
+        text: the text's task, of a world's own kind; None of a message.
+        waiting: tasks to look again when it is done.
+    """
+
+    done_s: float = math.inf
+    text: Any = None
+    waiting: list = field(default_factory=list)

@@ -1,0 +1,39 @@
+"""Asynchronous parameter servers: each gradient is applied as it comes."""
+
+from dataclasses import dataclass
+
+from sim.language.text import Text
+from sim.language.verbs import clear, compute, send
+
+
+@dataclass(frozen=True)
+class AsynchronousServers(Text):
+    """Asynchronous data parallelism (Dean et al., "Large Scale Distributed Deep Networks", NIPS 2012: Downpour SGD, every step).
+
+    Each server updates its share of the weights with every gradient that comes and answers its sender with the newest weights. A
+    step is as many updates as there are workers.
+
+    Args:
+        servers: how many share the weights.
+    """
+
+    servers: int = 1
+
+    name = "ps-async"
+
+    def __call__(self, me):
+        if me.rank in me.servers:
+            weights, gradient = (one.part(me.rank, self.servers) for one in (me.weights, me.gradient))
+            yield from send(me, weights, me.workers)
+            for _ in me.steps():
+                for _ in me.workers:
+                    message = yield from me.take(me.workers, gradient, adds=True)
+                    yield from me.update(weights, samples=message.samples)
+                    yield from me.post(weights, message.sender)
+        else:
+            while (yield from me.follow(me.servers, me.weights)):
+                yield from me.sleep()
+                yield from compute(me)
+                for server in me.servers:
+                    yield from me.post(me.gradient.part(server, self.servers), server)
+                yield from clear(me, me.gradient)
