@@ -39,9 +39,9 @@ class Rank:
         """The clock of this rank, seconds."""
         return self._world.now_s(self)
 
-    def of(self, vector: Piece, first: int, stop: int) -> Piece:
-        """The items of layers first to stop - 1 in a vector that has as many items as the weights."""
-        return vector[self._ends[first] : self._ends[stop]]
+    def of(self, vector: Piece, first: int, stop: int | None = None) -> Piece:
+        """The items of layers first to stop - 1, or of one layer, in a vector that has as many items as the weights."""
+        return vector[self._ends[first] : self._ends[first + 1 if stop is None else stop]]
 
     def draw(self, n: int) -> int:
         """A random number below n: the same at all ranks in a step."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from sim.base.errors import WrongSetting
 from sim.language.rank import Rank
 
 
@@ -30,3 +31,13 @@ class Text:
     def __call__(self, me: Rank):
         """The text of a rank: a generator."""
         raise NotImplementedError
+
+
+def require(ok: bool, setting: str, given: object, allowed: str) -> None:
+    """Refuse a setting that is not right.
+
+    Raises:
+        WrongSetting: if not `ok`.
+    """
+    if not ok:
+        raise WrongSetting(setting, given, allowed)

@@ -5,25 +5,33 @@ from __future__ import annotations
 from sim.language.pieces import Piece
 from sim.language.rank import Rank
 
+CLOCK_S = 1e-9  # time left counts as none below the clock's resolution, so that all worlds round alike
 
-def compute(me: Rank):
-    """The gradient of the whole minibatch, added to `me.gradient`."""
-    yield from me.forward()
-    yield from me.backward()
+
+def compute(me: Rank, micro: int = 0, of: int = 1, weight: float = 1.0):
+    """The gradient of a micro-batch, or of the whole minibatch, is added to `me.gradient`."""
+    yield from me.forward(micro=micro, of=of)
+    yield from me.backward(micro=micro, of=of, weight=weight)
 
 
 def compute_until(me: Rank, end_s: float, micros: int):
-    """Micro-batches of the minibatch, at least one, while the clock is before `end_s`; the last one runs to its end."""
+    """Micro-batches of the minibatch, at least one, while there is time until `end_s`; the last one runs to its end."""
     micro = 0
-    while micro == 0 or (micro < micros and me.now() < end_s):
-        yield from me.forward(micro=micro, of=micros)
-        yield from me.backward(micro=micro, of=micros)
+    while micro == 0 or (micro < micros and end_s - me.now() > CLOCK_S):
+        yield from compute(me, micro, micros)
         micro += 1
 
 
 def clear(me: Rank, piece: Piece):
     """Begin a sum anew: all items are 0."""
     yield from me.mix(piece, piece, 0.0, 0.0)
+
+
+def push(me: Rank, group: range):
+    """Send the k-th of a group of servers the k-th part of the gradient, which begins anew."""
+    for k in range(len(group)):
+        yield from me.post(me.gradient.part(k, len(group)), group[k])
+    yield from clear(me, me.gradient)
 
 
 def exchange(me: Rank, sent: Piece, to: int, frm: int, into: Piece, adds: bool = False):
@@ -37,8 +45,7 @@ def send(me: Rank, piece: Piece, group: range):
     """Send a piece to each rank of a group, and go on when the last has left."""
     sent = []
     for rank in group:
-        handle = yield from me.post(piece, rank)
-        sent.append(handle)
+        sent.append((yield from me.post(piece, rank)))
     yield from me.wait(sent)
 
 
@@ -62,3 +69,23 @@ def buckets(me: Rank, least_bytes: float) -> list[tuple[int, int]]:
             found.append((first, stop))
             stop = first
     return found
+
+
+def pause(me: Rank, end_s: float):
+    """Let time pass until the clock says `end_s`, without working."""
+    yield from me.take(me.rank, until_s=end_s)
+
+
+def least(me: Rank, own: int, most: int, group: range):
+    """The least of a number, from 0 to `most`, of all ranks in a group: sizes of messages, through the first rank, say it."""
+    counted = me.vector("counted", most)
+    if me.rank != group[0]:
+        yield from me.post(counted[:own], group[0])
+        message = yield from me.take(group[0])
+        return message.items
+    for _ in group[1:]:
+        message = yield from me.take(group[1:])
+        own = min(own, message.items)
+    for rank in group[1:]:
+        yield from me.post(counted[:own], rank)
+    return own

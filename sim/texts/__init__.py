@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from sim.texts.amb import AnytimeMinibatch
+from sim.texts.d_psgd import DecentralisedSgd
 from sim.texts.ddp import Ddp
 from sim.texts.fmb import FixedMinibatch
+from sim.texts.fsdp import Fsdp
+from sim.texts.gradient_coding import GradientCoding
+from sim.texts.hierarchical import Hierarchical
+from sim.texts.horovod import Horovod
+from sim.texts.local_sgd import LocalSgd
+from sim.texts.pipeline import Pipeline
 from sim.texts.ps_async import AsynchronousServers
+from sim.texts.ps_sync import SynchronousServers
 
-TEXTS = {one.name: one for one in (Ddp, FixedMinibatch, AsynchronousServers)}
+TEXTS = {
+    one.name: one
+    for one in (AnytimeMinibatch, DecentralisedSgd, Ddp, FixedMinibatch, Fsdp, GradientCoding, Hierarchical, Horovod, LocalSgd, Pipeline,
+                AsynchronousServers, SynchronousServers)
+}  # fmt: skip

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sim.language.collectives import allreduce
 from sim.language.text import Text
-from sim.language.verbs import buckets
+from sim.language.verbs import buckets, compute
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,12 @@ class Ddp(Text):
         for _ in me.steps():
             yield from me.sleep()
             for micro in range(last):
-                yield from me.forward(micro=micro, of=self.accumulate)
-                yield from me.backward(micro=micro, of=self.accumulate)
+                yield from compute(me, micro, self.accumulate)
             yield from me.forward(micro=last, of=self.accumulate)
             sums = []
             for first, stop in stretches:
                 yield from me.backward(first, stop, last, self.accumulate)
                 text = allreduce(me, me.of(me.gradient, first, stop), me.workers)
-                handle = yield from me.start(text, after=sums[-1:])
-                sums.append(handle)
+                sums.append((yield from me.start(text, after=sums[-1:])))
             yield from me.wait(sums)
             yield from me.update()

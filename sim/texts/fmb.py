@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sim.language.text import Text
-from sim.language.verbs import clear, compute, gather, send
+from sim.language.verbs import compute, gather, push, send
 
 
 @dataclass(frozen=True)
@@ -26,5 +26,4 @@ class FixedMinibatch(Text):
             while (yield from me.follow(me.master, me.weights)):
                 yield from me.sleep()
                 yield from compute(me)
-                yield from me.post(me.gradient, me.master)
-                yield from clear(me, me.gradient)
+                yield from push(me, me.servers)

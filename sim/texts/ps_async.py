@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sim.language.text import Text
-from sim.language.verbs import clear, compute, send
+from sim.language.verbs import compute, push, send
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,4 @@ class AsynchronousServers(Text):
             while (yield from me.follow(me.servers, me.weights)):
                 yield from me.sleep()
                 yield from compute(me)
-                for server in me.servers:
-                    yield from me.post(me.gradient.part(server, self.servers), server)
-                yield from clear(me, me.gradient)
+                yield from push(me, me.servers)

@@ -1,0 +1,41 @@
+"""Pipeline parallelism: each rank has a stretch of the layers, and micro-batches pass all ranks."""
+
+from dataclasses import dataclass
+
+from sim.language.text import Text, require
+
+
+@dataclass(frozen=True)
+class Pipeline(Text):
+    """1F1B (PipeDream, SOSP 2019; with a flush in each step: Narayanan et al., "Megatron-LM", SC 2021, section 2.2)."""
+
+    micros: int = 8  # micro-batches of a minibatch
+
+    name, data = "pipeline", "shared"
+
+    def check(self, job):
+        require(job.ranks <= len(job.layers), "ranks", job.ranks, f"at most the {len(job.layers)} layers")
+        require(1 <= self.micros <= job.batch, "micros", self.micros, f"an integer from 1 to the batch, {job.batch}")
+
+    def __call__(self, me):
+        stage, last, of = me.rank, me.n - 1, self.micros
+        first, stop = len(me.layers) * stage // me.n, len(me.layers) * (stage + 1) // me.n
+        ahead = min(of, last - stage)  # forward passes before the first backward one
+        for _ in me.steps():
+            yield from me.sleep()
+            sent = []
+            for turn in range(of + ahead):
+                if turn < of:
+                    if stage > 0:
+                        yield from me.take(stage - 1, me.activation(first, turn, of))
+                    yield from me.forward(first, stop, turn, of)
+                    if stage < last:
+                        sent.append((yield from me.post(me.activation(stop, turn, of), stage + 1)))
+                if turn >= ahead:
+                    if stage < last:
+                        yield from me.take(stage + 1, me.slope(stop, turn - ahead, of))
+                    yield from me.backward(first, stop, turn - ahead, of)
+                    if stage > 0:
+                        sent.append((yield from me.post(me.slope(first, turn - ahead, of), stage - 1)))
+            yield from me.wait(sent)
+            yield from me.update(me.of(me.weights, first, stop))
