@@ -20,7 +20,7 @@ NAME = "_kernel"
 HEAD = """# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=False, cpow=False
 import cython
 from libc cimport math
-cdef double nan = float("nan")
+cdef double nan = float("nan"), inf = float("inf")
 """
 DECORATORS = "@cython.cfunc\n@cython.nogil\n@cython.exceptval(check=False)"
 RUN = '''
@@ -49,7 +49,8 @@ def _translated(text: str) -> str:
     text = re.sub(r'\A""".*?"""\n', "", text, flags=re.DOTALL)
     text = re.sub(r"^from [\w.]+ import (\(.*?\)|[^\n]*)\n", "", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"^import [^\n]*\n", "", text, flags=re.MULTILINE)
-    text = re.sub(r"\bop\.", "", text).replace("@compiled", DECORATORS).replace(" int(", " <long long>(")
+    text = re.sub(r"\bint\(", "<long long>(", text)
+    text = re.sub(r"\bop\.", "", text).replace("@compiled", DECORATORS).replace("math.inf", "inf")
     for ours, theirs in (("integer", "cython.longlong"), ("double", "cython.double"), ("bool", "cython.bint")):
         text = re.sub(rf"(: |-> ){ours}\b", rf"\1{theirs}", text)
     return text.replace("-> None", "-> cython.void")

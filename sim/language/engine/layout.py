@@ -15,9 +15,9 @@ NONE = -1  # no text, no message, no rank
 (
     MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
     WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, LENGTH, STEP, NOW, BEGIN_STEP, END_STEP,
-    COMPUTED, ADDED, ANEW, UPDATED,
+    COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE,
     WORK, COMPUTE, SLEEP, EVALUATE, POST, TAKE, FOLLOW, START, WAIT, WAIT_ALL, STOP, END,
-) = range(44)  # fmt: skip
+) = range(45)  # fmt: skip
 OPERANDS = 9  # numbers of a row: the op-code and its operands
 
 # Kinds of events: a text goes on; a message reaches the next port of its path; a message is there.
@@ -138,6 +138,8 @@ NUMBERS = {  # single numbers
     "warmup": int,
     "evaluate_every": int,
     "left": int,  # main texts that go on
+    "sole_sleep": float,  # seconds of every sleep; below 0: they are drawn
+    "sole_noise": float,
     "sleeps": int,  # rounds for which they are drawn
     "sleep_calls": int,  # and how many of each round
     "noises": int,

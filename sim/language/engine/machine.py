@@ -199,11 +199,17 @@ def go_on(S: State, t: integer) -> integer:
             for k in range(S.code[row + 4]):
                 S.registers[which * S.width + 2 + k] = S.registers[base + S.code[row + 3] + k]
             S.registers[base + a] = handle_of(S, which)
+        elif code == op.SAME_SIZE:
+            if value(S, t, a) != value(S, t, S.code[row + 2]):
+                S.about = NONE
+                return stops_at(S, t, at, op.SIZES_DIFFER)
         elif code == op.STOP:
             stop(S, value(S, t, a))
         elif code == op.WAIT or code == op.WAIT_ALL:
             S.text_at[t] = at
             x = done_at(S, t)
+            if x == math.inf:
+                return stops_at(S, t, at, op.NO_SUCH_PLACE)
             if x < 0.0 or x > S.now:
                 S.text_count[t] += 1
                 wait(S, t, x)
@@ -211,10 +217,10 @@ def go_on(S: State, t: integer) -> integer:
         elif code == op.TAKE or code == op.FOLLOW:
             S.text_at[t] = at
             k = take(S, t, row)
-            if k == op.WAITING:
+            if k == NONE:
                 return op.DONE
             if k != op.DONE:
-                return k
+                return stops_at(S, t, at, k)
         elif code == op.WORK or code == op.COMPUTE or code == op.EVALUATE:  # a: seconds
             x = value(S, t, a)
             if code == op.EVALUATE and (S.rank_step[rank] + 1) % S.evaluate_every:
@@ -222,9 +228,9 @@ def go_on(S: State, t: integer) -> integer:
             if x > 0.0:
                 if code == op.COMPUTE:
                     k = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
-                    if k >= S.noises:
+                    if S.sole_noise < 0.0 and k >= S.noises:
                         return stops_at(S, t, at, op.SHORT_OF_NOISE)
-                    x *= S.noise[k * S.ranks + rank]
+                    x *= S.sole_noise if S.sole_noise >= 0.0 else S.noise[k * S.ranks + rank]
                 x /= S.rank_speed[rank]
                 S.text_at[t] = at + 1
                 S.text_count[t] += 1
@@ -233,10 +239,10 @@ def go_on(S: State, t: integer) -> integer:
         elif code == op.SLEEP:
             k = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
             n = S.rank_calls[rank]
-            if k >= S.sleeps or n >= S.sleep_calls:
+            if S.sole_sleep < 0.0 and (k >= S.sleeps or n >= S.sleep_calls):
                 return stops_at(S, t, at, op.SHORT_OF_SLEEPS)
             S.rank_calls[rank] += 1
-            x = S.sleep[(n * S.sleeps + k) * S.ranks + rank]
+            x = S.sole_sleep if S.sole_sleep >= 0.0 else S.sleep[(n * S.sleeps + k) * S.ranks + rank]
             if x > 0.0:
                 S.text_at[t] = at + 1
                 S.text_count[t] += 1
@@ -363,7 +369,7 @@ def start_list(S: State, t: integer, row: integer) -> integer:
 
 @compiled
 def take(S: State, t: integer, row: integer) -> integer:
-    """Obey a TAKE or a FOLLOW at the text's place: DONE, WAITING, or SIZES_DIFFER."""
+    """Obey a TAKE or a FOLLOW at the text's place: DONE, SIZES_DIFFER, or NONE if the text waits."""
     rank: integer = S.text_rank[t]
     at: integer = t * S.width + S.code[row + 1]
     follows: bool = S.code[row] == op.FOLLOW
@@ -375,7 +381,7 @@ def take(S: State, t: integer, row: integer) -> integer:
         S.text_count[t] += 1
         if follows:
             frm = int(value(S, t, S.code[row + 2]))
-            if not S.rank_main[frm] and not is_underway(S, frm, rank):
+            if not S.rank_main[frm] and not is_underway(S, frm, rank, S.text_number[t]):
                 S.registers[at] = 0.0
                 return op.DONE
             S.rank_followed[frm] = 1
@@ -387,13 +393,13 @@ def take(S: State, t: integer, row: integer) -> integer:
         S.text_in[t] = op.FOLLOWING if follows else op.TAKING
         S.text_next[t] = S.rank_takers[rank]
         S.rank_takers[rank] = t
-        return op.WAITING
+        return NONE
     if flags & op.SIZED and S.message_items[message] != value(S, t, S.code[row + (3 if follows else 7)]):
         S.about = message
         return op.SIZES_DIFFER
     if follows:
-        begin_round(S, rank, S.message_step[message])
         S.registers[at] = 1.0
+        S.registers[at + 1] = S.message_step[message]
     else:
         S.registers[at] = S.message_from[message]
         S.registers[at + 1] = S.message_step[message]

@@ -125,12 +125,12 @@ def give_back(S: State, message: integer) -> None:
 
 
 @compiled
-def is_underway(S: State, sender: integer, to: integer) -> bool:
-    """Whether a main text's message has not arrived; those that have been taken or lie in a box of others do not count."""
+def is_underway(S: State, sender: integer, to: integer, number: integer) -> bool:
+    """Whether a message that a text of this number has not in its box has yet to arrive."""
     message: integer
     if S.rank_underway[to] == 0:
         return False
     for message in range(S.message_room):
-        if S.message_from[message] == sender and S.message_to[message] == to and S.message_text[message] == 0:
+        if S.message_from[message] == sender and S.message_to[message] == to and S.message_text[message] == number:
             return True
     return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from sim.language.engine.cores import computed, idle_so_far, is_done
 from sim.language.engine.heap import goes_on_at
 from sim.language.engine.layout import (
@@ -70,7 +72,7 @@ def done_at(S: State, t: integer) -> double:
     if S.code[row + 4]:
         wants = int(value(S, t, S.code[row + 3]))
         if wants > stop - first:
-            wants = stop - first
+            return math.inf  # never
     if wants == stop - first:
         return last_of(S, first, stop)
     return soonest_of(S, first, stop, wants)
@@ -191,7 +193,7 @@ def main_ends(S: State, rank: integer) -> None:
                 S.rank_main[one]
                 and S.text_in[one] == FOLLOWING
                 and value(S, one, S.code[S.text_at[one] * OPERANDS + 2]) == rank
-                and not is_underway(S, rank, one)
+                and not is_underway(S, rank, one, 0)
             ):
                 goes_on_at(S, one, S.now)
 
