@@ -52,6 +52,10 @@ class Rank:
         self._own.setdefault(name, items)
         return Piece(name, 0, self._own[name])
 
+    def items(self, piece: Piece) -> int:
+        """The number of items of the whole vector of which a piece is part."""
+        return self._own.get(piece.vector, piece.stop)
+
     def activation(self, layer: int, micro: int = 0, of: int = 1) -> Piece:
         """The input of a layer for micro-batch `micro` of `of`."""
         return Piece(f"activation {layer} {micro}", 0, self._job.activation_items(layer, micro, of))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import fields
 from typing import ClassVar
 
 from sim.base.errors import WrongSetting
+from sim.base.ranges import MOST, check, check_integer, check_kind
 from sim.language.rank import Rank
 
 
@@ -14,15 +17,39 @@ class Text:
     Args:
         name: by which commands know it.
         servers: ranks before the workers that hold parameters for them; a setting where a text has any number.
-        data: own: each rank has samples of its own; shared: all ranks have those of one minibatch.
+        data: own: a rank has a minibatch of its own in each of its rounds; shared: all ranks have the same one in a step.
+        least: of settings that are numbers, where it is not 0.
+        micros: the setting that says how many micro-batches a minibatch has.
     """
 
     name: ClassVar[str]
     servers: int = 0
     data: ClassVar[str] = "own"
+    least: ClassVar[dict[str, int]] = {"servers": 1}
+    micros: ClassVar[str] = ""
+
+    def checked(self, job) -> None:
+        """Refuse settings and jobs that the protocol cannot have.
+
+        Raises:
+            WrongSetting: naming the setting.
+        """
+        for one in fields(self):  # type: ignore[arg-type]
+            setting, value, least = f"--set {one.name}", getattr(self, one.name), self.least.get(one.name, 0)
+            if one.name == self.micros:
+                allowed = f"an integer from 1 to the batch, {job.batch}"
+                require(isinstance(value, int) and 1 <= value <= job.batch, setting, value, allowed)
+            elif one.type is int:
+                check_integer(setting, value, least, MOST)
+            elif one.type is float:
+                check(setting, value, least, math.inf)
+            elif one.type is bool:
+                check_kind(setting, value, bool, "true or false")
+        require(self.servers < job.ranks, "ranks", job.ranks, f"an integer from {self.servers + 1} with {self.name}")
+        self.check(job)
 
     def check(self, job) -> None:
-        """Refuse a job that the protocol cannot have.
+        """Refuse further jobs.
 
         Raises:
             WrongSetting: naming the setting.

@@ -18,7 +18,7 @@ class AnytimeMinibatch(Text):
     time_limit_s: float = 0.06
     partitions: int = 16
 
-    name, servers = "amb", 1
+    name, servers, micros = "amb", 1, "partitions"
 
     def __call__(self, me):
         if me.rank == me.master:

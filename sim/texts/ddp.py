@@ -19,7 +19,7 @@ class Ddp(Text):
     bucket_mb: float = 25.0
     accumulate: int = 1
 
-    name = "ddp"
+    name, micros = "ddp", "accumulate"
 
     def __call__(self, me):
         stretches, last = buckets(me, self.bucket_mb * 2**20), self.accumulate - 1

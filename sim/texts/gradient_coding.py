@@ -15,8 +15,8 @@ class GradientCoding(Text):
     name, servers, data = "gradient-coding", 1, "shared"
 
     def check(self, job):
-        require(0 <= self.late < job.ranks - 1, "late", self.late, "an integer from 0, less than the workers")
-        require(job.batch >= job.ranks - 1, "batch", job.batch, "at least a sample for each worker")
+        require(self.late < job.ranks - 1, "--set late", self.late, "an integer, less than the workers")
+        require(job.batch >= job.ranks - 1, "--batch", job.batch, "at least a sample for each worker")
 
     def __call__(self, me):
         n = len(me.workers)

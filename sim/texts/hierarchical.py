@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from sim.base.errors import WrongSetting
 from sim.language.collectives import allgather, allreduce, reduce_scatter
-from sim.language.text import Text
+from sim.language.text import Text, require
 from sim.language.verbs import compute
 
 
@@ -21,11 +20,10 @@ class Hierarchical(Text):
 
     group: int = 8
 
-    name = "hierarchical"
+    name, least = "hierarchical", {"group": 1}
 
     def check(self, job):
-        if self.group < 1 or job.ranks % self.group:
-            raise WrongSetting("group", self.group, f"a divisor of the {job.ranks} ranks")
+        require(job.ranks % self.group == 0, "--set group", self.group, f"a divisor of the {job.ranks} ranks")
 
     def __call__(self, me):
         place = me.rank % self.group

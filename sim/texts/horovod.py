@@ -18,7 +18,7 @@ class Horovod(Text):
     def __call__(self, me):
         for _ in me.steps():
             yield from me.sleep()
-            ready = []  # layers, the last first
+            ready = []
             background = yield from me.start(self.cycles(me, ready))
             yield from me.forward()
             for layer in reversed(me.layers):
@@ -38,4 +38,4 @@ class Horovod(Text):
                     first -= 1
                 yield from allreduce(me, me.of(me.gradient, first, stop), me.workers)
                 stop = first
-            yield from pause(me, end_s)
+            yield from pause(me, end_s if stop else 0.0)

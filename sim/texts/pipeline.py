@@ -9,16 +9,15 @@ from sim.language.text import Text, require
 class Pipeline(Text):
     """1F1B (PipeDream, SOSP 2019; with a flush in each step: Narayanan et al., "Megatron-LM", SC 2021, section 2.2)."""
 
-    micros: int = 8  # micro-batches of a minibatch
+    micro_batches: int = 8  # of a minibatch
 
-    name, data = "pipeline", "shared"
+    name, data, micros = "pipeline", "shared", "micro_batches"
 
     def check(self, job):
         require(job.ranks <= len(job.layers), "ranks", job.ranks, f"at most the {len(job.layers)} layers")
-        require(1 <= self.micros <= job.batch, "micros", self.micros, f"an integer from 1 to the batch, {job.batch}")
 
     def __call__(self, me):
-        stage, last, of = me.rank, me.n - 1, self.micros
+        stage, last, of = me.rank, me.n - 1, self.micro_batches
         first, stop = len(me.layers) * stage // me.n, len(me.layers) * (stage + 1) // me.n
         ahead = min(of, last - stage)  # forward passes before the first backward one
         for _ in me.steps():

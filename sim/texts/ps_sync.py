@@ -17,9 +17,7 @@ class SynchronousServers(Text):
 
     def check(self, job):
         workers = job.ranks - self.servers
-        require(
-            0 <= self.backup < workers, "backup", self.backup, f"an integer from 0, less than the {workers} workers"
-        )
+        require(self.backup < workers, "--set backup", self.backup, f"an integer, less than the {workers} workers")
 
     def __call__(self, me):
         if me.rank in me.servers:

@@ -54,14 +54,14 @@ class Links:
             """The message reaches a port, and its last byte not before `before_s`."""
             port = path[hop]
             begin_s = max(world.time_s, port.free_s)
-            port.free_s = max(before_s, begin_s + (job.gap_s + size_bytes / port.bandwidth))
+            port.free_s = begin_s + (job.gap_s + size_bytes / port.bandwidth)
+            passed_s = max(before_s, port.free_s)
             if hop == 0:
-                handle.done_s = port.free_s
+                handle.done_s = passed_s
             if hop + 1 < len(path):
-                last_s = port.free_s + job.latency_s
-                world.at(begin_s + job.latency_s, key, lambda: reaches(hop + 1, last_s))
+                world.at(begin_s + job.latency_s, key, lambda: reaches(hop + 1, passed_s + job.latency_s))
             else:
-                there_s = port.free_s + (job.local_latency_s if hop == 0 else 0.0)
+                there_s = passed_s + (job.local_latency_s if hop == 0 else 0.0)
                 world.at(there_s, key, lambda: world.mail[to].put(task.number, message))
 
         reaches(0, 0.0)

@@ -214,6 +214,7 @@ class Task:
     def take(self, command: commands.Take):
         """The next message, if it comes in time."""
         mail, until_s = self.world.mail[self.me.rank], command.until_s
+        self._check_peers("take", command.frm)
         find = partial(mail.take, self.number, command.frm, command.newest)
         message = find()
         if message is None and (until_s is None or until_s > self.world.time_s):
@@ -227,18 +228,24 @@ class Task:
 
     def follow(self, command: commands.Follow):
         """The newest message of each rank of a group, as long as their main texts go on; the first one's step becomes this rank's."""
+        self._check_peers("follow", command.frm)
         me, mail, group, steps = self.me, self.world.mail[self.me.rank], among(command.frm), []
         for k, frm in enumerate(group):
             while (message := mail.take(self.number, frm, newest=True)) is None:
                 if (frm, 0) not in self.world.tasks and not mail.coming[frm, self.number]:
                     return False
-                self.world.followers[frm].append(self)
+                self.world.followers[frm][self] = self.turn
                 yield from self._for_mail(frm)
             steps.append(message.step)
             yield from self._accept(message, command.into.part(k, len(group)))
         me.step, me.round = steps[0], me.round + 1
         self.world.begin_round(me)
         return True
+
+    def _check_peers(self, name: str, frm: int | range) -> None:
+        group = among(frm) if isinstance(frm, int | range) else []
+        if not len(group) or not all(0 <= rank < self.me.n for rank in (group[0], group[-1])):
+            raise self._wrong(f"me.{name} from {frm!r}: a rank, or a range of some of the {self.me.n} ranks")
 
     def _for_mail(self, frm: int | range):
         """Wait until a message comes, or something else goes on with the text."""

@@ -32,7 +32,7 @@ class EventWorld:
     """
 
     def __init__(self, job: Job, text: Text, values=None):
-        text.check(job)
+        text.checked(job)
         ranks = range(job.ranks)
         self.job, self.text, self.values = job, text, values or Valueless()
         self.time_s, self._events, self._serial = 0.0, list[tuple](), count()
@@ -49,7 +49,7 @@ class EventWorld:
         self.noise = [job.noise(rank, text.servers) for rank in ranks]
         self.samples = Samples(self.ranks)
         self.started = [0 for _ in ranks]  # texts of each rank besides the main one
-        self.followers = defaultdict[int, list[Task]](list)
+        self.followers = defaultdict[int, dict[Task, int]](dict)  # of each rank: tasks, and the turn in which they wait
         self.tasks: dict[tuple[int, int], Task] = {}  # that have not ended, by rank and number
         self._ends_s, self._left = dict[int, float](), job.ranks
         self._idle_s, self._own_s = [0.0 for _ in ranks], [0.0 for _ in ranks]
@@ -95,7 +95,7 @@ class EventWorld:
         if task.number == 0:
             self._left -= 1
             self._idle_s[rank], self._own_s[rank] = self.busy[rank].idle()
-            looking = looking + [(one, one.turn) for one in self.followers.pop(rank, [])]
+            looking = [*looking, *self.followers.pop(rank, {}).items()]
         for one, turn in looking:
             self.at(self.time_s, one.key, one.waker(turn))
 

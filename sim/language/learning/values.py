@@ -1,0 +1,111 @@
+"""The values of all ranks' vectors, in a world that has some (sim.language.event.valueless has the methods)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim.language import commands
+from sim.language.job import Job
+from sim.language.learning.chain import Chain
+from sim.language.pieces import Message, Piece
+from sim.language.rank import Rank
+
+
+class Values:
+    """Vectors by name, of each rank.
+
+    Args:
+        shared: all ranks have the samples of one minibatch; else each has its own (sim.language.text.Text.data).
+
+    Attributes:
+        vectors: of each rank, by name, shape (items,). What was dropped is NaN; a gradient that was dropped begins anew.
+    """
+
+    def __init__(self, job: Job, model: Chain, shared: bool = False):
+        self._job, self._model, self._shared = job, model, shared
+        self.vectors: list[dict[str, np.ndarray]] = []
+
+    def begin(self, ranks: list[Rank]) -> None:
+        """All ranks begin with the same weights."""
+        weights = self._model.weights()
+        self.vectors = [{"weights": weights.copy(), "gradient": np.zeros_like(weights)} for _ in ranks]
+
+    def view(self, me: Rank, piece: Piece) -> np.ndarray:
+        """The values of a piece, shape (items,): a view."""
+        vectors = self.vectors[me.rank]
+        if piece.vector not in vectors:
+            vectors[piece.vector] = np.zeros(me.items(piece))
+        return vectors[piece.vector][piece.start : piece.stop]
+
+    def _rows(self, me: Rank, piece: Piece) -> np.ndarray:
+        return self.view(me, piece).reshape(-1, self._model.width)
+
+    def _data(self, me: Rank, command) -> tuple[np.ndarray, np.ndarray]:
+        samples = self._job.micro_batch(command.micro, command.of)
+        which = (0, me.step) if self._shared else (me.rank, me.round)
+        given, target = self._model.data(*which, self._job.batch)
+        return given[samples.start : samples.stop], target[samples.start : samples.stop]
+
+    def _outputs(self, me: Rank, command) -> Piece:
+        """The model's outputs for a micro-batch: there is no layer whose input they are."""
+        return Piece(
+            f"outputs {command.micro}", 0, len(self._job.micro_batch(command.micro, command.of)) * self._model.width
+        )
+
+    def _input(self, me: Rank, layer: int, command) -> Piece:
+        if layer == len(me.layers):
+            return self._outputs(me, command)
+        return me.activation(layer, command.micro, command.of)
+
+    def forward(self, me: Rank, command: commands.Forward) -> None:
+        """The outputs of some layers."""
+        if command.first == 0:
+            self._rows(me, self._input(me, 0, command))[:] = self._data(me, command)[0]
+        for layer in range(command.first, command.stop):
+            found = self._model.forward(
+                self.view(me, me.of(me.weights, layer)), self._rows(me, self._input(me, layer, command))
+            )
+            self._rows(me, self._input(me, layer + 1, command))[:] = found
+
+    def backward(self, me: Rank, command: commands.Backward) -> None:
+        """The gradients of some layers, the last first."""
+        outputs, of, micro = self._outputs(me, command), command.of, command.micro
+        for layer in reversed(range(command.first, command.stop)):
+            output = self._rows(me, self._input(me, layer + 1, command))
+            if layer + 1 == len(me.layers):
+                slope = self._rows(me, outputs) - self._data(me, command)[1]
+            else:
+                slope = self._rows(me, me.slope(layer + 1, micro, of))
+            given = self._rows(me, self._input(me, layer, command))
+            found, below = self._model.backward(self.view(me, me.of(me.weights, layer)), given, output, slope)
+            self.view(me, me.of(me.gradient, layer))[:] += command.weight * found
+            self._rows(me, me.slope(layer, micro, of))[:] = below
+
+    def update(self, me: Rank, command: commands.Update) -> None:
+        """Gradient descent."""
+        rate = self._job.rate if command.rate is None else command.rate
+        gradient = self.view(me, Piece("gradient", command.piece.start, command.piece.stop))
+        self.view(me, command.piece)[:] -= rate / command.samples * gradient
+        gradient[:] = 0
+
+    def mix(self, me: Rank, command: commands.Mix) -> None:
+        """Let into = a into + b what; what has factor 0 may be lost."""
+        into, what = self.view(me, command.into), command.what
+        values = what.values if isinstance(what, Message) else self.view(me, what)
+        into[:] = (command.a * into if command.a else 0.0) + (command.b * values if command.b else 0.0)
+
+    def drop(self, me: Rank, command: commands.Drop) -> None:
+        """The values of a piece are lost, but for a part of it."""
+        kept = None if command.but is None else self.view(me, command.but).copy()
+        self.view(me, command.piece)[:] = 0.0 if command.piece.vector == "gradient" else np.nan
+        if command.but is not None:
+            self.view(me, command.but)[:] = kept
+
+    def read(self, me: Rank, piece: Piece) -> np.ndarray:
+        """A copy of a piece, to be sent."""
+        return self.view(me, piece).copy()
+
+    def put(self, me: Rank, piece: Piece, values: np.ndarray, adds: bool, weight: float) -> None:
+        """What has come becomes a piece, or is added to it."""
+        view = self.view(me, piece)
+        view[:] = (view if adds else 0.0) + weight * values

@@ -1,0 +1,579 @@
+"""The event world of the language: closed forms, and the rules that all worlds keep."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from sim.base.errors import RunFailed, WrongSetting
+from sim.language.event import run
+from sim.language.job import Job, Laws, Layer
+from sim.language.text import Text
+from sim.language.verbs import compute
+from sim.laws import Constant, Exponential
+from sim.texts import TEXTS
+
+ITEMS, T, B, L = 6_553_600, 0.1, 1.25e9, 20e-6  # of a layer, 25 MiB; seconds of a gradient; bytes/s; latency
+V = 8 * ITEMS * 4  # bytes of the model
+EXACT = 1e-12
+
+
+def job(ranks: int, steps: int = 3, activation_items: int = 0, **more) -> Job:
+    layer = Layer(ITEMS, T / 24, T / 12, activation_items)
+    return Job(ranks, (layer,) * 8, steps, **{"latency_s": L, "bandwidth": B, "batch": 16, **more})
+
+
+def steps_of(found) -> list[float]:
+    return [after - before for before, after in pairwise([0.0, *found.ends_s])]
+
+
+def ring(size_bytes: float, n: int, bandwidth: float = B) -> float:
+    return 2 * (n - 1) * (size_bytes / n / bandwidth + L)
+
+
+def of_buckets(bandwidth: float) -> float:
+    """Eight buckets, each summed when its layer is done and the bucket before is summed."""
+    end_s = 0.0
+    for bucket in range(8):
+        end_s = max(end_s, T / 3 + (bucket + 1) * T / 12) + ring(V / 8, 4, bandwidth)
+    return end_s
+
+
+FAST = {"bandwidth": 10 * B}
+CLOSED: list[tuple[str, dict, Job, float]] = [
+    ("ddp", {}, job(4), of_buckets(B)),
+    ("ddp", {}, job(4, **FAST), of_buckets(10 * B)),
+    ("ddp", {"bucket_mb": 1e9}, job(4), T + ring(V, 4)),
+    ("ddp", {"bucket_mb": 1e9, "accumulate": 4}, job(4), T + ring(V, 4)),
+    ("ddp", {}, job(1), T),
+    ("fsdp", {}, job(4, **FAST), T + 2 * 3 * (V / 32 / 10 / B + L)),
+    ("fsdp", {}, job(1), T),
+    ("d-psgd", {"drawn": True}, job(5), T + V / B + L),
+    ("d-psgd", {}, job(5), T + 2 * V / B + L),
+    ("gradient-coding", {"late": 1}, job(4), 3 * V / B + 11 / 16 * T + 2 * L),  # of 5, 5 and 6 samples
+    ("gradient-coding", {"late": 1}, job(4, batch=3), 3 * V / B + 2 / 3 * T + 2 * L),
+    ("hierarchical", {"group": 2}, job(8), T + 2 * (V / 2 / B + L) + ring(V / 2, 4)),
+    ("fmb", {}, job(9), T + (8 + 1) * V / B + 2 * L),
+    ("amb", {}, job(9), 10 * T / 16 + (8 + 1) * V / B + 2 * L),  # ten of 16 micro-batches reach beyond 60 ms
+    ("ps-async", {}, job(2), T + 2 * V / B + 2 * L),
+    ("ps-sync", {}, job(9), T + (8 + 1) * V / B + 2 * L),
+    ("ps-sync", {"backup": 2}, job(9), 8 * V / B),  # the last weights leave when six gradients are there
+    ("horovod", {"cycle_s": 0.2}, job(1), 0.2),
+    ("pipeline", {}, job(1), T),
+    ("pipeline", {}, job(4, latency_s=0.0), (8 + 4 - 1) * T / 4 / 8),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "of", "expected"), CLOSED, ids=[f"{one[0]} {k}" for k, one in enumerate(CLOSED)]
+)
+def test_a_step_takes_what_its_closed_form_says(name, settings, of, expected):
+    assert steps_of(run(of, TEXTS[name](**settings))) == pytest.approx([expected] * 3, abs=EXACT)
+
+
+def test_local_sgd_sums_in_every_fourth_step():
+    assert steps_of(run(job(4, 8), TEXTS["local-sgd"](local=4))) == pytest.approx(
+        [*[T] * 3, T + ring(V, 4)] * 2, abs=EXACT
+    )
+
+
+def test_horovod_sums_all_that_is_ready_in_a_cycle():
+    found = steps_of(run(job(4), TEXTS["horovod"](cycle_s=0.15)))
+    assert found == pytest.approx([0.15 + 2 * L + ring(V / 2, 4) * 2] * 3, abs=2e-4)  # two buffers, of 100 MiB each
+
+
+def stages(p: int, m: int, L: float, x: float) -> float:
+    """Seconds of a step of 1F1B by a recurrence: p stages, m micro-batches, a port taken for x seconds by each."""
+    forward, order = T / 3 / p / m, []
+    for stage in range(p):
+        ahead = min(m, p - 1 - stage)
+        order.append(
+            [one for k in range(m + ahead) for one in [("f", k)] * (k < m) + [("b", k - ahead)] * (k >= ahead)]
+        )
+    clock, done, out, into, there = [0.0] * p, [0] * p, [0.0] * p, [0.0] * p, dict[tuple, float]()
+    for _ in range(2 * m * p):
+        ready = []
+        for stage in range(p):
+            if done[stage] < len(order[stage]):
+                kind, k = order[stage][done[stage]]
+                first = stage == 0 if kind == "f" else stage == p - 1
+                if first or (kind, stage, k) in there:
+                    ready.append((max(clock[stage], there.get((kind, stage, k), 0.0)), stage, kind, k))
+        begin_s, stage, kind, k = min(ready)
+        clock[stage], done[stage] = begin_s + (forward if kind == "f" else 2 * forward), done[stage] + 1
+        to = stage + 1 if kind == "f" else stage - 1
+        if 0 <= to < p:
+            leaves_s = max(clock[stage], out[stage])
+            out[stage] = leaves_s + x
+            there[kind, to, k] = into[to] = max(leaves_s + L, into[to]) + x
+    return max(clock)
+
+
+@pytest.mark.parametrize("activation_items", [0, 50_000, 500_000])
+def test_a_pipeline_takes_what_a_recurrence_says(activation_items):
+    of = job(4, 1, activation_items)
+    expected = stages(4, 8, L, 2 * activation_items * 4 / B)
+    assert steps_of(run(of, TEXTS["pipeline"](8))) == pytest.approx([expected], abs=EXACT)
+
+
+# ---- hosts, racks, cores
+
+
+@dataclass(frozen=True)
+class Own(Text):
+    """A text that a test writes."""
+
+    what: Any = None
+    servers: int = 0
+    name, least = "own", {}
+
+    def __call__(self, me):
+        return self.what(me)
+
+
+def ended(what, ranks: int = 2, servers: int = 0, **more):
+    """The result of a job of which every rank runs what(me)."""
+    of = job(ranks, 1, **more)
+    return run(of, Own(what, servers))
+
+
+def computing(me):
+    for _ in me.steps():
+        yield from compute(me)
+
+
+@pytest.mark.parametrize(
+    ("more", "seconds"),
+    [
+        ({}, [T, T, T, T]),
+        ({"per_host": 4, "cores": 4}, [T, T, T, T]),
+        ({"per_host": 4, "cores": 1}, [4 * T] * 4),  # each forward pass, then each backward pass
+        ({"per_host": 4, "cores": 1, "in_turn": False}, [4 * T] * 4),
+        (
+            {"per_host": 2, "cores": 1, "in_turn": False, "speeds": (1.0, 1.0, 2.0, 4.0)},
+            [2 * T, 2 * T, 3 / 4 * T, 3 / 4 * T],
+        ),
+    ],
+)
+def test_ranks_of_a_host_share_its_cores(more, seconds):
+    assert ended(computing, 4, **more).ends_s == pytest.approx([max(seconds)], abs=EXACT)
+
+
+def pairs(me):
+    """Ranks of the first half send the second half their weights."""
+    for _ in me.steps():
+        half = me.n // 2
+        if me.rank < half:
+            yield from me.post(me.weights, me.rank + half)
+        else:
+            yield from me.take(me.rank - half)
+
+
+@pytest.mark.parametrize(
+    ("more", "seconds"),
+    [
+        ({}, V / B + L),
+        ({"per_host": 2}, V / B + L),  # a port each
+        ({"per_host": 2, "shared_ports": True}, 2 * V / B + L),
+        ({"per_rack": 2, "uplink": B}, 2 * V / B + 3 * L),
+        ({"per_rack": 2, "uplink": 4 * B}, V / B + 3 * L + V / 4 / B),
+        ({"per_rack": 4, "uplink": 1.0}, V / B + L),
+        ({"per_host": 4, "local_bandwidth": 4 * B, "local_latency_s": 1e-6}, V / 4 / B + 1e-6),
+        ({"overhead_s": 1e-3}, 1e-3 + V / B + L + 1e-3),
+        ({"gap_s": 1e-3, "header_bytes": 1e6}, 1e-3 + (V + 1e6) / B + L),
+    ],
+)
+def test_messages_pass_ports_racks_and_memory(more, seconds):
+    assert ended(pairs, 4, **more).ends_s == pytest.approx([seconds], abs=EXACT)
+
+
+def test_a_share_of_the_bytes_travels():
+    def text(me):
+        for _ in me.steps():
+            if me.rank:
+                message = yield from me.take(0, me.weights)
+                assert message.items == me.weights.items
+            else:
+                yield from me.post(me.weights, 1, share=0.25)
+
+    assert ended(text).ends_s == pytest.approx([V / 4 / B + L], abs=EXACT)
+
+
+def test_sleeps_and_noise_are_those_of_the_laws():
+    laws = Laws(sleep=Exponential(mean=0.05), noise=Constant(value=2.0), seed=5)
+    found = steps_of(run(job(3, 4, laws=laws), Own(computing_after_sleep)))
+    assert min(found) > 2 * T
+    each = [[laws.sleeps(0, worker)[step] for step in range(4)] for worker in (1, 2, 3)]
+    assert sum(found) == pytest.approx(max(map(sum, each)) + 8 * T)
+
+
+def computing_after_sleep(me):
+    for _ in me.steps():
+        yield from me.sleep()
+        yield from compute(me)
+
+
+def test_idle_seconds_are_those_without_work_or_sleep():
+    found = run(job(9, 4, warmup=1), TEXTS["fmb"]())
+    step_s = T + 9 * V / B + 2 * L
+    assert found.idle_s[0] == pytest.approx(3 * step_s)
+    assert found.idle_s[1] == pytest.approx(
+        3 * (step_s - T) - V / B - L
+    )  # until the master ends; its round begins with its weights
+    assert found.own_s[1] == pytest.approx(3 * step_s - V / B - L)
+
+
+# ---- primitives
+
+
+def test_take_gives_up_at_a_time():
+    seen = []
+
+    def text(me):
+        for _ in me.steps():
+            if me.rank:
+                yield from me.work(seconds=1.0)
+                yield from me.post(me.weights[:0], 0)
+            else:
+                for until_s in (0.0, 0.5, 2.0, 2.0):
+                    message = yield from me.take(1, until_s=until_s)
+                    seen.append((message and message.sender, me.now()))
+
+    ended(text)
+    assert seen == [(None, 0.0), (None, 0.5), (1, pytest.approx(1 + L)), (None, 2.0)]
+
+
+def test_wait_needs_as_many_handles_as_it_counts():
+    seen = []
+
+    def child(me, seconds):
+        yield from me.take(me.rank, until_s=seconds)
+
+    def text(me):
+        for _ in me.steps():
+            handles = []
+            for seconds in (3.0, 1.0, 2.0):
+                handles.append((yield from me.start(child(me, seconds))))
+            for count in (0, 1, 2, 3, None):
+                yield from me.wait(handles, count)
+                seen.append(me.now())
+
+    ended(text, 1)
+    assert seen == [0.0, 1.0, 2.0, 3.0, 3.0]
+
+
+def test_a_text_begins_after_others():
+    seen = []
+
+    def child(me, name):
+        seen.append((name, me.now()))
+        yield from me.work(seconds=1.0)
+
+    def text(me):
+        for _ in me.steps():
+            first = yield from me.start(child(me, "first"))
+            second = yield from me.start(child(me, "second"), after=[first])
+            seen.append(("goes on at once", me.now()))
+            yield from me.wait(second)
+            seen.append(("end", me.now()))
+
+    ended(text, 1)
+    assert seen == [("goes on at once", 0.0), ("first", 0.0), ("second", 1.0), ("end", 2.0)]
+
+
+def test_stop_gives_up_computing_and_delivers_what_is_under_way():
+    def child(me):
+        yield from me.post(me.weights, 1)
+        yield from me.work(seconds=5.0)
+        yield from me.post(me.weights, 1)  # never
+
+    def text(me):
+        for _ in me.steps():
+            if me.rank:
+                never = yield from me.start(taking(me))
+                yield from me.wait(never)
+            else:
+                handle = yield from me.start(child(me))
+                yield from me.take(0, until_s=1e-3)
+                yield from me.stop(handle)
+                yield from me.stop(handle)  # again, which does nothing
+                yield from me.wait(handle)
+                yield from me.work(seconds=0.01)  # on the core that is free again
+
+    def taking(me):
+        yield from me.take(0, me.weights)
+
+    found = ended(text)
+    assert found.ends_s == pytest.approx([V / B + L], abs=EXACT)
+    assert found.idle_s[0] == pytest.approx(0.0, abs=EXACT)
+
+
+@pytest.mark.parametrize("in_turn", [True, False])
+def test_a_stopped_text_leaves_the_core_to_others(in_turn):
+    def long(me):
+        yield from me.work(seconds=5.0)
+
+    def text(me):
+        for _ in me.steps():
+            first = yield from me.start(long(me))
+            second = yield from me.start(long(me))
+            third = yield from me.start(long(me))
+            yield from me.take(0, until_s=1.0)
+            yield from me.stop(second)  # it waits for the core, or shares it
+            yield from me.stop(first)
+            yield from me.wait(third)
+
+    assert ended(text, 1, in_turn=in_turn).ends_s == pytest.approx([6.0 if in_turn else 6.0 - 1 / 3])
+
+
+def test_followers_take_the_newest_and_end_with_the_rank_that_they_follow():
+    seen = []
+
+    def text(me):
+        if me.rank == 0:
+            for _ in me.steps():
+                for number in range(4):
+                    yield from me.post(me.weights[:number], 1)
+                    yield from me.work(seconds=1.0)
+        else:
+            whole = me.vector("whole", 0)
+            while (yield from me.follow(0, whole)):
+                seen.append((me.now(), me.step, me.round))
+                break
+            message = yield from me.take(0)
+            seen.append(message.items)
+            yield from me.work(seconds=2.5)
+            message = yield from me.take(0, newest=True)  # of two that have come
+            seen.append(message.items)
+            while (yield from me.follow(0, whole)):
+                raise AssertionError
+            seen.append(me.now())
+
+    ended(text, servers=1)
+    assert seen == [(pytest.approx(L), 0, 0), 1, 3, pytest.approx(4.0)]
+
+
+def test_the_run_ends_with_the_main_texts():
+    def listening(me):
+        while True:
+            yield from me.take(me.rank)
+
+    def text(me):
+        for _ in me.steps():
+            yield from me.start(listening(me))
+            yield from me.work(seconds=1.0)
+
+    assert ended(text).ends_s == [1.0]
+
+
+def test_a_group_is_followed_part_by_part():
+    seen = []
+
+    def text(me):
+        if me.rank in me.servers:
+            for _ in me.steps():
+                yield from me.work(seconds=1.0 + me.rank)
+                yield from me.post(me.weights.part(me.rank, 2), 2)
+        else:
+            while (yield from me.follow(me.servers, me.weights)):
+                seen.append(me.now())
+
+    ended(text, 3, servers=2)
+    assert seen == [pytest.approx(2 + V / 2 / B + L)]
+
+
+def test_draws_are_the_same_at_all_ranks_and_differ_by_step_and_seed():
+    seen: dict[int, list] = {}
+
+    def text(me):
+        for _ in me.steps():
+            yield from me.work(seconds=0.1 * (1 + me.rank))
+            seen.setdefault(me.rank, []).append(me.draw(1000))
+
+    for seed in (0, 1):
+        run(job(3, 20, seed=seed), Own(text))
+    assert seen[0] == seen[1] == seen[2]
+    assert len(set(seen[0])) > 35
+
+
+# ---- who is first at one moment
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3), (3, 2, 1), (2, 3, 1)])
+def test_messages_of_one_moment_come_by_sender(order):
+    """All reach rank 0 at one moment, in whatever order their senders began."""
+    seen = []
+
+    def text(me):
+        for _ in me.steps():
+            if me.rank:
+                yield from me.work(seconds=order.index(me.rank) * 0.125)
+                yield from me.take(me.rank, until_s=1.0)
+                yield from me.post(me.weights[:0], 0)
+            else:
+                for _ in order:
+                    message = yield from me.take(me.workers)
+                    seen.append(message.sender)
+
+    ended(text, 4)
+    assert seen == [1, 2, 3]
+
+
+def test_texts_of_one_moment_go_on_by_number():
+    seen = []
+
+    def child(me, name, early):
+        yield from me.take(me.rank, until_s=0.5 if early else 0.25)
+        yield from me.take(me.rank, until_s=1.0)
+        seen.append((me.rank, name))
+
+    def text(me):
+        for _ in me.steps():
+            handles = []
+            for name in range(1, 4):
+                handles.append((yield from me.start(child(me, name, early=name == 3))))
+            yield from me.take(me.rank, until_s=1.0)
+            seen.append((me.rank, 0))
+            yield from me.wait(handles)
+
+    ended(text)
+    assert seen == [(rank, name) for rank in range(2) for name in range(4)]
+
+
+# ---- mistakes
+
+
+def said(what, **more) -> str:
+    with pytest.raises(RunFailed) as caught:
+        ended(what, **more)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def line_of(text, words: str) -> str:
+    """The place of the line of a text that has some words."""
+    import inspect
+
+    lines, first = inspect.getsourcelines(text)
+    return f"test_language_event.py:{first + next(k for k, line in enumerate(lines) if words in line)}"
+
+
+def test_sizes_that_differ_end_the_run():
+    def text(me):
+        for _ in me.steps():
+            if me.rank:
+                yield from me.take(0, me.weights)
+            else:
+                yield from me.post(me.weights[:7], 1)
+
+    place = line_of(text, "me.take")
+    assert said(text) == f"own, rank 1, {place}: 7 items taken from rank 0 into 52,428,800 of weights"
+
+
+def test_sizes_within_a_started_collective_name_where_it_was_started():
+    from sim.language.collectives import allgather
+
+    def text(me):
+        for _ in me.steps():
+            handle = yield from me.start(allgather(me, me.weights[: 10 + 6 * me.rank], me.workers))
+            yield from me.wait(handle)
+
+    place = line_of(text, "me.start")
+    assert said(text) == f"own, rank 1 (allgather), {place}: 5 items taken from rank 0 into 8 of weights"
+
+
+def test_mixed_sizes_are_compared():
+    def text(me):
+        for _ in me.steps():
+            yield from me.mix(me.weights, me.gradient[:5])
+
+    assert "5 items mixed into 52,428,800 of weights" in said(text)
+
+
+def test_a_dead_end_says_who_waits_for_what():
+    def text(me):
+        for _ in me.steps():
+            if me.rank == 0:
+                yield from me.take(me.workers[1:])
+            elif me.rank == 1:
+                yield from me.take(2)
+            else:
+                yield from me.wait((yield from me.start(child(me))))
+
+    def child(me):
+        yield from me.take(0)
+
+    assert said(text, ranks=3) == (
+        f"own: all wait for ever: rank 0, {line_of(text, 'me.workers[1:]')} for a message of any of ranks 1, 2; "
+        f"rank 1, {line_of(text, 'me.take(2)')} for a message of rank 2; rank 2, {line_of(text, 'me.start')} for a handle; "
+        f"rank 2 (child), {line_of(child, 'me.take')} for a message of rank 0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        (lambda me: me.post(me.weights, 9), "me.post to rank 9 of 2"),
+        (lambda me: me.forward(0, 9), "layers 0 to 9 of 8"),
+        (lambda me: me.forward(micro=3, of=3), "micro-batch 3 of 3"),
+        (lambda me: me.forward(micro=0, of=17), "micro-batch 0 of 17, of a minibatch of 16 samples"),
+        (lambda me: me.update(me.gradient), "me.update of gradient: a piece of me.weights"),
+        (lambda me: me.wait([], 1), "me.wait for 1 of 0 handles"),
+        (lambda me: iter([3]), "yield from me.NAME"),
+        (lambda me: 1 / 0, "ZeroDivisionError: division by zero"),
+        (lambda me: me.take("a"), "me.take from 'a'"),
+        (lambda me: me.take(7), "me.take from 7"),
+        (lambda me: me.follow(range(1, 4), me.weights), "me.follow from range(1, 4)"),
+    ],
+)
+def test_a_mistake_is_one_line_with_its_place(what, words):
+    def text(me):
+        for _ in me.steps():
+            yield from what(me)
+
+    found = said(text)
+    assert words in found
+    assert "rank 0, test_language_event.py:" in found
+
+
+def test_requests_without_time_end():
+    def text(me):
+        for _ in me.steps():
+            while True:
+                yield from me.work()
+
+    assert "requests without any time passing" in said(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "ranks", "words"),
+    [
+        ("gradient-coding", {"late": 3}, 4, "late: given 3"),
+        ("gradient-coding", {}, 40, "batch: given 16"),
+        ("hierarchical", {"group": 3}, 8, "group: given 3; allowed: a divisor of the 8 ranks"),
+        ("pipeline", {}, 9, "ranks: given 9"),
+        (
+            "pipeline",
+            {"micro_batches": 17},
+            4,
+            "--set micro_batches: given 17; allowed: an integer from 1 to the batch, 16",
+        ),
+        ("ps-sync", {"backup": 3}, 4, "backup: given 3"),
+        ("ps-async", {"servers": 4}, 4, "ranks: given 4; allowed: an integer from 5 with ps-async"),
+        ("fmb", {}, 1, "ranks: given 1; allowed: an integer from 2 with fmb"),
+        ("d-psgd", {}, 1, "ranks: given 1"),
+        ("ddp", {"accumulate": 17}, 2, "accumulate: given 17; allowed: an integer from 1 to the batch, 16"),
+        ("local-sgd", {"local": 0}, 2, "local: given 0"),
+        ("amb", {"partitions": 17}, 2, "partitions: given 17"),
+        ("fsdp", {"ahead": -1}, 2, "--set ahead: given -1; allowed: an integer from 0"),
+        ("fsdp", {"ahead": 1.5}, 2, "ahead: given 1.5"),
+        ("ddp", {"bucket_mb": "a"}, 2, "bucket_mb: given 'a'"),
+        ("ddp", {"bucket_mb": float("nan")}, 2, "bucket_mb: given nan"),
+        ("d-psgd", {"drawn": 1}, 2, "drawn: given 1; allowed: true or false"),
+        ("ps-sync", {"servers": 0}, 2, "servers: given 0; allowed: an integer from 1"),
+    ],
+)
+def test_a_wrong_setting_is_named(name, settings, ranks, words):
+    with pytest.raises(WrongSetting, match=words.replace("(", r"\(")):
+        run(job(ranks), TEXTS[name](**settings))
