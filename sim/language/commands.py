@@ -84,6 +84,7 @@ class Follow(NamedTuple):
 
     frm: int | range
     into: Piece
+    wait: bool
 
 
 class Start(NamedTuple):

@@ -149,16 +149,19 @@ class Rank:
         """
         return (yield commands.Take(frm, into, adds, weight, newest, until_s))
 
-    def follow(self, frm: int | range, into: Piece) -> Generator[Any, Any, bool]:
+    def follow(self, frm: int | range, into: Piece, wait: bool = True) -> Generator[Any, Any, bool]:
         """Take the newest message of a rank, and go on with its step: `while (yield from me.follow(0, me.weights)):`.
 
         Of a group the newest of each, in order: the k-th one's message becomes the k-th part of the piece, and the first one's step
         this rank's.
 
+        Args:
+            wait: for news; else go on at once where there are none.
+
         Returns:
             False once the main text of one of them has ended and nothing of it is left to take.
         """
-        return (yield commands.Follow(frm, into))
+        return (yield commands.Follow(frm, into, wait))
 
     def start(self, text: Generator, after: Sequence[Handle] = ()) -> Generator[Any, Any, Handle]:
         """Start another text of this rank, which begins when the handles `after` are done, and go on.

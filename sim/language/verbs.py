@@ -14,10 +14,15 @@ def compute(me: Rank, micro: int = 0, of: int = 1, weight: float = 1.0):
     yield from me.backward(micro=micro, of=of, weight=weight)
 
 
+def time_left(me: Rank, end_s: float) -> bool:
+    """Whether the clock is before `end_s`."""
+    return end_s - me.now() > CLOCK_S
+
+
 def compute_until(me: Rank, end_s: float, micros: int):
     """Micro-batches of the minibatch, at least one, while there is time until `end_s`; the last one runs to its end."""
     micro = 0
-    while micro == 0 or (micro < micros and end_s - me.now() > CLOCK_S):
+    while micro == 0 or (micro < micros and time_left(me, end_s)):
         yield from compute(me, micro, micros)
         micro += 1
 
@@ -27,11 +32,12 @@ def clear(me: Rank, piece: Piece):
     yield from me.mix(piece, piece, 0.0, 0.0)
 
 
-def push(me: Rank, group: range):
-    """Send the k-th of a group of servers the k-th part of the gradient, which begins anew."""
+def push(me: Rank, group: range, piece: Piece | None = None):
+    """Send the k-th of a group of servers the k-th part of the gradient, or of a piece of it, which begins anew."""
+    whole = piece or me.gradient
     for k in range(len(group)):
-        yield from me.post(me.gradient.part(k, len(group)), group[k])
-    yield from clear(me, me.gradient)
+        yield from me.post(whole.part(k, len(group)), group[k])
+    yield from clear(me, whole)
 
 
 def exchange(me: Rank, sent: Piece, to: int, frm: int, into: Piece, adds: bool = False):
@@ -49,16 +55,40 @@ def send(me: Rank, piece: Piece, group: range):
     yield from me.wait(sent)
 
 
-def gather(me: Rank, group: range, into: Piece):
-    """Add up one message from each rank of a group, in order of arrival; returns the samples in them.
+def spread(me: Rank, piece: Piece, group: range):
+    """Send a piece to each rank of a group, and go on at once."""
+    for rank in group:
+        yield from me.post(piece, rank)
 
-    For texts in which no rank sends twice before all have sent.
+
+def gather(me: Rank, group: range, into: Piece, count: int | None = None):
+    """Add up the next `count` messages of a group, in order of arrival; returns the samples in them.
+
+    By default as many as the group has ranks, for texts in which no rank sends twice before all have sent.
     """
     samples = 0
-    for _ in group:
+    for _ in range(len(group) if count is None else count):
         message = yield from me.take(group, into, adds=True)
         samples += message.samples
     return samples
+
+
+def gather_until(me: Rank, group: range, into: Piece, end_s: float):
+    """The same with all messages that have come by a time, at least one."""
+    message = yield from me.take(group, into, adds=True)
+    samples = message.samples
+    while time_left(me, end_s):
+        message = yield from me.take(group, into, adds=True, until_s=end_s)
+        samples += message.samples if message else 0
+    return samples
+
+
+def hand_on(me: Rank, to: int, before: list):
+    """Send the gradient, which begins anew, once the one before has left; returns the handle, in a list."""
+    yield from me.wait(before)
+    handle = yield from me.post(me.gradient, to)
+    yield from clear(me, me.gradient)
+    return [handle]
 
 
 def buckets(me: Rank, least_bytes: float) -> list[tuple[int, int]]:

@@ -59,6 +59,8 @@ CLOSED: list[tuple[str, dict, Job, float]] = [
     ("ps-async", {}, job(2), T + 2 * V / B + 2 * L),
     ("ps-sync", {}, job(9), T + (8 + 1) * V / B + 2 * L),
     ("ps-sync", {"backup": 2}, job(9), 8 * V / B),  # the last weights leave when six gradients are there
+    ("ps-ssp", {"staleness": 0}, job(2), T + 2 * V / B + 2 * L),
+    ("amb-dg", {"window_s": 5.0}, job(3), 5.0),  # whatever workers and links do
     ("horovod", {"cycle_s": 0.2}, job(1), 0.2),
     ("pipeline", {}, job(1), T),
     ("pipeline", {}, job(4, latency_s=0.0), (8 + 4 - 1) * T / 4 / 8),
@@ -70,6 +72,16 @@ CLOSED: list[tuple[str, dict, Job, float]] = [
 )
 def test_a_step_takes_what_its_closed_form_says(name, settings, of, expected):
     assert steps_of(run(of, TEXTS[name](**settings))) == pytest.approx([expected] * 3, abs=EXACT)
+
+
+def test_layers_travel_to_servers_while_others_are_computed():
+    x, end_s = V / 8 / B, 0.0  # of a layer each way; the answers of the last layers come while the others are computed
+    for layer in range(8):
+        end_s = max(end_s, T / 3 + (layer + 1) * T / 12) + x
+    first_forward_s = end_s + L + x + L  # the first layer's weights come last
+    found = run(job(2, 2), TEXTS["ps-layers"]())
+    assert found.ends_s[0] == pytest.approx(end_s + L, abs=EXACT)
+    assert found.ends_s[1] == pytest.approx(first_forward_s + T / 3 + T * 2 / 3 + (end_s - T) + L, abs=EXACT)
 
 
 def test_local_sgd_sums_in_every_fourth_step():
@@ -537,13 +549,15 @@ def test_a_mistake_is_one_line_with_its_place(what, words):
     assert "rank 0, test_language_event.py:" in found
 
 
-def test_requests_without_time_end():
+def test_requests_without_time_end(monkeypatch):
+    monkeypatch.setattr("sim.language.event.task.MOST_AT_ONCE", 1000)
+
     def text(me):
         for _ in me.steps():
             while True:
                 yield from me.work()
 
-    assert "requests without any time passing" in said(text)
+    assert "1,000 requests without any time passing" in said(text)
 
 
 @pytest.mark.parametrize(

@@ -118,14 +118,19 @@ def test_stages_of_a_pipeline_train_their_layers(ranks, micros):
     assert found.samples == pytest.approx([BATCH] * STEPS)
 
 
-@pytest.mark.parametrize(("name", "settings"), [("fmb", {}), ("ps-sync", {}), ("ps-sync", {"servers": 3})])
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("fmb", {}), ("ps-sync", {}), ("ps-sync", {"servers": 3}), ("ps-layers", {}), ("ps-layers", {"servers": 2})],
+)
 def test_servers_train_on_all_minibatches(name, settings):
     servers = settings.get("servers", 1)
     vectors, found = trained(name, servers + 4, settings)
     expected = serial(range(servers, servers + 4))
+    stretches = CHAIN.depth if name == "ps-layers" else 1  # each of which is shared out
     for rank in range(servers):
-        mine = slice(START.size * rank // servers, START.size * (rank + 1) // servers)
-        assert np.abs(vectors[rank]["weights"] - expected)[mine].max() < EXACT
+        size = START.size // stretches
+        off = np.abs(vectors[rank]["weights"] - expected).reshape(stretches, -1)
+        assert off[:, size * rank // servers : size * (rank + 1) // servers].max() < EXACT
     assert found.samples == pytest.approx([4 * BATCH] * STEPS)
 
 
@@ -266,3 +271,39 @@ def test_ring_and_other_allreduces_sum_alike():
         expected = serial(range(ranks))
         for one in values.vectors:
             assert np.abs(one["weights"] - expected).max() < EXACT, (how, ranks)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), [("kbatch-async", {"gradients": 1}), ("amb-dg", {"partitions": 1, "window_s": 0.0})]
+)
+def test_workers_that_wait_for_nobody_compute_on_the_weights_that_have_come(name, settings):
+    vectors, found = trained(name, 2, settings, laws=Table(lambda worker, _: 0.0))
+    each = [START, START]  # new weights come while the next gradient is computed on the old ones
+    for number in range(STEPS):
+        each.append(each[-1] - RATE * mean_gradient(each[number], number, [1]))
+    assert np.abs(vectors[0]["weights"] - each[-1]).max() < EXACT
+    assert found.samples == pytest.approx([BATCH] * STEPS)
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_no_staleness_makes_servers_synchronous(servers):
+    vectors, found = trained("ps-ssp", servers + 3, {"servers": servers, "staleness": 0})
+    weights = START.copy()
+    for step in range(STEPS):
+        weights -= RATE * sum(mean_gradient(weights, step, [servers + worker]) for worker in range(3))
+    held = [vectors[rank]["weights"] for rank in range(servers)]
+    found_weights = np.concatenate(
+        [one[START.size * k // servers : START.size * (k + 1) // servers] for k, one in enumerate(held)]
+    )
+    assert np.abs(found_weights - weights).max() < EXACT
+    assert found.samples == pytest.approx([3 * BATCH] * STEPS)
+
+
+def test_nobody_runs_ahead_by_more_than_the_staleness():
+    ahead = {}
+    for staleness in (0, 2, 100):
+        _, found = trained(
+            "ps-ssp", 3, {"staleness": staleness}, laws=Table(lambda worker, step: 1.0 * (worker == 2 and step == 0))
+        )
+        ahead[staleness] = [end_s < 1 for end_s in found.ends_s[:3]]  # of two updates each, before the other has slept
+    assert ahead == {0: [False] * 3, 2: [True, False, False], 100: [True] * 3}

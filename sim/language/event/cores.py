@@ -37,7 +37,7 @@ class Busy:
     def idle(self) -> tuple[float, float]:
         """Idle seconds since the mark, and all seconds since then."""
         own_s = self._world.time_s - self._marked[0]
-        return own_s - (self._until_now() - self._marked[1]), own_s
+        return max(0.0, own_s - (self._until_now() - self._marked[1])), own_s
 
 
 class InTurn:

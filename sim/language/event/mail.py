@@ -31,13 +31,15 @@ class Mail:
 
     def take(self, number: int, frm: int | range, newest: bool = False) -> Message | None:
         """The first message of a rank or a group, or the newest, in which case those before are lost; None if there is none."""
-        box = self._boxes[number]
-        found = [message for message in box if message.sender in among(frm)]
+        box, group = self._boxes[number], among(frm)
+        found = [k for k, message in enumerate(box) if message.sender in group]
         if not found:
             return None
-        taken = found if newest else found[:1]
-        box[:] = [message for message in box if not any(message is one for one in taken)]
-        return taken[-1]
+        if not newest:
+            return box.pop(found[0])
+        last = box[found[-1]]
+        box[:] = [message for message in box if message.sender not in group]
+        return last
 
 
 def among(frm: int | range) -> range:

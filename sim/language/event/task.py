@@ -229,16 +229,19 @@ class Task:
     def follow(self, command: commands.Follow):
         """The newest message of each rank of a group, as long as their main texts go on; the first one's step becomes this rank's."""
         self._check_peers("follow", command.frm)
-        me, mail, group, steps = self.me, self.world.mail[self.me.rank], among(command.frm), []
+        me, mail, group, step = self.me, self.world.mail[self.me.rank], among(command.frm), self.me.step
         for k, frm in enumerate(group):
             while (message := mail.take(self.number, frm, newest=True)) is None:
                 if (frm, 0) not in self.world.tasks and not mail.coming[frm, self.number]:
                     return False
+                if not command.wait:
+                    break
                 self.world.followers[frm][self] = self.turn
                 yield from self._for_mail(frm)
-            steps.append(message.step)
-            yield from self._accept(message, command.into.part(k, len(group)))
-        me.step, me.round = steps[0], me.round + 1
+            if message is not None:
+                step = message.step if k == 0 else step
+                yield from self._accept(message, command.into.part(k, len(group)))
+        me.step, me.round = step, me.round + 1
         self.world.begin_round(me)
         return True
 
