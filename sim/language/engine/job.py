@@ -45,7 +45,7 @@ class Run:
         for name, array in arrays.items():
             kind = np.float64 if name in layout.DOUBLES else np.int64
             self.arrays[name] = np.array(array, kind)
-            setattr(self.state, name, self.arrays[name] if self.kernel else self.arrays[name].tolist())
+            setattr(self.state, name, self.arrays[name] if self.kernel else layout.Numbers(self.arrays[name].tolist()))
 
     def _now(self, name: str) -> np.ndarray:
         """What an array is now."""
@@ -221,7 +221,7 @@ class Run:
         row = self.program.rows[self._now("text_at")[t]] if t != NONE else []
         said = "more requests or texts than the engine counts"
         if status == layout.NO_SUCH_RANK:
-            said = f"me.post to rank {self._operand(t, row[2]):.0f} of {self.ranks}"
+            said = f"me.{'post to' if row[0] == layout.POST else 'follow of'} rank {self._operand(t, row[2]):.0f} of {self.ranks}"
         elif status == layout.NO_SUCH_PLACE:
             said = "an element of a list, or more handles, than there are"
         elif status == layout.SIZES_DIFFER and S.about == NONE:
@@ -248,7 +248,7 @@ def run(job: Job, text: Text, kernel: ModuleType | None = _kernel) -> Result:
         RunFailed: all texts wait for ever.
         WrongText: sizes differ, or a rank or an element is asked for that there is not.
     """
-    text.check(job)
+    text.checked(job)
     return Run(job, text, Lowering(job, text).program(), kernel).result()
 
 

@@ -14,10 +14,10 @@ NONE = -1  # no text, no message, no rank
 # of 0 or above is a register of the text, below 0 a constant: number -1 - operand.
 (
     MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
-    WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, LENGTH, STEP, NOW, BEGIN_STEP, END_STEP,
+    WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, BEGIN_STEP, END_STEP,
     COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE,
     WORK, COMPUTE, SLEEP, EVALUATE, POST, TAKE, FOLLOW, START, WAIT, WAIT_ALL, STOP, END,
-) = range(45)  # fmt: skip
+) = range(47)  # fmt: skip
 OPERANDS = 9  # numbers of a row: the op-code and its operands
 
 # Kinds of events: a text goes on; a message reaches the next port of its path; a message is there.
@@ -153,6 +153,20 @@ NUMBERS = {  # single numbers
     "posted": int,
     "happened": int,
 }
+
+
+class Numbers(list):
+    """An array of the plain kernel: a place below 0 is outside, as in C."""
+
+    def __getitem__(self, k):
+        if k < 0:
+            raise IndexError(k)
+        return super().__getitem__(k)
+
+    def __setitem__(self, k, value):
+        if k < 0:
+            raise IndexError(k)
+        super().__setitem__(k, value)
 
 
 class State:

@@ -16,6 +16,7 @@ from sim.language.engine.values import (
     FIELDS,
     WIDE,
     Call,
+    Choice,
     Coefficient,
     Known,
     Lazy,
@@ -190,6 +191,11 @@ def described(value: Any) -> str:
     return names.get(type(value), f"a {type(value).__name__.removesuffix('Value').lower()}")
 
 
+def plain_or_none(value: Any) -> Any:
+    """What a value is for Python; None if that is not known now."""
+    return plain(value) if is_known(value) else None
+
+
 class Expressions(Code):
     """Expressions of a text."""
 
@@ -253,15 +259,19 @@ class Expressions(Code):
             return self.length(value)
         if isinstance(value, MessageValue):
             return self.reckon(op.UNEQUAL, Number(value.at), Known(-1))
+        if isinstance(value, (PieceValue, Call)):
+            return Known(True)
         return Known(bool(value.value)) if isinstance(value, Known) else value
 
     def on_BoolOp(self, scope: Scope, node: ast.BoolOp) -> Any:
-        found, stops = self.truth(self.value(scope, node.values[0])), isinstance(node.op, ast.Or)
+        first, stops = self.value(scope, node.values[0]), isinstance(node.op, ast.Or)
+        found = self.truth(first)
         for one in node.values[1:]:
             if isinstance(found, Known):
                 if bool(found.value) == stops:
-                    return found
-                found = self.truth(self.value(scope, one))
+                    return first
+                first = self.value(scope, one)
+                found = self.truth(first)
                 continue
             held = self.new()
             self.move(held, found if not stops else self.reckon(op.EQUAL, found, Known(0)))
@@ -274,8 +284,8 @@ class Expressions(Code):
                 self.rows[end][1] = len(self.rows)
             else:
                 self.rows[over][1] = len(self.rows)
-            found = Number(held)
-        return found
+            first = found = Number(held)
+        return first if isinstance(found, Known) else found
 
     def on_Compare(self, scope: Scope, node: ast.Compare) -> Any:
         found, x = None, self.value(scope, node.left)
@@ -326,6 +336,12 @@ class Expressions(Code):
         test = self.truth(self.value(scope, node.test))
         if isinstance(test, Known):
             return self.value(scope, node.body if test.value else node.orelse)
+        if all(isinstance(one, (ast.Name, ast.Attribute, ast.List)) for one in (node.body, node.orelse)):  # that need no rows
+            parts = self.value(scope, node.body), self.value(scope, node.orelse)
+            if not all(isinstance(one, (Number, PieceValue)) or isinstance(plain_or_none(one), (int, float)) for one in parts):
+                held = self.new()
+                self.move(held, test)
+                return Choice(Number(held), *parts)
         jump = self.emit(op.JUMP_IF_NOT, 0, self.at(test))
         found = self.value(scope, node.body)
         kinds = self.shape(found)
@@ -339,6 +355,19 @@ class Expressions(Code):
             self.move(held + k, one)
         self.rows[over][1] = len(self.rows)
         return self.shaped(found, iter(range(held, held + len(self.numbers(found)))))
+
+    def chosen(self, choice: Choice, way) -> Any:
+        """way(one) for the one of two that is chosen when ranks run; its number, if it gives one."""
+        jump, held = self.emit(op.JUMP_IF_NOT, 0, choice.test.at), self.new()
+        for k, one in enumerate((choice.body, choice.orelse)):
+            found = way(one)
+            if isinstance(found, Number):
+                self.move(held, found)
+            if k == 0:
+                over = self.emit(op.JUMP, 0)
+                self.rows[jump][1] = len(self.rows)
+        self.rows[over][1] = len(self.rows)
+        return Number(held)
 
     def numbers(self, value: Any) -> list[Any]:
         """All numbers of a value."""
@@ -479,8 +508,11 @@ class Expressions(Code):
             return PieceValue(base.vector, Number(at), Number(at + 1))
         if isinstance(base, ListValue) and step == 1 and stop == Known(None):
             first = Known(0) if first == Known(None) else first
-            if isinstance(first, Known) and first.value < 0:
-                first = self.reckon(op.MOST, self.reckon(op.ADD, self.length(base), first), Known(0))
+            if not isinstance(first, Known) or first.value < 0:
+                n = self.length(base)
+                below = self.reckon(op.LESS, first, Known(0))
+                first = self.reckon(op.ADD, first, self.reckon(op.MULTIPLY, below, n))
+                first = self.reckon(op.LEAST, self.reckon(op.MOST, first, Known(0)), n)
             return ListPart(base, first)
         if isinstance(base, (RangeValue, Known)) and step > 0:
             return self.slice_of_range(self.as_range(base), self.length(base), first, stop, step)
@@ -559,7 +591,14 @@ class Expressions(Code):
             if not is_known(base) or isinstance(base, (PieceValue, RangeValue)) or node.func.attr == "index":
                 return self.method(base, node.func.attr, self.spread(scope, node.args))
         given = self.spread(scope, node.args)
-        function = plain(self.value(scope, node.func))
+        called = self.value(scope, node.func)
+        if isinstance(called, Choice):
+            both = [self.call_of(plain(one), list(given), named, scope, node) for one in (called.body, called.orelse)]
+            return Choice(called.test, *both)
+        return self.call_of(plain(called), given, named, scope, node)
+
+    def call_of(self, function: Any, given: list[Any], named: dict[str, Any], scope: Scope, node: ast.Call) -> Any:
+        """A call of a function that is known."""
         name = getattr(function, "__name__", "")
         if function in (len, range, int, float, bool, abs, min, max, sum, list, tuple, enumerate, zip, reversed, round):
             return self.builtin(name, given, scope, node)
@@ -598,6 +637,8 @@ class Expressions(Code):
         if name == "abs":
             return self.reckon(op.MOST, given[0], self.reckon(op.SUBTRACT, Known(0), given[0]))
         if name in ("min", "max", "sum"):
+            if len(given) == 1 and isinstance(given[0], (ListValue, ListPart)):
+                return self.gathered(name, given[0])
             parts = given if len(given) > 1 else self.elements(given[0])
             found = parts[0] if parts else Known(0)
             for one in parts[1:]:
@@ -607,6 +648,21 @@ class Expressions(Code):
             return given[0] if given else Known([])
         raise NotLowered(f"{name} of what is not known before ranks run")
 
+    def gathered(self, name: str, of: ListValue | ListPart) -> Number:
+        """The least, the most or the sum of a list's numbers."""
+        held, n = self.new(), self.length(of)
+        self.move(held, Known(0) if name == "sum" else self.element(of, Known(0)))
+
+        def turn(k):
+            self.emit({"min": op.LEAST, "max": op.MOST, "sum": op.ADD}[name], held, held, self.at(self.element(of, k)))
+
+        self.counted(n, turn)
+        return Number(held)
+
+    def counted(self, n: Any, turn) -> None:
+        """turn(k) for k from 0 to n - 1."""
+        raise NotImplementedError
+
     def whole(self, value: Any) -> Any:
         return Known(int(value.value)) if isinstance(value, Known) else self.put(op.WHOLE, self.at(value), self.at(Known(0)))
 
@@ -615,6 +671,8 @@ class Expressions(Code):
         if name == "append" and isinstance(base, ListValue):
             self.append(base, given[0])
             return Known(None)
+        if name == "pop" and isinstance(base, ListValue) and base.kind == "number":
+            return self.put(op.REMOVE, base.which.at, self.at(given[0] if given else Known(-1)))
         if name == "part" and isinstance(base, PieceValue):
             if all(is_known(one) for one in (base, *given)):
                 return lift(plain(base).part(*(plain(one) for one in given)))
@@ -628,6 +686,8 @@ class Expressions(Code):
 
     def on_YieldFrom(self, scope: Scope, node: ast.YieldFrom) -> Any:
         found = self.value(scope, node.value)
+        if isinstance(found, Choice):
+            return self.chosen(found, self.inlined)
         return self.inlined(found) if isinstance(found, Call) else found
 
     def primitive(self, name: str, given: list[Any], named: dict[str, Any]) -> Any:
@@ -646,6 +706,8 @@ class Expressions(Code):
                 raise NotLowered(f"{len(parts)} values for {len(target.elts)} names")
             for one, part in zip(target.elts, parts, strict=True):
                 self.bind(scope, one, part)
+        elif isinstance(target, ast.Subscript) and isinstance(held := self.value(scope, target.value), ListValue) and held.kind == "number":
+            self.emit(op.SET, self.at(value), held.which.at, self.at(self.value(scope, target.slice)))
         elif not isinstance(target, ast.Name):
             raise NotLowered(f"{ast.unparse(target)} is set")
         elif target.id not in scope.stored:
@@ -666,11 +728,13 @@ class Expressions(Code):
     def store(self, scope: Scope, name: str, value: Any) -> None:
         """Give a stored name a value."""
         held = scope.names.get(name)
-        if isinstance(value, (Pair, Known)) and (value == Pair(()) or value == Known([]) or isinstance(value, Pair)):
+        if isinstance(value, Pair) or (isinstance(value, Known) and isinstance(value.value, list)):
             if not isinstance(held, ListValue):
                 held = scope.names[name] = self.fresh()
             else:
                 self.emit(op.NEW_LIST, held.which.at, held.number)
+            if isinstance(value, Known) and value.value:
+                self.counted(Known(len(value.value)), lambda k: self.append(held, self.element(value, k)))
             for one in value.parts if isinstance(value, Pair) else ():
                 self.append(held, one)
         elif isinstance(value, (ListValue, Call, Lazy, Coefficient)) or (isinstance(value, Known) and not isinstance(value.value, (int, float))):
@@ -710,7 +774,9 @@ class Statements(Expressions):
                 where = place(function, self.node)
                 raise NotLowered(f"\0{where}: `{ast.unparse(self.node).splitlines()[0][:80]}`: {error}") from error
             raise
-        self.loops, self.place = loops, before
+        finally:
+            self.loops = loops
+        self.place = before
         for row in scope.returns:
             self.rows[row][1] = len(self.rows)
         return scope.result or Known(None)
@@ -760,10 +826,11 @@ class Statements(Expressions):
             self.bind(scope, node.target, self.value(scope, node.value))
 
     def do_AugAssign(self, scope: Scope, node: ast.AugAssign) -> None:
-        if not isinstance(node.target, ast.Name) or type(node.op) not in BINARY:
+        if not isinstance(node.target, (ast.Name, ast.Subscript)) or type(node.op) not in BINARY:
             raise NotLowered("such an assignment")
-        held = self.value(scope, ast.Name(node.target.id, ast.Load()))
-        self.store(scope, node.target.id, self.reckon(BINARY[type(node.op)], held, self.value(scope, node.value)))
+        load = ast.parse(ast.unparse(node.target), mode="eval").body
+        found = self.reckon(BINARY[type(node.op)], self.value(scope, load), self.value(scope, node.value))
+        self.bind(scope, node.target, found)
 
     def do_Return(self, scope: Scope, node: ast.Return) -> None:
         value = self.value(scope, node.value) if node.value else Known(None)
@@ -854,7 +921,7 @@ class Statements(Expressions):
             return
         source = self.iterated(scope, node.iter)
         length = self.length(source)
-        saved = len(self.rows), self.top, dict(scope.names), set(self.cells), self.lists_of_text, list(scope.returns)
+        saved = len(self.rows), self.top, dict(scope.names), set(self.cells), self.lists_of_text, list(scope.returns), list(self.loops)
         if not isinstance(source, (Pair,)) and not (isinstance(length, Known) and length.value == 1):
             try:
                 self.counted(length, lambda k: self.turn(scope, node, self.element(source, k)))
@@ -864,7 +931,7 @@ class Statements(Expressions):
                 if not isinstance(length, Known) or length.value > MOST_UNROLLED or self.breaks(node):
                     raise
                 del self.rows[saved[0] :], self.places[saved[0] :]
-                self.top, scope.names, self.cells, self.lists_of_text, scope.returns = saved[1:]
+                self.top, scope.names, self.cells, self.lists_of_text, scope.returns, self.loops = saved[1:]
         if self.breaks(node):
             raise NotLowered("break or continue in a loop over such a list")
         for one in self.elements(source):

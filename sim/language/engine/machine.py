@@ -142,6 +142,20 @@ def go_on(S: State, t: integer) -> integer:
             k += S.list_begin[which]
             for which in range(n):
                 S.registers[base + a + which] = S.items[k + which]
+        elif code == op.SET or code == op.REMOVE:  # a: a number; the list, which one
+            which = int(value(S, t, S.code[row + 2]))
+            k = int(value(S, t, S.code[row + 3]))
+            if k < 0:
+                k += S.list_length[which]
+            if k < 0 or k >= S.list_length[which]:
+                return stops_at(S, t, at, op.NO_SUCH_PLACE)
+            if code == op.SET:
+                S.items[S.list_begin[which] + k] = value(S, t, a)
+            else:
+                S.registers[base + a] = S.items[S.list_begin[which] + k]
+                S.list_length[which] -= 1
+                for k in range(S.list_begin[which] + k, S.list_begin[which] + S.list_length[which]):
+                    S.items[k] = S.items[k + 1]
         elif code == op.LENGTH:
             S.registers[base + a] = S.list_length[int(value(S, t, S.code[row + 2]))] // S.code[row + 3]
         elif code == op.NEW_LIST:
@@ -374,15 +388,21 @@ def take(S: State, t: integer, row: integer) -> integer:
     at: integer = t * S.width + S.code[row + 1]
     follows: bool = S.code[row] == op.FOLLOW
     flags: integer = op.NEWEST | op.SIZED if follows else S.code[row + 5]
-    message: integer = found(S, t, flags & op.NEWEST != 0)
-    frm: integer
+    message: integer
+    frm: integer = int(value(S, t, S.code[row + 2]))
+    if follows and (frm < 0 or frm >= S.ranks):
+        return op.NO_SUCH_RANK
+    message = found(S, t, flags & op.NEWEST != 0)
     if message == NONE:
         S.text_due[t] = -1.0
         S.text_count[t] += 1
         if follows:
-            frm = int(value(S, t, S.code[row + 2]))
             if not S.rank_main[frm] and not is_underway(S, frm, rank, S.text_number[t]):
                 S.registers[at] = 0.0
+                return op.DONE
+            if not S.code[row + 4]:
+                S.registers[at] = 1.0
+                S.registers[at + 1] = NONE
                 return op.DONE
             S.rank_followed[frm] = 1
         elif flags & op.UNTIL:

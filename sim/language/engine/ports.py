@@ -48,7 +48,7 @@ def leave(S: State, message: integer) -> double:
 
 @compiled
 def reach(S: State, message: integer) -> None:
-    """A message reaches the next port of its path, and takes its turn there until its last byte has passed."""
+    """A message reaches the next port of its path, and takes its turn there."""
     sender: integer = S.message_from[message]
     to: integer = S.message_to[message]
     hop: integer = S.message_hop[message]
@@ -56,11 +56,12 @@ def reach(S: State, message: integer) -> None:
     level: integer = hop if hop < climb else 2 * climb - 1 - hop
     port: integer = level * S.ranks + S.place[level * S.ranks + (sender if hop < climb else to)]
     begin: double = later(S.now, S.out_free[port] if hop < climb else S.in_free[port])
-    end: double = later(S.message_passed[message], begin + (S.gap_s + S.message_bytes[message] / S.bandwidth[level]))
+    free: double = begin + (S.gap_s + S.message_bytes[message] / S.bandwidth[level])
+    end: double = later(S.message_passed[message], free)
     if hop < climb:
-        S.out_free[port] = end
+        S.out_free[port] = free
     else:
-        S.in_free[port] = end
+        S.in_free[port] = free
     if hop == 2 * climb - 1:
         arrives_at(S, message, end)
     else:

@@ -11,6 +11,7 @@ from sim.language.engine.binding import Scope, arguments
 from sim.language.engine.lowering import AFTER, FIRST, RANK, Statements, described
 from sim.language.engine.values import (
     Call,
+    Choice,
     Coefficient,
     Known,
     ListPart,
@@ -210,7 +211,8 @@ class Lowering(Statements):
     def me_mix(self, into: Any, what: Any, a: Any = Known(1.0), b: Any = Known(1.0)) -> Any:
         if into != what:
             self.same_size(self.items(what), self.items(into))
-        self.work(self.job.mix_base_s, self.job.mix_s, self.items(into))
+        if not (a == Known(0) and b == Known(0)):  # else the memory is set to zeros
+            self.work(self.job.mix_base_s, self.job.mix_s, self.items(into))
         if isinstance(into, PieceValue) and into.vector == "gradient":
             self.changes_gradient(into, what, a, b)
         return Known(None)
@@ -309,30 +311,23 @@ class Lowering(Statements):
             self.emit(op.ADDED, message.at + 3)
         return len(self.rows) > rows
 
-    def me_follow(self, frm: Any, into: Any) -> Any:
+    def me_follow(self, frm: Any, into: Any, wait: Any = Known(True)) -> Any:
         if not self.is_main:
             raise NotLowered("me.follow in a text that is started")
         group = self.as_range(frm)
-        n, held = self.length(group), self.new(2)
-        known = plain(n) if is_known(n) else None
-        ends = []
-        step = self.new()
-
-        def turn(k: Any) -> None:
-            rank = self.element(group, k)
-            part = into if known == 1 else self.method(into, "part", [k, n])
-            self.emit(op.FOLLOW, held, self.at(rank), self.at(self.items(part)))
+        ranks = self.elements(group)
+        held, step, ends = self.new(2), self.put(op.STEP).at, []
+        for k, rank in enumerate(ranks):
+            part = self.method(into, "part", [Known(k), Known(len(ranks))])
+            self.emit(op.FOLLOW, held, self.at(rank), self.at(self.items(part)), int(bool(plain(wait))))
             ends.append(self.emit(op.JUMP_IF_NOT, 0, held))
-            if k == Known(0):
+            over = self.emit(op.JUMP_IF_NOT, 0, self.at(self.reckon(op.UNEQUAL, Number(held + 1), Known(op.NONE))))
+            if k == 0:
                 self.move(step, Number(held + 1))
             seconds = self.overhead(rank)
             if seconds != Known(0.0):
                 self.emit(op.WORK, self.at(seconds))
-
-        for k in range(known if known is not None else 0):
-            turn(Known(k))
-        if known is None:
-            raise NotLowered("me.follow of a group that is not the same at all ranks")
+            self.rows[over][1] = len(self.rows)
         self.emit(op.BEGIN_STEP, step)
         for row in ends:
             self.rows[row][1] = len(self.rows)
@@ -341,6 +336,8 @@ class Lowering(Statements):
     # ---- texts
 
     def me_start(self, text: Any, after: Any = Pair(())) -> Any:
+        if isinstance(text, Choice):
+            return self.chosen(text, lambda one: self.me_start(one, after))
         if not isinstance(text, Call):
             raise NotLowered(f"me.start of {described(text)}: a call of a function")
         shape, flat, given, at = [], [], {}, FIRST
@@ -386,6 +383,8 @@ class Lowering(Statements):
         return self.together([part.of.which, part.first])
 
     def me_wait(self, handles: Any, count: Any = NOT_GIVEN) -> Any:
+        if isinstance(handles, Choice):
+            return self.chosen(handles, lambda one: self.me_wait(one, count))
         if isinstance(handles, Number):
             self.emit(op.WAIT, handles.at)
         elif isinstance(handles, Pair) and count == NOT_GIVEN:

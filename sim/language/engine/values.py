@@ -127,6 +127,15 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """One of two things that are no numbers, as a number in a register says when ranks run."""
+
+    test: Number
+    body: Any
+    orelse: Any
+
+
+@dataclass(frozen=True)
 class Coefficient:
     """A number that changes no time: it may only weigh."""
 
@@ -219,12 +228,14 @@ def bound(*nodes: ast.AST, targets: bool = True) -> list[str]:
 
 
 def changed(*nodes: ast.AST) -> set[str]:
-    """Lists that nodes append to, and names that they add to."""
+    """Lists that nodes change, and names that they add to."""
     found = set()
     for node in nodes:
         for one in ast.walk(node):
             if isinstance(one, ast.AugAssign) and isinstance(one.target, ast.Name):
                 found.add(one.target.id)
-            if isinstance(one, ast.Attribute) and one.attr == "append" and isinstance(one.value, ast.Name):
+            if isinstance(one, ast.Attribute) and one.attr in ("append", "pop") and isinstance(one.value, ast.Name):
+                found.add(one.value.id)
+            if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store) and isinstance(one.value, ast.Name):
                 found.add(one.value.id)
     return found
