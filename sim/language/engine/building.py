@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from sim.language.engine import layout
@@ -56,31 +55,14 @@ def _translated(text: str) -> str:
     return text.replace("-> None", "-> cython.void")
 
 
-SETUP = """
-from setuptools import Extension, setup
-from Cython.Build import cythonize
-stable = [("CYTHON_LIMITED_API", "1"), ("Py_LIMITED_API", "0x030b0000")]
-flags = ["-O2", "-g0", "-ffp-contract=off"]
-setup(name="kernel", version="0", py_modules=[], ext_modules=cythonize(
-    [Extension("_kernel", ["_kernel.pyx"], define_macros=stable, py_limited_api=True, extra_compile_args=flags)], quiet=True))
-"""
-
-
-def build(into: Path = HERE) -> Path:
-    """Compile the kernel; its file.
+def build() -> None:
+    """Compile the kernel of a source tree in its place.
 
     Raises:
         subprocess.CalledProcessError: there is no compiler, or no Cython.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / f"{NAME}.pyx").write_text(source())
-        (Path(folder) / "setup.py").write_text(SETUP)
-        subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=folder, check=True)
-        made = next(Path(folder).glob(f"{NAME}*.so"))
-        target = into / made.name
-        target.write_bytes(made.read_bytes())
-    return target
+    subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=HERE.parents[2], check=True)
 
 
 if __name__ == "__main__":
-    print(build())
+    build()
