@@ -229,7 +229,8 @@ class Expressions(Code):
     def on_Tuple(self, scope: Scope, node: ast.Tuple) -> Any:
         return Pair(tuple(self.spread(scope, node.elts)))
 
-    on_List = on_Tuple
+    def on_List(self, scope: Scope, node: ast.List) -> Any:
+        return Pair(tuple(self.spread(scope, node.elts)), is_list=True)
 
     def spread(self, scope: Scope, nodes: list[ast.expr]) -> list[Any]:
         """Values of expressions, some of which may have a star."""
@@ -545,7 +546,7 @@ class Expressions(Code):
 
         length = self.length(source)
         if isinstance(length, Known) and length.value <= MOST_UNROLLED:
-            return Pair(tuple(get(Known(k)) for k in range(length.value)))
+            return Pair(tuple(get(Known(k)) for k in range(length.value)), is_list=True)
         return Lazy(length, get)
 
     on_GeneratorExp = on_ListComp
@@ -728,7 +729,7 @@ class Expressions(Code):
     def store(self, scope: Scope, name: str, value: Any) -> None:
         """Give a stored name a value."""
         held = scope.names.get(name)
-        if isinstance(value, Pair) or (isinstance(value, Known) and isinstance(value.value, list)):
+        if (isinstance(value, Pair) and value.is_list) or (isinstance(value, Known) and isinstance(value.value, list)):
             if not isinstance(held, ListValue):
                 held = scope.names[name] = self.fresh()
             else:
@@ -737,7 +738,9 @@ class Expressions(Code):
                 self.counted(Known(len(value.value)), lambda k: self.append(held, self.element(value, k)))
             for one in value.parts if isinstance(value, Pair) else ():
                 self.append(held, one)
-        elif isinstance(value, (ListValue, Call, Lazy, Coefficient)) or (isinstance(value, Known) and not isinstance(value.value, (int, float))):
+        elif isinstance(value, (ListValue, Call, Lazy, Coefficient)) or (
+            isinstance(value, Known) and not isinstance(value.value, (int, float, tuple))
+        ):
             scope.names[name] = value
         elif held is not None and self.shape(held) == self.shape(value) and not is_known(held):
             for one, now in zip(self.numbers(held), self.numbers(value), strict=True):

@@ -65,9 +65,10 @@ class RangeValue:
 
 @dataclass(frozen=True)
 class Pair:
-    """A tuple, or a list that is not appended to."""
+    """A tuple, or a list that is not changed."""
 
     parts: tuple
+    is_list: bool = False
 
 
 @dataclass
