@@ -78,6 +78,10 @@ class Job:
         item_bytes, header_bytes: of a number, and of a message besides its numbers.
         update_s, mix_s: seconds of a core for an item that the optimiser updates, or that is added, mixed or weighed.
         update_base_s, mix_base_s: seconds of each update or sum besides.
+        fixed: share of a pass's seconds that a part of a minibatch takes as well as the whole: what launching it takes.
+        input_s: seconds of fetching a minibatch, before its first layer; those of a part of it are in proportion.
+        pack_s: seconds after the gradient of the first layer likewise, of joining a minibatch's gradients.
+        take_up_s: seconds for an item of the weights that comes in place of another.
         evaluate_s: seconds of an evaluation, every `evaluate_every` steps.
         flops, memory_bandwidth: operations/s and bytes/s of a core, for `me.work`.
         laws: Laws, or what has its methods.
@@ -109,6 +113,10 @@ class Job:
     mix_s: float = 0.0
     update_base_s: float = 0.0
     mix_base_s: float = 0.0
+    fixed: float = 0.0
+    input_s: float = 0.0
+    pack_s: float = 0.0
+    take_up_s: float = 0.0
     evaluate_s: float = 0.0
     evaluate_every: int = 1
     flops: float = math.inf

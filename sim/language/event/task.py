@@ -141,8 +141,13 @@ class Task:
             finally:
                 busy.end()
 
-    def _pass(self, command, to_s: list[float]):
-        """Compute a stretch of layers; returns how many samples."""
+    def _pass(self, command, to_s: list[float], whole_s: float):
+        """Compute a stretch of layers; returns how many samples.
+
+        Args:
+            to_s: seconds up to each layer, of a minibatch.
+            whole_s: seconds besides of a minibatch, with its first layer, which nothing slows.
+        """
         job, me = self.world.job, self.me
         if not 0 <= command.first <= command.stop <= len(me.layers):
             raise self._wrong(f"layers {command.first} to {command.stop} of {len(me.layers)}")
@@ -150,17 +155,19 @@ class Task:
             raise self._wrong(f"micro-batch {command.micro} of {command.of}, of a minibatch of {job.batch} samples")
         samples = len(job.micro_batch(command.micro, command.of))
         noise = self.world.noise[me.rank][max(0, me.round)]
-        yield from self._spend((to_s[command.stop] - to_s[command.first]) * (samples / job.batch) * noise)
+        share = samples / job.batch
+        seconds = (to_s[command.stop] - to_s[command.first]) * (job.fixed + (1 - job.fixed) * share) * noise
+        yield from self._spend(seconds + (0.0 if command.first else whole_s * share))
         return samples
 
     def forward(self, command: commands.Forward):
         """The forward pass through some layers."""
-        yield from self._pass(command, self.world.job.forward_to)
+        yield from self._pass(command, self.world.job.forward_to, self.world.job.input_s)
         self.world.values.forward(self.me, command)
 
     def backward(self, command: commands.Backward):
         """The backward pass through some layers."""
-        samples = yield from self._pass(command, self.world.job.backward_to)
+        samples = yield from self._pass(command, self.world.job.backward_to, self.world.job.pack_s)
         self.world.samples.computed(self.me, samples, self.me.of(self.me.weights, command.first, command.stop).items)
         self.world.values.backward(self.me, command)
 
@@ -265,6 +272,7 @@ class Task:
         if into is not None:
             self._check(message.items, into, f"taken from rank {message.sender} into")
             seconds += job.mix_base_s + job.mix_s * into.items if adds or weight != 1 else 0.0
+            seconds += job.take_up_s * into.items if into.vector == "weights" and not adds else 0.0
         yield from self._spend(seconds)
         if into is None:
             return
