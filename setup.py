@@ -102,7 +102,9 @@ class Kernel(build_ext):
         super().run()
         if not self.editable_mode and not self.inplace:
             for path in (Path(self.build_lib) / "sim").rglob("_kernel*"):
-                path.rename(Path(self.build_lib) / OUTER / path.relative_to(self.build_lib))
+                to = Path(self.build_lib) / OUTER / path.relative_to(self.build_lib)
+                to.parent.mkdir(parents=True, exist_ok=True)
+                path.rename(to)
             shutil.rmtree(Path(self.build_lib) / "sim", ignore_errors=True)
 
 

@@ -104,13 +104,17 @@ class Collectives(Own):
             yield from allreduce(me, me.gradient, me.workers[me.rank % 2 :: 2])
             kept[(me.rank + step) % me.n] += 1 + me.draw(3)
             yield from me.work(seconds=1e-3 * max(kept[1:]) + 1e-4 * sum(kept))
-            yield from exchange(me, me.weights[5:-7], (me.rank + 1) % me.n, me.rank - 1 if me.rank else me.n - 1, me.weights[5:-7])
+            yield from exchange(
+                me, me.weights[5:-7], (me.rank + 1) % me.n, me.rank - 1 if me.rank else me.n - 1, me.weights[5:-7]
+            )
             yield from me.update()
 
 
 @KERNELS
 @pytest.mark.parametrize("text", [FirstTwo(), Stopped(), Newest(), Collectives()], ids=lambda one: type(one).__name__)
-@pytest.mark.parametrize("more", [{}, {"laws": Laws()}, {"per_host": 2, "cores": 1, "in_turn": False}, {"overhead_s": 1e-4, "mix_s": 1e-9}])
+@pytest.mark.parametrize(
+    "more", [{}, {"laws": Laws()}, {"per_host": 2, "cores": 1, "in_turn": False}, {"overhead_s": 1e-4, "mix_s": 1e-9}]
+)
 def test_own_texts_take_as_long_as_in_the_event_world(text, more, kernel):
     assert differ(job(**more), text, kernel) == {}
 

@@ -9,7 +9,18 @@ from typing import Any
 
 from sim.language.engine.values import RUNNING, bound, changed, has_yield, is_known, plain, tree_of
 
-PYTHON = (ast.Assign, ast.AugAssign, ast.For, ast.While, ast.If, ast.Expr, ast.Assert, ast.Raise, ast.Import, ast.ImportFrom)
+PYTHON = (
+    ast.Assign,
+    ast.AugAssign,
+    ast.For,
+    ast.While,
+    ast.If,
+    ast.Expr,
+    ast.Assert,
+    ast.Raise,
+    ast.Import,
+    ast.ImportFrom,
+)
 
 
 class Scope:
@@ -51,9 +62,19 @@ class Scope:
         for one in ast.walk(node):
             if isinstance(one, (ast.Yield, ast.YieldFrom, ast.Return, ast.Break, ast.Continue, ast.Lambda)):
                 return False
-            if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == "me" and one.attr in RUNNING:
+            if (
+                isinstance(one, ast.Attribute)
+                and isinstance(one.value, ast.Name)
+                and one.value.id == "me"
+                and one.attr in RUNNING
+            ):
                 return False
-            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) and one.id not in known and one.id not in own:
+            if (
+                isinstance(one, ast.Name)
+                and isinstance(one.ctx, ast.Load)
+                and one.id not in known
+                and one.id not in own
+            ):
                 if one.id in self.names or not (one.id in self.globals or hasattr(builtins, one.id)):
                     return False
                 if inspect.isgeneratorfunction(self.globals.get(one.id)):
@@ -84,4 +105,3 @@ def arguments(function, given: list, named: dict[str, Any], lift) -> dict[str, A
         if name not in values and one.default is not inspect.Parameter.empty:
             values[name] = lift(one.default)
     return values
-

@@ -35,11 +35,18 @@ def run(State S) -> int:
 def source() -> str:
     """The text that Cython compiles."""
     numbers = {name: value for name, value in vars(layout).items() if name.isupper() and type(value) is int}
-    lines = [HEAD, "cdef enum:", *(f"    {name} = {value}" for name, value in numbers.items() if abs(value) < 2**31), ""]
+    lines = [
+        HEAD,
+        "cdef enum:",
+        *(f"    {name} = {value}" for name, value in numbers.items() if abs(value) < 2**31),
+        "",
+    ]
     lines += ["cdef class State:"]
     lines += [f"    cdef public double[::1] {name}" for name in layout.DOUBLES]
     lines += [f"    cdef public long long[::1] {name}" for name in layout.INTEGERS]
-    lines += [f"    cdef public {'double' if kind is float else 'long long'} {name}" for name, kind in layout.NUMBERS.items()]
+    lines += [
+        f"    cdef public {'double' if kind is float else 'long long'} {name}" for name, kind in layout.NUMBERS.items()
+    ]
     return "\n".join([*lines, "", *(_translated((HERE / f"{name}.py").read_text()) for name in FILES), RUN])
 
 

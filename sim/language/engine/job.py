@@ -61,8 +61,20 @@ class Run:
         levels = [hosts if job.shared_ports else np.arange(n), *([hosts // job.per_rack] if job.per_rack else [])]
         sizes = {
             **dict.fromkeys(("event", "message"), 0),
-            **{"text": n, "rank": n, "list": known + n * own, "register": n * program.width, "item": sum(lengths) + AT_FIRST},
-            **{"level": len(levels), "place": len(levels) * n, "port": len(levels) * n, "device": devices, "step": job.steps},
+            **{
+                "text": n,
+                "rank": n,
+                "list": known + n * own,
+                "register": n * program.width,
+                "item": sum(lengths) + AT_FIRST,
+            },
+            **{
+                "level": len(levels),
+                "place": len(levels) * n,
+                "port": len(levels) * n,
+                "device": devices,
+                "step": job.steps,
+            },
             **{"operand": 0, "constant": 0, "sleep": 0, "noise": 0},
         }
         for name, each in {**layout.DOUBLES, **layout.INTEGERS}.items():
@@ -84,7 +96,8 @@ class Run:
         self._set(
             code=rows.ravel(), constants=[*program.constants, 0.0], registers=registers.ravel(), items=items,
             list_begin=begin, list_length=room, list_room=room,
-            text_rank=np.arange(n), text_key=keys, text_next=none, rank_main=np.ones(n), rank_round=none, rank_last=none, rank_used=np.ones(n),
+            text_rank=np.arange(n), text_key=keys, text_next=none, rank_main=np.ones(n), rank_round=none,
+            rank_last=none, rank_used=np.ones(n),
             rank_box=none, rank_box_end=none, rank_takers=none, rank_waiters=none, rank_host=hosts, rank_speed=job.speeds or np.ones(n),
             rank_device=np.arange(n) if job.cores is None else hosts, device_cores=np.full(devices, cores),
             device_shared=np.full(devices, not job.in_turn), device_first=np.full(devices, NONE), device_last=np.full(devices, NONE),
@@ -96,10 +109,21 @@ class Run:
         S.texts = S.ranks = S.left = n
         S.width, S.fixed_lists, S.own_lists, S.levels = program.width, known, own, len(levels)
         S.free_text = S.free_message = S.running = S.about = NONE
-        S.latency_s, S.local_latency_s, S.local_bandwidth, S.gap_s = job.latency_s, job.local_latency_s, job.local_bandwidth, job.gap_s
-        S.header_bytes, S.item_bytes, S.vector_items = job.header_bytes, job.item_bytes, sum(layer.items for layer in job.layers)
+        S.latency_s, S.local_latency_s, S.local_bandwidth, S.gap_s = (
+            job.latency_s,
+            job.local_latency_s,
+            job.local_bandwidth,
+            job.gap_s,
+        )
+        S.header_bytes, S.item_bytes, S.vector_items = (
+            job.header_bytes,
+            job.item_bytes,
+            sum(layer.items for layer in job.layers),
+        )
         S.steps, S.warmup, S.evaluate_every = job.steps, job.warmup, job.evaluate_every
-        S.sole_sleep, S.sole_noise = (-1.0 if one is None else one for one in (self._sleeps(0).sole, self._noises().sole))
+        S.sole_sleep, S.sole_noise = (
+            -1.0 if one is None else one for one in (self._sleeps(0).sole, self._noises().sole)
+        )
         self._more_messages(2 * n + 16)
 
     def _grow(self, each: str, more: int) -> None:
@@ -150,11 +174,16 @@ class Run:
         """Draws of all ranks' rounds, shape (rounds, ranks)."""
         servers, one = self.text.servers, stream_of(worker=1)
         if not isinstance(one, Stream):
-            return np.array([stream_of(worker=worker_number(rank, servers)).first(rounds) for rank in range(self.ranks)]).T
+            return np.array(
+                [stream_of(worker=worker_number(rank, servers)).first(rounds) for rank in range(self.ranks)]
+            ).T
         out = np.empty((rounds, self.ranks))
         for block in range(-(-rounds // BLOCK)):
             part = out[block * BLOCK : (block + 1) * BLOCK]
-            for columns, numbers in ((slice(0, servers), range(servers)), (slice(servers, None), range(1, self.ranks - servers + 1))):
+            for columns, numbers in (
+                (slice(0, servers), range(servers)),
+                (slice(servers, None), range(1, self.ranks - servers + 1)),
+            ):
                 if numbers:
                     one.draws.fill(part[:, columns], numbers, block)
         return out
@@ -206,7 +235,9 @@ class Run:
         idle_s = self._now("rank_idle_at_end") - self._now("rank_idle_before")
         own_s = self._now("rank_ended") - self._now("rank_marked")
         ended = ends_s >= 0
-        return Result(ends_s[ended].tolist(), (served / self.state.vector_items)[ended].tolist(), idle_s.tolist(), own_s.tolist())
+        return Result(
+            ends_s[ended].tolist(), (served / self.state.vector_items)[ended].tolist(), idle_s.tolist(), own_s.tolist()
+        )
 
     def _place(self, t: int) -> str:
         return f"rank {self._now('text_rank')[t]}, {self.program.places[self._now('text_at')[t]]}"
@@ -233,7 +264,12 @@ class Run:
         return f"{self.text.name}, {self._place(t)}: {said}" if t != NONE else f"{self.text.name}: {said}"
 
     def _dead_end(self) -> str:
-        words = {layout.TAKING: "a message", layout.FOLLOWING: "a message", layout.WAITING: "a handle", layout.QUEUED: "a core"}
+        words = {
+            layout.TAKING: "a message",
+            layout.FOLLOWING: "a message",
+            layout.WAITING: "a handle",
+            layout.QUEUED: "a core",
+        }
         waiting = [t for t, what in enumerate(self._now("text_in")) if what in words]
         named = [f"{self._place(t)} for {words[self._now('text_in')[t]]}" for t in waiting[:MOST_NAMED]]
         more = f"; and {len(waiting) - MOST_NAMED} more" if len(waiting) > MOST_NAMED else ""

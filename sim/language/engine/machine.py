@@ -154,8 +154,8 @@ def go_on(S: State, t: integer) -> integer:
             else:
                 S.registers[base + a] = S.items[S.list_begin[which] + k]
                 S.list_length[which] -= 1
-                for k in range(S.list_begin[which] + k, S.list_begin[which] + S.list_length[which]):
-                    S.items[k] = S.items[k + 1]
+                for n in range(S.list_begin[which] + k, S.list_begin[which] + S.list_length[which]):
+                    S.items[n] = S.items[n + 1]
         elif code == op.LENGTH:
             S.registers[base + a] = S.list_length[int(value(S, t, S.code[row + 2]))] // S.code[row + 3]
         elif code == op.NEW_LIST:
@@ -200,8 +200,12 @@ def go_on(S: State, t: integer) -> integer:
             k = int(value(S, t, S.code[row + 2]))
             if k < 0 or k >= S.ranks:
                 return stops_at(S, t, at, op.NO_SUCH_RANK)
-            S.registers[base + a] = post(S, t, k, value(S, t, S.code[row + 3]), value(S, t, S.code[row + 4]), S.code[row + 5] != 0)
-        elif code == op.START:  # a: the handle; where it begins, its first argument, how many, the list to wait for and from where
+            S.registers[base + a] = post(
+                S, t, k, value(S, t, S.code[row + 3]), value(S, t, S.code[row + 4]), S.code[row + 5] != 0
+            )
+        elif (
+            code == op.START
+        ):  # a: the handle; where it begins, its first argument, how many, the list to wait for and from where
             if S.free_text == NONE:
                 return stops_at(S, t, at, op.SHORT_OF_TEXTS)
             n = start_list(S, t, row)

@@ -8,8 +8,13 @@ from typing import Any
 
 from sim.language.engine import layout as op
 from sim.language.engine.binding import Scope, arguments
-from sim.language.engine.lowering import AFTER, FIRST, RANK, Statements, described
+from sim.language.engine.lowering import Statements
+from sim.language.engine.rows import AFTER, FIRST, RANK, described
 from sim.language.engine.values import (
+    NO,
+    NOTHING,
+    ONE,
+    ZERO,
     Call,
     Choice,
     Coefficient,
@@ -30,8 +35,6 @@ from sim.language.engine.values import (
 from sim.language.job import Job
 from sim.language.rank import Rank, drawn
 from sim.language.text import Text
-
-NOT_GIVEN = Known(None)
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Lowering(Statements):
         self.me = Rank(0, job, text.servers, None, text.data == "shared")
         self.items_to = [self.me.of(self.me.weights, 0, k).items for k in range(len(job.layers) + 1)]
         self.texts: dict[tuple, int] = {}  # numbers of those that are started
-        self.queue: list[tuple[int, Call, list]] = []
+        self.queue: list[tuple[int, Call]] = []
         self.begins: dict[int, int] = {}
 
     def program(self) -> Program:
@@ -82,9 +85,9 @@ class Lowering(Statements):
         try:
             self.one(Call(function, arguments(function, [Known(self.text), me], {}, lift)))
             while self.queue:
-                number, call, _ = self.queue.pop(0)
+                number, call = self.queue.pop(0)
                 self.begins[number] = len(self.rows)
-                self.emit(op.WAIT_ALL, AFTER, self.at(Known(0)))
+                self.emit(op.WAIT_ALL, AFTER, self.at(ZERO))
                 self.one(call)
         except NotLowered as error:
             raise NotLowered(str(error).lstrip("\0")) from None
@@ -139,57 +142,68 @@ class Lowering(Statements):
         table = [float(drawn(job.seed, job.replication, step) % below) for step in range(job.steps)]
         return self.looked_up(table, self.put(op.STEP))
 
-    def me_of(self, vector: PieceValue, first: Any, stop: Any = NOT_GIVEN) -> Any:
-        stop = self.reckon(op.ADD, first, Known(1)) if stop == NOT_GIVEN else stop
+    def me_of(self, vector: PieceValue, first: Any, stop: Any = NOTHING) -> Any:
+        stop = self.reckon(op.ADD, first, ONE) if stop == NOTHING else stop
         begin, end = (self.reckon(op.ADD, vector.start, self.looked_up(self.items_to, one)) for one in (first, stop))
         return PieceValue(vector.vector, begin, end)
 
     def me_vector(self, name: Any, items: Any) -> Any:
-        return PieceValue(plain(name), Known(0), items)
+        return PieceValue(plain(name), ZERO, items)
 
-    def me_activation(self, layer: Any, micro: Any = Known(0), of: Any = Known(1)) -> Any:
+    def me_activation(self, layer: Any, micro: Any = ZERO, of: Any = ONE) -> Any:
         items = self.looked_up([float(one.activation_items) for one in self.job.layers], layer)
-        return PieceValue("activation", Known(0), self.reckon(op.MULTIPLY, items, self.samples_of(micro, of)))
+        return PieceValue("activation", ZERO, self.reckon(op.MULTIPLY, items, self.samples_of(micro, of)))
 
-    def me_slope(self, layer: Any, micro: Any = Known(0), of: Any = Known(1)) -> Any:
+    def me_slope(self, layer: Any, micro: Any = ZERO, of: Any = ONE) -> Any:
         return self.me_activation(layer, micro, of)
 
     def samples_of(self, micro: Any, of: Any) -> Any:
         """The samples of a micro-batch."""
         if is_known(micro) and is_known(of):
             if not 0 <= plain(micro) < plain(of) <= self.job.batch:
-                raise NotLowered(f"micro-batch {plain(micro)} of {plain(of)}, of a minibatch of {self.job.batch} samples")
+                raise NotLowered(
+                    f"micro-batch {plain(micro)} of {plain(of)}, of a minibatch of {self.job.batch} samples"
+                )
             return Known(len(self.job.micro_batch(plain(micro), plain(of))))
         if is_known(of) and self.job.batch % plain(of) == 0:
             return Known(self.job.batch // plain(of))
-        batch, after = Known(self.job.batch), self.reckon(op.ADD, micro, Known(1))
+        batch, after = Known(self.job.batch), self.reckon(op.ADD, micro, ONE)
         ends = [self.reckon(op.FLOOR_DIVIDE, self.reckon(op.MULTIPLY, batch, one), of) for one in (after, micro)]
         return self.reckon(op.SUBTRACT, *ends)
 
     def passes(self, to_s: list[float], first: Any, stop: Any, micro: Any, of: Any) -> tuple[Any, Any]:
         """Compute a stretch of layers; its samples, and its items."""
-        stop = Known(len(self.job.layers)) if stop == NOT_GIVEN else stop
+        stop = Known(len(self.job.layers)) if stop == NOTHING else stop
         samples = self.samples_of(micro, of)
         seconds = self.reckon(op.SUBTRACT, self.looked_up(to_s, stop), self.looked_up(to_s, first))
         share = self.reckon(op.DIVIDE, samples, Known(self.job.batch))
         self.emit(op.COMPUTE, self.at(self.reckon(op.MULTIPLY, seconds, share)))
-        return samples, self.reckon(op.SUBTRACT, self.looked_up(self.items_to, stop), self.looked_up(self.items_to, first))
+        return samples, self.reckon(
+            op.SUBTRACT, self.looked_up(self.items_to, stop), self.looked_up(self.items_to, first)
+        )
 
-    def me_forward(self, first: Any = Known(0), stop: Any = NOT_GIVEN, micro: Any = Known(0), of: Any = Known(1)) -> Any:
+    def me_forward(self, first: Any = ZERO, stop: Any = NOTHING, micro: Any = ZERO, of: Any = ONE) -> Any:
         self.passes(self.job.forward_to, first, stop, micro, of)
-        return Known(None)
+        return NOTHING
 
     def me_backward(
-        self, first: Any = Known(0), stop: Any = NOT_GIVEN, micro: Any = Known(0), of: Any = Known(1), weight: Any = None
+        self,
+        first: Any = ZERO,
+        stop: Any = NOTHING,
+        micro: Any = ZERO,
+        of: Any = ONE,
+        weight: Any = None,
     ) -> Any:
         samples, items = self.passes(self.job.backward_to, first, stop, micro, of)
         self.emit(op.COMPUTED, self.at(samples), self.at(items))
-        return Known(None)
+        return NOTHING
 
     def work(self, base_s: float, each_s: float, items: Any) -> None:
         """Work of the core for some items."""
         if base_s or each_s:
-            self.emit(op.WORK, self.at(self.reckon(op.ADD, Known(base_s), self.reckon(op.MULTIPLY, Known(each_s), items))))
+            self.emit(
+                op.WORK, self.at(self.reckon(op.ADD, Known(base_s), self.reckon(op.MULTIPLY, Known(each_s), items)))
+            )
 
     def items(self, piece: Any) -> Any:
         """Items of a piece or a message."""
@@ -199,23 +213,23 @@ class Lowering(Statements):
             raise NotLowered(f"{described(piece)} is no piece")
         return self.reckon(op.SUBTRACT, piece.stop, piece.start)
 
-    def me_update(self, piece: Any = NOT_GIVEN, rate: Any = None, samples: Any = NOT_GIVEN) -> Any:
-        piece = lift(self.me.weights) if piece == NOT_GIVEN else piece
+    def me_update(self, piece: Any = NOTHING, rate: Any = None, samples: Any = NOTHING) -> Any:
+        piece = lift(self.me.weights) if piece == NOTHING else piece
         if piece.vector != "weights":
             raise NotLowered(f"me.update of {piece.vector}: a piece of me.weights")
         items = self.items(piece)
         self.work(self.job.update_base_s, self.job.update_s, items)
-        self.emit(op.UPDATED, self.at(Known(self.me.samples) if samples == NOT_GIVEN else samples), self.at(items))
-        return Known(None)
+        self.emit(op.UPDATED, self.at(Known(self.me.samples) if samples == NOTHING else samples), self.at(items))
+        return NOTHING
 
-    def me_mix(self, into: Any, what: Any, a: Any = Known(1.0), b: Any = Known(1.0)) -> Any:
+    def me_mix(self, into: Any, what: Any, a: Any = ONE, b: Any = ONE) -> Any:
         if into != what:
             self.same_size(self.items(what), self.items(into))
-        if not (a == Known(0) and b == Known(0)):  # else the memory is set to zeros
+        if not (a == ZERO and b == ZERO):  # else the memory is set to zeros
             self.work(self.job.mix_base_s, self.job.mix_s, self.items(into))
         if isinstance(into, PieceValue) and into.vector == "gradient":
             self.changes_gradient(into, what, a, b)
-        return Known(None)
+        return NOTHING
 
     def same_size(self, x: Any, y: Any) -> None:
         if is_known(x) and is_known(y) and plain(x) != plain(y):
@@ -228,11 +242,15 @@ class Lowering(Statements):
         whole = self.compared(ast.Eq, into, lift(self.me.gradient))
         if isinstance(whole, Known) and not whole.value:
             return
-        for tells, code, operand in (
-            (self.reckon(op.EQUAL, a, Known(0)), op.ANEW, ()),
-            (self.reckon(op.UNEQUAL, b, Known(0)) if isinstance(what, MessageValue) else Known(0), op.ADDED, (getattr(what, "at", 0) + 3,)),
+        for given, code, operand in (
+            (self.reckon(op.EQUAL, a, ZERO), op.ANEW, ()),
+            (
+                self.reckon(op.UNEQUAL, b, ZERO) if isinstance(what, MessageValue) else ZERO,
+                op.ADDED,
+                (getattr(what, "at", 0) + 3,),
+            ),
         ):
-            tells = Known(1) if isinstance(tells, Coefficient) else self.reckon(op.LEAST, tells, whole)
+            tells = whole if isinstance(given, Coefficient) else self.reckon(op.LEAST, given, whole)
             if isinstance(tells, Known):
                 if tells.value:
                     self.emit(code, *operand)
@@ -241,33 +259,33 @@ class Lowering(Statements):
             self.emit(code, *operand)
             self.rows[over][1] = len(self.rows)
 
-    def me_work(self, seconds: Any = Known(0), flops: Any = Known(0), bytes: Any = Known(0)) -> Any:
-        found: Any = Known(0.0)
+    def me_work(self, seconds: Any = ZERO, flops: Any = ZERO, bytes: Any = ZERO) -> Any:
+        found: Any = ZERO
         for value, rate in ((seconds, 1.0), (flops, self.job.flops), (bytes, self.job.memory_bandwidth)):
-            value = Known(0) if value == NOT_GIVEN else value
-            found = self.reckon(op.MOST, found, self.reckon(op.DIVIDE, value, Known(rate)))
+            if value != NOTHING:
+                found = self.reckon(op.MOST, found, self.reckon(op.DIVIDE, value, Known(rate)))
         self.emit(op.WORK, self.at(found))
-        return Known(None)
+        return NOTHING
 
     def me_evaluate(self) -> Any:
         if self.job.evaluate_s:
             self.emit(op.EVALUATE, self.at(Known(self.job.evaluate_s)))
-        return Known(None)
+        return NOTHING
 
     def me_sleep(self) -> Any:
         self.emit(op.SLEEP)
-        return Known(None)
+        return NOTHING
 
     def overhead(self, peer: Any) -> Any:
         """Seconds of a core for a message to or from a rank."""
         if not self.job.overhead_s:
-            return Known(0.0)
+            return ZERO
         hosts = [self.reckon(op.FLOOR_DIVIDE, one, Known(self.job.per_host)) for one in (peer, Number(RANK))]
         return self.reckon(op.MULTIPLY, Known(self.job.overhead_s), self.reckon(op.UNEQUAL, *hosts))
 
-    def me_post(self, piece: Any, to: Any, share: Any = Known(1.0)) -> Any:
+    def me_post(self, piece: Any, to: Any, share: Any = ONE) -> Any:
         seconds = self.overhead(to)
-        if seconds != Known(0.0):
+        if seconds != ZERO:
             self.emit(op.WORK, self.at(seconds))
         gradient = int(piece.vector == "gradient") if isinstance(piece, PieceValue) else 0
         return self.put(op.POST, self.at(to), self.at(self.items(piece)), self.at(share), gradient)
@@ -275,22 +293,26 @@ class Lowering(Statements):
     def me_take(
         self,
         frm: Any,
-        into: Any = NOT_GIVEN,
-        adds: Any = Known(False),
-        weight: Any = Known(1.0),
-        newest: Any = Known(False),
-        until_s: Any = NOT_GIVEN,
+        into: Any = NOTHING,
+        adds: Any = NO,
+        weight: Any = ONE,
+        newest: Any = NO,
+        until_s: Any = NOTHING,
     ) -> Any:
         if not (is_known(adds) and is_known(newest)):
             raise NotLowered("take with `adds` or `newest` that is not the same at all ranks")
-        group, sized, until = self.as_range(frm), into != NOT_GIVEN, until_s != NOT_GIVEN
+        group, sized, until = self.as_range(frm), into != NOTHING, until_s != NOTHING
         flags = op.NEWEST * bool(plain(newest)) | op.UNTIL * until | op.SIZED * sized
         found = MessageValue(self.new(4))
         last = self.at(self.items(into)) if sized else 0
         ends = self.at(group.start), self.at(group.stop), self.at(Known(group.step))
         self.emit(op.TAKE, found.at, *ends, flags, self.at(until_s) if until else 0, last)
         rows = len(self.rows)
-        over = self.emit(op.JUMP_IF_NOT, 0, self.at(self.reckon(op.UNEQUAL, Number(found.at), Known(-1)))) if until else None
+        over = (
+            self.emit(op.JUMP_IF_NOT, 0, self.at(self.reckon(op.UNEQUAL, Number(found.at), Known(-1))))
+            if until
+            else None
+        )
         worked = self.accept(found, into if sized else None, bool(plain(adds)), weight)
         if over is not None and not worked:
             del self.rows[rows:], self.places[rows:]
@@ -301,17 +323,19 @@ class Lowering(Statements):
     def accept(self, message: MessageValue, into: Any, adds: bool, weight: Any) -> bool:
         """A message that has come becomes a piece, or part of a sum; whether that needs a row."""
         rows, seconds = len(self.rows), self.overhead(Number(message.at))
-        if into is not None and (adds or weight != Known(1.0)) and (self.job.mix_s or self.job.mix_base_s):
+        if into is not None and (adds or weight != ONE) and (self.job.mix_s or self.job.mix_base_s):
             items = self.items(into)
-            mixing = self.reckon(op.ADD, Known(self.job.mix_base_s), self.reckon(op.MULTIPLY, Known(self.job.mix_s), items))
+            mixing = self.reckon(
+                op.ADD, Known(self.job.mix_base_s), self.reckon(op.MULTIPLY, Known(self.job.mix_s), items)
+            )
             seconds = self.reckon(op.ADD, seconds, mixing)
-        if seconds != Known(0.0):
+        if seconds != ZERO:
             self.emit(op.WORK, self.at(seconds))
         if into is not None and adds and into.vector == "gradient":
             self.emit(op.ADDED, message.at + 3)
         return len(self.rows) > rows
 
-    def me_follow(self, frm: Any, into: Any, wait: Any = Known(True)) -> Any:
+    def me_follow(self, frm: Any, into: Any, wait: Any = ONE) -> Any:
         if not self.is_main:
             raise NotLowered("me.follow in a text that is started")
         group = self.as_range(frm)
@@ -325,7 +349,7 @@ class Lowering(Statements):
             if k == 0:
                 self.move(step, Number(held + 1))
             seconds = self.overhead(rank)
-            if seconds != Known(0.0):
+            if seconds != ZERO:
                 self.emit(op.WORK, self.at(seconds))
             self.rows[over][1] = len(self.rows)
         self.emit(op.BEGIN_STEP, step)
@@ -335,12 +359,13 @@ class Lowering(Statements):
 
     # ---- texts
 
-    def me_start(self, text: Any, after: Any = Pair(())) -> Any:
+    def me_start(self, text: Any, after: Any = NOTHING) -> Any:
         if isinstance(text, Choice):
             return self.chosen(text, lambda one: self.me_start(one, after))
         if not isinstance(text, Call):
             raise NotLowered(f"me.start of {described(text)}: a call of a function")
-        shape, flat, given, at = [], [], {}, FIRST
+        shape: list[tuple] = []
+        flat, given, at = [], {}, FIRST
         for name, one in text.given.items():
             numeric = isinstance(one, Number) or (isinstance(one, Known) and type(one.value) in (int, float))
             if numeric or isinstance(one, (PieceValue, RangeValue, MessageValue)):
@@ -355,20 +380,22 @@ class Lowering(Statements):
                 flat.append(one.which)
                 at += 1
             elif isinstance(one, Known):
-                shape.append((name, "known", repr(one.value), id(one.value) if one.value.__repr__ is object.__repr__ else 0))
+                shape.append(
+                    (name, "known", repr(one.value), id(one.value) if one.value.__repr__ is object.__repr__ else 0)
+                )
                 given[name] = one
             else:
                 raise NotLowered(f"{described(one)} is given to a text")
         key = (text.function, *shape)
-        number = self.texts.setdefault(key, len(self.texts))
-        if number == len(self.texts) - 1 and number not in [one[0] for one in self.queue] and number not in self.begins:
-            self.queue.append((number, Call(text.function, given), []))
+        if key not in self.texts:
+            self.texts[key] = len(self.texts)
+            self.queue.append((self.texts[key], Call(text.function, given)))
         base = self.together(flat)
-        return self.put(op.START, number, base, len(flat), self.handles(after))
+        return self.put(op.START, self.texts[key], base, len(flat), self.handles(after))
 
     def handles(self, after: Any) -> int:
         """Registers with the list of handles to wait for, and from where; NONE without any."""
-        if isinstance(after, Pair) and not after.parts or isinstance(after, Known):
+        if (isinstance(after, Pair) and not after.parts) or isinstance(after, Known):
             return op.NONE
         if isinstance(after, Number):
             after = Pair((after,))
@@ -377,30 +404,30 @@ class Lowering(Statements):
             for one in after.parts:
                 self.append(made, one)
             after = made
-        part = after if isinstance(after, ListPart) else ListPart(after, Known(0))
+        part = after if isinstance(after, ListPart) else ListPart(after, ZERO)
         if not isinstance(part.of, ListValue):
             raise NotLowered(f"{described(after)} is no list of handles")
         return self.together([part.of.which, part.first])
 
-    def me_wait(self, handles: Any, count: Any = NOT_GIVEN) -> Any:
+    def me_wait(self, handles: Any, count: Any = NOTHING) -> Any:
         if isinstance(handles, Choice):
             return self.chosen(handles, lambda one: self.me_wait(one, count))
         if isinstance(handles, Number):
             self.emit(op.WAIT, handles.at)
-        elif isinstance(handles, Pair) and count == NOT_GIVEN:
+        elif isinstance(handles, Pair) and count == NOTHING:
             for one in handles.parts:
                 self.emit(op.WAIT, self.at(one))
         else:
             at = self.handles(handles)
             if at == op.NONE:
-                return Known(None)
-            counts = count != NOT_GIVEN
+                return NOTHING
+            counts = count != NOTHING
             self.emit(op.WAIT_ALL, at, at + 1, self.at(count) if counts else 0, int(counts))
-        return Known(None)
+        return NOTHING
 
     def me_stop(self, handle: Any) -> Any:
         self.emit(op.STOP, self.at(handle))
-        return Known(None)
+        return NOTHING
 
     def me_drop(self, piece: Any, but: Any = None) -> Any:
-        return Known(None)
+        return NOTHING

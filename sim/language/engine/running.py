@@ -12,7 +12,9 @@ from sim.language.engine.values import NotLowered
 from sim.language.job import Job, Result
 from sim.language.text import Text
 
-NOT_COMPILED = "the engine is not compiled here (a C compiler is needed when the package is installed); the event world answers"
+NOT_COMPILED = (
+    "the engine is not compiled here (a C compiler is needed when the package is installed); the event world answers"
+)
 
 
 def run(job: Job, text: Text) -> tuple[Result, str]:

@@ -141,6 +141,7 @@ class Coefficient:
     """A number that changes no time: it may only weigh."""
 
 
+NOTHING, ZERO, ONE, NO = Known(None), Known(0), Known(1), Known(False)
 WIDE = {"number": 1, "piece": 2, "message": 4}
 FIELDS = ("sender", "step", "items", "samples")
 
