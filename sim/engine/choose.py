@@ -19,6 +19,7 @@ from sim.base.deadline import postponed
 from sim.base.errors import WrongSetting
 from sim.base.home import installed
 from sim.engine import install, kept
+from sim.protocols.in_language import InLanguage
 
 if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
@@ -92,6 +93,9 @@ class Engine:
         from sim.engine.tables import NotBuilt
 
         self.refused = ""
+        if isinstance(scenario.protocol, InLanguage):
+            self.refused = "a text in the language of named vectors"
+            return None
         try:
             from sim.engine.replications import Replications
 

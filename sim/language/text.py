@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
+from dataclasses import Field, fields
 from typing import ClassVar
 
 from sim.base.errors import WrongSetting
@@ -23,6 +23,7 @@ class Text:
     """
 
     name: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Field]]  # of every subclass
     servers: int = 0
     data: ClassVar[str] = "own"
     least: ClassVar[dict[str, int]] = {"servers": 1}
@@ -34,7 +35,7 @@ class Text:
         Raises:
             WrongSetting: naming the setting.
         """
-        for one in fields(self):  # type: ignore[arg-type]
+        for one in fields(self):
             setting, value, least = f"--set {one.name}", getattr(self, one.name), self.least.get(one.name, 0)
             if one.name == self.micros:
                 allowed = f"an integer from 1 to the batch, {job.batch}"

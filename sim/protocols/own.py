@@ -8,7 +8,9 @@ from typing import get_origin
 from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
 from sim.base.own import SOURCES, imported, sources
+from sim.language.text import Text
 from sim.protocols.base import Protocol
+from sim.protocols.in_language import protocol_of
 
 KINDS = ("int", "float", "str", "bool")  # types of settings, which a command line and the header of a trace can hold
 
@@ -24,6 +26,8 @@ def find(name: str, ours: dict[str, type[Protocol]]) -> type[Protocol]:
     """
     allowed = f"{', '.join(ours)}, or module:Class of your own{nearest(name, ours)}"
     found = imported("--protocol", name, allowed)
+    if isinstance(found, type) and issubclass(found, Text) and found is not Text:
+        return protocol_of(found)
     if not (isinstance(found, type) and issubclass(found, Protocol)):
         raise WrongSetting("--protocol", name, f"{', '.join(ours)}, or module:Class of your own")
     if found not in ours.values():

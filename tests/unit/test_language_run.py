@@ -1,0 +1,97 @@
+"""Texts in the language as a job's protocol: --protocol module:Class."""
+
+import pickle
+
+import pytest
+
+from sim import protocols
+from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
+from sim.model import workload
+from sim.protocols.in_language import InLanguage
+from sim.run import main
+from sim.simulation import simulate
+from sim.texts import TEXTS
+
+
+def name_of(text: type) -> str:
+    return f"{text.__module__}:{text.__qualname__}"
+
+
+def scenario(name: str, *settings: str, **of) -> Scenario:
+    protocol = protocols.make(name_of(TEXTS[name]), settings)
+    return Scenario(protocol, workload.read("toy_fc"), **{"workers": 4, "steps": 4, "warmup": 1, "batch": 16, **of})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"pipeline"}))
+def test_each_text_is_simulated(name):
+    settings = {"hierarchical": ["group=2"], "d-psgd": ["drawn=true"], "ps-sync": ["backup=1"]}.get(name, [])
+    found = simulate(scenario(name, *settings, servers=2), "event", 2).outcome
+    assert found.step_s.shape == (2, 4)
+    assert (found.step_s > 0).all()
+    assert (found.samples > 0).all()
+    assert (found.step_s[0] != found.step_s[1]).any()  # noise
+
+
+def test_servers_are_the_job_s():
+    assert scenario("ps-async", servers=2).servers == 2
+    assert scenario("fmb", servers=2).servers == 1
+    assert scenario("fsdp", servers=2).servers == 0
+    with pytest.raises(WrongSetting, match="servers=2"):
+        scenario("ps-async", "servers=2")
+
+
+def test_a_job_can_be_handed_to_another_process():
+    of = scenario("hierarchical", "group=2")
+    again = pickle.loads(pickle.dumps(of))
+    assert again == of
+    assert isinstance(again.protocol, InLanguage)
+    assert protocols.settings_of(again.protocol) == ["group=2"]
+    assert protocols.make(protocols.name_of(of.protocol), ["group=2"]) == of.protocol
+
+
+@pytest.mark.slow
+def test_the_command_says_what_a_text_takes(capsys):
+    asked = [
+        "--protocol",
+        "sim.texts.fsdp:Fsdp",
+        "--workload",
+        "toy_fc",
+        "--workers",
+        "3",
+        "--steps",
+        "5",
+        "--replications",
+        "2",
+    ]
+    assert main([*asked, "--set", "ahead=2"]) == 0
+    assert "sim.texts.fsdp:Fsdp (ahead=2), toy_fc, 3 workers" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (["--set", "ahead=-1"], "--set ahead: given -1; allowed: an integer from 0"),
+        (["--set", "behind=1"], "given 'behind=1'; allowed: ahead=1"),
+        (["--world", "engine"], "--world: given 'engine'; allowed: auto or event"),
+        (["--trace", "x.jsonl"], "none with a text in the language of named vectors"),
+        (["--cluster", "network_is_fair.toml"], "network: fair: given True"),
+        (["--workload", "bigram"], "rows: given"),
+    ],
+)
+def test_what_it_cannot_have_is_one_line(said, words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "network_is_fair.toml").write_text(
+        "schema = 'cluster/1'\n[network]\nfair = true\n[[hosts]]\nname = 'a'\ncount = 9\n"
+    )
+    asked = ["--protocol", "sim.texts.fsdp:Fsdp", "--workers", "3", "--steps", "5", "--replications", "1"]
+    asked += [] if "--workload" in said else ["--workload", "toy_fc"]
+    with pytest.raises(WrongSetting) as caught:
+        main([*asked, *said])
+    assert words in str(caught.value)
+
+
+def test_the_text_s_own_base_is_no_protocol():
+    with pytest.raises(WrongSetting, match="module:Class"):
+        protocols.find("sim.language.text:Text")
