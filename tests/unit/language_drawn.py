@@ -95,6 +95,10 @@ def drawn_costs(rng: random.Random) -> dict:
         "mix_s": rng.choice([0.0, 1e-10, 1e-9]),
         "update_base_s": rng.choice([0.0, 1e-4]),
         "mix_base_s": rng.choice([0.0, 1e-5]),
+        "fixed": rng.choice([0.0, 0.3]),
+        "input_s": rng.choice([0.0, 1e-3]),
+        "pack_s": rng.choice([0.0, 1e-4]),
+        "take_up_s": rng.choice([0.0, 1e-10]),
         "evaluate_s": rng.choice([0.0, 0.01]),
         "evaluate_every": rng.choice([1, 2]),
     }

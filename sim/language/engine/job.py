@@ -22,6 +22,7 @@ except ImportError:  # not compiled: the plain files run
 
 MOST_NAMED = 4  # texts of a dead end that are named
 AT_FIRST = 1024  # numbers of lists
+PAUSE = 2**22  # events, some tenths of a second
 
 
 class Run:
@@ -158,6 +159,10 @@ class Run:
         self._grow("event", max(self.state.event_room, self.texts + 64))
         self.state.event_room = len(self.arrays["heap_time"])
 
+    def _go_on(self) -> None:
+        """A pause in which Python may be interrupted."""
+        self.state.pause_at = self.state.happened + PAUSE
+
     def _more_items(self) -> None:
         self._grow("item", self.state.item_room)
         self.state.item_room = len(self.arrays["items"])
@@ -222,7 +227,9 @@ class Run:
             layout.SHORT_OF_ITEMS: self._more_items,
             layout.SHORT_OF_SLEEPS: self._more_sleeps,
             layout.SHORT_OF_NOISE: self._more_noise,
+            layout.PAUSED: self._go_on,
         }
+        self._go_on()
         run = self.kernel.run if self.kernel else machine.simulate
         while (status := run(self.state)) != layout.DONE:
             if status not in more:

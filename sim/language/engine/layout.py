@@ -30,8 +30,8 @@ NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TAKING, FOLLOWING, WAITING, ENDED
 # What a run ends with. After one that says what is short, the run goes on with more of it.
 (
     DONE, SHORT_OF_EVENTS, SHORT_OF_MESSAGES, SHORT_OF_TEXTS, SHORT_OF_ITEMS, SHORT_OF_SLEEPS, SHORT_OF_NOISE,
-    SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG,
-) = range(11)  # fmt: skip
+    SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED,
+) = range(12)  # fmt: skip
 
 NEWEST, UNTIL, SIZED = 1, 2, 4  # flags of a TAKE
 GENERATION = 2**26  # handle of a text: -1 - slot - GENERATION x how many texts had the slot before it
@@ -152,6 +152,7 @@ NUMBERS = {  # single numbers
     "about": int,  # the rank or message that the end of a run is about
     "posted": int,
     "happened": int,
+    "pause_at": int,  # how many events are looked at before it says so
 }
 
 

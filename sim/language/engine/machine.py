@@ -35,6 +35,8 @@ def simulate(S: State) -> integer:
         which = what // KINDS
         what = what % KINDS
         S.happened += 1
+        if S.happened == S.pause_at:
+            return op.PAUSED
         if what == op.REACHES:
             pop(S)
             reach(S, which)
@@ -239,20 +241,20 @@ def go_on(S: State, t: integer) -> integer:
                 return op.DONE
             if k != op.DONE:
                 return stops_at(S, t, at, k)
-        elif code == op.WORK or code == op.COMPUTE or code == op.EVALUATE:  # a: seconds
+        elif code == op.WORK or code == op.COMPUTE or code == op.EVALUATE:  # a: seconds; of a pass: seconds besides
             x = value(S, t, a)
-            if code == op.EVALUATE and (S.rank_step[rank] + 1) % S.evaluate_every:
+            if code == op.COMPUTE:
+                k = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
+                if S.sole_noise < 0.0 and k >= S.noises:
+                    return stops_at(S, t, at, op.SHORT_OF_NOISE)
+                x *= S.sole_noise if S.sole_noise >= 0.0 else S.noise[k * S.ranks + rank]
+                x += value(S, t, S.code[row + 2])
+            elif code == op.EVALUATE and (S.rank_step[rank] + 1) % S.evaluate_every:
                 x = 0.0
             if x > 0.0:
-                if code == op.COMPUTE:
-                    k = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
-                    if S.sole_noise < 0.0 and k >= S.noises:
-                        return stops_at(S, t, at, op.SHORT_OF_NOISE)
-                    x *= S.sole_noise if S.sole_noise >= 0.0 else S.noise[k * S.ranks + rank]
-                x /= S.rank_speed[rank]
                 S.text_at[t] = at + 1
                 S.text_count[t] += 1
-                compute(S, t, x)
+                compute(S, t, x / S.rank_speed[rank])
                 return op.DONE
         elif code == op.SLEEP:
             k = S.rank_round[rank] if S.rank_round[rank] > 0 else 0

@@ -171,30 +171,30 @@ class Lowering(Statements):
         ends = [self.reckon(op.FLOOR_DIVIDE, self.reckon(op.MULTIPLY, batch, one), of) for one in (after, micro)]
         return self.reckon(op.SUBTRACT, *ends)
 
-    def passes(self, to_s: list[float], first: Any, stop: Any, micro: Any, of: Any) -> tuple[Any, Any]:
-        """Compute a stretch of layers; its samples, and its items."""
-        stop = Known(len(self.job.layers)) if stop == NOTHING else stop
+    def passes(self, to_s: list[float], whole_s: float, first: Any, stop: Any, micro: Any, of: Any) -> tuple[Any, Any]:
+        """Compute a stretch of layers; its samples, and its items.
+
+        Args:
+            whole_s: seconds besides of a minibatch, with its first layer.
+        """
+        stop, fixed = Known(len(self.job.layers)) if stop == NOTHING else stop, self.job.fixed
         samples = self.samples_of(micro, of)
         seconds = self.reckon(op.SUBTRACT, self.looked_up(to_s, stop), self.looked_up(to_s, first))
         share = self.reckon(op.DIVIDE, samples, Known(self.job.batch))
-        self.emit(op.COMPUTE, self.at(self.reckon(op.MULTIPLY, seconds, share)))
-        return samples, self.reckon(
-            op.SUBTRACT, self.looked_up(self.items_to, stop), self.looked_up(self.items_to, first)
-        )
+        part = self.reckon(op.ADD, Known(fixed), self.reckon(op.MULTIPLY, Known(1 - fixed), share))
+        begins = self.reckon(op.EQUAL, first, ZERO) if whole_s else ZERO
+        besides = self.reckon(op.MULTIPLY, begins, self.reckon(op.MULTIPLY, Known(whole_s), share))
+        self.emit(op.COMPUTE, self.at(self.reckon(op.MULTIPLY, seconds, part)), self.at(besides))
+        return samples, self.reckon(op.SUBTRACT, *(self.looked_up(self.items_to, one) for one in (stop, first)))
 
     def me_forward(self, first: Any = ZERO, stop: Any = NOTHING, micro: Any = ZERO, of: Any = ONE) -> Any:
-        self.passes(self.job.forward_to, first, stop, micro, of)
+        self.passes(self.job.forward_to, self.job.input_s, first, stop, micro, of)
         return NOTHING
 
     def me_backward(
-        self,
-        first: Any = ZERO,
-        stop: Any = NOTHING,
-        micro: Any = ZERO,
-        of: Any = ONE,
-        weight: Any = None,
+        self, first: Any = ZERO, stop: Any = NOTHING, micro: Any = ZERO, of: Any = ONE, weight: Any = None
     ) -> Any:
-        samples, items = self.passes(self.job.backward_to, first, stop, micro, of)
+        samples, items = self.passes(self.job.backward_to, self.job.pack_s, first, stop, micro, of)
         self.emit(op.COMPUTED, self.at(samples), self.at(items))
         return NOTHING
 
@@ -307,33 +307,32 @@ class Lowering(Statements):
         last = self.at(self.items(into)) if sized else 0
         ends = self.at(group.start), self.at(group.stop), self.at(Known(group.step))
         self.emit(op.TAKE, found.at, *ends, flags, self.at(until_s) if until else 0, last)
-        rows = len(self.rows)
         over = (
             self.emit(op.JUMP_IF_NOT, 0, self.at(self.reckon(op.UNEQUAL, Number(found.at), Known(-1))))
             if until
             else None
         )
-        worked = self.accept(found, into if sized else None, bool(plain(adds)), weight)
-        if over is not None and not worked:
-            del self.rows[rows:], self.places[rows:]
-        elif over is not None:
+        self.accept(Number(found.at), found.at + 3, into if sized else None, bool(plain(adds)), weight)
+        if over is not None:
             self.rows[over][1] = len(self.rows)
         return found
 
-    def accept(self, message: MessageValue, into: Any, adds: bool, weight: Any) -> bool:
-        """A message that has come becomes a piece, or part of a sum; whether that needs a row."""
-        rows, seconds = len(self.rows), self.overhead(Number(message.at))
-        if into is not None and (adds or weight != ONE) and (self.job.mix_s or self.job.mix_base_s):
-            items = self.items(into)
-            mixing = self.reckon(
-                op.ADD, Known(self.job.mix_base_s), self.reckon(op.MULTIPLY, Known(self.job.mix_s), items)
-            )
-            seconds = self.reckon(op.ADD, seconds, mixing)
+    def accept(self, sender: Any, samples: int, into: Any, adds: bool, weight: Any) -> None:
+        """A message that has come becomes a piece, or part of a sum.
+
+        Args:
+            samples: the register with those of the message.
+        """
+        job, seconds = self.job, self.overhead(sender)
+        if into is not None and (adds or weight != ONE) and (job.mix_s or job.mix_base_s):
+            each = self.reckon(op.MULTIPLY, Known(job.mix_s), self.items(into))
+            seconds = self.reckon(op.ADD, seconds, self.reckon(op.ADD, Known(job.mix_base_s), each))
+        if into is not None and into.vector == "weights" and not adds and job.take_up_s:
+            seconds = self.reckon(op.ADD, seconds, self.reckon(op.MULTIPLY, Known(job.take_up_s), self.items(into)))
         if seconds != ZERO:
             self.emit(op.WORK, self.at(seconds))
         if into is not None and adds and into.vector == "gradient":
-            self.emit(op.ADDED, message.at + 3)
-        return len(self.rows) > rows
+            self.emit(op.ADDED, samples)
 
     def me_follow(self, frm: Any, into: Any, wait: Any = ONE) -> Any:
         if not self.is_main:
@@ -348,9 +347,7 @@ class Lowering(Statements):
             over = self.emit(op.JUMP_IF_NOT, 0, self.at(self.reckon(op.UNEQUAL, Number(held + 1), Known(op.NONE))))
             if k == 0:
                 self.move(step, Number(held + 1))
-            seconds = self.overhead(rank)
-            if seconds != ZERO:
-                self.emit(op.WORK, self.at(seconds))
+            self.accept(rank, 0, part, False, ONE)
             self.rows[over][1] = len(self.rows)
         self.emit(op.BEGIN_STEP, step)
         for row in ends:
