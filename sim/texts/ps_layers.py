@@ -27,7 +27,6 @@ class LayerwiseServers(Text):
                     yield from me.backward(layer, layer + 1)
                 handles.append((yield from me.start(text(me, layer))))
             yield from me.wait(handles if me.rank in me.servers else [])
-        yield from me.wait(handles)
 
     def served(self, me, layer):
         weights, gradient = (me.of(one, layer).part(me.rank, self.servers) for one in (me.weights, me.gradient))

@@ -32,12 +32,13 @@ class Mail:
     def take(self, number: int, frm: int | range, newest: bool = False) -> Message | None:
         """The first message of a rank or a group, or the newest, in which case those before are lost; None if there is none."""
         box, group = self._boxes[number], among(frm)
-        found = [k for k, message in enumerate(box) if message.sender in group]
-        if not found:
+        found = next((k for k, message in enumerate(box) if message.sender in group), None)
+        if found is None:
             return None
+        first = box.pop(found)
         if not newest:
-            return box.pop(found[0])
-        last = box[found[-1]]
+            return first
+        last = next((message for message in reversed(box) if message.sender in group), first)
         box[:] = [message for message in box if message.sender not in group]
         return last
 

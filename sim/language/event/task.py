@@ -104,8 +104,9 @@ class Task:
             for handle in handles:
                 if handle.done_s == math.inf:
                     handle.waiting.append((self, self.turn))
-                elif handle.done_s > self.world.time_s:
-                    self.world.at(handle.done_s, self.key, self.waker(self.turn))
+            end_s = sorted(handle.done_s for handle in handles)[needed - 1]
+            if end_s < math.inf:
+                self.world.at(end_s, self.key, self.waker(self.turn))
             yield "a handle"
 
     def place(self) -> str:
