@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from sim.base.deadline import postponed
 from sim.base.errors import WrongSetting
@@ -94,8 +94,7 @@ class Engine:
 
         self.refused = ""
         if isinstance(scenario.protocol, InLanguage):
-            self.refused = "a text in the language of named vectors"
-            return None
+            return self._of_text(scenario)
         try:
             from sim.engine.replications import Replications
 
@@ -104,6 +103,17 @@ class Engine:
             self.refused = str(error)
         except Exception as error:
             self._fails, self.refused = True, f"the engine fails: {type(error).__name__}"
+        return None
+
+    def _of_text(self, scenario: Scenario) -> Replications | None:
+        """Replications of a text of named vectors, by the language's engine."""
+        from sim.engine.language import TextReplications
+        from sim.language.engine.values import NotLowered
+
+        try:
+            return cast("Replications", TextReplications(scenario))
+        except (NotLowered, WrongSetting) as error:
+            self.refused = str(error)
         return None
 
     @contextmanager
