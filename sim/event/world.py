@@ -55,9 +55,8 @@ def run(
         from sim.event.language import run as run_text
 
         if want_trace:
-            raise WrongSetting(
-                "--trace", "a trace", "none with a text in the language of named vectors, which is not recorded"
-            )
+            allowed = "one that is recorded, as a trace and a check need: a text of named vectors is not yet"
+            raise WrongSetting("--protocol", name_of(scenario.protocol), allowed)
         return run_text(scenario, scenario.protocol.text(scenario.servers), replication), None
     with garbage_left_lying():
         world = EventWorld(scenario, replication, within_s, want_trace)

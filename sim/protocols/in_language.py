@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field, fields, make_dataclass
 from typing import ClassVar, NamedTuple
 
+from sim.base.errors import WrongText
 from sim.language.text import Text
 from sim.protocols.base import Protocol
 
@@ -39,6 +40,12 @@ class InLanguage(Protocol):
     def check(self, scenario) -> None:
         """Refuse settings and jobs that the text cannot have."""
         self.text(scenario.servers).checked(Size(scenario.ranks, scenario.batch, scenario.workload.variables))
+
+    def worker(self, me):
+        """The worlds of the language alone run the text."""
+        raise WrongText("a text of named vectors is simulated alone: it does not run over MPI yet")
+
+    master = server = worker
 
     def __reduce__(self):
         return _made, (self.of, [getattr(self, one.name) for one in fields(self)])

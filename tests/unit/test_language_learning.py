@@ -1,5 +1,7 @@
 """Texts that train in simulated time, compared with their definitions."""
 
+import random
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from sim.language.event import run
 from sim.language.job import Job, Laws
 from sim.language.learning import Chain, Values
 from sim.language.rank import drawn
-from sim.laws import Exponential
+from sim.laws import Exponential, LogNormal
 from sim.texts import TEXTS
 
 CHAIN, BATCH, STEPS, RATE = Chain(width=3, depth=5), 12, 6, 0.1
@@ -307,3 +309,53 @@ def test_nobody_runs_ahead_by_more_than_the_staleness():
         )
         ahead[staleness] = [end_s < 1 for end_s in found.ends_s[:3]]  # of two updates each, before the other has slept
     assert ahead == {0: [False] * 3, 2: [True, False, False], 100: [True] * 3}
+
+
+SYNCHRONOUS = [
+    ("ddp", 6, {"bucket_mb": 2 * 4 * 9 / 2**20, "accumulate": 2}),
+    ("fsdp", 6, {"ahead": 2}),
+    ("hierarchical", 6, {"group": 3}),
+    ("horovod", 6, {"fusion_mb": 2 * 4 * 9 / 2**20, "cycle_s": 0.01}),
+    ("local-sgd", 6, {"local": 2, "outer_rate": 0.7, "momentum": 0.9}),
+    ("d-psgd", 6, {}),
+    ("d-psgd", 6, {"drawn": True}),
+    ("pipeline", 5, {"micro_batches": 6}),
+    ("fmb", 6, {}),
+    ("ps-sync", 6, {"servers": 2}),
+    ("ps-layers", 6, {"servers": 2}),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "ranks", "settings"), SYNCHRONOUS)
+def test_what_is_trained_does_not_depend_on_hosts_and_links(name, ranks, settings):
+    expected, _ = trained(name, ranks, settings)
+    for number in range(6):
+        rng = random.Random(number)
+        where = {
+            "per_host": rng.randrange(1, 4),
+            "cores": rng.choice([None, 1, 2]),
+            "in_turn": rng.random() < 0.5,
+            "shared_ports": rng.random() < 0.5,
+            "per_rack": rng.choice([0, 1, 2]),
+            "uplink": 10 ** rng.uniform(3, 7),
+            "latency_s": rng.choice([0.0, 1e-4]),
+            "overhead_s": rng.choice([0.0, 1e-4]),
+            "local_bandwidth": 10 ** rng.uniform(4, 7),
+            "mix_s": rng.choice([0.0, 1e-5]),
+            "update_s": rng.choice([0.0, 1e-5]),
+            "speeds": tuple(rng.choice([1.0, 0.5]) for _ in range(ranks)),
+            "laws": Laws(
+                sleep=Exponential(mean=rng.choice([0.001, 0.2])),
+                noise=LogNormal(cv=rng.choice([0.0, 0.5])),
+                seed=number,
+            ),
+        }
+        vectors, found = trained(name, ranks, settings, **where)
+        holding = settings["servers"] if name == "ps-layers" else ranks  # its workers end before the last weights come
+        for one, other in zip(vectors[:holding], expected[:holding], strict=True):
+            assert np.allclose(one["weights"], other["weights"], rtol=0, atol=EXACT, equal_nan=True), where
+        assert (np.diff(found.ends_s, prepend=0.0) > 0).all()
+        assert all(0 <= idle_s <= own_s for idle_s, own_s in zip(found.idle_s, found.own_s, strict=True))
+        _, same = trained(name, ranks, settings, **where)
+        assert same == found

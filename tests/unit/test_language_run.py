@@ -1,11 +1,12 @@
 """Texts in the language as a job's protocol: --protocol module:Class."""
 
 import pickle
+from types import SimpleNamespace
 
 import pytest
 
 from sim import protocols
-from sim.base.errors import WrongSetting
+from sim.base.errors import RunFailed, WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.protocols.in_language import InLanguage
@@ -74,8 +75,7 @@ def test_the_command_says_what_a_text_takes(capsys):
     [
         (["--set", "ahead=-1"], "--set ahead: given -1; allowed: an integer from 0"),
         (["--set", "behind=1"], "given 'behind=1'; allowed: ahead=1"),
-        (["--world", "engine"], "--world: given 'engine'; allowed: auto or event"),
-        (["--trace", "x.jsonl"], "none with a text in the language of named vectors"),
+        (["--trace", "x.jsonl"], "a text of named vectors is not yet"),
         (["--cluster", "network_is_fair.toml"], "network: fair: given True"),
         (["--workload", "bigram"], "rows: given"),
     ],
@@ -108,3 +108,11 @@ def test_the_engine_says_the_same(name):
     assert got.step_s == pytest.approx(want.step_s, abs=1e-9)
     assert got.samples == pytest.approx(want.samples)
     assert got.idle_fraction == pytest.approx(want.idle_fraction, abs=1e-9)
+
+
+def test_it_is_not_run_for_real():
+    from sim.worlds.texts import text_of
+
+    of = scenario("fsdp")
+    with pytest.raises(RunFailed, match="it does not run over MPI yet"):
+        next(text_of(of, "worker", SimpleNamespace(scenario=of)))
