@@ -6,6 +6,7 @@ table of fields a class; one extension module of Python's stable ABI is made of 
 
 from __future__ import annotations
 
+import hashlib
 import re
 import subprocess
 import sys
@@ -33,7 +34,21 @@ def run(State S) -> int:
 
 
 def source() -> str:
-    """The text that Cython compiles."""
+    """The text that Cython compiles, which names itself."""
+    text = _text()
+    return f'{text}\nSOURCE = "{_digest(text)}"\n'
+
+
+def digest() -> str:
+    """By which a kernel that was compiled from these files is known."""
+    return _digest(_text())
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _text() -> str:
     numbers = {name: value for name, value in vars(layout).items() if name.isupper() and type(value) is int}
     lines = [
         HEAD,

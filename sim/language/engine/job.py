@@ -8,18 +8,24 @@ from typing import Any
 import numpy as np
 
 from sim.base.errors import RunFailed, WrongText
-from sim.language.engine import layout, machine
+from sim.language.engine import building, layout, machine
 from sim.language.engine.layout import GOES_ON, KINDS, NONE, OPERANDS
 from sim.language.engine.primitives import Lowering, Program
 from sim.language.job import Job, Result, worker_number
 from sim.language.text import Text
 from sim.laws.randomness import BLOCK, Stream
 
-try:
-    from sim.language.engine import _kernel  # type: ignore[attr-defined]
-except ImportError:  # not compiled: the plain files run
-    _kernel = None
 
+def _compiled() -> ModuleType | None:
+    """The kernel, if it was compiled from these files; else the plain files may run."""
+    try:
+        from sim.language.engine import _kernel  # type: ignore[attr-defined]
+    except ImportError:
+        return None
+    return _kernel if building.digest() == getattr(_kernel, "SOURCE", "") else None
+
+
+_kernel = _compiled()
 MOST_NAMED = 4  # texts of a dead end that are named
 AT_FIRST = 1024  # numbers of lists
 PAUSE = 2**22  # events, some tenths of a second
