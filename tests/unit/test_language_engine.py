@@ -197,3 +197,11 @@ def test_one_file_for_cython_has_all_functions_of_the_kernel():
                 assert line.split("(")[0] in text
     assert "op." not in text.replace("__pyx", "")
     assert sys.version_info >= (3, 11)
+
+
+def test_speed_is_told_of_each_kind():
+    from experiments.engines.texts import timed
+
+    found = timed("fmb", {}, 9, 2, {})
+    assert (found.text, found.ranks) == ("fmb", 9)
+    assert min(found[2:]) >= 0
