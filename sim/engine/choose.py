@@ -76,11 +76,12 @@ class Engine:
         Raises:
             WrongSetting: it has something that the engine does not have, or nothing is compiled here.
         """
-        if not kept.is_kept():
+        in_language = isinstance(scenario.protocol, InLanguage)  # which has an engine of its own
+        if not (in_language or kept.is_kept()):
             raise WrongSetting(
                 "--world", "engine", f"auto or event, until python -m {installed('sim.engine.install')} has compiled it"
             )
-        if not self._is_loaded:
+        if not (in_language or self._is_loaded):
             self._load(may_compile=False)
         found = self.replications(scenario)
         if found is None:
