@@ -119,6 +119,48 @@ def test_own_texts_take_as_long_as_in_the_event_world(text, more, kernel):
     assert differ(job(**more), text, kernel) == {}
 
 
+class Changing(Own):
+    """Names that are None or another text before a loop changes them."""
+
+    def __call__(self, me):
+        handle, text, best = None, None, None
+        for step in me.steps():
+            yield from me.sleep()
+            if handle is not None:
+                yield from me.wait(handle)
+            handle = yield from me.post(me.weights, (me.rank + 1) % me.n)
+            message = yield from me.take(me.rank - 1 if me.rank else me.n - 1)
+            if step % 2:
+                best = message.step
+            if best is not None:
+                yield from me.work(seconds=0.001 * (1 + best))
+            if text is None:
+                text = compute(me)
+                yield from text
+                text = None
+            yield from me.update()
+
+
+class Vectors(Own):
+    """A name is of one vector, then of another."""
+
+    def __call__(self, me):
+        piece = me.weights
+        for step in me.steps():
+            yield from me.post(piece, (me.rank + 1) % me.n)
+            yield from me.take(me.rank - 1 if me.rank else me.n - 1, piece, adds=step > 10)
+            piece = me.gradient if step % 2 else me.weights
+            yield from compute(me)
+            yield from me.update()
+
+
+@pytest.mark.parametrize("text", [Changing(), Vectors()], ids=lambda one: type(one).__name__)
+def test_a_name_that_changes_its_kind_is_no_silent_difference(text):
+    found, want = running.run(job(steps=5), text)[0], event.run(job(steps=5), text)
+    assert found.ends_s == pytest.approx(want.ends_s, abs=1e-9)
+    assert found.idle_s == pytest.approx(want.idle_s, abs=1e-9)
+
+
 class Sizes(Own):
     def __call__(self, me):
         if me.rank == 0:

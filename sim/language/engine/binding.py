@@ -35,6 +35,7 @@ class Scope:
 
     def __init__(self, function, names: dict[str, Any]):
         self.function, self.names = function, names
+        self.locals = {*names, *bound(tree_of(function))}
         self.globals = {**function.__globals__, **free_names(function)}
         self.returns: list[int] = []  # rows that jump to the end
         self.result: Any = None
@@ -75,7 +76,7 @@ class Scope:
                 and one.id not in known
                 and one.id not in own
             ):
-                if one.id in self.names or not (one.id in self.globals or hasattr(builtins, one.id)):
+                if one.id in self.locals or not (one.id in self.globals or hasattr(builtins, one.id)):
                     return False
                 if inspect.isgeneratorfunction(self.globals.get(one.id)):
                     return False

@@ -56,6 +56,20 @@ COMPARED: dict[type, int] = {
 MOST_UNROLLED = 512
 
 
+def is_list(value: Any) -> bool:
+    """Whether a value is a new list."""
+    return (isinstance(value, Pair) and value.is_list) or (isinstance(value, Known) and isinstance(value.value, list))
+
+
+def in_registers(value: Any) -> bool:
+    """Whether a value is one that registers can hold."""
+    if isinstance(value, Pair):
+        return all(in_registers(one) for one in value.parts)
+    if isinstance(value, Known):
+        return isinstance(value.value, (int, float, tuple, list))
+    return isinstance(value, (Number, ListValue, MessageValue, PieceValue, RangeValue))
+
+
 class Expressions(Code):
     """Expressions of a text."""
 
@@ -80,7 +94,7 @@ class Expressions(Code):
         return way(scope, node)
 
     def on_Name(self, scope: Scope, node: ast.Name) -> Any:
-        if node.id in scope.globals and node.id not in scope.names:
+        if node.id in scope.globals and node.id not in scope.locals:
             return lift(scope.globals[node.id])
         if node.id not in scope.names:
             raise NotLowered(f"{node.id} is not bound here, or only in a branch or loop before")
@@ -616,9 +630,18 @@ class Expressions(Code):
         return self.numbers(value) if isinstance(value, (Number, PieceValue, RangeValue, Pair, MessageValue)) else []
 
     def store(self, scope: Scope, name: str, value: Any) -> None:
-        """Give a stored name a value."""
+        """Give a stored name a value.
+
+        Raises:
+            NotLowered: it has been of another kind.
+        """
         held = scope.names.get(name)
-        if (isinstance(value, Pair) and value.is_list) or (isinstance(value, Known) and isinstance(value.value, list)):
+        lies = held is not None and in_registers(held) and not is_known(held)
+        if value == NOTHING and isinstance(held, MessageValue):
+            self.move(held.at, NOTHING)
+        elif lies and ((self.shape(held) != self.shape(value) and not is_list(value)) or not in_registers(value)):
+            raise NotLowered(f"{name} is of one kind, then of another")
+        elif is_list(value):
             if not isinstance(held, ListValue):
                 held = scope.names[name] = self.fresh()
             else:
@@ -627,12 +650,16 @@ class Expressions(Code):
                 self.counted(Known(len(value.value)), lambda k: self.append(held, self.element(value, k)))
             for one in value.parts if isinstance(value, Pair) else ():
                 self.append(held, one)
-        elif isinstance(value, (ListValue, Call, Lazy, Coefficient)) or (
-            isinstance(value, Known) and not isinstance(value.value, (int, float, tuple))
-        ):
+        elif isinstance(value, ListValue) or not in_registers(value):
+            if lies and held != value:
+                raise NotLowered(f"{name} is one list, then another")
             scope.names[name] = value
-        elif held is not None and self.shape(held) == self.shape(value) and not is_known(held):
-            for one, now in zip(self.numbers(held), self.numbers(value), strict=True):
+        elif lies:
+            if [getattr(held, one, 0) for one in ("vector", "step")] != [
+                getattr(value, one, 0) for one in ("vector", "step")
+            ]:
+                raise NotLowered(f"{name} is of one vector or stride, then of another")
+            for one, now in zip(self.numbers(held), [*self.numbers(value)], strict=True):
                 self.move(one.at, now)
         else:
             numbers = self.numbers(value)

@@ -11,7 +11,7 @@ from typing import Any
 
 from sim.language.engine import layout as op
 from sim.language.engine.binding import Scope
-from sim.language.engine.expressions import BINARY, MOST_UNROLLED, Expressions
+from sim.language.engine.expressions import BINARY, MOST_UNROLLED, Expressions, in_registers
 from sim.language.engine.values import (
     NOTHING,
     ZERO,
@@ -142,13 +142,18 @@ class Statements(Expressions):
             self.rows[over][1] = len(self.rows)
         else:
             self.rows[jump][1] = len(self.rows)
-        scope.names = {**after, **scope.names}
+        both = {**after, **scope.names}
+        scope.names = {
+            name: value for name, value in both.items() if after.get(name, value) == scope.names.get(name, value)
+        }
 
     def into_registers(self, scope: Scope, body: list[ast.stmt]) -> None:
-        """Stored names that a loop or a branch changes lie in registers before it."""
+        """Stored names that a loop or a branch changes lie in registers before it; what cannot is not known within it."""
         for name in dict.fromkeys([*bound(*body, targets=False), *changed(*body)]):
             value = scope.names.get(name)
-            if name in scope.stored and value is not None and is_known(value):
+            if name in scope.stored and value is not None and not in_registers(value):
+                del scope.names[name]
+            elif name in scope.stored and value is not None and is_known(value):
                 del scope.names[name]
                 self.store(scope, name, value)
 
