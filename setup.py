@@ -1,5 +1,7 @@
 """What is special about the wheel: it has one package, `trainsim`, which has all others within it; the rest is in setup.cfg.
 
+The language's kernel is compiled where there is a C compiler; where there is none, installing says so, and the event world answers.
+
 The source tree has the packages side by side, and an editable install leaves them there. In the site-packages of a wheel names such as
 `sim` and `real` would hide a user's own modules, or be hidden by them.
 """
@@ -9,9 +11,11 @@ from __future__ import annotations
 import ast
 import re
 import shutil
+import sys
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 from setuptools.command.egg_info import egg_info
 
@@ -76,6 +80,34 @@ class Wheel(build_py):
                 raise ValueError(f"{path}: {error}") from error
 
 
+class Kernel(build_ext):
+    """Compiles the kernel by Cython, and puts it where its package is."""
+
+    def build_extension(self, ext: Extension) -> None:
+        """Write one file of the kernel's, make C of it, and compile that."""
+        from Cython.Build import cythonize
+
+        sys.path.insert(0, str(Path(__file__).parent))
+        from sim.language.engine import building
+
+        source = Path(self.build_temp) / f"{building.NAME}.pyx"
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.write_text(building.source())
+        ext.sources = [str(source.with_suffix(".c"))]
+        cythonize([Extension(ext.name, [str(source)])], quiet=True, force=True)
+        super().build_extension(ext)
+
+    def run(self) -> None:
+        """Build it; where the packages are within trainsim, so is it."""
+        super().run()
+        if not self.editable_mode and not self.inplace:
+            for path in (Path(self.build_lib) / "sim").rglob("_kernel*"):
+                to = Path(self.build_lib) / OUTER / path.relative_to(self.build_lib)
+                to.parent.mkdir(parents=True, exist_ok=True)
+                path.rename(to)
+            shutil.rmtree(Path(self.build_lib) / "sim", ignore_errors=True)
+
+
 class Metadata(egg_info):
     """Names the one package that is there at the top."""
 
@@ -85,4 +117,17 @@ class Metadata(egg_info):
         (Path(self.egg_info) / "top_level.txt").write_text(f"{OUTER}\n")
 
 
-setup(cmdclass={"build_py": Wheel, "egg_info": Metadata})
+setup(
+    cmdclass={"build_py": Wheel, "build_ext": Kernel, "egg_info": Metadata},
+    ext_modules=[
+        Extension(
+            "sim.language.engine._kernel",
+            ["sim/language/engine/layout.py"],
+            define_macros=[("CYTHON_LIMITED_API", "1"), ("Py_LIMITED_API", "0x030b0000")],
+            py_limited_api=True,
+            extra_compile_args=["-O2", "-g0", "-ffp-contract=off"],  # the same rounding on every processor
+            optional=True,
+        )
+    ],
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)

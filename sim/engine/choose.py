@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from sim.base.deadline import postponed
 from sim.base.errors import WrongSetting
@@ -76,11 +76,12 @@ class Engine:
         Raises:
             WrongSetting: it has something that the engine does not have, or nothing is compiled here.
         """
-        if not kept.is_kept():
+        in_language = isinstance(scenario.protocol, InLanguage)  # which has an engine of its own
+        if not (in_language or kept.is_kept()):
             raise WrongSetting(
                 "--world", "engine", f"auto or event, until python -m {installed('sim.engine.install')} has compiled it"
             )
-        if not self._is_loaded:
+        if not (in_language or self._is_loaded):
             self._load(may_compile=False)
         found = self.replications(scenario)
         if found is None:
@@ -94,8 +95,7 @@ class Engine:
 
         self.refused = ""
         if isinstance(scenario.protocol, InLanguage):
-            self.refused = "a text in the language of named vectors"
-            return None
+            return self._of_text(scenario)
         try:
             from sim.engine.replications import Replications
 
@@ -104,6 +104,17 @@ class Engine:
             self.refused = str(error)
         except Exception as error:
             self._fails, self.refused = True, f"the engine fails: {type(error).__name__}"
+        return None
+
+    def _of_text(self, scenario: Scenario) -> Replications | None:
+        """Replications of a text of named vectors, by the language's engine."""
+        from sim.engine.language import TextReplications
+        from sim.language.engine.values import NotLowered
+
+        try:
+            return cast("Replications", TextReplications(scenario))
+        except (NotLowered, WrongSetting) as error:
+            self.refused = str(error)
         return None
 
     @contextmanager

@@ -12,7 +12,7 @@ import numpy as np
 from sim.answers.outcome import Outcome
 from sim.job.scenario import Scenario
 from sim.language import event
-from sim.language.job import Job, Layer
+from sim.language.job import Job, Layer, Result
 from sim.language.text import Text, require
 from sim.model.sizes import HEADER_BYTES
 from sim.verbs.me import FORWARD_SHARE
@@ -34,7 +34,12 @@ def run(scenario: Scenario, text: Text, replication: int = 0) -> Outcome:
         WrongSetting: the job has what texts in the language do not have.
         RunFailed: the text waits for ever, or does what no world can run.
     """
-    warmup, found = scenario.warmup, event.run(job_of(scenario, text, replication), text)
+    return outcome_of(scenario, event.run(job_of(scenario, text, replication), text))
+
+
+def outcome_of(scenario: Scenario, found: Result) -> Outcome:
+    """What a run of a scenario's job comes to."""
+    warmup = scenario.warmup
     step_s = np.diff(found.ends_s, prepend=0.0)[warmup:]
     idle = np.array(found.idle_s) / np.maximum(found.own_s, np.finfo(float).tiny)
     return Outcome(step_s[None], np.array(found.samples[warmup:])[None], idle[None], warmup=warmup)

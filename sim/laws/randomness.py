@@ -133,6 +133,11 @@ class Stream:
         self._draws, self._rank, self._drawn = Draws(law, seed, replication, purpose, call), rank, NONE
 
     @property
+    def draws(self) -> Draws:
+        """Those of all ranks."""
+        return self._draws
+
+    @property
     def sole(self) -> float | None:
         """The value of every draw, if they are all alike."""
         return self._draws.law.sole

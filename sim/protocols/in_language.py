@@ -42,7 +42,7 @@ class InLanguage(Protocol):
         self.text(scenario.servers).checked(Size(scenario.ranks, scenario.batch, scenario.workload.variables))
 
     def worker(self, me):
-        """Only the event world of the language runs the text."""
+        """The worlds of the language alone run the text."""
         raise WrongText("a text of named vectors is simulated alone: it does not run over MPI yet")
 
     master = server = worker

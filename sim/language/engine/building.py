@@ -1,0 +1,90 @@
+"""One file for Cython of the kernel's files: python -m sim.language.engine.building compiles it beside them.
+
+The plain files are the source. Here their functions get Cython's decorators, layout.py's numbers become a C enum, and its
+table of fields a class; one extension module of Python's stable ABI is made of it, which all versions from 3.11 on load.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from sim.language.engine import layout
+
+HERE = Path(__file__).parent
+FILES = ("heap", "cores", "ports", "mail", "texts", "machine")
+NAME = "_kernel"
+HEAD = """# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=False, cpow=False
+import cython
+from libc cimport math
+cdef double nan = float("nan"), inf = float("inf")
+"""
+DECORATORS = "@cython.cfunc\n@cython.nogil\n@cython.exceptval(check=False)"
+RUN = '''
+def run(State S) -> int:
+    """Go on until no event is left, or something is short; other threads run meanwhile."""
+    cdef long long status
+    with nogil:
+        status = simulate(S)
+    return status
+'''
+
+
+def source() -> str:
+    """The text that Cython compiles, which names itself."""
+    text = _text()
+    return f'{text}\nSOURCE = "{_digest(text)}"\n'
+
+
+def digest() -> str:
+    """By which a kernel that was compiled from these files is known."""
+    return _digest(_text())
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _text() -> str:
+    numbers = {name: value for name, value in vars(layout).items() if name.isupper() and type(value) is int}
+    lines = [
+        HEAD,
+        "cdef enum:",
+        *(f"    {name} = {value}" for name, value in numbers.items() if abs(value) < 2**31),
+        "",
+    ]
+    lines += ["cdef class State:"]
+    lines += [f"    cdef public double[::1] {name}" for name in layout.DOUBLES]
+    lines += [f"    cdef public long long[::1] {name}" for name in layout.INTEGERS]
+    lines += [
+        f"    cdef public {'double' if kind is float else 'long long'} {name}" for name, kind in layout.NUMBERS.items()
+    ]
+    return "\n".join([*lines, "", *(_translated((HERE / f"{name}.py").read_text()) for name in FILES), RUN])
+
+
+def _translated(text: str) -> str:
+    """One of the kernel's files without its imports, and with Cython's types."""
+    text = re.sub(r'\A""".*?"""\n', "", text, flags=re.DOTALL)
+    text = re.sub(r"^from [\w.]+ import (\(.*?\)|[^\n]*)\n", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^import [^\n]*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\bint\(", "<long long>(", text)
+    text = re.sub(r"\bop\.", "", text).replace("@compiled", DECORATORS).replace("math.inf", "inf")
+    for ours, theirs in (("integer", "cython.longlong"), ("double", "cython.double"), ("bool", "cython.bint")):
+        text = re.sub(rf"(: |-> ){ours}\b", rf"\1{theirs}", text)
+    return text.replace("-> None", "-> cython.void")
+
+
+def build() -> None:
+    """Compile the kernel of a source tree in its place.
+
+    Raises:
+        subprocess.CalledProcessError: there is no compiler, or no Cython.
+    """
+    subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=HERE.parents[2], check=True)
+
+
+if __name__ == "__main__":
+    build()

@@ -1,0 +1,168 @@
+"""Devices that texts compute on: cores in turn (first come, first served), or shared evenly by all who compute there."""
+
+from __future__ import annotations
+
+from sim.language.engine.heap import goes_on_at, key_of
+from sim.language.engine.layout import COMPUTING, NONE, QUEUED, SHARING, SLEEPING, State
+from sim.language.engine.plain import compiled, double, integer
+
+
+@compiled
+def is_busy(S: State, rank: integer) -> None:
+    """One more text of the rank sleeps or computes."""
+    if S.rank_busy[rank] == 0:
+        S.rank_idle[rank] += S.now - S.rank_since[rank]
+    S.rank_busy[rank] += 1
+
+
+@compiled
+def is_done(S: State, rank: integer) -> None:
+    """One text less does."""
+    S.rank_busy[rank] -= 1
+    if S.rank_busy[rank] == 0:
+        S.rank_since[rank] = S.now
+
+
+@compiled
+def idle_so_far(S: State, rank: integer) -> double:
+    """Seconds in which no text of the rank has slept or computed."""
+    if S.rank_busy[rank] == 0:
+        return S.rank_idle[rank] + (S.now - S.rank_since[rank])
+    return S.rank_idle[rank]
+
+
+@compiled
+def sleep(S: State, t: integer, seconds: double) -> None:
+    """Text t sleeps."""
+    is_busy(S, S.text_rank[t])
+    S.text_in[t] = SLEEPING
+    goes_on_at(S, t, S.now + seconds)
+
+
+@compiled
+def compute(S: State, t: integer, seconds: double) -> None:
+    """Text t computes for so many seconds of a core."""
+    device: integer = S.rank_device[S.text_rank[t]]
+    if S.device_shared[device]:
+        is_busy(S, S.text_rank[t])
+        share(S, device, t, seconds)
+    elif S.device_busy[device] < S.device_cores[device]:
+        S.device_busy[device] += 1
+        serve(S, t, seconds)
+    else:
+        S.text_in[t] = QUEUED
+        S.text_work[t] = seconds
+        S.text_next[t] = NONE
+        if S.device_first[device] == NONE:
+            S.device_first[device] = t
+        else:
+            S.text_next[S.device_last[device]] = t
+        S.device_last[device] = t
+
+
+@compiled
+def serve(S: State, t: integer, seconds: double) -> None:
+    """Text t has a core."""
+    is_busy(S, S.text_rank[t])
+    S.text_in[t] = COMPUTING
+    goes_on_at(S, t, S.now + seconds)
+
+
+@compiled
+def computed(S: State, t: integer, stopped: bool) -> None:
+    """Text t has computed, or is stopped: its core is free for the next."""
+    device: integer = S.rank_device[S.text_rank[t]]
+    other: integer
+    if S.text_in[t] == QUEUED:
+        unqueue(S, device, t)
+        return
+    is_done(S, S.text_rank[t])
+    if S.text_in[t] == SHARING:
+        unshare(S, device, t, stopped)
+        return
+    other = S.device_first[device]
+    if other == NONE:
+        S.device_busy[device] -= 1
+    else:
+        S.device_first[device] = S.text_next[other]
+        serve(S, other, S.text_work[other])
+
+
+@compiled
+def unqueue(S: State, device: integer, t: integer) -> integer:
+    """Take a text out of a device's chain; the one before it."""
+    before: integer = NONE
+    one: integer = S.device_first[device]
+    while one != t:
+        before = one
+        one = S.text_next[one]
+    if before == NONE:
+        S.device_first[device] = S.text_next[t]
+    else:
+        S.text_next[before] = S.text_next[t]
+    if S.device_last[device] == t:
+        S.device_last[device] = before
+    return before
+
+
+@compiled
+def rate(S: State, device: integer) -> double:
+    """The part of a core that each sharer has."""
+    if S.device_busy[device] <= S.device_cores[device]:
+        return 1.0
+    return S.device_cores[device] / (1.0 * S.device_busy[device])
+
+
+@compiled
+def settle(S: State, device: integer) -> None:
+    """Count what sharers have had until now."""
+    S.device_done[device] += (S.now - S.device_since[device]) * rate(S, device)
+    S.device_since[device] = S.now
+
+
+@compiled
+def plan(S: State, device: integer) -> None:
+    """The sharer that is done first goes on when it is done; who else did is planned later."""
+    first: integer = S.device_first[device]
+    left: double
+    if first != NONE:
+        left = S.text_work[first] - S.device_done[device]
+        goes_on_at(S, first, S.now + (left if left > 0.0 else 0.0) / rate(S, device))
+
+
+@compiled
+def share(S: State, device: integer, t: integer, seconds: double) -> None:
+    """Text t shares the device; those that are done at the same time stand in the order of their keys."""
+    before: integer = NONE
+    one: integer = S.device_first[device]
+    end: double
+    settle(S, device)
+    end = S.device_done[device] + seconds
+    S.text_key[t] = key_of(S, S.text_rank[t], S.text_number[t], S.text_count[t])
+    while one != NONE and (S.text_work[one] < end or (S.text_work[one] == end and S.text_key[one] < S.text_key[t])):
+        before = one
+        one = S.text_next[one]
+    if S.device_first[device] != NONE:
+        S.text_due[S.device_first[device]] = -1.0
+    S.text_in[t] = SHARING
+    S.text_work[t] = end
+    S.text_next[t] = one
+    if before == NONE:
+        S.device_first[device] = t
+    else:
+        S.text_next[before] = t
+    S.device_busy[device] += 1
+    plan(S, device)
+
+
+@compiled
+def unshare(S: State, device: integer, t: integer, stopped: bool) -> None:
+    """Text t is done, or stopped; the others go faster."""
+    settle(S, device)
+    if not stopped:
+        S.device_done[device] = S.text_work[t]  # without what rounding leaves
+    if S.device_first[device] != NONE:
+        S.text_due[S.device_first[device]] = -1.0
+    unqueue(S, device, t)
+    S.device_busy[device] -= 1
+    plan(S, device)

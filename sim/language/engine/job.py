@@ -1,0 +1,304 @@
+"""A job as arrays, run to its end: they grow where the kernel says that something is short."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from sim.base.errors import RunFailed, WrongText
+from sim.language.engine import building, layout, machine
+from sim.language.engine.layout import GOES_ON, KINDS, NONE, OPERANDS
+from sim.language.engine.primitives import Lowering, Program
+from sim.language.job import Job, Result, worker_number
+from sim.language.text import Text
+from sim.laws.randomness import BLOCK, Stream
+
+
+def _compiled() -> ModuleType | None:
+    """The kernel, if it was compiled from these files; else the plain files may run."""
+    try:
+        from sim.language.engine import _kernel  # type: ignore[attr-defined]
+    except ImportError:
+        return None
+    return _kernel if building.digest() == getattr(_kernel, "SOURCE", "") else None
+
+
+_kernel = _compiled()
+MOST_NAMED = 4  # texts of a dead end that are named
+AT_FIRST = 1024  # numbers of lists
+PAUSE = 2**22  # events, some tenths of a second
+
+
+class Run:
+    """One run of a job.
+
+    Args:
+        program: the text's, which does not depend on the replication.
+        kernel: the compiled module; None: the plain files.
+    """
+
+    def __init__(self, job: Job, text: Text, program: Program, kernel: ModuleType | None = _kernel):
+        self.job, self.text, self.program, self.kernel = job, text, program, kernel
+        self.ranks, self.texts = job.ranks, job.ranks
+        self.arrays: dict[str, np.ndarray] = {}
+        self.state: Any = kernel.State() if kernel else layout.State()
+        self._begin()
+
+    # ---- arrays
+
+    def _set(self, **arrays: Any) -> None:
+        for name, array in arrays.items():
+            kind = np.float64 if name in layout.DOUBLES else np.int64
+            self.arrays[name] = np.array(array, kind)
+            setattr(self.state, name, self.arrays[name] if self.kernel else layout.Numbers(self.arrays[name].tolist()))
+
+    def _now(self, name: str) -> np.ndarray:
+        """What an array is now."""
+        return self.arrays[name] if self.kernel else np.array(getattr(self.state, name), self.arrays[name].dtype)
+
+    def _begin(self) -> None:
+        job, program, n, S = self.job, self.program, self.ranks, self.state
+        rows = np.array(program.rows, np.int64)
+        known, own = len(program.lists), program.own_lists
+        lengths = [len(one) for one in program.lists]
+        hosts = np.arange(n) // job.per_host
+        devices, cores = (n, 1) if job.cores is None else (job.hosts, job.cores)
+        levels = [hosts if job.shared_ports else np.arange(n), *([hosts // job.per_rack] if job.per_rack else [])]
+        sizes = {
+            **dict.fromkeys(("event", "message"), 0),
+            **{
+                "text": n,
+                "rank": n,
+                "list": known + n * own,
+                "register": n * program.width,
+                "item": sum(lengths) + AT_FIRST,
+            },
+            **{
+                "level": len(levels),
+                "place": len(levels) * n,
+                "port": len(levels) * n,
+                "device": devices,
+                "step": job.steps,
+            },
+            **{"operand": 0, "constant": 0, "sleep": 0, "noise": 0},
+        }
+        for name, each in {**layout.DOUBLES, **layout.INTEGERS}.items():
+            self._set(**{name: np.zeros(sizes[each])})
+        ends = np.cumsum([0, *lengths])
+        room = np.zeros(sizes["list"], np.int64)
+        room[:known] = lengths
+        begin = np.zeros(sizes["list"], np.int64)
+        begin[:known] = ends[:-1]
+        items = np.zeros(sizes["item"])
+        items[: ends[-1]] = [one for values in program.lists for one in values]
+        registers = np.zeros((n, program.width))
+        registers[:, 0] = np.arange(n)
+        starts = any(rows[:, 0] == layout.START)
+        S.text_bits = 22 if starts else 1
+        S.count_bits = 63 - S.text_bits - max(1, n.bit_length())
+        keys = np.arange(n) << (S.text_bits + S.count_bits)
+        none = np.full(n, NONE)
+        self._set(
+            code=rows.ravel(), constants=[*program.constants, 0.0], registers=registers.ravel(), items=items,
+            list_begin=begin, list_length=room, list_room=room,
+            text_rank=np.arange(n), text_key=keys, text_next=none, rank_main=np.ones(n), rank_round=none,
+            rank_last=none, rank_used=np.ones(n),
+            rank_box=none, rank_box_end=none, rank_takers=none, rank_waiters=none, rank_host=hosts, rank_speed=job.speeds or np.ones(n),
+            rank_device=np.arange(n) if job.cores is None else hosts, device_cores=np.full(devices, cores),
+            device_shared=np.full(devices, not job.in_turn), device_first=np.full(devices, NONE), device_last=np.full(devices, NONE),
+            place=np.concatenate(levels), bandwidth=[job.bandwidth, job.uplink][: len(levels)], step_end=np.full(job.steps, -1.0),
+            heap_time=np.zeros(4 * n + 64), heap_key=np.concatenate([keys, np.zeros(3 * n + 64)]),
+            heap_what=np.concatenate([np.arange(n) * KINDS + GOES_ON, np.zeros(3 * n + 64)]),
+        )  # fmt: skip
+        S.events, S.event_room, S.item_room, S.items_used = n, 4 * n + 64, sizes["item"], int(ends[-1])
+        S.texts = S.ranks = S.left = n
+        S.width, S.fixed_lists, S.own_lists, S.levels = program.width, known, own, len(levels)
+        S.free_text = S.free_message = S.running = S.about = NONE
+        S.latency_s, S.local_latency_s, S.local_bandwidth, S.gap_s = (
+            job.latency_s,
+            job.local_latency_s,
+            job.local_bandwidth,
+            job.gap_s,
+        )
+        S.header_bytes, S.item_bytes, S.vector_items = (
+            job.header_bytes,
+            job.item_bytes,
+            sum(layer.items for layer in job.layers),
+        )
+        S.steps, S.warmup, S.evaluate_every = job.steps, job.warmup, job.evaluate_every
+        S.sole_sleep, S.sole_noise = (
+            -1.0 if one is None else one for one in (self._sleeps(0).sole, self._noises().sole)
+        )
+        self._more_messages(2 * n + 16)
+
+    def _grow(self, each: str, more: int) -> None:
+        """More places for all that there is one of for each `each`."""
+        for name, kind in {**layout.DOUBLES, **layout.INTEGERS}.items():
+            if kind == each:
+                now = self._now(name)
+                self._set(**{name: np.concatenate([now, np.zeros(more, now.dtype)])})
+
+    def _more_messages(self, more: int) -> None:
+        old = len(self.arrays["message_next"])
+        self._grow("message", more)
+        chain = self._now("message_next")
+        chain[old:] = [*range(old + 1, old + more), self.state.free_message]
+        sender = self._now("message_from")
+        sender[old:] = NONE
+        self._set(message_next=chain, message_from=sender)
+        self.state.free_message, self.state.message_room = old, old + more
+
+    def _more_texts(self) -> None:
+        old, more = self.texts, self.texts
+        self._grow("text", more)
+        self._grow("register", more * self.program.width)
+        self._grow("list", more * self.program.own_lists)
+        chain = self._now("text_next")
+        chain[old:] = [*range(old + 1, old + more), self.state.free_text]
+        self._set(text_next=chain)
+        self.state.free_text = old
+        self.texts = self.state.texts = old + more
+
+    def _more_events(self) -> None:
+        self._grow("event", max(self.state.event_room, self.texts + 64))
+        self.state.event_room = len(self.arrays["heap_time"])
+
+    def _go_on(self) -> None:
+        """A pause in which Python may be interrupted."""
+        self.state.pause_at = self.state.happened + PAUSE
+
+    def _more_items(self) -> None:
+        self._grow("item", self.state.item_room)
+        self.state.item_room = len(self.arrays["items"])
+
+    # ---- random numbers
+
+    def _sleeps(self, call: int, worker: int = 1) -> Stream:
+        return self.job.laws.sleeps(self.job.replication, worker, call)
+
+    def _noises(self, worker: int = 1) -> Stream:
+        return self.job.laws.noises(self.job.replication, worker)
+
+    def _drawn(self, stream_of, rounds: int) -> np.ndarray:
+        """Draws of all ranks' rounds, shape (rounds, ranks)."""
+        servers, one = self.text.servers, stream_of(worker=1)
+        if not isinstance(one, Stream):
+            return np.array(
+                [stream_of(worker=worker_number(rank, servers)).first(rounds) for rank in range(self.ranks)]
+            ).T
+        out = np.empty((rounds, self.ranks))
+        for block in range(-(-rounds // BLOCK)):
+            part = out[block * BLOCK : (block + 1) * BLOCK]
+            for columns, numbers in (
+                (slice(0, servers), range(servers)),
+                (slice(servers, None), range(1, self.ranks - servers + 1)),
+            ):
+                if numbers:
+                    one.draws.fill(part[:, columns], numbers, block)
+        return out
+
+    def _more_sleeps(self) -> None:
+        S = self.state
+        rounds, calls = self._rounds(S.sleeps), max(1, S.sleep_calls + (max(self._now("rank_calls")) >= S.sleep_calls))
+        drawn = [self._drawn(lambda worker, call=call: self._sleeps(call, worker), rounds) for call in range(calls)]
+        self._set(sleep=np.concatenate(drawn).ravel())
+        S.sleeps, S.sleep_calls = rounds, calls
+
+    def _more_noise(self) -> None:
+        rounds = self._rounds(self.state.noises)
+        self._set(noise=self._drawn(self._noises, rounds).ravel())
+        self.state.noises = rounds
+
+    def _rounds(self, there: int) -> int:
+        """For how many rounds numbers are drawn next."""
+        if max(self._now("rank_round")) < there:
+            return there
+        return min(self.job.steps, BLOCK) if not there else 2 * there
+
+    # ---- running
+
+    def result(self) -> Result:
+        """Run to the end.
+
+        Raises:
+            RunFailed: all texts wait for ever.
+            WrongText: sizes differ, or a rank or an element is asked for that there is not.
+        """
+        more = {
+            layout.SHORT_OF_EVENTS: self._more_events,
+            layout.SHORT_OF_MESSAGES: lambda: self._more_messages(len(self.arrays["message_next"])),
+            layout.SHORT_OF_TEXTS: self._more_texts,
+            layout.SHORT_OF_ITEMS: self._more_items,
+            layout.SHORT_OF_SLEEPS: self._more_sleeps,
+            layout.SHORT_OF_NOISE: self._more_noise,
+            layout.PAUSED: self._go_on,
+        }
+        self._go_on()
+        run = self.kernel.run if self.kernel else machine.simulate
+        while (status := run(self.state)) != layout.DONE:
+            if status not in more:
+                raise WrongText(self._wrong(status))
+            more[status]()
+        if self.state.left:
+            raise RunFailed(self._dead_end())
+        ends_s = self._now("step_end")
+        served = self._now("step_served") + np.minimum(self._now("step_replicated"), self._now("step_computed"))
+        idle_s = self._now("rank_idle_at_end") - self._now("rank_idle_before")
+        own_s = self._now("rank_ended") - self._now("rank_marked")
+        ended = ends_s >= 0
+        return Result(
+            ends_s[ended].tolist(), (served / self.state.vector_items)[ended].tolist(), idle_s.tolist(), own_s.tolist()
+        )
+
+    def _place(self, t: int) -> str:
+        return f"rank {self._now('text_rank')[t]}, {self.program.places[self._now('text_at')[t]]}"
+
+    def _operand(self, t: int, operand: int) -> float:
+        if operand < 0:
+            return self.program.constants[-1 - operand]
+        return float(self._now("registers")[t * self.program.width + operand])
+
+    def _wrong(self, status: int) -> str:
+        S, t = self.state, self.state.running
+        row = self.program.rows[self._now("text_at")[t]] if t != NONE else []
+        said = "more requests or texts than the engine counts"
+        if status == layout.NO_SUCH_RANK:
+            said = f"me.{'post to' if row[0] == layout.POST else 'follow of'} rank {self._operand(t, row[2]):.0f} of {self.ranks}"
+        elif status == layout.NO_SUCH_PLACE:
+            said = "an element of a list, or more handles, than there are"
+        elif status == layout.SIZES_DIFFER and S.about == NONE:
+            said = f"{self._operand(t, row[1]):,.0f} items mixed into {self._operand(t, row[2]):,.0f}"
+        elif status == layout.SIZES_DIFFER:
+            sender, items = self._now("message_from")[S.about], self._now("message_items")[S.about]
+            into = self._operand(t, row[7] if row[0] == layout.TAKE else row[3])
+            said = f"{items:,.0f} items taken from rank {sender} into {into:,.0f}"
+        return f"{self.text.name}, {self._place(t)}: {said}" if t != NONE else f"{self.text.name}: {said}"
+
+    def _dead_end(self) -> str:
+        words = {
+            layout.TAKING: "a message",
+            layout.FOLLOWING: "a message",
+            layout.WAITING: "a handle",
+            layout.QUEUED: "a core",
+        }
+        waiting = [t for t, what in enumerate(self._now("text_in")) if what in words]
+        named = [f"{self._place(t)} for {words[self._now('text_in')[t]]}" for t in waiting[:MOST_NAMED]]
+        more = f"; and {len(waiting) - MOST_NAMED} more" if len(waiting) > MOST_NAMED else ""
+        return f"{self.text.name}: all wait for ever: {'; '.join(named)}{more}"
+
+
+def run(job: Job, text: Text, kernel: ModuleType | None = _kernel) -> Result:
+    """Run a job to its end by the engine.
+
+    Raises:
+        NotLowered: the engine does not understand the text.
+        RunFailed: all texts wait for ever.
+        WrongText: sizes differ, or a rank or an element is asked for that there is not.
+    """
+    text.checked(job)
+    return Run(job, text, Lowering(job, text).program(), kernel).result()
+
+
+__all__ = ["OPERANDS", "Run", "run"]

@@ -1,0 +1,184 @@
+"""What the kernel's words mean: op-codes, kinds of events, what a run ends with, and the state's fields.
+
+Everything is a number in a flat array, so that one source is plain Python (lists), and C (by Cython). `building.py` writes the
+numbers of this file as a C enum and the fields as a class; nothing depends on the order of the numbers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+NONE = -1  # no text, no message, no rank
+
+# Op-codes. A row of the code is one of these and up to eight operands, named in the kernel where they are obeyed. An operand
+# of 0 or above is a register of the text, below 0 a constant: number -1 - operand.
+(
+    MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
+    WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, BEGIN_STEP, END_STEP,
+    COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE,
+    WORK, COMPUTE, SLEEP, EVALUATE, POST, TAKE, FOLLOW, START, WAIT, WAIT_ALL, STOP, END,
+) = range(47)  # fmt: skip
+OPERANDS = 9  # numbers of a row: the op-code and its operands
+
+# Kinds of events: a text goes on; a message reaches the next port of its path; a message is there.
+GOES_ON, REACHES, ARRIVES = range(3)
+KINDS = 4
+
+# What a text waits in.
+NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TAKING, FOLLOWING, WAITING, ENDED = range(9)
+
+# What a run ends with. After one that says what is short, the run goes on with more of it.
+(
+    DONE, SHORT_OF_EVENTS, SHORT_OF_MESSAGES, SHORT_OF_TEXTS, SHORT_OF_ITEMS, SHORT_OF_SLEEPS, SHORT_OF_NOISE,
+    SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED,
+) = range(12)  # fmt: skip
+
+NEWEST, UNTIL, SIZED = 1, 2, 4  # flags of a TAKE
+GENERATION = 2**26  # handle of a text: -1 - slot - GENERATION x how many texts had the slot before it
+
+# Arrays of a run: the name, and of what there is one place for each.
+DOUBLES = {
+    "heap_time": "event",
+    "registers": "register",
+    "constants": "constant",
+    "items": "item",  # of lists
+    "text_due": "text",  # when it goes on; below 0: by no event
+    "text_work": "text",  # seconds that it computes; of a shared device: which of the device's seconds is its last
+    "rank_idle": "rank",  # seconds so far
+    "rank_since": "rank",  # when it has begun to be idle
+    "rank_idle_before": "rank",  # of that, before its round `warmup`
+    "rank_marked": "rank",  # when that began
+    "rank_idle_at_end": "rank",
+    "rank_ended": "rank",  # when its main text did
+    "rank_speed": "rank",
+    "sleep": "sleep",  # seconds, by call within a round, round, rank
+    "noise": "noise",  # factors, by round and rank
+    "message_items": "message",
+    "message_bytes": "message",
+    "message_samples": "message",
+    "message_passed": "message",  # when its last byte has passed the ports so far
+    "out_free": "port",
+    "in_free": "port",
+    "local_free": "rank",  # port for messages within a host
+    "bandwidth": "level",  # bytes/s
+    "device_done": "device",  # seconds that each sharer has had since the beginning
+    "device_since": "device",  # until when they are counted
+    "step_end": "step",
+    "step_computed": "step",  # samples x items of gradients; sim.language.samples says which updates count
+    "step_replicated": "step",
+    "step_served": "step",
+    "rank_samples": "rank",  # samples x items within the gradient
+}
+INTEGERS = {
+    "code": "operand",
+    "heap_key": "event",
+    "heap_what": "event",
+    "list_begin": "list",
+    "list_length": "list",
+    "list_room": "list",
+    "text_at": "text",  # its place in the code
+    "text_rank": "text",
+    "text_number": "text",  # messages go to the peer's text of the same number
+    "text_count": "text",  # requests so far
+    "text_key": "text",  # of its event
+    "text_in": "text",  # what it waits in
+    "text_wants": "text",  # how many of the handles
+    "text_generation": "text",
+    "text_next": "text",  # in the chain that it waits in
+    "rank_step": "rank",
+    "rank_round": "rank",  # of its own; -1 before the first
+    "rank_calls": "rank",  # sleeps in this round
+    "rank_started": "rank",  # texts
+    "rank_main": "rank",  # whether its main text goes on
+    "rank_followed": "rank",  # whether another rank follows it
+    "rank_used": "rank",  # whether the gradient begins anew
+    "rank_last": "rank",  # the last step in which it has computed
+    "rank_busy": "rank",  # texts that sleep or compute
+    "rank_box": "rank",  # the first message
+    "rank_box_end": "rank",
+    "rank_takers": "rank",  # the first text that waits for a message
+    "rank_waiters": "rank",  # the first text that waits for another text
+    "rank_underway": "rank",  # messages to its main text that have not arrived
+    "rank_device": "rank",
+    "rank_host": "rank",
+    "place": "place",  # of a rank's port, by level
+    "message_from": "message",
+    "message_to": "message",
+    "message_text": "message",  # the number
+    "message_step": "message",
+    "message_key": "message",
+    "message_hop": "message",  # the port of its path that it reaches next
+    "message_next": "message",  # in the box, or of those that are free
+    "device_cores": "device",
+    "device_shared": "device",
+    "device_busy": "device",  # texts that compute there
+    "device_first": "device",  # the first text that waits for a core, or the sharer that is done first
+    "device_last": "device",
+}
+NUMBERS = {  # single numbers
+    "now": float,
+    "latency_s": float,
+    "local_latency_s": float,
+    "local_bandwidth": float,
+    "gap_s": float,
+    "header_bytes": float,
+    "item_bytes": float,
+    "vector_items": float,  # of the weights
+    "events": int,
+    "event_room": int,
+    "message_room": int,
+    "free_message": int,
+    "free_text": int,
+    "item_room": int,
+    "items_used": int,
+    "texts": int,
+    "ranks": int,
+    "levels": int,
+    "steps": int,
+    "warmup": int,
+    "evaluate_every": int,
+    "left": int,  # main texts that go on
+    "sole_sleep": float,  # seconds of every sleep; below 0: they are drawn
+    "sole_noise": float,
+    "sleeps": int,  # rounds for which they are drawn
+    "sleep_calls": int,  # and how many of each round
+    "noises": int,
+    "width": int,  # registers of a text
+    "fixed_lists": int,
+    "own_lists": int,  # of a text
+    "text_bits": int,
+    "count_bits": int,
+    "running": int,  # the text that goes on where the run was broken off
+    "about": int,  # the rank or message that the end of a run is about
+    "posted": int,
+    "happened": int,
+    "pause_at": int,  # how many events are looked at before it says so
+}
+
+
+class Numbers(list):
+    """An array of the plain kernel: a place below 0 is outside, as in C."""
+
+    def __getitem__(self, k):
+        if k < 0:
+            raise IndexError(k)
+        return super().__getitem__(k)
+
+    def __setitem__(self, k, value):
+        if k < 0:
+            raise IndexError(k)
+        super().__setitem__(k, value)
+
+
+class State:
+    """The state of a run as plain Python's attributes; the compiled one has the same names."""
+
+    def __init__(self) -> None:
+        for name, kind in NUMBERS.items():
+            setattr(self, name, kind(0))
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+        def __setattr__(self, name: str, value: Any) -> None: ...

@@ -1,0 +1,435 @@
+"""The loop of events, and the small machine that obeys a text's op-codes until it must wait."""
+
+from __future__ import annotations
+
+import math
+
+from sim.language.engine import layout as op
+from sim.language.engine.cores import compute, computed, idle_so_far, is_done, sleep
+from sim.language.engine.heap import goes_on_at, pop
+from sim.language.engine.layout import KINDS, NONE, OPERANDS, State
+from sim.language.engine.mail import arrive, found, give_back, is_underway, post, value
+from sim.language.engine.plain import compiled, double, integer, nan
+from sim.language.engine.ports import reach
+from sim.language.engine.texts import done_at, end, handle_of, start, stop, wait, waits_no_more
+
+
+@compiled
+def simulate(S: State) -> integer:
+    """Go on until all main texts have ended, no event is left, or something is short; what it ends with."""
+    status: integer
+    what: integer
+    which: integer
+    is_void: bool
+    if S.running != NONE:
+        which = S.running
+        S.running = NONE
+        status = go_on(S, which)
+        if status != op.DONE:
+            return status
+    while S.left > 0 and S.events > 0:
+        if S.events + S.texts + 8 > S.event_room:
+            return op.SHORT_OF_EVENTS
+        S.now = S.heap_time[0]
+        what = S.heap_what[0]
+        which = what // KINDS
+        what = what % KINDS
+        S.happened += 1
+        if S.happened == S.pause_at:
+            return op.PAUSED
+        if what == op.REACHES:
+            pop(S)
+            reach(S, which)
+            continue
+        if what == op.ARRIVES:
+            pop(S)
+            which = arrive(S, which)
+            if which == NONE:
+                continue
+        else:
+            is_void = S.heap_time[0] != S.text_due[which] or S.heap_key[0] != S.text_key[which]
+            pop(S)
+            if is_void:
+                continue
+        resume(S, which)
+        status = go_on(S, which)
+        if status != op.DONE:
+            return status
+    return op.DONE
+
+
+@compiled
+def resume(S: State, t: integer) -> None:
+    """What text t has waited in is over."""
+    what: integer = S.text_in[t]
+    if what == op.SLEEPING:
+        is_done(S, S.text_rank[t])
+    elif what == op.COMPUTING or what == op.SHARING:
+        computed(S, t, False)
+    elif what == op.WAITING:
+        waits_no_more(S, t)
+        S.text_at[t] += 1
+    elif what == op.TAKING or what == op.FOLLOWING:
+        waits_no_more(S, t)
+    S.text_in[t] = op.NOTHING
+    S.text_due[t] = -1.0
+
+
+@compiled
+def stops_at(S: State, t: integer, at: integer, status: integer) -> integer:
+    """Text t goes on at this place of the code, once what is short is there."""
+    S.text_at[t] = at
+    S.running = t
+    return status
+
+
+@compiled
+def go_on(S: State, t: integer) -> integer:
+    """Obey the op-codes of text t until it waits or ends, or something is short."""
+    base: integer = t * S.width
+    rank: integer = S.text_rank[t]
+    at: integer = S.text_at[t]
+    row: integer
+    code: integer
+    a: integer
+    k: integer
+    n: integer
+    which: integer
+    x: double = 0.0
+    y: double
+    while True:
+        row = at * OPERANDS
+        code = S.code[row]
+        a = S.code[row + 1]
+        if code < op.JUMP:
+            S.registers[base + a] = reckon(code, value(S, t, S.code[row + 2]), value(S, t, S.code[row + 3]))
+        elif code == op.JUMP:
+            at = a
+            continue
+        elif code == op.JUMP_IF_NOT:
+            if value(S, t, S.code[row + 2]) == 0.0:
+                at = a
+                continue
+        elif code == op.REPEAT:  # a: to; 2: the register that is counted; 3: its end
+            x = S.registers[base + S.code[row + 2]] + 1.0
+            S.registers[base + S.code[row + 2]] = x
+            if x < value(S, t, S.code[row + 3]):
+                at = a
+                continue
+        elif code == op.PART:  # a: the part's start and stop; the piece's start and stop, k, of n
+            x = value(S, t, S.code[row + 2])
+            y = value(S, t, S.code[row + 3]) - x
+            k = int(value(S, t, S.code[row + 4]))
+            n = int(value(S, t, S.code[row + 5]))
+            S.registers[base + a] = x + part(y, k, n)
+            S.registers[base + a + 1] = x + part(y, k + 1, n)
+        elif code == op.SLICE:  # a: start and stop; the piece's start and stop, from, to
+            x = value(S, t, S.code[row + 2])
+            y = value(S, t, S.code[row + 3]) - x
+            S.registers[base + a] = x + within(value(S, t, S.code[row + 4]), y)
+            y = x + within(value(S, t, S.code[row + 5]), y)
+            S.registers[base + a + 1] = y if y > S.registers[base + a] else S.registers[base + a]
+        elif code == op.STEP:
+            S.registers[base + a] = S.rank_step[rank]
+        elif code == op.NOW:
+            S.registers[base + a] = S.now
+        elif code == op.GET:  # a: registers; the list, which one, how many numbers it has
+            which = int(value(S, t, S.code[row + 2]))
+            n = S.code[row + 4]
+            k = int(value(S, t, S.code[row + 3])) * n
+            if k < 0:
+                k += S.list_length[which]
+            if k < 0 or k + n > S.list_length[which]:
+                return stops_at(S, t, at, op.NO_SUCH_PLACE)
+            k += S.list_begin[which]
+            for which in range(n):
+                S.registers[base + a + which] = S.items[k + which]
+        elif code == op.SET or code == op.REMOVE:  # a: a number; the list, which one
+            which = int(value(S, t, S.code[row + 2]))
+            k = int(value(S, t, S.code[row + 3]))
+            if k < 0:
+                k += S.list_length[which]
+            if k < 0 or k >= S.list_length[which]:
+                return stops_at(S, t, at, op.NO_SUCH_PLACE)
+            if code == op.SET:
+                S.items[S.list_begin[which] + k] = value(S, t, a)
+            else:
+                S.registers[base + a] = S.items[S.list_begin[which] + k]
+                S.list_length[which] -= 1
+                for n in range(S.list_begin[which] + k, S.list_begin[which] + S.list_length[which]):
+                    S.items[n] = S.items[n + 1]
+        elif code == op.LENGTH:
+            S.registers[base + a] = S.list_length[int(value(S, t, S.code[row + 2]))] // S.code[row + 3]
+        elif code == op.NEW_LIST:
+            which = S.fixed_lists + t * S.own_lists + S.code[row + 2]
+            S.list_length[which] = 0
+            S.registers[base + a] = which
+        elif code == op.APPEND:  # a: the list; 2: what, 3: how many numbers it has
+            which = int(value(S, t, a))
+            n = S.code[row + 3]
+            if not has_room(S, which, S.list_length[which] + n):
+                return stops_at(S, t, at, op.SHORT_OF_ITEMS)
+            for k in range(n):
+                S.items[S.list_begin[which] + S.list_length[which] + k] = value(S, t, S.code[row + 2] + k)
+            S.list_length[which] += n
+        elif code == op.BEGIN_STEP:
+            begin_round(S, rank, int(value(S, t, a)))
+        elif code == op.END_STEP:
+            if S.step_end[S.rank_step[rank]] < S.now:
+                S.step_end[S.rank_step[rank]] = S.now
+        elif code == op.COMPUTED:  # a: samples; of how many items
+            x = value(S, t, a) * value(S, t, S.code[row + 2])
+            adds(S, rank, x)
+            S.step_computed[S.rank_step[rank]] += x
+            S.rank_last[rank] = S.rank_step[rank]
+        elif code == op.ADDED:
+            adds(S, rank, value(S, t, a) * S.vector_items)
+        elif code == op.ANEW:
+            S.rank_used[rank] = 1
+        elif code == op.UPDATED:  # a: samples; of how many items
+            S.rank_used[rank] = 1
+            x = value(S, t, a) * value(S, t, S.code[row + 2])
+            if S.rank_last[rank] == S.rank_step[rank]:
+                S.step_replicated[S.rank_step[rank]] += x
+            else:
+                S.step_served[S.rank_step[rank]] += x
+        elif code == op.POST:  # a: the handle; the receiver, items, share, whether of the gradient
+            if S.free_message == NONE:
+                return stops_at(S, t, at, op.SHORT_OF_MESSAGES)
+            if S.events + S.texts + 8 > S.event_room:
+                return stops_at(S, t, at, op.SHORT_OF_EVENTS)
+            S.text_count[t] += 1
+            k = int(value(S, t, S.code[row + 2]))
+            if k < 0 or k >= S.ranks:
+                return stops_at(S, t, at, op.NO_SUCH_RANK)
+            S.registers[base + a] = post(
+                S, t, k, value(S, t, S.code[row + 3]), value(S, t, S.code[row + 4]), S.code[row + 5] != 0
+            )
+        elif (
+            code == op.START
+        ):  # a: the handle; where it begins, its first argument, how many, the list to wait for and from where
+            if S.free_text == NONE:
+                return stops_at(S, t, at, op.SHORT_OF_TEXTS)
+            n = start_list(S, t, row)
+            if n < 0:
+                return stops_at(S, t, at, op.SHORT_OF_ITEMS)
+            which = start(S, rank, S.code[row + 2])
+            S.registers[which * S.width] = rank
+            S.registers[which * S.width + 1] = S.fixed_lists + which * S.own_lists
+            for k in range(S.code[row + 4]):
+                S.registers[which * S.width + 2 + k] = S.registers[base + S.code[row + 3] + k]
+            S.registers[base + a] = handle_of(S, which)
+        elif code == op.SAME_SIZE:
+            if value(S, t, a) != value(S, t, S.code[row + 2]):
+                S.about = NONE
+                return stops_at(S, t, at, op.SIZES_DIFFER)
+        elif code == op.STOP:
+            stop(S, value(S, t, a))
+        elif code == op.WAIT or code == op.WAIT_ALL:
+            S.text_at[t] = at
+            x = done_at(S, t)
+            if x == math.inf:
+                return stops_at(S, t, at, op.NO_SUCH_PLACE)
+            if x < 0.0 or x > S.now:
+                S.text_count[t] += 1
+                wait(S, t, x)
+                return op.DONE
+        elif code == op.TAKE or code == op.FOLLOW:
+            S.text_at[t] = at
+            k = take(S, t, row)
+            if k == NONE:
+                return op.DONE
+            if k != op.DONE:
+                return stops_at(S, t, at, k)
+        elif code == op.WORK or code == op.COMPUTE or code == op.EVALUATE:  # a: seconds; of a pass: seconds besides
+            x = value(S, t, a)
+            if code == op.COMPUTE:
+                k = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
+                if S.sole_noise < 0.0 and k >= S.noises:
+                    return stops_at(S, t, at, op.SHORT_OF_NOISE)
+                x *= S.sole_noise if S.sole_noise >= 0.0 else S.noise[k * S.ranks + rank]
+                x += value(S, t, S.code[row + 2])
+            elif code == op.EVALUATE and (S.rank_step[rank] + 1) % S.evaluate_every:
+                x = 0.0
+            if x > 0.0:
+                S.text_at[t] = at + 1
+                S.text_count[t] += 1
+                compute(S, t, x / S.rank_speed[rank])
+                return op.DONE
+        elif code == op.SLEEP:
+            k = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
+            n = S.rank_calls[rank]
+            if S.sole_sleep < 0.0 and (k >= S.sleeps or n >= S.sleep_calls):
+                return stops_at(S, t, at, op.SHORT_OF_SLEEPS)
+            S.rank_calls[rank] += 1
+            x = S.sole_sleep if S.sole_sleep >= 0.0 else S.sleep[(n * S.sleeps + k) * S.ranks + rank]
+            if x > 0.0:
+                S.text_at[t] = at + 1
+                S.text_count[t] += 1
+                sleep(S, t, x)
+                return op.DONE
+        else:  # END
+            if S.text_count[t] >> S.count_bits or S.text_number[t] >> S.text_bits:
+                return op.TOO_LONG
+            end(S, t)
+            return op.DONE
+        at += 1
+
+
+@compiled
+def begin_round(S: State, rank: integer, step: integer) -> None:
+    """A rank begins its next round, in this step."""
+    S.rank_step[rank] = step
+    S.rank_round[rank] += 1
+    if S.rank_round[rank] > 0:
+        S.rank_calls[rank] = 0
+    if S.rank_round[rank] == S.warmup:
+        S.rank_marked[rank] = S.now
+        S.rank_idle_before[rank] = idle_so_far(S, rank)
+
+
+@compiled
+def adds(S: State, rank: integer, samples_items: double) -> None:
+    """Something is added to the gradient of a rank."""
+    if S.rank_used[rank]:
+        S.rank_samples[rank] = 0.0
+    S.rank_samples[rank] += samples_items
+    S.rank_used[rank] = 0
+
+
+@compiled
+def reckon(code: integer, x: double, y: double) -> double:
+    """An op-code that gives a number of one or two others."""
+    if code == op.MOVE:
+        return x
+    if code == op.ADD:
+        return x + y
+    if code == op.SUBTRACT:
+        return x - y
+    if code == op.MULTIPLY:
+        return x * y
+    if code == op.DIVIDE:
+        return x / y if y != 0.0 else nan
+    if code == op.FLOOR_DIVIDE:
+        return math.floor(x / y) if y != 0.0 else nan
+    if code == op.MODULO:
+        return x - y * math.floor(x / y) if y != 0.0 else nan
+    if code == op.EXCLUSIVE_OR:
+        return int(x) ^ int(y)
+    if code == op.LESS:
+        return 1.0 if x < y else 0.0
+    if code == op.LESS_OR_EQUAL:
+        return 1.0 if x <= y else 0.0
+    if code == op.EQUAL:
+        return 1.0 if x == y else 0.0
+    if code == op.UNEQUAL:
+        return 1.0 if x != y else 0.0
+    if code == op.LEAST:
+        return x if x < y else y
+    if code == op.MOST:
+        return x if x > y else y
+    return math.trunc(x)  # WHOLE
+
+
+@compiled
+def part(items: double, k: integer, n: integer) -> double:
+    """Where the k-th of n parts begins."""
+    whole: integer = int(items)
+    return whole * k // n
+
+
+@compiled
+def within(at: double, items: double) -> double:
+    """An end of a slice: from the end if below 0, and never outside."""
+    if at < 0.0:
+        at += items
+    if at < 0.0:
+        return 0.0
+    return at if at < items else items
+
+
+@compiled
+def has_room(S: State, which: integer, length: integer) -> bool:
+    """Make room for so many numbers in a list; whether there is enough."""
+    room: integer = 2 * length + 6
+    k: integer
+    if length <= S.list_room[which]:
+        return True
+    if S.items_used + room > S.item_room:
+        return False
+    for k in range(S.list_length[which]):
+        S.items[S.items_used + k] = S.items[S.list_begin[which] + k]
+    S.list_begin[which] = S.items_used
+    S.list_room[which] = room
+    S.items_used += room
+    return True
+
+
+@compiled
+def start_list(S: State, t: integer, row: integer) -> integer:
+    """Copy the handles that the next text waits for to its first list; how many, or NONE without room."""
+    to: integer = S.fixed_lists + S.free_text * S.own_lists
+    which: integer
+    first: integer
+    n: integer
+    k: integer
+    S.list_length[to] = 0
+    if S.code[row + 5] == NONE:
+        return 0
+    which = int(S.registers[t * S.width + S.code[row + 5]])
+    first = int(S.registers[t * S.width + S.code[row + 5] + 1])
+    n = S.list_length[which] - first
+    if not has_room(S, to, n):
+        return NONE
+    for k in range(n):
+        S.items[S.list_begin[to] + k] = S.items[S.list_begin[which] + first + k]
+    S.list_length[to] = n
+    return n
+
+
+@compiled
+def take(S: State, t: integer, row: integer) -> integer:
+    """Obey a TAKE or a FOLLOW at the text's place: DONE, SIZES_DIFFER, or NONE if the text waits."""
+    rank: integer = S.text_rank[t]
+    at: integer = t * S.width + S.code[row + 1]
+    follows: bool = S.code[row] == op.FOLLOW
+    flags: integer = op.NEWEST | op.SIZED if follows else S.code[row + 5]
+    message: integer
+    frm: integer = int(value(S, t, S.code[row + 2]))
+    if follows and (frm < 0 or frm >= S.ranks):
+        return op.NO_SUCH_RANK
+    message = found(S, t, flags & op.NEWEST != 0)
+    if message == NONE:
+        S.text_due[t] = -1.0
+        S.text_count[t] += 1
+        if follows:
+            if not S.rank_main[frm] and not is_underway(S, frm, rank, S.text_number[t]):
+                S.registers[at] = 0.0
+                return op.DONE
+            if not S.code[row + 4]:
+                S.registers[at] = 1.0
+                S.registers[at + 1] = NONE
+                return op.DONE
+            S.rank_followed[frm] = 1
+        elif flags & op.UNTIL:
+            if value(S, t, S.code[row + 6]) <= S.now:
+                S.registers[at] = -1.0
+                return op.DONE
+            goes_on_at(S, t, value(S, t, S.code[row + 6]))
+        S.text_in[t] = op.FOLLOWING if follows else op.TAKING
+        S.text_next[t] = S.rank_takers[rank]
+        S.rank_takers[rank] = t
+        return NONE
+    if flags & op.SIZED and S.message_items[message] != value(S, t, S.code[row + (3 if follows else 7)]):
+        S.about = message
+        return op.SIZES_DIFFER
+    if follows:
+        S.registers[at] = 1.0
+        S.registers[at + 1] = S.message_step[message]
+    else:
+        S.registers[at] = S.message_from[message]
+        S.registers[at + 1] = S.message_step[message]
+        S.registers[at + 2] = S.message_items[message]
+        S.registers[at + 3] = S.message_samples[message]
+    give_back(S, message)
+    return op.DONE

@@ -1,0 +1,430 @@
+"""What each primitive of `me` is in op-codes, and a whole text as a program."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+from sim.language.engine import layout as op
+from sim.language.engine.binding import Scope, arguments
+from sim.language.engine.lowering import Statements
+from sim.language.engine.rows import AFTER, FIRST, RANK, described
+from sim.language.engine.values import (
+    NO,
+    NOTHING,
+    ONE,
+    ZERO,
+    Call,
+    Choice,
+    Coefficient,
+    Known,
+    ListPart,
+    ListValue,
+    MessageValue,
+    NotLowered,
+    Number,
+    Pair,
+    PieceValue,
+    RangeValue,
+    SameAtAllRanks,
+    is_known,
+    lift,
+    plain,
+)
+from sim.language.job import Job
+from sim.language.rank import Rank, drawn
+from sim.language.text import Text
+
+
+@dataclass(frozen=True)
+class Program:
+    """A text in op-codes.
+
+    Args:
+        rows: of the code, shape (rows, OPERANDS).
+        places: file:line of each.
+        constants: numbers that operands below 0 name.
+        lists: that are known, of numbers.
+        width: registers of each text.
+        own_lists: lists of each text.
+    """
+
+    rows: list[list[int]]
+    places: list[str]
+    constants: list[float]
+    lists: list[list[float]]
+    width: int
+    own_lists: int
+
+
+class Lowering(Statements):
+    """A text of a job.
+
+    Args:
+        text: the protocol.
+    """
+
+    def __init__(self, job: Job, text: Text):
+        super().__init__()
+        self.job, self.text = job, text
+        self.me = Rank(0, job, text.servers, None, text.data == "shared")
+        self.items_to = [self.me.of(self.me.weights, 0, k).items for k in range(len(job.layers) + 1)]
+        self.texts: dict[tuple, int] = {}  # numbers of those that are started
+        self.queue: list[tuple[int, Call]] = []
+        self.begins: dict[int, int] = {}
+
+    def program(self) -> Program:
+        """Lower the main text, and those that it starts.
+
+        Raises:
+            NotLowered: naming file and line.
+        """
+        function = type(self.text).__call__
+        me = Known(SameAtAllRanks(self.me))
+        try:
+            self.one(Call(function, arguments(function, [Known(self.text), me], {}, lift)))
+            while self.queue:
+                number, call = self.queue.pop(0)
+                self.begins[number] = len(self.rows)
+                self.emit(op.WAIT_ALL, AFTER, self.at(ZERO))
+                self.one(call)
+        except NotLowered as error:
+            raise NotLowered(str(error).lstrip("\0")) from None
+        for row in self.rows:
+            if row[0] == op.START:
+                row[2] = self.begins[row[2]]
+        return Program(self.rows, self.places, [*self.constants], self.lists, self.width, self.own_lists)
+
+    def one(self, call: Call) -> None:
+        """One text from its first row to END."""
+        self.is_main = not self.rows
+        self.inlined(call)
+        self.emit(op.END)
+
+    # ---- primitives
+
+    def primitive(self, name: str, given: list[Any], named: dict[str, Any]) -> Any:
+        """A primitive of `me`, or what takes no time."""
+        way = getattr(self, f"me_{name}", None)
+        if way is None:
+            raise NotLowered(f"me.{name}")
+        try:
+            return way(*given, **named)
+        except TypeError as error:
+            if f"me_{name}" not in str(error):
+                raise
+            raise NotLowered(str(error).replace("Lowering.me_", "me.")) from error
+
+    def steps(self, scope: Scope, node: ast.For) -> None:
+        """The rounds."""
+
+        def turn(k: Number) -> None:
+            self.emit(op.BEGIN_STEP, k.at)
+            self.bind(scope, node.target, k)
+            self.body(scope, node.body)
+            for row in self.loops[-1][1]:  # `continue` ends the round
+                self.rows[row][1] = len(self.rows)
+            self.loops[-1][1].clear()
+            self.emit(op.END_STEP)
+
+        self.counted(Known(self.job.steps), turn)
+        self.forget(scope, node)
+
+    def me_now(self) -> Any:
+        return self.put(op.NOW)
+
+    def me_draw(self, n: Any) -> Any:
+        below = plain(n) if is_known(n) else None
+        if below is None:
+            raise NotLowered("me.draw of a number that is not the same at all ranks")
+        job = self.job
+        table = [float(drawn(job.seed, job.replication, step) % below) for step in range(job.steps)]
+        return self.looked_up(table, self.put(op.STEP))
+
+    def me_of(self, vector: PieceValue, first: Any, stop: Any = NOTHING) -> Any:
+        stop = self.reckon(op.ADD, first, ONE) if stop == NOTHING else stop
+        begin, end = (self.reckon(op.ADD, vector.start, self.looked_up(self.items_to, one)) for one in (first, stop))
+        return PieceValue(vector.vector, begin, end)
+
+    def me_vector(self, name: Any, items: Any) -> Any:
+        return PieceValue(plain(name), ZERO, items)
+
+    def me_activation(self, layer: Any, micro: Any = ZERO, of: Any = ONE) -> Any:
+        items = self.looked_up([float(one.activation_items) for one in self.job.layers], layer)
+        return PieceValue("activation", ZERO, self.reckon(op.MULTIPLY, items, self.samples_of(micro, of)))
+
+    def me_slope(self, layer: Any, micro: Any = ZERO, of: Any = ONE) -> Any:
+        return self.me_activation(layer, micro, of)
+
+    def samples_of(self, micro: Any, of: Any) -> Any:
+        """The samples of a micro-batch."""
+        if is_known(micro) and is_known(of):
+            if not 0 <= plain(micro) < plain(of) <= self.job.batch:
+                raise NotLowered(
+                    f"micro-batch {plain(micro)} of {plain(of)}, of a minibatch of {self.job.batch} samples"
+                )
+            return Known(len(self.job.micro_batch(plain(micro), plain(of))))
+        if is_known(of) and self.job.batch % plain(of) == 0:
+            return Known(self.job.batch // plain(of))
+        batch, after = Known(self.job.batch), self.reckon(op.ADD, micro, ONE)
+        ends = [self.reckon(op.FLOOR_DIVIDE, self.reckon(op.MULTIPLY, batch, one), of) for one in (after, micro)]
+        return self.reckon(op.SUBTRACT, *ends)
+
+    def passes(self, to_s: list[float], whole_s: float, first: Any, stop: Any, micro: Any, of: Any) -> tuple[Any, Any]:
+        """Compute a stretch of layers; its samples, and its items.
+
+        Args:
+            whole_s: seconds besides of a minibatch, with its first layer.
+        """
+        stop, fixed = Known(len(self.job.layers)) if stop == NOTHING else stop, self.job.fixed
+        samples = self.samples_of(micro, of)
+        seconds = self.reckon(op.SUBTRACT, self.looked_up(to_s, stop), self.looked_up(to_s, first))
+        share = self.reckon(op.DIVIDE, samples, Known(self.job.batch))
+        part = self.reckon(op.ADD, Known(fixed), self.reckon(op.MULTIPLY, Known(1 - fixed), share))
+        begins = self.reckon(op.EQUAL, first, ZERO) if whole_s else ZERO
+        besides = self.reckon(op.MULTIPLY, begins, self.reckon(op.MULTIPLY, Known(whole_s), share))
+        self.emit(op.COMPUTE, self.at(self.reckon(op.MULTIPLY, seconds, part)), self.at(besides))
+        return samples, self.reckon(op.SUBTRACT, *(self.looked_up(self.items_to, one) for one in (stop, first)))
+
+    def me_forward(self, first: Any = ZERO, stop: Any = NOTHING, micro: Any = ZERO, of: Any = ONE) -> Any:
+        self.passes(self.job.forward_to, self.job.input_s, first, stop, micro, of)
+        return NOTHING
+
+    def me_backward(
+        self, first: Any = ZERO, stop: Any = NOTHING, micro: Any = ZERO, of: Any = ONE, weight: Any = None
+    ) -> Any:
+        samples, items = self.passes(self.job.backward_to, self.job.pack_s, first, stop, micro, of)
+        self.emit(op.COMPUTED, self.at(samples), self.at(items))
+        return NOTHING
+
+    def work(self, base_s: float, each_s: float, items: Any) -> None:
+        """Work of the core for some items."""
+        if base_s or each_s:
+            self.emit(
+                op.WORK, self.at(self.reckon(op.ADD, Known(base_s), self.reckon(op.MULTIPLY, Known(each_s), items)))
+            )
+
+    def items(self, piece: Any) -> Any:
+        """Items of a piece or a message."""
+        if isinstance(piece, MessageValue):
+            return Number(piece.at + 2)
+        if not isinstance(piece, PieceValue):
+            raise NotLowered(f"{described(piece)} is no piece")
+        return self.reckon(op.SUBTRACT, piece.stop, piece.start)
+
+    def me_update(self, piece: Any = NOTHING, rate: Any = None, samples: Any = NOTHING) -> Any:
+        piece = lift(self.me.weights) if piece == NOTHING else piece
+        if piece.vector != "weights":
+            raise NotLowered(f"me.update of {piece.vector}: a piece of me.weights")
+        items = self.items(piece)
+        self.work(self.job.update_base_s, self.job.update_s, items)
+        self.emit(op.UPDATED, self.at(Known(self.me.samples) if samples == NOTHING else samples), self.at(items))
+        return NOTHING
+
+    def me_mix(self, into: Any, what: Any, a: Any = ONE, b: Any = ONE) -> Any:
+        if into != what:
+            self.same_size(self.items(what), self.items(into))
+        if not (a == ZERO and b == ZERO):  # else the memory is set to zeros
+            self.work(self.job.mix_base_s, self.job.mix_s, self.items(into))
+        if isinstance(into, PieceValue) and into.vector == "gradient":
+            self.changes_gradient(into, what, a, b)
+        return NOTHING
+
+    def same_size(self, x: Any, y: Any) -> None:
+        if is_known(x) and is_known(y) and plain(x) != plain(y):
+            raise NotLowered(f"{plain(x):,} items mixed into {plain(y):,}")
+        if not (is_known(x) and is_known(y)):
+            self.emit(op.SAME_SIZE, self.at(x), self.at(y))
+
+    def changes_gradient(self, into: PieceValue, what: Any, a: Any, b: Any) -> None:
+        """Samples in the gradient, if all of it is mixed into."""
+        whole = self.compared(ast.Eq, into, lift(self.me.gradient))
+        if isinstance(whole, Known) and not whole.value:
+            return
+        for given, code, operand in (
+            (self.reckon(op.EQUAL, a, ZERO), op.ANEW, ()),
+            (
+                self.reckon(op.UNEQUAL, b, ZERO) if isinstance(what, MessageValue) else ZERO,
+                op.ADDED,
+                (getattr(what, "at", 0) + 3,),
+            ),
+        ):
+            tells = whole if isinstance(given, Coefficient) else self.reckon(op.LEAST, given, whole)
+            if isinstance(tells, Known):
+                if tells.value:
+                    self.emit(code, *operand)
+                continue
+            over = self.emit(op.JUMP_IF_NOT, 0, self.at(tells))
+            self.emit(code, *operand)
+            self.rows[over][1] = len(self.rows)
+
+    def me_work(self, seconds: Any = ZERO, flops: Any = ZERO, bytes: Any = ZERO) -> Any:
+        found: Any = ZERO
+        for value, rate in ((seconds, 1.0), (flops, self.job.flops), (bytes, self.job.memory_bandwidth)):
+            if value != NOTHING:
+                found = self.reckon(op.MOST, found, self.reckon(op.DIVIDE, value, Known(rate)))
+        self.emit(op.WORK, self.at(found))
+        return NOTHING
+
+    def me_evaluate(self) -> Any:
+        if self.job.evaluate_s:
+            self.emit(op.EVALUATE, self.at(Known(self.job.evaluate_s)))
+        return NOTHING
+
+    def me_sleep(self) -> Any:
+        self.emit(op.SLEEP)
+        return NOTHING
+
+    def overhead(self, peer: Any) -> Any:
+        """Seconds of a core for a message to or from a rank."""
+        if not self.job.overhead_s:
+            return ZERO
+        hosts = [self.reckon(op.FLOOR_DIVIDE, one, Known(self.job.per_host)) for one in (peer, Number(RANK))]
+        return self.reckon(op.MULTIPLY, Known(self.job.overhead_s), self.reckon(op.UNEQUAL, *hosts))
+
+    def me_post(self, piece: Any, to: Any, share: Any = ONE) -> Any:
+        seconds = self.overhead(to)
+        if seconds != ZERO:
+            self.emit(op.WORK, self.at(seconds))
+        gradient = int(piece.vector == "gradient") if isinstance(piece, PieceValue) else 0
+        return self.put(op.POST, self.at(to), self.at(self.items(piece)), self.at(share), gradient)
+
+    def me_take(
+        self,
+        frm: Any,
+        into: Any = NOTHING,
+        adds: Any = NO,
+        weight: Any = ONE,
+        newest: Any = NO,
+        until_s: Any = NOTHING,
+    ) -> Any:
+        if not (is_known(adds) and is_known(newest)):
+            raise NotLowered("take with `adds` or `newest` that is not the same at all ranks")
+        group, sized, until = self.as_range(frm), into != NOTHING, until_s != NOTHING
+        flags = op.NEWEST * bool(plain(newest)) | op.UNTIL * until | op.SIZED * sized
+        found = MessageValue(self.new(4))
+        last = self.at(self.items(into)) if sized else 0
+        ends = self.at(group.start), self.at(group.stop), self.at(Known(group.step))
+        self.emit(op.TAKE, found.at, *ends, flags, self.at(until_s) if until else 0, last)
+        over = (
+            self.emit(op.JUMP_IF_NOT, 0, self.at(self.reckon(op.UNEQUAL, Number(found.at), Known(-1))))
+            if until
+            else None
+        )
+        self.accept(Number(found.at), found.at + 3, into if sized else None, bool(plain(adds)), weight)
+        if over is not None:
+            self.rows[over][1] = len(self.rows)
+        return found
+
+    def accept(self, sender: Any, samples: int, into: Any, adds: bool, weight: Any) -> None:
+        """A message that has come becomes a piece, or part of a sum.
+
+        Args:
+            samples: the register with those of the message.
+        """
+        job, seconds = self.job, self.overhead(sender)
+        if into is not None and (adds or weight != ONE) and (job.mix_s or job.mix_base_s):
+            each = self.reckon(op.MULTIPLY, Known(job.mix_s), self.items(into))
+            seconds = self.reckon(op.ADD, seconds, self.reckon(op.ADD, Known(job.mix_base_s), each))
+        if into is not None and into.vector == "weights" and not adds and job.take_up_s:
+            seconds = self.reckon(op.ADD, seconds, self.reckon(op.MULTIPLY, Known(job.take_up_s), self.items(into)))
+        if seconds != ZERO:
+            self.emit(op.WORK, self.at(seconds))
+        if into is not None and adds and into.vector == "gradient":
+            self.emit(op.ADDED, samples)
+
+    def me_follow(self, frm: Any, into: Any, wait: Any = ONE) -> Any:
+        if not self.is_main:
+            raise NotLowered("me.follow in a text that is started")
+        group = self.as_range(frm)
+        ranks = self.elements(group)
+        held, step, ends = self.new(2), self.put(op.STEP).at, []
+        for k, rank in enumerate(ranks):
+            part = self.method(into, "part", [Known(k), Known(len(ranks))])
+            self.emit(op.FOLLOW, held, self.at(rank), self.at(self.items(part)), int(bool(plain(wait))))
+            ends.append(self.emit(op.JUMP_IF_NOT, 0, held))
+            over = self.emit(op.JUMP_IF_NOT, 0, self.at(self.reckon(op.UNEQUAL, Number(held + 1), Known(op.NONE))))
+            if k == 0:
+                self.move(step, Number(held + 1))
+            self.accept(rank, 0, part, False, ONE)
+            self.rows[over][1] = len(self.rows)
+        self.emit(op.BEGIN_STEP, step)
+        for row in ends:
+            self.rows[row][1] = len(self.rows)
+        return Number(held)
+
+    # ---- texts
+
+    def me_start(self, text: Any, after: Any = NOTHING) -> Any:
+        if isinstance(text, Choice):
+            return self.chosen(text, lambda one: self.me_start(one, after))
+        if not isinstance(text, Call):
+            raise NotLowered(f"me.start of {described(text)}: a call of a function")
+        shape: list[tuple] = []
+        flat, given, at = [], {}, FIRST
+        for name, one in text.given.items():
+            numeric = isinstance(one, Number) or (isinstance(one, Known) and type(one.value) in (int, float))
+            if numeric or isinstance(one, (PieceValue, RangeValue, MessageValue)):
+                numbers = self.numbers(one)
+                shape.append((name, self.shape(one), getattr(one, "vector", ""), getattr(one, "step", 0)))
+                given[name] = self.shaped(one, iter(range(at, at + len(numbers))))
+                flat += numbers
+                at += len(numbers)
+            elif isinstance(one, ListValue):
+                shape.append((name, "list", id(one.contents)))
+                given[name] = ListValue(Number(at), one.number, one.contents)
+                flat.append(one.which)
+                at += 1
+            elif isinstance(one, Known):
+                shape.append(
+                    (name, "known", repr(one.value), id(one.value) if one.value.__repr__ is object.__repr__ else 0)
+                )
+                given[name] = one
+            else:
+                raise NotLowered(f"{described(one)} is given to a text")
+        key = (text.function, *shape)
+        if key not in self.texts:
+            self.texts[key] = len(self.texts)
+            self.queue.append((self.texts[key], Call(text.function, given)))
+        base = self.together(flat)
+        return self.put(op.START, self.texts[key], base, len(flat), self.handles(after))
+
+    def handles(self, after: Any) -> int:
+        """Registers with the list of handles to wait for, and from where; NONE without any."""
+        if (isinstance(after, Pair) and not after.parts) or isinstance(after, Known):
+            return op.NONE
+        if isinstance(after, Number):
+            after = Pair((after,))
+        if isinstance(after, Pair):
+            made = self.fresh()
+            for one in after.parts:
+                self.append(made, one)
+            after = made
+        part = after if isinstance(after, ListPart) else ListPart(after, ZERO)
+        if not isinstance(part.of, ListValue):
+            raise NotLowered(f"{described(after)} is no list of handles")
+        return self.together([part.of.which, part.first])
+
+    def me_wait(self, handles: Any, count: Any = NOTHING) -> Any:
+        if isinstance(handles, Choice):
+            return self.chosen(handles, lambda one: self.me_wait(one, count))
+        if isinstance(handles, Number):
+            self.emit(op.WAIT, handles.at)
+        elif isinstance(handles, Pair) and count == NOTHING:
+            for one in handles.parts:
+                self.emit(op.WAIT, self.at(one))
+        else:
+            at = self.handles(handles)
+            if at == op.NONE:
+                return NOTHING
+            counts = count != NOTHING
+            self.emit(op.WAIT_ALL, at, at + 1, self.at(count) if counts else 0, int(counts))
+        return NOTHING
+
+    def me_stop(self, handle: Any) -> Any:
+        self.emit(op.STOP, self.at(handle))
+        return NOTHING
+
+    def me_drop(self, piece: Any, but: Any = None) -> Any:
+        return NOTHING

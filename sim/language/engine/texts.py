@@ -1,0 +1,213 @@
+"""Texts of a rank that are started, waited for and stopped."""
+
+from __future__ import annotations
+
+import math
+
+from sim.language.engine.cores import computed, idle_so_far, is_done
+from sim.language.engine.heap import goes_on_at
+from sim.language.engine.layout import (
+    COMPUTING,
+    ENDED,
+    FOLLOWING,
+    GENERATION,
+    NONE,
+    NOTHING,
+    OPERANDS,
+    QUEUED,
+    SHARING,
+    SLEEPING,
+    TAKING,
+    WAIT,
+    WAITING,
+    State,
+)
+from sim.language.engine.mail import is_underway, value
+from sim.language.engine.plain import compiled, double, integer
+
+
+@compiled
+def start(S: State, rank: integer, at: integer) -> integer:
+    """Another text of a rank, from a place in the code; there is room for it."""
+    t: integer = S.free_text
+    S.free_text = S.text_next[t]
+    S.rank_started[rank] += 1
+    S.text_rank[t] = rank
+    S.text_number[t] = S.rank_started[rank]
+    S.text_count[t] = 0
+    S.text_at[t] = at
+    S.text_in[t] = NOTHING
+    goes_on_at(S, t, S.now)
+    return t
+
+
+@compiled
+def handle_of(S: State, t: integer) -> double:
+    """The handle of a text."""
+    return -1.0 - t - 1.0 * GENERATION * S.text_generation[t]
+
+
+@compiled
+def text_of(S: State, handle: double) -> integer:
+    """The text of a handle; NONE if it has ended."""
+    number: integer = int(-1.0 - handle)
+    t: integer = number % GENERATION
+    return t if S.text_generation[t] == number // GENERATION else NONE
+
+
+@compiled
+def done_at(S: State, t: integer) -> double:
+    """When enough is done of what text t waits for, as far as that is known; below 0 while texts are missing."""
+    row: integer = S.text_at[t] * OPERANDS
+    which: integer
+    first: integer
+    stop: integer
+    wants: integer
+    if S.code[row] == WAIT:
+        return known_at(S, value(S, t, S.code[row + 1]))
+    which = int(value(S, t, S.code[row + 1]))
+    first = S.list_begin[which] + int(value(S, t, S.code[row + 2]))
+    stop = S.list_begin[which] + S.list_length[which]
+    wants = stop - first
+    if S.code[row + 4]:
+        wants = int(value(S, t, S.code[row + 3]))
+        if wants > stop - first:
+            return math.inf  # never
+    if wants == stop - first:
+        return last_of(S, first, stop)
+    return soonest_of(S, first, stop, wants)
+
+
+@compiled
+def known_at(S: State, handle: double) -> double:
+    """When a handle is done: a message's is the time at which it has left."""
+    if handle >= 0.0:
+        return handle
+    return -1.0 if text_of(S, handle) != NONE else S.now
+
+
+@compiled
+def last_of(S: State, first: integer, stop: integer) -> double:
+    """When all handles of a stretch of a list are done."""
+    k: integer
+    at: double
+    latest: double = S.now
+    for k in range(first, stop):
+        at = known_at(S, S.items[k])
+        if at < 0.0:
+            return -1.0
+        if at > latest:
+            latest = at
+    return latest
+
+
+@compiled
+def soonest_of(S: State, first: integer, stop: integer, wants: integer) -> double:
+    """When so many handles of a stretch of a list are done."""
+    k: integer
+    at: double
+    latest: double = S.now  # those until then are done
+    nearest: double
+    done: integer = 0
+    for k in range(first, stop):
+        at = known_at(S, S.items[k])
+        if at >= 0.0 and at <= S.now:
+            done += 1
+    while done < wants:
+        nearest = -1.0
+        for k in range(first, stop):
+            at = known_at(S, S.items[k])
+            if at > latest and (nearest < 0.0 or at < nearest):
+                nearest = at
+        if nearest < 0.0:
+            return -1.0
+        for k in range(first, stop):
+            if known_at(S, S.items[k]) == nearest:
+                done += 1
+        latest = nearest
+    return latest
+
+
+@compiled
+def wait(S: State, t: integer, at: double) -> None:
+    """Text t waits, until a time that is known or for a text."""
+    rank: integer = S.text_rank[t]
+    S.text_in[t] = WAITING
+    S.text_next[t] = S.rank_waiters[rank]
+    S.rank_waiters[rank] = t
+    S.text_due[t] = -1.0
+    if at >= 0.0:
+        goes_on_at(S, t, at)
+
+
+@compiled
+def waits_no_more(S: State, t: integer) -> None:
+    """Take text t out of the chain of those that wait for handles, or for messages."""
+    rank: integer = S.text_rank[t]
+    before: integer = NONE
+    one: integer = S.rank_waiters[rank] if S.text_in[t] == WAITING else S.rank_takers[rank]
+    while one != t and one != NONE:
+        before = one
+        one = S.text_next[one]
+    if one == NONE:  # a message has taken it out
+        return
+    if before != NONE:
+        S.text_next[before] = S.text_next[t]
+    elif S.text_in[t] == WAITING:
+        S.rank_waiters[rank] = S.text_next[t]
+    else:
+        S.rank_takers[rank] = S.text_next[t]
+
+
+@compiled
+def end(S: State, t: integer) -> None:
+    """Text t has ended: who has waited for it goes on."""
+    rank: integer = S.text_rank[t]
+    one: integer = S.rank_waiters[rank]
+    at: double
+    S.text_in[t] = ENDED
+    S.text_due[t] = -1.0
+    S.text_generation[t] += 1
+    S.text_next[t] = S.free_text
+    S.free_text = t
+    while one != NONE:
+        at = done_at(S, one)
+        if at >= 0.0 and (S.text_due[one] < 0.0 or at < S.text_due[one]):
+            goes_on_at(S, one, at)
+        one = S.text_next[one]
+    if S.text_number[t] == 0:
+        main_ends(S, rank)
+
+
+@compiled
+def main_ends(S: State, rank: integer) -> None:
+    """The main text of a rank has ended: ranks that follow it and have all its messages go on."""
+    one: integer
+    S.rank_main[rank] = 0
+    S.left -= 1
+    S.rank_ended[rank] = S.now
+    S.rank_idle_at_end[rank] = idle_so_far(S, rank)
+    if S.rank_followed[rank]:
+        for one in range(S.ranks):
+            if (
+                S.rank_main[one]
+                and S.text_in[one] == FOLLOWING
+                and value(S, one, S.code[S.text_at[one] * OPERANDS + 2]) == rank
+                and not is_underway(S, rank, one, 0)
+            ):
+                goes_on_at(S, one, S.now)
+
+
+@compiled
+def stop(S: State, handle: double) -> None:
+    """The text of a handle ends where it is; what it computes is given up."""
+    t: integer = text_of(S, handle) if handle < 0.0 else NONE
+    if t == NONE:
+        return
+    if S.text_in[t] == SLEEPING:
+        is_done(S, S.text_rank[t])
+    elif S.text_in[t] == COMPUTING or S.text_in[t] == QUEUED or S.text_in[t] == SHARING:
+        computed(S, t, True)
+    elif S.text_in[t] == TAKING or S.text_in[t] == WAITING:
+        waits_no_more(S, t)
+    end(S, t)

@@ -1,0 +1,104 @@
+"""Jobs of the language that are drawn: every text, with all that a job may have."""
+
+from __future__ import annotations
+
+import random
+
+from sim.language.job import Job, Laws, Layer
+from sim.language.text import Text
+from sim.laws import Constant, Exponential, LogNormal
+from sim.texts import TEXTS
+
+
+def drawn(seed: int) -> tuple[Job, Text]:
+    """A job and a text that it can have."""
+    rng = random.Random(seed)
+    name = rng.choice(sorted(TEXTS))
+    ranks = rng.choice([2, 3, 4, 6, 8, 9, 12])
+    layers = [drawn_layer(rng) for _ in range(rng.randrange(1, 8))]
+    layers[0] = Layer(layers[0].items + 1, 1e-3, 2e-3, layers[0].activation_items)
+    batch = rng.choice([16, 24, 37])
+    settings: dict = {}
+    if name == "pipeline":
+        layers = (layers * ranks)[: ranks + rng.randrange(3)]
+        settings = {"micro_batches": rng.randrange(1, 9)}
+    elif name == "hierarchical":
+        settings = {"group": rng.choice([k for k in range(1, ranks + 1) if ranks % k == 0])}
+    elif name == "gradient-coding":
+        ranks = max(3, ranks)
+        settings = {"late": rng.randrange(0, min(3, ranks - 1))}
+    elif name in ("ps-async", "ps-sync"):
+        settings = {"servers": rng.randrange(1, min(ranks, 4))}
+        if name == "ps-sync":
+            settings["backup"] = rng.randrange(0, ranks - settings["servers"])
+    else:
+        settings = {
+            "ddp": {"bucket_mb": 10 ** rng.uniform(-3, 1), "accumulate": rng.choice([1, 1, 3])},
+            "fsdp": {"ahead": rng.randrange(4)},
+            "local-sgd": {"local": rng.randrange(1, 4), "momentum": rng.choice([0.0, 0.9])},
+            "d-psgd": {"drawn": rng.random() < 0.5},
+            "amb": {"time_limit_s": rng.uniform(0.001, 0.1), "partitions": rng.choice([1, 4, 16])},
+            "horovod": {"fusion_mb": 10 ** rng.uniform(-2, 1), "cycle_s": 10 ** rng.uniform(-4, -2)},
+        }.get(name, {})
+    given = {
+        "ranks": ranks,
+        "layers": tuple(layers),
+        "steps": rng.randrange(1, 5),
+        "batch": batch,
+        "latency_s": rng.choice([0.0, 2e-5, 10 ** rng.uniform(-6, -3)]),
+        "bandwidth": 10 ** rng.uniform(7, 10),
+        "seed": rng.randrange(1000),
+        "replication": rng.randrange(3),
+        "laws": Laws(
+            sleep=rng.choice([Constant(value=0.0), Constant(value=0.01), Exponential(mean=0.02)]),
+            noise=rng.choice([Constant(value=1.0), LogNormal(mean=1.0, cv=0.2)]),
+            seed=rng.randrange(1000),
+        ),
+    }
+    if rng.random() < 0.6:
+        given |= drawn_hosts(rng, ranks)
+    if rng.random() < 0.5:
+        given |= drawn_costs(rng)
+    given["warmup"] = rng.randrange(given["steps"])
+    return Job(**given), TEXTS[name](**settings)
+
+
+def drawn_layer(rng: random.Random) -> Layer:
+    items = rng.choice([0, 1, 7, 1000, 250_000]) if rng.random() < 0.3 else rng.randrange(1, 2_000_000)
+    forward_s = rng.choice([0.0, 10 ** rng.uniform(-4, -2)])
+    return Layer(items, forward_s, 2 * forward_s, rng.randrange(10_000))
+
+
+def drawn_hosts(rng: random.Random, ranks: int) -> dict:
+    per_host = rng.randrange(1, 6)
+    found = {
+        "per_host": per_host,
+        "cores": rng.choice([None, 1, 2, 3]),
+        "in_turn": rng.random() < 0.5,
+        "shared_ports": rng.random() < 0.5,
+        "local_latency_s": rng.choice([0.0, 1e-6]),
+        "speeds": rng.choice([(), tuple(rng.choice([1.0, 0.5, 1.7]) for _ in range(ranks))]),
+    }
+    if rng.random() < 0.5:
+        found |= {"local_bandwidth": 10 ** rng.uniform(9, 11)}
+    if rng.random() < 0.5:
+        found |= {"per_rack": rng.randrange(1, 3), "uplink": 10 ** rng.uniform(7, 10)}
+    return found
+
+
+def drawn_costs(rng: random.Random) -> dict:
+    return {
+        "overhead_s": rng.choice([0.0, 5e-6, 1e-3]),
+        "gap_s": rng.choice([0.0, 1e-6]),
+        "header_bytes": rng.choice([0.0, 100.0]),
+        "update_s": rng.choice([0.0, 1e-9]),
+        "mix_s": rng.choice([0.0, 1e-10, 1e-9]),
+        "update_base_s": rng.choice([0.0, 1e-4]),
+        "mix_base_s": rng.choice([0.0, 1e-5]),
+        "fixed": rng.choice([0.0, 0.3]),
+        "input_s": rng.choice([0.0, 1e-3]),
+        "pack_s": rng.choice([0.0, 1e-4]),
+        "take_up_s": rng.choice([0.0, 1e-10]),
+        "evaluate_s": rng.choice([0.0, 0.01]),
+        "evaluate_every": rng.choice([1, 2]),
+    }

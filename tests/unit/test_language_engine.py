@@ -1,0 +1,249 @@
+"""The engine of the language: its rules, what it says of wrong texts, and what it does not understand."""
+
+import sys
+from dataclasses import dataclass
+
+import pytest
+from test_language_engine_jobs import differ
+
+from sim.base.errors import RunFailed, WrongText
+from sim.language import event
+from sim.language.collectives import allreduce, halving_doubling, tree
+from sim.language.engine import building, running
+from sim.language.engine import job as engine
+from sim.language.engine.values import NotLowered
+from sim.language.job import Job, Laws, Layer
+from sim.language.text import Text
+from sim.language.verbs import compute, exchange
+from sim.laws import Exponential
+
+LAYERS = (Layer(1000, 1e-3, 2e-3), Layer(2_000_000, 2e-3, 4e-3))
+SLEEPS = Laws(sleep=Exponential(mean=0.01), seed=3)
+KERNELS = pytest.mark.parametrize("kernel", [None, engine._kernel], ids=["plain", "compiled"])
+
+
+def job(ranks: int = 4, steps: int = 3, **more) -> Job:
+    return Job(ranks, LAYERS, steps, **{"batch": 8, "laws": SLEEPS, **more})
+
+
+@dataclass(frozen=True)
+class Own(Text):
+    name = "own"
+
+
+class FirstTwo(Own):
+    """Goes on when two of three messages have left; the others are waited for later."""
+
+    def __call__(self, me):
+        for _ in me.steps():
+            yield from me.sleep()
+            sent = []
+            for far in range(1, me.n):
+                sent.append((yield from me.post(me.of(me.weights, far % 2), (me.rank + far) % me.n)))
+            yield from me.wait(sent, count=2)
+            yield from compute(me)
+            yield from me.wait(sent)
+            for _ in range(me.n - 1):
+                yield from me.take(me.workers)
+            yield from me.update()
+
+
+class Stopped(Own):
+    """A text that computes is stopped after a while, while another one waits for the core."""
+
+    def __call__(self, me):
+        for step in me.steps():
+            long = yield from me.start(self.long(me))
+            short = yield from me.start(self.short(me), after=[])
+            yield from me.take(me.rank, until_s=me.now() + 0.004 * (1 + step))
+            yield from me.stop(long)
+            yield from me.wait([long, short])
+            yield from me.update(samples=me.batch if me.rank else 0)
+
+    def long(self, me):
+        yield from me.sleep()
+        yield from compute(me)
+        yield from me.work(seconds=0.5)
+
+    def short(self, me):
+        yield from me.forward()
+
+
+class Newest(Own):
+    """Rank 0 takes the newest message of each time that it looks, until a time."""
+
+    def __call__(self, me):
+        for step in me.steps():
+            yield from me.sleep()
+            if me.rank == me.master:
+                end_s = me.now() + 0.02
+                got = 0
+                while True:
+                    message = yield from me.take(me.workers[1:], newest=True, until_s=end_s)
+                    if message is None:
+                        break
+                    got += message.sender
+                    if got > 10 and message.step >= step:
+                        continue
+                    yield from me.work(seconds=0.001)
+            else:
+                yield from compute(me)
+                yield from me.post(me.gradient, 0, share=0.25 if me.rank % 2 else 0.5)
+                yield from me.mix(me.gradient, me.gradient, 0, 0)
+            yield from me.update(samples=1)
+
+
+class Collectives(Own):
+    def __call__(self, me):
+        kept = [0 for _ in range(me.n)]
+        for step in me.steps():
+            yield from me.sleep()
+            yield from compute(me)
+            yield from halving_doubling(me, me.gradient, me.workers)
+            yield from tree(me, me.gradient, me.workers)
+            yield from allreduce(me, me.gradient, me.workers[me.rank % 2 :: 2])
+            kept[(me.rank + step) % me.n] += 1 + me.draw(3)
+            yield from me.work(seconds=1e-3 * max(kept[1:]) + 1e-4 * sum(kept))
+            yield from exchange(
+                me, me.weights[5:-7], (me.rank + 1) % me.n, me.rank - 1 if me.rank else me.n - 1, me.weights[5:-7]
+            )
+            yield from me.update()
+
+
+@KERNELS
+@pytest.mark.parametrize("text", [FirstTwo(), Stopped(), Newest(), Collectives()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(
+    "more", [{}, {"laws": Laws()}, {"per_host": 2, "cores": 1, "in_turn": False}, {"overhead_s": 1e-4, "mix_s": 1e-9}]
+)
+def test_own_texts_take_as_long_as_in_the_event_world(text, more, kernel):
+    assert differ(job(**more), text, kernel) == {}
+
+
+class Changing(Own):
+    """Names that are None or another text before a loop changes them."""
+
+    def __call__(self, me):
+        handle, text, best = None, None, None
+        for step in me.steps():
+            yield from me.sleep()
+            if handle is not None:
+                yield from me.wait(handle)
+            handle = yield from me.post(me.weights, (me.rank + 1) % me.n)
+            message = yield from me.take(me.rank - 1 if me.rank else me.n - 1)
+            if step % 2:
+                best = message.step
+            if best is not None:
+                yield from me.work(seconds=0.001 * (1 + best))
+            if text is None:
+                text = compute(me)
+                yield from text
+                text = None
+            yield from me.update()
+
+
+class Vectors(Own):
+    """A name is of one vector, then of another."""
+
+    def __call__(self, me):
+        piece = me.weights
+        for step in me.steps():
+            yield from me.post(piece, (me.rank + 1) % me.n)
+            yield from me.take(me.rank - 1 if me.rank else me.n - 1, piece, adds=step > 10)
+            piece = me.gradient if step % 2 else me.weights
+            yield from compute(me)
+            yield from me.update()
+
+
+@pytest.mark.parametrize("text", [Changing(), Vectors()], ids=lambda one: type(one).__name__)
+def test_a_name_that_changes_its_kind_is_no_silent_difference(text):
+    found, want = running.run(job(steps=5), text)[0], event.run(job(steps=5), text)
+    assert found.ends_s == pytest.approx(want.ends_s, abs=1e-9)
+    assert found.idle_s == pytest.approx(want.idle_s, abs=1e-9)
+
+
+class Sizes(Own):
+    def __call__(self, me):
+        if me.rank == 0:
+            yield from me.post(me.weights, 1)
+        else:
+            yield from me.take(0, me.of(me.weights, 0))
+
+
+class DeadEnd(Own):
+    def __call__(self, me):
+        yield from me.take((me.rank + 1) % me.n)
+
+
+class Nobody(Own):
+    def __call__(self, me):
+        yield from me.post(me.weights, me.rank + 1)
+
+
+@KERNELS
+@pytest.mark.parametrize(
+    ("text", "error", "said"),
+    [
+        (Sizes(), WrongText, "2,001,000 items taken from rank 0 into 1,000"),
+        (Nobody(), WrongText, "me.post to rank 2 of 2"),
+        (DeadEnd(), RunFailed, "all wait for ever: rank 0, "),
+    ],
+)
+def test_a_wrong_text_is_one_line_with_its_place(text, error, said, kernel):
+    with pytest.raises(error) as found:
+        engine.run(job(2), text, kernel)
+    line = str(found.value)
+    assert said in line
+    assert "test_language_engine.py:" in line
+    assert "\n" not in line
+
+
+class Unknown(Own):
+    def __call__(self, me):
+        for _ in me.steps():
+            far = {"a": me.rank}
+            yield from me.work(seconds=far["a"])
+
+
+def test_what_is_not_understood_is_named_with_file_line_and_source():
+    with pytest.raises(NotLowered, match=r"test_language_engine\.py:\d+: `far = {'a': me\.rank}`: Dict"):
+        engine.run(job(), Unknown())
+
+
+def test_what_the_engine_does_not_understand_the_event_world_answers():
+    found, note = running.run(job(), Unknown())
+    assert found == event.run(job(), Unknown())
+    assert "the event world answers" in note
+
+
+def test_without_a_compiled_kernel_the_event_world_answers(monkeypatch):
+    monkeypatch.setattr(engine, "_kernel", None)
+    found, note = running.run(job(), FirstTwo())
+    assert (found, note) == (event.run(job(), FirstTwo()), running.NOT_COMPILED)
+
+
+def test_replications_have_random_numbers_of_their_own():
+    found = running.replications(job(), FirstTwo(), 3, threads=2)
+    assert len({one.ends_s[-1] for one in found}) == 3
+    assert found[0].ends_s == pytest.approx(event.run(job(), FirstTwo()).ends_s)
+
+
+def test_many_rounds_draw_further_sleeps():
+    assert differ(job(3, 300), FirstTwo(), engine._kernel) == {}
+
+
+def test_one_file_for_cython_has_all_functions_of_the_kernel():
+    text = building.source()
+    for name in building.FILES:
+        for line in (building.HERE / f"{name}.py").read_text().splitlines():
+            if line.startswith("def "):
+                assert line.split("(")[0] in text
+    assert "op." not in text.replace("__pyx", "")
+    assert sys.version_info >= (3, 11)
+
+
+def test_speed_is_told_of_each_kind():
+    from experiments.engines.texts import timed
+
+    found = timed("fmb", {}, 9, 2, {})
+    assert (found.text, found.ranks) == ("fmb", 9)
+    assert min(found[2:]) >= 0
