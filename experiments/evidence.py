@@ -289,7 +289,8 @@ def _decoders() -> Iterator[str | Table]:
     from experiments import shares
 
     heads = ("source", "rows", "measured over predicted", "covered by 90 %", "ends")
-    made, sources = pages.table("Training decoders, GPUs by name: each source from all others", *heads), {}
+    made = pages.table("Training decoders, GPUs by name: each source from all others", *heads)
+    sources: dict[str, list[tuple[float, bool, float]]] = {}
     for source, off, half in shares.left_out():
         sources.setdefault(source, []).append((off, abs(off) < half, 2 * half))
     every = []
