@@ -59,7 +59,7 @@ def costs(scenario: Scenario) -> Costs | None:
         return _of_steps(scenario, gpu)
     if not workload.is_nominal or workload.flops_per_sample is None:
         return workload.costs.model_copy(update=nominal.of_memory(gpu.memory_bytes_per_s))
-    spread = max(spread_of(one, workload) for one in named(scenario).values())
+    spread = max(_rate(one, workload).spread or 0.0 for one in named(scenario).values())
     reached = flops_per_s(gpu, workload)
     return nominal.on_gpu(workload.flops_per_sample, workload.parameters, reached, gpu.memory_bytes_per_s, spread)
 
@@ -83,20 +83,8 @@ def _sample_s(gpu: Gpu, scenario: Scenario) -> float:
 
 
 def flops_per_s(gpu: Gpu, workload: Workload) -> float:
-    """Operations a second that training reaches on a GPU, in the middle of models of its class; a small decoder uses less of it."""
-    rate = _rate(gpu, workload)
-    return rate.peak * (rate.share or 1.0) * exp(SLOPE * _small(gpu, workload))
-
-
-def spread_of(gpu: Gpu, workload: Workload) -> float:
-    """Standard deviation of the logarithm of these operations a second; how much less of it a small decoder uses depends on the code."""
-    return hypot(_rate(gpu, workload).spread or 0.0, SLOPE_SPREAD * _small(gpu, workload))
-
-
-def _small(gpu: Gpu, workload: Workload) -> float:
-    """The logarithm of a decoder's parameters over `LARGE`, where it has less; 0 of other models."""
-    is_decoder = workload.kind == "decoder" and ("decoder", format_of(gpu, workload)) in OTHERS_OF
-    return min(0.0, log(workload.parameters / LARGE)) if is_decoder else 0.0
+    """Operations a second that training reaches on a GPU, in the middle of models of its class."""
+    return (rate := _rate(gpu, workload)).peak * (rate.share or 1.0)
 
 
 def format_of(gpu: Gpu, workload: Workload) -> Precision:
@@ -105,7 +93,12 @@ def format_of(gpu: Gpu, workload: Workload) -> Precision:
 
 
 def _rate(gpu: Gpu, workload: Workload) -> Rate:
-    return gpu.reached(format_of(gpu, workload), workload.kind)
+    """What the workload reaches: a small decoder uses less of a GPU than others, and how much less depends on the code."""
+    rate, small = gpu.reached(used := format_of(gpu, workload), workload.kind), log(workload.parameters / LARGE)
+    if small >= 0 or ("decoder", used) not in OTHERS_OF or workload.kind != "decoder":
+        return rate
+    share, spread = (rate.share or 1.0) * exp(SLOPE * small), hypot(rate.spread or 0.0, SLOPE_SPREAD * small)
+    return rate.model_copy(update={"share": share, "spread": spread})
 
 
 def machines(scenario: Scenario) -> list[Host]:

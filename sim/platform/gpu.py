@@ -116,13 +116,9 @@ class Gpu(Checked):
 
 
 LARGE = 1e9  # parameters of a decoder from which on its share does not grow with them
-SLOPE, SLOPE_SPREAD = (
-    0.136,
-    0.226,
-)  # of the logarithm of a decoder's share by that of its parameters, below `LARGE`: codes differ in it
+SLOPE, SLOPE_SPREAD = 0.136, 0.226  # of the logarithm of its share by that of its parameters, below `LARGE`; of codes
 # The share, and its spread, where no rate of the GPU was published: of all models, and of classes by experiments/shares.py, but for
-# convolutions, which were measured on too few GPUs to say more of others. In TF32 where it is no faster than FP32 that of FP32: on RTX 3090
-# five models of three sources reach 0.53, spread 0.49.
+# convolutions, measured on too few GPUs. In slow TF32 that of FP32: five models of three sources reach 0.53 on RTX 3090, spread 0.49.
 OTHERS = {"fp32": (0.58, 0.61), "tensor": (0.18, 0.67)}
 OTHERS_OF = {
     **dict.fromkeys((("encoder", name) for name in ("tf32", "fp16", "bf16")), (0.238, 0.467)),

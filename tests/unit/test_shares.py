@@ -156,9 +156,9 @@ def test_published_rates_of_large_decoders_on_h100_are_within_the_interval():
     h100, held = catalogue.find("gpus", "H100"), []
     for one in rows.itertuples():
         operations = 6e6 * one.million_multiplied + 12 * one.layers * one.width * one.sequence
-        model = on("H100", precision="bf16", parameters=int(one.million_multiplied * 1e6)).workload
-        off = np.log(one.tokens_per_s_gpu * operations / named_gpus.flops_per_s(h100, model))
-        held.append(abs(off) < interval.of_normal(named_gpus.spread_of(h100, model)))
+        job = on("H100", precision="bf16", parameters=int(one.million_multiplied * 1e6))
+        off = np.log(one.tokens_per_s_gpu * operations / named_gpus.flops_per_s(h100, job.workload))
+        held.append(abs(off) < interval.of_normal(job.costs.error))
     assert len(rows) > 20
     assert np.mean(held) >= 0.9
     assert figures.table("decoders").source.nunique() > 20
