@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from math import exp
+from math import exp, log
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 PROTOCOLS = ("horovod", "allreduce")  # the first hides messages behind back-propagation
 SERVED = ("ps-sync", "ps-async", "ps-layers")  # with servers; where nobody says which, one of the first two
 FEWEST = 2  # rows
-ALIKE = 3  # digits of what two protocols miss; the first of those that miss the same is taken
+LEAST_OFF = 1e-3  # by which a protocol misses rows; less counts as much
+ODDS = {"allreduce": log(0.1)}  # before any row: frameworks hide messages behind back-propagation
 SIZES = (1, 2, 3, *(2**power for power in range(2, 21)))  # hosts for which a profile says how well messages are known
 MOST_LAID_OUT = 64  # ranks whose exchanges are laid out for that, where they do not go round a ring
 DIGITS = 4
@@ -90,7 +91,7 @@ def profile(
     held_bytes = float((model.gradient_bytes or ITEM_BYTES) * model.parameters)
     likes = {one: like(one, model, held_bytes, noticed.alone(rows)) for one in tried}
     found = {one: fit_like(rows, of, between=between) for one, of in likes.items()}
-    best = min(found, key=lambda one: round(found[one].misses(rows), ALIKE))
+    best = max(found, key=lambda one: ODDS.get(one, 0.0) - rows.size * log(max(found[one].misses(rows), LEAST_OFF)))
     if link:
         _check_link(link, found[best], fit_like(rows, likes[best]), rows)
     wrong = next(noticed.contradictions(rows, found[best]), "")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.answers import extrapolation, shares
+from sim.answers import extrapolation, growth, shares
 from sim.answers.extrapolation import Unknown
 from sim.answers.quantities import BETWEEN, WITHIN, WORK
 from sim.base.flat import flattened
@@ -73,7 +73,7 @@ def _sign(name: str, before: str, after: str) -> int | None:
 
 def _effects(result: Result) -> dict[str, tuple[float, float]]:
     """By key; none of a single run."""
-    found = extrapolation.effects(result.scenario, result.outcome) if len(result.step_s) > 1 else []
+    found = extrapolation.effects(result.scenario, result.outcome) if result.outcome.ends.keys() - {growth.BEYOND} else []
     return {one.key: off for one, off in found}
 
 

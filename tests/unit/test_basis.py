@@ -17,10 +17,11 @@ from sim.answers.sources import COMPUTING, INNER_LINKS, LINKS
 from sim.job.scenario import Scenario
 from sim.model.costs import Costs, Line
 from sim.model.workload import read
-from sim.platform.cluster import Cluster, Link, Provenance
+from sim.platform.cluster import Cluster, Growth, Link, Provenance
 from sim.protocols import make
 from sim.simulation import simulate
 
+GROWN = Growth(per_doubling=0.2, simulated=0.2, unchanged=0.3, simulated_weight=0.5)
 GPUS = "--workload resnet50 --batch 32 --stragglers none --cluster"
 JOBS = [
     "--protocol amb",
@@ -111,10 +112,10 @@ def test_what_measures_a_fit_is_a_command_that_the_fit_takes(result):
         assert {one.workload for one in read} <= {None, job.workload.name if job is not own else "FILE"}
 
 
-@pytest.mark.parametrize(("changed", "said"), [(None, "two sizes of the cluster or more"), (0.1, "more sizes")])
-def test_sizes_that_were_fitted_are_not_asked_for_again(changed, said):
+@pytest.mark.parametrize(("grown", "said"), [(None, "two sizes of the cluster or more"), (GROWN, "more sizes")])
+def test_sizes_that_were_fitted_are_not_asked_for_again(grown, said):
     job = scenario(JOBS[3])
-    of_rows = Provenance(traces=("rows.csv",), workers=16, hosts=2, changed=changed)
+    of_rows = Provenance(traces=("rows.csv",), workers=16, hosts=2, growth=grown)
     job = replace(job, cluster=job.cluster.model_copy(update={"provenance": of_rows}))
     found = " ".join(one.measured_by for one in simulate(job, replications=2).basis)
     assert f"steps of this job on {said}" in found

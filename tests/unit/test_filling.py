@@ -37,6 +37,9 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pools, "of_command", lambda _: pools.of_size(1))
     (tmp_path / "mine.toml").write_text(MINE)
+    (tmp_path / "large.toml").write_text(
+        MINE.replace("50 M", "2 G")
+    )  # decoders of that size have rates that are known better
     (tmp_path / "cpu.toml").write_text(CPU)
     (tmp_path / "any.toml").write_text(
         f'schema = "cluster/1"\nhosts = [{{ slots = {UNCOUNTED} }}]\nprovenance = {{}}\n'
@@ -93,7 +96,7 @@ def test_a_model_of_ones_own_on_gpus_is_trained_as_most_are(folder):
 
 
 def test_the_answer_says_what_was_assumed_and_in_what_it_can_be_counted(folder, here):  # noqa: F811
-    words = ["--workload", "mine.toml", "--cluster", "p4d.24xlarge*1", "--replications", 1, "--steps", 2]
+    words = ["--workload", "large.toml", "--cluster", "p4d.24xlarge*1", "--replications", 1, "--steps", 2]
     answer = json.loads(here("sim.run", *words, "--json").stdout)
     note = "assumed, as nobody said: --protocol ddp (PyTorch's DDP"
     assert answer["notes"][0].startswith(note)
@@ -133,10 +136,13 @@ def test_nothing_is_said_of_what_is_not_known(folder):
 
 
 def test_hosts_are_swept_with_a_worker_in_every_slot(folder, here):  # noqa: F811
-    words = ["--workload", "mine.toml", "--cluster", "g5.12xlarge", "--steps", 2, "--replications", 1]
+    words = ["--workload", "large.toml", "--cluster", "p4d.24xlarge", "--steps", 2, "--replications", 1]
     done = here("sim.sweep", *words, "--hosts", "1,2,0", "-o", "hosts.parquet")
     rows = pd.read_parquet("hosts.parquet")
-    assert list(zip(rows["workers"], rows["cluster"], strict=True))[:2] == [(4, "g5.12xlarge*1"), (8, "g5.12xlarge*2")]
+    assert list(zip(rows["workers"], rows["cluster"], strict=True))[:2] == [
+        (8, "p4d.24xlarge*1"),
+        (16, "p4d.24xlarge*2"),
+    ]
     said = "assumed, as nobody said: --protocol ddp"
     assert list(rows["assumed"].str.startswith(said))[:2] == [True, True]
     assert "USD a million" in done.stdout

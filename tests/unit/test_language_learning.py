@@ -42,7 +42,7 @@ def trained(name: str, ranks: int, settings: dict | None = None, **of_job):
     job = Job(ranks, CHAIN.layers(0.02, 0.04), STEPS, batch=BATCH, bandwidth=1e5, rate=RATE, **laws)
     values = Values(job, CHAIN, text.data == "shared")
     found = run(job, text, values)
-    return values.vectors, found
+    return list(values.vectors.values()), found
 
 
 def mean_gradient(weights, step: int, owners, rows=slice(None)):
@@ -271,7 +271,7 @@ def test_ring_and_other_allreduces_sum_alike():
         values = Values(job, CHAIN)
         run(job, Summed(how), values)
         expected = serial(range(ranks))
-        for one in values.vectors:
+        for one in values.vectors.values():
             assert np.abs(one["weights"] - expected).max() < EXACT, (how, ranks)
 
 

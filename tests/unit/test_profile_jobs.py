@@ -149,7 +149,7 @@ def test_protocols_that_are_compared_have_equal_stragglers(tmp_path):
 
 def test_a_check_knows_the_model_of_the_profile(table, capsys):
     assert check.main([str(table / "p.toml"), str(table / "rows.csv"), "--from", "scaling", "--json"]) == 0
-    assert max(abs(one["error"]) for one in json.loads(capsys.readouterr().out)["jobs"]) < 0.03
+    assert max(abs(one["error"]) for one in json.loads(capsys.readouterr().out)["jobs"]) < 0.06
 
 
 def test_a_recorded_loop_is_a_job_by_itself(recorded):

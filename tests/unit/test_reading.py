@@ -93,8 +93,8 @@ def test_a_reading_that_says_nothing_is_refused():
 def test_why_finds_it_and_faster_computing_does_not_help():
     scenario = job(TWO, per_host=500)
 
-    def again(other: Scenario):
-        return simulate(other, replications=2)
+    def again(other: Scenario, replications: int | None = None):
+        return simulate(other, replications=replications or 2)
 
     found = why(again(scenario), again, lambda text: scenario)
     assert found.critical == "without waiting for data"

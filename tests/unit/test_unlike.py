@@ -121,8 +121,8 @@ def test_a_host_more_is_still_on_the_same_network():
 def test_why_has_both():
     scenario = job(FAST, SLOW)
 
-    def again(other: Scenario):
-        return simulate(other, replications=2)
+    def again(other: Scenario, replications: int | None = None):
+        return simulate(other, replications=replications or 2)
 
     found = why(again(scenario), again, lambda text: scenario)
     assert found.critical == "without slow hosts"
