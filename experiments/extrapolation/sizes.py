@@ -39,7 +39,7 @@ FEWEST = 3  # sizes of a series: two to fit, one to predict
 MOST_ROWS = 40  # of a split that are predicted; few have as many
 SERIES = ["model", "system", "precision"]
 # Fitted steps have no noise: each is as long as the next. Answers are not cut short where other work keeps the machine busy.
-STEPS = ("--steps", "2", "--warmup", "1", "--within", "120")
+STEPS = ("--steps", "2", "--warmup", "1", "--replications", "2", "--within", "120")
 
 
 class Series(NamedTuple):
