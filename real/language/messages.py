@@ -12,7 +12,9 @@ from sim.language.pieces import Handle, Message
 
 HEADER = np.dtype([("step", np.int64), ("samples", np.float64), ("items", np.int64)])
 VALUES = np.dtype(np.float64)
-END = 0  # a tag: the main text of the sender is over; those of texts follow
+ENDED, LAST, TEXTS = range(
+    3
+)  # tags: the main text of the sender has ended; nothing of it follows; the first of those of texts
 
 
 class Messages:
@@ -26,7 +28,8 @@ class Messages:
         self._comm = comm
         self._leaving: list[tuple[MPI.Request, np.ndarray, Handle | None]] = []
         self._inboxes: dict[int, deque[Message]] = defaultdict(deque)  # by the number of the text
-        self.ended: set[int] = set()
+        self.ended: set[int] = set()  # ranks whose main texts have ended
+        self._silent: set[int] = set()  # those of which nothing follows
 
     def post(self, values: np.ndarray, to: int, text: int, step: int, samples: float) -> Handle:
         """Begin to send a copy of values to the text of that number at a rank."""
@@ -34,20 +37,25 @@ class Messages:
         buffer[: HEADER.itemsize].view(HEADER)[0] = step, samples, values.size
         buffer[HEADER.itemsize :].view(VALUES)[:] = values
         handle = Handle()
-        self._leaving.append((self._comm.Isend(buffer, to, text + 1), buffer, handle))
+        self._leaving.append((self._comm.Isend(buffer, to, TEXTS + text), buffer, handle))
         return handle
 
-    def end(self) -> None:
-        """Say to all other ranks that the main text of this one is over."""
+    def tell(self, tag: int) -> None:
+        """Say ENDED or LAST to all other ranks."""
         for rank in range(self._comm.size):
             if rank != self._comm.rank:
                 nothing = np.empty(0, np.uint8)
-                self._leaving.append((self._comm.Isend(nothing, rank, END), nothing, None))
+                self._leaving.append((self._comm.Isend(nothing, rank, tag), nothing, None))
 
     @property
     def are_over(self) -> bool:
-        """Whether all that was posted has left and nothing can come any more: a rank's last message says that it ends."""
-        return not self._leaving and len(self.ended) == self._comm.size - 1
+        """Whether all that was posted has left, and nothing can come any more."""
+        return not self._leaving and len(self._silent) == self._comm.size - 1
+
+    @property
+    def all_ended(self) -> bool:
+        """Whether the main texts of all other ranks have ended."""
+        return len(self.ended) == self._comm.size - 1
 
     def move(self, now_s: float) -> bool:
         """Receive what has come, and note what has left; whether there was anything."""
@@ -68,12 +76,12 @@ class Messages:
         sender, tag = status.source, status.tag
         buffer = np.empty(status.Get_count(MPI.BYTE), np.uint8)
         self._comm.Recv(buffer, sender, tag)
-        if tag == END:
-            self.ended.add(sender)
+        if tag < TEXTS:
+            (self.ended if tag == ENDED else self._silent).add(sender)
             return
         step, samples, items = buffer[: HEADER.itemsize].view(HEADER)[0]
         values = buffer[HEADER.itemsize :].view(VALUES)
-        self._inboxes[tag - 1].append(Message(sender, int(step), int(items), float(samples), values))
+        self._inboxes[tag - TEXTS].append(Message(sender, int(step), int(items), float(samples), values))
 
     def has(self, text: int, frm: range) -> bool:
         """Whether there is a message of one of these ranks."""

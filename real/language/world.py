@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from real.language.messages import Messages
+from real.language.messages import ENDED, LAST, Messages
 from real.worlds.clock import Clock
 from sim.base.errors import RunFailed, WrongText
 from sim.language import commands
@@ -109,7 +109,7 @@ class MpiWorld:
     # ---- the loop
 
     def run(self) -> Measured:
-        """Run the text of this rank to its end; texts that it has started and not waited for are then given up.
+        """Run the text of this rank to its end, and others that it has started until the main texts of all ranks have ended.
 
         Raises:
             RunFailed: no text goes on for ten minutes.
@@ -118,8 +118,10 @@ class MpiWorld:
         main = self._spawn(self._text(self.me), 0)
         try:
             self._until(lambda: math.isfinite(main.done_s))
+            self._messages.tell(ENDED)
+            self._until(lambda: self._messages.all_ended)
             self._tasks.clear()
-            self._messages.end()
+            self._messages.tell(LAST)
             self._until(lambda: self._messages.are_over)
         finally:
             self._computing.shutdown(cancel_futures=True)
