@@ -13,14 +13,8 @@ from real.launching import mpirun
 from sim.texts import TEXTS
 
 ROOT = Path(__file__).parents[2]
-BY_THE_CLOCK = {
-    "amb",
-    "amb-dg",
-    "kbatch-async",
-    "ps-async",
-    "ps-layers",
-    "ps-ssp",
-}  # the last: which weights still come  # what trains depends on when
+# What trains depends on when; of ps-layers, which weights still come.
+BY_THE_CLOCK = {"amb", "amb-dg", "kbatch-async", "ps-async", "ps-layers", "ps-ssp"}
 SAID = re.compile(r"^weights\s+within (\S+) of those in simulated time; ([\d,]+) samples, simulated ([\d,]+)$", re.M)
 
 
