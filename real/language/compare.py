@@ -6,11 +6,10 @@ import os
 import statistics
 import sys
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from real.language import fits
-from real.language.ranks import Ran, run
 from real.launching import mpirun, ranks
 from sim import command
 from sim.base.errors import WrongSetting
@@ -19,6 +18,9 @@ from sim.language.job import Job
 from sim.language.learning import Chain, Values
 from sim.language.text import Text
 from sim.texts import TEXTS, make
+
+if TYPE_CHECKING:
+    from real.language.ranks import Ran
 
 PROGRAM = "real.language.compare"
 
@@ -63,6 +65,9 @@ def main(argv: list[str] | None = None) -> int:
 
 def work(comm, job: Job, texts: list[Text], model: Chain, runs: int) -> int:
     """What one rank does; rank 0 prints."""
+    from real.language import fits
+    from real.language.ranks import run
+
     if comm.size != job.ranks:
         raise WrongSetting("--ranks", job.ranks, f"{comm.size}, which the launcher started")
     found = fits.fitted(comm, job, model)
