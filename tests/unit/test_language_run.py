@@ -8,6 +8,7 @@ import pytest
 from sim import protocols
 from sim.base.errors import RunFailed, WrongSetting
 from sim.job.scenario import Scenario
+from sim.language.engine import job as engine
 from sim.model import workload
 from sim.protocols.in_language import InLanguage
 from sim.run import main
@@ -97,6 +98,7 @@ def test_the_text_s_own_base_is_no_protocol():
         protocols.find("sim.language.text:Text")
 
 
+@pytest.mark.skipif(engine._kernel is None, reason="the kernel is not compiled: there was no C compiler")
 @pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"pipeline"}))
 def test_the_engine_says_the_same(name):
     from sim.engine.language import TextReplications
