@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -89,6 +90,7 @@ class MpiWorld:
         self._comm, self._job, self._text, self._values, self._clock = comm, job, text, values, clock
         self._sleeps = job.sleeps(comm.rank, text.servers)
         self._messages, self._computing = Messages(comm), ThreadPoolExecutor(1)
+        self._has_computed = threading.Event()  # since the loop has looked
         self._started, self._tasks = 0, list[Task]()
         self.measured = Measured(Samples([self.me] * job.ranks))
         values.begin([self.me])
@@ -142,7 +144,8 @@ class MpiWorld:
             elif waited_s > PATIENCE_S:
                 raise RunFailed(f"waited {PATIENCE_S:g} s: {self._dead_end()}")
             else:
-                time.sleep(pause_s(waited_s))
+                self._has_computed.wait(pause_s(waited_s))
+            self._has_computed.clear()
 
     def _dead_end(self) -> str:
         waiting = [f"rank {self.me.rank}, {task.place} for {task.waits_for}" for task in self._tasks]
@@ -187,6 +190,7 @@ class MpiWorld:
             self.measured.seconds.setdefault(which, []).append(time.perf_counter() - begin_s)
 
         future: Future = self._computing.submit(timed)
+        future.add_done_callback(lambda _: self._has_computed.set())
         return future.done, lambda: (future.result(), then())[1]
 
     def _forward(self, task: Task, command: commands.Forward) -> Answer:

@@ -24,6 +24,7 @@ class Values:
     def __init__(self, job: Job, model: Chain, shared: bool = False):
         self._job, self._model, self._shared = job, model, shared
         self.vectors: dict[int, dict[str, np.ndarray]] = {}
+        self._drawn: dict[int, tuple[tuple[int, int], tuple[np.ndarray, np.ndarray]]] = {}
 
     def begin(self, ranks: list[Rank]) -> None:
         """All ranks begin with the same weights."""
@@ -43,7 +44,9 @@ class Values:
     def _data(self, me: Rank, command) -> tuple[np.ndarray, np.ndarray]:
         samples = self._job.micro_batch(command.micro, command.of)
         which = (0, me.step) if self._shared else (me.rank, me.round)
-        given, target = self._model.data(*which, self._job.batch)
+        if self._drawn.get(me.rank, (None, None))[0] != which:  # micro-batches are of one minibatch
+            self._drawn[me.rank] = which, self._model.data(*which, self._job.batch)
+        given, target = self._drawn[me.rank][1]
         return given[samples.start : samples.stop], target[samples.start : samples.stop]
 
     def _outputs(self, me: Rank, command) -> Piece:
