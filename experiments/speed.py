@@ -87,9 +87,25 @@ def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
         found, failed = measured(Path(folder), sizes, rounds, seed)
     pages.show(*failed, *checked(found, sizes))
     pages.show(table(found))
+    if not demo:
+        pages.show(of_texts())
     pages.show(
         f"Medians of {rounds} rounds, and how far these differ; seconds of a core. More workers have fewer steps."
     )
+
+
+def of_texts() -> Table:
+    """Texts of named vectors in their own engine, one run of each, without preparing."""
+    from experiments.engines import texts
+
+    columns = (
+        ("text", lambda one: one.text),
+        ("ranks", lambda one: f"{one.ranks:,}"),
+        ("ms a step", lambda one: f"{1e3 * one.step_s:.3g}"),
+        ("ns a message", lambda one: f"{1e9 * one.message_s:.0f}"),
+        ("ns an event", lambda one: f"{1e9 * one.event_s:.0f}"),
+    )
+    return pages.listed("Texts of named vectors, compiled", columns, texts.table())
 
 
 def measured(folder: Path, sizes: tuple[int, ...], rounds: int, seed: int) -> tuple[Results, list[str]]:

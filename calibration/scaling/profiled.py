@@ -213,7 +213,12 @@ def _of_fits(off: np.ndarray, found: dict[str, Scaling], best: str, rows: table.
     for other in found:
         if other != best:
             ours, theirs = (found[one].misses(rows) for one in (best, other))
-            yield f"{best} meets the table better than {other} ({ours:.1%} and {theirs:.1%}, root mean square)"
+            better = (
+                "meets the table better than"
+                if ours <= theirs
+                else "is taken, as frameworks hide messages; no much better is"
+            )
+            yield f"{best} {better} {other} ({ours:.1%} and {theirs:.1%}, root mean square)"
 
 
 def _of_sizes(grown: Growth | None, rows: table.Table) -> Iterator[str]:

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from real.launching import mpirun, ranks
-from sim import command
+from sim import command, protocols
 from sim.base.errors import WrongSetting
+from sim.base.nearest import nearest
 from sim.language import event
 from sim.language.job import Job
 from sim.language.learning import Chain, Values
 from sim.language.text import Text
-from sim.texts import TEXTS, make
+from sim.protocols.in_language import InLanguage
+from sim.texts import TEXTS
 
 if TYPE_CHECKING:
     from real.language.ranks import Ran
@@ -30,10 +32,15 @@ def parser() -> command.Parser:
     parser = command.Parser(
         prog=PROGRAM, description="A text of the language over MPI on this machine, beside its prediction."
     )
-    parser.add_argument("texts", nargs="+", metavar="TEXT", help=", ".join(sorted(TEXTS)))
+    parser.add_argument(
+        "texts", nargs="+", metavar="TEXT", help=f"{', '.join(sorted(TEXTS))}, or module:Class of your own"
+    )
     parser.add_argument("--ranks", type=int, default=4, metavar="N", help="processes, servers included (default: 4)")
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the text, if it is one"
+    )
+    parser.add_argument(
+        "--servers", type=int, default=1, metavar="N", help="of texts that have any number (default: 1)"
     )
     parser.add_argument("--width", type=int, default=128, metavar="N", help="of each layer (default: 128)")
     parser.add_argument("--depth", type=int, default=8, metavar="N", help="number of layers (default: 8)")
@@ -41,6 +48,23 @@ def parser() -> command.Parser:
     parser.add_argument("--steps", type=int, default=20, metavar="N", help="of each run (default: 20)")
     parser.add_argument("--runs", type=int, default=3, metavar="N", help="that are measured (default: 3)")
     return parser
+
+
+def named(name: str, assignments: list[str], servers: int) -> Text:
+    """A text by its name, or module:Class, with settings as of --protocol.
+
+    Raises:
+        WrongSetting: an unknown text or setting.
+    """
+    of = TEXTS.get(name)
+    own = (
+        protocols.make(f"{of.__module__}:{of.__qualname__}" if of else name, assignments) if of or ":" in name else None
+    )
+    if not isinstance(own, InLanguage):
+        raise WrongSetting(
+            "text", name, f"{', '.join(sorted(TEXTS))}, or module:Class of your own{nearest(name, TEXTS)}"
+        )
+    return own.text(servers)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -51,7 +75,7 @@ def main(argv: list[str] | None = None) -> int:
     job = Job(given.ranks, model.layers(), given.steps, batch=given.batch, item_bytes=8)
     if given.set and len(given.texts) > 1:
         raise WrongSetting("--set", given.set[0], "nothing with several texts")
-    texts = [make(name, given.set) for name in given.texts]
+    texts = [named(name, given.set, given.servers) for name in given.texts]
     for text in texts:
         text.checked(job)
         if not mpirun.joined():

@@ -64,7 +64,7 @@ def unknowns(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
     step_s = shares.mean_step_s(outcome)
     found = [*residuals(scenario, step_s, outcome.ends), *_of_quantities(scenario, outcome)]
     short = len(outcome.step_s) == 1 and not np.isfinite(outcome.interval()).all()
-    return found or ([_of_law(scenario, 0.0, 0.0)] if short else [])
+    return found or ([_of_law(scenario)] if short else [])
 
 
 def _of_quantities(scenario: Scenario, outcome: Outcome) -> Iterator[Unknown]:
@@ -112,10 +112,10 @@ def _of_profile(
     elif beyond:
         doublings = beyond.doublings
         free = trust.free_links(scenario)
-        yield _of_law(scenario, doublings, None, UNCHANGED * doublings * free)
+        yield _of_law(scenario, doublings, UNCHANGED * doublings * free)
     elif scenario.workload.name not in known.repeated:
         # traces were of this size; runs differ either way
-        found = _of_law(scenario, 0.0, 0.0)
+        found = _of_law(scenario)
         yield found._replace(faster=max(found.faster, interval.of_normal(LAW.step)))
     if trust.unlike_sleeps(scenario):
         cold_s = COLD_COPIES * ITEM_BYTES * scenario.workload.parameters / MEMORY_BYTES_PER_S
@@ -131,9 +131,9 @@ def _unmeasured(scenario: Scenario, step_s: float) -> Iterator[Unknown]:
     hosts, known = len(set(scenario.hosts)), scenario.cluster.provenance
     yield from _of_shared_hosts(scenario, step_s)
     if hosts > 1 and known and known.links_measured:
-        yield _of_law(scenario, ignorance.doublings(hosts, known.hosts or 1), None)
+        yield _of_law(scenario, ignorance.doublings(hosts, known.hosts or 1))
     else:  # no fit is extended: what links and hosts make of other sizes has spreads of its own
-        yield _of_law(scenario, 0.0, 0.0)
+        yield _of_law(scenario)
 
 
 def _rest_of_fit(scenario: Scenario, share: float) -> Iterator[Unknown]:
@@ -156,13 +156,13 @@ def _of_shared_hosts(scenario: Scenario, step_s: float) -> Iterator[Unknown]:
     yield Unknown(slower, faster, ((cause, slower, faster),), HOSTS, "published steps of GPUs alone and together")
 
 
-def _of_law(scenario: Scenario, doublings: float, changed: float | None, unchanged: float = 0.0) -> Unknown:
+def _of_law(scenario: Scenario, doublings: float | None = None, unchanged: float = 0.0) -> Unknown:
     """By the law of ignorance, and a deviation by which steps may have changed because links are free.
 
     Args:
-        changed: what steps changed by from one measured size to the next; None if that is not known.
+        doublings: beyond the measured sizes; None of a job of one of these.
     """
-    grown, whole = LAW.common(doublings, changed), LAW.deviation(doublings, changed)
+    grown, whole = LAW.common(doublings), LAW.deviation(doublings)
     own = max(0.0, whole**2 - grown**2) ** 0.5  # of this job alone
     # another protocol's growth is unknown by itself
     parts = (f"steps of {scenario.protocol}, by doublings", grown), (f"steps of {sources.job(scenario)}", own)

@@ -34,10 +34,8 @@ FREEDOM = 4
 FASTER = 0.25  # times the scale of the slow side is that of the fast one
 LEAST = 0.02  # scale of a step for a doubling, however little steps grew
 BY_GROWTH = 1.2  # scale of a step for each growth per doubling
-FIRST_HOST, FIRST_GPU = (
-    0.3,
-    0.8,
-)  # times as much as later growth counts that from one host to two, and from one GPU to two
+# Times as much as later growth counts that from one host to two, and from one GPU to two.
+FIRST_HOST, FIRST_GPU = 0.3, 0.8
 OWN, MISSED = 0.7, 0.7  # of so many tries counts the growth beside the errors of a prediction, and scale for each error
 BY_TRIES = 0.1  # power of the likelihood of smaller sizes by which predictions weigh
 BEYOND = "sizes beyond the table"  # key among an outcome's ends

@@ -43,7 +43,7 @@ class InLanguage(Protocol):
 
     def worker(self, me):
         """The worlds of the language alone run the text."""
-        raise WrongText("a text of named vectors is simulated alone: it does not run over MPI yet")
+        raise WrongText("a text of named vectors runs over MPI by real.language.compare alone")
 
     master = server = worker
 

@@ -10,7 +10,7 @@ from calibration.scaling.fitting import fitted
 from experiments.extrapolation import cores, links, one_host, scores, sizes, t4
 from experiments.extrapolation.held import Held, mean_error
 from experiments.figures import CHOICE
-from sim.answers import extrapolation
+from sim.answers import extrapolation, growth
 from sim.answers.ignorance import CORE, HOST
 from sim.platform import named_links
 from sim.platform.named_links import LOCAL
@@ -32,10 +32,11 @@ def test_few_hosts_predict_many(name, up_to, most):
 @pytest.mark.parametrize("name", ["bert", "imagenet"])
 def test_two_hosts_predict_many_where_both_ways_are_known(name, monkeypatch):
     """A byte takes 1.5 times as long on two hosts of this cluster, unlike on others. The product does not know; its intervals hold them."""
+    assert scores.covered(split(name, 2)) > 0.85
+    monkeypatch.setattr(growth, "told", lambda *_: None)  # the simulation alone
     rows = split(name, 2)
-    assert scores.covered(rows) > 0.85
     monkeypatch.setattr(fitting, "BOTH_WAYS", 1.5)
-    assert mean_error(split(name, 2)) < 0.9 * mean_error(rows)
+    assert mean_error(split(name, 2)) < min(0.15, 0.9 * mean_error(rows))
 
 
 def split(name: str, up_to: int) -> list[Held]:

@@ -116,5 +116,5 @@ def test_it_is_not_run_for_real():
     from sim.worlds.texts import text_of
 
     of = scenario("fsdp")
-    with pytest.raises(RunFailed, match="it does not run over MPI yet"):
+    with pytest.raises(RunFailed, match=r"runs over MPI by real\.language\.compare"):
         next(text_of(of, "worker", SimpleNamespace(scenario=of)))
