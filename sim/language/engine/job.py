@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from sim.base.errors import RunFailed, WrongText
+from sim.base.errors import RunFailed, WrongSetting, WrongText
 from sim.language.engine import building, layout, machine
 from sim.language.engine.layout import GOES_ON, KINDS, NONE, OPERANDS
-from sim.language.engine.primitives import Lowering, Program
+from sim.language.engine.primitives import Program
+from sim.language.engine.programs import program_of
 from sim.language.job import Job, Result, worker_number
+from sim.language.rank import drawn
 from sim.language.text import Text
 from sim.laws.randomness import BLOCK, Stream
 
@@ -28,7 +32,7 @@ def _compiled() -> ModuleType | None:
 _kernel = _compiled()
 MOST_NAMED = 4  # texts of a dead end that are named
 AT_FIRST = 1024  # numbers of lists
-PAUSE = 2**22  # events, some tenths of a second
+PAUSE, LOOK = 2**22, 2**14  # events, some tenths of a second and some milliseconds
 
 
 class Run:
@@ -37,10 +41,18 @@ class Run:
     Args:
         program: the text's, which does not depend on the replication.
         kernel: the compiled module; None: the plain files.
+        most_bytes: that its arrays may have.
     """
 
-    def __init__(self, job: Job, text: Text, program: Program, kernel: ModuleType | None = _kernel):
-        self.job, self.text, self.program, self.kernel = job, text, program, kernel
+    def __init__(
+        self,
+        job: Job,
+        text: Text,
+        program: Program,
+        kernel: ModuleType | None = _kernel,
+        most_bytes: float = math.inf,
+    ):
+        self.job, self.text, self.program, self.kernel, self.most_bytes = job, text, program, kernel, most_bytes
         self.ranks, self.texts = job.ranks, job.ranks
         self.arrays: dict[str, np.ndarray] = {}
         self.state: Any = kernel.State() if kernel else layout.State()
@@ -84,6 +96,7 @@ class Run:
             },
             **{"operand": 0, "constant": 0, "sleep": 0, "noise": 0},
         }
+        self._check_room(sum(8 * sizes[each] for each in (*layout.DOUBLES.values(), *layout.INTEGERS.values())))
         for name, each in {**layout.DOUBLES, **layout.INTEGERS}.items():
             self._set(**{name: np.zeros(sizes[each])})
         ends = np.cumsum([0, *lengths])
@@ -93,6 +106,9 @@ class Run:
         begin[:known] = ends[:-1]
         items = np.zeros(sizes["item"])
         items[: ends[-1]] = [one for values in program.lists for one in values]
+        for number, below in program.draws.items():
+            for step in range(job.steps):
+                items[begin[number] + step] = drawn(job.seed, job.replication, step) % below
         registers = np.zeros((n, program.width))
         registers[:, 0] = np.arange(n)
         starts = any(rows[:, 0] == layout.START)
@@ -133,8 +149,15 @@ class Run:
         )
         self._more_messages(2 * n + 16)
 
+    def _check_room(self, size_bytes: float) -> None:
+        if size_bytes > self.most_bytes:
+            takes = f"{size_bytes / 1e9:,.1f} GB of memory, and {self.most_bytes / 1e9:,.1f} GB are the most here"
+            raise WrongSetting("--workers", self.ranks, f"a smaller job: the engine would take {takes}")
+
     def _grow(self, each: str, more: int) -> None:
         """More places for all that there is one of for each `each`."""
+        arrays = sum(kind == each for kind in (*layout.DOUBLES.values(), *layout.INTEGERS.values()))
+        self._check_room(sum(array.nbytes for array in self.arrays.values()) + 8 * more * arrays)
         for name, kind in {**layout.DOUBLES, **layout.INTEGERS}.items():
             if kind == each:
                 now = self._now(name)
@@ -167,7 +190,7 @@ class Run:
 
     def _go_on(self) -> None:
         """A pause in which Python may be interrupted."""
-        self.state.pause_at = self.state.happened + PAUSE
+        self.state.pause_at = self.state.happened + self.pause
 
     def _more_items(self) -> None:
         self._grow("item", self.state.item_room)
@@ -219,8 +242,11 @@ class Run:
 
     # ---- running
 
-    def result(self) -> Result:
+    def result(self, is_over: Callable[[int], bool] | None = None) -> Result:
         """Run to the end.
+
+        Args:
+            is_over: asked now and then with the number of steps that are complete; the run ends with them once it says so.
 
         Raises:
             RunFailed: all texts wait for ever.
@@ -235,19 +261,38 @@ class Run:
             layout.SHORT_OF_NOISE: self._more_noise,
             layout.PAUSED: self._go_on,
         }
+        self.pause = LOOK if is_over else PAUSE
         self._go_on()
         run = self.kernel.run if self.kernel else machine.simulate
         while (status := run(self.state)) != layout.DONE:
             if status not in more:
                 raise WrongText(self._wrong(status))
+            if status == layout.PAUSED and is_over and is_over(complete := self._complete()):
+                self._cut()
+                return self._found(complete)
             more[status]()
         if self.state.left:
             raise RunFailed(self._dead_end())
+        return self._found(self.job.steps)
+
+    def _complete(self) -> int:
+        """Steps that all ranks have ended which go through the rounds."""
+        rounds = self._now("rank_round")[self._now("rank_leads") > 0]
+        return int(min(rounds, default=0))
+
+    def _cut(self) -> None:
+        """The run ends now: main texts that go on have been idle so far."""
+        now_s, going = self.state.now, self._now("rank_main") > 0
+        waiting_s = np.where(self._now("rank_busy") > 0, 0.0, now_s - self._now("rank_since"))
+        idle_s = np.where(going, self._now("rank_idle") + waiting_s, self._now("rank_idle_at_end"))
+        self._set(rank_idle_at_end=idle_s, rank_ended=np.where(going, now_s, self._now("rank_ended")))
+
+    def _found(self, complete: int) -> Result:
         ends_s = self._now("step_end")
         served = self._now("step_served") + np.minimum(self._now("step_replicated"), self._now("step_computed"))
         idle_s = self._now("rank_idle_at_end") - self._now("rank_idle_before")
         own_s = self._now("rank_ended") - self._now("rank_marked")
-        ended = ends_s >= 0
+        ended = (ends_s >= 0) & (np.arange(self.job.steps) < complete)
         return Result(
             ends_s[ended].tolist(), (served / self.state.vector_items)[ended].tolist(), idle_s.tolist(), own_s.tolist()
         )
@@ -264,6 +309,8 @@ class Run:
         S, t = self.state, self.state.running
         row = self.program.rows[self._now("text_at")[t]] if t != NONE else []
         said = "more requests or texts than the engine counts"
+        if status == layout.ENDLESS:
+            said = f"{layout.MOST_AT_ONCE:,} requests without any time passing"
         if status == layout.NO_SUCH_RANK:
             said = f"me.{'post to' if row[0] == layout.POST else 'follow of'} rank {self._operand(t, row[2]):.0f} of {self.ranks}"
         elif status == layout.NO_SUCH_PLACE:
@@ -289,8 +336,18 @@ class Run:
         return f"{self.text.name}: all wait for ever: {'; '.join(named)}{more}"
 
 
-def run(job: Job, text: Text, kernel: ModuleType | None = _kernel) -> Result:
+def run(
+    job: Job,
+    text: Text,
+    kernel: ModuleType | None = _kernel,
+    is_over: Callable[[int], bool] | None = None,
+    most_bytes: float = math.inf,
+) -> Result:
     """Run a job to its end by the engine.
+
+    Args:
+        is_over: asked now and then with the number of steps that are complete; the run ends with them once it says so.
+        most_bytes: of its arrays.
 
     Raises:
         NotLowered: the engine does not understand the text.
@@ -298,7 +355,7 @@ def run(job: Job, text: Text, kernel: ModuleType | None = _kernel) -> Result:
         WrongText: sizes differ, or a rank or an element is asked for that there is not.
     """
     text.checked(job)
-    return Run(job, text, Lowering(job, text).program(), kernel).result()
+    return Run(job, text, program_of(job, text), kernel, most_bytes).result(is_over)
 
 
 __all__ = ["OPERANDS", "Run", "run"]

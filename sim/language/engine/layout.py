@@ -30,9 +30,11 @@ NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TAKING, FOLLOWING, WAITING, ENDED
 # What a run ends with. After one that says what is short, the run goes on with more of it.
 (
     DONE, SHORT_OF_EVENTS, SHORT_OF_MESSAGES, SHORT_OF_TEXTS, SHORT_OF_ITEMS, SHORT_OF_SLEEPS, SHORT_OF_NOISE,
-    SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED,
-) = range(12)  # fmt: skip
+    SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED, ENDLESS,
+) = range(13)  # fmt: skip
 
+MOST_AT_ONCE = 1_000_000  # events of each text without any time passing
+MOST_TURNS = 2**27  # of a text's loops within one event
 NEWEST, UNTIL, SIZED = 1, 2, 4  # flags of a TAKE
 GENERATION = 2**26  # handle of a text: -1 - slot - GENERATION x how many texts had the slot before it
 
@@ -89,6 +91,7 @@ INTEGERS = {
     "rank_round": "rank",  # of its own; -1 before the first
     "rank_calls": "rank",  # sleeps in this round
     "rank_started": "rank",  # texts
+    "rank_leads": "rank",  # whether it goes through the rounds itself, and does not follow
     "rank_main": "rank",  # whether its main text goes on
     "rank_followed": "rank",  # whether another rank follows it
     "rank_used": "rank",  # whether the gradient begins anew
@@ -152,6 +155,7 @@ NUMBERS = {  # single numbers
     "about": int,  # the rank or message that the end of a run is about
     "posted": int,
     "happened": int,
+    "at_once": int,  # events since time has passed
     "pause_at": int,  # how many events are looked at before it says so
 }
 

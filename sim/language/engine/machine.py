@@ -30,6 +30,9 @@ def simulate(S: State) -> integer:
     while S.left > 0 and S.events > 0:
         if S.events + S.texts + 8 > S.event_room:
             return op.SHORT_OF_EVENTS
+        S.at_once += 1
+        if S.heap_time[0] > S.now:
+            S.at_once = 0
         S.now = S.heap_time[0]
         what = S.heap_what[0]
         which = what // KINDS
@@ -51,6 +54,8 @@ def simulate(S: State) -> integer:
             pop(S)
             if is_void:
                 continue
+        if S.at_once > op.MOST_AT_ONCE * S.texts:
+            return stops_at(S, which, S.text_at[which], op.ENDLESS)
         resume(S, which)
         status = go_on(S, which)
         if status != op.DONE:
@@ -95,6 +100,7 @@ def go_on(S: State, t: integer) -> integer:
     k: integer
     n: integer
     which: integer
+    turns: integer = 0
     x: double = 0.0
     y: double
     while True:
@@ -104,6 +110,9 @@ def go_on(S: State, t: integer) -> integer:
         if code < op.JUMP:
             S.registers[base + a] = reckon(code, value(S, t, S.code[row + 2]), value(S, t, S.code[row + 3]))
         elif code == op.JUMP:
+            turns += 1
+            if turns > op.MOST_TURNS:
+                return stops_at(S, t, at, op.ENDLESS)
             at = a
             continue
         elif code == op.JUMP_IF_NOT:
@@ -113,6 +122,9 @@ def go_on(S: State, t: integer) -> integer:
         elif code == op.REPEAT:  # a: to; 2: the register that is counted; 3: its end
             x = S.registers[base + S.code[row + 2]] + 1.0
             S.registers[base + S.code[row + 2]] = x
+            turns += 1
+            if turns > op.MOST_TURNS:
+                return stops_at(S, t, at, op.ENDLESS)
             if x < value(S, t, S.code[row + 3]):
                 at = a
                 continue
@@ -173,6 +185,7 @@ def go_on(S: State, t: integer) -> integer:
                 S.items[S.list_begin[which] + S.list_length[which] + k] = value(S, t, S.code[row + 2] + k)
             S.list_length[which] += n
         elif code == op.BEGIN_STEP:
+            S.rank_leads[rank] |= S.code[row + 2]
             begin_round(S, rank, int(value(S, t, a)))
         elif code == op.END_STEP:
             if S.step_end[S.rank_step[rank]] < S.now:

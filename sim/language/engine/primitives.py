@@ -33,7 +33,7 @@ from sim.language.engine.values import (
     plain,
 )
 from sim.language.job import Job
-from sim.language.rank import Rank, drawn
+from sim.language.rank import Rank
 from sim.language.text import Text
 
 
@@ -48,6 +48,7 @@ class Program:
         lists: that are known, of numbers.
         width: registers of each text.
         own_lists: lists of each text.
+        draws: by their number, lists with a random number of each step, and below what these are.
     """
 
     rows: list[list[int]]
@@ -56,6 +57,7 @@ class Program:
     lists: list[list[float]]
     width: int
     own_lists: int
+    draws: dict[int, int]
 
 
 class Lowering(Statements):
@@ -73,6 +75,7 @@ class Lowering(Statements):
         self.texts: dict[tuple, int] = {}  # numbers of those that are started
         self.queue: list[tuple[int, Call]] = []
         self.begins: dict[int, int] = {}
+        self.draws: dict[int, int] = {}
 
     def program(self) -> Program:
         """Lower the main text, and those that it starts.
@@ -94,7 +97,7 @@ class Lowering(Statements):
         for row in self.rows:
             if row[0] == op.START:
                 row[2] = self.begins[row[2]]
-        return Program(self.rows, self.places, [*self.constants], self.lists, self.width, self.own_lists)
+        return Program(self.rows, self.places, [*self.constants], self.lists, self.width, self.own_lists, self.draws)
 
     def one(self, call: Call) -> None:
         """One text from its first row to END."""
@@ -120,7 +123,7 @@ class Lowering(Statements):
         """The rounds."""
 
         def turn(k: Number) -> None:
-            self.emit(op.BEGIN_STEP, k.at)
+            self.emit(op.BEGIN_STEP, k.at, 1)
             self.bind(scope, node.target, k)
             self.body(scope, node.body)
             for row in self.loops[-1][1]:  # `continue` ends the round
@@ -138,9 +141,9 @@ class Lowering(Statements):
         below = plain(n) if is_known(n) else None
         if below is None:
             raise NotLowered("me.draw of a number that is not the same at all ranks")
-        job = self.job
-        table = [float(drawn(job.seed, job.replication, step) % below) for step in range(job.steps)]
-        return self.looked_up(table, self.put(op.STEP))
+        self.draws[len(self.lists)] = below
+        self.lists.append([0.0] * self.job.steps)
+        return self.put(op.GET, self.at(Known(len(self.lists) - 1)), self.put(op.STEP).at, 1)
 
     def me_of(self, vector: PieceValue, first: Any, stop: Any = NOTHING) -> Any:
         stop = self.reckon(op.ADD, first, ONE) if stop == NOTHING else stop

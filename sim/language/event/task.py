@@ -80,7 +80,11 @@ class Task:
             made += 1
             if made > MOST_AT_ONCE:
                 raise self._wrong(f"{MOST_AT_ONCE:,} requests without any time passing")
-            reply = yield from WAYS[type(command)](self, command)
+            reply = yield from self.execute(command)
+
+    def execute(self, command):
+        """What a command does: a generator whose result the text gets."""
+        return WAYS[type(command)](self, command)
 
     def _next(self, reply):
         """The next command of the text; None at its end."""
@@ -292,7 +296,7 @@ class Task:
         yield from ()
         self.world.started[self.me.rank] += 1
         place = self.place().partition(", ")[2]
-        task = Task(self.world, self.me, command.text, self.world.started[self.me.rank], tuple(command.after), place)
+        task = type(self)(self.world, self.me, command.text, self.world.started[self.me.rank], tuple(command.after), place)
         self.world.start(task)
         return task.handle
 

@@ -22,14 +22,17 @@ from sim.language.samples import Samples
 from sim.language.text import Text
 
 MOST_NAMED = 4  # texts of a dead end that are named
+LOOKS = 256  # events from one look at the clock to the next, where a run may end early
 
 
 class EventWorld:
-    """The ranks of one job in simulated time.
+    """The ranks of one job in simulated time; `task_class` runs a text.
 
     Args:
         values: what computes with values (sim.language.learning); None computes nothing.
     """
+
+    task_class = Task
 
     def __init__(self, job: Job, text: Text, values=None):
         text.checked(job)
@@ -51,7 +54,7 @@ class EventWorld:
         self.started = [0 for _ in ranks]  # texts of each rank besides the main one
         self.followers = defaultdict[int, dict[Task, int]](dict)  # of each rank: tasks, and the turn in which they wait
         self.tasks: dict[tuple[int, int], Task] = {}  # that have not ended, by rank and number
-        self._ends_s, self._left = dict[int, float](), job.ranks
+        self._ends_s, self._left, self._happened = dict[int, float](), job.ranks, 0
         self._idle_s, self._own_s = [0.0 for _ in ranks], [0.0 for _ in ranks]
 
     # ---- the clock
@@ -64,21 +67,38 @@ class EventWorld:
         """Call at a time that has not passed; of one moment, the least key goes first."""
         heappush(self._events, (time_s, *key, next(self._serial), call))
 
-    def run(self) -> Result:
+    def run(self, is_over: Callable[[int], bool] | None = None) -> Result:
         """Run until all main texts have ended; other texts that are then under way are given up.
+
+        Args:
+            is_over: asked now and then with the number of steps that are complete; the run ends with them once it says so.
 
         Raises:
             RunFailed: all texts wait for one another for ever.
         """
         for me in self.ranks:
-            self.start(Task(self, me, self.text(me), 0))
+            self.start(self.task_class(self, me, self.text(me), 0))
         while self._left:
             if not self._events:
                 raise RunFailed(self._dead_end())
             self.time_s, *_, call = heappop(self._events)
             call()
-        ends_s = [self._ends_s[step] for step in sorted(self._ends_s)]
-        return Result(ends_s, [self.samples.of(step) for step in sorted(self._ends_s)], self._idle_s, self._own_s)
+            self._happened += 1
+            if is_over and self._happened % LOOKS == 0 and is_over(self._complete()):
+                return self._result(self._complete())
+        return self._result(self.job.steps)
+
+    def _complete(self) -> int:
+        """Steps that all ranks have ended which go through the rounds."""
+        return min((me.round for me in self.ranks if me.leads), default=0)
+
+    def _result(self, complete: int) -> Result:
+        for me in self.ranks:
+            if (me.rank, 0) in self.tasks:  # the run ends before it does
+                self._idle_s[me.rank], self._own_s[me.rank] = self.busy[me.rank].idle()
+        steps = [step for step in sorted(self._ends_s) if step < complete]
+        ends_s = [self._ends_s[step] for step in steps]
+        return Result(ends_s, [self.samples.of(step) for step in steps], self._idle_s, self._own_s)
 
     # ---- texts
 

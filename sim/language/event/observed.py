@@ -1,0 +1,173 @@
+"""What ranks do in the event world, as rows of a trace."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+from sim.language import commands
+from sim.language.event.task import Task
+from sim.language.event.world import EventWorld
+from sim.language.job import Job
+from sim.language.pieces import Handle, Message, Piece
+from sim.language.text import Text
+
+NOBODY = -1
+WORKS = {commands.Sleep: "sleep", commands.Mix: "reduce", commands.Work: "compute", commands.Evaluate: "evaluate"}
+PASSES = (commands.Forward, commands.Backward)
+APART = ("sleep", "input", "compute", "pack", "update", "reduce", "evaluate")  # in which no rank waits
+
+
+class Row(NamedTuple):
+    """An activity of a rank (sim.recording.activity has the same fields); a message's end may be a handle."""
+
+    start_s: float
+    end_s: Any
+    rank: int
+    step: int
+    activity: str
+    samples: int = 0
+    bytes: int = 0
+    peer: int = NOBODY
+    version: int = 0
+
+
+class Observed(Task):
+    """A text that tells the world what it does."""
+
+    world: ObservedWorld
+
+    def execute(self, command):
+        """What a command does, and a row of it."""
+        world, me = self.world, self.me
+        self.since_s, self.spent_s = world.time_s, 0.0
+        self.round = max(0, me.round + isinstance(command, commands.Follow))  # who follows begins the next one
+        reply = yield from super().execute(command)
+        if isinstance(command, PASSES):
+            self._passed(command)
+        elif isinstance(command, commands.Update):
+            world.versions[me.rank] += 1
+            samples = 0 if command.piece.start else round(command.samples)  # of all pieces once
+            self._row("update", self.since_s, samples=samples, size_bytes=self._bytes(command.piece))
+        elif type(command) in WORKS and world.time_s > self.since_s:
+            self._row(WORKS[type(command)], self.since_s)
+        elif isinstance(command, commands.Take) and reply is None:
+            self._row("wait", self.since_s)
+        return reply
+
+    def _row(self, activity: str, since_s: float, until_s=None, samples=0, size_bytes=0, peer=NOBODY, version=None):
+        world, rank = self.world, self.me.rank
+        end_s = world.time_s if until_s is None else until_s
+        version = world.versions[rank] if version is None else version
+        world.rows.append(Row(since_s, end_s, rank, self.round, activity, samples, size_bytes, peer, version))
+
+    def _bytes(self, piece: Piece) -> int:
+        return round(piece.items * self.world.job.item_bytes)
+
+    def _spend(self, seconds: float):
+        self.spent_s = seconds
+        return super()._spend(seconds)
+
+    def _passed(self, command) -> None:
+        """A pass: its minibatch is fetched before it, and its gradients are joined behind it. What follows it is one row with it."""
+        world, job, samples = self.world, self.world.job, len(self.world.job.micro_batch(command.micro, command.of))
+        begin_s, end_s, backward = self.since_s, world.time_s, isinstance(command, commands.Backward)
+        besides_s = (job.pack_s if backward else job.input_s) * samples / job.batch if command.first == 0 else 0.0
+        share_s = (end_s - begin_s) * (besides_s / self.spent_s if self.spent_s else 0.0)
+        if besides_s and not backward:
+            self._row("input", begin_s, begin_s + share_s, samples)
+            begin_s += share_s
+        elif backward:
+            end_s -= share_s
+        done = samples if backward and command.first == 0 else 0
+        last = world.computing.get(self)
+        if last is not None and self._goes_on(world.rows[last], begin_s, done):
+            world.rows[last] = world.rows[last]._replace(end_s=end_s, samples=world.rows[last].samples + done)
+        else:
+            world.computing[self] = len(world.rows)
+            self._row("compute", begin_s, end_s, done)
+        if besides_s and backward:
+            self._row("pack", end_s)
+
+    def _goes_on(self, row: Row, begin_s: float, samples: int) -> bool:
+        return row.end_s == begin_s and row.step == self.round and row.samples + samples <= self.world.job.batch
+
+    def _accept(self, message: Message, into: Piece | None, adds: bool = False, weight: float = 1.0):
+        """A message is waited for, received, and added or taken up."""
+        world, job, here_s = self.world, self.world.job, self.world.time_s
+        version, size_bytes = world.sent.pop(id(message), (0, 0.0))
+        local = job.host(message.sender) == job.host(self.me.rank)
+        moves_s = job.gap_s + size_bytes / (job.local_bandwidth if local else job.bandwidth)
+        moving_s, overhead_s = max(self.since_s, here_s - moves_s), self._overhead_s(message.sender)
+        yield from super()._accept(message, into, adds, weight)
+        worked_s = world.time_s - here_s
+        landed_s = here_s + (worked_s * overhead_s / self.spent_s if worked_s else 0.0)
+        about: dict[str, Any] = {"size_bytes": round(size_bytes), "peer": message.sender, "version": version}
+        self._row("wait", self.since_s, moving_s, peer=message.sender)
+        self._row("receive", moving_s, landed_s, **about)
+        served = message.sender in self.me.servers and into is not None and into.vector == "weights"
+        if adds:
+            self._row("reduce", landed_s, samples=round(message.samples), **about)
+        elif served:
+            self._row("update", landed_s, size_bytes=round(size_bytes), version=version)
+        if served:
+            world.versions[self.me.rank] = version
+        self.since_s = world.time_s
+
+
+class ObservedWorld(EventWorld):
+    """An event world that keeps a row of each activity.
+
+    Attributes:
+        rows: so far.
+        sent: version and bytes of messages that nobody has taken.
+        versions: updates that each rank's weights have seen.
+        computing: the last row of each text in which it computes.
+    """
+
+    task_class = Observed
+
+    def __init__(self, job: Job, text: Text):
+        super().__init__(job, text)
+        self.rows, self.versions = list[Row](), [0] * job.ranks
+        self.sent, self.computing = dict[int, tuple[int, float]](), dict[Task, int]()
+        self._left_s = [0.0] * job.ranks  # when the last message of each has left
+        self.links.send = partial(self._send, self.links.send)
+
+    def _send(self, send, task: Observed, message: Message, to: int, size_bytes: float) -> Handle:
+        """Send a message: its bytes begin to leave once those before have left."""
+        rank, version = task.me.rank, self.versions[task.me.rank]
+        handle = send(task, message, to, size_bytes)
+        self.sent[id(message)] = version, size_bytes
+        begin_s = min(max(task.since_s, self._left_s[rank]), handle.done_s)
+        self._left_s[rank] = max(begin_s, handle.done_s) if handle.done_s < float("inf") else begin_s
+        task._row("send", begin_s, handle, size_bytes=round(size_bytes), peer=to, version=version)
+        return handle
+
+    def activities(self) -> list[Row]:
+        """All rows: what is under way at the end is left out, and waits of a rank that works meanwhile."""
+        rows = [row._replace(end_s=getattr(row.end_s, "done_s", row.end_s)) for row in self.rows]
+        rows = [row for row in rows if row.end_s <= self.time_s]
+        found = [row for row in rows if row.activity != "wait" or not self.started[row.rank]]
+        for rank in (rank for rank, others in enumerate(self.started) if others):
+            of_rank = [row for row in rows if row.rank == rank]
+            found += idle_parts(
+                [row for row in of_rank if row.activity == "wait"], [r for r in of_rank if r.activity in APART]
+            )
+        return found
+
+
+def idle_parts(waits: list[Row], works: list[Row]) -> list[Row]:
+    """The parts of some waits in which no work is under way, each moment once."""
+    found, works, k, free_s = [], sorted(works), 0, 0.0
+    for wait in sorted(waits):
+        begin_s = max(wait.start_s, free_s)
+        while begin_s < wait.end_s:
+            while k < len(works) and works[k].start_s <= begin_s:
+                begin_s, k = max(begin_s, works[k].end_s), k + 1
+            end_s = min(wait.end_s, works[k].start_s if k < len(works) else wait.end_s)
+            if begin_s < end_s:
+                found.append(wait._replace(start_s=begin_s, end_s=end_s))
+            begin_s = max(begin_s, end_s)
+        free_s = max(free_s, begin_s)
+    return found
