@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 from sim.base.deadline import postponed
 from sim.base.errors import WrongSetting
 from sim.base.home import installed
+from sim.base.threads import in_order
 from sim.engine import install, kept
 from sim.protocols.in_language import InLanguage
 
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 LOADING_S, COMPILING_S = 1.0, 60.0  # of a core: until it runs, where it is kept and where it is not
 LEAST_S = 0.05  # of the event world, which building arrays takes too
 LEAST_OF_A_THREAD_S = 0.01  # of a replication: building its arrays needs Python's lock, for which threads wait
-Item = TypeVar("Item")
-Found = TypeVar("Found")
 
 
 class Engine:
@@ -148,27 +145,6 @@ def _threads(replications: Replications) -> int:
     from sim import needs
 
     return max(1, min(needs.cores(), int(needs.most_bytes() / replications.bytes)))
-
-
-def in_order(function: Callable[[Item], Found], items: Iterable[Item], threads: int) -> Iterator[Found]:
-    """What a function gives for each item, in order; so many are computed at a time.
-
-    None is begun once the results are no longer asked for, and none runs on.
-    """
-    if threads == 1:
-        yield from map(function, items)
-        return
-    ahead: deque[Future[Found]] = deque()
-    pool = ThreadPoolExecutor(threads)
-    try:
-        for item in items:
-            ahead.append(pool.submit(function, item))
-            if len(ahead) == threads:
-                yield ahead.popleft().result()
-        while ahead:
-            yield ahead.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 engine = Engine()

@@ -6,15 +6,22 @@ The scenario's protocol tells how many servers there are; what the ranks do is t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from sim.answers.outcome import Outcome
+from sim.base.errors import WrongText
+from sim.base.ranges import SHORTEST_S
 from sim.job.scenario import Scenario
 from sim.language import event
+from sim.language.event.observed import ObservedWorld
 from sim.language.job import Job, Layer, Result
 from sim.language.text import Text, require
 from sim.model.sizes import HEADER_BYTES
+from sim.protocols import name_of
+from sim.recording.activity import Activity
+from sim.recording.traces import Trace
 from sim.verbs.me import FORWARD_SHARE
 
 LOOPED = "partitions"  # the setting of texts whose micro-batches are turns of one loop in a graph
@@ -28,7 +35,7 @@ class Drawn:
 
 
 def run(scenario: Scenario, text: Text, replication: int = 0) -> Outcome:
-    """One run of a scenario whose ranks follow a text.
+    """One whole run of a scenario whose ranks follow a text.
 
     Raises:
         WrongSetting: the job has what texts in the language do not have.
@@ -38,11 +45,42 @@ def run(scenario: Scenario, text: Text, replication: int = 0) -> Outcome:
 
 
 def outcome_of(scenario: Scenario, found: Result) -> Outcome:
-    """What a run of a scenario's job comes to."""
-    warmup = scenario.warmup
-    step_s = np.diff(found.ends_s, prepend=0.0)[warmup:]
+    """What a run of a scenario's job comes to; one that has ended early among the steps of its warm-up has a shorter one.
+
+    Raises:
+        WrongText: no step is over, steps take no time, or no sample enters an update.
+    """
+    warmup = scenario.warmup if len(found.ends_s) > scenario.warmup else least_warmup(scenario)
+    step_s, name = np.diff(found.ends_s, prepend=0.0)[warmup:], name_of(scenario.protocol)
+    if not len(step_s):
+        raise WrongText(f"{name}: no step is ever over: a text goes through them by `for step in me.steps():`")
+    if not step_s.sum() > SHORTEST_S * len(step_s):
+        raise WrongText(f"{name}: its steps take no time")
+    if not sum(found.samples):
+        raise WrongText(f"{name}: no sample enters an update: a text makes them by `yield from me.update()`")
     idle = np.array(found.idle_s) / np.maximum(found.own_s, np.finfo(float).tiny)
     return Outcome(step_s[None], np.array(found.samples[warmup:])[None], idle[None], warmup=warmup)
+
+
+def least_warmup(scenario: Scenario) -> int:
+    """Steps of warm-up of a run that has no time; where each gradient is an update all of them, as workers begin together."""
+    return scenario.warmup if scenario.updates_per_step > 1 else min(scenario.warmup, 1)
+
+
+def trace_of(scenario: Scenario, world: ObservedWorld, outcome: Outcome) -> Trace:
+    """The trace of a run that has been observed. An update by each gradient is a step of rank 0."""
+    rows = [Activity(*row) for row in world.activities()]
+    if scenario.updates_per_step > 1:
+        made, kept = 0, [row for row in rows if row.rank not in range(scenario.servers)]
+        for rank in range(scenario.servers):
+            made = 0
+            for row in sorted(row for row in rows if row.rank == rank):
+                kept.append(row._replace(step=made))
+                made += row.activity == "update"
+        rows = kept
+    rows = [row._replace(samples=scenario.test_size) if row.activity == "evaluate" else row for row in rows]
+    header = replace(scenario.header("event", world.job.replication), warmup=outcome.warmup)
+    return Trace.of(header, rows)
 
 
 def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:

@@ -19,6 +19,7 @@ class Text:
         servers: ranks before the workers that hold parameters for them; a setting where a text has any number.
         data: own: a rank has a minibatch of its own in each of its rounds; shared: all ranks have the same one in a step.
         least: of settings that are numbers, where it is not 0.
+        each: whether rank 0 updates with each gradient by itself: a step is then as many updates as there are workers.
         micros: the setting that says how many micro-batches a minibatch has.
     """
 
@@ -27,6 +28,7 @@ class Text:
     servers: int = 0
     data: ClassVar[str] = "own"
     least: ClassVar[dict[str, int]] = {"servers": 1}
+    each: ClassVar[bool] = False
     micros: ClassVar[str] = ""
 
     def checked(self, job) -> None:

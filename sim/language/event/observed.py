@@ -62,7 +62,7 @@ class Observed(Task):
         world.rows.append(Row(since_s, end_s, rank, self.round, activity, samples, size_bytes, peer, version))
 
     def _bytes(self, piece: Piece) -> int:
-        return round(piece.items * self.world.job.item_bytes)
+        return round(self.world.job.bytes_of(piece.items))
 
     def _spend(self, seconds: float):
         self.spent_s = seconds
@@ -87,7 +87,7 @@ class Observed(Task):
             world.computing[self] = len(world.rows)
             self._row("compute", begin_s, end_s, done)
         if besides_s and backward:
-            self._row("pack", end_s)
+            self._row("pack", end_s, size_bytes=self._bytes(self.me.gradient))
 
     def _goes_on(self, row: Row, begin_s: float, samples: int) -> bool:
         return row.end_s == begin_s and row.step == self.round and row.samples + samples <= self.world.job.batch
@@ -107,7 +107,8 @@ class Observed(Task):
         self._row("receive", moving_s, landed_s, **about)
         served = message.sender in self.me.servers and into is not None and into.vector == "weights"
         if adds:
-            self._row("reduce", landed_s, samples=round(message.samples), **about)
+            counts = self.me.rank in self.me.servers
+            self._row("reduce", landed_s, samples=round(message.samples) if counts else 0, **about)
         elif served:
             self._row("update", landed_s, size_bytes=round(size_bytes), version=version)
         if served:

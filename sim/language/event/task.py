@@ -296,7 +296,9 @@ class Task:
         yield from ()
         self.world.started[self.me.rank] += 1
         place = self.place().partition(", ")[2]
-        task = type(self)(self.world, self.me, command.text, self.world.started[self.me.rank], tuple(command.after), place)
+        task = type(self)(
+            self.world, self.me, command.text, self.world.started[self.me.rank], tuple(command.after), place
+        )
         self.world.start(task)
         return task.handle
 
