@@ -24,6 +24,7 @@ from sim.language.engine.running import NOT_COMPILED
 from sim.language.engine.values import NotLowered
 from sim.language.event.observed import ObservedWorld
 from sim.protocols import is_ours
+from sim.protocols.in_language import InLanguage
 
 if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
@@ -54,7 +55,7 @@ class Replications:
     threads: ClassVar[int | None] = None  # on which they run; None: one for each core
 
     def __init__(self, scenario: Scenario, world: str = "auto"):
-        self.scenario, self.text = scenario, scenario.protocol.text(scenario.servers)
+        self.scenario, self.text = scenario, text_of(scenario)
         if not is_ours(scenario.protocol):
             mistakes.check(self.text)
         self.slow = "" if world == "event" else refused(job_of(scenario, self.text), self.text)
@@ -105,6 +106,12 @@ class Replications:
         return lambda complete: complete >= least and time.monotonic() > until_s
 
 
+def text_of(scenario: Scenario) -> Text:
+    """What the ranks of a scenario follow."""
+    assert isinstance(scenario.protocol, InLanguage)
+    return scenario.protocol.text(scenario.servers)
+
+
 def refused(job: Job, text: Text) -> str:
     """Why the engine does not run a text; nothing if it does."""
     if engine._kernel is None:
@@ -133,7 +140,7 @@ def by_one_thread() -> Iterator[None]:
 
 def once_and_step_s(scenario: Scenario) -> tuple[float, float]:
     """Seconds of a run before any step, and of each one: by counts of events, so that they do not depend on how busy the machine is."""
-    text = scenario.protocol.text(scenario.servers)
+    text = text_of(scenario)
     key = text, scenario.ranks, len(scenario.workload.variables)
     if key not in _counted:
         if len(_counted) == MOST_COUNTED:

@@ -11,14 +11,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from sim.base.deadline import postponed
 from sim.base.errors import WrongSetting
 from sim.base.home import installed
 from sim.base.threads import in_order
 from sim.engine import install, kept
-from sim.protocols.in_language import InLanguage
 
 if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
@@ -73,12 +72,11 @@ class Engine:
         Raises:
             WrongSetting: it has something that the engine does not have, or nothing is compiled here.
         """
-        in_language = isinstance(scenario.protocol, InLanguage)  # which has an engine of its own
-        if not (in_language or kept.is_kept()):
+        if not kept.is_kept():
             raise WrongSetting(
                 "--world", "engine", f"auto or event, until python -m {installed('sim.engine.install')} has compiled it"
             )
-        if not (in_language or self._is_loaded):
+        if not self._is_loaded:
             self._load(may_compile=False)
         found = self.replications(scenario)
         if found is None:
@@ -91,8 +89,6 @@ class Engine:
         from sim.engine.tables import NotBuilt
 
         self.refused = ""
-        if isinstance(scenario.protocol, InLanguage):
-            return self._of_text(scenario)
         try:
             from sim.engine.replications import Replications
 
@@ -101,17 +97,6 @@ class Engine:
             self.refused = str(error)
         except Exception as error:
             self._fails, self.refused = True, f"the engine fails: {type(error).__name__}"
-        return None
-
-    def _of_text(self, scenario: Scenario) -> Replications | None:
-        """Replications of a text of named vectors, by the language's engine."""
-        from sim.engine.language import TextReplications
-        from sim.language.engine.values import NotLowered
-
-        try:
-            return cast("Replications", TextReplications(scenario))
-        except (NotLowered, WrongSetting) as error:
-            self.refused = str(error)
         return None
 
     @contextmanager

@@ -133,7 +133,8 @@ class ObservedWorld(EventWorld):
         self.rows, self.versions = list[Row](), [0] * job.ranks
         self.sent, self.computing = dict[int, tuple[int, float]](), dict[Task, int]()
         self._left_s = [0.0] * job.ranks  # when the last message of each has left
-        self.links.send = partial(self._send, self.links.send)
+        links: Any = self.links
+        links.send = partial(self._send, links.send)
 
     def _send(self, send, task: Observed, message: Message, to: int, size_bytes: float) -> Handle:
         """Send a message: its bytes begin to leave once those before have left."""
@@ -145,11 +146,17 @@ class ObservedWorld(EventWorld):
         task._row("send", begin_s, handle, size_bytes=round(size_bytes), peer=to, version=version)
         return handle
 
+    def end_round(self, me) -> None:
+        """A round ends with a wait of no time, which is for nobody."""
+        super().end_round(me)
+        self.rows.append(Row(self.time_s, self.time_s, me.rank, me.step, "wait", version=self.versions[me.rank]))
+
     def activities(self) -> list[Row]:
         """All rows: what is under way at the end is left out, and waits of a rank that works meanwhile."""
         rows = [row._replace(end_s=getattr(row.end_s, "done_s", row.end_s)) for row in self.rows]
         rows = [row for row in rows if row.end_s <= self.time_s]
-        found = [row for row in rows if row.activity != "wait" or not self.started[row.rank]]
+        at_once = [row.activity != "wait" or row.start_s == row.end_s for row in rows]
+        found = [row for row, kept in zip(rows, at_once, strict=True) if kept or not self.started[row.rank]]
         for rank in (rank for rank, others in enumerate(self.started) if others):
             of_rank = [row for row in rows if row.rank == rank]
             found += idle_parts(
