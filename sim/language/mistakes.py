@@ -47,6 +47,11 @@ def check(text: Text) -> None:
     Raises:
         WrongText: naming file and line.
     """
+    main = inspect.unwrap(type(text).__call__)
+    if main is Text.__call__:
+        raise WrongText(f"{text.name} has no text: write `def __call__(self, me):`")
+    if not inspect.isgeneratorfunction(main):
+        raise WrongText(f"{text.name}: it is no generator: primitives need `yield from`")
     for function in functions(text):
         try:
             tree = ast.parse(textwrap.dedent(inspect.getsource(function)))

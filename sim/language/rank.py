@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
+from difflib import get_close_matches
 from itertools import accumulate
 from typing import Any
 
@@ -33,6 +34,12 @@ class Rank:
         self.weights, self.gradient = (Piece(name, 0, self._ends[-1]) for name in ("weights", "gradient"))
         self.samples = job.batch if shared else job.batch * len(self.workers)  # of a minibatch of all workers
         self._job, self._world, self._own = job, world, dict[str, int]()
+
+    def __getattr__(self, name: str):
+        near = get_close_matches(name, dir(type(self)), 1)
+        raise AttributeError(
+            f"me has no {name}; " + (f"the nearest is me.{near[0]}" if near else "sim/language/rank.py lists all")
+        )
 
     # ---- what takes no time, and is called without `yield from`
 

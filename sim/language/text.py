@@ -31,6 +31,11 @@ class Text:
     each: ClassVar[bool] = False
     micros: ClassVar[str] = ""
 
+    def __init_subclass__(cls, **named):
+        """A text without a name is called as its class is."""
+        super().__init_subclass__(**named)
+        cls.name = vars(cls).get("name", cls.__name__)
+
     def checked(self, job) -> None:
         """Refuse settings and jobs that the protocol cannot have.
 

@@ -236,7 +236,7 @@ class Run:
 
     def _rounds(self, there: int) -> int:
         """For how many rounds numbers are drawn next."""
-        if max(0, *self._now("rank_round")) < there:  # before its first round a rank has the first one's
+        if self._now("rank_round").max(initial=0) < there:  # before its first round a rank has the first one's
             return there
         return min(self.job.steps, BLOCK) if not there else 2 * there
 

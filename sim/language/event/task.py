@@ -100,6 +100,8 @@ class Task:
             raise WrongText(f"{self.world.text.name}, rank {self.me.rank}, {where}: {own.complaint(error)}") from error
         if type(command) not in WAYS:
             raise self._wrong("a text yields from primitives of me alone: `yield from me.NAME(...)`")
+        if said := commands.wrong(command):
+            raise self._wrong(said)
         return command
 
     def _until(self, handles, needed: int):
