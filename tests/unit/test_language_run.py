@@ -118,3 +118,17 @@ def test_it_is_not_run_for_real():
     of = scenario("fsdp")
     with pytest.raises(RunFailed, match=r"runs over MPI by real\.language\.compare"):
         next(text_of(of, "worker", SimpleNamespace(scenario=of)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "words"), [("d-psgd", "15,360 applied once"), ("gradient-coding", "4,608 applied once")]
+)
+def test_a_text_is_checked_in_all_worlds(name, words, capsys):
+    from sim.protocols import check
+
+    assert check.main([name_of(TEXTS[name]), "--simulate-only"]) == 0
+    said = capsys.readouterr().out
+    assert words in said
+    assert "none deadlocks" in said
+    assert engine._kernel is None or "as the event world does" in said
