@@ -122,7 +122,7 @@ def test_it_is_not_run_for_real():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "words"), [("d-psgd", "15,360 applied once"), ("gradient-coding", "4,608 applied once")]
+    ("name", "words"), [("d-psgd", "13,824 applied once"), ("gradient-coding", "4,608 applied once")]
 )
 def test_a_text_is_checked_in_all_worlds(name, words, capsys):
     from sim.protocols import check
