@@ -14,9 +14,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from sim import needs
+from sim.base import own
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.threads import in_order
-from sim.event.language import job_of, least_warmup, outcome_of, trace_of
+from sim.event.language import job_of, least_warmup, outcome_of, speeds_of, trace_of
 from sim.language import event, mistakes
 from sim.language.engine import job as engine
 from sim.language.engine.programs import program_of
@@ -29,6 +30,7 @@ from sim.protocols.in_language import InLanguage
 if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
     from sim.job.scenario import Scenario
+    from sim.language.engine.primitives import Program
     from sim.language.job import Job
     from sim.language.text import Text
     from sim.recording.traces import Trace
@@ -58,10 +60,18 @@ class Replications:
         self.scenario, self.text = scenario, text_of(scenario)
         if not is_ours(scenario.protocol):
             mistakes.check(self.text)
-        self.slow = "" if world == "event" else refused(job_of(scenario, self.text), self.text)
-        self.by_engine = world != "event" and not self.slow
+        self._job, self.slow, self._program = job_of(scenario, self.text), "", None
+        self.text.checked(self._job)
+        if world != "event":
+            try:
+                self._program = lowered(self._job, self.text)
+            except NotLowered as error:
+                self.slow = str(error)
         if world == "engine" and self.slow:
             raise WrongSetting("--world", "engine", f"auto or event: {self.slow}")
+
+    def _replication(self, number: int) -> Job:
+        return replace(self._job, replication=number, speeds=speeds_of(self.scenario, number))
 
     def outcome(self, number: int, within_s: float = math.inf) -> Outcome:
         """The outcome of a replication.
@@ -72,21 +82,21 @@ class Replications:
         Raises:
             RunFailed: all texts wait for ever, or do what no world can run.
         """
-        job, is_over = job_of(self.scenario, self.text, number), self._is_over(within_s)
-        if self.by_engine:
-            found = engine.run(job, self.text, is_over=is_over, most_bytes=needs.most_bytes())
+        job, is_over = self._replication(number), self._is_over(within_s)
+        if self._program:
+            found = engine.Run(job, self.text, self._program, most_bytes=needs.most_bytes()).result(is_over)
         else:
             found = event.run(job, self.text, is_over=is_over)
         return replace(outcome_of(self.scenario, found), slow=self.slow)
 
     def outcomes(self, numbers: Sequence[int]) -> Iterator[Outcome]:
         """Replications in order, on as many threads as there are cores: the engine's kernel runs beside Python."""
-        threads = (self.threads or needs.cores()) if self.by_engine else 1
+        threads = (self.threads or needs.cores()) if self._program else 1
         return in_order(self.outcome, numbers, min(threads, max(1, len(numbers))))
 
     def traced(self, number: int, within_s: float = math.inf) -> tuple[Outcome, Trace]:
         """The same by the event world, and all that ranks did."""
-        world = ObservedWorld(job_of(self.scenario, self.text, number), self.text)
+        world = ObservedWorld(self._replication(number), self.text)
         found = outcome_of(self.scenario, world.run(self._is_over(within_s)))
         return found, trace_of(self.scenario, world, found)
 
@@ -96,7 +106,7 @@ class Replications:
         Raises:
             WrongSetting: naming the option.
         """
-        if traced or not self.by_engine:
+        if traced or not self._program:
             needs.check(self.scenario, "event", within_s, traced=traced)
 
     def _is_over(self, within_s: float) -> Callable[[int], bool] | None:
@@ -112,20 +122,20 @@ def text_of(scenario: Scenario) -> Text:
     return scenario.protocol.text(scenario.servers)
 
 
-def refused(job: Job, text: Text) -> str:
-    """Why the engine does not run a text; nothing if it does."""
+def lowered(job: Job, text: Text) -> Program:
+    """The text as a program of the engine.
+
+    Raises:
+        NotLowered: the engine is not compiled, or does not understand it.
+    """
     if engine._kernel is None:
-        return NOT_COMPILED
-    text.checked(job)
+        raise NotLowered(NOT_COMPILED)
     try:
-        program_of(job, text)
-    except NotLowered as error:
-        return str(error)
-    except (RunFailed, WrongSetting):
+        return program_of(job, text)
+    except (NotLowered, RunFailed, WrongSetting):
         raise
-    except Exception as error:  # what a text computes while it is lowered, or a gap in the lowering
-        return f"the engine fails at it: {type(error).__name__}: {error}"
-    return ""
+    except Exception as error:  # of what a text computes while it is lowered, or of a gap in the lowering
+        raise NotLowered(f"the engine fails at it: {own.complaint(error)}") from error
 
 
 @contextmanager
@@ -153,7 +163,7 @@ def once_and_step_s(scenario: Scenario) -> tuple[float, float]:
 def _events_of_a_step(scenario: Scenario, text: Text) -> float:
     job = job_of(replace(scenario, steps=1, warmup=0), text)
     try:
-        run = engine.Run(job, text, program_of(job, text))
+        run = engine.Run(job, text, lowered(job, text))
         run.result()
     except (NotLowered, RunFailed):
         return sum(needs.messages(scenario)[:2])

@@ -100,7 +100,6 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
     of_forward, of_backward = (compute_s * share / sum(sizes) for share in (FORWARD_SHARE, 1 - FORWARD_SHARE))
     per_host, host = scenario.hosts.count(scenario.hosts[0]), scenario.kinds[scenario.hosts[-1]]
     header_bytes = HEADER_BYTES if scenario.servers else 0  # which are added and updated, too
-    drift = [scenario.draws.run_factor(replication, one) for one in scenario.hosts]
     return Job(
         scenario.ranks,
         tuple(Layer(size, of_forward * size, of_backward * size) for size in sizes),
@@ -110,7 +109,7 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         per_host,
         cores=None if host.gpus or host.cores >= per_host else host.cores,
         in_turn=False,
-        speeds=tuple(speed / factor for speed, factor in zip(scenario.speeds, drift, strict=True)),
+        speeds=speeds_of(scenario, replication),
         latency_s=link.latency_s,
         overhead_s=link.overhead_s,
         gap_s=link.gap_s,
@@ -134,6 +133,12 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         seed=scenario.seed,
         replication=replication,
     )
+
+
+def speeds_of(scenario: Scenario, replication: int) -> tuple[float, ...]:
+    """The speed of each rank in a run, which drifts from one to the next."""
+    drift = {host: scenario.draws.run_factor(replication, host) for host in set(scenario.hosts)}
+    return tuple(speed / drift[host] for speed, host in zip(scenario.speeds, scenario.hosts, strict=True))
 
 
 def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]:
