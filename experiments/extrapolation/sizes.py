@@ -37,9 +37,11 @@ if TYPE_CHECKING:
 LAYERS = 20  # of a model that the zoo does not have, all of one size
 FEWEST = 3  # sizes of a series: two to fit, one to predict
 MOST_ROWS = 40  # of a split that are predicted; few have as many
+# GPUs: rows of more take up to minutes each, so that they are predicted from the fewest and the next fewer sizes, or from the fewest alone.
+MANY, MOST = 64, 256
 SERIES = ["model", "system", "precision"]
 # Fitted steps have no noise: each is as long as the next. Answers are not cut short where other work keeps the machine busy.
-STEPS = ("--steps", "2", "--warmup", "1", "--replications", "2", "--within", "120")
+STEPS = ("--steps", "1", "--warmup", "1", "--replications", "2", "--within", "600")
 
 
 class Series(NamedTuple):
@@ -110,10 +112,13 @@ def splits(rows: Table) -> Iterator[Split]:
     """By hosts, and by GPUs of one host: each size but the first and the last is once the largest that is fitted."""
     one = rows.where(rows.hosts == 1)
     for unit, some, sizes in (("hosts", rows, rows.hosts), ("GPUs of a host", one, one.gpus)):
-        for most in np.unique(sizes)[1:-1]:
-            seen, out = some.where(sizes <= most), some.where(sizes > most)
-            beyond = np.array([doublings(size, most) for size in sizes[sizes > most]])
-            yield Split(f"1 to {most:.0f} {unit}, then more", seen, out, beyond)
+        known = np.unique(sizes)
+        for fewer, most, more in zip(known, known[1:], known[2:], strict=False):
+            near = (some.gpus <= MANY) | ((sizes == more) & (some.gpus <= MOST))
+            left = (sizes > most) & (near | (fewer == known[0]))
+            beyond = np.array([doublings(size, most) for size in sizes[left]])
+            if beyond.size:
+                yield Split(f"1 to {most:.0f} {unit}, then more", some.where(sizes <= most), some.where(left), beyond)
 
 
 def predicted(series: Sequence[Series], pool: Pool, takes_s: float = 0.0) -> tuple[list[Held], list[Refused]]:
