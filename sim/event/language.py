@@ -10,12 +10,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from sim.answers.outcome import Outcome
+from sim.event.job_layers import layers_of
 from sim.job.scenario import Scenario
 from sim.language import event
-from sim.language.job import Job, Layer, Result
+from sim.language.job import Job, Result
 from sim.language.text import Text, require
 from sim.model.sizes import HEADER_BYTES
-from sim.verbs.me import FORWARD_SHARE
 
 LOOPED = "partitions"  # the setting of texts whose micro-batches are turns of one loop in a graph
 
@@ -58,14 +58,12 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
     if text.micros == LOOPED:
         parts = getattr(text, text.micros)
         compute_s, fixed, input_s = parts * costs.partition(batch // parts), 0.0, input_s + costs.loop_s
-    sizes = [variable.size for variable in scenario.workload.variables]
-    of_forward, of_backward = (compute_s * share / sum(sizes) for share in (FORWARD_SHARE, 1 - FORWARD_SHARE))
     per_host, host = scenario.hosts.count(scenario.hosts[0]), scenario.kinds[scenario.hosts[-1]]
     header_bytes = HEADER_BYTES if scenario.servers else 0  # which are added and updated, too
     drift = [scenario.draws.run_factor(replication, one) for one in scenario.hosts]
     return Job(
         scenario.ranks,
-        tuple(Layer(size, of_forward * size, of_backward * size) for size in sizes),
+        layers_of(scenario, compute_s),
         scenario.rounds,
         scenario.warmup,
         batch,
@@ -86,6 +84,8 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         update_base_s=costs.update(HEADER_BYTES),
         mix_s=4 * costs.reduce.slope_s,
         mix_base_s=costs.reduce(header_bytes),
+        rows_s=4 * costs.reduce_rows.slope_s if costs.reduce_rows else None,
+        rows_base_s=costs.reduce_rows(header_bytes) if costs.reduce_rows else None,
         fixed=fixed,
         input_s=input_s,
         pack_s=costs.pack(scenario.traffic.packed_bytes),
@@ -101,10 +101,8 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
 def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]:
     """What a text in the language cannot have: the setting, its value in this job (nothing if it is right), and what is allowed."""
     cluster, link, local, costs = scenario.cluster, scenario.network, scenario.local, scenario.costs
-    rows = [variable.name for variable in scenario.workload.variables if variable.rows]
     each = scenario.hosts.count(scenario.hosts[0])
     yield "--servers", scenario.servers if scenario.servers != text.servers else 0, str(text.servers)
-    yield "--workload: rows", rows, "dense variables"
     yield (
         "--workload",
         scenario.workload.name if text.name == "pipeline" else "",

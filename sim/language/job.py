@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from sim.base.errors import WrongSetting
@@ -17,6 +18,19 @@ NONE, ONE = Constant(value=0.0), Constant(value=1.0)
 
 
 @dataclass(frozen=True)
+class Rows:
+    """The rows of a sparse layer, such as an embedding, whose gradient has those alone that minibatches touch.
+
+    Args:
+        count: of all rows.
+        touched: how many of them so many minibatches touch together.
+    """
+
+    count: int
+    touched: Callable[[int], int]
+
+
+@dataclass(frozen=True)
 class Layer:
     """One layer of the model.
 
@@ -24,12 +38,16 @@ class Layer:
         items: numbers in its weights.
         forward_s, backward_s: seconds of a core of speed 1 for the passes of a minibatch; those of a part of it are in proportion.
         activation_items: numbers in its input, for each sample.
+        rows: of a sparse layer.
+        server: that holds it, by its rank; None: servers hold layers in turn.
     """
 
     items: int
     forward_s: float = 0.0
     backward_s: float = 0.0
     activation_items: int = 0
+    rows: Rows | None = None
+    server: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +96,7 @@ class Job:
         item_bytes, header_bytes: of a number, and of a message besides its numbers.
         update_s, mix_s: seconds of a core for an item that the optimiser updates, or that is added, mixed or weighed.
         update_base_s, mix_base_s: seconds of each update or sum besides.
+        rows_s, rows_base_s: the same of a sum with a message that has a share of its items, as of rows, if it is another.
         fixed: share of a pass's seconds that a part of a minibatch takes as well as the whole: what launching it takes.
         input_s: seconds of fetching a minibatch, before its first layer; those of a part of it are in proportion.
         pack_s: seconds after the gradient of the first layer likewise, of joining a minibatch's gradients.
@@ -113,6 +132,8 @@ class Job:
     mix_s: float = 0.0
     update_base_s: float = 0.0
     mix_base_s: float = 0.0
+    rows_s: float | None = None
+    rows_base_s: float | None = None
     fixed: float = 0.0
     input_s: float = 0.0
     pack_s: float = 0.0
@@ -153,6 +174,44 @@ class Job:
         """Numbers in the input of a layer for a micro-batch."""
         return self.layers[layer].activation_items * len(self.micro_batch(micro, of))
 
+    @cached_property
+    def sparse(self) -> tuple[int, ...]:
+        """The sparse layers."""
+        return tuple(k for k, layer in enumerate(self.layers) if layer.rows)
+
+    @cached_property
+    def dense(self) -> tuple[tuple[int, int], ...]:
+        """The stretches (first, stop) of layers between them."""
+        ends = [-1, *self.sparse, len(self.layers)]
+        return tuple((before + 1, after) for before, after in pairwise(ends) if after > before + 1)
+
+    def touched(self, layer: int, minibatches: int = 1) -> int:
+        """Rows of a layer that so many minibatches touch together; 0 of a dense one."""
+        rows = self.layers[layer].rows
+        return rows.touched(minibatches) if rows else 0
+
+    def share(self, layer: int, minibatches: int = 1, numbered: bool = False) -> float:
+        """As sim.language.rank.Rank.share."""
+        rows = self.layers[layer].rows
+        if rows is None:
+            return 1.0
+        touched = rows.touched(minibatches)
+        return touched / rows.count + numbered * touched / self.layers[layer].items
+
+    def server_of(self, layer: int, servers: int) -> int:
+        """The server that holds a layer, of so many."""
+        found = self.layers[layer].server
+        return layer % max(1, servers) if found is None else found
+
+    def neighbours(self, rank: int, servers: int) -> range:
+        """The workers on the host of a worker, of those behind so many servers; none of a server."""
+        first = stop = rank
+        while rank >= servers < first and self.host(first - 1) == self.host(rank):
+            first -= 1
+        while servers <= rank and stop < self.ranks and self.host(stop) == self.host(rank):
+            stop += 1
+        return range(first, stop)
+
     @property
     def hosts(self) -> int:
         """The number of hosts."""
@@ -169,6 +228,12 @@ class Job:
     def bytes_of(self, items: int, share: float = 1.0) -> float:
         """Bytes of a message with so many items."""
         return self.header_bytes + items * self.item_bytes * share
+
+    def sum_s(self, items: int, share: float) -> float:
+        """Seconds of a core for adding a message with a share of so many items, or for mixing as many."""
+        is_rows = self.rows_s is not None and share != 1
+        each_s, base_s = (self.rows_s, self.rows_base_s) if is_rows else (self.mix_s, self.mix_base_s)
+        return (base_s or 0.0) + (each_s or 0.0) * (items * share)
 
     def speed(self, rank: int) -> float:
         """The speed of a rank's core."""

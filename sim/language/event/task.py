@@ -177,7 +177,7 @@ class Task:
         job = self.world.job
         if command.piece.vector != "weights":
             raise self._wrong(f"me.update of {command.piece.vector}: a piece of me.weights")
-        yield from self._spend(job.update_base_s + job.update_s * command.piece.items)
+        yield from self._spend(job.update_base_s + job.update_s * (command.piece.items * command.share))
         self.world.samples.updated(self.me, command.samples, command.piece.items)
         self.world.values.update(self.me, command)
 
@@ -186,7 +186,7 @@ class Task:
         job, into, what = self.world.job, command.into, command.what
         self._check(what.items, into, "mixed into")
         if command.a or command.b:  # else the memory is set to zeros
-            yield from self._spend(job.mix_base_s + job.mix_s * into.items)
+            yield from self._spend(job.sum_s(into.items, what.share if isinstance(what, Message) else 1.0))
         if into == self.me.gradient and command.a == 0:
             self.world.samples.begin_anew(self.me)
         if into == self.me.gradient and command.b and isinstance(what, Message):
@@ -212,7 +212,7 @@ class Task:
             raise self._wrong(f"me.post to rank {command.to!r} of {me.n}")
         yield from self._spend(self._overhead_s(command.to))
         samples = self.world.samples.at_hand(me) if piece.vector == "gradient" else 0.0
-        message = Message(me.rank, me.step, piece.items, samples, self.world.values.read(me, piece))
+        message = Message(me.rank, me.step, piece.items, samples, self.world.values.read(me, piece), command.share)
         return self.world.links.send(self, message, command.to, job.bytes_of(piece.items, command.share))
 
     def _overhead_s(self, peer: int) -> float:
@@ -272,8 +272,8 @@ class Task:
         job, seconds = self.world.job, self._overhead_s(message.sender)
         if into is not None:
             self._check(message.items, into, f"taken from rank {message.sender} into")
-            seconds += job.mix_base_s + job.mix_s * into.items if adds or weight != 1 else 0.0
-            seconds += job.take_up_s * into.items if into.vector == "weights" and not adds else 0.0
+            seconds += job.sum_s(into.items, message.share) if adds or weight != 1 else 0.0
+            seconds += job.take_up_s * (into.items * message.share) if into.vector == "weights" and not adds else 0.0
         yield from self._spend(seconds)
         if into is None:
             return

@@ -1,0 +1,61 @@
+"""How rows of sparse layers travel between workers and servers, and between workers."""
+
+from __future__ import annotations
+
+from sim.language.rank import Rank
+from sim.language.verbs import clear, gather
+
+
+def pull(me: Rank):
+    """A worker asks servers for the rows that its minibatch reads, and takes them up."""
+    for layer in me.sparse:
+        yield from me.post(me.rows(layer), me.server_of(layer))
+    for layer in me.sparse:
+        yield from me.take(me.server_of(layer), me.of(me.weights, layer))
+
+
+def hand_out(me: Rank):
+    """A server answers: each worker asks for the rows of its layers one after another."""
+    held = [layer for layer in me.sparse if me.server_of(layer) == me.rank]
+    answered = [0 for _ in range(me.n)]  # requests of each rank
+    for _ in range(len(held) * len(me.workers)):
+        message = yield from me.take(me.workers)
+        layer = held[answered[message.sender]]
+        answered[message.sender] += 1
+        yield from me.post(me.of(me.weights, layer), message.sender, me.share(layer))
+
+
+def hand_in(me: Rank, layer: int, group: range):
+    """Rows' gradients leave for the layer's server; of a group of workers the first adds up those of all, and sends the sum."""
+    gradient = me.of(me.gradient, layer)
+    if me.rank == group[0]:
+        yield from gather(me, group[1:], gradient)
+        sent = yield from me.post(gradient, me.server_of(layer), me.share(layer, len(group), numbered=True))
+    else:
+        sent = yield from me.post(gradient, group[0], me.share(layer, numbered=True))
+    yield from me.wait(sent)
+    yield from clear(me, gradient)
+
+
+def sum_up(me: Rank, layer: int, senders: int):
+    """The layer's server adds up what so many workers send, and updates the rows that any of them has touched."""
+    if me.rank == me.server_of(layer):
+        yield from gather(me, me.workers, me.of(me.gradient, layer), senders)
+        yield from me.update(me.of(me.weights, layer), share=me.share(layer, len(me.workers)))
+
+
+def gather_rows(me: Rank, layer: int, group: range):
+    """Each worker ends with the sum of the rows that any has touched: what each has goes round a ring, and all add what comes.
+
+    Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH", 2005, section 4.1.
+    """
+    n, i, gradient, share = len(group), group.index(me.rank), me.of(me.gradient, layer), me.share(layer, numbered=True)
+    passed = me.vector("passed on", me.weights.items)[: gradient.items]
+    if n > 1:
+        sent = yield from me.post(gradient, group[(i + 1) % n], share)
+    for turn in range(n - 1):
+        message = yield from me.take(group[i - 1], passed)
+        yield from me.wait(sent)
+        yield from me.mix(gradient, message)
+        if turn < n - 2:
+            sent = yield from me.post(passed, group[(i + 1) % n], share)

@@ -1,0 +1,46 @@
+"""Hybrid: parameter servers for sparse layers, allreduce for dense ones."""
+
+from dataclasses import dataclass
+
+from sim.language.collectives import allreduce
+from sim.language.rows import hand_in, hand_out, pull, sum_up
+from sim.language.text import Text
+from sim.language.verbs import compute, spread
+
+
+@dataclass(frozen=True)
+class Hybrid(Text):
+    """Kim et al., "Parallax: Sparsity-aware Data Parallel Training", EuroSys 2019 (arXiv 1808.02621), section 3.1.
+
+    Workers pull the rows that they read, and push those rows' gradients; each layer is summed beside others.
+    """
+
+    servers: int = 1
+    local_aggregation: bool = True  # the first worker of a host adds up what its workers push, so that a row leaves it once
+
+    name, least = "hybrid", {"servers": 0}
+
+    def __call__(self, me):
+        group = me.neighbours(me.rank) if self.local_aggregation else range(me.rank, me.rank + 1)
+        senders = [one for one in me.workers if me.neighbours(one)[0] == one or not self.local_aggregation]
+        for _ in me.steps():
+            if me.rank in me.servers:
+                texts = [(yield from me.start(hand_out(me)))]
+                for layer in me.sparse:
+                    texts.append((yield from me.start(sum_up(me, layer, len(senders)))))
+                yield from me.wait(texts)
+                yield from spread(me, me.weights[:0], senders)
+                continue
+            yield from me.sleep()
+            yield from me.wait((yield from me.start(pull(me))))
+            yield from compute(me)
+            sent = []
+            for layer in me.sparse:
+                sent.append((yield from me.start(hand_in(me, layer, group), after=sent[-1:])))
+            yield from me.wait(sent)
+            for first, stop in me.dense:
+                yield from allreduce(me, me.of(me.gradient, first, stop), me.workers)
+                yield from me.update(me.of(me.weights, first, stop))
+            for peer in me.servers if me.rank == group[0] else group[:1]:
+                yield from me.take(peer)
+            yield from spread(me, me.weights[:0], group[1:] if me.rank == group[0] else group[:0])
