@@ -44,6 +44,27 @@ def sum_up(me: Rank, layer: int, senders: int):
         yield from me.update(me.of(me.weights, layer), share=me.share(layer, len(me.workers)))
 
 
+def serve(me: Rank, senders: list[int]):
+    """A server's round: it hands out rows beside summing them, layer beside layer, and then tells who has sent that they may go on."""
+    texts = [(yield from me.start(hand_out(me)))]
+    for layer in me.sparse:
+        texts.append((yield from me.start(sum_up(me, layer, len(senders)))))
+    yield from me.wait(texts)
+    for sender in senders:
+        yield from me.post(me.weights[:0], sender)
+
+
+def hear(me: Rank, group: range):
+    """Wait until all servers have updated; the first of a group of workers tells the others."""
+    if me.rank == group[0]:
+        for server in me.servers:
+            yield from me.take(server)
+        for rank in group[1:]:
+            yield from me.post(me.weights[:0], rank)
+    else:
+        yield from me.take(group[0])
+
+
 def gather_rows(me: Rank, layer: int, group: range):
     """Each worker ends with the sum of the rows that any has touched: what each has goes round a ring, and all add what comes.
 

@@ -11,6 +11,7 @@ from sim.texts.fsdp import Fsdp
 from sim.texts.gradient_coding import GradientCoding
 from sim.texts.hierarchical import Hierarchical
 from sim.texts.horovod import Horovod
+from sim.texts.hybrid import Hybrid
 from sim.texts.kbatch_async import KBatchAsynchronous
 from sim.texts.local_sgd import LocalSgd
 from sim.texts.pipeline import Pipeline
@@ -23,6 +24,6 @@ TEXTS = {
     one.name: one
     for one in (
         AnytimeDelayedGradients, AnytimeMinibatch, AsynchronousServers, Ddp, DecentralisedSgd, FixedMinibatch, Fsdp, GradientCoding,
-        Hierarchical, Horovod, KBatchAsynchronous, LayerwiseServers, LocalSgd, Pipeline, StaleSynchronousServers, SynchronousServers,
+        Hierarchical, Horovod, Hybrid, KBatchAsynchronous, LayerwiseServers, LocalSgd, Pipeline, StaleSynchronousServers, SynchronousServers,
     )
 }  # fmt: skip

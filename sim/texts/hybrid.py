@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from sim.language.collectives import allreduce
-from sim.language.rows import hand_in, hand_out, pull, sum_up
+from sim.language.rows import hand_in, hear, pull, serve
 from sim.language.text import Text
-from sim.language.verbs import compute, spread
+from sim.language.verbs import compute
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,7 @@ class Hybrid(Text):
         senders = [one for one in me.workers if me.neighbours(one)[0] == one or not self.local_aggregation]
         for _ in me.steps():
             if me.rank in me.servers:
-                texts = [(yield from me.start(hand_out(me)))]
-                for layer in me.sparse:
-                    texts.append((yield from me.start(sum_up(me, layer, len(senders)))))
-                yield from me.wait(texts)
-                yield from spread(me, me.weights[:0], senders)
+                yield from serve(me, senders)
                 continue
             yield from me.sleep()
             yield from me.wait((yield from me.start(pull(me))))
@@ -41,6 +37,4 @@ class Hybrid(Text):
             for first, stop in me.dense:
                 yield from allreduce(me, me.of(me.gradient, first, stop), me.workers)
                 yield from me.update(me.of(me.weights, first, stop))
-            for peer in me.servers if me.rank == group[0] else group[:1]:
-                yield from me.take(peer)
-            yield from spread(me, me.weights[:0], group[1:] if me.rank == group[0] else group[:0])
+            yield from hear(me, group)
