@@ -18,11 +18,19 @@ def hand_out(me: Rank):
     """A server answers: each worker asks for the rows of its layers one after another."""
     held = [layer for layer in me.sparse if me.server_of(layer) == me.rank]
     answered = [0 for _ in range(me.n)]  # requests of each rank
-    for _ in range(len(held) * len(me.workers)):
+    for _ in range(len(held) * len(me.workers) if me.sparse else 0):
         message = yield from me.take(me.workers)
         layer = held[answered[message.sender]]
         answered[message.sender] += 1
         yield from me.post(me.of(me.weights, layer), message.sender, me.share(layer))
+
+
+def push_rows(me: Rank, group: range):
+    """A worker's gradients of sparse layers leave, one layer after another, beside what comes from others of its group."""
+    sent: list = []
+    for layer in me.sparse:
+        sent.append((yield from me.start(hand_in(me, layer, group), after=sent[-1:])))
+    yield from me.wait(sent)
 
 
 def hand_in(me: Rank, layer: int, group: range):

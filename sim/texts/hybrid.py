@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from sim.language.collectives import allreduce
-from sim.language.rows import hand_in, hear, pull, serve
-from sim.language.text import Text
+from sim.language.rows import hear, pull, push_rows, serve
+from sim.language.text import Text, require
 from sim.language.verbs import compute
 
 
@@ -17,8 +17,11 @@ class Hybrid(Text):
 
     servers: int = 1
     local_aggregation: bool = True  # the first worker of a host adds up what its workers push, so that a row leaves it once
-
     name, least = "hybrid", {"servers": 0}
+
+    def check(self, job):
+        sparse = any(layer.rows for layer in job.layers)
+        require(self.servers or not sparse, "--servers", 0, "an integer from 1 with sparse variables")
 
     def __call__(self, me):
         group = me.neighbours(me.rank) if self.local_aggregation else range(me.rank, me.rank + 1)
@@ -30,10 +33,7 @@ class Hybrid(Text):
             yield from me.sleep()
             yield from me.wait((yield from me.start(pull(me))))
             yield from compute(me)
-            sent = []
-            for layer in me.sparse:
-                sent.append((yield from me.start(hand_in(me, layer, group), after=sent[-1:])))
-            yield from me.wait(sent)
+            yield from push_rows(me, group)
             for first, stop in me.dense:
                 yield from allreduce(me, me.of(me.gradient, first, stop), me.workers)
                 yield from me.update(me.of(me.weights, first, stop))

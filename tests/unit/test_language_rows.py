@@ -1,0 +1,167 @@
+"""Sparse layers in the language: which share of their items travels, is added and updated, and Parallax's hybrid."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from test_language_engine_jobs import differ
+
+from sim import event, protocols, stragglers
+from sim.base.errors import WrongSetting
+from sim.event.language import run as run_text
+from sim.job.scenario import Scenario
+from sim.language.engine import job as engine
+from sim.language.event import run
+from sim.language.job import Job, Layer, Rows
+from sim.language.rows import gather_rows
+from sim.language.text import Text
+from sim.language.verbs import compute
+from sim.model import sparse_rows
+from sim.model.costs import Costs, Line
+from sim.model.workload import Variable, Workload
+from sim.platform.cluster import Cluster, Host, Link
+from sim.texts.hybrid import Hybrid
+
+COUNT, COLUMNS, ALPHA = 7200, 16, 0.05
+ITEMS = COUNT * COLUMNS
+SPARSE = Layer(ITEMS, 0.01, 0.02, rows=Rows(COUNT, lambda minibatches: round(COUNT * (1 - (1 - ALPHA) ** minibatches))))
+DENSE = Layer(6000, 0.01, 0.02)
+LINK = {"latency_s": 1e-3, "bandwidth": 1e8}
+
+
+def touched(minibatches: int = 1) -> int:
+    return SPARSE.rows.touched(minibatches)
+
+
+def bytes_s(items: float) -> float:
+    return 4 * items / LINK["bandwidth"]
+
+
+@dataclass(frozen=True)
+class Gathered(Text):
+    """The rows of all workers, at each."""
+
+    name = "gathered"
+
+    def __call__(self, me):
+        for _ in me.steps():
+            yield from me.sleep()
+            yield from compute(me)
+            for layer in me.sparse:
+                yield from gather_rows(me, layer, me.workers)
+                yield from me.update(me.of(me.weights, layer), share=me.share(layer, len(me.workers)))
+
+
+def test_one_worker_pulls_and_pushes_its_rows():
+    """Row numbers, rows, then both and the note that it may go on: each a latency, and its bytes."""
+    found = run(Job(2, (SPARSE,), 2, **LINK), Hybrid())
+    rows, numbers = touched(), touched() * COLUMNS
+    step_s = 4 * LINK["latency_s"] + bytes_s(rows + numbers + rows + numbers) + 0.03
+    assert np.diff(found.ends_s, prepend=0) == pytest.approx([step_s] * 2, abs=1e-12)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_row_leaves_a_host_once(together):
+    """Three workers on a host, whose only port passes rows that any of them has touched, in place of those of each."""
+    of = Job(6, (replace(SPARSE, server=0),), per_host=3, shared_ports=True, **LINK)
+    found = run(of, Hybrid(3, together))
+    pulled = 3 if together else 1  # workers that have pulled when a gradient leaves
+    pushed = touched(3) if together else 3 * touched()
+    items = touched() + pulled * touched() * COLUMNS + pushed * (COLUMNS + 1)
+    step_s = 4 * LINK["latency_s"] + bytes_s(items) + 0.03
+    assert found.ends_s[0] == pytest.approx(step_s, abs=1e-12)
+
+
+def test_a_ring_of_rows_passes_what_each_worker_has():
+    """Pushes grow with the workers: n - 1 times its rows leave each port, and are added one after another."""
+    of = Job(5, (SPARSE,), 2, rows_s=1e-8, rows_base_s=1e-4, mix_s=1.0, update_s=1e-8, **LINK)
+    items, share = touched() * (COLUMNS + 1), touched(5) / COUNT
+    turn_s = LINK["latency_s"] + bytes_s(items) + 1e-4 + 1e-8 * items
+    step_s = 0.03 + 4 * turn_s + 1e-8 * ITEMS * share
+    for found in (run(of, Gathered()), engine.run(of, Gathered())):
+        assert np.diff(found.ends_s, prepend=0) == pytest.approx([step_s] * 2, abs=1e-12)
+
+
+def test_layers_of_two_kinds_count_each_sample_once():
+    """Workers update dense layers alike, and servers sparse ones, whatever part of the model these are."""
+    for layers in ((SPARSE, DENSE), (replace(SPARSE, items=COUNT), DENSE), (DENSE,), (SPARSE,)):
+        of = Job(6, layers, 3, batch=8)
+        for found in (run(of, Hybrid(2)), engine.run(of, Hybrid(2))):
+            assert found.samples == pytest.approx([32.0] * 3)
+
+
+@pytest.mark.parametrize("kernel", [None, engine._kernel], ids=["plain", "compiled"])
+def test_the_engine_takes_as_long(kernel):
+    costs = {"mix_s": 1e-9, "rows_s": 3e-9, "rows_base_s": 1e-5, "update_s": 1e-9, "take_up_s": 1e-9, "overhead_s": 1e-5}
+    for more in ({}, costs, costs | {"per_host": 3, "cores": 2}):
+        of = Job(7, (DENSE, SPARSE, DENSE, DENSE, replace(SPARSE, server=0)), 3, **more)
+        for text in (Gathered(), Hybrid(2), Hybrid(3, local_aggregation=False)):
+            assert differ(of, text, kernel) == {}
+    assert differ(replace(of, layers=(DENSE,)), Hybrid(0), kernel) == {}
+
+
+def test_sparse_layers_need_servers():
+    with pytest.raises(WrongSetting, match="--servers: given 0; allowed: an integer from 1 with sparse variables"):
+        run(Job(3, (SPARSE,)), Hybrid(0))
+
+
+# ---- against the worlds of sim.event
+
+
+PLAIN = Link(latency_s=1e-3, overhead_s=0, gap_s=0, bandwidth_bytes_per_s=1e8)
+
+
+def scenario(said: str, *variables: Variable, costs: Costs, link: Link = PLAIN, workers: int = 4, **of) -> Scenario:
+    """A host of a core for each rank, no two as fast unless `hosts` say so."""
+    name, *settings = said.split()
+    of = {"steps": 5, "warmup": 1, "batch": 10, "stragglers": stragglers.read("niagara*0.01")} | of
+    hosts = of.pop("hosts", [Host(name=f"h{i}", speed=1 - i / 37) for i in range(workers + of.get("servers", 1))])
+    cluster = Cluster(hosts=hosts, network=link)
+    model = Workload(name="model", variables=variables, costs=costs)
+    return Scenario(protocols.make(name, settings), model, workers, cluster=cluster, **of)
+
+
+ROWS = Variable(name="rows", shape=(COUNT, COLUMNS), rows=sparse_rows.Rows(fraction=ALPHA))
+NUMBERS = Variable(name="numbers", shape=(7199,))  # and the number of samples: can be cut in equal parts
+COMPUTING = Costs(compute=Line(base_s=0.01))
+ALL = Costs(
+    compute=Line(base_s=0.01),
+    pack=Line(slope_s=1e-9),
+    reduce=Line(base_s=1e-5, slope_s=1e-9),
+    reduce_rows=Line(base_s=3e-5, slope_s=4e-9),
+    update=Line(base_s=1e-3, slope_s=1e-9),
+)
+LOGGP = Link(latency_s=1e-3, overhead_s=2e-5, gap_s=3e-5, bandwidth_bytes_per_s=1e8)
+
+
+def off(of: Scenario, text: Text) -> float:
+    """By which share of its mean a step differs at most; samples are the same."""
+    expected, _ = event.run(of, want_trace=False)
+    found = run_text(of, text)
+    assert found.samples == pytest.approx(expected.samples)
+    return np.abs(found.step_s - expected.step_s).max() / expected.step_s.mean()
+
+
+@pytest.mark.parametrize("costs", [COMPUTING, ALL], ids=["computing", "all costs"])
+def test_hybrid_takes_as_long(costs):
+    """A note of an update more or less ahead of another is all that differs: acknowledgements go by rank, not by arrival."""
+    of = scenario("hybrid", ROWS, costs=costs, stragglers=stragglers.read("none"))
+    assert off(of, Hybrid()) < 1e-9
+    assert off(scenario("hybrid", ROWS, costs=costs), Hybrid()) < 1e-4
+
+
+def test_hybrid_with_parts_and_dense_variables_takes_about_as_long():
+    """Each part is a message of its own, which is added as it comes; in sim.event those of a server travel together."""
+    for servers, parts in ((1, 1), (2, 2), (2, 6)):
+        of = scenario("hybrid", ROWS, NUMBERS, costs=ALL, link=LOGGP, servers=servers, variable_partitions=parts)
+        assert off(of, Hybrid(servers)) < 0.01
+
+
+def test_gathered_rows_take_as_long():
+    """Behind the gathered rows, sim.event sums the number of samples; where dense variables are summed it is an item more of them."""
+    for costs in (COMPUTING, ALL):
+        of = scenario("allreduce sparse_as_dense=false algorithm=ring", ROWS, costs=costs, hosts=[Host(count=4)])
+        of = replace(of, stragglers=stragglers.read("none"))
+        expected, _ = event.run(of, want_trace=False)
+        found = run_text(of, Gathered())
+        assert found.step_s == pytest.approx(expected.step_s - 2 * 3 * PLAIN.latency_s, abs=5e-5)
