@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from test_language_engine_jobs import differ
+from test_language_learning import BATCH, CHAIN, RATE, STEPS, serial
 
 from sim import event, protocols, stragglers
 from sim.base.errors import WrongSetting
@@ -13,6 +14,7 @@ from sim.job.scenario import Scenario
 from sim.language.engine import job as engine
 from sim.language.event import run
 from sim.language.job import Job, Layer, Rows
+from sim.language.learning import Values
 from sim.language.rows import gather_rows
 from sim.language.text import Text
 from sim.language.verbs import compute
@@ -165,3 +167,21 @@ def test_gathered_rows_take_as_long():
         expected, _ = event.run(of, want_trace=False)
         found = run_text(of, Gathered())
         assert found.step_s == pytest.approx(expected.step_s - 2 * 3 * PLAIN.latency_s, abs=5e-5)
+
+
+# ---- values
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_hybrid_trains_on_all_minibatches(together):
+    """Each server has its sparse layers, and each worker the dense ones, as one process would have them."""
+    layers = [*CHAIN.layers(0.02, 0.04)]
+    for layer in (1, 2, 4):
+        layers[layer] = replace(layers[layer], rows=Rows(3, lambda _: 2))
+    job = Job(6, tuple(layers), STEPS, batch=BATCH, per_host=2, bandwidth=1e5, rate=RATE)
+    values = Values(job, CHAIN)
+    run(job, Hybrid(2, together), values)
+    expected = serial(range(2, 6)).reshape(CHAIN.depth, -1)
+    for rank, vectors in values.vectors.items():
+        mine = [k for k in range(CHAIN.depth) if (k % 2 == rank if k in (1, 2, 4) else rank > 1)]
+        assert np.abs(vectors["weights"].reshape(CHAIN.depth, -1) - expected)[mine].max() < 1e-12
