@@ -34,6 +34,7 @@ def layers_of(scenario: Scenario, compute_s: float) -> tuple[Layer, ...]:
             one.size,
             of_forward * one.size,
             of_backward * one.size,
+            one.activation_items,
             rows=Rows(one.shape[0], touched(one, scenario.batch)) if one.rows else None,
             server=server,
         )

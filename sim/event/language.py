@@ -104,11 +104,6 @@ def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]
     each = scenario.hosts.count(scenario.hosts[0])
     yield "--servers", scenario.servers if scenario.servers != text.servers else 0, str(text.servers)
     yield (
-        "--workload",
-        scenario.workload.name if text.name == "pipeline" else "",
-        "a model that says the sizes of its layers' inputs",
-    )
-    yield (
         "--cluster: hosts",
         cluster.name if scenario.hosts != [rank // each for rank in range(scenario.ranks)] else "",
         "as many ranks each",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -37,7 +37,7 @@ class Layer:
     Args:
         items: numbers in its weights.
         forward_s, backward_s: seconds of a core of speed 1 for the passes of a minibatch; those of a part of it are in proportion.
-        activation_items: numbers in its input, for each sample.
+        activation_items: numbers in its input, for each sample; None: nobody knows, and no stage of a pipeline can begin with it.
         rows: of a sparse layer.
         server: that holds it, by its rank; None: servers hold layers in turn.
     """
@@ -45,9 +45,14 @@ class Layer:
     items: int
     forward_s: float = 0.0
     backward_s: float = 0.0
-    activation_items: int = 0
+    activation_items: int | None = 0
     rows: Rows | None = None
     server: int | None = None
+
+
+def cuts(layers: Sequence[Any]) -> list[int]:
+    """The layers that a stage of a pipeline can begin with: the first, and those that say what their inputs have."""
+    return [k for k, layer in enumerate(layers) if k == 0 or layer.activation_items is not None]
 
 
 @dataclass(frozen=True)
@@ -171,8 +176,15 @@ class Job:
         return range(self.batch * micro // of, self.batch * (micro + 1) // of)
 
     def activation_items(self, layer: int, micro: int, of: int) -> int:
-        """Numbers in the input of a layer for a micro-batch."""
-        return self.layers[layer].activation_items * len(self.micro_batch(micro, of))
+        """Numbers in the input of a layer for a micro-batch.
+
+        Raises:
+            ValueError: nobody knows.
+        """
+        each = self.layers[layer].activation_items
+        if each is None:
+            raise ValueError(f"layer {layer} does not say what its input has (activation_items)")
+        return each * len(self.micro_batch(micro, of))
 
     @cached_property
     def sparse(self) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import Any
 
 from sim.language import commands
+from sim.language.job import cuts
 from sim.language.pieces import Handle, Message, Piece
 
 MASK = 2**64 - 1
@@ -27,6 +28,7 @@ class Rank:
         self.rank, self.n, self.batch, self.item_bytes = rank, job.ranks, job.batch, job.item_bytes
         self.master, self.servers, self.workers = 0, range(servers), range(servers, job.ranks)
         self.layers = range(len(job.layers))
+        self.cuts = cuts(job.layers)  # layers that a stage of a pipeline can begin with
         self.sparse, self.dense = job.sparse, job.dense  # layers, and stretches (first, stop) of the others
         self.step, self.round = 0, -1  # the step of the job, and how many rounds this rank has begun, less one
         self._ends = [0, *accumulate(layer.items for layer in job.layers)]  # where layers end, in items

@@ -24,6 +24,7 @@ TEXTS = {
     one.name: one
     for one in (
         AnytimeDelayedGradients, AnytimeMinibatch, AsynchronousServers, Ddp, DecentralisedSgd, FixedMinibatch, Fsdp, GradientCoding,
-        Hierarchical, Horovod, Hybrid, KBatchAsynchronous, LayerwiseServers, LocalSgd, Pipeline, StaleSynchronousServers, SynchronousServers,
+        Hierarchical, Horovod, Hybrid, KBatchAsynchronous, LayerwiseServers, LocalSgd, Pipeline, StaleSynchronousServers,
+        SynchronousServers,
     )
 }  # fmt: skip

@@ -16,12 +16,12 @@ class Hybrid(Text):
     """
 
     servers: int = 1
-    local_aggregation: bool = True  # the first worker of a host adds up what its workers push, so that a row leaves it once
+    local_aggregation: bool = True  # the first worker of a host adds up what its workers push: a row leaves it once
     name, least = "hybrid", {"servers": 0}
 
     def check(self, job):
         sparse = any(layer.rows for layer in job.layers)
-        require(self.servers or not sparse, "--servers", 0, "an integer from 1 with sparse variables")
+        require(self.servers > 0 or not sparse, "--servers", 0, "an integer from 1 with sparse variables")
 
     def __call__(self, me):
         group = me.neighbours(me.rank) if self.local_aggregation else range(me.rank, me.rank + 1)

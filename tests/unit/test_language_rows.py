@@ -8,20 +8,21 @@ from test_language_engine_jobs import differ
 from test_language_learning import BATCH, CHAIN, RATE, STEPS, serial
 
 from sim import event, protocols, stragglers
-from sim.base.errors import WrongSetting
+from sim.base.errors import WrongSetting, WrongText
 from sim.event.language import run as run_text
 from sim.job.scenario import Scenario
 from sim.language.engine import job as engine
 from sim.language.event import run
-from sim.language.job import Job, Layer, Rows
+from sim.language.job import Job, Layer, Rows, cuts
 from sim.language.learning import Values
 from sim.language.rows import gather_rows
 from sim.language.text import Text
 from sim.language.verbs import compute
-from sim.model import sparse_rows
+from sim.model import sparse_rows, workload
 from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
+from sim.simulation import simulate
 from sim.texts.hybrid import Hybrid
 
 COUNT, COLUMNS, ALPHA = 7200, 16, 0.05
@@ -52,6 +53,21 @@ class Gathered(Text):
             for layer in me.sparse:
                 yield from gather_rows(me, layer, me.workers)
                 yield from me.update(me.of(me.weights, layer), share=me.share(layer, len(me.workers)))
+
+
+@dataclass(frozen=True)
+class Handed(Text):
+    """The input of the last layer, from the first rank to the last."""
+
+    name = "handed"
+
+    def __call__(self, me):
+        for _ in me.steps():
+            for layer in me.layers:
+                if me.rank == 0:
+                    yield from me.post(me.activation(layer), me.n - 1)
+                else:
+                    yield from me.take(0, me.activation(layer))
 
 
 def test_one_worker_pulls_and_pushes_its_rows():
@@ -94,7 +110,14 @@ def test_layers_of_two_kinds_count_each_sample_once():
 
 @pytest.mark.parametrize("kernel", [None, engine._kernel], ids=["plain", "compiled"])
 def test_the_engine_takes_as_long(kernel):
-    costs = {"mix_s": 1e-9, "rows_s": 3e-9, "rows_base_s": 1e-5, "update_s": 1e-9, "take_up_s": 1e-9, "overhead_s": 1e-5}
+    costs = {
+        "mix_s": 1e-9,
+        "rows_s": 3e-9,
+        "rows_base_s": 1e-5,
+        "update_s": 1e-9,
+        "take_up_s": 1e-9,
+        "overhead_s": 1e-5,
+    }
     for more in ({}, costs, costs | {"per_host": 3, "cores": 2}):
         of = Job(7, (DENSE, SPARSE, DENSE, DENSE, replace(SPARSE, server=0)), 3, **more)
         for text in (Gathered(), Hybrid(2), Hybrid(3, local_aggregation=False)):
@@ -185,3 +208,41 @@ def test_hybrid_trains_on_all_minibatches(together):
     for rank, vectors in values.vectors.items():
         mine = [k for k in range(CHAIN.depth) if (k % 2 == rank if k in (1, 2, 4) else rank > 1)]
         assert np.abs(vectors["weights"].reshape(CHAIN.depth, -1) - expected)[mine].max() < 1e-12
+
+
+# ---- stages of pipelines
+
+
+@pytest.mark.parametrize(
+    ("name", "layers", "items"),
+    [
+        ("gpt2", 14, 1024 * 768),
+        ("bert_base", 13, 384 * 768),
+        ("llama3_8b", 34, 4096 * 4096),
+        ("vit_b_16", 14, 197 * 768),
+        ("resnet50", 18, 56 * 56 * 64),
+        ("resnet18_cifar", 10, 32 * 32 * 64),
+    ],
+)
+def test_models_known_by_name_say_what_their_layers_inputs_have(name, layers, items):
+    found = cuts(workload.read(name).variables)
+    assert len(found) == layers
+    assert workload.read(name).variables[found[1]].activation_items == items
+
+
+def test_a_pipeline_passes_inputs_of_layers_at_which_the_model_can_be_cut():
+    """Two stages of equal layers, one micro-batch: both passes one after another, an activation and its gradient between them."""
+    model = Workload(name="equal", parameters="8 k", layers=4, activation_items=1000, costs=COMPUTING)
+    of = Scenario(
+        protocols.make("sim.texts.pipeline:Pipeline", ["micro_batches=1"]), model, 2, steps=2, warmup=0, batch=8
+    )
+    of = replace(of, cluster=Cluster(hosts=[Host(count=2)], network=PLAIN))
+    step_s = 0.01 + 2 * (PLAIN.latency_s + 4 * 8 * 1000 / PLAIN.bandwidth_bytes_per_s)
+    for kind in ("event", "engine"):
+        assert simulate(of, kind, 1).outcome.step_s == pytest.approx(np.full((1, 2), step_s), abs=1e-9)
+
+
+def test_a_layer_that_does_not_say_what_its_input_has_is_not_sent():
+    for world in (run, engine.run):
+        with pytest.raises(WrongText):
+            world(Job(2, (DENSE, replace(DENSE, activation_items=None))), Handed())

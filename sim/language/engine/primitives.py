@@ -152,7 +152,10 @@ class Lowering(Statements):
         return PieceValue(plain(name), ZERO, items)
 
     def me_activation(self, layer: Any, micro: Any = ZERO, of: Any = ONE) -> Any:
-        items = self.looked_up([float(one.activation_items) for one in self.job.layers], layer)
+        each = [one.activation_items for one in self.job.layers]
+        items = self.looked_up([float(one or 0) for one in each], layer)
+        if None in each:
+            self.same_size(self.looked_up([int(one is not None) for one in each], layer), ONE)
         return PieceValue("activation", ZERO, self.reckon(op.MULTIPLY, items, self.samples_of(micro, of)))
 
     def me_slope(self, layer: Any, micro: Any = ZERO, of: Any = ONE) -> Any:
