@@ -17,6 +17,7 @@ class Text:
     Args:
         name: by which commands know it.
         servers: ranks before the workers that hold parameters for them; a setting where a text has any number.
+        serves: all: servers hold all layers; sparse: those whose gradients are rows alone, and workers the others.
         data: own: a rank has a minibatch of its own in each of its rounds; shared: all ranks have the same one in a step.
         least: of settings that are numbers, where it is not 0.
         micros: the setting that says how many micro-batches a minibatch has.
@@ -25,6 +26,7 @@ class Text:
     name: ClassVar[str]
     __dataclass_fields__: ClassVar[dict[str, Field]]  # of every subclass
     servers: int = 0
+    serves: ClassVar[str] = "all"
     data: ClassVar[str] = "own"
     least: ClassVar[dict[str, int]] = {"servers": 1}
     micros: ClassVar[str] = ""

@@ -17,7 +17,7 @@ class Hybrid(Text):
 
     servers: int = 1
     local_aggregation: bool = True  # the first worker of a host adds up what its workers push: a row leaves it once
-    name, least = "hybrid", {"servers": 0}
+    name, least, serves = "hybrid", {"servers": 0}, "sparse"
 
     def check(self, job):
         sparse = any(layer.rows for layer in job.layers)

@@ -246,3 +246,12 @@ def test_a_layer_that_does_not_say_what_its_input_has_is_not_sent():
     for world in (run, engine.run):
         with pytest.raises(WrongText):
             world(Job(2, (DENSE, replace(DENSE, activation_items=None))), Handed())
+
+
+@pytest.mark.parametrize(("name", "servers"), [("lm1b", 2), ("toy_fc", 0)])
+def test_hybrid_has_servers_for_sparse_variables_alone(name, servers):
+    protocol = protocols.make("sim.texts.hybrid:Hybrid")
+    of = Scenario(protocol, workload.read(name), 3, servers=2, variable_partitions=2)
+    assert of.servers == of.protocol.text(of.servers).servers == servers
+    assert [one.name for one in of.summed] == [one.name for one in of.workload.variables if not one.rows]
+    of.protocol.check(of)
