@@ -203,6 +203,10 @@ class Workload(Checked):
         if self.total is None and self.layers is None:
             if not self.created:
                 raise WrongSetting("variables", None, 'at least one; or parameters and layers, such as "120 M" and 48')
+            if self.activation_items:
+                raise WrongSetting(
+                    "activation_items", self.activation_items, "in variables, or with parameters and layers"
+                )
             return self
         if "created" in self.model_fields_set:
             raise WrongSetting("variables", "parameters or layers too", "one or the other")

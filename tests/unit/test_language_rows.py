@@ -255,3 +255,10 @@ def test_hybrid_has_servers_for_sparse_variables_alone(name, servers):
     assert of.servers == of.protocol.text(of.servers).servers == servers
     assert [one.name for one in of.summed] == [one.name for one in of.workload.variables if not one.rows]
     of.protocol.check(of)
+
+
+def test_variables_say_themselves_what_their_layers_inputs_have():
+    with pytest.raises(
+        WrongSetting, match="activation_items: given 5; allowed: in variables, or with parameters and layers"
+    ):
+        Workload(name="model", variables=[NUMBERS], activation_items=5)
