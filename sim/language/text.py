@@ -17,17 +17,24 @@ class Text:
     Args:
         name: by which commands know it.
         servers: ranks before the workers that hold parameters for them; a setting where a text has any number.
+        delay_std_s: every message is held back by |N(0, delay_std_s)| seconds where it has come, so that messages overtake; a setting where
+            a text has it.
         data: own: a rank has a minibatch of its own in each of its rounds; shared: all ranks have the same one in a step.
         least: of settings that are numbers, where it is not 0.
         micros: the setting that says how many micro-batches a minibatch has.
+        loops: these are turns of one loop in a graph, and no computations by themselves.
+        layerwise: servers update each layer by itself.
     """
 
     name: ClassVar[str]
     __dataclass_fields__: ClassVar[dict[str, Field]]  # of every subclass
     servers: int = 0
+    delay_std_s: float = 0.0
     data: ClassVar[str] = "own"
     least: ClassVar[dict[str, int]] = {"servers": 1}
     micros: ClassVar[str] = ""
+    loops: bool = False
+    layerwise: ClassVar[bool] = False
 
     def checked(self, job) -> None:
         """Refuse settings and jobs that the protocol cannot have.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sim.language.text import Text
-from sim.language.verbs import compute, gather_until, hand_on, spread, time_left
+from sim.language.verbs import compute, fetch, gather_until, hand_on, spread, time_left
 
 
 @dataclass(frozen=True)
@@ -13,6 +13,7 @@ class AnytimeDelayedGradients(Text):
     time_limit_s: float = 0.06  # seconds that a worker computes for a gradient, its sleep included
     partitions: int = 16  # micro-batches of a minibatch, each on the newest weights that have come
     window_s: float = 0.1  # from one update to the next, which takes at least one gradient
+    delay_std_s: float = 0.0  # of messages that are held back where they have come (sim.language.text)
 
     name, servers, micros = "amb-dg", 1, "partitions"
 
@@ -31,8 +32,10 @@ class AnytimeDelayedGradients(Text):
         while going:
             end_s, micro = me.now() + self.time_limit_s, 0
             yield from me.sleep()
+            yield from fetch(me)
             while micro == 0 or (micro < self.partitions and time_left(me, end_s)):
-                yield from me.take(me.master, me.weights, newest=True, until_s=me.now())
+                if micro:
+                    yield from me.take(me.master, me.weights, newest=True, until_s=me.now())
                 yield from compute(me, micro, self.partitions)
                 micro += 1
             sent = yield from hand_on(me, me.master, sent)

@@ -11,6 +11,7 @@ class KBatchAsynchronous(Text):
     """Dutta et al., "Slow and Stale Gradients Can Win the Race", AISTATS 2018, section 2, as the AMB repository (T. Adikari) runs it."""
 
     gradients: int = 0  # K, which make an update, whoever sent them; 0 is as many as there are workers
+    delay_std_s: float = 0.0  # of messages that are held back where they have come (sim.language.text)
 
     name, servers = "kbatch-async", 1
 
