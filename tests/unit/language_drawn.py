@@ -11,6 +11,8 @@ from sim.language.text import Text
 from sim.laws import Constant, Exponential, LogNormal
 from sim.texts import TEXTS
 
+OVERTAKEN = ("amb-dg", "kbatch-async", "fmb", "gradient-coding")  # texts whose messages may overtake one another
+
 
 def drawn(seed: int) -> tuple[Job, Text]:
     """A job and a text that it can have."""
@@ -61,7 +63,7 @@ def drawn(seed: int) -> tuple[Job, Text]:
             noise=rng.choice([Constant(value=1.0), LogNormal(mean=1.0, cv=0.2)]),
             input=rng.choice([Constant(value=1.0), LogNormal(mean=1.0, cv=0.2)]),
             update=rng.choice([Constant(value=1.0), LogNormal(mean=1.0, cv=0.2)]),
-            delay=rng.choice([Constant(value=0.0), Constant(value=0.0), Exponential(mean=0.01)]),
+            delay=Exponential(mean=0.01) if name in OVERTAKEN and rng.random() < 0.5 else Constant(value=0.0),
             seed=rng.randrange(1000),
         ),
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from test_language_today import Updates
+from scenarios import CLUSTERS
 from today import drawn
 
 from sim.base.errors import RunFailed, WrongSetting
@@ -64,6 +65,12 @@ def compared(kept: dict) -> dict | str:
     return differs | {"engine": "" if same else "differs"}
 
 
+def cluster_of(number: int) -> str:
+    """Of a job by its number."""
+    of = drawn(number).cluster
+    return next((name for name, cluster in CLUSTERS.items() if cluster is of), "common")
+
+
 def main(path: str, only: str = "") -> None:
     """Print how many jobs are refused and why, and how far the others are off, by protocol."""
     refused, by, lost = Counter[str](), defaultdict[str, list](list), Counter[str]()
@@ -87,7 +94,7 @@ def main(path: str, only: str = "") -> None:
             values = [found[what] for _, found in each]
             exact, near = sum(v < EXACT for v in values), sum(EXACT <= v < NEAR for v in values)
             worst = sorted(((found[what], number) for number, found in each), reverse=True)[:6]
-            said = ", ".join(f"{value:.2g} ({number})" for value, number in worst if value >= EXACT)
+            said = ", ".join(f"{value:.2g} ({number}, {cluster_of(number)})" for value, number in worst if value >= EXACT)
             print(f"   {what:15} {exact:3} exact, {near:3} near, {len(values) - exact - near:3} off: {said}")
 
 

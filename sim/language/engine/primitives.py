@@ -250,7 +250,7 @@ class Lowering(Statements):
         if piece.vector != "weights":
             raise NotLowered(f"me.update of {piece.vector}: a piece of me.weights")
         items, job = self.items(piece), self.job
-        if job.update_base_s or job.update_s or job.update_cold_s:
+        if job.update_base_s or job.update_s or job.update_cold_s or job.cold_s:
             each = self.reckon(op.MULTIPLY, Known(job.update_s), items)
             self.compute(self.reckon(op.ADD, Known(job.update_base_s), each), Known(job.update_cold_s), op.UPDATES)
         self.emit(op.UPDATED, self.at(Known(self.me.samples) if samples == NOTHING else samples), self.at(items))
