@@ -20,6 +20,7 @@ from sim.laws.steps import Steps, joined
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.verbs.me import FORWARD_SHARE
 
+
 class Drawn:
     """The random numbers of a scenario, as sim.language.job.Laws has them.
 
@@ -32,24 +33,29 @@ class Drawn:
         law = FoldedMixture.model_validate({"components": [{"mean_s": 0.0, "std_s": delay_std_s, "weight": 1}]})
         self._delay = law if delay_std_s else Constant(value=0.0)
 
-    def _number(self, worker: int) -> int:
-        """The number of a worker; of a process alone it is 0, as a master's."""
-        return worker if self._scenario.workers else 0
-
     def sleeps(self, replication: int, worker: int, call: int = 0):
         """The sleeps of a worker by its number; call 1 and on are further sleeps of a round."""
-        return self._draws.sleeps(replication, self._number(worker), call)
+        if not self._scenario.workers:  # a process alone has a master's number
+            found = self._draws.sleeps(replication, 0, call)
+            return Steps(found.first, found.sole)
+        return self._draws.sleeps(replication, worker, call)
 
     def noises(self, replication: int, worker: int, of: str = "noise"):
         """The factors of a worker by its number on passes, with stragglers and the drift of its host, on input or updates; or delays."""
-        scenario, number = self._scenario, self._number(worker)
-        if of == "noise":
-            host = scenario.hosts[min(scenario.rank_of(number), scenario.ranks - 1) if scenario.workers else 0]
-            drift = Steps(sole=self._draws.run_factor(replication, host))
-            return joined([self._draws.noise(replication, number), drift], np.multiply, 1.0)
-        law = self._delay if of == "delay" else getattr(scenario.costs, f"{of}_noise")
+        scenario, number = self._scenario, worker if self._scenario.workers else 0
+        law = self._delay if of == "delay" else getattr(scenario.costs, "noise" if of == "noise" else f"{of}_noise")
         stream = Stream(law, scenario.seed, replication, number, of)
-        return stream if of == "delay" else joined([stream, self._draws.common(replication, of)], np.multiply, 1.0)
+        if of == "delay":
+            return stream
+        parts = [stream, self._draws.common(replication, of)]
+        if of == "noise":
+            host = scenario.hosts[min(scenario.rank_of(number), scenario.ranks - 1) if number else 0]
+            parts = [self._draws.noise(replication, number), Steps(sole=self._draws.run_factor(replication, host))]
+        found = joined(parts, np.multiply, 1.0)
+        differ = of == "noise" and (scenario.stragglers.slows_computing or scenario.costs.run.sole is None)
+        if found.sole == 1.0 and not differ:
+            return stream
+        return found if number else Steps(found.first, found.sole)
 
 
 def run(scenario: Scenario, text: Text, replication: int = 0) -> Outcome:

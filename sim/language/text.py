@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import Field, fields
+from dataclasses import Field, dataclass, fields
 from typing import ClassVar
 
 from sim.base.errors import WrongSetting
@@ -17,8 +17,7 @@ class Text:
     Args:
         name: by which commands know it.
         servers: ranks before the workers that hold parameters for them; a setting where a text has any number.
-        delay_std_s: every message is held back by |N(0, delay_std_s)| seconds where it has come, so that messages overtake; a setting where
-            a text has it.
+        delay_std_s: see Delayed.
         data: own: a rank has a minibatch of its own in each of its rounds; shared: all ranks have the same one in a step.
         least: of settings that are numbers, where it is not 0.
         micros: the setting that says how many micro-batches a minibatch has.
@@ -66,6 +65,17 @@ class Text:
     def __call__(self, me: Rank):
         """The text of a rank: a generator."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Delayed(Text):
+    """A protocol whose messages may be held back where they have come, so that they overtake one another.
+
+    Args:
+        delay_std_s: by |N(0, delay_std_s)| seconds each.
+    """
+
+    delay_std_s: float = 0.0
 
 
 def require(ok: bool, setting: str, given: object, allowed: str) -> None:

@@ -47,6 +47,17 @@ def compute_until(me: Rank, end_s: float, micros: int):
     return me.batch * micro // micros
 
 
+def compute_renewing(me: Rank, end_s: float, micros: int):
+    """The same, each on the newest weights of the master that have come, and computed by itself."""
+    yield from fetch(me)
+    micro = 0
+    while micro == 0 or (micro < micros and time_left(me, end_s)):
+        if micro:
+            yield from me.take(me.master, me.weights, newest=True, until_s=me.now())
+        yield from compute(me, micro, micros)
+        micro += 1
+
+
 def clear(me: Rank, piece: Piece):
     """Begin a sum anew: all items are 0."""
     yield from me.mix(piece, piece, 0.0, 0.0)
@@ -83,16 +94,21 @@ def pulled(me: Rank, weights: Piece):
     return message
 
 
-def let_go(me: Rank, worker: int):
-    """Tell a worker of servers that it may go on."""
+def let_go(me: Rank, worker: int, step: int | None = None):
+    """Tell a worker of servers that it may go on; in a step that is not this rank's, if one is given."""
+    own = me.step
+    if step is not None:
+        me.step = step
     yield from me.post(me.weights[:0], worker)
+    if step is not None:
+        me.step = own
 
 
-def report(me: Rank):
-    """All servers tell the first one that they are here, and it waits for them."""
-    if me.rank != me.servers[0]:
+def report(me: Rank, together: bool = True):
+    """All servers tell the first one that they are here, and it waits for them, if they go together."""
+    if together and me.rank != me.servers[0]:
         yield from me.post(me.weights[:0], me.servers[0])
-    else:
+    elif together:
         for server in me.servers[1:]:
             yield from me.take(server)
 
@@ -103,8 +119,7 @@ def work_with_servers(me: Rank, tokens: bool = False):
     Args:
         tokens: a gradient is of the step in which the first server let this rank go; else of that of its weights.
     """
-    going = yield from me.follow(me.servers, me.weights[:0], wait=False)
-    while going:
+    while (yield from me.follow(me.servers, me.weights[:0], wait=False)):  # a round begins, unless a server has ended
         token = me.step
         yield from me.sleep()
         yield from fetch(me)
@@ -113,7 +128,10 @@ def work_with_servers(me: Rank, tokens: bool = False):
             me.step = token
         yield from compute(me)
         yield from push(me, me.servers)
-        going = yield from me.follow(me.servers, me.weights[:0])
+        for _ in me.servers:
+            message = yield from me.take(me.servers, until_s=math.inf)
+            if message and message.sender == me.servers[0]:
+                me.step = message.step
 
 
 def exchange(me: Rank, sent: Piece, to: int, frm: int, into: Piece, adds: bool = False):

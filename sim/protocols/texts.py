@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from sim.language.text import Text
 from sim.protocols.amb import AnytimeMinibatch
-from sim.protocols.amb_dg import AnytimeDelayedGradients
 from sim.protocols.base import Protocol
-from sim.protocols.fmb import FixedMinibatch
-from sim.protocols.kbatch_async import KBatchAsynchronous
-from sim.protocols.ps_async import AsynchronousServers
 from sim.protocols.ps_layers import LayerwiseServers
-from sim.protocols.ps_ssp import StaleSynchronousServers
 from sim.protocols.ps_sync import BackupWorkers, SynchronousServers
 from sim.texts import TEXTS
 
@@ -40,9 +35,11 @@ def _layerwise(of: LayerwiseServers, servers: int) -> Text | None:
 
 WAYS = {
     "AnytimeMinibatch": lambda of, _: TEXTS["amb"](of.time_limit_s, of.partitions),
-    "AnytimeDelayedGradients": lambda of, _: TEXTS["amb-dg"](of.time_limit_s, of.partitions, of.window_s, of.delay_std_s),
+    "AnytimeDelayedGradients": lambda of, _: TEXTS["amb-dg"](
+        of.delay_std_s, of.time_limit_s, of.partitions, of.window_s
+    ),
     "FixedMinibatch": lambda of, _: TEXTS["fmb"](),
-    "KBatchAsynchronous": lambda of, _: TEXTS["kbatch-async"](of.gradients, of.delay_std_s),
+    "KBatchAsynchronous": lambda of, _: TEXTS["kbatch-async"](of.delay_std_s, of.gradients),
     "AsynchronousServers": lambda _, servers: TEXTS["ps-async"](servers),
     "StaleSynchronousServers": lambda of, servers: TEXTS["ps-ssp"](servers, of.staleness),
     "SynchronousServers": _synchronous,

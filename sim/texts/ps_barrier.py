@@ -12,33 +12,34 @@ class BarrierServers(Text):
 
     servers: int = 1  # that have a share of the weights each
     backup: int = 0  # workers whose gradients an update does not wait for; late ones are dropped
-
     name = "ps-barrier"
 
     def check(self, job):
-        workers = job.ranks - self.servers
-        require(self.backup < workers, "--set backup", self.backup, f"an integer, less than the {workers} workers")
+        require(
+            self.backup < (n := job.ranks - self.servers),
+            "--set backup",
+            self.backup,
+            f"an integer, less than the {n} workers",
+        )
 
     def __call__(self, me):
         if me.rank in me.workers:
             yield from work_with_servers(me)
             return
         weights, gradient = me.held(me.weights, me.rank), me.held(me.gradient, me.rank)
-        holds = self.backup == 0 or me.rank == 0  # workers back until the update
         for step in me.steps():
             added, missing = [], len(me.workers) - self.backup
             while missing:
                 message = yield from pulled(me, weights)
-                if message.step == step:
-                    yield from me.mix(gradient, message)
-                    missing -= 1
-                if holds and message.step == step:
+                if message.step == step and (self.backup == 0 or me.rank == 0):  # it is held until the update
                     added.append(message.sender)
                 else:
                     yield from let_go(me, message.sender)
+                if message.step == step:
+                    yield from me.mix(gradient, message)
+                    missing -= 1
             yield from me.update(weights, samples=(len(me.workers) - self.backup) * me.batch)
-            if self.backup:
-                yield from report(me)
+            yield from report(me, self.backup > 0)
             yield from me.evaluate()
             for worker in added:
                 yield from let_go(me, worker)

@@ -26,6 +26,8 @@ class SynchronousServers(BarrierServers):
             while missing:
                 message = yield from pulled(me, weights)
                 waiting.append(message.sender)
+                if me.rank:  # other servers than the first have no tokens
+                    yield from let_go(me, waiting.pop(0))
                 if message.step == step:
                     yield from me.mix(gradient, message)
                     missing -= 1
@@ -33,8 +35,6 @@ class SynchronousServers(BarrierServers):
                     yield from me.update(weights, samples=needed * me.batch)
                     yield from report(me)
                     yield from me.evaluate()
-                while len(waiting) and (me.rank or given < needed + n * (step + (missing == 0))):
-                    me.step = (given - needed) // n + 1  # that of the next token; other servers than the first have none
-                    yield from let_go(me, waiting.pop(0))
+                while waiting and given < needed + n * (step + (missing == 0)):
+                    yield from let_go(me, waiting.pop(0), (given - needed) // n + 1)  # with the next token: its step
                     given += 1
-                me.step = step

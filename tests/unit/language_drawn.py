@@ -44,7 +44,11 @@ def drawn(seed: int) -> tuple[Job, Text]:
             "local-sgd": {"local": rng.randrange(1, 4), "momentum": rng.choice([0.0, 0.9])},
             "d-psgd": {"drawn": rng.random() < 0.5},
             "alone": {"time_limit_s": rng.choice([math.inf, 0.01]), "partitions": rng.choice([1, 5])},
-            "amb-dg": {"partitions": rng.choice([1, 4]), "window_s": rng.uniform(0.01, 0.1), "time_limit_s": rng.uniform(0.001, 0.1)},
+            "amb-dg": {
+                "partitions": rng.choice([1, 4]),
+                "window_s": rng.uniform(0.01, 0.1),
+                "time_limit_s": rng.uniform(0.001, 0.1),
+            },
             "kbatch-async": {"gradients": rng.randrange(ranks + 3)},
             "amb": {"time_limit_s": rng.uniform(0.001, 0.1), "partitions": rng.choice([1, 4, 16])},
             "horovod": {"fusion_mb": 10 ** rng.uniform(-2, 1), "cycle_s": 10 ** rng.uniform(-4, -2)},

@@ -1,6 +1,5 @@
 """Costs, noises, delays and stragglers of a scenario are charged in the language as in sim.protocols' worlds."""
 
-import math
 import random
 from dataclasses import replace
 
@@ -16,7 +15,6 @@ from sim.language.engine import job as engine
 from sim.language.event import run
 from sim.laws import LogNormal
 from sim.model.costs import Line
-from sim.protocols import make
 from sim.protocols.texts import text_of
 
 EXACT_S = 1e-9
@@ -35,7 +33,15 @@ SLOW = (
 def with_costs(number: int, said: str) -> Scenario:
     """A job of the common kind with all costs and noises that the language charges."""
     rng, of = random.Random(number), common(number, said)
-    noises = ("noise", "input_noise", "update_noise", "common_noise", "common_input_noise", "common_update_noise", "run")
+    noises = (
+        "noise",
+        "input_noise",
+        "update_noise",
+        "common_noise",
+        "common_input_noise",
+        "common_update_noise",
+        "run",
+    )
     costs = of.workload.costs.model_copy(
         update={
             **{name: LogNormal(cv=rng.choice([0.0, 0.2])) for name in noises},
@@ -85,3 +91,26 @@ SAID = (
 def test_costs_are_charged_as_in_sim_protocols(said):
     for number in range(6):
         assert off_s(with_costs(number, said)) == pytest.approx((0.0, 0.0), abs=EXACT_S)
+
+
+@pytest.mark.parametrize("said", [one for one in SAID if one.startswith("ps-")])
+def test_servers_hold_what_placement_gives_them(said):
+    for number, placement in ((1, "round-robin"), (2, "greedy"), (3, "round-robin")):
+        of = with_costs(number, said)
+        sizes = [(301 + 1000 * k, 7) for k in range(5)]
+        variables = [
+            one.model_copy(update={"shape": size}) for one, size in zip(of.workload.variables * 5, sizes, strict=False)
+        ]
+        variables = [one.model_copy(update={"name": f"v{k}"}) for k, one in enumerate(variables)]
+        workload = of.workload.model_copy(update={"variables": tuple(variables)})
+        of = replace(of, workload=workload, servers=2, placement=placement, variable_partitions=number, cluster=None)
+        assert off_s(of) == pytest.approx((0.0, 0.0), abs=EXACT_S)
+
+
+@pytest.mark.parametrize("said", ["fmb", "amb time_limit_s=0.03", "amb time_limit_s=10 partitions=4"])
+def test_a_process_alone_trains(said):
+    for number in range(6):
+        of = replace(
+            with_costs(number, said), stragglers=stragglers.read("exponential(mean=5ms)"), workers=0, cluster=None
+        )
+        assert off_s(of) == pytest.approx((0.0, 0.0), abs=EXACT_S)

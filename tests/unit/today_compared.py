@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
-from test_language_today import Updates
 from scenarios import CLUSTERS
+from test_language_today import Updates
 from today import drawn
 
 from sim.base.errors import RunFailed, WrongSetting
@@ -94,7 +94,9 @@ def main(path: str, only: str = "") -> None:
             values = [found[what] for _, found in each]
             exact, near = sum(v < EXACT for v in values), sum(EXACT <= v < NEAR for v in values)
             worst = sorted(((found[what], number) for number, found in each), reverse=True)[:6]
-            said = ", ".join(f"{value:.2g} ({number}, {cluster_of(number)})" for value, number in worst if value >= EXACT)
+            said = ", ".join(
+                f"{value:.2g} ({number}, {cluster_of(number)})" for value, number in worst if value >= EXACT
+            )
             print(f"   {what:15} {exact:3} exact, {near:3} near, {len(values) - exact - near:3} off: {said}")
 
 

@@ -23,7 +23,9 @@ class Costs:
 
     def __init__(self, job: Job, me: Rank, servers: int, world):
         self._job, self._me, self._world = job, me, world
-        self._noise, self._input, self._update = (job.noise(me.rank, servers, of) for of in ("noise", "input", "update"))
+        self._noise, self._input, self._update = (
+            job.noise(me.rank, servers, of) for of in ("noise", "input", "update")
+        )
         self.slept, self.warm_s = False, 0.0
         self._fetched, self._updates = -1, 0  # the round whose whole minibatch is there, and updates made
 

@@ -162,7 +162,9 @@ class Task:
             yield from self._spend(costs.fetch_s(share))
         if command.stop > command.first:
             part = max(job.least, job.fixed + (1 - job.fixed) * share)
-            seconds = (to_s[command.stop] - to_s[command.first]) * part + (loop_s if opens and command.micro == 0 else 0.0)
+            seconds = (to_s[command.stop] - to_s[command.first]) * part + (
+                loop_s if opens and command.micro == 0 else 0.0
+            )
             yield from self._spend(costs.pass_s(seconds, opens))
             costs.warm_s = self.world.time_s
         return samples
