@@ -8,15 +8,17 @@ from operator import itemgetter
 
 from sim.job.scenario import Scenario
 from sim.language.job import Layer, Rows
+from sim.language.text import Text
 from sim.model.workload import Variable
 from sim.verbs.me import FORWARD_SHARE
 
 
-def layers_of(scenario: Scenario, compute_s: float) -> tuple[Layer, ...]:
+def layers_of(scenario: Scenario, text: Text, compute_s: float) -> tuple[Layer, ...]:
     """A layer for each variable; where rows travel, those that are summed come first, and then each part that a server holds.
 
     Args:
-        compute_s: seconds of a minibatch's gradient, of which each layer takes as much as it has of all items.
+        compute_s: seconds of a minibatch's gradient, of which each layer takes as much as it has of all items; or all alike where they
+            travel one by one.
     """
     held: list[tuple[Variable, int | None]]
     if scenario.traffic.sends_rows:
@@ -26,19 +28,18 @@ def layers_of(scenario: Scenario, compute_s: float) -> tuple[Layer, ...]:
     else:
         dense = [one.model_copy(update={"rows": None}) for one in scenario.workload.variables]
         held = [*zip(dense, repeat(None))]
-    of_forward, of_backward = (
-        compute_s * share / scenario.workload.parameters for share in (FORWARD_SHARE, 1 - FORWARD_SHARE)
-    )
+    weights = [1 if text.layerwise else one.size for one, _ in held]
+    of_forward, of_backward = (compute_s * share / sum(weights) for share in (FORWARD_SHARE, 1 - FORWARD_SHARE))
     return tuple(
         Layer(
             one.size,
-            of_forward * one.size,
-            of_backward * one.size,
+            of_forward * weight,
+            of_backward * weight,
             one.activation_items,
             rows=Rows(one.shape[0], touched(one, scenario.batch)) if one.rows else None,
             server=server,
         )
-        for one, server in held
+        for (one, server), weight in zip(held, weights, strict=True)
     )
 
 

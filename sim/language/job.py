@@ -62,20 +62,26 @@ class Laws:
     Args:
         sleep: seconds of induced sleep, of each rank and round.
         noise: factor on a rank's passes in a round.
+        input: factor on fetching a rank's minibatch of a round.
+        update: factor on each update of a rank.
+        delay: seconds for which each message is held back where it has come.
         seed: of all random numbers.
     """
 
     sleep: Law = NONE
     noise: Law = ONE
+    input: Law = ONE
+    update: Law = ONE
+    delay: Law = NONE
     seed: int = 0
 
     def sleeps(self, replication: int, worker: int, call: int = 0) -> Stream:
         """The sleeps of a worker by its number; call 1 and on are further sleeps of a round."""
         return Stream(self.sleep, self.seed, replication, worker, "sleep", call)
 
-    def noises(self, replication: int, worker: int) -> Stream:
-        """The factors of a worker by its number."""
-        return Stream(self.noise, self.seed, replication, worker, "noise")
+    def noises(self, replication: int, worker: int, of: str = "noise") -> Stream:
+        """The factors of a worker by its number: on passes (noise), fetching (input) or updates; or the delays of what has come."""
+        return Stream(getattr(self, of), self.seed, replication, worker, of)
 
 
 @dataclass(frozen=True)
@@ -102,12 +108,19 @@ class Job:
         update_s, mix_s: seconds of a core for an item that the optimiser updates, or that is added, mixed or weighed.
         update_base_s, mix_base_s: seconds of each update or sum besides.
         rows_s, rows_base_s: the same of a sum with a message that has a share of its items, as of rows, if it is another.
+        update_cold_s: seconds of an update more after the rank was idle.
         fixed: share of a pass's seconds that a part of a minibatch takes as well as the whole: what launching it takes.
-        input_s: seconds of fetching a minibatch, before its first layer; those of a part of it are in proportion.
-        pack_s: seconds after the gradient of the first layer likewise, of joining a minibatch's gradients.
-        take_up_s: seconds for an item of the weights that comes in place of another.
+        least: share of a pass's seconds that any part of a minibatch takes.
+        loop_s: seconds of a pass more with the first layer of a minibatch's first part: entering a loop over the parts.
+        cold_s: seconds more of a forward pass from the first layer after the rank was idle (sim.model.costs.Line).
+        input_s: seconds of fetching a minibatch, before a pass from its first layer; those of a part of it are in proportion. What a rank
+            has of a round's minibatch it does not fetch again.
+        resume_s: seconds more if the rank has slept before.
+        pack_s: seconds of joining the gradients of all layers: of a backward pass through no layer (sim.language.verbs.join).
+        take_up_base_s, take_up_s: seconds of a message with weights that come in place of others, and of each item.
         evaluate_s: seconds of an evaluation, every `evaluate_every` steps.
         flops, memory_bandwidth: operations/s and bytes/s of a core, for `me.work`.
+        shares: items of the weights at each server; equal parts if empty.
         laws: Laws, or what has its methods.
         seed, replication: of the random numbers that texts draw.
         rate: learning rate, where a world trains.
@@ -139,14 +152,21 @@ class Job:
     mix_base_s: float = 0.0
     rows_s: float | None = None
     rows_base_s: float | None = None
+    update_cold_s: float = 0.0
     fixed: float = 0.0
+    least: float = 0.0
+    loop_s: float = 0.0
+    cold_s: float = 0.0
     input_s: float = 0.0
+    resume_s: float = 0.0
     pack_s: float = 0.0
+    take_up_base_s: float = 0.0
     take_up_s: float = 0.0
     evaluate_s: float = 0.0
     evaluate_every: int = 1
     flops: float = math.inf
     memory_bandwidth: float = math.inf
+    shares: tuple[int, ...] = ()
     laws: Any = field(default_factory=Laws)
     seed: int = 0
     replication: int = 0
@@ -256,9 +276,9 @@ class Job:
         worker = worker_number(rank, servers)
         return Sleeps(lambda call: self.laws.sleeps(self.replication, worker, call))
 
-    def noise(self, rank: int, servers: int) -> Any:
-        """Factors on the passes of a rank, by its own rounds."""
-        return self.laws.noises(self.replication, worker_number(rank, servers))
+    def noise(self, rank: int, servers: int, of: str = "noise") -> Any:
+        """Factors on the passes of a rank, by its own rounds; or on its input, its updates, or delays (Laws.noises)."""
+        return self.laws.noises(self.replication, worker_number(rank, servers), of)
 
 
 def worker_number(rank: int, servers: int) -> int:

@@ -46,6 +46,13 @@ class Rank:
         """The items of layers first to stop - 1, or of one layer, in a vector that has as many items as the weights."""
         return vector[self._ends[first] : self._ends[first + 1 if stop is None else stop]]
 
+    def held(self, vector: Piece, server: int) -> Piece:
+        """The items that a server holds of a vector that has as many items as the weights."""
+        shares = self._job.shares
+        if not shares:
+            return vector.part(server, len(self.servers))
+        return vector[sum(shares[:server]) : sum(shares[: server + 1])]
+
     def draw(self, n: int) -> int:
         """A random number below n: the same at all ranks in a step."""
         return drawn(self._job.seed, self._job.replication, self.step) % n
@@ -106,7 +113,10 @@ class Rank:
     def forward(
         self, first: int = 0, stop: int | None = None, micro: int = 0, of: int = 1
     ) -> Generator[Any, Any, None]:
-        """The forward pass through layers first to stop - 1, all by default, with micro-batch `micro` of `of` of the minibatch."""
+        """The forward pass through layers first to stop - 1, all by default, with micro-batch `micro` of `of` of the minibatch.
+
+        Before the first layer the samples are fetched, those that are not there; through no layer (0 to 0) it does that alone.
+        """
         yield commands.Forward(first, len(self.layers) if stop is None else stop, micro, of)
 
     def backward(
@@ -165,7 +175,8 @@ class Rank:
             adds: it is added to the piece instead.
             weight: factor on what has come.
             newest: take the last of those that are there; those before are lost.
-            until_s: time of the clock after which nothing is waited for; None is then returned.
+            until_s: time of the clock after which nothing is waited for; None is then returned. Infinite: until nothing can come any more,
+                because the main texts of all that it could come from have ended.
 
         Returns:
             The Message.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from sim.language.rank import Rank
-from sim.language.verbs import clear, gather
+from sim.language.verbs import clear, fetch, gather
 
 
 def pull(me: Rank):
-    """A worker asks servers for the rows that its minibatch reads, and takes them up."""
+    """A worker fetches its minibatch, asks servers for the rows that it reads, and takes them up."""
+    yield from fetch(me)
     for layer in me.sparse:
         yield from me.post(me.rows(layer), me.server_of(layer))
     for layer in me.sparse:

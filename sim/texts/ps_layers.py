@@ -11,7 +11,7 @@ class LayerwiseServers(Text):
     """Wait-free back-propagation (Zhang et al., "Poseidon", USENIX ATC 2017, section 3.1); a server has a part of each layer."""
 
     servers: int = 1
-    name = "ps-layers"
+    name, layerwise = "ps-layers", True
 
     def __call__(self, me):
         text, handles = self.served if me.rank in me.servers else self.exchanged, []

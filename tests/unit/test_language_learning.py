@@ -29,10 +29,10 @@ class Table:
 
         return Steps(lambda count: np.array([self._seconds(worker, step) for step in range(count)]))
 
-    def noises(self, replication, worker):
-        from sim.laws.steps import ONES
+    def noises(self, replication, worker, of="noise"):
+        from sim.laws.steps import NOTHING, ONES
 
-        return ONES
+        return NOTHING if of == "delay" else ONES
 
 
 def trained(name: str, ranks: int, settings: dict | None = None, **of_job):

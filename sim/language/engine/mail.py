@@ -24,6 +24,7 @@ def post(S: State, t: integer, to: integer, items: double, share: double, is_gra
     S.posted += 1
     S.message_from[message] = S.text_rank[t]
     S.message_to[message] = to
+    S.message_hop[message] = 0
     S.message_text[message] = S.text_number[t]
     S.message_step[message] = S.rank_step[S.text_rank[t]]
     S.message_key[message] = key_of(S, S.text_rank[t], S.text_number[t], S.text_count[t])

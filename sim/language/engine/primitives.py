@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -196,31 +197,62 @@ class Lowering(Statements):
         ends = [self.reckon(op.FLOOR_DIVIDE, self.reckon(op.MULTIPLY, batch, one), of) for one in (after, micro)]
         return self.reckon(op.SUBTRACT, *ends)
 
-    def passes(self, to_s: list[float], whole_s: float, first: Any, stop: Any, micro: Any, of: Any) -> tuple[Any, Any]:
+    def me_held(self, vector: PieceValue, server: Any) -> Any:
+        shares = self.job.shares
+        if not shares:
+            return self.method(vector, "part", [server, Known(len(self.me.servers))])
+        to = [float(sum(shares[:k])) for k in range(len(shares) + 1)]
+        ends = (self.looked_up(to, one) for one in (server, self.reckon(op.ADD, server, ONE)))
+        return PieceValue(vector.vector, *(self.reckon(op.ADD, vector.start, one) for one in ends))
+
+    def passes(self, to_s: list[float], begins: bool, first: Any, stop: Any, micro: Any, of: Any) -> tuple[Any, Any]:
         """Compute a stretch of layers; its samples, and its items.
 
         Args:
-            whole_s: seconds besides of a minibatch, with its first layer.
+            begins: a gradient begins with the first layer.
         """
-        stop, fixed = Known(len(self.job.layers)) if stop == NOTHING else stop, self.job.fixed
+        job, stop = self.job, Known(len(self.job.layers)) if stop == NOTHING else stop
         samples = self.samples_of(micro, of)
-        seconds = self.reckon(op.SUBTRACT, self.looked_up(to_s, stop), self.looked_up(to_s, first))
-        share = self.reckon(op.DIVIDE, samples, Known(self.job.batch))
-        part = self.reckon(op.ADD, Known(fixed), self.reckon(op.MULTIPLY, Known(1 - fixed), share))
-        begins = self.reckon(op.EQUAL, first, ZERO) if whole_s else ZERO
-        besides = self.reckon(op.MULTIPLY, begins, self.reckon(op.MULTIPLY, Known(whole_s), share))
-        self.emit(op.COMPUTE, self.at(self.reckon(op.MULTIPLY, seconds, part)), self.at(besides))
+        share = self.reckon(op.DIVIDE, samples, Known(job.batch))
+        opens = self.reckon(op.EQUAL, first, ZERO) if begins else ZERO
+        if opens != ZERO and (job.input_s or job.resume_s):
+            over = None if isinstance(opens, Known) else self.emit(op.JUMP_IF_NOT, 0, self.at(opens))
+            self.emit(op.FETCH, self.at(share))
+            if over is not None:
+                self.rows[over][1] = len(self.rows)
+        if stop != first:
+            seconds = self.reckon(op.SUBTRACT, self.looked_up(to_s, stop), self.looked_up(to_s, first))
+            part = self.reckon(op.ADD, Known(job.fixed), self.reckon(op.MULTIPLY, Known(1 - job.fixed), share))
+            part = self.reckon(op.MOST, Known(job.least), part) if job.least else part
+            loop = self.reckon(op.LEAST, opens, self.reckon(op.EQUAL, micro, ZERO)) if job.loop_s and begins else ZERO
+            loop_s = self.reckon(op.MULTIPLY, Known(job.loop_s), loop)
+            self.compute(
+                self.reckon(op.ADD, self.reckon(op.MULTIPLY, seconds, part), loop_s),
+                self.reckon(op.MULTIPLY, Known(job.cold_s), opens),
+                op.PASSES,
+            )
         return samples, self.reckon(op.SUBTRACT, *(self.looked_up(self.items_to, one) for one in (stop, first)))
 
+    def compute(self, seconds: Any, cold_s: Any, factors: int) -> None:
+        """Work of the core whose seconds vary, after which the rank is warm."""
+        self.emit(op.COMPUTE, self.at(seconds), self.at(cold_s), factors)
+        if self.job.cold_s or self.job.update_cold_s:
+            self.emit(op.IS_WARM)
+
     def me_forward(self, first: Any = ZERO, stop: Any = NOTHING, micro: Any = ZERO, of: Any = ONE) -> Any:
-        self.passes(self.job.forward_to, self.job.input_s, first, stop, micro, of)
+        self.passes(self.job.forward_to, True, first, stop, micro, of)
         return NOTHING
 
     def me_backward(
         self, first: Any = ZERO, stop: Any = NOTHING, micro: Any = ZERO, of: Any = ONE, weight: Any = None
     ) -> Any:
-        samples, items = self.passes(self.job.backward_to, self.job.pack_s, first, stop, micro, of)
-        self.emit(op.COMPUTED, self.at(samples), self.at(items))
+        samples, items = self.passes(self.job.backward_to, False, first, stop, micro, of)
+        if stop != ZERO:
+            self.emit(op.COMPUTED, self.at(samples), self.at(items))
+        elif self.job.pack_s:
+            self.emit(op.WORK, self.at(Known(self.job.pack_s)))
+        if stop == ZERO and (self.job.cold_s or self.job.update_cold_s):
+            self.emit(op.IS_WARM)
         return NOTHING
 
     def work(self, base_s: float, each_s: float, items: Any) -> None:
@@ -263,19 +295,23 @@ class Lowering(Statements):
         piece = lift(self.me.weights) if piece == NOTHING else piece
         if piece.vector != "weights":
             raise NotLowered(f"me.update of {piece.vector}: a piece of me.weights")
-        items = self.items(piece)
-        self.work(self.job.update_base_s, self.job.update_s, self.reckon(op.MULTIPLY, items, share))
+        items, job = self.items(piece), self.job
+        if job.update_base_s or job.update_s or job.update_cold_s or job.cold_s:
+            each = self.reckon(op.MULTIPLY, Known(job.update_s), self.reckon(op.MULTIPLY, items, share))
+            self.compute(self.reckon(op.ADD, Known(job.update_base_s), each), Known(job.update_cold_s), op.UPDATES)
         self.emit(op.UPDATED, self.at(Known(self.me.samples) if samples == NOTHING else samples), self.at(items))
         return NOTHING
 
     def me_mix(self, into: Any, what: Any, a: Any = ONE, b: Any = ONE) -> Any:
         if into != what:
             self.same_size(self.items(what), self.items(into))
-        if not (a == ZERO and b == ZERO):  # else the memory is set to zeros
-            share = Number(what.at + 4) if isinstance(what, MessageValue) else ONE
+        share, seconds = Number(what.at + 4) if isinstance(what, MessageValue) else ONE, ZERO
+        if isinstance(what, MessageValue) and a == ZERO and b == ONE:
+            seconds = self.put_s(into, share)
+        elif not (a == ZERO and b == ZERO):  # else the memory is set to zeros
             seconds = self.sum_s(self.items(into), share)
-            if seconds != ZERO:
-                self.emit(op.WORK, self.at(seconds))
+        if seconds != ZERO:
+            self.emit(op.WORK, self.at(seconds))
         if isinstance(into, PieceValue) and into.vector == "gradient":
             self.changes_gradient(into, what, a, b)
         return NOTHING
@@ -351,7 +387,10 @@ class Lowering(Statements):
         if not (is_known(adds) and is_known(newest)):
             raise NotLowered("take with `adds` or `newest` that is not the same at all ranks")
         group, sized, until = self.as_range(frm), into != NOTHING, until_s != NOTHING
-        flags = op.NEWEST * bool(plain(newest)) | op.UNTIL * until | op.SIZED * sized
+        lasts = until_s == Known(math.inf)
+        if lasts and not self.is_main:
+            raise NotLowered("me.take as long as something may come, in a text that is started")
+        flags = op.NEWEST * bool(plain(newest)) | op.UNTIL * until | op.SIZED * sized | op.LASTS * lasts
         found = MessageValue(self.new(WIDE["message"]))
         last = self.at(self.items(into)) if sized else 0
         ends = self.at(group.start), self.at(group.stop), self.at(Known(group.step))
@@ -376,13 +415,21 @@ class Lowering(Statements):
         seconds = self.overhead(sender)
         if into is not None and (adds or weight != ONE):
             seconds = self.reckon(op.ADD, seconds, self.sum_s(self.items(into), share))
-        if into is not None and into.vector == "weights" and not adds and self.job.take_up_s:
-            items = self.reckon(op.MULTIPLY, self.items(into), share)
-            seconds = self.reckon(op.ADD, seconds, self.reckon(op.MULTIPLY, Known(self.job.take_up_s), items))
+        if into is not None and not adds:
+            seconds = self.reckon(op.ADD, seconds, self.put_s(into, share))
         if seconds != ZERO:
             self.emit(op.WORK, self.at(seconds))
         if into is not None and adds and into.vector == "gradient":
             self.emit(op.ADDED, samples)
+
+    def put_s(self, into: PieceValue, share: Any) -> Any:
+        """Seconds of putting a message in place of a piece."""
+        job, items = self.job, self.items(into)
+        if into.vector != "weights" or items == ZERO or not (job.take_up_base_s or job.take_up_s):
+            return ZERO
+        each_s = self.reckon(op.MULTIPLY, Known(job.take_up_s), self.reckon(op.MULTIPLY, items, share))
+        seconds = self.reckon(op.ADD, Known(job.take_up_base_s), each_s)
+        return seconds if is_known(items) else self.reckon(op.MULTIPLY, seconds, self.reckon(op.LESS, ZERO, items))
 
     def me_follow(self, frm: Any, into: Any, wait: Any = ONE) -> Any:
         if not self.is_main:
