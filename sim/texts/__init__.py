@@ -24,8 +24,8 @@ from sim.texts.ps_sync import SynchronousServers
 TEXTS = {
     one.name: one
     for one in (
-        Alone,
-        AnytimeDelayedGradients, AnytimeMinibatch, AsynchronousServers, BarrierServers, Ddp, DecentralisedSgd, FixedMinibatch, Fsdp, GradientCoding,
-        Hierarchical, Horovod, KBatchAsynchronous, LayerwiseServers, LocalSgd, Pipeline, StaleSynchronousServers, SynchronousServers,
+        Alone, AnytimeDelayedGradients, AnytimeMinibatch, AsynchronousServers, BarrierServers, Ddp, DecentralisedSgd, FixedMinibatch, Fsdp,
+        GradientCoding, Hierarchical, Horovod, KBatchAsynchronous, LayerwiseServers, LocalSgd, Pipeline, StaleSynchronousServers,
+        SynchronousServers,
     )
 }  # fmt: skip
