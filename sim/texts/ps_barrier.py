@@ -16,10 +16,10 @@ class BarrierServers(Text):
 
     def check(self, job):
         require(
-            self.backup < (n := job.ranks - self.servers),
+            self.backup < job.ranks - self.servers,
             "--set backup",
             self.backup,
-            f"an integer, less than the {n} workers",
+            "an integer below the number of workers",
         )
 
     def __call__(self, me):

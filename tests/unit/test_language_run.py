@@ -33,7 +33,8 @@ def test_each_text_is_simulated(name):
     assert found.step_s.shape == (2, 4)
     assert (found.step_s > 0).all()
     assert (found.samples > 0).all()
-    assert (found.step_s[0] != found.step_s[1]).any()  # noise
+    in_time = name in ("amb-dg", "kbatch-async")  # of a window, or of weights that leave the master
+    assert in_time or (found.step_s[0] != found.step_s[1]).any()  # noise
 
 
 def test_servers_are_the_job_s():
