@@ -230,6 +230,21 @@ class Job:
         touched = rows.touched(minibatches)
         return touched / rows.count + numbered * touched / self.layers[layer].items
 
+    def held_share(self, server: int, servers: int, minibatches: int = 1, numbered: bool = False) -> float:
+        """As sim.language.rank.Rank.held_share."""
+        layers = self._held(server, servers)
+        travel = sum(self.layers[one].items * self.share(one, minibatches, numbered) for one in layers)
+        return travel / max(1, sum(self.layers[one].items for one in layers))
+
+    def asked(self, server: int, servers: int) -> int:
+        """Rows that a minibatch touches of what a server holds."""
+        return sum(map(self.touched, self._held(server, servers)))
+
+    def _held(self, server: int, servers: int) -> list[int]:
+        """The layers of which a server holds some items: of equal parts, all."""
+        every = range(len(self.layers))
+        return [one for one in every if not self.shares or self.server_of(one, servers) == server]
+
     def server_of(self, layer: int, servers: int) -> int:
         """The server that holds a layer, of so many."""
         found = self.layers[layer].server

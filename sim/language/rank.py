@@ -88,6 +88,14 @@ class Rank:
         """The numbers of the rows of a sparse layer that this rank's minibatch touches; of a dense one, nothing."""
         return Piece(f"rows {layer}", 0, self._job.touched(layer))
 
+    def held_share(self, server: int, minibatches: int = 1, numbered: bool = False) -> float:
+        """The share of what a server holds, as that of a layer."""
+        return self._job.held_share(server, len(self.servers), minibatches, numbered)
+
+    def asked(self, server: int) -> Piece:
+        """The numbers of the rows that this rank's minibatch touches of what a server holds."""
+        return Piece("rows", 0, self._job.asked(server, len(self.servers)))
+
     def server_of(self, layer: int) -> int:
         """The server that holds a layer."""
         return self._job.server_of(layer, len(self.servers))

@@ -66,7 +66,10 @@ def clear(me: Rank, piece: Piece):
 def push(me: Rank, group: range, piece: Piece | None = None):
     """Send each of a group of servers what it holds of the gradient; or of a piece of it an equal part. It begins anew."""
     for k in range(len(group)):
-        yield from me.post(me.held(me.gradient, k) if piece is None else piece.part(k, len(group)), group[k])
+        if piece is None:
+            yield from me.post(me.held(me.gradient, k), group[k], me.held_share(k, numbered=True))
+        else:
+            yield from me.post(piece.part(k, len(group)), group[k])
     yield from clear(me, me.gradient if piece is None else piece)
 
 
@@ -76,7 +79,7 @@ def pull(me: Rank, servers: range):
     Once all servers have ended, nothing comes.
     """
     for server in servers:
-        yield from me.post(me.weights[:0], server)
+        yield from me.post(me.asked(server), server)
     for _ in servers:
         message = yield from me.take(servers, until_s=math.inf)
         if message:
@@ -86,10 +89,10 @@ def pull(me: Rank, servers: range):
 
 
 def pulled(me: Rank, weights: Piece):
-    """The next gradient of a worker; workers that ask for weights, by a message of no items, get them meanwhile."""
+    """The next gradient of a worker; workers that ask for weights, by a message of no gradient, get them meanwhile."""
     message = yield from me.take(me.workers)
-    while message.items == 0:
-        yield from me.post(weights, message.sender)
+    while message.samples == 0:
+        yield from me.post(weights, message.sender, me.held_share(me.rank))
         message = yield from me.take(me.workers)
     return message
 

@@ -176,6 +176,13 @@ class Lowering(Statements):
         rows = [self.job.touched(one) for one in range(len(self.job.layers))]
         return PieceValue("rows", ZERO, self.looked_up(rows, layer))
 
+    def me_held_share(self, server: Any, minibatches: Any = ONE, numbered: Any = NO) -> Any:
+        given = plain(minibatches), plain(numbered)
+        return self.looked_up([self.me.held_share(one, *given) for one in self.me.servers], server)
+
+    def me_asked(self, server: Any) -> Any:
+        return PieceValue("rows", ZERO, self.looked_up([self.me.asked(one).items for one in self.me.servers], server))
+
     def me_server_of(self, layer: Any) -> Any:
         return self.looked_up([self.me.server_of(one) for one in self.me.layers], layer)
 
