@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sim.language.rank import Rank
 from sim.language.verbs import clear, fetch, gather
 
 
-def pull(me: Rank):
+def pull(me: Rank, layers: Sequence[int]):
     """A worker fetches its minibatch, asks servers for the rows that it reads, and takes them up."""
     yield from fetch(me)
-    for layer in me.sparse:
+    for layer in layers:
         yield from me.post(me.rows(layer), me.server_of(layer))
-    for layer in me.sparse:
+    for layer in layers:
         yield from me.take(me.server_of(layer), me.of(me.weights, layer))
 
 
-def hand_out(me: Rank):
+def hand_out(me: Rank, layers: Sequence[int]):
     """A server answers: each worker asks for the rows of its layers one after another."""
-    held = [layer for layer in me.sparse if me.server_of(layer) == me.rank]
+    held = [layer for layer in layers if me.server_of(layer) == me.rank]
     answered = [0 for _ in range(me.n)]  # requests of each rank
-    for _ in range(len(held) * len(me.workers) if me.sparse else 0):
+    for _ in range(len(held) * len(me.workers) if len(layers) else 0):
         message = yield from me.take(me.workers)
         layer = held[answered[message.sender]]
         answered[message.sender] += 1
         yield from me.post(me.of(me.weights, layer), message.sender, me.share(layer))
 
 
-def push_rows(me: Rank, group: range):
-    """A worker's gradients of sparse layers leave, one layer after another, beside what comes from others of its group."""
+def push_rows(me: Rank, layers: Sequence[int], group: range):
+    """A worker's gradients of layers leave, one layer after another, beside what comes from others of its group."""
     sent: list = []
-    for layer in me.sparse:
+    for layer in layers:
         sent.append((yield from me.start(hand_in(me, layer, group), after=sent[-1:])))
     yield from me.wait(sent)
 
@@ -53,10 +55,10 @@ def sum_up(me: Rank, layer: int, senders: int):
         yield from me.update(me.of(me.weights, layer), share=me.share(layer, len(me.workers)))
 
 
-def serve(me: Rank, senders: list[int]):
+def serve(me: Rank, layers: Sequence[int], senders: list[int]):
     """A server's round: it hands out rows beside summing them, layer beside layer, and then tells who has sent that they may go on."""
-    texts = [(yield from me.start(hand_out(me)))]
-    for layer in me.sparse:
+    texts = [(yield from me.start(hand_out(me, layers)))]
+    for layer in layers:
         texts.append((yield from me.start(sum_up(me, layer, len(senders)))))
     yield from me.wait(texts)
     for sender in senders:

@@ -10,17 +10,20 @@ from sim.protocols.ps_sync import BackupWorkers, SynchronousServers
 from sim.texts import TEXTS
 
 
-def text_of(protocol: Protocol, servers: int, workers: int) -> Text | None:
+def text_of(protocol: Protocol, servers: int, workers: int, rows: bool = False) -> Text | None:
     """The text of a job's protocol; None if there is none.
 
     Args:
         servers: parameter servers.
         workers: 0 is one process alone.
+        rows: whether rows of sparse variables travel between servers and workers (sim.job.traffic.Traffic.sends_rows).
     """
     way = WAYS.get(type(protocol).__name__)
     if workers == 0:
         timed = (protocol.time_limit_s, protocol.partitions) if isinstance(protocol, AnytimeMinibatch) else ()
         return TEXTS["alone"](*timed)
+    if rows and type(protocol) is SynchronousServers and protocol.barrier:
+        return TEXTS["ps-rows"](servers, local_aggregation=False)
     return way(protocol, servers) if way else None
 
 
@@ -38,6 +41,7 @@ WAYS = {
     "AnytimeDelayedGradients": lambda of, _: TEXTS["amb-dg"](
         of.delay_std_s, of.time_limit_s, of.partitions, of.window_s
     ),
+    "Hybrid": lambda of, servers: TEXTS["hybrid"](servers, of.local_aggregation),
     "FixedMinibatch": lambda of, _: TEXTS["fmb"](),
     "KBatchAsynchronous": lambda of, _: TEXTS["kbatch-async"](of.delay_std_s, of.gradients),
     "AsynchronousServers": lambda _, servers: TEXTS["ps-async"](servers),

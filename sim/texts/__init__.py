@@ -19,6 +19,7 @@ from sim.texts.pipeline import Pipeline
 from sim.texts.ps_async import AsynchronousServers
 from sim.texts.ps_barrier import BarrierServers
 from sim.texts.ps_layers import LayerwiseServers
+from sim.texts.ps_rows import RowServers
 from sim.texts.ps_ssp import StaleSynchronousServers
 from sim.texts.ps_sync import SynchronousServers
 
@@ -27,6 +28,6 @@ TEXTS = {
     for one in (
         Alone, AnytimeDelayedGradients, AnytimeMinibatch, AsynchronousServers, BarrierServers, Ddp, DecentralisedSgd,
         FixedMinibatch, Fsdp, GradientCoding, Hierarchical, Horovod, Hybrid, KBatchAsynchronous, LayerwiseServers, LocalSgd,
-        Pipeline, StaleSynchronousServers, SynchronousServers,
+        Pipeline, RowServers, StaleSynchronousServers, SynchronousServers,
     )
 }  # fmt: skip

@@ -10,10 +10,7 @@ from sim.language.verbs import compute
 
 @dataclass(frozen=True)
 class Hybrid(Text):
-    """Kim et al., "Parallax: Sparsity-aware Data Parallel Training", EuroSys 2019 (arXiv 1808.02621), section 3.1.
-
-    Workers pull the rows that they read, and push those rows' gradients; each layer is summed beside others.
-    """
+    """Kim et al., "Parallax: Sparsity-aware Data Parallel Training", EuroSys 2019 (arXiv 1808.02621), section 3.1."""
 
     servers: int = 1
     local_aggregation: bool = True  # the first worker of a host adds up what its workers push: a row leaves it once
@@ -26,15 +23,16 @@ class Hybrid(Text):
     def __call__(self, me):
         group = me.neighbours(me.rank) if self.local_aggregation else range(me.rank, me.rank + 1)
         senders = [one for one in me.workers if me.neighbours(one)[0] == one or not self.local_aggregation]
+        layers, dense = (me.sparse, me.dense) if self.serves == "sparse" else (me.layers, [])  # on servers, and others
         for _ in me.steps():
             if me.rank in me.servers:
-                yield from serve(me, senders)
+                yield from serve(me, layers, senders)
                 continue
             yield from me.sleep()
-            yield from me.wait((yield from me.start(pull(me))))
+            yield from me.wait((yield from me.start(pull(me, layers))))
             yield from compute(me)
-            yield from push_rows(me, group)
-            for first, stop in me.dense:
+            yield from push_rows(me, layers, group)
+            for first, stop in dense:
                 yield from allreduce(me, me.of(me.gradient, first, stop), me.workers)
                 yield from me.update(me.of(me.weights, first, stop))
             yield from hear(me, group)
