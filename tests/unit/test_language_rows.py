@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from test_language_engine_jobs import differ
 from test_language_learning import BATCH, CHAIN, RATE, STEPS, serial
+from test_language_today import Updates
 
 from sim import event, protocols, stragglers
 from sim.base.errors import WrongSetting, WrongText
+from sim.event.language import job_of
 from sim.event.language import run as run_text
 from sim.job.scenario import Scenario
 from sim.language.engine import job as engine
@@ -22,6 +24,7 @@ from sim.model import sparse_rows, workload
 from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
+from sim.protocols.texts import text_of
 from sim.simulation import simulate
 from sim.texts.hybrid import Hybrid
 
@@ -180,6 +183,29 @@ def test_hybrid_with_parts_and_dense_variables_takes_about_as_long():
     for servers, parts in ((1, 1), (2, 2), (2, 6)):
         of = scenario("hybrid", ROWS, NUMBERS, costs=ALL, link=LOGGP, servers=servers, variable_partitions=parts)
         assert off(of, Hybrid(servers)) < 0.01
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+@pytest.mark.parametrize("said", ["ps-sync", "ps-sync barrier=true", "ps-backup", "ps-async", "ps-ssp"])
+def test_servers_send_and_take_rows(said, servers):
+    """A message of a server, or to it, has rows of all that it holds."""
+    of = scenario(said, ROWS, costs=ALL, servers=servers, variable_partitions=servers)
+    text, updates, each = text_of(of.protocol, servers, of.workers), Updates(), of.updates_per_step
+    expected, _ = event.run(of, want_trace=False)
+    job = job_of(of, text)
+    run(job, text, updates)
+    step_s = np.diff(updates.ends_s[each - 1 :: each][: of.rounds], prepend=0.0)[of.warmup :]
+    assert step_s == pytest.approx(expected.step_s[0], abs=1e-9)
+    assert differ(job, text, engine._kernel) == {}
+
+
+def test_layers_of_servers_are_messages_of_their_own():
+    """With a barrier each layer is added and updated by itself; before, a server added what had come when all had."""
+    for more, least in (({"costs": COMPUTING}, 1e-3), ({"costs": ALL}, 0.03)):
+        of = scenario("ps-sync barrier=true", ROWS, NUMBERS, servers=2, variable_partitions=2, **more)
+        text = text_of(of.protocol, of.servers, of.workers, of.traffic.sends_rows)
+        assert text.name == "ps-rows"
+        assert off(of, text) < least
 
 
 def test_gathered_rows_take_as_long():
