@@ -63,13 +63,13 @@ def clear(me: Rank, piece: Piece):
     yield from me.mix(piece, piece, 0.0, 0.0)
 
 
-def push(me: Rank, group: range, piece: Piece | None = None):
+def push(me: Rank, group: range, piece: Piece | None = None, share: float = 1.0):
     """Send each of a group of servers what it holds of the gradient; or of a piece of it an equal part. It begins anew."""
     for k in range(len(group)):
         if piece is None:
             yield from me.post(me.held(me.gradient, k), group[k], me.held_share(k, numbered=True))
         else:
-            yield from me.post(piece.part(k, len(group)), group[k])
+            yield from me.post(piece.part(k, len(group)), group[k], share)
     yield from clear(me, me.gradient if piece is None else piece)
 
 
@@ -152,10 +152,10 @@ def send(me: Rank, piece: Piece, group: range):
     yield from me.wait(sent)
 
 
-def spread(me: Rank, piece: Piece, group: range):
+def spread(me: Rank, piece: Piece, group: range, share: float = 1.0):
     """Send a piece to each rank of a group, and go on at once."""
     for rank in group:
-        yield from me.post(piece, rank)
+        yield from me.post(piece, rank, share)
 
 
 def gather(me: Rank, group: range, into: Piece, count: int | None = None):
