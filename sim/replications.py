@@ -17,14 +17,14 @@ from sim import needs
 from sim.base import own
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.threads import in_order
-from sim.event.language import job_of, least_warmup, outcome_of, speeds_of, trace_of
+from sim.event.language import job_of, least_warmup, outcome_of, trace_of
 from sim.language import event, mistakes
 from sim.language.engine import job as engine
 from sim.language.engine.programs import program_of
 from sim.language.engine.running import NOT_COMPILED
 from sim.language.engine.values import NotLowered
 from sim.language.event.observed import ObservedWorld
-from sim.protocols import is_ours
+from sim.protocols import is_ours, texts
 from sim.protocols.in_language import InLanguage
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Replications:
             raise WrongSetting("--world", "engine", f"auto or event: {self.slow}")
 
     def _replication(self, number: int) -> Job:
-        return replace(self._job, replication=number, speeds=speeds_of(self.scenario, number))
+        return replace(self._job, replication=number)
 
     def outcome(self, number: int, within_s: float = math.inf) -> Outcome:
         """The outcome of a replication.
@@ -117,9 +117,17 @@ class Replications:
 
 
 def text_of(scenario: Scenario) -> Text:
-    """What the ranks of a scenario follow."""
-    assert isinstance(scenario.protocol, InLanguage)
-    return scenario.protocol.text(scenario.servers)
+    """What the ranks of a scenario follow.
+
+    Raises:
+        WrongSetting: the protocol has no text in the language.
+    """
+    if isinstance(scenario.protocol, InLanguage):
+        return scenario.protocol.text(scenario.servers)
+    found = texts.text_of(scenario.protocol, scenario.servers, scenario.workers, scenario.traffic.sends_rows)
+    if found is None:
+        raise WrongSetting("--protocol", scenario.protocol.name, "one with a text in the language of named vectors")
+    return found
 
 
 def lowered(job: Job, text: Text) -> Program:

@@ -40,7 +40,7 @@ class Observed(Task):
     def execute(self, command):
         """What a command does, and a row of it."""
         world, me = self.world, self.me
-        self.since_s, self.spent_s = world.time_s, 0.0
+        self.since_s, self.spent_s, self.spans = world.time_s, 0.0, list[tuple[float, float]]()
         self.round = max(0, me.round + isinstance(command, commands.Follow))  # who follows begins the next one
         reply = yield from super().execute(command)
         if isinstance(command, PASSES):
@@ -49,6 +49,9 @@ class Observed(Task):
             world.versions[me.rank] += 1
             samples = 0 if command.piece.start else round(command.samples)  # of all pieces once
             self._row("update", self.since_s, samples=samples, size_bytes=self._bytes(command.piece))
+        elif isinstance(command, commands.Mix) and id(command.what) in world.held:
+            _, about = world.held.pop(id(command.what))
+            self._joined(command.into, command.what, command.a != 0, self.since_s, about)
         elif type(command) in WORKS and world.time_s > self.since_s:
             self._row(WORKS[type(command)], self.since_s)
         elif isinstance(command, commands.Take) and reply is None:
@@ -65,29 +68,29 @@ class Observed(Task):
         return round(self.world.job.bytes_of(piece.items))
 
     def _spend(self, seconds: float):
-        self.spent_s = seconds
-        return super()._spend(seconds)
+        begin_s, self.spent_s = self.world.time_s, seconds
+        yield from super()._spend(seconds)
+        self.spans.append((begin_s, self.world.time_s))
 
     def _passed(self, command) -> None:
-        """A pass: its minibatch is fetched before it, and its gradients are joined behind it. What follows it is one row with it."""
-        world, job, samples = self.world, self.world.job, len(self.world.job.micro_batch(command.micro, command.of))
-        begin_s, end_s, backward = self.since_s, world.time_s, isinstance(command, commands.Backward)
-        besides_s = (job.pack_s if backward else job.input_s) * samples / job.batch if command.first == 0 else 0.0
-        share_s = (end_s - begin_s) * (besides_s / self.spent_s if self.spent_s else 0.0)
-        if besides_s and not backward:
-            self._row("input", begin_s, begin_s + share_s, samples)
-            begin_s += share_s
-        elif backward:
-            end_s -= share_s
-        done = samples if backward and command.first == 0 else 0
-        last = world.computing.get(self)
-        if last is not None and self._goes_on(world.rows[last], begin_s, done):
-            world.rows[last] = world.rows[last]._replace(end_s=end_s, samples=world.rows[last].samples + done)
-        else:
-            world.computing[self] = len(world.rows)
-            self._row("compute", begin_s, end_s, done)
-        if besides_s and backward:
-            self._row("pack", end_s, size_bytes=self._bytes(self.me.gradient))
+        """A pass, before which samples may be fetched, and which follows the one before; or gradients that are joined."""
+        world, samples = self.world, len(self.world.job.micro_batch(command.micro, command.of))
+        if isinstance(command, commands.Forward) and command.first == 0:
+            begin_s, end_s = self.spans.pop(0)
+            if end_s > begin_s:
+                self._row("input", begin_s, end_s, samples)
+        for begin_s, end_s in self.spans:
+            if command.stop == 0:
+                self._row("pack", begin_s, end_s, size_bytes=self._bytes(self.me.gradient))
+                continue
+            done = samples if isinstance(command, commands.Backward) and command.first == 0 else 0
+            last = world.computing.get(self)
+            if last is not None and self._goes_on(world.rows[last], begin_s, done):
+                row = world.rows[last]
+                world.rows[last] = row._replace(end_s=end_s, samples=row.samples + done)
+            else:
+                world.computing[self] = len(world.rows)
+                self._row("compute", begin_s, end_s, done)
 
     def _goes_on(self, row: Row, begin_s: float, samples: int) -> bool:
         return row.end_s == begin_s and row.step == self.round and row.samples + samples <= self.world.job.batch
@@ -105,15 +108,21 @@ class Observed(Task):
         about: dict[str, Any] = {"size_bytes": round(size_bytes), "peer": message.sender, "version": version}
         self._row("wait", self.since_s, moving_s, peer=message.sender)
         self._row("receive", moving_s, landed_s, **about)
-        served = message.sender in self.me.servers and into is not None and into.vector == "weights"
-        if adds:
-            counts = self.me.rank in self.me.servers
-            self._row("reduce", landed_s, samples=round(message.samples) if counts else 0, **about)
-        elif served:
-            self._row("update", landed_s, size_bytes=round(size_bytes), version=version)
-        if served:
-            world.versions[self.me.rank] = version
+        if into is None:
+            world.held[id(message)] = message, about
+        else:
+            self._joined(into, message, adds, landed_s, about)
         self.since_s = world.time_s
+
+    def _joined(self, into: Piece, message: Message, adds: bool, since_s: float, about: dict[str, Any]) -> None:
+        """A message has been added to a piece, or new weights of a server have been taken up."""
+        if adds:
+            counts = into.vector == "gradient" and self.me.rank in self.me.servers
+            self._row("reduce", since_s, samples=round(message.samples) if counts else 0, **about)
+        elif into.vector == "weights" and message.sender in self.me.servers:
+            self._row("update", since_s, **about)
+            if message.sender == self.me.master:
+                self.world.versions[self.me.rank] = about["version"]
 
 
 class ObservedWorld(EventWorld):
@@ -122,6 +131,7 @@ class ObservedWorld(EventWorld):
     Attributes:
         rows: so far.
         sent: version and bytes of messages that nobody has taken.
+        held: messages that were taken without a piece to put them into, until they are mixed into one.
         versions: updates that each rank's weights have seen.
         computing: the last row of each text in which it computes.
     """
@@ -132,6 +142,7 @@ class ObservedWorld(EventWorld):
         super().__init__(job, text)
         self.rows, self.versions = list[Row](), [0] * job.ranks
         self.sent, self.computing = dict[int, tuple[int, float]](), dict[Task, int]()
+        self.held: dict[int, tuple[Message, dict[str, Any]]] = {}
         self._left_s = [0.0] * job.ranks  # when the last message of each has left
         links: Any = self.links
         links.send = partial(self._send, links.send)
