@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from sim import needs
+from sim.answers import bottleneck
 from sim.base import own
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.threads import in_order
@@ -28,6 +29,7 @@ from sim.protocols import is_ours, texts
 from sim.protocols.in_language import InLanguage
 
 if TYPE_CHECKING:
+    from sim.answers.bottleneck import Arrivals
     from sim.answers.outcome import Outcome
     from sim.job.scenario import Scenario
     from sim.language.engine.primitives import Program
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from sim.language.text import Text
     from sim.recording.traces import Trace
 
+LOOKED_AT, MESSAGES = 2000, 5  # messages of a run that is observed for a note, and of a gradient
 ONCE_S, RANK_S, EVENT_S = 1e-3, 3e-6, 0.15e-6  # of a core: of a run, of each rank, of each event
 MOST_COUNTED = 256
 _counted: dict[tuple, float] = {}  # events of a step, by text and size
@@ -99,6 +102,14 @@ class Replications:
         world = ObservedWorld(self._replication(number), self.text)
         found = outcome_of(self.scenario, world.run(self._is_over(within_s)))
         return found, trace_of(self.scenario, world, found)
+
+    def arrivals(self, number: int) -> Arrivals | None:
+        """How stale gradients are, and which part is busiest, in some steps of the event world, where each gradient is an update."""
+        if not self.text.each:
+            return None
+        steps = max(2, LOOKED_AT // (MESSAGES * self.scenario.workers))
+        few = replace(self.scenario, warmup=steps // 2, steps=min(self.scenario.rounds, steps) - steps // 2)
+        return bottleneck.of_trace(Replications(few, "event").traced(number)[1], few)
 
     def check_needs(self, within_s: float, traced: bool) -> None:
         """Refuse what the event world would take more memory or time for than there is; the engine says so as it grows.

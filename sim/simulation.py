@@ -184,7 +184,7 @@ def _of_text(scenario: Scenario, world: str, asked: _Asked) -> _Ran:
     def smaller(job: Scenario) -> Outcome:
         return Replications(job, world).outcome(first, within_s)
 
-    joined = replace(join(outcomes), slow=outcome.slow)
+    joined = replace(join(outcomes), slow=outcome.slow, arrivals=None if trace is not None else runs.arrivals(first))
     return _Ran(count, growth.of_table(scenario, joined, smaller), trace)
 
 
