@@ -12,11 +12,13 @@ import numpy as np
 from sim.answers.outcome import Outcome
 from sim.job.scenario import Scenario
 from sim.language import event
+from sim.language.hosts import TICK_S, Host
 from sim.language.job import Job, Layer, Result
 from sim.language.text import Text, require
 from sim.model.sizes import HEADER_BYTES
 from sim.verbs.me import FORWARD_SHARE
 
+THREADS_TURN_S = 0.25e-3  # of a runtime whose threads hand work on to one another: its phases are many short tasks
 LOOPED = "partitions"  # the setting of texts whose micro-batches are turns of one loop in a graph
 
 
@@ -41,7 +43,7 @@ def outcome_of(scenario: Scenario, found: Result) -> Outcome:
     """What a run of a scenario's job comes to."""
     warmup = scenario.warmup
     step_s = np.diff(found.ends_s, prepend=0.0)[warmup:]
-    idle = np.array(found.idle_s) / np.maximum(found.own_s, np.finfo(float).tiny)
+    idle = np.array(found.idle_s) / max(step_s.sum(), np.finfo(float).tiny)
     return Outcome(step_s[None], np.array(found.samples[warmup:])[None], idle[None], warmup=warmup)
 
 
@@ -60,7 +62,7 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         compute_s, fixed, input_s = parts * costs.partition(batch // parts), 0.0, input_s + costs.loop_s
     sizes = [variable.size for variable in scenario.workload.variables]
     of_forward, of_backward = (compute_s * share / sum(sizes) for share in (FORWARD_SHARE, 1 - FORWARD_SHARE))
-    per_host, host = scenario.hosts.count(scenario.hosts[0]), scenario.kinds[scenario.hosts[-1]]
+    to_device_s, to_host_s = scenario.traffic.copies_s
     header_bytes = HEADER_BYTES if scenario.servers else 0  # which are added and updated, too
     drift = [scenario.draws.run_factor(replication, one) for one in scenario.hosts]
     return Job(
@@ -69,9 +71,11 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         scenario.rounds,
         scenario.warmup,
         batch,
-        per_host,
-        cores=None if host.gpus or host.cores >= per_host else host.cores,
-        in_turn=False,
+        placement=tuple(scenario.hosts),
+        kinds=tuple(host_of(scenario, index) for index in range(max(scenario.hosts) + 1)),
+        one_machine=bool(scenario.cluster.shared_cores),
+        poll_s=scenario.cluster.poll_s,
+        oversleep_s=scenario.cluster.oversleep_s,
         speeds=tuple(speed / factor for speed, factor in zip(scenario.speeds, drift, strict=True)),
         latency_s=link.latency_s,
         overhead_s=link.overhead_s,
@@ -87,8 +91,8 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         mix_s=4 * costs.reduce.slope_s,
         mix_base_s=costs.reduce(header_bytes),
         fixed=fixed,
-        input_s=input_s,
-        pack_s=costs.pack(scenario.traffic.packed_bytes),
+        input_s=input_s + to_device_s,
+        pack_s=costs.pack(scenario.traffic.packed_bytes) + to_host_s,
         take_up_s=4 * costs.take_up.slope_s if scenario.servers else 0.0,
         evaluate_s=costs.evaluate(scenario.test_size) if scenario.test_size else 0.0,
         evaluate_every=scenario.evaluate_every,
@@ -98,11 +102,16 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
     )
 
 
+def host_of(scenario: Scenario, index: int) -> Host:
+    """A host of a scenario by its index in the cluster's machines."""
+    host, turn_s = scenario.machines[index], THREADS_TURN_S if scenario.threaded else TICK_S
+    return Host(scenario.cluster.shared_cores or host.cores, turn_s, host.contention, host.gpus, host.switching)
+
+
 def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]:
     """What a text in the language cannot have: the setting, its value in this job (nothing if it is right), and what is allowed."""
-    cluster, link, local, costs = scenario.cluster, scenario.network, scenario.local, scenario.costs
+    link, local, costs = scenario.network, scenario.local, scenario.costs
     rows = [variable.name for variable in scenario.workload.variables if variable.rows]
-    each = scenario.hosts.count(scenario.hosts[0])
     yield "--servers", scenario.servers if scenario.servers != text.servers else 0, str(text.servers)
     yield "--workload: rows", rows, "dense variables"
     yield (
@@ -110,24 +119,14 @@ def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]
         scenario.workload.name if text.name == "pipeline" else "",
         "a model that says the sizes of its layers' inputs",
     )
-    yield (
-        "--cluster: hosts",
-        cluster.name if scenario.hosts != [rank // each for rank in range(scenario.ranks)] else "",
-        "as many ranks each",
-    )
     for name in ("fair", "tcp", "store_and_forward", "sustained_bytes_per_s", "background_s"):
         yield f"--cluster: network: {name}", getattr(link, name), "none"
     yield "--cluster: local: wakes", local.wakes, "false"
-    yield "--cluster: poll_s", cluster.poll_s, "0"
-    yield "--cluster: oversleep_s", cluster.oversleep_s, "0"
-    yield "--cluster: hosts: gpus", scenario.gpus_shared, "one for each worker"
-    for kind in scenario.kinds:
-        yield "--cluster: hosts: contention", kind.contention, "0"
     for name in ("input", "compute", "partition", "update"):
         yield f"costs: {name}: cold_s", getattr(costs, name).cold_s, "0"
     for name in ("resume_s", "agree_s", "negotiate_s"):
         yield f"costs: {name}", getattr(costs, name), "0"
-    for name in ("background", "call", "to_device", "to_host"):
+    for name in ("background", "call"):
         yield f"costs: {name}", any(getattr(costs, name).model_dump().values()), "0"
     for name in ("input_noise", "update_noise", "common_noise", "common_input_noise", "common_update_noise"):
         yield f"costs: {name}", getattr(costs, name).sole is None, "none"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
 from sim.base.errors import WrongSetting
+from sim.language.hosts import Host
 from sim.laws import Constant, Law
-from sim.laws.randomness import Stream
+from sim.laws.randomness import BLOCK, Stream, generator
 from sim.laws.steps import Sleeps
+from sim.platform.polling import STAGES, polls_per_s
 
 NONE, ONE = Constant(value=0.0), Constant(value=1.0)
 
@@ -65,8 +68,11 @@ class Job:
         steps: rounds of the ranks that go through `me.steps()`; the first `warmup` of them are left out of idle seconds.
         batch: samples of a rank's minibatch.
         per_host: ranks on each host, in order.
+        placement: the host of each rank instead, shape (ranks,).
         cores: of a host, which its ranks share; None: each rank has one of its own.
         in_turn: shared cores serve one computation after another; else all at once, evenly.
+        kinds: of each host instead, shape (hosts,).
+        one_machine: the hosts are containers on one machine, whose cores are those of the first.
         speeds: of the ranks' cores, shape (ranks,); all 1 if empty.
         latency_s: from one port to the next.
         overhead_s: seconds of a core at each end of a message between hosts.
@@ -78,6 +84,9 @@ class Job:
         item_bytes, header_bytes: of a number, and of a message besides its numbers.
         update_s, mix_s: seconds of a core for an item that the optimiser updates, or that is added, mixed or weighed.
         update_base_s, mix_base_s: seconds of each update or sum besides.
+        poll_s: seconds of a core for one poll of a rank that waits for others; it sleeps in between, and sees at its next poll what has
+            happened (sim.platform.polling). 0: it is woken.
+        oversleep_s: by which a sleep lasts too long.
         fixed: share of a pass's seconds that a part of a minibatch takes as well as the whole: what launching it takes.
         input_s: seconds of fetching a minibatch, before its first layer; those of a part of it are in proportion.
         pack_s: seconds after the gradient of the first layer likewise, of joining a minibatch's gradients.
@@ -95,8 +104,11 @@ class Job:
     warmup: int = 0
     batch: int = 1
     per_host: int = 1
+    placement: tuple[int, ...] = ()
     cores: int | None = None
     in_turn: bool = True
+    kinds: tuple[Host, ...] = ()
+    one_machine: bool = False
     speeds: tuple[float, ...] = ()
     latency_s: float = 20e-6
     overhead_s: float = 0.0
@@ -113,6 +125,8 @@ class Job:
     mix_s: float = 0.0
     update_base_s: float = 0.0
     mix_base_s: float = 0.0
+    poll_s: float = 0.0
+    oversleep_s: float = 0.0
     fixed: float = 0.0
     input_s: float = 0.0
     pack_s: float = 0.0
@@ -129,8 +143,11 @@ class Job:
     def __post_init__(self):
         if not sum(layer.items for layer in self.layers):
             raise WrongSetting("layers", self.layers, "layers with at least one item in all")
-        if self.speeds and len(self.speeds) != self.ranks:
-            raise WrongSetting("speeds", self.speeds, f"none, or {self.ranks} numbers, one for each rank")
+        for name in ("speeds", "placement"):
+            if getattr(self, name) and len(getattr(self, name)) != self.ranks:
+                raise WrongSetting(name, getattr(self, name), f"none, or {self.ranks} numbers, one for each rank")
+        if self.kinds and len(self.kinds) < self.hosts:
+            raise WrongSetting("kinds", f"{len(self.kinds)} hosts", f"none, or those of {self.hosts}")
         for name, least in (("ranks", 1), ("steps", 1), ("batch", 1), ("per_host", 1), ("evaluate_every", 1)):
             if getattr(self, name) < least:
                 raise WrongSetting(name, getattr(self, name), f"an integer from {least}")
@@ -155,12 +172,16 @@ class Job:
 
     @property
     def hosts(self) -> int:
-        """The number of hosts."""
-        return -(-self.ranks // self.per_host)
+        """The number of hosts, up to the last that has a rank."""
+        return max(self.placement) + 1 if self.placement else -(-self.ranks // self.per_host)
 
     def host(self, rank: int) -> int:
         """The host of a rank."""
-        return rank // self.per_host
+        return self.placement[rank] if self.placement else rank // self.per_host
+
+    def machine(self, host: int) -> Host:
+        """What a host is."""
+        return self.kinds[host] if self.kinds else Host(self.cores, math.inf if self.in_turn else 0.0)
 
     def rack(self, rank: int) -> int:
         """The rack of a rank's host."""
@@ -173,6 +194,17 @@ class Job:
     def speed(self, rank: int) -> float:
         """The speed of a rank's core."""
         return self.speeds[rank] if self.speeds else 1.0
+
+    @cached_property
+    def poll_rates(self) -> list[float]:
+        """Cores that the polls of a waiting rank take, by the stage of its wait."""
+        return [self.poll_s * polls_per_s(stage, self.oversleep_s) for stage in range(len(STAGES))]
+
+    def pauses(self, rank: int, servers: int) -> Iterator[float]:
+        """Shares of a rank's sleeps between polls that are left when something happens, 0 to 1, one after another."""
+        drawn = generator(self.seed, self.replication, worker_number(rank, servers), "pause")
+        while True:
+            yield from reversed(drawn.random(BLOCK).tolist())
 
     def sleeps(self, rank: int, servers: int) -> Sleeps:
         """The induced sleeps of a rank, seconds, by its own rounds."""
@@ -196,11 +228,11 @@ class Result:
     Args:
         ends_s: when each step ended, that is, when the last rank that goes through `me.steps()` ended its round; shape (steps,).
         samples: that entered an update in each step, shape (steps,).
-        idle_s: seconds of each rank's own time in which none of its texts computed, worked or slept, shape (ranks,).
-        own_s: the time of each rank from the beginning of its round `warmup` to the end of its main text, shape (ranks,).
+        idle_s: of each rank, shape (ranks,): seconds from the end of the warm-up to the end of the last step, as long as its main text
+            goes on, in which none of its texts computes, waits for a core or sleeps as a straggler, and neither leaves a message of it
+            nor comes one: from when that is at its last port until it is there.
     """
 
     ends_s: list[float]
     samples: list[float]
     idle_s: list[float]
-    own_s: list[float]

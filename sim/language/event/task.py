@@ -38,6 +38,7 @@ class Task:
     ):
         self.world, self.me, self.text, self.number, self.started = world, me, text, number, started
         self.count = self.turn = 0  # requests made, and times that it went on
+        self.who: int | None = me.rank  # that computes; None of a runtime's other threads
         self.waits_for, self.handle = "its beginning", Handle(text=self)
         self._running = self._run(after)
 
@@ -101,13 +102,36 @@ class Task:
     def _until(self, handles, needed: int):
         """Wait until so many of the handles are done."""
         while sum(handle.done_s <= self.world.time_s for handle in handles) < needed:
-            for handle in handles:
-                if handle.done_s == math.inf:
-                    handle.waiting.append((self, self.turn))
-            end_s = sorted(handle.done_s for handle in handles)[needed - 1]
-            if end_s < math.inf:
-                self.world.at(end_s, self.key, self.waker(self.turn))
-            yield "a handle"
+            if all(handle.text is None for handle in handles):
+                yield from self._seen(self._handles(handles, needed))
+            else:
+                yield from self._handles(handles, needed)
+
+    def _handles(self, handles, needed: int):
+        for handle in handles:
+            if handle.done_s == math.inf:
+                handle.waiting.append((self, self.turn))
+        end_s = sorted(handle.done_s for handle in handles)[needed - 1]
+        if end_s < math.inf:
+            self.world.at(end_s, self.key, self.waker(self.turn))
+        yield "a handle"
+
+    def _seen(self, waiting: Generator):
+        """Wait for what a rank that polls sees at its next poll."""
+        polls = self.world.polls[self.me.rank] if self.world.polls else None
+        if polls is None:
+            yield from waiting
+            return
+        since_s = self.world.time_s
+        polls.begin(self.key)
+        try:
+            yield from waiting
+        finally:
+            polls.end()
+        if late_s := polls.late_s(since_s):
+            self.world.at(self.world.time_s + late_s, self.key, self.waker(self.turn))
+            yield "its next poll"
+            yield from self._spend(self.world.job.poll_s)
 
     def place(self) -> str:
         """Where the text is: rank, text, and the line of the source that is not the language's own."""
@@ -126,28 +150,34 @@ class Task:
 
     # ---- time and work
 
-    def _spend(self, seconds: float):
-        """Work for some seconds of a core of speed 1."""
+    def _spend(self, seconds: float, device=None):
+        """Work for some seconds of a core of speed 1, or of another device."""
+        rank, busy = self.me.rank, self.world.busy[self.me.rank]
         if seconds > 0:
-            yield from self.world.cores[self.me.rank].work(self, seconds / self.world.job.speed(self.me.rank))
+            busy.begin()
+            try:
+                yield from (device or self.world.cores[rank]).work(self, seconds / self.world.job.speed(rank))
+            finally:
+                busy.end()
 
     def sleep(self, command: commands.Sleep):
         """Sleep as the law says."""
         seconds, busy = self.world.sleeps[self.me.rank].next(max(0, self.me.round)), self.world.busy[self.me.rank]
         if seconds > 0:
             busy.begin()
-            self.world.at(self.world.time_s + seconds, self.key, self.waker(self.turn))
+            end_s = self.world.time_s + (seconds + self.world.job.oversleep_s)
+            self.world.at(end_s, self.key, self.waker(self.turn))
             try:
                 yield "the end of its sleep"
             finally:
                 busy.end()
 
-    def _pass(self, command, to_s: list[float], whole_s: float):
+    def _pass(self, command, to_s: list[float], before_s: float = 0.0, after_s: float = 0.0):
         """Compute a stretch of layers; returns how many samples.
 
         Args:
             to_s: seconds up to each layer, of a minibatch.
-            whole_s: seconds besides of a minibatch, with its first layer, which nothing slows.
+            before_s, after_s: seconds of a core besides for a minibatch, with its first layer.
         """
         job, me = self.world.job, self.me
         if not 0 <= command.first <= command.stop <= len(me.layers):
@@ -158,17 +188,19 @@ class Task:
         noise = self.world.noise[me.rank][max(0, me.round)]
         share = samples / job.batch
         seconds = (to_s[command.stop] - to_s[command.first]) * (job.fixed + (1 - job.fixed) * share) * noise
-        yield from self._spend(seconds + (0.0 if command.first else whole_s * share))
+        yield from self._spend(0.0 if command.first else before_s * share)
+        yield from self._spend(seconds, self.world.of_passes[me.rank])
+        yield from self._spend(0.0 if command.first else after_s * share)
         return samples
 
     def forward(self, command: commands.Forward):
         """The forward pass through some layers."""
-        yield from self._pass(command, self.world.job.forward_to, self.world.job.input_s)
+        yield from self._pass(command, self.world.job.forward_to, before_s=self.world.job.input_s)
         self.world.values.forward(self.me, command)
 
     def backward(self, command: commands.Backward):
         """The backward pass through some layers."""
-        samples = yield from self._pass(command, self.world.job.backward_to, self.world.job.pack_s)
+        samples = yield from self._pass(command, self.world.job.backward_to, after_s=self.world.job.pack_s)
         self.world.samples.computed(self.me, samples, self.me.of(self.me.weights, command.first, command.stop).items)
         self.world.values.backward(self.me, command)
 
@@ -259,7 +291,11 @@ class Task:
             raise self._wrong(f"me.{name} from {frm!r}: a rank, or a range of some of the {self.me.n} ranks")
 
     def _for_mail(self, frm: int | range):
-        """Wait until a message comes, or something else goes on with the text."""
+        """Wait until a message comes, or something else goes on with the text; for none of its own rank nobody polls."""
+        waiting = self._mail(frm)
+        return waiting if frm == self.me.rank else self._seen(waiting)
+
+    def _mail(self, frm: int | range):
         mail = self.world.mail[self.me.rank]
         mail.waiting[self.number] = self, frm
         try:
