@@ -230,7 +230,7 @@ class Result:
         samples: that entered an update in each step, shape (steps,).
         idle_s: of each rank, shape (ranks,): seconds from the end of the warm-up to the end of the last step, as long as its main text
             goes on, in which none of its texts computes, waits for a core or sleeps as a straggler, and neither leaves a message of it
-            nor comes one: from when that is at its last port until it is there.
+            nor comes one: from when it begins to pass its last port until it is there.
     """
 
     ends_s: list[float]

@@ -20,6 +20,7 @@ class Text:
         data: own: a rank has a minibatch of its own in each of its rounds; shared: all ranks have the same one in a step.
         least: of settings that are numbers, where it is not 0.
         micros: the setting that says how many micro-batches a minibatch has.
+        spins: ranks that wait poll without sleeping in between, as within a library's call.
     """
 
     name: ClassVar[str]
@@ -28,6 +29,7 @@ class Text:
     data: ClassVar[str] = "own"
     least: ClassVar[dict[str, int]] = {"servers": 1}
     micros: ClassVar[str] = ""
+    spins: bool = False
 
     def checked(self, job) -> None:
         """Refuse settings and jobs that the protocol cannot have.

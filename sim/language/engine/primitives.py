@@ -171,30 +171,36 @@ class Lowering(Statements):
         ends = [self.reckon(op.FLOOR_DIVIDE, self.reckon(op.MULTIPLY, batch, one), of) for one in (after, micro)]
         return self.reckon(op.SUBTRACT, *ends)
 
-    def passes(self, to_s: list[float], whole_s: float, first: Any, stop: Any, micro: Any, of: Any) -> tuple[Any, Any]:
+    def passes(self, to_s: list[float], before_s: float, after_s: float, first: Any, stop: Any, micro: Any, of: Any) -> Any:
         """Compute a stretch of layers; its samples, and its items.
 
         Args:
-            whole_s: seconds besides of a minibatch, with its first layer.
+            before_s, after_s: seconds of a core besides for a minibatch, with its first layer.
         """
         stop, fixed = Known(len(self.job.layers)) if stop == NOTHING else stop, self.job.fixed
         samples = self.samples_of(micro, of)
         seconds = self.reckon(op.SUBTRACT, self.looked_up(to_s, stop), self.looked_up(to_s, first))
         share = self.reckon(op.DIVIDE, samples, Known(self.job.batch))
         part = self.reckon(op.ADD, Known(fixed), self.reckon(op.MULTIPLY, Known(1 - fixed), share))
-        begins = self.reckon(op.EQUAL, first, ZERO) if whole_s else ZERO
-        besides = self.reckon(op.MULTIPLY, begins, self.reckon(op.MULTIPLY, Known(whole_s), share))
-        self.emit(op.COMPUTE, self.at(self.reckon(op.MULTIPLY, seconds, part)), self.at(besides))
+
+        def besides(whole_s: float) -> None:
+            if whole_s:
+                some = self.reckon(op.MULTIPLY, Known(whole_s), share)
+                self.emit(op.WORK, self.at(self.reckon(op.MULTIPLY, self.reckon(op.EQUAL, first, ZERO), some)))
+
+        besides(before_s)
+        self.emit(op.COMPUTE, self.at(self.reckon(op.MULTIPLY, seconds, part)))
+        besides(after_s)
         return samples, self.reckon(op.SUBTRACT, *(self.looked_up(self.items_to, one) for one in (stop, first)))
 
     def me_forward(self, first: Any = ZERO, stop: Any = NOTHING, micro: Any = ZERO, of: Any = ONE) -> Any:
-        self.passes(self.job.forward_to, self.job.input_s, first, stop, micro, of)
+        self.passes(self.job.forward_to, self.job.input_s, 0.0, first, stop, micro, of)
         return NOTHING
 
     def me_backward(
         self, first: Any = ZERO, stop: Any = NOTHING, micro: Any = ZERO, of: Any = ONE, weight: Any = None
     ) -> Any:
-        samples, items = self.passes(self.job.backward_to, self.job.pack_s, first, stop, micro, of)
+        samples, items = self.passes(self.job.backward_to, 0.0, self.job.pack_s, first, stop, micro, of)
         self.emit(op.COMPUTED, self.at(samples), self.at(items))
         return NOTHING
 
@@ -280,7 +286,8 @@ class Lowering(Statements):
         """Seconds of a core for a message to or from a rank."""
         if not self.job.overhead_s:
             return ZERO
-        hosts = [self.reckon(op.FLOOR_DIVIDE, one, Known(self.job.per_host)) for one in (peer, Number(RANK))]
+        of_ranks = [float(self.job.host(rank)) for rank in range(self.job.ranks)]
+        hosts = [self.looked_up(of_ranks, one) for one in (peer, Number(RANK))]
         return self.reckon(op.MULTIPLY, Known(self.job.overhead_s), self.reckon(op.UNEQUAL, *hosts))
 
     def me_post(self, piece: Any, to: Any, share: Any = ONE) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from sim.language.engine.cores import computed, idle_so_far, is_done
-from sim.language.engine.heap import goes_on_at
+from sim.language.engine.cores import computed
+from sim.language.engine.heap import goes_on_at, key_of
+from sim.language.engine.idle import is_done, settle
 from sim.language.engine.layout import (
     COMPUTING,
     ENDED,
@@ -18,12 +19,14 @@ from sim.language.engine.layout import (
     SHARING,
     SLEEPING,
     TAKING,
+    TURNING,
     WAIT,
     WAITING,
     State,
 )
 from sim.language.engine.mail import is_underway, value
 from sim.language.engine.plain import compiled, double, integer
+from sim.language.engine.polls import begins_to_poll, polls_no_more
 
 
 @compiled
@@ -37,6 +40,8 @@ def start(S: State, rank: integer, at: integer) -> integer:
     S.text_count[t] = 0
     S.text_at[t] = at
     S.text_in[t] = NOTHING
+    S.text_since[t] = -1.0
+    S.text_of_rank[t] = 1
     goes_on_at(S, t, S.now)
     return t
 
@@ -136,8 +141,26 @@ def wait(S: State, t: integer, at: double) -> None:
     S.text_next[t] = S.rank_waiters[rank]
     S.rank_waiters[rank] = t
     S.text_due[t] = -1.0
+    S.text_key[t] = key_of(S, rank, S.text_number[t], S.text_count[t])
     if at >= 0.0:
         goes_on_at(S, t, at)
+    if S.poll_s > 0.0 and waits_for_messages(S, t):
+        begins_to_poll(S, t)
+
+
+@compiled
+def waits_for_messages(S: State, t: integer) -> bool:
+    """Whether no handle that text t waits for is a text's."""
+    row: integer = S.text_at[t] * OPERANDS
+    which: integer
+    k: integer
+    if S.code[row] == WAIT:
+        return value(S, t, S.code[row + 1]) >= 0.0
+    which = int(value(S, t, S.code[row + 1]))
+    for k in range(S.list_begin[which] + int(value(S, t, S.code[row + 2])), S.list_begin[which] + S.list_length[which]):
+        if S.items[k] < 0.0:
+            return False
+    return True
 
 
 @compiled
@@ -183,10 +206,9 @@ def end(S: State, t: integer) -> None:
 def main_ends(S: State, rank: integer) -> None:
     """The main text of a rank has ended: ranks that follow it and have all its messages go on."""
     one: integer
+    settle(S, rank)
     S.rank_main[rank] = 0
     S.left -= 1
-    S.rank_ended[rank] = S.now
-    S.rank_idle_at_end[rank] = idle_so_far(S, rank)
     if S.rank_followed[rank]:
         for one in range(S.ranks):
             if (
@@ -206,8 +228,9 @@ def stop(S: State, handle: double) -> None:
         return
     if S.text_in[t] == SLEEPING:
         is_done(S, S.text_rank[t])
-    elif S.text_in[t] == COMPUTING or S.text_in[t] == QUEUED or S.text_in[t] == SHARING:
+    elif S.text_in[t] == COMPUTING or S.text_in[t] == QUEUED or S.text_in[t] == SHARING or S.text_in[t] == TURNING:
         computed(S, t, True)
     elif S.text_in[t] == TAKING or S.text_in[t] == WAITING:
         waits_no_more(S, t)
+        polls_no_more(S, t)
     end(S, t)

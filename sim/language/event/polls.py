@@ -35,14 +35,17 @@ class Polls:
     def late_s(self, since_s: float) -> float:
         """Seconds to the next poll, after waiting since then."""
         waited_s = self._world.time_s - since_s
-        return late_s(waited_s, self._job.oversleep_s, next(self._shares)) if waited_s > 0 else 0.0
+        if waited_s <= 0 or self._world.text.spins:
+            return 0.0
+        return late_s(waited_s, self._job.oversleep_s, next(self._shares))
 
     def _poll(self, watch: int, key: tuple[int, int, int]) -> None:
         """Poll as in this stage of the wait, while it lasts: an event for each poll would be a hundred for each message."""
         if watch == self._watch:
             self._device.poll(self._stage, 1)
-            lasts_s = STAGES[self._stage][1]
-            self._world.at(self._world.time_s + lasts_s, key, lambda: self._next(watch, key))
+            if self._stage + 1 < len(STAGES):
+                over_s = self._world.time_s + STAGES[self._stage][1]
+                self._world.at(over_s, key, lambda: self._next(watch, key))
 
     def _next(self, watch: int, key: tuple[int, int, int]) -> None:
         if watch == self._watch:

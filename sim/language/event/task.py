@@ -291,9 +291,9 @@ class Task:
             raise self._wrong(f"me.{name} from {frm!r}: a rank, or a range of some of the {self.me.n} ranks")
 
     def _for_mail(self, frm: int | range):
-        """Wait until a message comes, or something else goes on with the text; for none of its own rank nobody polls."""
+        """Wait until a message comes, or something else goes on with the text; nobody polls for one of its own rank."""
         waiting = self._mail(frm)
-        return waiting if frm == self.me.rank else self._seen(waiting)
+        return waiting if among(frm) == range(self.me.rank, self.me.rank + 1) else self._seen(waiting)
 
     def _mail(self, frm: int | range):
         mail = self.world.mail[self.me.rank]
