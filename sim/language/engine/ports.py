@@ -33,7 +33,7 @@ def comes(S: State, message: integer, begin: double, end: double) -> None:
     to: integer = S.message_to[message]
     if begin <= S.now or begin <= S.rank_since[to]:
         moves(S, to, end)
-    else:
+    elif begin < end:
         S.message_passed[message] = end
         push(S, begin, S.message_key[message], message * KINDS + MOVES)
     arrives_at(S, message, end)
