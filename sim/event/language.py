@@ -64,6 +64,7 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
     of_forward, of_backward = (compute_s * share / sum(sizes) for share in (FORWARD_SHARE, 1 - FORWARD_SHARE))
     to_device_s, to_host_s = scenario.traffic.copies_s
     header_bytes = HEADER_BYTES if scenario.servers else 0  # which are added and updated, too
+    at = [0] * scenario.ranks if scenario.cluster.shared_cores else scenario.hosts  # whose speed a rank's cores have
     drift = [scenario.draws.run_factor(replication, one) for one in scenario.hosts]
     return Job(
         scenario.ranks,
@@ -76,7 +77,7 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         one_machine=bool(scenario.cluster.shared_cores),
         poll_s=scenario.cluster.poll_s,
         oversleep_s=scenario.cluster.oversleep_s,
-        speeds=tuple(speed / factor for speed, factor in zip(scenario.speeds, drift, strict=True)),
+        speeds=tuple(scenario.machines[host].speed / factor for host, factor in zip(at, drift, strict=True)),
         latency_s=link.latency_s,
         overhead_s=link.overhead_s,
         gap_s=link.gap_s,

@@ -63,7 +63,7 @@ class Device(NamedTuple):
 def devices(job) -> tuple[list[Device], list[int], list[int]]:
     """The devices of a job, and by rank the number of the one that computes its passes, and of the one that does its other work."""
     found: dict[tuple, int] = {}
-    made, of_passes, of_work, placed = [], list[int](), list[int](), Counter[int]()
+    made, of_passes, of_work, placed = list[Device](), list[int](), list[int](), Counter[int]()
 
     def number(key: tuple, device: Device) -> int:
         if key not in found:

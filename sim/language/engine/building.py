@@ -49,7 +49,11 @@ def _digest(text: str) -> str:
 
 
 def _text() -> str:
-    numbers = {name: value for name, value in vars(layout).items() if name.isupper() and type(value) is int and name not in layout.REALS}
+    numbers = {
+        name: value
+        for name, value in vars(layout).items()
+        if name.isupper() and type(value) is int and name not in layout.REALS
+    }
     lines = [
         HEAD,
         *(f"cdef double {name} = {value!r}" for name, value in layout.REALS.items()),

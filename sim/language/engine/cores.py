@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-
 from sim.language.engine.heap import goes_on_at, key_of
 from sim.language.engine.idle import is_busy, is_done
 from sim.language.engine.layout import COMPUTING, NONE, QUEUED, SHARING, SLEEPING, TURNING, State

@@ -20,7 +20,13 @@ NONE = -1  # no text, no message, no rank
     COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE,
     WORK, COMPUTE, SLEEP, EVALUATE, POST, TAKE, FOLLOW, START, WAIT, WAIT_ALL, STOP, END,
 ) = range(47)  # fmt: skip
-REALS = {"MOST_POLLS": MOST_POLLS, "MOST_TURNS": MOST_TURNS, "ROUND_OFF": ROUND_OFF, "ROUND_OFF_S": ROUND_OFF_S, "TICK_S": TICK_S}
+REALS = {
+    "MOST_POLLS": MOST_POLLS,
+    "MOST_TURNS": MOST_TURNS,
+    "ROUND_OFF": ROUND_OFF,
+    "ROUND_OFF_S": ROUND_OFF_S,
+    "TICK_S": TICK_S,
+}
 OPERANDS = 9  # numbers of a row: the op-code and its operands
 
 # Kinds of events: a text goes on; a message reaches the next port of its path, begins to pass the last one, is there; a rank's polls

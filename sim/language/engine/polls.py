@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sim.language.engine.cores import compute, poll
+from sim.language.engine.cores import poll
 from sim.language.engine.heap import push
 from sim.language.engine.layout import KINDS, POLLS, State
 from sim.language.engine.plain import compiled, double, integer

@@ -171,7 +171,9 @@ class Lowering(Statements):
         ends = [self.reckon(op.FLOOR_DIVIDE, self.reckon(op.MULTIPLY, batch, one), of) for one in (after, micro)]
         return self.reckon(op.SUBTRACT, *ends)
 
-    def passes(self, to_s: list[float], before_s: float, after_s: float, first: Any, stop: Any, micro: Any, of: Any) -> Any:
+    def passes(
+        self, to_s: list[float], before_s: float, after_s: float, first: Any, stop: Any, micro: Any, of: Any
+    ) -> Any:
         """Compute a stretch of layers; its samples, and its items.
 
         Args:

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from sim.language.engine.heap import goes_on_at, push
-from sim.language.engine.layout import BALANCES, KINDS, MOST_POLLS, MOST_TURNS, NONE, ROUND_OFF, ROUND_OFF_S, TICK_S, TURNING, State
+from sim.language.engine.layout import (
+    BALANCES,
+    KINDS,
+    MOST_POLLS,
+    MOST_TURNS,
+    NONE,
+    ROUND_OFF,
+    ROUND_OFF_S,
+    TICK_S,
+    TURNING,
+    State,
+)
 from sim.language.engine.plain import compiled, double, integer
 
 

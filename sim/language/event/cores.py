@@ -11,7 +11,6 @@ from typing import Any
 from sim.language.hosts import MOST_TURNS, ROUND_OFF, ROUND_OFF_S, TICK_S, Device
 
 
-
 def made(world, device: Device) -> Any:
     """A device of its kind."""
     return (Evenly if device.turn_s == 0 else InTurn if device.turn_s == float("inf") else InTurns)(world, device)
@@ -22,7 +21,10 @@ class Polled:
 
     def __init__(self, world, device: Device):
         self._world, self._device = world, device
-        self._polling, self._polls = [0] * len(world.job.poll_rates), 0.0  # ranks by the stage of their wait; cores that they take
+        self._polling, self._polls = (
+            [0] * len(world.job.poll_rates),
+            0.0,
+        )  # ranks by the stage of their wait; cores that they take
 
     def poll(self, stage: int, more: int) -> None:
         """From now on so many ranks more, or less, are in a stage of waiting."""

@@ -83,9 +83,7 @@ class EventWorld:
         steps = sorted(self._ends_s)
         ends_s = [self._ends_s[step] for step in steps]
         from_s, to_s = self._ends_s.get(self.job.warmup - 1, 0.0), ends_s[-1] if ends_s else 0.0
-        idle_s = [
-            busy.idle_s(from_s, min(to_s, end_s)) for busy, end_s in zip(self.busy, self._ended_s, strict=True)
-        ]
+        idle_s = [busy.idle_s(from_s, min(to_s, end_s)) for busy, end_s in zip(self.busy, self._ended_s, strict=True)]
         return Result(ends_s, [self.samples.of(step) for step in steps], idle_s)
 
     # ---- texts
