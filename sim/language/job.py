@@ -16,6 +16,7 @@ from sim.laws.randomness import BLOCK, Stream, generator
 from sim.laws.steps import Sleeps
 from sim.platform.polling import STAGES, polls_per_s
 
+PIECES = 8  # of a round's background work, which comes with messages: a pull and a push have four, with two ends each
 NONE, ONE = Constant(value=0.0), Constant(value=1.0)
 
 
@@ -87,6 +88,8 @@ class Job:
         poll_s: seconds of a core for one poll of a rank that waits for others; it sleeps in between, and sees at its next poll what has
             happened (sim.platform.polling). 0: it is woken.
         oversleep_s: by which a sleep lasts too long.
+        background_s: seconds of a core of each round that other threads of a rank's runtime work, and that no text waits for: PIECES equal
+            pieces at random moments from its first forward pass on, within as long as there was between the two before without sleep.
         fixed: share of a pass's seconds that a part of a minibatch takes as well as the whole: what launching it takes.
         input_s: seconds of fetching a minibatch, before its first layer; those of a part of it are in proportion.
         pack_s: seconds after the gradient of the first layer likewise, of joining a minibatch's gradients.
@@ -127,6 +130,7 @@ class Job:
     mix_base_s: float = 0.0
     poll_s: float = 0.0
     oversleep_s: float = 0.0
+    background_s: float = 0.0
     fixed: float = 0.0
     input_s: float = 0.0
     pack_s: float = 0.0
@@ -205,6 +209,12 @@ class Job:
         drawn = generator(self.seed, self.replication, worker_number(rank, servers), "pause")
         while True:
             yield from reversed(drawn.random(BLOCK).tolist())
+
+    def moments(self, rank: int, servers: int) -> Iterator[list[float]]:
+        """When the pieces of a rank's background work begin, as shares of the time that they are spread over, round by round."""
+        drawn = generator(self.seed, self.replication, worker_number(rank, servers), "background")
+        while True:
+            yield sorted(drawn.random(PIECES).tolist())
 
     def sleeps(self, rank: int, servers: int) -> Sleeps:
         """The induced sleeps of a rank, seconds, by its own rounds."""

@@ -99,6 +99,8 @@ def drawn_machines(rng: random.Random, ranks: int) -> dict:
         "one_machine": rng.random() < 0.2,
         "oversleep_s": rng.choice([0.0, 6e-5]),
     }
+    if rng.random() < 0.3:
+        found["background_s"] = rng.choice([1e-3, 0.05])
     return found | ({"poll_s": rng.choice([4e-5, 1e-6])} if rng.random() < 0.6 else {})
 
 

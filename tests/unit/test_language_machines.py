@@ -123,6 +123,24 @@ def test_polls_take_a_core_from_ranks_that_work():
     assert run(of, Asking((0.05, 0.05))).ends_s == pytest.approx([expected + late_s], abs=EXACT)
 
 
+def test_other_threads_slow_who_shares_the_core_with_them_and_leave_a_rank_idle():
+    @dataclass(frozen=True)
+    class Two(Own):
+        def __call__(self, me):
+            for _ in me.steps():
+                yield from compute(me)
+                yield from me.take(me.rank, until_s=1.0 + me.step)
+
+    # The first round's pieces come at once, as there was no round before it; on one core they have it in turn with the gradient.
+    job = Job(1, (Layer(1, 0.0, T),), 2, background_s=0.4, kinds=(Host(1, TICK_S),))
+    found = run(job, Two())
+    assert found.ends_s == [1.0, 2.0]
+    assert found.idle_s[0] == pytest.approx(2.0 - (T + 0.4) - T, abs=0.2)
+    assert run(replace(job, background_s=0.0), Two()).idle_s[0] == pytest.approx(2.0 - 2 * T)
+    alone = run(replace(job, kinds=(Host(2, TICK_S),)), Two())
+    assert alone.idle_s[0] == pytest.approx(2.0 - 2 * T)
+
+
 def test_a_straggler_oversleeps():
     @dataclass(frozen=True)
     class Sleeping(Own):
@@ -163,10 +181,15 @@ def on(number: int, kind: str):
     Sums take no time: there a master adds first what has begun to come first, here what is there first.
     """
     of, rng = common(number, "fmb"), random.Random(number)
-    costs = of.workload.costs.model_copy(update={"reduce": Line()})
-    cores = {"cores": rng.randrange(1, 4), "contention": rng.choice([0.0, 0.05])} if kind == "cores" else {"cores": 8}
+    background = {"background": Line(base_s=0.02)} if kind == "threads" else {}
+    costs = of.workload.costs.model_copy(update={"reduce": Line(), **background})
+    cores = (
+        {"cores": rng.randrange(1, 4), "contention": rng.choice([0.0, 0.05])}
+        if kind in ("cores", "threads")
+        else {"cores": 8}
+    )
     gpus = {"gpus": rng.randrange(1, 3), "switching": rng.choice([0.0, 0.1, -0.1])} if kind == "gpus" else {}
-    several = kind in ("placed", "cores", "gpus")
+    several = kind in ("placed", "cores", "gpus", "threads")
     hosts = [
         ScenarioHost(
             name=f"h{k}", speed=rng.uniform(0.5, 1.0), slots=rng.randrange(1, 5) if several else 1, **cores, **gpus
@@ -182,7 +205,8 @@ def on(number: int, kind: str):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "worst"), [("placed", 1e-9), ("gpus", 1e-9), ("polls", 1e-7), ("cores", 1e-6), ("one machine", 1e-6)]
+    ("kind", "worst"),
+    [("placed", 1e-9), ("gpus", 1e-9), ("polls", 1e-7), ("cores", 1e-6), ("one machine", 1e-6), ("threads", 0.01)],
 )
 def test_hosts_take_as_long_as_those_of_sim_protocols(kind, worst):
     # Polls were rounded to a billionth of a core. A gradient that shares a core is one work here, as there: not forward, then backward.

@@ -14,15 +14,23 @@ from sim.language.engine.turns import leave_turns, pace, repace, take_turns
 @compiled
 def sleep(S: State, t: integer, seconds: double) -> None:
     """Text t sleeps."""
-    is_busy(S, S.text_rank[t])
+    is_busy(S, t)
+    S.text_work[t] = S.now
     S.text_in[t] = SLEEPING
     goes_on_at(S, t, S.now + seconds)
 
 
 @compiled
+def has_slept(S: State, t: integer) -> None:
+    """Text t has slept, or is stopped."""
+    is_done(S, t)
+    S.rank_slept[S.text_rank[t]] += S.now - S.text_work[t]
+
+
+@compiled
 def compute(S: State, t: integer, device: integer, seconds: double) -> None:
     """Text t computes for so many seconds of a core, or of a GPU."""
-    is_busy(S, S.text_rank[t])
+    is_busy(S, t)
     S.text_device[t] = device
     if S.device_turn[device] == 0.0:
         share(S, device, t, seconds)
@@ -54,7 +62,7 @@ def computed(S: State, t: integer, stopped: bool) -> None:
     """Text t has computed, or is stopped: its core is free for the next."""
     device: integer = S.text_device[t]
     other: integer
-    is_done(S, S.text_rank[t])
+    is_done(S, t)
     if S.text_in[t] == QUEUED:
         unqueue(S, device, t)
     elif S.text_in[t] == SHARING:

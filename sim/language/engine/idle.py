@@ -31,17 +31,18 @@ def settle(S: State, rank: integer) -> None:
 
 
 @compiled
-def is_busy(S: State, rank: integer) -> None:
-    """One more text of the rank sleeps, computes or waits for a core."""
-    settle(S, rank)
-    S.rank_busy[rank] += 1
+def is_busy(S: State, t: integer) -> None:
+    """Text t, which is none of background work, sleeps, computes or waits for a core."""
+    settle(S, S.text_rank[t])
+    S.rank_busy[S.text_rank[t]] += S.text_of_rank[t]
 
 
 @compiled
-def is_done(S: State, rank: integer) -> None:
-    """One text less does."""
-    S.rank_busy[rank] -= 1
-    if S.rank_busy[rank] == 0 and S.rank_since[rank] < S.now:
+def is_done(S: State, t: integer) -> None:
+    """It does no more."""
+    rank: integer = S.text_rank[t]
+    S.rank_busy[rank] -= S.text_of_rank[t]
+    if S.rank_busy[rank] == 0 and S.text_of_rank[t] and S.rank_since[rank] < S.now:
         S.rank_since[rank] = S.now
 
 

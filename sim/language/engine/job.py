@@ -90,7 +90,7 @@ class Run:
                 "device's stage": len(made) * len(STAGES),
                 "step": job.steps,
             },
-            **{"operand": 0, "constant": 0, "sleep": 0, "noise": 0, "pause": 0},
+            **{"operand": 0, "constant": 0, "sleep": 0, "noise": 0, "pause": 0, "moment": 0},
         }
         for name, each in {**layout.DOUBLES, **layout.INTEGERS}.items():
             self._set(**{name: np.zeros(sizes[each])})
@@ -103,7 +103,7 @@ class Run:
         items[: ends[-1]] = [one for values in program.lists for one in values]
         registers = np.zeros((n, program.width))
         registers[:, 0] = np.arange(n)
-        starts = any(rows[:, 0] == layout.START)
+        starts = any(np.isin(rows[:, 0], (layout.START, layout.BESIDE)))
         S.text_bits = 22 if starts else 1
         S.count_bits = 63 - S.text_bits - max(1, n.bit_length())
         keys = np.arange(n) << (S.text_bits + S.count_bits)
@@ -114,7 +114,8 @@ class Run:
             text_rank=np.arange(n), text_key=keys, text_next=none, rank_main=np.ones(n), rank_round=none,
             rank_last=none, rank_used=np.ones(n),
             rank_box=none, rank_box_end=none, rank_takers=none, rank_waiters=none, rank_host=hosts, rank_speed=job.speeds or np.ones(n),
-            rank_device=of_work, rank_passes=of_passes, rank_core=none, text_since=np.full(n, -1.0), text_of_rank=np.ones(n),
+            rank_device=of_work, rank_passes=of_passes, rank_core=none,
+            rank_beside=np.full(n, -2), text_since=np.full(n, -1.0), text_of_rank=np.ones(n),
             device_cores=[device.cores for device in made], device_turn=turn_s,
             device_contention=[device.contention for device in made], device_switching=[device.switching for device in made],
             device_first=np.full(len(made), NONE), device_last=np.full(len(made), NONE),
@@ -232,6 +233,12 @@ class Run:
         self._set(pause=np.array(drawn).T.ravel())
         self.state.pauses = count
 
+    def _more_moments(self) -> None:
+        count = 2 * self.state.moments or min(self.job.steps, BLOCK)
+        drawn = [[*islice(self.job.moments(rank, self.text.servers), count)] for rank in range(self.ranks)]
+        self._set(moment=np.moveaxis(np.array(drawn), 0, 2).ravel())
+        self.state.moments = count
+
     def _rounds(self, there: int) -> int:
         """For how many rounds numbers are drawn next."""
         if max(self._now("rank_round")) < there:
@@ -255,6 +262,7 @@ class Run:
             layout.SHORT_OF_SLEEPS: self._more_sleeps,
             layout.SHORT_OF_NOISE: self._more_noise,
             layout.SHORT_OF_PAUSES: self._more_pauses,
+            layout.SHORT_OF_MOMENTS: self._more_moments,
             layout.PAUSED: self._go_on,
         }
         self._go_on()

@@ -18,8 +18,8 @@ NONE = -1  # no text, no message, no rank
     MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
     WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, BEGIN_STEP, END_STEP,
     COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE,
-    WORK, COMPUTE, SLEEP, EVALUATE, POST, TAKE, FOLLOW, START, WAIT, WAIT_ALL, STOP, END,
-) = range(47)  # fmt: skip
+    WORK, COMPUTE, SLEEP, EVALUATE, POST, TAKE, FOLLOW, START, BESIDE, WAIT, WAIT_ALL, STOP, END,
+) = range(48)  # fmt: skip
 REALS = {
     "MOST_POLLS": MOST_POLLS,
     "MOST_TURNS": MOST_TURNS,
@@ -27,6 +27,7 @@ REALS = {
     "ROUND_OFF_S": ROUND_OFF_S,
     "TICK_S": TICK_S,
 }
+FIRST = 2  # the register of a text's first argument
 OPERANDS = 9  # numbers of a row: the op-code and its operands
 
 # Kinds of events: a text goes on; a message reaches the next port of its path, begins to pass the last one, is there; a rank's polls
@@ -40,9 +41,10 @@ NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, FOLLOWING, WAITI
 # What a run ends with. After one that says what is short, the run goes on with more of it.
 (
     DONE, SHORT_OF_EVENTS, SHORT_OF_MESSAGES, SHORT_OF_TEXTS, SHORT_OF_ITEMS, SHORT_OF_SLEEPS, SHORT_OF_NOISE,
-    SHORT_OF_PAUSES, SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED,
-) = range(13)  # fmt: skip
+    SHORT_OF_PAUSES, SHORT_OF_MOMENTS, SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED,
+) = range(14)  # fmt: skip
 
+THREADS, PIECES = 2**20, 8  # numbers of the texts of background work; pieces of a round's
 NEWEST, UNTIL, SIZED = 1, 2, 4  # flags of a TAKE
 GENERATION = 2**26  # handle of a text: -1 - slot - GENERATION x how many texts had the slot before it
 
@@ -61,6 +63,8 @@ DOUBLES = {
     "rank_from": "rank",  # `measured_from` and
     "rank_to": "rank",  # `measured_to` as of then
     "rank_stage_due": "rank",  # when its polls become fewer
+    "rank_slept": "rank",  # seconds, since its background work began
+    "rank_beside_at": "rank",  # when that was
     "rank_core_until": "rank",  # when it has left its core
     "rank_core_since": "rank",  # when its turn there began
     "rank_speed": "rank",
@@ -74,6 +78,7 @@ DOUBLES = {
     "in_free": "port",
     "local_free": "rank",  # port for messages within a host
     "bandwidth": "level",  # bytes/s
+    "moment": "moment",  # of pieces of background work, as shares of the time that they are spread over, by rank
     "pause": "pause",  # shares of sleeps between polls, by rank
     "poll_rate": "stage",  # cores that polls of a waiting rank take
     "poll_lasts": "stage",  # seconds of such a stage
@@ -126,6 +131,8 @@ INTEGERS = {
     "rank_device": "rank",  # of its work
     "rank_passes": "rank",  # the device of its passes
     "rank_core": "rank",  # that it has worked on last
+    "rank_beside": "rank",  # the round of its last background work
+    "rank_besides": "rank",  # of how many rounds
     "rank_polling": "rank",  # texts that wait for what it polls for
     "rank_stage": "rank",  # of that
     "rank_pauses": "rank",  # how many it has had
@@ -176,6 +183,7 @@ NUMBERS = {  # single numbers
     "longest_s": float,
     "waited_share": float,
     "spins": int,
+    "moments": int,  # rounds for which they are drawn
     "pauses": int,  # how many are drawn of each rank
     "stages": int,
     "steps": int,

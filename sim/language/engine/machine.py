@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 
 from sim.language.engine import layout as op
-from sim.language.engine.cores import compute, computed, sleep
+from sim.language.engine.cores import compute, computed, has_slept, sleep
 from sim.language.engine.heap import goes_on_at, key_of, pop
-from sim.language.engine.idle import is_done, moves
+from sim.language.engine.idle import moves
 from sim.language.engine.layout import KINDS, NONE, OPERANDS, State
 from sim.language.engine.mail import arrive, found, give_back, is_underway, post, value
 from sim.language.engine.plain import compiled, double, integer, nan
 from sim.language.engine.polls import begins_to_poll, late, next_stage, polls_no_more
 from sim.language.engine.ports import reach
-from sim.language.engine.texts import done_at, end, handle_of, start, stop, wait, waits_no_more
+from sim.language.engine.texts import beside, done_at, end, handle_of, start, stop, wait, waits_no_more
 from sim.language.engine.turns import balance, has_turned
 
 
@@ -82,7 +82,7 @@ def resume(S: State, t: integer) -> None:
     """What text t has waited in is over."""
     what: integer = S.text_in[t]
     if what == op.SLEEPING:
-        is_done(S, S.text_rank[t])
+        has_slept(S, t)
     elif what == op.COMPUTING or what == op.SHARING or what == op.TURNING:
         computed(S, t, False)
     elif what == op.WAITING:
@@ -257,12 +257,18 @@ def go_on(S: State, t: integer) -> integer:
             n = start_list(S, t, row)
             if n < 0:
                 return stops_at(S, t, at, op.SHORT_OF_ITEMS)
-            which = start(S, rank, S.code[row + 2])
-            S.registers[which * S.width] = rank
-            S.registers[which * S.width + 1] = S.fixed_lists + which * S.own_lists
+            S.rank_started[rank] += 1
+            which = start(S, rank, S.rank_started[rank], S.code[row + 2])
             for k in range(S.code[row + 4]):
                 S.registers[which * S.width + 2 + k] = S.registers[base + S.code[row + 3] + k]
             S.registers[base + a] = handle_of(S, which)
+        elif code == op.BESIDE:  # a: where the text of background work begins
+            if S.rank_beside[rank] != S.rank_round[rank]:
+                if S.free_text == NONE:
+                    return stops_at(S, t, at, op.SHORT_OF_TEXTS)
+                if S.rank_besides[rank] >= S.moments:
+                    return stops_at(S, t, at, op.SHORT_OF_MOMENTS)
+                beside(S, rank, a)
         elif code == op.SAME_SIZE:
             if value(S, t, a) != value(S, t, S.code[row + 2]):
                 S.about = NONE

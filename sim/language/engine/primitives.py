@@ -91,9 +91,18 @@ class Lowering(Statements):
                 self.one(call)
         except NotLowered as error:
             raise NotLowered(str(error).lstrip("\0")) from None
+        beside = len(self.rows)
+        if self.job.background_s:
+            self.top = max(self.top, self.new(op.PIECES) + op.PIECES)
+            for k in range(op.PIECES):
+                self.me_take(Number(RANK), until_s=Number(FIRST + k))
+                self.emit(op.WORK, self.at(Known(self.job.background_s / op.PIECES)))
+            self.emit(op.END)
         for row in self.rows:
             if row[0] == op.START:
                 row[2] = self.begins[row[2]]
+            elif row[0] == op.BESIDE:
+                row[1] = beside
         return Program(self.rows, self.places, [*self.constants], self.lists, self.width, self.own_lists)
 
     def one(self, call: Call) -> None:
@@ -196,6 +205,8 @@ class Lowering(Statements):
         return samples, self.reckon(op.SUBTRACT, *(self.looked_up(self.items_to, one) for one in (stop, first)))
 
     def me_forward(self, first: Any = ZERO, stop: Any = NOTHING, micro: Any = ZERO, of: Any = ONE) -> Any:
+        if self.job.background_s:
+            self.emit(op.BESIDE)
         self.passes(self.job.forward_to, self.job.input_s, 0.0, first, stop, micro, of)
         return NOTHING
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 
-from sim.language.engine.cores import computed
+from sim.language.engine.cores import computed, has_slept
 from sim.language.engine.heap import goes_on_at, key_of
-from sim.language.engine.idle import is_done, settle
+from sim.language.engine.idle import settle
 from sim.language.engine.layout import (
     COMPUTING,
     ENDED,
+    FIRST,
     FOLLOWING,
     GENERATION,
     NONE,
     NOTHING,
     OPERANDS,
+    PIECES,
     QUEUED,
     SHARING,
     SLEEPING,
     TAKING,
+    THREADS,
     TURNING,
     WAIT,
     WAITING,
@@ -30,13 +33,14 @@ from sim.language.engine.polls import begins_to_poll, polls_no_more
 
 
 @compiled
-def start(S: State, rank: integer, at: integer) -> integer:
+def start(S: State, rank: integer, number: integer, at: integer) -> integer:
     """Another text of a rank, from a place in the code; there is room for it."""
     t: integer = S.free_text
     S.free_text = S.text_next[t]
-    S.rank_started[rank] += 1
     S.text_rank[t] = rank
-    S.text_number[t] = S.rank_started[rank]
+    S.text_number[t] = number
+    S.registers[t * S.width] = rank
+    S.registers[t * S.width + 1] = S.fixed_lists + t * S.own_lists
     S.text_count[t] = 0
     S.text_at[t] = at
     S.text_in[t] = NOTHING
@@ -44,6 +48,24 @@ def start(S: State, rank: integer, at: integer) -> integer:
     S.text_of_rank[t] = 1
     goes_on_at(S, t, S.now)
     return t
+
+
+@compiled
+def beside(S: State, rank: integer, at: integer) -> None:
+    """Other threads of a rank do a round's background work, in pieces at moments within as long as the round before took."""
+    round: integer = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
+    span: double = S.now - S.rank_beside_at[rank] - S.rank_slept[rank]
+    t: integer = start(S, rank, THREADS + round, at)
+    k: integer
+    S.text_of_rank[t] = 0
+    for k in range(PIECES):
+        S.registers[t * S.width + FIRST + k] = (
+            S.now + span * S.moment[(S.rank_besides[rank] * PIECES + k) * S.ranks + rank]
+        )
+    S.rank_slept[rank] = 0.0
+    S.rank_beside_at[rank] = S.now
+    S.rank_beside[rank] = S.rank_round[rank]
+    S.rank_besides[rank] += 1
 
 
 @compiled
@@ -227,7 +249,7 @@ def stop(S: State, handle: double) -> None:
     if t == NONE:
         return
     if S.text_in[t] == SLEEPING:
-        is_done(S, S.text_rank[t])
+        has_slept(S, t)
     elif S.text_in[t] == COMPUTING or S.text_in[t] == QUEUED or S.text_in[t] == SHARING or S.text_in[t] == TURNING:
         computed(S, t, True)
     elif S.text_in[t] == TAKING or S.text_in[t] == WAITING:

@@ -10,16 +10,16 @@ class Busy:
         self._world, self._works, self._since_s = world, 0, 0.0
         self._times = list[list[float]]()  # from, to
 
-    def begin(self) -> None:
-        """A text of the rank begins to work or to sleep."""
+    def begin(self, works: int = 1) -> None:
+        """A text of the rank begins to work or to sleep; 0: other threads, which leave it idle."""
         if not self._works:
             self._since_s = self._world.time_s
-        self._works += 1
+        self._works += works
 
-    def end(self) -> None:
+    def end(self, works: int = 1) -> None:
         """It ends."""
-        self._works -= 1
-        if not self._works:
+        self._works -= works
+        if works and not self._works:
             self.moves(self._since_s, self._world.time_s)
 
     def moves(self, from_s: float, to_s: float) -> None:

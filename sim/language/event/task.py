@@ -152,25 +152,27 @@ class Task:
 
     def _spend(self, seconds: float, device=None):
         """Work for some seconds of a core of speed 1, or of another device."""
-        rank, busy = self.me.rank, self.world.busy[self.me.rank]
+        rank, works = self.me.rank, self.who is not None
         if seconds > 0:
-            busy.begin()
+            self.world.busy[rank].begin(works)
             try:
                 yield from (device or self.world.cores[rank]).work(self, seconds / self.world.job.speed(rank))
             finally:
-                busy.end()
+                self.world.busy[rank].end(works)
 
     def sleep(self, command: commands.Sleep):
         """Sleep as the law says."""
         seconds, busy = self.world.sleeps[self.me.rank].next(max(0, self.me.round)), self.world.busy[self.me.rank]
         if seconds > 0:
             busy.begin()
-            end_s = self.world.time_s + (seconds + self.world.job.oversleep_s)
-            self.world.at(end_s, self.key, self.waker(self.turn))
+            begin_s = self.world.time_s
+            self.world.at(begin_s + (seconds + self.world.job.oversleep_s), self.key, self.waker(self.turn))
             try:
                 yield "the end of its sleep"
             finally:
                 busy.end()
+                if self.world.threads:
+                    self.world.threads[self.me.rank].slept_s += self.world.time_s - begin_s
 
     def _pass(self, command, to_s: list[float], before_s: float = 0.0, after_s: float = 0.0):
         """Compute a stretch of layers; returns how many samples.
@@ -195,6 +197,8 @@ class Task:
 
     def forward(self, command: commands.Forward):
         """The forward pass through some layers."""
+        if self.world.threads:
+            self.world.threads[self.me.rank].begin()
         yield from self._pass(command, self.world.job.forward_to, before_s=self.world.job.input_s)
         self.world.values.forward(self.me, command)
 

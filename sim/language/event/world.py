@@ -17,6 +17,7 @@ from sim.language.event.links import Links
 from sim.language.event.mail import Mail
 from sim.language.event.polls import Polls
 from sim.language.event.task import Task
+from sim.language.event.threads import OtherThreads
 from sim.language.event.valueless import Valueless
 from sim.language.hosts import devices
 from sim.language.job import Job, Result
@@ -48,6 +49,8 @@ class EventWorld:
         self.of_passes, self.cores = ([every[number] for number in of] for of in (of_passes, of_work))
         polled = job.poll_s > 0
         self.polls = [Polls(self, job, self.cores[rank], job.pauses(rank, text.servers)) for rank in ranks if polled]
+        beside = job.background_s > 0
+        self.threads = [OtherThreads(self, me, job.moments(me.rank, text.servers)) for me in self.ranks if beside]
         self.sleeps = [job.sleeps(rank, text.servers) for rank in ranks]
         self.noise = [job.noise(rank, text.servers) for rank in ranks]
         self.samples = Samples(self.ranks)
