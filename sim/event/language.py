@@ -78,6 +78,8 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         poll_s=scenario.cluster.poll_s,
         oversleep_s=scenario.cluster.oversleep_s,
         background_s=costs.background(batch),
+        call_base_s=costs.call.base_s,
+        call_s=4 * costs.call.slope_s,
         speeds=tuple(scenario.machines[host].speed / factor for host, factor in zip(at, drift, strict=True)),
         latency_s=link.latency_s,
         overhead_s=link.overhead_s,
@@ -128,7 +130,5 @@ def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]
         yield f"costs: {name}: cold_s", getattr(costs, name).cold_s, "0"
     for name in ("resume_s", "agree_s", "negotiate_s"):
         yield f"costs: {name}", getattr(costs, name), "0"
-    for name in ("call",):
-        yield f"costs: {name}", any(getattr(costs, name).model_dump().values()), "0"
     for name in ("input_noise", "update_noise", "common_noise", "common_input_noise", "common_update_noise"):
         yield f"costs: {name}", getattr(costs, name).sole is None, "none"

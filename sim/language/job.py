@@ -90,6 +90,7 @@ class Job:
         oversleep_s: by which a sleep lasts too long.
         background_s: seconds of a core of each round that other threads of a rank's runtime work, and that no text waits for: PIECES equal
             pieces at random moments from its first forward pass on, within as long as there was between the two before without sleep.
+        call_base_s, call_s: seconds of a core of a library around the messages of each sum of a piece, and for each of its items.
         fixed: share of a pass's seconds that a part of a minibatch takes as well as the whole: what launching it takes.
         input_s: seconds of fetching a minibatch, before its first layer; those of a part of it are in proportion.
         pack_s: seconds after the gradient of the first layer likewise, of joining a minibatch's gradients.
@@ -131,6 +132,8 @@ class Job:
     poll_s: float = 0.0
     oversleep_s: float = 0.0
     background_s: float = 0.0
+    call_base_s: float = 0.0
+    call_s: float = 0.0
     fixed: float = 0.0
     input_s: float = 0.0
     pack_s: float = 0.0

@@ -119,6 +119,8 @@ def drawn_costs(rng: random.Random) -> dict:
         "update_s": rng.choice([0.0, 1e-9]),
         "mix_s": rng.choice([0.0, 1e-10, 1e-9]),
         "update_base_s": rng.choice([0.0, 1e-4]),
+        "call_base_s": rng.choice([0.0, 1e-4]),
+        "call_s": rng.choice([0.0, 1e-9]),
         "mix_base_s": rng.choice([0.0, 1e-5]),
         "fixed": rng.choice([0.0, 0.3]),
         "input_s": rng.choice([0.0, 1e-3]),

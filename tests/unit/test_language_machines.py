@@ -20,6 +20,7 @@ from sim.model.costs import Line
 from sim.platform.cluster import FREE, Cluster
 from sim.platform.cluster import Host as ScenarioHost
 from sim.platform.polling import LONGEST_S
+from sim.texts import TEXTS
 
 T, EXACT = 0.3, 1e-12
 
@@ -139,6 +140,12 @@ def test_other_threads_slow_who_shares_the_core_with_them_and_leave_a_rank_idle(
     assert run(replace(job, background_s=0.0), Two()).idle_s[0] == pytest.approx(2.0 - 2 * T)
     alone = run(replace(job, kinds=(Host(2, TICK_S),)), Two())
     assert alone.idle_s[0] == pytest.approx(2.0 - 2 * T)
+
+
+def test_a_library_works_around_each_sum():
+    job = Job(1, (Layer(10, 0.0, 0.1),) * 3, 1, call_base_s=0.01, call_s=0.002)
+    assert run(job, TEXTS["ddp"](bucket_mb=0.0)).ends_s == pytest.approx([0.3 + 3 * 0.01 + 0.06])  # three sums, on the one core
+    assert run(job, TEXTS["ddp"]()).ends_s == pytest.approx([0.3 + 0.01 + 0.06])
 
 
 def test_a_straggler_oversleeps():
