@@ -10,15 +10,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from sim.answers.outcome import Outcome
+from sim.event.job_layers import layers_of
 from sim.job.scenario import Scenario
 from sim.language import event
-from sim.language.job import Job, Layer, Result
+from sim.language.job import Job, Result
 from sim.language.text import Text, require
 from sim.laws import Constant, FoldedMixture
 from sim.laws.randomness import Stream
 from sim.laws.steps import Steps, joined
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
-from sim.verbs.me import FORWARD_SHARE
 
 
 class Drawn:
@@ -90,17 +90,15 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         parts, loop_s = getattr(text, text.micros), costs.loop_s
         line = costs.partition.model_copy(update={"base_s": parts * costs.partition.base_s})
     compute_s = line.base_s + line.slope_s * batch  # of a minibatch, if there is no floor
-    sizes = [variable.size for variable in scenario.workload.variables]
-    weights = [1 if text.layerwise else size for size in sizes]  # of layers in a gradient's seconds
-    of_forward, of_backward = (compute_s * share / sum(weights) for share in (FORWARD_SHARE, 1 - FORWARD_SHARE))
+    layers = layers_of(scenario, text, compute_s)
     per_host, host = scenario.hosts.count(scenario.hosts[0]), scenario.kinds[scenario.hosts[-1]]
     header_bytes = HEADER_BYTES if scenario.servers else 0  # which are added and updated, too
-    servers, updates = scenario.servers, len(sizes) if text.layerwise else 1  # of a server in a step
+    servers, updates = scenario.servers, len(layers) if text.layerwise else 1  # of a server in a step
     shares = [(size - HEADER_BYTES) // ITEM_BYTES for size in scenario.traffic.server_bytes] if servers > 1 else []
     takes_up = bool(servers) and not text.layerwise
     return Job(
         scenario.ranks,
-        tuple(Layer(size, of_forward * one, of_backward * one) for size, one in zip(sizes, weights, strict=True)),
+        layers,
         scenario.rounds,
         scenario.warmup,
         batch,
@@ -122,6 +120,8 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         update_cold_s=costs.update.cold_s,
         mix_s=4 * costs.reduce.slope_s,
         mix_base_s=costs.reduce(header_bytes),
+        rows_s=4 * costs.reduce_rows.slope_s if costs.reduce_rows else None,
+        rows_base_s=costs.reduce_rows(header_bytes) if costs.reduce_rows else None,
         fixed=0.0 if text.loops or not compute_s else line.base_s / compute_s,
         least=line.floor_s / compute_s if compute_s else 0.0,
         loop_s=loop_s,
@@ -143,16 +143,9 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
 def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]:
     """What a text in the language cannot have: the setting, its value in this job (nothing if it is right), and what is allowed."""
     cluster, link, local, costs = scenario.cluster, scenario.network, scenario.local, scenario.costs
-    rows = [variable.name for variable in scenario.workload.variables if variable.rows]
     each = scenario.hosts.count(scenario.hosts[0])
     servers = scenario.servers if scenario.workers else 0
     yield "--servers", servers if servers != text.servers else 0, str(text.servers)
-    yield "--workload: rows", rows, "dense variables"
-    yield (
-        "--workload",
-        scenario.workload.name if text.name == "pipeline" else "",
-        "a model that says the sizes of its layers' inputs",
-    )
     yield (
         "--cluster: hosts",
         cluster.name if scenario.hosts != [rank // each for rank in range(scenario.ranks)] else "",

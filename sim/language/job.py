@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from sim.base.errors import WrongSetting
@@ -17,19 +18,41 @@ NONE, ONE = Constant(value=0.0), Constant(value=1.0)
 
 
 @dataclass(frozen=True)
+class Rows:
+    """The rows of a sparse layer, such as an embedding, whose gradient has those alone that minibatches touch.
+
+    Args:
+        count: of all rows.
+        touched: how many of them so many minibatches touch together.
+    """
+
+    count: int
+    touched: Callable[[int], int]
+
+
+@dataclass(frozen=True)
 class Layer:
     """One layer of the model.
 
     Args:
         items: numbers in its weights.
         forward_s, backward_s: seconds of a core of speed 1 for the passes of a minibatch; those of a part of it are in proportion.
-        activation_items: numbers in its input, for each sample.
+        activation_items: numbers in its input, for each sample; None: nobody knows, and no stage of a pipeline can begin with it.
+        rows: of a sparse layer.
+        server: that holds it, by its rank; None: servers hold layers in turn.
     """
 
     items: int
     forward_s: float = 0.0
     backward_s: float = 0.0
-    activation_items: int = 0
+    activation_items: int | None = 0
+    rows: Rows | None = None
+    server: int | None = None
+
+
+def cuts(layers: Sequence[Any]) -> list[int]:
+    """The layers that a stage of a pipeline can begin with: the first, and those that say what their inputs have."""
+    return [k for k, layer in enumerate(layers) if k == 0 or layer.activation_items is not None]
 
 
 @dataclass(frozen=True)
@@ -84,6 +107,7 @@ class Job:
         item_bytes, header_bytes: of a number, and of a message besides its numbers.
         update_s, mix_s: seconds of a core for an item that the optimiser updates, or that is added, mixed or weighed.
         update_base_s, mix_base_s: seconds of each update or sum besides.
+        rows_s, rows_base_s: the same of a sum with a message that has a share of its items, as of rows, if it is another.
         update_cold_s: seconds of an update more after the rank was idle.
         fixed: share of a pass's seconds that a part of a minibatch takes as well as the whole: what launching it takes.
         least: share of a pass's seconds that any part of a minibatch takes.
@@ -126,6 +150,8 @@ class Job:
     mix_s: float = 0.0
     update_base_s: float = 0.0
     mix_base_s: float = 0.0
+    rows_s: float | None = None
+    rows_base_s: float | None = None
     update_cold_s: float = 0.0
     fixed: float = 0.0
     least: float = 0.0
@@ -170,8 +196,68 @@ class Job:
         return range(self.batch * micro // of, self.batch * (micro + 1) // of)
 
     def activation_items(self, layer: int, micro: int, of: int) -> int:
-        """Numbers in the input of a layer for a micro-batch."""
-        return self.layers[layer].activation_items * len(self.micro_batch(micro, of))
+        """Numbers in the input of a layer for a micro-batch.
+
+        Raises:
+            ValueError: nobody knows.
+        """
+        each = self.layers[layer].activation_items
+        if each is None:
+            raise ValueError(f"layer {layer} does not say what its input has (activation_items)")
+        return each * len(self.micro_batch(micro, of))
+
+    @cached_property
+    def sparse(self) -> tuple[int, ...]:
+        """The sparse layers."""
+        return tuple(k for k, layer in enumerate(self.layers) if layer.rows)
+
+    @cached_property
+    def dense(self) -> tuple[tuple[int, int], ...]:
+        """The stretches (first, stop) of layers between them."""
+        ends = [-1, *self.sparse, len(self.layers)]
+        return tuple((before + 1, after) for before, after in pairwise(ends) if after > before + 1)
+
+    def touched(self, layer: int, minibatches: int = 1) -> int:
+        """Rows of a layer that so many minibatches touch together; 0 of a dense one."""
+        rows = self.layers[layer].rows
+        return rows.touched(minibatches) if rows else 0
+
+    def share(self, layer: int, minibatches: int = 1, numbered: bool = False) -> float:
+        """As sim.language.rank.Rank.share."""
+        rows = self.layers[layer].rows
+        if rows is None:
+            return 1.0
+        touched = rows.touched(minibatches)
+        return touched / rows.count + numbered * touched / self.layers[layer].items
+
+    def held_share(self, server: int, servers: int, minibatches: int = 1, numbered: bool = False) -> float:
+        """As sim.language.rank.Rank.held_share."""
+        layers = self._held(server, servers)
+        travel = sum(self.layers[one].items * self.share(one, minibatches, numbered) for one in layers)
+        return travel / max(1, sum(self.layers[one].items for one in layers))
+
+    def asked(self, server: int, servers: int) -> int:
+        """Rows that a minibatch touches of what a server holds."""
+        return sum(map(self.touched, self._held(server, servers)))
+
+    def _held(self, server: int, servers: int) -> list[int]:
+        """The layers of which a server holds some items: of equal parts, all."""
+        every = range(len(self.layers))
+        return [one for one in every if not self.shares or self.server_of(one, servers) == server]
+
+    def server_of(self, layer: int, servers: int) -> int:
+        """The server that holds a layer, of so many."""
+        found = self.layers[layer].server
+        return layer % max(1, servers) if found is None else found
+
+    def neighbours(self, rank: int, servers: int) -> range:
+        """The workers on the host of a worker, of those behind so many servers; none of a server."""
+        first = stop = rank
+        while rank >= servers < first and self.host(first - 1) == self.host(rank):
+            first -= 1
+        while servers <= rank and stop < self.ranks and self.host(stop) == self.host(rank):
+            stop += 1
+        return range(first, stop)
 
     @property
     def hosts(self) -> int:
@@ -189,6 +275,12 @@ class Job:
     def bytes_of(self, items: int, share: float = 1.0) -> float:
         """Bytes of a message with so many items."""
         return self.header_bytes + items * self.item_bytes * share
+
+    def sum_s(self, items: int, share: float) -> float:
+        """Seconds of a core for adding a message with a share of so many items, or for mixing as many."""
+        is_rows = self.rows_s is not None and share != 1
+        each_s, base_s = (self.rows_s, self.rows_base_s) if is_rows else (self.mix_s, self.mix_base_s)
+        return (base_s or 0.0) + (each_s or 0.0) * (items * share)
 
     def speed(self, rank: int) -> float:
         """The speed of a rank's core."""

@@ -17,6 +17,7 @@ class Text:
     Args:
         name: by which commands know it.
         servers: ranks before the workers that hold parameters for them; a setting where a text has any number.
+        serves: all: servers hold all layers; sparse: those whose gradients are rows alone, and workers the others.
         delay_std_s: see Delayed.
         data: own: a rank has a minibatch of its own in each of its rounds; shared: all ranks have the same one in a step.
         least: of settings that are numbers, where it is not 0.
@@ -28,6 +29,7 @@ class Text:
     name: ClassVar[str]
     __dataclass_fields__: ClassVar[dict[str, Field]]  # of every subclass
     servers: int = 0
+    serves: ClassVar[str] = "all"
     delay_std_s: float = 0.0
     data: ClassVar[str] = "own"
     least: ClassVar[dict[str, int]] = {"servers": 1}

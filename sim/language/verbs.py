@@ -15,6 +15,12 @@ def fetch(me: Rank):
     yield from me.forward(0, 0)
 
 
+def begin(me: Rank):
+    """Begin a gradient whose weights are yet to come: sleep, and fetch the minibatch."""
+    yield from me.sleep()
+    yield from fetch(me)
+
+
 def join(me: Rank):
     """Join the gradients of all layers into one vector, as it is sent."""
     yield from me.backward(0, 0)
@@ -63,10 +69,13 @@ def clear(me: Rank, piece: Piece):
     yield from me.mix(piece, piece, 0.0, 0.0)
 
 
-def push(me: Rank, group: range, piece: Piece | None = None):
+def push(me: Rank, group: range, piece: Piece | None = None, share: float = 1.0):
     """Send each of a group of servers what it holds of the gradient; or of a piece of it an equal part. It begins anew."""
     for k in range(len(group)):
-        yield from me.post(me.held(me.gradient, k) if piece is None else piece.part(k, len(group)), group[k])
+        if piece is None:
+            yield from me.post(me.held(me.gradient, k), group[k], me.held_share(k, numbered=True))
+        else:
+            yield from me.post(piece.part(k, len(group)), group[k], share)
     yield from clear(me, me.gradient if piece is None else piece)
 
 
@@ -76,7 +85,7 @@ def pull(me: Rank, servers: range):
     Once all servers have ended, nothing comes.
     """
     for server in servers:
-        yield from me.post(me.weights[:0], server)
+        yield from me.post(me.asked(server), server)
     for _ in servers:
         message = yield from me.take(servers, until_s=math.inf)
         if message:
@@ -86,10 +95,10 @@ def pull(me: Rank, servers: range):
 
 
 def pulled(me: Rank, weights: Piece):
-    """The next gradient of a worker; workers that ask for weights, by a message of no items, get them meanwhile."""
+    """The next gradient of a worker; workers that ask for weights, by a message of no gradient, get them meanwhile."""
     message = yield from me.take(me.workers)
-    while message.items == 0:
-        yield from me.post(weights, message.sender)
+    while message.samples == 0:
+        yield from me.post(weights, message.sender, me.held_share(me.rank))
         message = yield from me.take(me.workers)
     return message
 
@@ -121,8 +130,7 @@ def work_with_servers(me: Rank, tokens: bool = False):
     """
     while (yield from me.follow(me.servers, me.weights[:0], wait=False)):  # a round begins, unless a server has ended
         token = me.step
-        yield from me.sleep()
-        yield from fetch(me)
+        yield from begin(me)
         yield from pull(me, me.servers)
         if tokens:
             me.step = token
@@ -149,10 +157,10 @@ def send(me: Rank, piece: Piece, group: range):
     yield from me.wait(sent)
 
 
-def spread(me: Rank, piece: Piece, group: range):
+def spread(me: Rank, piece: Piece, group: range, share: float = 1.0):
     """Send a piece to each rank of a group, and go on at once."""
     for rank in group:
-        yield from me.post(piece, rank)
+        yield from me.post(piece, rank, share)
 
 
 def gather(me: Rank, group: range, into: Piece, count: int | None = None):

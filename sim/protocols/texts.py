@@ -12,16 +12,19 @@ from sim.protocols.base import Protocol
 from sim.protocols.ps_sync import SynchronousServers
 
 
-def text_of(protocol: Protocol, servers: int, workers: int) -> Text | None:
+def text_of(protocol: Protocol, servers: int, workers: int, rows: bool = False) -> Text | None:
     """The text of a job's protocol; None if there is none.
 
     Args:
         servers: parameter servers.
         workers: 0 is one process alone.
+        rows: whether rows of sparse variables travel between servers and workers (sim.job.traffic.Traffic.sends_rows).
     """
     if workers == 0:
         timed = (protocol.time_limit_s, protocol.partitions) if isinstance(protocol, AnytimeMinibatch) else ()
         return texts.Alone(*timed)
+    if rows and type(protocol) is SynchronousServers and protocol.barrier:
+        return texts.RowServers(servers, local_aggregation=False)
     way = WAYS.get(type(protocol).__name__)
     return way(protocol, servers) if way else None
 
@@ -36,6 +39,7 @@ WAYS: dict[str, Callable[[Any, int], Text | None]] = {
     "AnytimeDelayedGradients": lambda of, _: texts.AnytimeDelayedGradients(
         of.delay_std_s, of.time_limit_s, of.partitions, of.window_s
     ),
+    "Hybrid": lambda of, servers: texts.Hybrid(servers, of.local_aggregation),
     "FixedMinibatch": lambda *_: texts.FixedMinibatch(),
     "KBatchAsynchronous": lambda of, _: texts.KBatchAsynchronous(of.delay_std_s, of.gradients),
     "AsynchronousServers": lambda _, servers: texts.AsynchronousServers(servers),

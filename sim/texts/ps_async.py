@@ -28,7 +28,7 @@ class AsynchronousServers(Text):
                 for _ in me.workers:
                     message = yield from pulled(me, weights)
                     yield from me.mix(gradient, message)
-                    yield from me.update(weights, samples=message.samples)
+                    yield from me.update(weights, samples=message.samples, share=me.held_share(me.rank))
                     yield from let_go(me, message.sender)
                 yield from me.evaluate()
         else:

@@ -38,7 +38,8 @@ class BarrierServers(Text):
                 if message.step == step:
                     yield from me.mix(gradient, message)
                     missing -= 1
-            yield from me.update(weights, samples=(len(me.workers) - self.backup) * me.batch)
+            share = me.held_share(me.rank, len(me.workers) - self.backup)
+            yield from me.update(weights, samples=(len(me.workers) - self.backup) * me.batch, share=share)
             yield from report(me, self.backup > 0)
             yield from me.evaluate()
             for worker in added:

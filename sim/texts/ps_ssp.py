@@ -23,7 +23,7 @@ class StaleSynchronousServers(Text):
                 for _ in me.workers:
                     message = yield from pulled(me, weights)
                     yield from me.mix(gradient, message)
-                    yield from me.update(weights, samples=message.samples)
+                    yield from me.update(weights, samples=message.samples, share=me.held_share(me.rank))
                     done[message.sender] += 1
                     waiting.append(message.sender)
                     for _ in range(len(waiting)):

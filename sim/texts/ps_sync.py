@@ -32,7 +32,7 @@ class SynchronousServers(BarrierServers):
                     yield from me.mix(gradient, message)
                     missing -= 1
                 if missing == 0:
-                    yield from me.update(weights, samples=needed * me.batch)
+                    yield from me.update(weights, None, needed * me.batch, me.held_share(me.rank, needed))
                     yield from report(me)
                     yield from me.evaluate()
                 while waiting and given < needed + n * (step + (missing == 0)):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from itertools import pairwise
 
-from sim.language.job import Job, Laws, Layer
+from sim.language.job import Job, Laws, Layer, Rows
 from sim.language.text import Text
 from sim.laws import Constant, Exponential, LogNormal
 from sim.texts import TEXTS
@@ -31,6 +32,9 @@ def drawn(seed: int) -> tuple[Job, Text]:
     elif name == "gradient-coding":
         ranks = max(3, ranks)
         settings = {"late": rng.randrange(0, min(3, ranks - 1))}
+    elif name == "hybrid":
+        settings = {"servers": rng.randrange(1, min(ranks, 4)), "local_aggregation": rng.random() < 0.7}
+        layers = [drawn_rows(rng, one, settings["servers"]) if rng.random() < 0.6 else one for one in layers]
     elif name in ("ps-async", "ps-sync", "ps-barrier", "ps-ssp"):
         settings = {"servers": rng.randrange(1, min(ranks, 4))}
         if name in ("ps-sync", "ps-barrier"):
@@ -92,6 +96,13 @@ def drawn_layer(rng: random.Random) -> Layer:
     return Layer(items, forward_s, 2 * forward_s, rng.randrange(10_000))
 
 
+def drawn_rows(rng: random.Random, layer: Layer, servers: int) -> Layer:
+    """The layer as a sparse one, of which a minibatch touches some rows."""
+    count, columns, share = rng.randrange(1, 3000), rng.choice([1, 16, 500]), rng.uniform(0.01, 1)
+    rows = Rows(count, lambda minibatches: max(1, round(count * (1 - (1 - share) ** minibatches))))
+    return replace(layer, items=count * columns, rows=rows, server=rng.choice([None, rng.randrange(servers)]))
+
+
 def drawn_hosts(rng: random.Random, ranks: int) -> dict:
     per_host = rng.randrange(1, 6)
     found = {
@@ -118,6 +129,7 @@ def drawn_costs(rng: random.Random) -> dict:
         "mix_s": rng.choice([0.0, 1e-10, 1e-9]),
         "update_base_s": rng.choice([0.0, 1e-4]),
         "mix_base_s": rng.choice([0.0, 1e-5]),
+        **rng.choice([{}, {"rows_s": 3e-9, "rows_base_s": 2e-5}]),
         "fixed": rng.choice([0.0, 0.3]),
         "least": rng.choice([0.0, 0.5]),
         "loop_s": rng.choice([0.0, 1e-3]),

@@ -79,7 +79,6 @@ def test_the_command_says_what_a_text_takes(capsys):
         (["--set", "behind=1"], "given 'behind=1'; allowed: ahead=1"),
         (["--trace", "x.jsonl"], "a text of named vectors is not yet"),
         (["--cluster", "network_is_fair.toml"], "network: fair: given True"),
-        (["--workload", "bigram"], "rows: given"),
     ],
 )
 def test_what_it_cannot_have_is_one_line(said, words, capsys, tmp_path, monkeypatch):

@@ -103,7 +103,7 @@ def test_what_a_text_does_not_have_is_named():
             TEXTS["fmb"](),
             "poll_s: given 0.001",
         ),
-        (common(1, "allreduce"), TEXTS["pipeline"](), "a model that says the sizes of its layers' inputs"),
+        (common(1, "allreduce"), TEXTS["pipeline"](), "one for each layer that has activation_items"),
     ):
         with pytest.raises(WrongSetting, match=words):
             outcome_of(of, text)

@@ -289,7 +289,7 @@ class Expressions(Code):
         if isinstance(value, RangeValue):
             return RangeValue(Number(next(registers)), Number(next(registers)), value.step)
         if isinstance(value, MessageValue):
-            return MessageValue(min(next(registers) for _ in range(4)))
+            return MessageValue(min(next(registers) for _ in range(WIDE["message"])))
         return Number(next(registers))
 
     def on_NamedExpr(self, scope: Scope, node: ast.NamedExpr) -> Any:

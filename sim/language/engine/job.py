@@ -272,7 +272,8 @@ class Run:
         if self.state.left:
             raise RunFailed(self._dead_end())
         ends_s = self._now("step_end")
-        served = self._now("step_served") + np.minimum(self._now("step_replicated"), self._now("step_computed"))
+        served = self._now("step_served")
+        served = served + np.minimum(self._now("step_replicated"), np.maximum(0.0, self._now("step_computed") - served))
         idle_s = self._now("rank_idle_at_end") - self._now("rank_idle_before")
         own_s = self._now("rank_ended") - self._now("rank_marked")
         ended = ends_s >= 0

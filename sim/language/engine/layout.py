@@ -61,6 +61,7 @@ DOUBLES = {
     "message_items": "message",
     "message_bytes": "message",
     "message_samples": "message",
+    "message_share": "message",  # of the piece's items that travel
     "message_passed": "message",  # when its last byte has passed the ports so far
     "out_free": "port",
     "in_free": "port",

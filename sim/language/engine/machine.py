@@ -476,10 +476,12 @@ def take(S: State, t: integer, row: integer) -> integer:
     if follows:
         S.registers[at] = 1.0
         S.registers[at + 1] = S.message_step[message]
+        S.registers[at + 2] = S.message_share[message]
     else:
         S.registers[at] = S.message_from[message]
         S.registers[at + 1] = S.message_step[message]
         S.registers[at + 2] = S.message_items[message]
         S.registers[at + 3] = S.message_samples[message]
+        S.registers[at + 4] = S.message_share[message]
     give_back(S, message)
     return op.DONE

@@ -15,6 +15,7 @@ from sim.language.engine.values import (
     NO,
     NOTHING,
     ONE,
+    WIDE,
     ZERO,
     Call,
     Choice,
@@ -152,11 +153,42 @@ class Lowering(Statements):
         return PieceValue(plain(name), ZERO, items)
 
     def me_activation(self, layer: Any, micro: Any = ZERO, of: Any = ONE) -> Any:
-        items = self.looked_up([float(one.activation_items) for one in self.job.layers], layer)
+        each = [one.activation_items for one in self.job.layers]
+        items = self.looked_up([float(one or 0) for one in each], layer)
+        if None in each:
+            self.same_size(self.looked_up([int(one is not None) for one in each], layer), ONE)
         return PieceValue("activation", ZERO, self.reckon(op.MULTIPLY, items, self.samples_of(micro, of)))
 
     def me_slope(self, layer: Any, micro: Any = ZERO, of: Any = ONE) -> Any:
         return self.me_activation(layer, micro, of)
+
+    def me_share(self, layer: Any, minibatches: Any = ONE, numbered: Any = NO) -> Any:
+        job, layers = self.job, range(len(self.job.layers))
+        if is_known(minibatches):
+            table = [job.share(one, plain(minibatches), plain(numbered)) for one in layers]
+            return self.looked_up(table, layer)
+        most = max(len(self.me.neighbours(rank)) for rank in self.me.workers)  # as many as the workers of a host
+        table = [job.share(one, several, plain(numbered)) for several in range(1, most + 1) for one in layers]
+        row = self.reckon(op.MULTIPLY, self.reckon(op.SUBTRACT, minibatches, ONE), Known(len(layers)))
+        return self.looked_up(table, self.reckon(op.ADD, row, layer))
+
+    def me_rows(self, layer: Any) -> Any:
+        rows = [self.job.touched(one) for one in range(len(self.job.layers))]
+        return PieceValue("rows", ZERO, self.looked_up(rows, layer))
+
+    def me_held_share(self, server: Any, minibatches: Any = ONE, numbered: Any = NO) -> Any:
+        given = plain(minibatches), plain(numbered)
+        return self.looked_up([self.me.held_share(one, *given) for one in self.me.servers], server)
+
+    def me_asked(self, server: Any) -> Any:
+        return PieceValue("rows", ZERO, self.looked_up([self.me.asked(one).items for one in self.me.servers], server))
+
+    def me_server_of(self, layer: Any) -> Any:
+        return self.looked_up([self.me.server_of(one) for one in self.me.layers], layer)
+
+    def me_neighbours(self, rank: Any) -> Any:
+        groups = [self.me.neighbours(one) for one in range(self.me.n)]
+        return RangeValue(*(self.looked_up([getattr(one, end) for one in groups], rank) for end in ("start", "stop")))
 
     def samples_of(self, micro: Any, of: Any) -> Any:
         """The samples of a micro-batch."""
@@ -237,6 +269,27 @@ class Lowering(Statements):
                 op.WORK, self.at(self.reckon(op.ADD, Known(base_s), self.reckon(op.MULTIPLY, Known(each_s), items)))
             )
 
+    def sum_s(self, items: Any, share: Any) -> Any:
+        """As sim.language.job.Job.sum_s."""
+        job, is_rows = self.job, self.reckon(op.UNEQUAL, share, ONE)
+        each_s, base_s = (
+            self.either(is_rows, of_rows, usual)
+            for of_rows, usual in ((job.rows_s, job.mix_s), (job.rows_base_s, job.mix_base_s))
+        )
+        if each_s == ZERO:
+            return base_s
+        return self.reckon(op.ADD, base_s, self.reckon(op.MULTIPLY, each_s, self.reckon(op.MULTIPLY, items, share)))
+
+    def either(self, test: Any, body: float | None, orelse: float) -> Any:
+        """One of two numbers, exactly; the second where the first is None."""
+        if body is None or body == orelse:
+            return lift(orelse)
+        parts = (
+            self.reckon(op.MULTIPLY, Known(one), given)
+            for one, given in ((body, test), (orelse, self.reckon(op.EQUAL, test, ZERO)))
+        )
+        return self.reckon(op.ADD, *parts)
+
     def items(self, piece: Any) -> Any:
         """Items of a piece or a message."""
         if isinstance(piece, MessageValue):
@@ -245,13 +298,13 @@ class Lowering(Statements):
             raise NotLowered(f"{described(piece)} is no piece")
         return self.reckon(op.SUBTRACT, piece.stop, piece.start)
 
-    def me_update(self, piece: Any = NOTHING, rate: Any = None, samples: Any = NOTHING) -> Any:
+    def me_update(self, piece: Any = NOTHING, rate: Any = None, samples: Any = NOTHING, share: Any = ONE) -> Any:
         piece = lift(self.me.weights) if piece == NOTHING else piece
         if piece.vector != "weights":
             raise NotLowered(f"me.update of {piece.vector}: a piece of me.weights")
         items, job = self.items(piece), self.job
         if job.update_base_s or job.update_s or job.update_cold_s or job.cold_s:
-            each = self.reckon(op.MULTIPLY, Known(job.update_s), items)
+            each = self.reckon(op.MULTIPLY, Known(job.update_s), self.reckon(op.MULTIPLY, items, share))
             self.compute(self.reckon(op.ADD, Known(job.update_base_s), each), Known(job.update_cold_s), op.UPDATES)
         self.emit(op.UPDATED, self.at(Known(self.me.samples) if samples == NOTHING else samples), self.at(items))
         return NOTHING
@@ -259,11 +312,13 @@ class Lowering(Statements):
     def me_mix(self, into: Any, what: Any, a: Any = ONE, b: Any = ONE) -> Any:
         if into != what:
             self.same_size(self.items(what), self.items(into))
+        share, seconds = Number(what.at + 4) if isinstance(what, MessageValue) else ONE, ZERO
         if isinstance(what, MessageValue) and a == ZERO and b == ONE:
-            if (seconds := self.put_s(into)) != ZERO:
-                self.emit(op.WORK, self.at(seconds))
+            seconds = self.put_s(into, share)
         elif not (a == ZERO and b == ZERO):  # else the memory is set to zeros
-            self.work(self.job.mix_base_s, self.job.mix_s, self.items(into))
+            seconds = self.sum_s(self.items(into), share)
+        if seconds != ZERO:
+            self.emit(op.WORK, self.at(seconds))
         if isinstance(into, PieceValue) and into.vector == "gradient":
             self.changes_gradient(into, what, a, b)
         return NOTHING
@@ -343,7 +398,7 @@ class Lowering(Statements):
         if lasts and not self.is_main:
             raise NotLowered("me.take as long as something may come, in a text that is started")
         flags = op.NEWEST * bool(plain(newest)) | op.UNTIL * until | op.SIZED * sized | op.LASTS * lasts
-        found = MessageValue(self.new(4))
+        found = MessageValue(self.new(WIDE["message"]))
         last = self.at(self.items(into)) if sized else 0
         ends = self.at(group.start), self.at(group.stop), self.at(Known(group.step))
         self.emit(op.TAKE, found.at, *ends, flags, self.at(until_s) if until else 0, last)
@@ -352,34 +407,35 @@ class Lowering(Statements):
             if until
             else None
         )
-        self.accept(Number(found.at), found.at + 3, into if sized else None, bool(plain(adds)), weight)
+        share = Number(found.at + 4)
+        self.accept(Number(found.at), share, found.at + 3, into if sized else None, bool(plain(adds)), weight)
         if over is not None:
             self.rows[over][1] = len(self.rows)
         return found
 
-    def accept(self, sender: Any, samples: int, into: Any, adds: bool, weight: Any) -> None:
+    def accept(self, sender: Any, share: Any, samples: int, into: Any, adds: bool, weight: Any) -> None:
         """A message that has come becomes a piece, or part of a sum.
 
         Args:
             samples: the register with those of the message.
         """
-        job, seconds = self.job, self.overhead(sender)
-        if into is not None and (adds or weight != ONE) and (job.mix_s or job.mix_base_s):
-            each = self.reckon(op.MULTIPLY, Known(job.mix_s), self.items(into))
-            seconds = self.reckon(op.ADD, seconds, self.reckon(op.ADD, Known(job.mix_base_s), each))
+        seconds = self.overhead(sender)
+        if into is not None and (adds or weight != ONE):
+            seconds = self.reckon(op.ADD, seconds, self.sum_s(self.items(into), share))
         if into is not None and not adds:
-            seconds = self.reckon(op.ADD, seconds, self.put_s(into))
+            seconds = self.reckon(op.ADD, seconds, self.put_s(into, share))
         if seconds != ZERO:
             self.emit(op.WORK, self.at(seconds))
         if into is not None and adds and into.vector == "gradient":
             self.emit(op.ADDED, samples)
 
-    def put_s(self, into: PieceValue) -> Any:
+    def put_s(self, into: PieceValue, share: Any) -> Any:
         """Seconds of putting a message in place of a piece."""
         job, items = self.job, self.items(into)
         if into.vector != "weights" or items == ZERO or not (job.take_up_base_s or job.take_up_s):
             return ZERO
-        seconds = self.reckon(op.ADD, Known(job.take_up_base_s), self.reckon(op.MULTIPLY, Known(job.take_up_s), items))
+        each_s = self.reckon(op.MULTIPLY, Known(job.take_up_s), self.reckon(op.MULTIPLY, items, share))
+        seconds = self.reckon(op.ADD, Known(job.take_up_base_s), each_s)
         return seconds if is_known(items) else self.reckon(op.MULTIPLY, seconds, self.reckon(op.LESS, ZERO, items))
 
     def me_follow(self, frm: Any, into: Any, wait: Any = ONE) -> Any:
@@ -387,7 +443,7 @@ class Lowering(Statements):
             raise NotLowered("me.follow in a text that is started")
         group = self.as_range(frm)
         ranks = self.elements(group)
-        held, step, ends = self.new(2), self.put(op.STEP).at, []
+        held, step, ends = self.new(3), self.put(op.STEP).at, []
         for k, rank in enumerate(ranks):
             part = self.method(into, "part", [Known(k), Known(len(ranks))])
             self.emit(op.FOLLOW, held, self.at(rank), self.at(self.items(part)), int(bool(plain(wait))))
@@ -395,7 +451,7 @@ class Lowering(Statements):
             over = self.emit(op.JUMP_IF_NOT, 0, self.at(self.reckon(op.UNEQUAL, Number(held + 1), Known(op.NONE))))
             if k == 0:
                 self.move(step, Number(held + 1))
-            self.accept(rank, 0, part, False, ONE)
+            self.accept(rank, Number(held + 2), 0, part, False, ONE)
             self.rows[over][1] = len(self.rows)
         self.emit(op.BEGIN_STEP, step)
         for row in ends:

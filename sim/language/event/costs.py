@@ -43,7 +43,7 @@ class Costs:
         cold_s = self._cold(self._job.cold_s) if opens else 0.0
         return seconds * self._noise[max(0, self._me.round)] + cold_s
 
-    def update_s(self, items: int) -> float:
+    def update_s(self, items: float) -> float:
         """Of the optimiser on so many items."""
         number, self._updates = self._updates, self._updates + 1
         seconds = self._job.update_base_s + self._job.update_s * items

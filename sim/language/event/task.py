@@ -189,7 +189,7 @@ class Task:
         if command.piece.vector != "weights":
             raise self._wrong(f"me.update of {command.piece.vector}: a piece of me.weights")
         costs = self.world.costs[self.me.rank]
-        yield from self._spend(costs.update_s(command.piece.items))
+        yield from self._spend(costs.update_s(command.piece.items * command.share))
         costs.warm_s = self.world.time_s
         self.world.samples.updated(self.me, command.samples, command.piece.items)
         self.world.values.update(self.me, command)
@@ -198,10 +198,11 @@ class Task:
         """A sum with weights."""
         job, into, what = self.world.job, command.into, command.what
         self._check(what.items, into, "mixed into")
+        share = what.share if isinstance(what, Message) else 1.0
         if isinstance(what, Message) and command.a == 0 and command.b == 1:
-            yield from self._spend(self._put_s(into))
+            yield from self._spend(self._put_s(into, share))
         elif command.a or command.b:  # else the memory is set to zeros
-            yield from self._spend(job.mix_base_s + job.mix_s * into.items)
+            yield from self._spend(job.sum_s(into.items, share))
         if into == self.me.gradient and command.a == 0:
             self.world.samples.begin_anew(self.me)
         if into == self.me.gradient and command.b and isinstance(what, Message):
@@ -227,7 +228,7 @@ class Task:
             raise self._wrong(f"me.post to rank {command.to!r} of {me.n}")
         yield from self._spend(self._overhead_s(command.to))
         samples = self.world.samples.at_hand(me) if piece.vector == "gradient" else 0.0
-        message = Message(me.rank, me.step, piece.items, samples, self.world.values.read(me, piece))
+        message = Message(me.rank, me.step, piece.items, samples, self.world.values.read(me, piece), command.share)
         return self.world.links.send(self, message, command.to, job.bytes_of(piece.items, command.share))
 
     def _overhead_s(self, peer: int) -> float:
@@ -297,8 +298,8 @@ class Task:
         job, seconds = self.world.job, self._overhead_s(message.sender)
         if into is not None:
             self._check(message.items, into, f"taken from rank {message.sender} into")
-            seconds += job.mix_base_s + job.mix_s * into.items if adds or weight != 1 else 0.0
-            seconds += 0.0 if adds else self._put_s(into)
+            seconds += job.sum_s(into.items, message.share) if adds or weight != 1 else 0.0
+            seconds += 0.0 if adds else self._put_s(into, message.share)
         yield from self._spend(seconds)
         if into is None:
             return
@@ -306,10 +307,12 @@ class Task:
             self.world.samples.added(self.me, message.samples)
         self.world.values.put(self.me, into, message.values, adds, weight)
 
-    def _put_s(self, into: Piece) -> float:
+    def _put_s(self, into: Piece, share: float) -> float:
         """Seconds of putting a message in place of a piece."""
         job = self.world.job
-        return job.take_up_base_s + job.take_up_s * into.items if into.vector == "weights" and into.items else 0.0
+        if into.vector != "weights" or not into.items:
+            return 0.0
+        return job.take_up_base_s + job.take_up_s * (into.items * share)
 
     def _check(self, items: int, into: Piece, how: str) -> None:
         if items != into.items:
