@@ -13,9 +13,11 @@ from sim.answers.outcome import Outcome
 from sim.job.scenario import Scenario
 from sim.language import event
 from sim.language.job import Job, Layer, Result
+from sim.language.library import Library, Line
 from sim.language.text import Text, require
-from sim.model.sizes import HEADER_BYTES
-from sim.verbs.me import FORWARD_SHARE
+from sim.model.costs import Line as ByBytes
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
+from sim.verbs.fusion import layer_shares
 
 LOOPED = "partitions"  # the setting of texts whose micro-batches are turns of one loop in a graph
 
@@ -59,13 +61,17 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         parts = getattr(text, text.micros)
         compute_s, fixed, input_s = parts * costs.partition(batch // parts), 0.0, input_s + costs.loop_s
     sizes = [variable.size for variable in scenario.workload.variables]
-    of_forward, of_backward = (compute_s * share / sum(sizes) for share in (FORWARD_SHARE, 1 - FORWARD_SHARE))
+    shares, backward = [size / sum(sizes) for size in sizes], layer_shares(sizes, getattr(text, "order", "parameters"))
+    forward = 1 - sum(backward)
     per_host, host = scenario.hosts.count(scenario.hosts[0]), scenario.kinds[scenario.hosts[-1]]
     header_bytes = HEADER_BYTES if scenario.servers else 0  # which are added and updated, too
     drift = [scenario.draws.run_factor(replication, one) for one in scenario.hosts]
     return Job(
         scenario.ranks,
-        tuple(Layer(size, of_forward * size, of_backward * size) for size in sizes),
+        tuple(
+            Layer(size, compute_s * forward * share, compute_s * last)
+            for size, share, last in zip(sizes, shares, backward, strict=True)
+        ),
         scenario.rounds,
         scenario.warmup,
         batch,
@@ -88,14 +94,20 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         mix_base_s=costs.reduce(header_bytes),
         fixed=fixed,
         input_s=input_s,
-        pack_s=costs.pack(scenario.traffic.packed_bytes),
+        pack_s=costs.pack(scenario.traffic.packed_bytes) if text.joins else 0.0,
         take_up_s=4 * costs.take_up.slope_s if scenario.servers else 0.0,
+        library=Library(*(in_items(line) for line in (costs.call, costs.pack)), costs.agree_s, costs.negotiate_s),
         evaluate_s=costs.evaluate(scenario.test_size) if scenario.test_size else 0.0,
         evaluate_every=scenario.evaluate_every,
         laws=Drawn(scenario),
         seed=scenario.seed,
         replication=replication,
     )
+
+
+def in_items(line: ByBytes) -> Line:
+    """A line by bytes as one by items."""
+    return Line(line.base_s, ITEM_BYTES * line.slope_s, line.floor_s)
 
 
 def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]:
@@ -125,9 +137,8 @@ def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]
         yield "--cluster: hosts: contention", kind.contention, "0"
     for name in ("input", "compute", "partition", "update"):
         yield f"costs: {name}: cold_s", getattr(costs, name).cold_s, "0"
-    for name in ("resume_s", "agree_s", "negotiate_s"):
-        yield f"costs: {name}", getattr(costs, name), "0"
-    for name in ("background", "call", "to_device", "to_host"):
+    yield "costs: resume_s", costs.resume_s, "0"
+    for name in ("background", "to_device", "to_host"):
         yield f"costs: {name}", any(getattr(costs, name).model_dump().values()), "0"
     for name in ("input_noise", "update_noise", "common_noise", "common_input_noise", "common_update_noise"):
         yield f"costs: {name}", getattr(costs, name).sole is None, "none"

@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from sim.base.errors import WrongSetting
+from sim.language.library import Library
 from sim.laws import Constant, Law
 from sim.laws.randomness import Stream
 from sim.laws.steps import Sleeps
@@ -82,6 +83,7 @@ class Job:
         input_s: seconds of fetching a minibatch, before its first layer; those of a part of it are in proportion.
         pack_s: seconds after the gradient of the first layer likewise, of joining a minibatch's gradients.
         take_up_s: seconds for an item of the weights that comes in place of another.
+        library: what sums take besides their messages.
         evaluate_s: seconds of an evaluation, every `evaluate_every` steps.
         flops, memory_bandwidth: operations/s and bytes/s of a core, for `me.work`.
         laws: Laws, or what has its methods.
@@ -117,6 +119,7 @@ class Job:
     input_s: float = 0.0
     pack_s: float = 0.0
     take_up_s: float = 0.0
+    library: Library = field(default_factory=Library)
     evaluate_s: float = 0.0
     evaluate_every: int = 1
     flops: float = math.inf

@@ -27,6 +27,7 @@ class Rank:
         self.rank, self.n, self.batch, self.item_bytes = rank, job.ranks, job.batch, job.item_bytes
         self.master, self.servers, self.workers = 0, range(servers), range(servers, job.ranks)
         self.layers = range(len(job.layers))
+        self.library = job.library
         self.step, self.round = 0, -1  # the step of the job, and how many rounds this rank has begun, less one
         self._ends = [0, *accumulate(layer.items for layer in job.layers)]  # where layers end, in items
         self.weights, self.gradient = (Piece(name, 0, self._ends[-1]) for name in ("weights", "gradient"))
@@ -42,6 +43,10 @@ class Rank:
     def of(self, vector: Piece, first: int, stop: int | None = None) -> Piece:
         """The items of layers first to stop - 1, or of one layer, in a vector that has as many items as the weights."""
         return vector[self._ends[first] : self._ends[first + 1 if stop is None else stop]]
+
+    def host(self, rank: int) -> int:
+        """The host of a rank, by its number."""
+        return self._job.host(rank)
 
     def draw(self, n: int) -> int:
         """A random number below n: the same at all ranks in a step."""

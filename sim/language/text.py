@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import Field, fields
 from typing import ClassVar
 
@@ -18,7 +19,9 @@ class Text:
         name: by which commands know it.
         servers: ranks before the workers that hold parameters for them; a setting where a text has any number.
         data: own: a rank has a minibatch of its own in each of its rounds; shared: all ranks have the same one in a step.
+        names: those that a setting may be, of settings that are names.
         least: of settings that are numbers, where it is not 0.
+        joins: whether a rank joins the gradients of its minibatch before it sends them, which takes the job's `pack_s`.
         micros: the setting that says how many micro-batches a minibatch has.
     """
 
@@ -26,7 +29,9 @@ class Text:
     __dataclass_fields__: ClassVar[dict[str, Field]]  # of every subclass
     servers: int = 0
     data: ClassVar[str] = "own"
-    least: ClassVar[dict[str, int]] = {"servers": 1}
+    names: ClassVar[dict[str, Collection[str]]] = {}
+    least: ClassVar[dict[str, float]] = {"servers": 1}
+    joins: ClassVar[bool] = True
     micros: ClassVar[str] = ""
 
     def checked(self, job) -> None:
@@ -40,8 +45,10 @@ class Text:
             if one.name == self.micros:
                 allowed = f"an integer from 1 to the batch, {job.batch}"
                 require(isinstance(value, int) and 1 <= value <= job.batch, setting, value, allowed)
+            elif one.name in self.names:
+                require(value in self.names[one.name], setting, value, ", ".join(self.names[one.name]))
             elif one.type is int:
-                check_integer(setting, value, least, MOST)
+                check_integer(setting, value, int(least), MOST)
             elif one.type is float:
                 check(setting, value, least, math.inf)
             elif one.type is bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sim.texts.allreduce import Allreduce
 from sim.texts.amb import AnytimeMinibatch
 from sim.texts.amb_dg import AnytimeDelayedGradients
 from sim.texts.d_psgd import DecentralisedSgd
@@ -22,7 +23,8 @@ from sim.texts.ps_sync import SynchronousServers
 TEXTS = {
     one.name: one
     for one in (
-        AnytimeDelayedGradients, AnytimeMinibatch, AsynchronousServers, Ddp, DecentralisedSgd, FixedMinibatch, Fsdp, GradientCoding,
-        Hierarchical, Horovod, KBatchAsynchronous, LayerwiseServers, LocalSgd, Pipeline, StaleSynchronousServers, SynchronousServers,
+        Allreduce, AnytimeDelayedGradients, AnytimeMinibatch, AsynchronousServers, Ddp, DecentralisedSgd, FixedMinibatch, Fsdp,
+        GradientCoding, Hierarchical, Horovod, KBatchAsynchronous, LayerwiseServers, LocalSgd, Pipeline, StaleSynchronousServers,
+        SynchronousServers,
     )
 }  # fmt: skip

@@ -38,7 +38,7 @@ def drawn(seed: int) -> tuple[Job, Text]:
             "local-sgd": {"local": rng.randrange(1, 4), "momentum": rng.choice([0.0, 0.9])},
             "d-psgd": {"drawn": rng.random() < 0.5},
             "amb": {"time_limit_s": rng.uniform(0.001, 0.1), "partitions": rng.choice([1, 4, 16])},
-            "horovod": {"fusion_mb": 10 ** rng.uniform(-2, 1), "cycle_s": 10 ** rng.uniform(-4, -2)},
+            "horovod": {"fusion_bytes": int(10 ** rng.uniform(4, 7)), "cycle_s": 10 ** rng.uniform(-4, -2)},
         }.get(name, {})
     given = {
         "ranks": ranks,
