@@ -14,10 +14,12 @@ from sim.event.job_layers import layers_of
 from sim.job.scenario import Scenario
 from sim.language import event
 from sim.language.job import Job, Result
+from sim.language.library import Library, Line
 from sim.language.text import Text, require
 from sim.laws import Constant, FoldedMixture
 from sim.laws.randomness import Stream
 from sim.laws.steps import Steps, joined
+from sim.model.costs import Line as ByBytes
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 
 
@@ -128,9 +130,10 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         cold_s=line.cold_s,
         input_s=costs.input(batch),
         resume_s=costs.resume_s,
-        pack_s=costs.pack(scenario.traffic.packed_bytes),
+        pack_s=costs.pack(scenario.traffic.packed_bytes) if text.joins else 0.0,
         take_up_base_s=costs.take_up(HEADER_BYTES) if takes_up else 0.0,
         take_up_s=4 * costs.take_up.slope_s if takes_up else 0.0,
+        library=Library(*(in_items(line) for line in (costs.call, costs.pack)), costs.agree_s, costs.negotiate_s),
         evaluate_s=costs.evaluate(scenario.test_size) if scenario.test_size else 0.0,
         evaluate_every=scenario.evaluate_every,
         shares=tuple(shares),
@@ -138,6 +141,11 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         seed=scenario.seed,
         replication=replication,
     )
+
+
+def in_items(line: ByBytes) -> Line:
+    """A line by bytes as one by items."""
+    return Line(line.base_s, ITEM_BYTES * line.slope_s, line.floor_s)
 
 
 def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]:
@@ -161,7 +169,5 @@ def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]
         yield "--cluster: hosts: contention", kind.contention, "0"
     for name in ("reduce", "take_up", "update"):
         yield f"costs: {name}: floor_s", getattr(costs, name).floor_s, "0"
-    for name in ("agree_s", "negotiate_s"):
-        yield f"costs: {name}", getattr(costs, name), "0"
-    for name in ("background", "call", "to_device", "to_host"):
+    for name in ("background", "to_device", "to_host"):
         yield f"costs: {name}", any(getattr(costs, name).model_dump().values()), "0"

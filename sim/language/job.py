@@ -10,6 +10,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from sim.base.errors import WrongSetting
+from sim.language.library import Library
 from sim.laws import Constant, Law
 from sim.laws.randomness import Stream
 from sim.laws.steps import Sleeps
@@ -118,6 +119,7 @@ class Job:
         resume_s: seconds more if the rank has slept before.
         pack_s: seconds of joining the gradients of all layers: of a backward pass through no layer (sim.language.verbs.join).
         take_up_base_s, take_up_s: seconds of a message with weights that come in place of others, and of each item.
+        library: what sums take besides their messages.
         evaluate_s: seconds of an evaluation, every `evaluate_every` steps.
         flops, memory_bandwidth: operations/s and bytes/s of a core, for `me.work`.
         shares: items of the weights at each server; equal parts if empty.
@@ -162,6 +164,7 @@ class Job:
     pack_s: float = 0.0
     take_up_base_s: float = 0.0
     take_up_s: float = 0.0
+    library: Library = field(default_factory=Library)
     evaluate_s: float = 0.0
     evaluate_every: int = 1
     flops: float = math.inf
@@ -232,6 +235,8 @@ class Job:
 
     def held_share(self, server: int, servers: int, minibatches: int = 1, numbered: bool = False) -> float:
         """As sim.language.rank.Rank.held_share."""
+        if not self.sparse:
+            return 1.0
         layers = self._held(server, servers)
         travel = sum(self.layers[one].items * self.share(one, minibatches, numbered) for one in layers)
         return travel / max(1, sum(self.layers[one].items for one in layers))
