@@ -41,7 +41,8 @@ WAYS = {
     "AnytimeDelayedGradients": lambda of, _: TEXTS["amb-dg"](
         of.delay_std_s, of.time_limit_s, of.partitions, of.window_s
     ),
-    "Hybrid": lambda of, servers: TEXTS["hybrid"](servers, of.local_aggregation),
+    "Hybrid": lambda of, servers: TEXTS["hybrid"](servers, of.algorithm, of.local_aggregation),
+    "Allreduce": lambda of, _: TEXTS["allreduce"](of.algorithm, of.fused, of.sparse_as_dense),
     "FixedMinibatch": lambda of, _: TEXTS["fmb"](),
     "KBatchAsynchronous": lambda of, _: TEXTS["kbatch-async"](of.delay_std_s, of.gradients),
     "AsynchronousServers": lambda _, servers: TEXTS["ps-async"](servers),
