@@ -15,10 +15,12 @@ from sim.job.scenario import Scenario
 from sim.language import event
 from sim.language.hosts import TICK_S, Host
 from sim.language.job import Job, Result
+from sim.language.library import Library, Line
 from sim.language.text import Text, require
 from sim.laws import Constant, FoldedMixture
 from sim.laws.randomness import Stream
 from sim.laws.steps import Steps, joined
+from sim.model.costs import Line as ByBytes
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 
 THREADS_TURN_S = 0.25e-3  # of a runtime whose threads hand work on to one another: its phases are many short tasks
@@ -115,8 +117,6 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         poll_s=scenario.cluster.poll_s,
         oversleep_s=scenario.cluster.oversleep_s,
         background_s=costs.background(batch),
-        call_base_s=costs.call.base_s,
-        call_s=4 * costs.call.slope_s,
         speeds=tuple(scenario.machines[host].speed for host in at),
         latency_s=link.latency_s,
         overhead_s=overhead_s,
@@ -140,9 +140,10 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         cold_s=line.cold_s,
         input_s=costs.input(batch) + to_device_s,
         resume_s=costs.resume_s,
-        pack_s=costs.pack(scenario.traffic.packed_bytes) + to_host_s,
+        pack_s=(costs.pack(scenario.traffic.packed_bytes) if text.joins else 0.0) + to_host_s,
         take_up_base_s=costs.take_up(HEADER_BYTES) if takes_up else 0.0,
         take_up_s=4 * costs.take_up.slope_s if takes_up else 0.0,
+        library=Library(*(in_items(line) for line in (costs.call, costs.pack)), costs.agree_s, costs.negotiate_s),
         evaluate_s=costs.evaluate(scenario.test_size) if scenario.test_size else 0.0,
         evaluate_every=scenario.evaluate_every,
         shares=tuple(shares),
@@ -158,6 +159,11 @@ def host_of(scenario: Scenario, index: int) -> Host:
     return Host(scenario.cluster.shared_cores or host.cores, turn_s, host.contention, host.gpus, host.switching)
 
 
+def in_items(line: ByBytes) -> Line:
+    """A line by bytes as one by items."""
+    return Line(line.base_s, ITEM_BYTES * line.slope_s, line.floor_s)
+
+
 def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]:
     """What a text in the language cannot have: the setting, its value in this job (nothing if it is right), and what is allowed."""
     link, local, costs = scenario.network, scenario.local, scenario.costs
@@ -168,5 +174,3 @@ def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]
     yield "--cluster: local: wakes", local.wakes, "false"
     for name in ("reduce", "take_up", "update"):
         yield f"costs: {name}: floor_s", getattr(costs, name).floor_s, "0"
-    for name in ("agree_s", "negotiate_s"):
-        yield f"costs: {name}", getattr(costs, name), "0"
