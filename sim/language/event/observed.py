@@ -67,9 +67,9 @@ class Observed(Task):
     def _bytes(self, piece: Piece) -> int:
         return round(self.world.job.bytes_of(piece.items))
 
-    def _spend(self, seconds: float):
+    def _spend(self, seconds: float, device=None):
         begin_s, self.spent_s = self.world.time_s, seconds
-        yield from super()._spend(seconds)
+        yield from super()._spend(seconds, device)
         self.spans.append((begin_s, self.world.time_s))
 
     def _passed(self, command) -> None:
