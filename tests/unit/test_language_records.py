@@ -151,7 +151,7 @@ class PingPong(Own):
 @pytest.mark.parametrize("text", [Endless(), PingPong()], ids=lambda one: type(one).__name__)
 def test_an_endless_loop_is_one_line(text, kernel, monkeypatch):
     if kernel is None:
-        monkeypatch.setattr("sim.language.engine.layout.MOST_TURNS", 10_000)
+        monkeypatch.setattr("sim.language.engine.layout.MOST_JUMPS", 10_000)
         monkeypatch.setattr("sim.language.engine.layout.MOST_AT_ONCE", 10_000)
     with pytest.raises(WrongText, match=r"rank [01], .*test_language_records.py:\d+: [\d,]+ requests without any time"):
         engine.run(job(2, latency_s=0.0, bandwidth=float("inf")), text, kernel)

@@ -47,7 +47,7 @@ NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, FOLLOWING, WAITI
 
 THREADS, PIECES = 2**20, 8  # numbers of the texts of background work; pieces of a round's
 MOST_AT_ONCE = 1_000_000  # events of each text without any time passing
-MOST_TURNS = 2**27  # of a text's loops within one event
+MOST_JUMPS = 2**27  # of a text's loops within one event
 NEWEST, UNTIL, SIZED, LASTS = 1, 2, 4, 8  # flags of a TAKE; LASTS: as long as something may come
 PASSES, INPUT, UPDATES, DELAYS = range(4)  # kinds of drawn numbers: by rounds, rounds, updates, messages that have come
 FACTORS = ("noise", "input", "update", "delay")

@@ -160,7 +160,7 @@ def go_on(S: State, t: integer) -> integer:
     k: integer
     n: integer
     which: integer
-    turns: integer = 0
+    jumps: integer = 0
     x: double = 0.0
     y: double
     while True:
@@ -170,8 +170,8 @@ def go_on(S: State, t: integer) -> integer:
         if code < op.JUMP:
             S.registers[base + a] = reckon(code, value(S, t, S.code[row + 2]), value(S, t, S.code[row + 3]))
         elif code == op.JUMP:
-            turns += 1
-            if turns > op.MOST_TURNS:
+            jumps += 1
+            if jumps > op.MOST_JUMPS:
                 return stops_at(S, t, at, op.ENDLESS)
             at = a
             continue
@@ -182,8 +182,8 @@ def go_on(S: State, t: integer) -> integer:
         elif code == op.REPEAT:  # a: to; 2: the register that is counted; 3: its end
             x = S.registers[base + S.code[row + 2]] + 1.0
             S.registers[base + S.code[row + 2]] = x
-            turns += 1
-            if turns > op.MOST_TURNS:
+            jumps += 1
+            if jumps > op.MOST_JUMPS:
                 return stops_at(S, t, at, op.ENDLESS)
             if x < value(S, t, S.code[row + 3]):
                 at = a
