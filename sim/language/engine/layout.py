@@ -17,9 +17,9 @@ NONE = -1  # no text, no message, no rank
 (
     MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
     WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, BEGIN_STEP, END_STEP,
-    COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE,
-    WORK, COMPUTE, SLEEP, EVALUATE, POST, TAKE, FOLLOW, START, BESIDE, WAIT, WAIT_ALL, STOP, END,
-) = range(48)  # fmt: skip
+    COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE, IN_STEP, IS_WARM,
+    WORK, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, FOLLOW, START, BESIDE, WAIT, WAIT_ALL, STOP, END,
+) = range(51)  # fmt: skip
 REALS = {
     "MOST_POLLS": MOST_POLLS,
     "MOST_TURNS": MOST_TURNS,
@@ -45,7 +45,10 @@ NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, FOLLOWING, WAITI
 ) = range(14)  # fmt: skip
 
 THREADS, PIECES = 2**20, 8  # numbers of the texts of background work; pieces of a round's
-NEWEST, UNTIL, SIZED = 1, 2, 4  # flags of a TAKE
+NEWEST, UNTIL, SIZED, LASTS = 1, 2, 4, 8  # flags of a TAKE; LASTS: as long as something may come
+PASSES, INPUT, UPDATES, DELAYS = range(4)  # kinds of drawn numbers: by rounds, rounds, updates, messages that have come
+FACTORS = ("noise", "input", "update", "delay")
+HELD_BACK = -1  # in place of a hop, of a message that has been held back where it has come
 GENERATION = 2**26  # handle of a text: -1 - slot - GENERATION x how many texts had the slot before it
 
 # Arrays of a run: the name, and of what there is one place for each.
@@ -63,16 +66,19 @@ DOUBLES = {
     "rank_from": "rank",  # `measured_from` and
     "rank_to": "rank",  # `measured_to` as of then
     "rank_stage_due": "rank",  # when its polls become fewer
-    "rank_slept": "rank",  # seconds, since its background work began
+    "rank_asleep": "rank",  # seconds, since its background work began
     "rank_beside_at": "rank",  # when that was
     "rank_core_until": "rank",  # when it has left its core
     "rank_core_since": "rank",  # when its turn there began
     "rank_speed": "rank",
     "sleep": "sleep",  # seconds, by call within a round, round, rank
-    "noise": "noise",  # factors, by round and rank
+    "factors": "factor",  # and delays, of all kinds
+    "factor_sole": "kind",  # what all numbers of the kind are; below 0: they are drawn
+    "rank_warm": "rank",  # when its last pass or update ended
     "message_items": "message",
     "message_bytes": "message",
     "message_samples": "message",
+    "message_share": "message",  # of the piece's items that travel
     "message_passed": "message",  # when its last byte has passed the ports so far
     "out_free": "port",
     "in_free": "port",
@@ -117,6 +123,13 @@ INTEGERS = {
     "rank_step": "rank",
     "rank_round": "rank",  # of its own; -1 before the first
     "rank_calls": "rank",  # sleeps in this round
+    "rank_slept": "rank",  # since it fetched a minibatch
+    "rank_fetched": "rank",  # the round whose whole minibatch is there
+    "rank_updates": "rank",  # made
+    "rank_came": "rank",  # messages
+    "factor_begin": "stream",  # where a rank's numbers of a kind begin
+    "factor_room": "stream",  # and how many are drawn
+    "factor_far": "kind",  # from one number of a rank to its next
     "rank_started": "rank",  # texts
     "rank_main": "rank",  # whether its main text goes on
     "rank_followed": "rank",  # whether another rank follows it
@@ -192,10 +205,12 @@ NUMBERS = {  # single numbers
     "evaluate_every": int,
     "left": int,  # main texts that go on
     "sole_sleep": float,  # seconds of every sleep; below 0: they are drawn
-    "sole_noise": float,
+    "input_s": float,
+    "resume_s": float,
+    "cold_from_s": float,
+    "cold_after_s": float,
     "sleeps": int,  # rounds for which they are drawn
     "sleep_calls": int,  # and how many of each round
-    "noises": int,
     "width": int,  # registers of a text
     "fixed_lists": int,
     "own_lists": int,  # of a text

@@ -11,8 +11,10 @@ from sim.language.engine.layout import (
     COMPUTING,
     ENDED,
     FIRST,
+    FOLLOW,
     FOLLOWING,
     GENERATION,
+    LASTS,
     NONE,
     NOTHING,
     OPERANDS,
@@ -54,7 +56,7 @@ def start(S: State, rank: integer, number: integer, at: integer) -> integer:
 def beside(S: State, rank: integer, at: integer) -> None:
     """Other threads of a rank do a round's background work, in pieces at moments within as long as the round before took."""
     round: integer = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
-    span: double = S.now - S.rank_beside_at[rank] - S.rank_slept[rank]
+    span: double = S.now - S.rank_beside_at[rank] - S.rank_asleep[rank]
     t: integer = start(S, rank, THREADS + round, at)
     k: integer
     S.text_of_rank[t] = 0
@@ -62,7 +64,7 @@ def beside(S: State, rank: integer, at: integer) -> None:
         S.registers[t * S.width + FIRST + k] = (
             S.now + span * S.moment[(S.rank_besides[rank] * PIECES + k) * S.ranks + rank]
         )
-    S.rank_slept[rank] = 0.0
+    S.rank_asleep[rank] = 0.0
     S.rank_beside_at[rank] = S.now
     S.rank_beside[rank] = S.rank_round[rank]
     S.rank_besides[rank] += 1
@@ -225,6 +227,26 @@ def end(S: State, t: integer) -> None:
 
 
 @compiled
+def lasts(S: State, t: integer) -> bool:
+    """Whether a text waits for a message as long as one may come."""
+    return S.text_in[t] == TAKING and S.code[S.text_at[t] * OPERANDS + 5] & LASTS != 0
+
+
+@compiled
+def may_come(S: State, t: integer) -> bool:
+    """Whether a rank goes on that may send what a main text waits for, or has sent what is under way to it."""
+    row: integer = S.text_at[t] * OPERANDS
+    frm: integer = int(value(S, t, S.code[row + 2]))
+    end: integer = frm + 1 if S.code[row] == FOLLOW else int(value(S, t, S.code[row + 3]))
+    far: integer = 1 if S.code[row] == FOLLOW else int(value(S, t, S.code[row + 4]))
+    while frm < end:
+        if S.rank_main[frm] or is_underway(S, frm, S.text_rank[t], 0):
+            return True
+        frm += far
+    return False
+
+
+@compiled
 def main_ends(S: State, rank: integer) -> None:
     """The main text of a rank has ended: ranks that follow it and have all its messages go on."""
     one: integer
@@ -233,12 +255,7 @@ def main_ends(S: State, rank: integer) -> None:
     S.left -= 1
     if S.rank_followed[rank]:
         for one in range(S.ranks):
-            if (
-                S.rank_main[one]
-                and S.text_in[one] == FOLLOWING
-                and value(S, one, S.code[S.text_at[one] * OPERANDS + 2]) == rank
-                and not is_underway(S, rank, one, 0)
-            ):
+            if S.rank_main[one] and (S.text_in[one] == FOLLOWING or lasts(S, one)) and not may_come(S, one):
                 goes_on_at(S, one, S.now)
 
 

@@ -13,6 +13,7 @@ from itertools import count
 from sim.base.errors import RunFailed
 from sim.language.event.busy import Busy
 from sim.language.event.cores import made
+from sim.language.event.costs import Costs
 from sim.language.event.links import Links
 from sim.language.event.mail import Mail
 from sim.language.event.polls import Polls
@@ -42,8 +43,8 @@ class EventWorld:
         self.time_s, self._events, self._serial = 0.0, list[tuple](), count()
         self.ranks = [Rank(rank, job, text.servers, self, text.data == "shared") for rank in ranks]
         self.values.begin(self.ranks)
-        self.mail, self.links = [Mail() for _ in ranks], Links(job)
-        self.busy = [Busy(self) for _ in ranks]
+        self.mail = [Mail(self, job.noise(rank, text.servers, "delay")) for rank in ranks]
+        self.links, self.busy = Links(job), [Busy(self) for _ in ranks]
         found, of_passes, of_work = devices(job)
         every = [made(self, device) for device in found]
         self.of_passes, self.cores = ([every[number] for number in of] for of in (of_passes, of_work))
@@ -52,7 +53,7 @@ class EventWorld:
         beside = job.background_s > 0
         self.threads = [OtherThreads(self, me, job.moments(me.rank, text.servers)) for me in self.ranks if beside]
         self.sleeps = [job.sleeps(rank, text.servers) for rank in ranks]
-        self.noise = [job.noise(rank, text.servers) for rank in ranks]
+        self.costs = [Costs(job, me, text.servers, self) for me in self.ranks]
         self.samples = Samples(self.ranks)
         self.started = [0 for _ in ranks]  # texts of each rank besides the main one
         self.followers = defaultdict[int, dict[Task, int]](dict)  # of each rank: tasks, and the turn in which they wait
@@ -105,13 +106,9 @@ class EventWorld:
             self._left -= 1
             self._ended_s[rank] = self.time_s
             followers = self.followers.pop(rank, {}).items()
-            looking = [*looking, *((one, turn) for one, turn in followers if not self._comes(rank, one))]
+            looking = [*looking, *((one, turn) for one, turn in followers if not one.may_get_mail)]
         for one, turn in looking:
             self.at(self.time_s, one.key, one.waker(turn))
-
-    def _comes(self, rank: int, task: Task) -> bool:
-        """Whether a message of a rank is under way to a text."""
-        return self.mail[task.me.rank].coming[rank, task.number] > 0
 
     def _dead_end(self) -> str:
         waiting = [f"{task.place()} for {task.waits_for}" for _, task in sorted(self.tasks.items())]
