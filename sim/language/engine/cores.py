@@ -24,7 +24,7 @@ def sleep(S: State, t: integer, seconds: double) -> None:
 def has_slept(S: State, t: integer) -> None:
     """Text t has slept, or is stopped."""
     is_done(S, t)
-    S.rank_asleep[S.text_rank[t]] += S.now - S.text_work[t]
+    S.rank_slept[S.text_rank[t]] += S.now - S.text_work[t]
 
 
 @compiled

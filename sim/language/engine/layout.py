@@ -66,7 +66,7 @@ DOUBLES = {
     "rank_from": "rank",  # `measured_from` and
     "rank_to": "rank",  # `measured_to` as of then
     "rank_stage_due": "rank",  # when its polls become fewer
-    "rank_asleep": "rank",  # seconds, since its background work began
+    "rank_slept": "rank",  # seconds, since its background work began
     "rank_beside_at": "rank",  # when that was
     "rank_core_until": "rank",  # when it has left its core
     "rank_core_since": "rank",  # when its turn there began
@@ -123,7 +123,7 @@ INTEGERS = {
     "rank_step": "rank",
     "rank_round": "rank",  # of its own; -1 before the first
     "rank_calls": "rank",  # sleeps in this round
-    "rank_slept": "rank",  # since it fetched a minibatch
+    "rank_has_slept": "rank",  # since it fetched a minibatch
     "rank_fetched": "rank",  # the round whose whole minibatch is there
     "rank_updates": "rank",  # made
     "rank_came": "rank",  # messages

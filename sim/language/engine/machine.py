@@ -341,8 +341,8 @@ def go_on(S: State, t: integer) -> integer:
                 else:
                     if x == 1.0:
                         S.rank_fetched[rank] = k
-                    x = drawn(S, op.INPUT, rank, k) * S.input_s * x + (S.resume_s if S.rank_slept[rank] else 0.0)
-                    S.rank_slept[rank] = 0
+                    x = drawn(S, op.INPUT, rank, k) * S.input_s * x + (S.resume_s if S.rank_has_slept[rank] else 0.0)
+                    S.rank_has_slept[rank] = 0
             elif code == op.EVALUATE and (S.rank_step[rank] + 1) % S.evaluate_every:
                 x = 0.0
             if x > 0.0:
@@ -361,7 +361,7 @@ def go_on(S: State, t: integer) -> integer:
             S.rank_calls[rank] += 1
             x = S.sole_sleep if S.sole_sleep >= 0.0 else S.sleep[(n * S.sleeps + k) * S.ranks + rank]
             if x > 0.0:
-                S.rank_slept[rank] = 1
+                S.rank_has_slept[rank] = 1
                 S.text_at[t] = at + 1
                 S.text_count[t] += 1
                 sleep(S, t, x + S.oversleep_s)

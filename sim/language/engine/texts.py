@@ -56,7 +56,7 @@ def start(S: State, rank: integer, number: integer, at: integer) -> integer:
 def beside(S: State, rank: integer, at: integer) -> None:
     """Other threads of a rank do a round's background work, in pieces at moments within as long as the round before took."""
     round: integer = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
-    span: double = S.now - S.rank_beside_at[rank] - S.rank_asleep[rank]
+    span: double = S.now - S.rank_beside_at[rank] - S.rank_slept[rank]
     t: integer = start(S, rank, THREADS + round, at)
     k: integer
     S.text_of_rank[t] = 0
@@ -64,7 +64,7 @@ def beside(S: State, rank: integer, at: integer) -> None:
         S.registers[t * S.width + FIRST + k] = (
             S.now + span * S.moment[(S.rank_besides[rank] * PIECES + k) * S.ranks + rank]
         )
-    S.rank_asleep[rank] = 0.0
+    S.rank_slept[rank] = 0.0
     S.rank_beside_at[rank] = S.now
     S.rank_beside[rank] = S.rank_round[rank]
     S.rank_besides[rank] += 1
