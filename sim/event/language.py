@@ -100,6 +100,9 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
     servers, updates = scenario.servers, len(layers) if text.layerwise else 1  # of a server in a step
     shares = [(size - HEADER_BYTES) // ITEM_BYTES for size in scenario.traffic.server_bytes] if servers > 1 else []
     takes_up = bool(servers) and not text.layerwise
+    overhead_s, others_s = (
+        (0.0, link.overhead_s) if text.layerwise else (link.overhead_s, 0.0)
+    )  # other threads send and receive
     return Job(
         scenario.ranks,
         layers,
@@ -116,7 +119,7 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         call_s=4 * costs.call.slope_s,
         speeds=tuple(scenario.machines[host].speed for host in at),
         latency_s=link.latency_s,
-        overhead_s=link.overhead_s,
+        overhead_s=overhead_s,
         gap_s=link.gap_s,
         bandwidth=link.bandwidth_bytes_per_s,
         shared_ports=True,
@@ -128,7 +131,7 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         update_base_s=costs.update.base_s / updates + costs.update.slope_s * HEADER_BYTES,
         update_cold_s=costs.update.cold_s,
         mix_s=4 * costs.reduce.slope_s,
-        mix_base_s=costs.reduce(header_bytes),
+        mix_base_s=costs.reduce(header_bytes) + others_s,
         rows_s=4 * costs.reduce_rows.slope_s if costs.reduce_rows else None,
         rows_base_s=costs.reduce_rows(header_bytes) if costs.reduce_rows else None,
         fixed=0.0 if text.loops or not compute_s else line.base_s / compute_s,

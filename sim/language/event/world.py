@@ -106,7 +106,7 @@ class EventWorld:
             self._left -= 1
             self._ended_s[rank] = self.time_s
             followers = self.followers.pop(rank, {}).items()
-            looking = [*looking, *((one, turn) for one, turn in followers if not one.may_get_mail)]
+            looking = [*looking, *((one, turn) for one, turn in followers if not one.may_come())]
         for one, turn in looking:
             self.at(self.time_s, one.key, one.waker(turn))
 
