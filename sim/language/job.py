@@ -11,6 +11,7 @@ from typing import Any
 
 from sim.base.errors import WrongSetting
 from sim.language.hosts import Host
+from sim.language.library import Library
 from sim.laws import Constant, Law
 from sim.laws.randomness import BLOCK, Stream, generator
 from sim.laws.steps import Sleeps
@@ -113,14 +114,13 @@ class Job:
         item_bytes, header_bytes: of a number, and of a message besides its numbers.
         update_s, mix_s: seconds of a core for an item that the optimiser updates, or that is added, mixed or weighed.
         update_base_s, mix_base_s: seconds of each update or sum besides.
+        rows_s, rows_base_s: the same of a sum with a message that has a share of its items, as of rows, if it is another.
+        update_cold_s: seconds of an update more after the rank was idle.
         poll_s: seconds of a core for one poll of a rank that waits for others; it sleeps in between, and sees at its next poll what has
             happened (sim.platform.polling). 0: it is woken.
         oversleep_s: by which a sleep lasts too long.
         background_s: seconds of a core of each round that other threads of a rank's runtime work, and that no text waits for: PIECES equal
             pieces at random moments from its first forward pass on, within as long as there was between the two before without sleep.
-        call_base_s, call_s: seconds of a core of a library around the messages of each sum of a piece, and for each of its items.
-        rows_s, rows_base_s: the same of a sum with a message that has a share of its items, as of rows, if it is another.
-        update_cold_s: seconds of an update more after the rank was idle.
         fixed: share of a pass's seconds that a part of a minibatch takes as well as the whole: what launching it takes.
         least: share of a pass's seconds that any part of a minibatch takes.
         loop_s: seconds of a pass more with the first layer of a minibatch's first part: entering a loop over the parts.
@@ -131,6 +131,7 @@ class Job:
         to_device_s: seconds of copying a minibatch to the device of its passes, before their first layer; in proportion.
         pack_s: seconds of joining the gradients of all layers: of a backward pass through no layer (sim.language.verbs.join).
         take_up_base_s, take_up_s: seconds of a message with weights that come in place of others, and of each item.
+        library: what sums take besides their messages.
         evaluate_s: seconds of an evaluation, every `evaluate_every` steps.
         flops, memory_bandwidth: operations/s and bytes/s of a core, for `me.work`.
         shares: items of the weights at each server; equal parts if empty.
@@ -166,14 +167,12 @@ class Job:
     mix_s: float = 0.0
     update_base_s: float = 0.0
     mix_base_s: float = 0.0
-    poll_s: float = 0.0
-    oversleep_s: float = 0.0
-    background_s: float = 0.0
-    call_base_s: float = 0.0
-    call_s: float = 0.0
     rows_s: float | None = None
     rows_base_s: float | None = None
     update_cold_s: float = 0.0
+    poll_s: float = 0.0
+    oversleep_s: float = 0.0
+    background_s: float = 0.0
     fixed: float = 0.0
     least: float = 0.0
     loop_s: float = 0.0
@@ -184,6 +183,7 @@ class Job:
     pack_s: float = 0.0
     take_up_base_s: float = 0.0
     take_up_s: float = 0.0
+    library: Library = field(default_factory=Library)
     evaluate_s: float = 0.0
     evaluate_every: int = 1
     flops: float = math.inf

@@ -56,7 +56,7 @@ def drawn(seed: int) -> tuple[Job, Text]:
             },
             "kbatch-async": {"gradients": rng.randrange(ranks + 3)},
             "amb": {"time_limit_s": rng.uniform(0.001, 0.1), "partitions": rng.choice([1, 4, 16])},
-            "horovod": {"fusion_mb": 10 ** rng.uniform(-2, 1), "cycle_s": 10 ** rng.uniform(-4, -2)},
+            "horovod": {"fusion_bytes": int(10 ** rng.uniform(4, 7)), "cycle_s": 10 ** rng.uniform(-4, -2)},
         }.get(name, {})
     given = {
         "ranks": ranks,
@@ -153,8 +153,6 @@ def drawn_costs(rng: random.Random) -> dict:
         "update_s": rng.choice([0.0, 1e-9]),
         "mix_s": rng.choice([0.0, 1e-10, 1e-9]),
         "update_base_s": rng.choice([0.0, 1e-4]),
-        "call_base_s": rng.choice([0.0, 1e-4]),
-        "call_s": rng.choice([0.0, 1e-9]),
         "mix_base_s": rng.choice([0.0, 1e-5]),
         **rng.choice([{}, {"rows_s": 3e-9, "rows_base_s": 2e-5}]),
         "fixed": rng.choice([0.0, 0.3]),
@@ -165,6 +163,7 @@ def drawn_costs(rng: random.Random) -> dict:
         "resume_s": rng.choice([0.0, 1e-3]),
         "take_up_base_s": rng.choice([0.0, 1e-4]),
         "input_s": rng.choice([0.0, 1e-3]),
+        "to_device_s": rng.choice([0.0, 1e-3]),
         "pack_s": rng.choice([0.0, 1e-4]),
         "take_up_s": rng.choice([0.0, 1e-10]),
         "evaluate_s": rng.choice([0.0, 0.01]),
