@@ -163,6 +163,7 @@ def drawn_costs(rng: random.Random) -> dict:
         "resume_s": rng.choice([0.0, 1e-3]),
         "take_up_base_s": rng.choice([0.0, 1e-4]),
         "input_s": rng.choice([0.0, 1e-3]),
+        "to_device_s": rng.choice([0.0, 1e-3]),
         "pack_s": rng.choice([0.0, 1e-4]),
         "take_up_s": rng.choice([0.0, 1e-10]),
         "evaluate_s": rng.choice([0.0, 0.01]),

@@ -361,7 +361,9 @@ def go_on(S: State, t: integer) -> integer:
             if x > 0.0:
                 S.text_at[t] = at + 1
                 S.text_count[t] += 1
-                k = S.rank_passes[rank] if code == op.COMPUTE and S.code[row + 3] == op.PASSES else S.rank_device[rank]
+                k = S.rank_device[rank]
+                if code == op.COMPUTE and S.code[row + 3] == op.PASSES:
+                    k = S.rank_passes[rank]
                 compute(S, t, k, x / S.rank_speed[rank])
                 return op.DONE
         elif code == op.SLEEP:
@@ -534,7 +536,9 @@ def take(S: State, t: integer, row: integer) -> integer:
             goes_on_at(S, t, value(S, t, S.code[row + 6]))
         S.text_key[t] = key_of(S, rank, S.text_number[t], S.text_count[t])
         S.text_in[t] = op.FOLLOWING if follows else op.TAKING
-        if S.poll_s > 0.0 and (follows or frm != rank or value(S, t, S.code[row + 3]) > rank + 1):
+        if S.poll_s > 0.0 and (
+            follows or value(S, t, S.code[row + 2]) != rank or value(S, t, S.code[row + 3]) > rank + 1
+        ):
             begins_to_poll(S, t)
         S.text_next[t] = S.rank_takers[rank]
         S.rank_takers[rank] = t

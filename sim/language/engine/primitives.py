@@ -245,6 +245,9 @@ class Lowering(Statements):
             part = self.reckon(op.MOST, Known(job.least), part) if job.least else part
             loop = self.reckon(op.LEAST, opens, self.reckon(op.EQUAL, micro, ZERO)) if job.loop_s and begins else ZERO
             loop_s = self.reckon(op.MULTIPLY, Known(job.loop_s), loop)
+            if begins and job.to_device_s:
+                some = self.reckon(op.MULTIPLY, Known(job.to_device_s), share)
+                self.emit(op.WORK, self.at(self.reckon(op.MULTIPLY, opens, some)))
             self.compute(
                 self.reckon(op.ADD, self.reckon(op.MULTIPLY, seconds, part), loop_s),
                 self.reckon(op.MULTIPLY, Known(job.cold_s), opens),
