@@ -30,10 +30,10 @@ def hand_out(me: Rank, layers: Sequence[int]):
 
 
 def push_rows(me: Rank, layers: Sequence[int], group: range):
-    """A worker's gradients of layers leave, one layer after another, beside what comes from others of its group."""
+    """A worker's gradients of layers leave, layer beside layer; what comes from others of its group is added before."""
     sent: list = []
     for layer in layers:
-        sent.append((yield from me.start(hand_in(me, layer, group), after=sent[-1:])))
+        sent.append((yield from me.start(hand_in(me, layer, group))))
     yield from me.wait(sent)
 
 
