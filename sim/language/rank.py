@@ -27,6 +27,7 @@ class Rank:
         self.rank, self.n, self.batch, self.item_bytes = rank, job.ranks, job.batch, job.item_bytes
         self.master, self.servers, self.workers = 0, range(servers), range(servers, job.ranks)
         self.layers = range(len(job.layers))
+        self.leads = False  # whether it goes through `steps`
         self.step, self.round = 0, -1  # the step of the job, and how many rounds this rank has begun, less one
         self._ends = [0, *accumulate(layer.items for layer in job.layers)]  # where layers end, in items
         self.weights, self.gradient = (Piece(name, 0, self._ends[-1]) for name in ("weights", "gradient"))
@@ -66,6 +67,7 @@ class Rank:
 
     def steps(self) -> Iterator[int]:
         """Go through the rounds: `for step in me.steps()`. A step of the job is over when the last rank has ended its round."""
+        self.leads = True
         for step in range(self._job.steps):
             self.step = self.round = step
             self._world.begin_round(self)

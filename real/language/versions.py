@@ -1,0 +1,110 @@
+"""The newest weights of a job that trains, and the moments at which they are new."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from real.language.vectors import Cell, Vector
+from sim.language.pieces import Piece
+from sim.language.rank import Rank
+
+if TYPE_CHECKING:
+    from real.language.values import ModelValues, Whole
+
+
+class Versions:
+    """What has been learned so far: of each item the weights of the first of the ranks that update it.
+
+    Where all ranks go through `me.steps()`, there is a version when the last of them has ended its round, as a step has; where others
+    follow some, whenever the first of these has updated its share.
+
+    Args:
+        samples: those that entered updates in a step (sim.language.samples.Samples.of).
+        made: called with each: how many there are so far, when its weights were made, seconds, and samples in all updates.
+    """
+
+    def __init__(self, made: Callable[[Versions, int, float, int], object]):
+        self._made = made
+        self.samples: Callable[[int], float] = float  # of a step
+        self._owners: dict[tuple[int, int], int] = {}  # the first rank that updates some items
+        self._changed_s: dict[int, float] = {}  # when each rank's weights have changed
+        self._part = self._of_part = 0.0  # items that the first rank has updated since the last version, and times samples
+        self._ended, self._ends_s = Counter[int](), defaultdict[int, float](float)  # ranks that have ended a step, and when
+        self._rounds: dict[int, dict[int, Sequence[Cell]]] = defaultdict(dict)  # weights of ranks after steps that are not over
+        self._seen: dict[int, Sequence[Cell]] = {}  # of the step that is over
+        self._updated = set[int]()  # steps with an update
+        self._count, self._applied = 0, 0.0
+
+    def begin(self, ranks: list[Rank], values: ModelValues) -> None:
+        """The ranks are made."""
+        self._ranks, self._values, self._served = ranks, values, None
+
+    @property
+    def served(self) -> bool:
+        """Whether some ranks follow others; known once rounds have begun."""
+        if self._served is None:
+            self._served = not all(one.leads for one in self._ranks)
+        return self._served
+
+    @property
+    def newest(self) -> Whole:
+        """The newest weights."""
+        found = Vector(*self._cells(min(self._owners.values(), default=0)))
+        for (start, stop), rank in sorted(self._owners.items(), key=lambda one: -one[1]):
+            found.write(start, Vector(*self._cells(rank)).read(start, stop))
+        return self._values.whole(found.read(0, self._items))
+
+    @property
+    def _items(self) -> int:
+        return self._ranks[0].weights.items
+
+    def _cells(self, rank: int) -> Sequence[Cell]:
+        me = self._ranks[rank]
+        return self._seen.get(rank) or self._values.cells(me, me.weights)
+
+    # ---- told by values
+
+    def changed(self, me: Rank, piece: Piece) -> None:
+        """A rank has changed a vector."""
+        if piece.vector == "weights":
+            self._changed_s[me.rank] = me.now()
+
+    def updated(self, me: Rank, piece: Piece, samples: float) -> None:
+        """A rank has updated its weights."""
+        key = piece.start, piece.stop
+        self._owners[key] = min(me.rank, self._owners.get(key, me.rank))
+        self._updated.add(me.step)
+        self.changed(me, piece)
+        if self.served and me.rank == min(self._owners.values()):
+            self._part, self._of_part = self._part + piece.items, self._of_part + piece.items * samples
+            if piece.items >= self._items // max(1, len(me.servers)):
+                self._of_served(me)
+
+    def ended(self, me: Rank) -> None:
+        """A rank that goes through rounds has ended one."""
+        step = me.step
+        if self.served:
+            if self._part and me.rank == min(self._owners.values()):
+                self._of_served(me)
+            return
+        if me.rank in self._owners.values():
+            self._rounds[step][me.rank] = self._values.cells(me, me.weights)
+        self._ended[step] += 1
+        self._ends_s[step] = max(self._ends_s[step], self._changed_s.get(me.rank, 0.0))
+        if self._ended[step] == len(self._ranks):
+            self._seen, end_s = self._rounds.pop(step, {}), self._ends_s.pop(step)
+            self._applied += self.samples(step)
+            if step in self._updated:
+                self._version(end_s)
+            self._seen = {}
+
+    def _of_served(self, me: Rank) -> None:
+        self._applied += self._of_part / self._part
+        self._part = self._of_part = 0.0
+        self._version(self._changed_s[me.rank])
+
+    def _version(self, end_s: float) -> None:
+        self._count += 1
+        self._made(self, self._count, end_s, round(self._applied))
