@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from real.language.learning import train
 from real.learning.learned import Learned
 from real.learning.world import LearningWorld
 from real.training.trainee import Training
@@ -22,12 +23,14 @@ from sim.efficiency.noise import NoiseScale, noise_scale, noise_scale_of_run
 from sim.event.world import garbage_left_lying
 from sim.job.scenario import Scenario
 from sim.laws.randomness import generator
+from sim.protocols.in_language import InLanguage
 from sim.recording.activity import Activity
 from sim.recording.curves import TARGETS, Curves, Target, reached
 from sim.recording.traces import Trace
 from sim.simulation import simulate
 
 if TYPE_CHECKING:
+    from real.language.versions import Versions
     from real.learning.trainer import Trainer
     from sim.answers.result import Result
 
@@ -222,7 +225,7 @@ class _Run:
         self._size = job.scenario.test_size or min(MOST_TESTED, len(job.trainer.data.test_y))
         self._found: list[tuple[int, float, int, float, float]] = []
         self._next, self._counted, self.updates = job.every or 1, job.trainer.computed, 0
-        self._left = work(job.scenario)
+        self._left, self._version = work(job.scenario), ()  # the last one: updates, seconds, samples
         self.trace: Trace | None = None
         self.noise: list[tuple[int, NoiseScale]] = []  # and the updates since the evaluation before
         self._drawn = generator(job.scenario.seed, number, 0, "gradient")
@@ -230,24 +233,39 @@ class _Run:
     def run(self) -> _Run:
         """Train until the target, or to the last step."""
         want_trace = self._job.want_trace and self._number == 0
+        if isinstance(self._scenario.protocol, InLanguage):
+            found = train(self._scenario, self._number, self._job.trainer, self._made)
+            self._ended(found)
+            return self
         with garbage_left_lying():
             world = LearningWorld(self._scenario, self._number, self._job.trainer, self._made, want_trace)
             try:
                 world.run()
+                self._ended(world)
                 self.trace = self._traced(world) if want_trace else None
             finally:
                 world.fall_apart()
-        self._job.done(max(0.0, self._left))
         return self
 
-    def _made(self, world: LearningWorld, updates: int, time_s: float, samples: int) -> bool:
+    def _ended(self, world: LearningWorld | Versions) -> None:
+        """Training is over: what was learned last is evaluated."""
+        if self._version and self._found[-1][0] < self.updates:
+            self._evaluate(world, *self._version)
+        self._job.done(max(0.0, self._left))
+
+    def _made(self, world: LearningWorld | Versions, updates: int, time_s: float, samples: int) -> bool:
         """A version has been made; whether training is over with it."""
         job, computed = self._job, self._job.trainer.computed - self._counted
         self._counted, self._left, self.updates = self._counted + computed, self._left - computed, updates
         job.done(computed)
-        if updates < self._next and updates < self._scenario.updates:
+        self._version = updates, time_s, samples
+        if updates < self._next:
             return False
         self._next = updates + (job.every or max(1, updates // RARELY))
+        return self._evaluate(world, updates, time_s, samples)
+
+    def _evaluate(self, world: LearningWorld | Versions, updates: int, time_s: float, samples: int) -> bool:
+        job = self._job
         loss, accuracy = job.trainer.evaluate(world.newest, self._size)
         if job.want_noise:
             batch, count = _minibatches(self._scenario)

@@ -27,8 +27,8 @@ class Rank:
         self.rank, self.n, self.batch, self.item_bytes = rank, job.ranks, job.batch, job.item_bytes
         self.master, self.servers, self.workers = 0, range(servers), range(servers, job.ranks)
         self.layers = range(len(job.layers))
-        self.leads = False  # whether it goes through `steps`
         self.step, self.round = 0, -1  # the step of the job, and how many rounds this rank has begun, less one
+        self.leads = False  # whether it goes through the rounds itself, and does not follow
         self._ends = [0, *accumulate(layer.items for layer in job.layers)]  # where layers end, in items
         self.weights, self.gradient = (Piece(name, 0, self._ends[-1]) for name in ("weights", "gradient"))
         self.samples = job.batch if shared else job.batch * len(self.workers)  # of a minibatch of all workers
