@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from real.language.values import ModelValues
@@ -10,6 +11,7 @@ from real.language.versions import Versions
 from sim.base.errors import RunFailed
 from sim.event.language import job_of
 from sim.language.event import EventWorld
+from sim.protocols.in_language import InLanguage
 
 if TYPE_CHECKING:
     from real.learning.trainer import Trainer
@@ -37,13 +39,12 @@ def train(
         if made(*version):
             raise Over
 
+    assert isinstance(scenario.protocol, InLanguage)
     text, run = scenario.protocol.text(scenario.servers), scenario.sleeps_of
     job, versions = job_of(scenario, text, replication), Versions(told)
     values = ModelValues(job, text, trainer, replication if run is None else run, versions)
     world = EventWorld(job, text, values)
     versions.samples = world.samples.of
-    try:
+    with suppress(Over):
         world.run()
-    except Over:
-        pass
     return versions

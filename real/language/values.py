@@ -53,7 +53,7 @@ class ModelValues(Valueless):
         self._job, self._text, self._trainer, self._run, self._versions = job, text, trainer, run, versions
         self._vectors: list[dict[str, Vector]] = []
         self._passes = defaultdict[int, dict[str, Gradient]](dict)  # activations and slopes
-        self._states = defaultdict[int, dict[tuple[int, int], State]](dict)  # of optimisers, by the stretch that they update
+        self._states = defaultdict[int, dict[tuple[int, int], State]](dict)  # of optimisers, by what they update
         self._optimisers: dict[tuple, Optimiser] = {}
         self._wholes: WeakValueDictionary[tuple, Whole] = WeakValueDictionary()
         self._data: dict[int, Data] = {}
@@ -97,8 +97,10 @@ class ModelValues(Valueless):
             raise WrongText(f"{self._text.name}: a rank computes with items of a vector that it has dropped")
         if isinstance(node, Held):
             return node.values[items]
-        total, groups = np.zeros(cell.stop - cell.start, np.float32), defaultdict(list)
-        for one, factor in node.gradients.items() if isinstance(node, Sum) else [(node, 1.0)] if node else []:
+        total: np.ndarray = np.zeros(cell.stop - cell.start, np.float32)
+        groups = defaultdict[tuple[Whole, float], list[Gradient]](list)
+        factors = node.gradients if isinstance(node, Sum) else {node: 1.0} if isinstance(node, Gradient) else {}
+        for one, factor in factors.items():
             one.whole = one.whole or self.whole(one.cells)
             groups[one.whole, factor].append(one)
         for (_, factor), gradients in groups.items():
@@ -213,7 +215,9 @@ class ModelValues(Valueless):
         if not weights:
             return
         states = self._states[me.rank]
-        state = states.get(key) or self._first_state(me, states, key)
+        state = states.get(key)
+        if state is None:
+            self._check_overlaps(me, states, key)
         of = [(cell.stop, cell.node and cell.node.serial, cell.first) for cell in (*weights, *gradient)]
         which = (*key, command.samples, command.rate, state.serial if state else -1, *of)
         known = weights[0].node.next if isinstance(weights[0].node, Held) else {}
@@ -222,17 +226,17 @@ class ModelValues(Valueless):
             optimiser = self._optimiser(key, command.rate)
             made = optimiser.updated(self.array(weights), state, self.array(gradient), command.samples)
             known[which] = made
+        assert made.state
         states[key] = made.state
         self._vector(me, piece).write(piece.start, [Cell(0, piece.items, made)])
         self._vector(me, summed).write(piece.start, [Cell(0, piece.items, None)])
         self._versions.updated(me, piece, command.samples)
 
-    def _first_state(self, me: Rank, states: dict[tuple[int, int], State], key: tuple[int, int]) -> None:
-        """There is none yet, of these items or of others that they overlap."""
+    def _check_overlaps(self, me: Rank, states: dict[tuple[int, int], State], key: tuple[int, int]) -> None:
         for start, stop in states:
             if start < key[1] and key[0] < stop:
-                said = f"updates items {key[0]:,} to {key[1]:,} and {start:,} to {stop:,}: an optimiser keeps to its piece"
-                raise WrongText(f"{self._text.name}: rank {me.rank} {said}")
+                said = f"updates items {key[0]:,} to {key[1]:,} and {start:,} to {stop:,}"
+                raise WrongText(f"{self._text.name}: rank {me.rank} {said}: an optimiser keeps to its piece")
 
     def _optimiser(self, key: tuple[int, int], rate: float | None) -> Optimiser:
         if (*key, rate) not in self._optimisers:
@@ -266,8 +270,8 @@ class Optimiser:
             self._made.restore(self._copied(state.arrays))
         values = values.copy()
         self._made.apply(values, gradient, samples)
-        self._newest = State(self._copied(self._made.state))
-        return Held(values, self._newest)
+        self._newest = made = State(self._copied(self._made.state))
+        return Held(values, made)
 
 
 class Data:

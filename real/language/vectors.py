@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -73,7 +73,8 @@ class Gradient(Node):
 
     def __init__(self, samples: np.ndarray, cells: tuple[Cell, ...] = ()):
         super().__init__()
-        self.samples, self.cells, self.whole = samples, cells, None
+        self.samples, self.cells = samples, cells
+        self.whole: Any = None  # all weights of the cells, once asked for
         self.sums: dict[frozenset[int], np.ndarray] = {}
 
 
@@ -93,7 +94,7 @@ class Sum(Node):
     @property
     def gradients(self) -> dict[Gradient, float]:
         """The factor of each gradient, in the order in which they were added."""
-        found, left = dict[Gradient, float](), [(1.0, self)]
+        found, left = dict[Gradient, float](), list[tuple[float, Gradient | Sum]]([(1.0, self)])
         while left:
             factor, one = left.pop()
             if isinstance(one, Sum):
@@ -128,8 +129,8 @@ def joined(cells: Sequence[Cell]) -> list[Cell]:
     """The same; neighbours of a node are one."""
     found: list[Cell] = []
     for cell in cells:
-        last = found[-1] if found else None
-        if last and last.node is cell.node and (last.node is None or last.first - last.start == cell.first - cell.start):
+        last = found[-1] if found else cell._replace(node=LOST, start=-1)
+        if last.node is cell.node and (not cell.node or last.first - last.start == cell.first - cell.start):
             found[-1] = last._replace(stop=cell.stop)
         else:
             found.append(cell)

@@ -30,16 +30,18 @@ class Versions:
         self.samples: Callable[[int], float] = float  # of a step
         self._owners: dict[tuple[int, int], int] = {}  # the first rank that updates some items
         self._changed_s: dict[int, float] = {}  # when each rank's weights have changed
-        self._part = self._of_part = 0.0  # items that the first rank has updated since the last version, and times samples
-        self._ended, self._ends_s = Counter[int](), defaultdict[int, float](float)  # ranks that have ended a step, and when
-        self._rounds: dict[int, dict[int, Sequence[Cell]]] = defaultdict(dict)  # weights of ranks after steps that are not over
-        self._seen: dict[int, Sequence[Cell]] = {}  # of the step that is over
+        self._served: bool | None = None
+        self._part = self._of_part = 0.0  # items that the first rank has updated since the last version; times samples
+        self._ended = Counter[int]()  # ranks, by step
+        self._ends_s = defaultdict[int, float](float)  # of steps that are not over
+        self._rounds = defaultdict[int, dict[int, Sequence[Cell]]](dict)  # weights after these, by rank
+        self._seen: dict[int, Sequence[Cell]] = {}  # those of the step that is over
         self._updated = set[int]()  # steps with an update
         self._count, self._applied = 0, 0.0
 
     def begin(self, ranks: list[Rank], values: ModelValues) -> None:
         """The ranks are made."""
-        self._ranks, self._values, self._served = ranks, values, None
+        self._ranks, self._values = ranks, values
 
     @property
     def served(self) -> bool:

@@ -225,7 +225,8 @@ class _Run:
         self._size = job.scenario.test_size or min(MOST_TESTED, len(job.trainer.data.test_y))
         self._found: list[tuple[int, float, int, float, float]] = []
         self._next, self._counted, self.updates = job.every or 1, job.trainer.computed, 0
-        self._left, self._version = work(job.scenario), ()  # the last one: updates, seconds, samples
+        self._left = work(job.scenario)
+        self._version: tuple[int, float, int] | None = None  # the last one: updates, seconds, samples
         self.trace: Trace | None = None
         self.noise: list[tuple[int, NoiseScale]] = []  # and the updates since the evaluation before
         self._drawn = generator(job.scenario.seed, number, 0, "gradient")

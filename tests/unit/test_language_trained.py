@@ -130,7 +130,9 @@ def weights(values, world) -> list[np.ndarray]:
     for me in world.ranks:
         each = [values.cells(me, me.weights[k : k + 1])[0] for k in range(me.weights.items)]
         lost = [cell.node is real.language.values.LOST for cell in each]
-        found.append(np.array([np.nan if gone else values.array([cell])[0] for gone, cell in zip(lost, each)]))
+        found.append(
+            np.array([np.nan if gone else values.array([cell])[0] for gone, cell in zip(lost, each, strict=True)])
+        )
     return found
 
 
@@ -320,7 +322,9 @@ def test_cells_are_read_as_they_were_written():
             vector.write(start, [real.language.values.Cell(0, int(stop - start), node, 3)])
         low, high = sorted(rng.integers(21, size=2))
         found = [
-            cell.node.values[cell.first : cell.first + cell.stop - cell.start] if cell.node else [0.0] * (cell.stop - cell.start)
+            cell.node.values[cell.first : cell.first + cell.stop - cell.start]
+            if cell.node
+            else [0.0] * (cell.stop - cell.start)
             for cell in vector.read(int(low), int(high))
         ]
         assert np.concatenate([[], *found]) == pytest.approx(expected[low:high])
@@ -343,7 +347,8 @@ def test_a_run_ends_when_its_target_is_reached(name):
     for column in vars(long):
         np.testing.assert_array_equal(getattr(short, column), getattr(long, column)[:size])
     assert found.times_s[0] == short.time_s[-1]
-    assert (short.loss[:-1] > 0.8).all() and short.loss[-1] <= 0.8
+    assert (short.loss[:-1] > 0.8).all()
+    assert short.loss[-1] <= 0.8
     assert long.step[-1] == (120 if name == "ps-async" else 40)
     assert long.samples[-1] == 40 * 48
 
