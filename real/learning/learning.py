@@ -20,6 +20,7 @@ from sim.answers import candidates, ends, shares
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_REPLICATIONS, check_integer, check_kind
 from sim.efficiency.noise import NoiseScale, noise_scale, noise_scale_of_run
+from sim.event.language import job_of
 from sim.event.world import garbage_left_lying
 from sim.job.scenario import Scenario
 from sim.laws.randomness import generator
@@ -90,6 +91,10 @@ def learn(
     scenario = replace(scenario, steps=scenario.rounds, warmup=0)
     check_trainable(scenario, training)
     every = evaluate_every or (scenario.evaluate_every if scenario.test_size else None)
+    if want_trace and is_text(scenario):
+        raise WrongSetting(
+            "--trace", scenario.protocol.name, "another protocol: a text of named vectors is not recorded yet"
+        )
     began_s, trainer = time.monotonic(), trainer or Trainer(scenario.workload, scenario.seed, training)
     speed = simulate(replace(scenario, warmup=10, steps=SPEED_STEPS))
     job = _Job(scenario, training, trainer, target, every, want_trace, want_noise, done)
@@ -153,11 +158,18 @@ def check_trainable(scenario: Scenario, training: Training) -> None:
     scenario.check_evaluation()
     needs.check(scenario, "event")
     forward_of(scenario.workload)
+    if isinstance(scenario.protocol, InLanguage):
+        job_of(scenario, scenario.protocol.text(scenario.servers))  # which refuses what texts do not have
     if scenario.gathered_variables or scenario.traffic.sends_rows:
         check_by_rows(training.optimiser)
     if scenario.protocol.layerwise and scenario.traffic.sends_rows:
         allowed = f"a model without sparse variables for {scenario.protocol.name}"
         raise WrongSetting("--workload", scenario.workload.name, allowed)
+
+
+def is_text(scenario: Scenario) -> bool:
+    """Whether its protocol is a text of the language of named vectors."""
+    return isinstance(scenario.protocol, InLanguage)
 
 
 def work(scenario: Scenario) -> float:
@@ -195,13 +207,14 @@ def estimate(jobs: list[tuple[Scenario, Trainer]], runs: int, want_noise: bool =
     seconds, largest = 0.0, 0.0
     for scenario, trainer in jobs:
         once_s, step_s = needs.once_and_step_s(scenario, "event")
-        alike = 1.0 if scenario.protocol.counts_updates else trainer.share(scenario.batch, max(1, scenario.workers))
+        apart = scenario.protocol.counts_updates or (is_text(scenario) and scenario.protocol.masterless)
+        alike = 1.0 if apart else trainer.share(scenario.batch, max(1, scenario.workers))
         samples = work(scenario) * alike
         if want_noise:  # at each evaluation: see RARELY
             samples += (RARELY * (1 + math.log1p(scenario.rounds / RARELY))) * math.prod(_minibatches(scenario))
         trained = runs + 2 * any(hasattr(scenario.protocol, name) for name in shares.TIMES)  # as _at_ends trains
         seconds += trained * (once_s + step_s * scenario.rounds + samples * trainer.sample_s())
-        live = 2 * scenario.ranks if scenario.protocol.counts_updates else 2
+        live = 2 * scenario.ranks if apart else 2
         largest = max(largest, 4.0 * scenario.workload.parameters * (live + 4) + trainer.data_bytes)
     return Estimate(seconds, largest)
 
@@ -234,7 +247,7 @@ class _Run:
     def run(self) -> _Run:
         """Train until the target, or to the last step."""
         want_trace = self._job.want_trace and self._number == 0
-        if isinstance(self._scenario.protocol, InLanguage):
+        if is_text(self._scenario):
             found = train(self._scenario, self._number, self._job.trainer, self._made)
             self._ended(found)
             return self

@@ -16,7 +16,7 @@ from real.language.versions import Versions
 from real.learning.learning import learn
 from real.learning.trainer import Trainer
 from sim import protocols
-from sim.base.errors import RunFailed
+from sim.base.errors import RunFailed, WrongSetting
 from sim.language.event import EventWorld
 from sim.language.event.valueless import Valueless
 from sim.language.job import Job, Laws, Layer, worker_number
@@ -313,7 +313,8 @@ def own(name: str, *settings: str, **further):
     return job(protocols.make(f"{text.__module__}:{text.__qualname__}", settings), **further)
 
 
-@pytest.mark.parametrize("name", ["fmb", "ps-async", "local-sgd", "fsdp"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fmb", "ps-async", "local-sgd"])
 def test_a_run_ends_when_its_target_is_reached(name):
     """At the first evaluation that reaches it; the runs are the first parts of those without a target."""
     whole, found = (learn(own(name, steps=40), TRAINING, until, 1, evaluate_every=1) for until in (None, "loss=0.8"))
@@ -328,11 +329,13 @@ def test_a_run_ends_when_its_target_is_reached(name):
     assert long.samples[-1] == 40 * 48
 
 
+@pytest.mark.slow
 def test_the_last_weights_are_evaluated():
     found = learn(own("ps-async", steps=40), TRAINING, replications=1, evaluate_every=50).curves[0]
     assert found.step.tolist() == [50, 100, 120]
 
 
+@pytest.mark.slow
 def test_weights_are_new_when_the_last_rank_has_changed_its_own():
     """Of a step in which all go through rounds; evaluations of ranks come later."""
     scenario = own("local-sgd", "local=2", workers=2, stragglers="slow-ranks(rank=1, seconds=100ms)", steps=4)
@@ -340,9 +343,33 @@ def test_weights_are_new_when_the_last_rank_has_changed_its_own():
     assert np.diff(found.time_s, prepend=0.0) == pytest.approx(0.1, rel=0.2)
 
 
+@pytest.mark.slow
 def test_a_text_learns_by_the_command(capsys):
     from real.learn import main
 
     words = "--protocol sim.texts.local_sgd:LocalSgd --set local=2 --workload softmax --engine numpy --data synthetic --batch 20"
     assert main([*words.split(), "--workers", "2", "--steps", "8", "--replications", "2", "--quiet"]) == 0
     assert "16 updates in 2 runs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--trace", "x.jsonl"], "--trace: given 'local-sgd'; allowed: another protocol"),
+        (["--set", "local=0"], "--set local: given 0; allowed: an integer from 1"),
+        (["--workload", "bigram", "--engine", "tensorflow"], "rows"),
+    ],
+)
+def test_what_it_cannot_have_is_one_line(words, said, tmp_path, monkeypatch):
+    from real.learn import main
+
+    monkeypatch.chdir(tmp_path)
+    usual = {
+        "--protocol": "sim.texts.local_sgd:LocalSgd",
+        "--workload": "softmax",
+        "--engine": "numpy",
+        "--workers": "2",
+    }
+    given = [*words, *(word for pair in usual.items() if pair[0] not in words for word in pair)]
+    with pytest.raises(WrongSetting, match=said):
+        main([*given, "--steps", "3", "--replications", "1", "--quiet"])
