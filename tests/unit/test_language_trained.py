@@ -24,6 +24,7 @@ from sim.language.pieces import Message, Piece
 from sim.language.text import Text
 from sim.language.verbs import compute
 from sim.laws import Exponential
+from sim.laws.steps import ONES, Steps
 from sim.texts import TEXTS
 
 SGD = replace(TRAINING, optimiser="sgd")
@@ -163,6 +164,47 @@ def test_ranks_end_with_the_weights_of_plain_arrays(name, optimiser):
     for rank, mine in enumerate(weights(found, world)):
         np.testing.assert_allclose(mine, plain.vectors[rank]["weights"], **CLOSE)
     assert not np.allclose(mine, found._trainer.initial(), equal_nan=True)
+
+
+def check_plain(text: Text, job: Job) -> None:
+    found, world, _ = run(text, job)
+    plain = Plain(job, text, SGD)
+    EventWorld(job, text, plain).run()
+    for rank, mine in enumerate(weights(found, world)):
+        np.testing.assert_allclose(mine, plain.vectors[rank]["weights"], **CLOSE)
+
+
+class Late:
+    """One worker sleeps much longer than others compute."""
+
+    def sleeps(self, replication, worker, call=0):
+        return Steps(lambda count: np.full(count, 0.3 * (worker == 2)))
+
+    def noises(self, replication, worker):
+        return ONES
+
+
+def test_a_late_worker_has_the_shared_samples_of_the_step_that_it_goes_on_with():
+    text = TEXTS["gradient-coding"](late=1)
+    check_plain(text, of_text(text, 4, laws=Late()))
+
+
+@dataclass(frozen=True)
+class Moved(Text):
+    """Gradients that are added where others' are: with them in their own place they are another sum."""
+
+    name = "moved"
+
+    def __call__(self, me):
+        for _ in me.steps():
+            yield from compute(me)
+            yield from me.post(me.gradient[:20], 1 - me.rank)
+            yield from me.take(1 - me.rank, me.gradient[10:30], adds=True, weight=0.5)
+            yield from me.update(samples=me.batch)
+
+
+def test_a_gradient_may_be_added_in_another_place():
+    check_plain(Moved(), of_text(Moved(), 2))
 
 
 OLD = {  # whose messages come in the same order in both worlds
@@ -333,6 +375,41 @@ def test_a_run_ends_when_its_target_is_reached(name):
 def test_the_last_weights_are_evaluated():
     found = learn(own("ps-async", steps=40), TRAINING, replications=1, evaluate_every=50).curves[0]
     assert found.step.tolist() == [50, 100, 120]
+
+
+@dataclass(frozen=True)
+class Alone(Text):
+    """Ranks that train for themselves, and update now and then."""
+
+    every: int = 1
+    name = "alone"
+
+    def __call__(self, me):
+        for step in me.steps():
+            yield from me.sleep()
+            yield from compute(me)
+            if step % self.every == self.every - 1:
+                yield from me.update(samples=self.every * me.batch)
+
+
+def versions_of(text: Text, ranks: int) -> list[tuple]:
+    found = []
+    run(text, of_text(text, ranks, laws=Late()), made=lambda of, *said: found.append((*said, of.newest.vector)))
+    return found
+
+
+def test_a_rank_that_is_ahead_is_evaluated_after_the_step_that_is_over():
+    ahead, alone = versions_of(Alone(), 2), versions_of(Alone(), 1)
+    for (number, time_s, samples, vector), (*_, expected) in zip(ahead, alone, strict=True):
+        np.testing.assert_array_equal(vector, expected)
+        assert samples == 2 * BATCH * number
+        assert time_s == pytest.approx(number * 0.324, rel=0.1)
+
+
+def test_a_step_without_an_update_makes_no_version():
+    found = versions_of(Alone(3), 2)
+    assert [number for number, *_ in found] == [1, 2]
+    assert [time_s for _, time_s, *_ in found] == pytest.approx([3 * 0.324, 6 * 0.324], rel=0.1)
 
 
 @pytest.mark.slow
