@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -11,7 +12,8 @@ import numpy as np
 
 from real import engines
 from real.data import Batches
-from real.language.vectors import LOST, Cell, Gradient, Held, State, Sum, Vector, aligned
+from real.language.vectors import LOST, Cell, Gradient, Held, State, Sum, Vector, aligned, factors
+from real.training.row_optimiser import RowOptimiser
 from sim.base.errors import WrongText
 from sim.language import commands
 from sim.language.event.valueless import Valueless
@@ -47,10 +49,14 @@ class ModelValues(Valueless):
         trainer: computes.
         run: the number of the real run whose first weights and order of data it has.
         versions: is told what becomes of weights.
+        places: of the job's weights in the model's flat vector, shape (parameters,), where they are in another order.
     """
 
-    def __init__(self, job: Job, text: Text, trainer: Trainer, run: int, versions: Versions):
+    def __init__(
+        self, job: Job, text: Text, trainer: Trainer, run: int, versions: Versions, places: np.ndarray | None = None
+    ):
         self._job, self._text, self._trainer, self._run, self._versions = job, text, trainer, run, versions
+        self._places = places
         self._vectors: list[dict[str, Vector]] = []
         self._passes = defaultdict[int, dict[str, Gradient]](dict)  # activations and slopes
         self._states = defaultdict[int, dict[tuple[int, int], State]](dict)  # of optimisers, by what they update
@@ -60,7 +66,7 @@ class ModelValues(Valueless):
 
     def begin(self, ranks: list[Rank]) -> None:
         """All ranks begin with the same weights."""
-        size, start = ranks[0].weights.items, Held(self._trainer.initial(self._run))
+        size, start = ranks[0].weights.items, Held(self._of_job(self._trainer.initial(self._run)))
         self._vectors = [
             {"weights": Vector(Cell(0, size, start)), "gradient": Vector(Cell(0, size, None))} for _ in ranks
         ]
@@ -83,8 +89,20 @@ class ModelValues(Valueless):
         key = tuple((cell.stop, cell.node and cell.node.serial, cell.first) for cell in cells)
         found = self._wholes.get(key)
         if found is None:
-            found = self._wholes[key] = Whole(self.array(cells))
+            found = self._wholes[key] = Whole(self._of_model(self.array(cells)))
         return found
+
+    def _of_model(self, values: np.ndarray) -> np.ndarray:
+        """The job's weights in the order of the model's flat vector."""
+        if self._places is None:
+            return values
+        found = np.empty_like(values)
+        found[self._places] = values
+        return found
+
+    def _of_job(self, vector: np.ndarray) -> np.ndarray:
+        """The model's flat vector in the order of the job's weights."""
+        return vector if self._places is None else vector[self._places]
 
     def array(self, cells: Sequence[Cell]) -> np.ndarray:
         """The values of cells, float32 (items,), not to be written to."""
@@ -99,8 +117,7 @@ class ModelValues(Valueless):
             return node.values[items]
         total: np.ndarray = np.zeros(cell.stop - cell.start, np.float32)
         groups = defaultdict[tuple[Whole, float], list[Gradient]](list)
-        factors = node.gradients if isinstance(node, Sum) else {node: 1.0} if isinstance(node, Gradient) else {}
-        for one, factor in factors.items():
+        for one, factor in factors(node).items():
             one.whole = one.whole or self.whole(one.cells)
             groups[one.whole, factor].append(one)
         for (_, factor), gradients in groups.items():
@@ -112,7 +129,7 @@ class ModelValues(Valueless):
         """The sum of gradients of one version, which several ranks may ask for."""
         first, which = min(gradients, key=lambda one: one.serial), frozenset(one.serial for one in gradients)
         if which not in first.sums:
-            first.sums[which] = self._trainer.sum(gradients)
+            first.sums[which] = self._of_job(self._trainer.sum(gradients))
         return first.sums[which]
 
     # ---- passes
@@ -224,7 +241,8 @@ class ModelValues(Valueless):
         made = known.get(which)
         if made is None:
             optimiser = self._optimiser(key, command.rate)
-            made = optimiser.updated(self.array(weights), state, self.array(gradient), command.samples)
+            touched = self._touched(piece, gradient)
+            made = optimiser.updated(self.array(weights), state, self.array(gradient), command.samples, touched)
             known[which] = made
         assert made.state
         states[key] = made.state
@@ -241,10 +259,24 @@ class ModelValues(Valueless):
     def _optimiser(self, key: tuple[int, int], rate: float | None) -> Optimiser:
         if (*key, rate) not in self._optimisers:
             name, usual, *others = self._trainer.training.rates
-            library = engines.engine_of(self._trainer.training.engine)
-            made = library.optimiser(name, usual if rate is None else rate, *others)
-            self._optimisers[*key, rate] = Optimiser(made, key[1] - key[0])
+            library, rates = engines.engine_of(self._trainer.training.engine), (name, usual if rate is None else rate)
+            if self._is_sparse(*key):
+                self._optimisers[*key, rate] = OfRows(RowOptimiser(*rates, *others), key[1] - key[0])
+            else:
+                self._optimisers[*key, rate] = Optimiser(library.optimiser(*rates, *others), key[1] - key[0])
         return self._optimisers[*key, rate]
+
+    def _is_sparse(self, start: int, stop: int) -> bool:
+        """Whether rows of some items, and not all, may have a gradient."""
+        ends = [0, *accumulate(layer.items for layer in self._job.layers)]
+        return any(ends[k] < stop and start < ends[k + 1] for k in self._job.sparse)
+
+    def _touched(self, piece: Piece, gradient: Sequence[Cell]) -> np.ndarray | None:
+        """Whether samples of the gradient have read the row of each item of a piece with sparse layers, shape (items,)."""
+        if not self._is_sparse(piece.start, piece.stop):
+            return None
+        each = dict.fromkeys(one for cell in gradient for one in factors(cell.node))
+        return self._of_job(self._trainer.touched(each))[piece.start : piece.stop]
 
 
 class Optimiser:
@@ -263,7 +295,9 @@ class Optimiser:
     def _copied(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         return [part.copy() for part in arrays]
 
-    def updated(self, values: np.ndarray, state: State | None, gradient: np.ndarray, samples: float) -> Held:
+    def updated(
+        self, values: np.ndarray, state: State | None, gradient: np.ndarray, samples: float, touched: np.ndarray | None
+    ) -> Held:
         """New weights, of those of which `state` is the optimiser's and the sum of gradients over so many samples."""
         state = state or self._start
         if state is not self._newest:
@@ -272,6 +306,24 @@ class Optimiser:
         self._made.apply(values, gradient, samples)
         self._newest = made = State(self._copied(self._made.state))
         return Held(values, made)
+
+
+class OfRows(Optimiser):
+    """One of rows that have a gradient, which leaves the others as they are; see real.training.row_optimiser."""
+
+    def __init__(self, made, items: int):
+        self._made, self._start = made, State([np.zeros(items, np.float32)])
+
+    def updated(self, values, state, gradient, samples, touched) -> Held:
+        """New weights; `touched` says which numbers are of rows that have a gradient, shape (items,)."""
+        if self._made.name == "sgd":  # whose weight decay comes to all rows in the end
+            touched = np.full(values.size, True)
+        values, moments = values.copy(), (state or self._start).arrays[0].copy()
+        some, of_some = values[touched], moments[touched]
+        self._made.apply(some, of_some, gradient[touched] / np.float32(samples))
+        values[touched], moments[touched] = some, of_some
+        self._made.end_update()
+        return Held(values, State([moments]))
 
 
 class Data:

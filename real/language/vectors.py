@@ -91,17 +91,17 @@ class Sum(Node):
         super().__init__()
         self.terms = terms
 
-    @property
-    def gradients(self) -> dict[Gradient, float]:
-        """The factor of each gradient, in the order in which they were added."""
-        found, left = dict[Gradient, float](), list[tuple[float, Gradient | Sum]]([(1.0, self)])
-        while left:
-            factor, one = left.pop()
-            if isinstance(one, Sum):
-                left += [(factor * times, term) for times, term in reversed(one.terms)]
-            else:
-                found[one] = found.get(one, 0.0) + factor
-        return found
+
+def factors(node: Node | None) -> dict[Gradient, float]:
+    """Of each gradient in a node, in the order in which they were added."""
+    found, left = dict[Gradient, float](), [(1.0, node)]
+    while left:
+        factor, one = left.pop()
+        if isinstance(one, Sum):
+            left += [(factor * times, term) for times, term in reversed(one.terms)]
+        elif isinstance(one, Gradient):
+            found[one] = found.get(one, 0.0) + factor
+    return found
 
 
 class Lost(Node):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from real.language.learning import train
+from real.language.learning import in_language, train
 from real.learning.learned import Learned
 from real.learning.world import LearningWorld
 from real.training.trainee import Training
@@ -158,8 +158,8 @@ def check_trainable(scenario: Scenario, training: Training) -> None:
     scenario.check_evaluation()
     needs.check(scenario, "event")
     forward_of(scenario.workload)
-    if isinstance(scenario.protocol, InLanguage):
-        job_of(scenario, scenario.protocol.text(scenario.servers))  # which refuses what texts do not have
+    if is_text(scenario):
+        job_of(scenario, in_language(scenario))  # which refuses what texts do not have
     if scenario.gathered_variables or scenario.traffic.sends_rows:
         check_by_rows(training.optimiser)
     if scenario.protocol.layerwise and scenario.traffic.sends_rows:

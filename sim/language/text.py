@@ -21,6 +21,7 @@ class Text:
         delay_std_s: see Delayed.
         data: own: a rank has a minibatch of its own in each of its rounds; shared: all ranks have the same one in a step.
         least: of settings that are numbers, where it is not 0.
+        each: whether rank 0 updates with each gradient by itself: a step is then as many updates as there are workers.
         micros: the setting that says how many micro-batches a minibatch has.
         loops: these are turns of one loop in a graph, and no computations by themselves.
         layerwise: servers update each layer by itself.
@@ -33,6 +34,7 @@ class Text:
     delay_std_s: float = 0.0
     data: ClassVar[str] = "own"
     least: ClassVar[dict[str, int]] = {"servers": 1}
+    each: ClassVar[bool] = False
     micros: ClassVar[str] = ""
     loops: bool = False
     layerwise: ClassVar[bool] = False
