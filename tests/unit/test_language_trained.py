@@ -248,7 +248,7 @@ KINDS_OF_TODAY = {
 }
 TEXT_OF = {"horovod": TEXTS["horovod"]()}  # of those that sim.protocols.texts does not have yet
 OFF_S = {  # links, and steps that end with their slowest rank, where all have the same weights
-    **{"kbatch-async": 2e-5, "ps-layers": 1e-3, "hybrid": 1e-4, "allreduce": 1e-3, "horovod": 5e-3},
+    **{"kbatch-async": 2e-5, "ps-layers": 1e-3, "hybrid": 1e-4, "allreduce": 1e-3, "horovod": 1e-2},
 }
 
 
