@@ -1,5 +1,6 @@
 """Texts that train real models in simulated time: as plain arrays do, as sim.protocols do, and each gradient once."""
 
+import weakref
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -334,6 +335,26 @@ def test_gradients_of_one_version_are_one_call_whoever_applies_them(name, settin
     assert trainer.computed == STEPS * BATCH * {"pipeline": 1, "fmb": 3, "ps-async": 3, "ps-sync": 2}.get(name, 4)
     if name == "ddp":
         assert len({values.cells(me, me.weights)[0].node for me in world.ranks}) == 1
+
+
+MOST_LIVE = {"fmb": 3, "ddp": 3, "ps-async": 14, "ps-ssp": 14, "kbatch-async": 14}
+
+
+@pytest.mark.parametrize("name", MOST_LIVE)
+def test_versions_that_nobody_holds_are_freed(name, monkeypatch):
+    """Twelve workers and their server hold one each at most, and there is a new one; where all wait, the newest and those before."""
+    live, counts = weakref.WeakSet(), []
+
+    class Known(Held):
+        def __init__(self, *held):
+            super().__init__(*held)
+            live.add(self)
+
+    monkeypatch.setattr(real.language.values, "Held", Known)
+    text = TEXTS[name](bucket_mb=1e6) if name == "ddp" else TEXTS[name]()
+    monkeypatch.setattr(real.language.values, "COLLECTED_BYTES", 0)
+    run(text, of_text(text, 13), made=lambda *version: counts.append(len(live)))
+    assert max(counts[1:]) <= MOST_LIVE[name]
 
 
 # ---- what texts may do
