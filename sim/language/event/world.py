@@ -141,3 +141,4 @@ class EventWorld:
     def end_round(self, me: Rank) -> None:
         """A rank that goes through the rounds has ended one."""
         self._ends_s[me.step] = self.time_s
+        self.values.ended(me)

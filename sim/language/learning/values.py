@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from sim.language import commands
+from sim.language.event.valueless import Valueless
 from sim.language.job import Job
 from sim.language.learning.chain import Chain
 from sim.language.pieces import Message, Piece
 from sim.language.rank import Rank
 
 
-class Values:
+class Values(Valueless):
     """Vectors by name, of each rank.
 
     Args:
