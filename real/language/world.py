@@ -10,7 +10,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from real.language.messages import ENDED, LAST, Messages
+from real.language.messages import ENDED, LAST, Letter, Messages
+from real.language.record import Record
+from real.recording.recorder import Recorder
 from real.worlds.clock import Clock
 from sim.base.errors import RunFailed, WrongText
 from sim.language import commands
@@ -22,6 +24,7 @@ from sim.language.pieces import Handle, Message, Piece
 from sim.language.rank import Rank
 from sim.language.samples import Samples
 from sim.language.text import Text
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.platform.polling import pause_s
 
 PATIENCE_S = 600.0  # without any text that goes on
@@ -82,18 +85,33 @@ class MpiWorld:
         comm: as many ranks as the job has.
         values: its vectors, and what computes with them.
         clock: seconds since the common start.
+        recorder: keeps what the rank does; none if nobody reads it.
+        here: whether each rank is on this one's host; all if not given.
+        begun: called with each round of `me.steps()` that begins.
     """
 
-    def __init__(self, comm, job: Job, text: Text, values: Values, clock: Clock):
-        text.check(job)
+    def __init__(
+        self,
+        comm,
+        job: Job,
+        text: Text,
+        values: Values,
+        clock: Clock,
+        recorder: Recorder | None = None,
+        here: Sequence[bool] = (),
+        begun: Callable[[int], None] = lambda step: None,
+    ):
+        text.checked(job)
         self.me = Rank(comm.rank, job, text.servers, self, text.data == "shared")
         self._comm, self._job, self._text, self._values, self._clock = comm, job, text, values, clock
-        self._sleeps = job.sleeps(comm.rank, text.servers)
-        self._messages, self._computing = Messages(comm), ThreadPoolExecutor(1)
+        self._sleeps, self._begun = job.sleeps(comm.rank, text.servers), begun
+        self._messages = Messages(comm, clock, values.kind, here or [True for _ in range(comm.size)])
+        self._record, self._computing = Record(self.me, clock, recorder or Recorder(comm.rank)), ThreadPoolExecutor(1)
         self._has_computed = threading.Event()  # since the loop has looked
         self._started, self._tasks = 0, list[Task]()
         self.measured = Measured(Samples([self.me] * job.ranks))
         values.begin([self.me])
+        values.record = self._record
 
     # ---- what a rank asks of its world
 
@@ -102,7 +120,8 @@ class MpiWorld:
         return self._clock()
 
     def begin_round(self, me: Rank) -> None:
-        """A round has no beginning of its own here."""
+        """A round begins."""
+        self._begun(me.round)
 
     def end_round(self, me: Rank) -> None:
         """Note when a round has ended."""
@@ -133,7 +152,7 @@ class MpiWorld:
         """Move messages and resume texts until something is over, asleep while nothing happens."""
         since_s = time.perf_counter()
         while not over():
-            moved = self._messages.move(self._clock())
+            moved = self._messages.move()
             for task in list(self._tasks):
                 while task in self._tasks and task.ready():
                     self._resume(task)
@@ -178,19 +197,46 @@ class MpiWorld:
     # ---- time and work
 
     def _sleep(self, task: Task, command: commands.Sleep) -> Answer:
-        end_s = self._clock() + self._sleeps.next(max(0, self.me.round))
-        return (lambda: self._clock() >= end_s), nothing
+        begin_s, record = self._clock(), self._record
+        end_s = begin_s + self._sleeps.next(max(0, self.me.round))
+        if end_s == begin_s:
+            return (lambda: True), nothing
+        record.begin_work()
+        return (lambda: self._clock() >= end_s), lambda: (
+            record.end_work(),
+            record.add("sleep", begin_s, record.now_s),
+        )[0]
 
-    def _later(self, which: tuple, work: Callable, *given, then: Callable[[], Any] = nothing) -> Answer:
-        """In the thread that computes, behind what it has to do already; `then` by the main thread."""
+    def _later(
+        self,
+        which: tuple,
+        work: Callable,
+        *given,
+        then: Callable[[], Any] = nothing,
+        row: tuple[str, float, float] = ("", 0, 0),
+    ) -> Answer:
+        """In the thread that computes, behind what it has to do already; `then` by the main thread.
+
+        Args:
+            row: activity, samples and bytes of what is recorded, if it has a name.
+        """
+        activity, samples, bytes = row
 
         def timed() -> None:
-            begin_s = time.perf_counter()
+            begin_s = self._clock()
             work(*given)
-            self.measured.seconds.setdefault(which, []).append(time.perf_counter() - begin_s)
+            end_s = self._clock()
+            self.measured.seconds.setdefault(which, []).append(end_s - begin_s)
+            if activity:
+                self._record.add(activity, begin_s, end_s, samples, bytes)
 
+        def done(_) -> None:
+            self._record.end_work()
+            self._has_computed.set()
+
+        self._record.begin_work()
         future: Future = self._computing.submit(timed)
-        future.add_done_callback(lambda _: self._has_computed.set())
+        future.add_done_callback(done)
         return future.done, lambda: (future.result(), then())[1]
 
     def _forward(self, task: Task, command: commands.Forward) -> Answer:
@@ -207,16 +253,23 @@ class MpiWorld:
     def _update(self, task: Task, command: commands.Update) -> Answer:
         items = command.piece.items
         then = lambda: self.measured.samples.updated(self.me, command.samples, items)  # noqa: E731
-        return self._later(("update", items), self._values.update, self.me, command, then=then)
+        row = "update", command.samples, HEADER_BYTES + ITEM_BYTES * items
+        return self._later(("update", items), self._update_now, command, then=then, row=row)
+
+    def _update_now(self, command: commands.Update) -> None:
+        self._values.update(self.me, command)
+        self._record.version += 1
 
     def _mix(self, task: Task, command: commands.Mix) -> Answer:
         me, samples = self.me, self.measured.samples
         self._check(task, command.what.items, command.into, "mixed into")
         if command.into == me.gradient and command.a == 0:
             samples.begin_anew(me)
+        added = command.what.samples if isinstance(command.what, Message) and command.into.vector == "gradient" else 0.0
         if command.into == me.gradient and command.b and isinstance(command.what, Message):
             samples.added(me, command.what.samples)
-        return self._later(("mix", command.into.items), self._values.mix, me, command)
+        row = "reduce" if command.a or command.b else "", added, self._job.bytes_of(command.into.items)
+        return self._later(("mix", command.into.items), self._values.mix, me, command, row=row)
 
     def _work(self, task: Task, command: commands.Work) -> Answer:
         job = self._job
@@ -224,7 +277,10 @@ class MpiWorld:
         return self._later(("work",), time.sleep, seconds)
 
     def _evaluate(self, task: Task, command: commands.Evaluate) -> Answer:
-        return (lambda: True), nothing  # a chain of random numbers has no test samples
+        tested = self._values.tested if (self.me.step + 1) % self._job.evaluate_every == 0 else 0
+        if not tested:
+            return (lambda: True), nothing
+        return self._later(("evaluate",), self._values.evaluate, self.me, row=("evaluate", tested, 0))
 
     # ---- messages
 
@@ -234,19 +290,30 @@ class MpiWorld:
             raise self._wrong(task, f"me.post to rank {command.to} of {me.n}, from rank {me.rank}")
         if command.share != 1:
             raise self._wrong(task, f"me.post of a share, {command.share:g}: only simulated")
-        samples = self.measured.samples.at_hand(me) if piece.vector == "gradient" else 0.0
+        begin_s, record, handle, step = self._clock(), self._record, Handle(), me.step
+        of_gradient = piece.vector == "gradient"
+        samples = self.measured.samples.at_hand(me) if of_gradient else 0.0
+        version, bytes = record.computed if of_gradient else record.version, self._job.bytes_of(piece.items)
+
+        def left(now_s: float) -> None:
+            handle.done_s = now_s
+            record.add("send", begin_s, now_s, 0, bytes, command.to, version, step)
+
         values = self._values.view(me, piece)
-        handle = self._messages.post(values, command.to, task.number, me.step, samples)
+        self._messages.post(values, command.to, task.number, (me.step, version, samples), left)
         return (lambda: True), lambda: handle
 
     def _take(self, task: Task, command: commands.Take) -> Answer:
-        frm, messages = among(command.frm), self._messages
+        frm, messages, asked_s = among(command.frm), self._messages, self._clock()
         until_s = math.inf if command.until_s is None else command.until_s
 
         def taken() -> Message | None:
             if not messages.has(task.number, frm):
+                if until_s > asked_s:
+                    self._record.waited(asked_s, self._clock())
                 return None
             message = messages.take(task.number, frm, command.newest)
+            self._received(message, asked_s)
             if command.into is not None:
                 self._put(task, message, command.into, command.adds, command.weight)
             return message
@@ -255,7 +322,7 @@ class MpiWorld:
         return (lambda: messages.has(task.number, frm) or self._clock() >= until_s), taken
 
     def _follow(self, task: Task, command: commands.Follow) -> Answer:
-        group, messages, me = among(command.frm), self._messages, self.me
+        group, messages, me, asked_s = among(command.frm), self._messages, self.me, self._clock()
 
         def here(frm: int) -> bool:
             return messages.has(task.number, range(frm, frm + 1))
@@ -268,6 +335,7 @@ class MpiWorld:
                     continue
                 message = messages.take(task.number, range(frm, frm + 1), True)
                 me.step = message.step if k == 0 else me.step
+                self._received(message, asked_s)
                 self._put(task, message, command.into.part(k, len(group)))
             me.round += 1
             return True
@@ -275,11 +343,25 @@ class MpiWorld:
         task.waits_for = f"a message of {named(command.frm)}"
         return (lambda: not command.wait or all(here(frm) or frm in messages.ended for frm in group)), followed
 
-    def _put(self, task: Task, message: Message, into: Piece, adds: bool = False, weight: float = 1.0) -> None:
+    def _received(self, message: Letter, asked_s: float) -> None:
+        """Record that a text has waited for a message, and that it has come."""
+        bytes, peer = self._job.bytes_of(message.items), message.sender
+        self._record.waited(asked_s, message.began_s, peer)
+        self._record.add("receive", message.began_s, message.came_s, 0, bytes, peer)
+
+    def _put(self, task: Task, message: Letter, into: Piece, adds: bool = False, weight: float = 1.0) -> None:
         self._check(task, message.items, into, f"taken from rank {message.sender} into")
+        record, begin_s, samples = self._record, self._clock(), 0.0
         if into.vector == "gradient" and adds:
-            self.measured.samples.added(self.me, message.samples)
+            samples = message.samples
+            self.measured.samples.added(self.me, samples)
         self._values.put(self.me, into, message.values, adds, weight)
+        bytes = self._job.bytes_of(message.items)
+        if adds:
+            record.add("reduce", begin_s, record.now_s, samples, bytes, message.sender, message.version)
+        elif into.vector == "weights":
+            record.version = message.version if message.sender == 0 else record.version
+            record.add("update", begin_s, record.now_s, 0, bytes)
 
     def _check(self, task: Task, items: int, into: Piece, how: str) -> None:
         if items != into.items:
@@ -304,6 +386,8 @@ class MpiWorld:
             raise self._wrong(task, "me.stop of a message, or of the text itself: give it the handle of another text")
         if other in self._tasks:
             other.text.close()
+            if other.waits_for == "sleep":
+                self._record.end_work()
             self._end(other)
         return (lambda: True), nothing
 

@@ -1,0 +1,184 @@
+"""The vectors of one rank with real values: an engine computes gradients of a real model, and an optimiser updates (real.training)."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+
+from real.data import Batches
+from real.language.record import Record
+from real.training.gradients import Gradient
+from real.training.trainee import Trainee
+from sim.base.errors import WrongText
+from sim.language import commands
+from sim.language.job import Job
+from sim.language.learning import Values
+from sim.language.pieces import Piece
+from sim.language.rank import Rank
+from sim.model.workload import Workload
+
+
+class Trained(Values):
+    """As sim.language.learning.Values, of one rank of a scenario.
+
+    A gradient of all layers at once is computed when its backward pass is asked for. One that is asked for by stretches of layers is
+    computed in a thread of its own from its first pass on (Graph).
+
+    Args:
+        job: of real.language.asked.
+        shared: all ranks have the samples of one minibatch.
+        layered: some passes are through some layers by themselves.
+    """
+
+    kind = np.float32
+
+    def __init__(self, job: Job, trainee: Trainee, shared: bool, layered: bool):
+        self._job, self._trainee, self._shared, self._layered = job, trainee, shared, layered
+        self.vectors, self.record = {}, None
+        self.tested = min(trainee.scenario.test_size, len(trainee.data.test_y))
+        self.evaluations: list[tuple[int, float, float]] = []
+        number = 1 if shared else trainee.number
+        self._batches = Batches(trainee.data, job.batch, job.seed, job.replication, number)
+        self._number, self._minibatch = -1, (np.empty(0), np.empty(0))
+        self._graph: Graph | None = None
+
+    def begin(self, ranks: list[Rank]) -> None:
+        """The rank begins with the weights with which all do."""
+        weights = self._trainee.initial().copy()
+        self.vectors = {me.rank: {"weights": weights, "gradient": np.zeros_like(weights)} for me in ranks}
+
+    def _data(self, me: Rank, command) -> tuple[np.ndarray, np.ndarray]:
+        """The samples of a micro-batch; the minibatch of a round, or of a step, is fetched when its first one is asked for."""
+        number = max(0, me.step if self._shared else me.round)
+        if self._number < number:
+            start_s = self.record.now_s
+            for _ in range(number - self._number - 1):
+                self._batches.places()
+            self._number, self._minibatch = number, next(self._batches)
+            self.record.add("input", start_s, self.record.now_s, samples=self._job.batch)
+        samples = self._job.micro_batch(command.micro, command.of)
+        return tuple(one[samples.start : samples.stop] for one in self._minibatch)
+
+    # ---- passes
+
+    def forward(self, me: Rank, command: commands.Forward) -> None:
+        """The layers may be read from now on; nothing waits for them to be computed."""
+        if self._layered:
+            self._graph_of(me, command).open(command.stop)
+
+    def backward(self, me: Rank, command: commands.Backward) -> None:
+        """The gradients of some layers are added to the rank's."""
+        if command.stop == len(me.layers):
+            self.record.computed = self.record.version
+        if not self._layered:
+            self._whole(me, command)
+            return
+        graph = self._graph_of(me, command)
+        for layer in reversed(range(command.first, command.stop)):
+            _add(self.view(me, me.of(me.gradient, layer)), graph.gradient(layer), command.weight)
+        if command.first == 0:
+            self._graph = None
+            graph.end()
+
+    def _whole(self, me: Rank, command: commands.Backward) -> None:
+        x, y = self._data(me, command)
+        start_s = self.record.now_s
+        found: Gradient = self._trainee.gradients.fixed(self.view(me, me.weights), x, y)
+        computed_s = start_s + found.computed_s
+        _add(self.view(me, me.gradient), found.sum, command.weight)
+        self.record.add("compute", start_s, computed_s, samples=len(x))
+        self.record.add("pack", computed_s, self.record.now_s, bytes=self._job.bytes_of(me.gradient.items))
+
+    def _graph_of(self, me: Rank, command) -> Graph:
+        key = me.round, command.micro, command.of
+        if self._graph is None:
+            weights = _variables(self._trainee.scenario.workload, self.view(me, me.weights))
+            self._graph = Graph(key, self._trainee.gradients, self._data(me, command), weights, self.record)
+        if self._graph.key != key:
+            raise WrongText(
+                f"rank {me.rank}: passes of one micro-batch through some layers, while those of another are not over"
+            )
+        return self._graph
+
+    # ---- updates
+
+    def update(self, me: Rank, command: commands.Update) -> None:
+        """The optimiser of a piece."""
+        start, stop = command.piece.start, command.piece.stop
+        gradient = self.view(me, Piece("gradient", start, stop))
+        self._trainee.optimiser.apply((start, stop), self.view(me, command.piece), gradient, command.samples)
+        gradient[:] = 0
+
+    def evaluate(self, me: Rank) -> None:
+        """Loss and accuracy on test samples."""
+        found = self._trainee.evaluate(self.view(me, me.weights), self.tested)
+        self.evaluations.append((me.step, *found))
+
+
+class Graph:
+    """A gradient under way, layer by layer, in a thread of its own: real.training.layered.Listener.
+
+    Args:
+        key: of the micro-batch.
+        weights: of each layer, in its shape.
+    """
+
+    def __init__(
+        self, key: tuple, gradients, data: tuple[np.ndarray, np.ndarray], weights: list[np.ndarray], record: Record
+    ):
+        self.key, self._weights, self._record, self._samples = key, weights, record, len(data[0])
+        self._open, self._made, self._changed = 0, dict[int, np.ndarray](), threading.Condition()
+        self._since_s = record.now_s
+        thread = ThreadPoolExecutor(1)
+        self._over: Future = thread.submit(gradients.by_layer, self, *data)
+        self._over.add_done_callback(self._notify)
+        thread.shutdown(wait=False)
+
+    def _notify(self, _=None) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def open(self, stop: int) -> None:
+        """Layers up to here may be read."""
+        self._open = max(self._open, stop)
+        self._notify()
+
+    def read(self, variable: int) -> np.ndarray:
+        """The weights of a layer, once it may be read; what computes sleeps until then."""
+        with self._changed:
+            if self._open <= variable:
+                self._record.add("compute", self._since_s, self._record.now_s)
+                self._changed.wait_for(lambda: self._open > variable)
+                self._since_s = self._record.now_s
+        return self._weights[variable]
+
+    def made(self, variable: int, gradient: np.ndarray) -> None:
+        """The gradient of a layer is there."""
+        self._made[variable] = np.array(gradient).ravel()
+        self._notify()
+
+    def gradient(self, layer: int) -> np.ndarray:
+        """That of a layer, waited for."""
+        self.open(len(self._weights))
+        with self._changed:
+            self._changed.wait_for(lambda: layer in self._made or self._over.done())
+        if layer not in self._made:
+            self._over.result()
+        return self._made.pop(layer)
+
+    def end(self) -> None:
+        """All is computed."""
+        self._over.result()
+        self._record.add("compute", self._since_s, self._record.now_s, samples=self._samples)
+
+
+def _add(into: np.ndarray, gradient: np.ndarray, weight: float) -> None:
+    into += gradient if weight == 1 else weight * gradient
+
+
+def _variables(workload: Workload, flat: np.ndarray) -> list[np.ndarray]:
+    """Views of the variables in a vector, in their shapes."""
+    ends = np.cumsum([variable.size for variable in workload.variables])[:-1]
+    return [part.reshape(of.shape) for part, of in zip(np.split(flat, ends), workload.variables, strict=True)]
