@@ -17,6 +17,7 @@ from sim.language.job import Job
 from sim.language.learning import Values
 from sim.language.pieces import Piece
 from sim.language.rank import Rank
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.model.workload import Workload
 
 
@@ -88,8 +89,11 @@ class Trained(Values):
         found: Gradient = self._trainee.gradients.fixed(self.view(me, me.weights), x, y)
         computed_s = start_s + found.computed_s
         _add(self.view(me, me.gradient), found.sum, command.weight)
+        if command.of > 1:  # which each micro-batch takes anew
+            computed_s = self.record.now_s
         self.record.add("compute", start_s, computed_s, samples=len(x))
-        self.record.add("pack", computed_s, self.record.now_s, bytes=self._job.bytes_of(me.gradient.items))
+        if command.of == 1:
+            self.record.add("pack", computed_s, self.record.now_s, bytes=HEADER_BYTES + ITEM_BYTES * me.gradient.items)
 
     def _graph_of(self, me: Rank, command) -> Graph:
         key = me.round, command.micro, command.of

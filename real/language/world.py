@@ -213,14 +213,14 @@ class MpiWorld:
         work: Callable,
         *given,
         then: Callable[[], Any] = nothing,
-        row: tuple[str, float, float] = ("", 0, 0),
+        row: tuple[Any, ...] = ("",),
     ) -> Answer:
         """In the thread that computes, behind what it has to do already; `then` by the main thread.
 
         Args:
-            row: activity, samples and bytes of what is recorded, if it has a name.
+            row: activity, and samples, bytes, peer and version, of what is recorded; no name: nothing is.
         """
-        activity, samples, bytes = row
+        activity, *about = row
 
         def timed() -> None:
             begin_s = self._clock()
@@ -228,7 +228,7 @@ class MpiWorld:
             end_s = self._clock()
             self.measured.seconds.setdefault(which, []).append(end_s - begin_s)
             if activity:
-                self._record.add(activity, begin_s, end_s, samples, bytes)
+                self._record.add(activity, begin_s, end_s, *about)
 
         def done(_) -> None:
             self._record.end_work()
@@ -261,14 +261,16 @@ class MpiWorld:
         self._record.version += 1
 
     def _mix(self, task: Task, command: commands.Mix) -> Answer:
-        me, samples = self.me, self.measured.samples
-        self._check(task, command.what.items, command.into, "mixed into")
+        me, samples, what, row = self.me, self.measured.samples, command.what, ("",)
+        self._check(task, what.items, command.into, "mixed into")
         if command.into == me.gradient and command.a == 0:
             samples.begin_anew(me)
-        added = command.what.samples if isinstance(command.what, Message) and command.into.vector == "gradient" else 0.0
-        if command.into == me.gradient and command.b and isinstance(command.what, Message):
-            samples.added(me, command.what.samples)
-        row = "reduce" if command.a or command.b else "", added, self._job.bytes_of(command.into.items)
+        if command.into == me.gradient and command.b and isinstance(what, Message):
+            samples.added(me, what.samples)
+        if command.a or command.b:
+            row = "reduce", 0, self._job.bytes_of(what.items)
+        if row[0] and isinstance(what, Letter):
+            row = "reduce", what.samples, row[2], what.sender, what.version
         return self._later(("mix", command.into.items), self._values.mix, me, command, row=row)
 
     def _work(self, task: Task, command: commands.Work) -> Answer:
