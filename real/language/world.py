@@ -6,10 +6,10 @@ import math
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from real.language.computing import Computing, Work
 from real.language.messages import ENDED, LAST, Letter, Messages
 from real.language.record import Record
 from real.recording.recorder import Recorder
@@ -28,12 +28,19 @@ from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.platform.polling import pause_s
 
 PATIENCE_S = 600.0  # without any text that goes on
+COMPUTING = commands.Forward, commands.Backward, commands.Update, commands.Mix, commands.Work, commands.Evaluate
 
 Answer = tuple[Callable[[], bool], Callable[[], Any]]  # whether a command is over, and what it gives
+OVER = None  # in place of a command: the text has ended
 
 
 def nothing() -> None:
     """What most commands give."""
+
+
+def at_once() -> bool:
+    """Whether a command is over that takes no time."""
+    return True
 
 
 @dataclass(eq=False)
@@ -44,6 +51,9 @@ class Task:
         number: of the text at this rank, 0 the main one.
         ready, give: of the command under way.
         waits_for: that command, for errors.
+        computes: the thread that computes has it.
+        asked: commands that it has asked for in that thread, and that are to begin.
+        error: that has ended it there.
     """
 
     text: Generator
@@ -52,6 +62,9 @@ class Task:
     ready: Callable[[], bool]
     give: Callable[[], Any] = nothing
     waits_for: str = "its beginning"
+    computes: bool = False
+    asked: list = field(default_factory=list)
+    error: BaseException | None = None
 
     @property
     def place(self) -> str:
@@ -106,7 +119,11 @@ class MpiWorld:
         self._comm, self._job, self._text, self._values, self._clock = comm, job, text, values, clock
         self._sleeps, self._begun = job.sleeps(comm.rank, text.servers), begun
         self._messages = Messages(comm, clock, values.kind, here or [True for _ in range(comm.size)])
-        self._record, self._computing = Record(self.me, clock, recorder or Recorder(comm.rank)), ThreadPoolExecutor(1)
+        self._record = Record(self.me, clock, recorder or Recorder(comm.rank))
+        self._computing, self._texts = (
+            Computing(self._follow_on, self._computed),
+            threading.Lock(),
+        )  # one text goes on at a time
         self._has_computed = threading.Event()  # since the loop has looked
         self._started, self._tasks = 0, list[Task]()
         self.measured = Measured(Samples([self.me] * job.ranks))
@@ -145,7 +162,7 @@ class MpiWorld:
             self._messages.tell(LAST)
             self._until(lambda: self._messages.are_over)
         finally:
-            self._computing.shutdown(cancel_futures=True)
+            self._computing.close()
         return self.measured
 
     def _until(self, over: Callable[[], bool]) -> None:
@@ -154,8 +171,9 @@ class MpiWorld:
         while not over():
             moved = self._messages.move()
             for task in list(self._tasks):
-                while task in self._tasks and task.ready():
-                    self._resume(task)
+                while task in self._tasks and not task.computes and task.ready():
+                    with self._texts:
+                        self._resume(task)
                     moved = True
             waited_s = time.perf_counter() - since_s
             if moved:
@@ -178,14 +196,52 @@ class MpiWorld:
 
     def _resume(self, task: Task) -> None:
         """Give a text what its command has given, and begin with the next one."""
+        if task.error is not None:
+            raise task.error
+        found = self._begun_with(task, task.asked.pop() if task.asked else self._next(task))
+        if isinstance(found, Work):
+            task.computes = True
+            self._record.begin_work()
+            self._computing.ask(task, found)
+        elif found is not None:
+            task.ready, task.give = found
+
+    def _next(self, task: Task):
+        """The next command of a text."""
         try:
-            command = task.text.send(task.give())
+            return task.text.send(task.give())
         except StopIteration:
+            return OVER
+
+    def _begun_with(self, task: Task, command) -> Answer | Work | None:
+        """Begin with a command."""
+        if command is OVER:
             self._end(task)
-            return
+            return None
         name = type(command).__name__.lower()
         task.waits_for = name
-        task.ready, task.give = getattr(self, f"_{name}")(task, command)
+        return getattr(self, f"_{name}")(task, command)
+
+    # ---- in the thread that computes
+
+    def _follow_on(self, task: Task, others_wait: bool) -> Work | None:
+        """Resume a text that has computed: its next work, or None if it does something else, or it is not its turn."""
+        task.ready, task.give = at_once, nothing
+        with self._texts:
+            if others_wait or task not in self._tasks:
+                return None
+            command = self._next(task)
+            found = self._begun_with(task, command) if isinstance(command, COMPUTING) else None
+            if isinstance(found, Work):
+                return found
+            task.asked.append(command)
+            return None
+
+    def _computed(self, task: Task, error: BaseException | None) -> None:
+        task.error = error
+        self._record.end_work()
+        task.computes = False
+        self._has_computed.set()
 
     def _end(self, task: Task) -> None:
         self._tasks.remove(task)
@@ -200,7 +256,7 @@ class MpiWorld:
         begin_s, record = self._clock(), self._record
         end_s = begin_s + self._sleeps.next(max(0, self.me.round))
         if end_s == begin_s:
-            return (lambda: True), nothing
+            return at_once, nothing
         record.begin_work()
         return (lambda: self._clock() >= end_s), lambda: (
             record.end_work(),
@@ -214,8 +270,8 @@ class MpiWorld:
         *given,
         then: Callable[[], Any] = nothing,
         row: tuple[Any, ...] = ("",),
-    ) -> Answer:
-        """In the thread that computes, behind what it has to do already; `then` by the main thread.
+    ) -> Work:
+        """In the thread that computes; `then` before the text goes on.
 
         Args:
             row: activity, and samples, bytes, peer and version, of what is recorded; no name: nothing is.
@@ -230,27 +286,24 @@ class MpiWorld:
             if activity:
                 self._record.add(activity, begin_s, end_s, *about)
 
-        def done(_) -> None:
-            self._record.end_work()
-            self._has_computed.set()
+        def after() -> None:
+            with self._texts:
+                then()
 
-        self._record.begin_work()
-        future: Future = self._computing.submit(timed)
-        future.add_done_callback(done)
-        return future.done, lambda: (future.result(), then())[1]
+        return Work(timed, after)
 
-    def _forward(self, task: Task, command: commands.Forward) -> Answer:
+    def _forward(self, task: Task, command: commands.Forward) -> Work:
         which = "forward", command.first, command.stop, command.of
         return self._later(which, self._values.forward, self.me, command)
 
-    def _backward(self, task: Task, command: commands.Backward) -> Answer:
+    def _backward(self, task: Task, command: commands.Backward) -> Work:
         me, samples = self.me, len(self._job.micro_batch(command.micro, command.of))
         items = me.of(me.weights, command.first, command.stop).items
         which = "backward", command.first, command.stop, command.of
         then = lambda: self.measured.samples.computed(me, samples, items)  # noqa: E731
         return self._later(which, self._values.backward, me, command, then=then)
 
-    def _update(self, task: Task, command: commands.Update) -> Answer:
+    def _update(self, task: Task, command: commands.Update) -> Work:
         items = command.piece.items
         then = lambda: self.measured.samples.updated(self.me, command.samples, items)  # noqa: E731
         row = "update", command.samples, HEADER_BYTES + ITEM_BYTES * items
@@ -260,7 +313,7 @@ class MpiWorld:
         self._values.update(self.me, command)
         self._record.version += 1
 
-    def _mix(self, task: Task, command: commands.Mix) -> Answer:
+    def _mix(self, task: Task, command: commands.Mix) -> Work:
         me, samples, what, row = self.me, self.measured.samples, command.what, ("",)
         self._check(task, what.items, command.into, "mixed into")
         if command.into == me.gradient and command.a == 0:
@@ -273,15 +326,15 @@ class MpiWorld:
             row = "reduce", what.samples, row[2], what.sender, what.version
         return self._later(("mix", command.into.items), self._values.mix, me, command, row=row)
 
-    def _work(self, task: Task, command: commands.Work) -> Answer:
+    def _work(self, task: Task, command: commands.Work) -> Work:
         job = self._job
         seconds = max(command.seconds, command.flops / job.flops, command.bytes / job.memory_bandwidth)
         return self._later(("work",), time.sleep, seconds)
 
-    def _evaluate(self, task: Task, command: commands.Evaluate) -> Answer:
+    def _evaluate(self, task: Task, command: commands.Evaluate) -> Work:
         tested = self._values.tested if (self.me.step + 1) % self._job.evaluate_every == 0 else 0
         if not tested:
-            return (lambda: True), nothing
+            return self._later(("evaluate",), nothing)
         return self._later(("evaluate",), self._values.evaluate, self.me, row=("evaluate", tested, 0))
 
     # ---- messages
@@ -303,7 +356,7 @@ class MpiWorld:
 
         values = self._values.view(me, piece)
         self._messages.post(values, command.to, task.number, (me.step, version, samples), left)
-        return (lambda: True), lambda: handle
+        return at_once, lambda: handle
 
     def _take(self, task: Task, command: commands.Take) -> Answer:
         frm, messages, asked_s = among(command.frm), self._messages, self._clock()
@@ -377,7 +430,7 @@ class MpiWorld:
     def _start(self, task: Task, command: commands.Start) -> Answer:
         self._started += 1
         handle = self._spawn(command.text, self._started, command.after)
-        return (lambda: True), lambda: handle
+        return at_once, lambda: handle
 
     def _wait(self, task: Task, command: commands.Wait) -> Answer:
         return (lambda: sum(map(self._is_done, command.handles)) >= command.needed), nothing
@@ -391,8 +444,8 @@ class MpiWorld:
             if other.waits_for == "sleep":
                 self._record.end_work()
             self._end(other)
-        return (lambda: True), nothing
+        return at_once, nothing
 
     def _drop(self, task: Task, command: commands.Drop) -> Answer:
         self._values.drop(self.me, command)
-        return (lambda: True), nothing
+        return at_once, nothing
