@@ -26,11 +26,13 @@ class Asked:
 
     Args:
         layered: passes through some layers by themselves.
+        drops: weights are dropped.
         samples: of the gradients that ranks compute, by the rank.
         updates: pieces of the weights, (first item, behind the last), by the rank that updates them.
     """
 
     layered: bool
+    drops: bool
     samples: dict[int, set[int]]
     updates: dict[int, dict[tuple[int, int], None]]
 
@@ -50,7 +52,8 @@ class Noting(Valueless):
 
     def __init__(self, job: Job, text: Text):
         self._job, self._name = job, text.name
-        self.layered, self.samples = False, defaultdict[int, set[int]](set)
+        self.layered = self.drops = False
+        self.samples = defaultdict[int, set[int]](set)
         self.updates = defaultdict[int, dict[tuple[int, int], None]](dict)
 
     def forward(self, me, command) -> None:
@@ -71,6 +74,10 @@ class Noting(Valueless):
             if max(start, first) < min(stop, last) and (first, last) != one:
                 raise self._lacking("updates of pieces that do not overlap: an optimiser has a state for each")
         self.updates[me.rank][one] = None
+
+    def drop(self, me, command) -> None:
+        """A piece is dropped."""
+        self.drops |= command.piece.vector == "weights"
 
     def read(self, me, piece: Piece) -> None:
         """A piece is sent."""
@@ -126,4 +133,4 @@ def _tried(ranks: int, layers: tuple[Layer, ...], steps: int, batch: int, text: 
     job = Job(ranks, layers, steps, batch=batch)
     noted = Noting(job, text)
     event.run(job, text, noted)
-    return Asked(noted.layered, noted.samples, noted.updates)
+    return Asked(noted.layered, noted.drops, noted.samples, noted.updates)

@@ -7,6 +7,8 @@ import threading
 
 from real.recording.recorder import Recorder
 from real.worlds.clock import Clock
+from sim.language.commands import Update
+from sim.language.pieces import Piece
 from sim.language.rank import Rank
 from sim.recording.activity import NOBODY, Activity
 
@@ -23,6 +25,8 @@ class Record:
         self._me, self._clock, self._recorder = me, clock, recorder
         self.version = self.computed = 0
         self._works, self._idle_from_s, self._lock = 0, 0.0, threading.Lock()
+        self._first: Piece | None = None  # that was updated
+        self._left = 0.0  # of samples, of which a row has a whole number
 
     @property
     def now_s(self) -> float:
@@ -38,6 +42,17 @@ class Record:
         self._recorder.add(
             Activity(start_s, end_s, me.rank, step, activity, round(samples), round(bytes), peer, version)
         )
+
+    def samples_of(self, update: Update, items: int) -> int:
+        """The samples of an update, of which one of a part of the rank's `items` has that part."""
+        found = self._left + update.samples * min(1.0, update.piece.items / items)
+        self._left = found - round(found)
+        return round(found)
+
+    def updated(self, piece: Piece) -> None:
+        """A piece of the weights has been updated: once round, the weights have another version."""
+        self._first = self._first or piece
+        self.version += piece == self._first
 
     def begin_work(self) -> None:
         """A text of the rank begins to compute or sleep: until it ends nothing counts as waiting."""

@@ -45,7 +45,7 @@ class TextRank:
         self.rank, self.scenario, self.recorder, self._clock = comm.rank if comm else 0, scenario, recorder, clock
         text, self._asked = scenario.protocol.text(scenario.servers), asked_of(scenario)
         job = job_of(scenario, replication)
-        self._values = Trained(job, trainee, text.data == "shared", self._asked.layered)
+        self._values = Trained(job, trainee, text.data == "shared", self._asked)
         here = [host == hosts[self.rank] for host in hosts]
         self._say: Callable[[TextRank, int], None] = lambda me, step: None
         self._world = MpiWorld(

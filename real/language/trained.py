@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 
 from real.data import Batches
+from real.language.asked import Asked
 from real.language.record import Record
 from real.training.gradients import Gradient
 from real.training.trainee import Trainee
@@ -30,13 +31,13 @@ class Trained(Values):
     Args:
         job: of real.language.asked.
         shared: all ranks have the samples of one minibatch.
-        layered: some passes are through some layers by themselves.
+        asked: what the text asks for.
     """
 
     kind = np.float32
 
-    def __init__(self, job: Job, trainee: Trainee, shared: bool, layered: bool):
-        self._job, self._trainee, self._shared, self._layered = job, trainee, shared, layered
+    def __init__(self, job: Job, trainee: Trainee, shared: bool, asked: Asked):
+        self._job, self._trainee, self._shared, self._asked = job, trainee, shared, asked
         self.vectors, self.record = {}, None
         self.tested = min(trainee.scenario.test_size, len(trainee.data.test_y))
         self.evaluations: list[tuple[int, float, float]] = []
@@ -49,6 +50,7 @@ class Trained(Values):
         """The rank begins with the weights with which all do."""
         weights = self._trainee.initial().copy()
         self.vectors = {me.rank: {"weights": weights, "gradient": np.zeros_like(weights)} for me in ranks}
+        self.updated_items = sum(stop - start for start, stop in self._asked.updates.get(ranks[0].rank, ())) or 1
 
     def _data(self, me: Rank, command) -> tuple[np.ndarray, np.ndarray]:
         """The samples of a micro-batch; the minibatch of a round, or of a step, is fetched when its first one is asked for."""
@@ -66,14 +68,17 @@ class Trained(Values):
 
     def forward(self, me: Rank, command: commands.Forward) -> None:
         """The layers may be read from now on; nothing waits for them to be computed."""
-        if self._layered:
-            self._graph_of(me, command).open(command.stop)
+        if self._asked.layered:
+            graph = self._graph_of(me, command)
+            if self._asked.drops:
+                graph.keep(command.first, command.stop)
+            graph.open(command.stop)
 
     def backward(self, me: Rank, command: commands.Backward) -> None:
         """The gradients of some layers are added to the rank's."""
         if command.stop == len(me.layers):
             self.record.computed = self.record.version
-        if not self._layered:
+        if not self._asked.layered:
             self._whole(me, command)
             return
         graph = self._graph_of(me, command)
@@ -148,6 +153,10 @@ class Graph:
         """Layers up to here may be read."""
         self._open = max(self._open, stop)
         self._notify()
+
+    def keep(self, first: int, stop: int) -> None:
+        """Copy the weights of some layers, which may be lost before they are read."""
+        self._weights[first:stop] = [weights.copy() for weights in self._weights[first:stop]]
 
     def read(self, variable: int) -> np.ndarray:
         """The weights of a layer, once it may be read; what computes sleeps until then."""

@@ -306,12 +306,12 @@ class MpiWorld:
     def _update(self, task: Task, command: commands.Update) -> Work:
         items = command.piece.items
         then = lambda: self.measured.samples.updated(self.me, command.samples, items)  # noqa: E731
-        row = "update", command.samples, HEADER_BYTES + ITEM_BYTES * items
+        row = "update", self._record.samples_of(command, self._values.updated_items), HEADER_BYTES + ITEM_BYTES * items
         return self._later(("update", items), self._update_now, command, then=then, row=row)
 
     def _update_now(self, command: commands.Update) -> None:
         self._values.update(self.me, command)
-        self._record.version += 1
+        self._record.updated(command.piece)
 
     def _mix(self, task: Task, command: commands.Mix) -> Work:
         me, samples, what, row = self.me, self.measured.samples, command.what, ("",)
