@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from traceback import extract_tb
 from typing import Any
 
 from real.language.computing import Computing, Work
@@ -14,7 +16,8 @@ from real.language.messages import ENDED, LAST, Letter, Messages
 from real.language.record import Record
 from real.recording.recorder import Recorder
 from real.worlds.clock import Clock
-from sim.base.errors import RunFailed, WrongText
+from sim.base import own
+from sim.base.errors import RunFailed, WrongSetting, WrongText
 from sim.language import commands
 from sim.language.event.mail import among
 from sim.language.event.task import LANGUAGE, named
@@ -212,6 +215,12 @@ class MpiWorld:
             return task.text.send(task.give())
         except StopIteration:
             return OVER
+        except (RunFailed, WrongSetting):
+            raise
+        except Exception as error:
+            frames = [one for one in extract_tb(error.__traceback__) if not one.filename.startswith(LANGUAGE)]
+            where = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}"
+            raise WrongText(f"{self._text.name}, rank {self.me.rank}, {where}: {own.complaint(error)}") from error
 
     def _begun_with(self, task: Task, command) -> Answer | Work | None:
         """Begin with a command."""
