@@ -15,6 +15,7 @@ from sim.language.job import Job, Layer
 from sim.language.pieces import Piece
 from sim.language.text import Text
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
+from sim.protocols.in_language import InLanguage
 
 TRIED = 3  # steps
 PASS_S = 1e-3  # of a minibatch, in those
@@ -125,6 +126,7 @@ def asked_of(scenario: Scenario) -> Asked:
         RunFailed: they wait for one another for ever, or do what no world can run.
     """
     job = _job(scenario)
+    assert isinstance(scenario.protocol, InLanguage)
     return _tried(job.ranks, job.layers, min(job.steps, TRIED), job.batch, scenario.protocol.text(scenario.servers))
 
 

@@ -54,7 +54,8 @@ class Computing:
                 self._changed.wait_for(lambda: self._queue or self._closed)
                 if self._closed:
                     return
-                task, work = self._queue.popleft()
+                task, first = self._queue.popleft()
+            work: Work | None = first
             error = None
             try:
                 while work is not None:

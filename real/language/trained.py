@@ -11,6 +11,7 @@ from real.data import Batches
 from real.language.asked import Asked
 from real.language.record import Record
 from real.training.gradients import Gradient
+from real.training.optimiser import OptimiserByPiece
 from real.training.trainee import Trainee
 from sim.base.errors import WrongText
 from sim.language import commands
@@ -38,7 +39,7 @@ class Trained(Values):
 
     def __init__(self, job: Job, trainee: Trainee, shared: bool, asked: Asked):
         self._job, self._trainee, self._shared, self._asked = job, trainee, shared, asked
-        self.vectors, self.record = {}, None
+        self.vectors = {}
         self.tested = min(trainee.scenario.test_size, len(trainee.data.test_y))
         self.evaluations: list[tuple[int, float, float]] = []
         number = 1 if shared else trainee.number
@@ -62,7 +63,8 @@ class Trained(Values):
             self._number, self._minibatch = number, next(self._batches)
             self.record.add("input", start_s, self.record.now_s, samples=self._job.batch)
         samples = self._job.micro_batch(command.micro, command.of)
-        return tuple(one[samples.start : samples.stop] for one in self._minibatch)
+        x, y = self._minibatch
+        return x[samples.start : samples.stop], y[samples.start : samples.stop]
 
     # ---- passes
 
@@ -117,6 +119,7 @@ class Trained(Values):
         """The optimiser of a piece."""
         start, stop = command.piece.start, command.piece.stop
         gradient = self.view(me, Piece("gradient", start, stop))
+        assert isinstance(self._trainee.optimiser, OptimiserByPiece)
         self._trainee.optimiser.apply((start, stop), self.view(me, command.piece), gradient, command.samples)
         gradient[:] = 0
 

@@ -267,10 +267,12 @@ class MpiWorld:
         if end_s == begin_s:
             return at_once, nothing
         record.begin_work()
-        return (lambda: self._clock() >= end_s), lambda: (
-            record.end_work(),
-            record.add("sleep", begin_s, record.now_s),
-        )[0]
+
+        def awake() -> None:
+            record.end_work()
+            record.add("sleep", begin_s, record.now_s)
+
+        return (lambda: self._clock() >= end_s), awake
 
     def _later(
         self,
@@ -323,16 +325,14 @@ class MpiWorld:
         self._record.updated(command.piece)
 
     def _mix(self, task: Task, command: commands.Mix) -> Work:
-        me, samples, what, row = self.me, self.measured.samples, command.what, ("",)
+        me, samples, what, bytes = self.me, self.measured.samples, command.what, self._job.bytes_of(command.what.items)
         self._check(task, what.items, command.into, "mixed into")
         if command.into == me.gradient and command.a == 0:
             samples.begin_anew(me)
         if command.into == me.gradient and command.b and isinstance(what, Message):
             samples.added(me, what.samples)
-        if command.a or command.b:
-            row = "reduce", 0, self._job.bytes_of(what.items)
-        if row[0] and isinstance(what, Letter):
-            row = "reduce", what.samples, row[2], what.sender, what.version
+        about = (what.samples, bytes, what.sender, what.version) if isinstance(what, Letter) else (0, bytes)
+        row = ("reduce", *about) if command.a or command.b else ("",)  # which only sets memory to zeros
         return self._later(("mix", command.into.items), self._values.mix, me, command, row=row)
 
     def _work(self, task: Task, command: commands.Work) -> Work:

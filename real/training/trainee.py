@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from real import engines
-from real.data import Batches, data_for, default_of
+from real.data import Batches, Data, data_for, default_of
 from real.language.asked import asked_of
 from real.models import initial
 from real.training.gradients import Gradients
@@ -204,7 +204,7 @@ class Trainee:
 
     scenario: Scenario
     gradients: Gradients
-    data: object
+    data: Data
     optimiser: Optimiser | OptimiserByVariable | OptimiserByPiece | None
     replication: int
     number: int

@@ -44,7 +44,7 @@ class Fails(Text):
     def __call__(self, me):
         for step in me.steps():
             yield from compute(me)
-            if me.rank == 1 and step == 5:
+            if me.rank == 1 and step == 4:
                 1 / 0
             yield from me.update(samples=me.batch)
 
@@ -121,7 +121,7 @@ def test_what_no_engine_has_is_refused_in_a_line(tmp_path):
         (["--protocol", "sim.texts.pipeline:Pipeline"], 2, "a text that sends no activations"),
         (["--protocol", "own_texts:Rate"], 2, "without a rate of the text's own"),
         (["--protocol", FMB, "--workload", "bigram"], 2, "dense variables"),
-        (["--protocol", "own_texts:Fails"], 1, "fails, rank 1, own_texts.py:12: ZeroDivisionError: division by zero"),
+        (["--protocol", "own_texts:Fails"], 1, "fails, rank 1, own_texts.py:13: ZeroDivisionError: division by zero"),
     ):
         done = _run(*words, **own)
         assert done.returncode == code, done.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from sim.language import commands
@@ -22,7 +24,7 @@ class Values:
     """
 
     kind: type = np.float64  # of the values
-    record = None  # of what a rank does, where a world keeps one
+    record: Any = None  # of what a rank does, where a world keeps one
     tested = 0  # samples of an evaluation: a chain of random numbers has none
     updated_items = 1  # of the weights, that a rank updates in a step
 
@@ -105,6 +107,9 @@ class Values:
             into += added
         else:
             into[:] = command.a * into + added if command.a else added
+
+    def evaluate(self, me: Rank) -> None:
+        """There is nothing to evaluate."""
 
     def drop(self, me: Rank, command: commands.Drop) -> None:
         """The values of a piece are lost, but for a part of it."""
