@@ -277,11 +277,26 @@ class Lowering(Statements):
         return NOTHING
 
     def overhead(self, peer: Any) -> Any:
-        """Seconds of a core for a message to or from a rank."""
+        """Seconds of a core for a message to or from a rank of another host."""
         if not self.job.overhead_s:
             return ZERO
+        return self.reckon(op.MULTIPLY, Known(self.job.overhead_s), self.far(peer))
+
+    def far(self, peer: Any) -> Any:
+        """Whether a rank is on another host."""
         hosts = [self.reckon(op.FLOOR_DIVIDE, one, Known(self.job.per_host)) for one in (peer, Number(RANK))]
-        return self.reckon(op.MULTIPLY, Known(self.job.overhead_s), self.reckon(op.UNEQUAL, *hosts))
+        return self.reckon(op.UNEQUAL, *hosts)
+
+    def taking(self, sender: Any, items: Any) -> Any:
+        """Seconds of a core for a message that comes: of its host's, for its bytes, too."""
+        job, seconds = self.job, self.overhead(sender)
+        if not (job.local_overhead_s or job.local_copy_s):
+            return seconds
+        size = self.reckon(op.ADD, Known(job.header_bytes), self.reckon(op.MULTIPLY, items, Known(job.item_bytes)))
+        copied = self.reckon(op.MULTIPLY, Known(job.local_copy_s), size)
+        near = self.reckon(op.EQUAL, self.far(sender), ZERO)
+        local = self.reckon(op.MULTIPLY, self.reckon(op.ADD, Known(job.local_overhead_s), copied), near)
+        return self.reckon(op.ADD, seconds, local)
 
     def me_post(self, piece: Any, to: Any, share: Any = ONE) -> Any:
         seconds = self.overhead(to)
@@ -312,18 +327,21 @@ class Lowering(Statements):
             if until
             else None
         )
-        self.accept(Number(found.at), found.at + 3, into if sized else None, bool(plain(adds)), weight)
+        self.accept(
+            Number(found.at), found.at + 3, into if sized else None, bool(plain(adds)), weight, Number(found.at + 2)
+        )
         if over is not None:
             self.rows[over][1] = len(self.rows)
         return found
 
-    def accept(self, sender: Any, samples: int, into: Any, adds: bool, weight: Any) -> None:
+    def accept(self, sender: Any, samples: int, into: Any, adds: bool, weight: Any, items: Any) -> None:
         """A message that has come becomes a piece, or part of a sum.
 
         Args:
             samples: the register with those of the message.
+            items: of the message.
         """
-        job, seconds = self.job, self.overhead(sender)
+        job, seconds = self.job, self.taking(sender, items)
         if into is not None and (adds or weight != ONE) and (job.mix_s or job.mix_base_s):
             each = self.reckon(op.MULTIPLY, Known(job.mix_s), self.items(into))
             seconds = self.reckon(op.ADD, seconds, self.reckon(op.ADD, Known(job.mix_base_s), each))
@@ -347,7 +365,7 @@ class Lowering(Statements):
             over = self.emit(op.JUMP_IF_NOT, 0, self.at(self.reckon(op.UNEQUAL, Number(held + 1), Known(op.NONE))))
             if k == 0:
                 self.move(step, Number(held + 1))
-            self.accept(rank, 0, part, False, ONE)
+            self.accept(rank, 0, part, False, ONE, self.items(part))
             self.rows[over][1] = len(self.rows)
         self.emit(op.BEGIN_STEP, step)
         for row in ends:
