@@ -58,13 +58,14 @@ class Noting(Valueless):
         self.updates = defaultdict[int, dict[tuple[int, int], None]](dict)
 
     def forward(self, me, command) -> None:
-        """A forward pass is over."""
-        self.layered |= command.stop - command.first < len(me.layers)
+        """A forward pass is over, or samples are fetched."""
+        self.layered |= 0 < command.stop - command.first < len(me.layers)
 
     def backward(self, me, command) -> None:
-        """A backward pass is over."""
+        """A backward pass is over, or gradients are joined."""
         self.forward(me, command)
-        self.samples[me.rank].add(len(self._job.micro_batch(command.micro, command.of)))
+        if command.stop:
+            self.samples[me.rank].add(len(self._job.micro_batch(command.micro, command.of)))
 
     def update(self, me, command) -> None:
         """An update is over."""
@@ -95,7 +96,13 @@ def job_of(scenario: Scenario, replication: int = 0) -> Job:
     Raises:
         WrongSetting: variables of which rows travel.
     """
-    return _job(scenario, laws=Drawn(scenario), replication=replication, seed=scenario.seed)
+    laws = Drawn(scenario, _text(scenario).delay_std_s)
+    return _job(scenario, laws=laws, replication=replication, seed=scenario.seed)
+
+
+def _text(scenario: Scenario) -> Text:
+    assert isinstance(scenario.protocol, InLanguage)
+    return scenario.protocol.text(scenario.servers)
 
 
 def _job(scenario: Scenario, **more) -> Job:
@@ -104,7 +111,8 @@ def _job(scenario: Scenario, **more) -> Job:
         raise WrongSetting(
             "--workload", workload.name, "a model of dense variables with a text of named vectors, in a real run"
         )
-    share_s = PASS_S / workload.parameters
+    share_s, servers = PASS_S / workload.parameters, scenario.servers
+    shares = [(size - HEADER_BYTES) // ITEM_BYTES for size in scenario.traffic.server_bytes] if servers > 1 else []
     return Job(
         scenario.ranks,
         tuple(Layer(one.size, one.size * share_s, one.size * share_s) for one in workload.variables),
@@ -112,8 +120,9 @@ def _job(scenario: Scenario, **more) -> Job:
         scenario.warmup,
         scenario.batch,
         item_bytes=ITEM_BYTES,
-        header_bytes=HEADER_BYTES if scenario.servers else 0,
+        header_bytes=HEADER_BYTES if servers else 0,
         evaluate_every=scenario.evaluate_every,
+        shares=tuple(shares),
         **more,
     )
 
@@ -126,13 +135,12 @@ def asked_of(scenario: Scenario) -> Asked:
         RunFailed: they wait for one another for ever, or do what no world can run.
     """
     job = _job(scenario)
-    assert isinstance(scenario.protocol, InLanguage)
-    return _tried(job.ranks, job.layers, min(job.steps, TRIED), job.batch, scenario.protocol.text(scenario.servers))
+    return _tried(job.ranks, job.layers, min(job.steps, TRIED), job.batch, job.shares, _text(scenario))
 
 
 @lru_cache(maxsize=8)
-def _tried(ranks: int, layers: tuple[Layer, ...], steps: int, batch: int, text: Text) -> Asked:
-    job = Job(ranks, layers, steps, batch=batch)
+def _tried(ranks: int, layers: tuple[Layer, ...], steps: int, batch: int, shares: tuple[int, ...], text: Text) -> Asked:
+    job = Job(ranks, layers, steps, batch=batch, shares=shares)
     noted = Noting(job, text)
     event.run(job, text, noted)
     return Asked(noted.layered, noted.drops, noted.samples, noted.updates)

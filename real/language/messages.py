@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,10 +61,15 @@ class Messages:
         clock: seconds since the run's common start.
         kind: of the values, a NumPy type.
         here: whether each rank is on this one's host, from where a message is copied at once; others travel while this rank goes on.
+        delays: seconds for which each message is held back, by the count of those that have come.
     """
 
-    def __init__(self, comm, clock: Callable[[], float], kind: type, here: Sequence[bool]):
-        self._comm, self._clock, self._kind, self._here = comm, clock, np.dtype(kind), here
+    def __init__(self, comm, clock: Callable[[], float], kind: type, here: Sequence[bool], delays: Any):
+        self._comm, self._clock, self._kind, self._here, self._delays = comm, clock, np.dtype(kind), here, delays
+        self._came, self._held = (
+            0,
+            list[tuple[float, int, int, Letter]](),
+        )  # held back: until when, which, for which text
         self._leaving: list[tuple[Any, np.ndarray, Callable[[float], None] | None]] = []
         self._coming: list[Coming] = []
         self._inboxes: dict[int, deque[Letter]] = defaultdict(deque)  # by the number of the text
@@ -109,7 +115,7 @@ class Messages:
         while arrived(self._comm, MPI.ANY_SOURCE, MPI.ANY_TAG, status):
             moved = True
             self._begin(status.source, status.tag, status.Get_count(MPI.BYTE))
-        return self._settle_coming() | self._settle_leaving() | moved
+        return self._settle_coming() | self._settle_leaving() | self._let_in() | moved
 
     def _begin(self, sender: int, tag: int, size_bytes: int) -> None:
         began_s, buffer = self._clock(), np.empty(size_bytes, np.uint8)
@@ -131,6 +137,14 @@ class Messages:
         settled, self._coming = len(staying) < len(self._coming), staying
         return settled
 
+    def _let_in(self) -> bool:
+        """Hand over what has been held back for long enough."""
+        held = len(self._held)
+        while self._held and self._held[0][0] <= self._clock():
+            *_, text, message = heappop(self._held)
+            self._inboxes[text].append(message)
+        return len(self._held) < held
+
     def _settle_leaving(self) -> bool:
         staying = []
         for request, buffer, left in self._leaving:
@@ -147,8 +161,10 @@ class Messages:
             return
         step, version, samples, items = of.buffer[: HEADER.itemsize].view(HEADER)[0]
         values = of.buffer[HEADER.itemsize :].view(self._kind)
-        about = int(step), int(items), float(samples), values, int(version)
-        self._inboxes[of.tag - TEXTS].append(Letter(of.sender, *about, of.began_s, self._clock()))
+        found = Letter(of.sender, int(step), int(items), float(samples), values)
+        found.version, found.began_s, found.came_s = int(version), of.began_s, self._clock()
+        delay_s, self._came = self._delays[self._came], self._came + 1
+        heappush(self._held, (found.came_s + delay_s if delay_s > 0 else 0.0, self._came, of.tag - TEXTS, found))
 
     def has(self, text: int, frm: range) -> bool:
         """Whether there is a message of one of these ranks."""

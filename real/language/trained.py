@@ -46,6 +46,7 @@ class Trained(Values):
         self._batches = Batches(trainee.data, job.batch, job.seed, job.replication, number)
         self._number, self._minibatch = -1, (np.empty(0), np.empty(0))
         self._graph: Graph | None = None
+        self._joined_s = 0.0, 0.0  # from when until when the last gradient was joined
 
     def begin(self, ranks: list[Rank]) -> None:
         """The rank begins with the weights with which all do."""
@@ -69,44 +70,48 @@ class Trained(Values):
     # ---- passes
 
     def forward(self, me: Rank, command: commands.Forward) -> None:
-        """The layers may be read from now on; nothing waits for them to be computed."""
-        if self._asked.layered:
-            graph = self._graph_of(me, command)
+        """The layers may be read from now on, and nothing waits for them to be computed; of none the samples are fetched."""
+        data = self._data(me, command)
+        if self._asked.layered and command.stop:
+            graph = self._graph_of(me, command, data)
             if self._asked.drops:
                 graph.keep(command.first, command.stop)
             graph.open(command.stop)
 
     def backward(self, me: Rank, command: commands.Backward) -> None:
-        """The gradients of some layers are added to the rank's."""
+        """The gradients of some layers are added to the rank's; through none, they are joined, which an engine does by itself."""
+        if command.stop == 0:
+            start_s, end_s = self._joined_s
+            self._joined_s = end_s, end_s
+            self.record.add("pack", start_s, end_s, bytes=HEADER_BYTES + ITEM_BYTES * me.gradient.items)
+            return
         if command.stop == len(me.layers):
             self.record.computed = self.record.version
+        data = self._data(me, command)
         if not self._asked.layered:
-            self._whole(me, command)
+            self._whole(me, command, *data)
             return
-        graph = self._graph_of(me, command)
+        graph = self._graph_of(me, command, data)
         for layer in reversed(range(command.first, command.stop)):
             _add(self.view(me, me.of(me.gradient, layer)), graph.gradient(layer), command.weight)
         if command.first == 0:
             self._graph = None
             graph.end()
 
-    def _whole(self, me: Rank, command: commands.Backward) -> None:
-        x, y = self._data(me, command)
+    def _whole(self, me: Rank, command: commands.Backward, x: np.ndarray, y: np.ndarray) -> None:
         start_s = self.record.now_s
         found: Gradient = self._trainee.gradients.fixed(self.view(me, me.weights), x, y)
-        computed_s = start_s + found.computed_s
         _add(self.view(me, me.gradient), found.sum, command.weight)
-        if command.of > 1:  # which each micro-batch takes anew
-            computed_s = self.record.now_s
+        end_s = self.record.now_s  # of several micro-batches each is joined as it is computed
+        computed_s = start_s + found.computed_s if command.of == 1 else end_s
+        self._joined_s = computed_s, end_s
         self.record.add("compute", start_s, computed_s, samples=len(x))
-        if command.of == 1:
-            self.record.add("pack", computed_s, self.record.now_s, bytes=HEADER_BYTES + ITEM_BYTES * me.gradient.items)
 
-    def _graph_of(self, me: Rank, command) -> Graph:
+    def _graph_of(self, me: Rank, command, data: tuple[np.ndarray, np.ndarray]) -> Graph:
         key = me.round, command.micro, command.of
         if self._graph is None:
             weights = _variables(self._trainee.scenario.workload, self.view(me, me.weights))
-            self._graph = Graph(key, self._trainee.gradients, self._data(me, command), weights, self.record)
+            self._graph = Graph(key, self._trainee.gradients, data, weights, self.record)
         if self._graph.key != key:
             raise WrongText(
                 f"rank {me.rank}: passes of one micro-batch through some layers, while those of another are not over"

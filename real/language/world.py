@@ -121,7 +121,8 @@ class MpiWorld:
         self.me = Rank(comm.rank, job, text.servers, self, text.data == "shared")
         self._comm, self._job, self._text, self._values, self._clock = comm, job, text, values, clock
         self._sleeps, self._begun = job.sleeps(comm.rank, text.servers), begun
-        self._messages = Messages(comm, clock, values.kind, here or [True for _ in range(comm.size)])
+        delays = job.noise(comm.rank, text.servers, "delay")
+        self._messages = Messages(comm, clock, values.kind, here or [True for _ in range(comm.size)], delays)
         self._record = Record(self.me, clock, recorder or Recorder(comm.rank))
         self._computing, self._texts = (
             Computing(self._follow_on, self._computed),
@@ -333,7 +334,14 @@ class MpiWorld:
             samples.added(me, what.samples)
         about = (what.samples, bytes, what.sender, what.version) if isinstance(what, Letter) else (0, bytes)
         row = ("reduce", *about) if command.a or command.b else ("",)  # which only sets memory to zeros
-        return self._later(("mix", command.into.items), self._values.mix, me, command, row=row)
+        then = nothing
+        if isinstance(what, Letter) and (command.a, command.b) == (0, 1) and command.into.vector == "weights":
+            row, then = ("update", 0, bytes), lambda: self._taken_up(what)
+        return self._later(("mix", command.into.items), self._values.mix, me, command, then=then, row=row)
+
+    def _taken_up(self, message: Letter) -> None:
+        """Weights of another rank have come in place of some; the first one's version counts."""
+        self._record.version = message.version if message.sender == 0 else self._record.version
 
     def _work(self, task: Task, command: commands.Work) -> Work:
         job = self._job
@@ -383,7 +391,14 @@ class MpiWorld:
             return message
 
         task.waits_for = f"a message of {named(command.frm)}"
-        return (lambda: messages.has(task.number, frm) or self._clock() >= until_s), taken
+
+        def over() -> bool:
+            """Whether nothing is waited for any more: it is late, or nothing can come."""
+            return self._clock() >= until_s or (
+                command.until_s == math.inf and all(one in messages.ended for one in frm)
+            )
+
+        return (lambda: messages.has(task.number, frm) or over()), taken
 
     def _follow(self, task: Task, command: commands.Follow) -> Answer:
         group, messages, me, asked_s = among(command.frm), self._messages, self.me, self._clock()
@@ -423,8 +438,8 @@ class MpiWorld:
         bytes = self._job.bytes_of(message.items)
         if adds:
             record.add("reduce", begin_s, record.now_s, samples, bytes, message.sender, message.version)
-        elif into.vector == "weights":
-            record.version = message.version if message.sender == 0 else record.version
+        elif into.vector == "weights" and into.items:
+            self._taken_up(message)
             record.add("update", begin_s, record.now_s, 0, bytes)
 
     def _check(self, task: Task, items: int, into: Piece, how: str) -> None:

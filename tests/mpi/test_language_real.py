@@ -24,7 +24,7 @@ CELLS = {
     "today": "--protocol fmb --test-size 50 --evaluate-every 2 --stragglers niagara*0.002",
     "fmb": f"--protocol {FMB} --test-size 50 --evaluate-every 2 --stragglers niagara*0.002",
     "amb": "--protocol sim.texts.amb:AnytimeMinibatch --set time_limit_s=3600 --set partitions=4",
-    "ps-sync": "--protocol sim.texts.ps_sync:SynchronousServers --servers 2",
+    "ps-barrier": "--protocol sim.texts.ps_barrier:BarrierServers --servers 2",
     "ps-layers": "--protocol sim.texts.ps_layers:LayerwiseServers",
     "ps-async": "--protocol sim.texts.ps_async:AsynchronousServers",
     "ddp": "--protocol sim.texts.ddp:Ddp --set bucket_mb=0.01",
@@ -118,7 +118,7 @@ def test_what_no_engine_has_is_refused_in_a_line(tmp_path):
     (tmp_path / "own_texts.py").write_text(OWN)
     own = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
     for words, code, said in (
-        (["--protocol", "sim.texts.pipeline:Pipeline"], 2, "a text that sends no activations"),
+        (["--protocol", "sim.texts.pipeline:Pipeline"], 2, "activation"),
         (["--protocol", "own_texts:Rate"], 2, "without a rate of the text's own"),
         (["--protocol", FMB, "--workload", "bigram"], 2, "dense variables"),
         (["--protocol", "own_texts:Fails"], 1, "fails, rank 1, own_texts.py:13: ZeroDivisionError: division by zero"),

@@ -15,9 +15,9 @@ NONE = -1  # no text, no message, no rank
 (
     MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
     WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, BEGIN_STEP, END_STEP,
-    COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE,
-    WORK, COMPUTE, SLEEP, EVALUATE, POST, TAKE, FOLLOW, START, WAIT, WAIT_ALL, STOP, END,
-) = range(47)  # fmt: skip
+    COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE, IN_STEP, IS_WARM,
+    WORK, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, FOLLOW, START, WAIT, WAIT_ALL, STOP, END,
+) = range(50)  # fmt: skip
 OPERANDS = 9  # numbers of a row: the op-code and its operands
 
 # Kinds of events: a text goes on; a message reaches the next port of its path; a message is there.
@@ -33,7 +33,10 @@ NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TAKING, FOLLOWING, WAITING, ENDED
     SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED,
 ) = range(12)  # fmt: skip
 
-NEWEST, UNTIL, SIZED = 1, 2, 4  # flags of a TAKE
+NEWEST, UNTIL, SIZED, LASTS = 1, 2, 4, 8  # flags of a TAKE; LASTS: as long as something may come
+PASSES, INPUT, UPDATES, DELAYS = range(4)  # kinds of drawn numbers: by rounds, rounds, updates, messages that have come
+FACTORS = ("noise", "input", "update", "delay")
+HELD_BACK = -1  # in place of a hop, of a message that has been held back where it has come
 GENERATION = 2**26  # handle of a text: -1 - slot - GENERATION x how many texts had the slot before it
 
 # Arrays of a run: the name, and of what there is one place for each.
@@ -52,10 +55,13 @@ DOUBLES = {
     "rank_ended": "rank",  # when its main text did
     "rank_speed": "rank",
     "sleep": "sleep",  # seconds, by call within a round, round, rank
-    "noise": "noise",  # factors, by round and rank
+    "factors": "factor",  # and delays, of all kinds
+    "factor_sole": "kind",  # what all numbers of the kind are; below 0: they are drawn
+    "rank_warm": "rank",  # when its last pass or update ended
     "message_items": "message",
     "message_bytes": "message",
     "message_samples": "message",
+    "message_share": "message",  # of the piece's items that travel
     "message_passed": "message",  # when its last byte has passed the ports so far
     "out_free": "port",
     "in_free": "port",
@@ -88,6 +94,13 @@ INTEGERS = {
     "rank_step": "rank",
     "rank_round": "rank",  # of its own; -1 before the first
     "rank_calls": "rank",  # sleeps in this round
+    "rank_slept": "rank",  # since it fetched a minibatch
+    "rank_fetched": "rank",  # the round whose whole minibatch is there
+    "rank_updates": "rank",  # made
+    "rank_came": "rank",  # messages
+    "factor_begin": "stream",  # where a rank's numbers of a kind begin
+    "factor_room": "stream",  # and how many are drawn
+    "factor_far": "kind",  # from one number of a rank to its next
     "rank_started": "rank",  # texts
     "rank_main": "rank",  # whether its main text goes on
     "rank_followed": "rank",  # whether another rank follows it
@@ -139,10 +152,12 @@ NUMBERS = {  # single numbers
     "evaluate_every": int,
     "left": int,  # main texts that go on
     "sole_sleep": float,  # seconds of every sleep; below 0: they are drawn
-    "sole_noise": float,
+    "input_s": float,
+    "resume_s": float,
+    "cold_from_s": float,
+    "cold_after_s": float,
     "sleeps": int,  # rounds for which they are drawn
     "sleep_calls": int,  # and how many of each round
-    "noises": int,
     "width": int,  # registers of a text
     "fixed_lists": int,
     "own_lists": int,  # of a text

@@ -12,6 +12,7 @@ from itertools import count
 
 from sim.base.errors import RunFailed
 from sim.language.event.cores import Busy, InTurn, Shared
+from sim.language.event.costs import Costs
 from sim.language.event.links import Links
 from sim.language.event.mail import Mail
 from sim.language.event.task import Task
@@ -38,7 +39,8 @@ class EventWorld:
         self.time_s, self._events, self._serial = 0.0, list[tuple](), count()
         self.ranks = [Rank(rank, job, text.servers, self, text.data == "shared") for rank in ranks]
         self.values.begin(self.ranks)
-        self.mail, self.links, self.busy = [Mail() for _ in ranks], Links(job), [Busy(self) for _ in ranks]
+        self.mail = [Mail(self, job.noise(rank, text.servers, "delay")) for rank in ranks]
+        self.links, self.busy = Links(job), [Busy(self) for _ in ranks]
         kind = InTurn if job.in_turn else Shared
         if job.cores is None:
             self.cores = [kind(self, 1) for _ in ranks]
@@ -46,7 +48,7 @@ class EventWorld:
             hosts = [kind(self, job.cores) for _ in range(job.hosts)]
             self.cores = [hosts[job.host(rank)] for rank in ranks]
         self.sleeps = [job.sleeps(rank, text.servers) for rank in ranks]
-        self.noise = [job.noise(rank, text.servers) for rank in ranks]
+        self.costs = [Costs(job, me, text.servers, self) for me in self.ranks]
         self.samples = Samples(self.ranks)
         self.started = [0 for _ in ranks]  # texts of each rank besides the main one
         self.followers = defaultdict[int, dict[Task, int]](dict)  # of each rank: tasks, and the turn in which they wait
