@@ -6,6 +6,12 @@ from sim.language.pieces import Piece
 from sim.language.rank import Rank
 
 
+def called(me: Rank, piece: Piece):
+    """What a library does around the messages of a sum."""
+    if me.call_base_s or me.call_s:
+        yield from me.work(seconds=me.call_base_s + me.call_s * piece.items)
+
+
 def reduce_scatter(me: Rank, piece: Piece, group: range):
     """The ring's first half: the k-th rank of the group ends with the sum of the k-th part of the piece.
 
@@ -29,6 +35,7 @@ def allgather(me: Rank, piece: Piece, group: range):
 
 def allreduce(me: Rank, piece: Piece, group: range):
     """Each rank of the group ends with the sum of the piece over all of them, by a ring."""
+    yield from called(me, piece)
     yield from reduce_scatter(me, piece, group)
     yield from allgather(me, piece, group)
 
@@ -38,6 +45,7 @@ def halving_doubling(me: Rank, piece: Piece, group: range):
 
     Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH", 2005, section 4.5.
     """
+    yield from called(me, piece)
     n, i = len(group), group.index(me.rank)
     first, stop, far = 0, n, n // 2
     while far:  # halve: keep the half that has part i
@@ -59,6 +67,7 @@ def halving_doubling(me: Rank, piece: Piece, group: range):
 
 def tree(me: Rank, piece: Piece, group: range):
     """Sum along a binomial tree to the first rank of the group, and hand the sum down the same tree."""
+    yield from called(me, piece)
     n, i = len(group), group.index(me.rank)
     far = 1
     while far < n and i % (2 * far) == 0:

@@ -34,6 +34,7 @@ class Rank:
         self._ends = [0, *accumulate(layer.items for layer in job.layers)]  # where layers end, in items
         self.weights, self.gradient = (Piece(name, 0, self._ends[-1]) for name in ("weights", "gradient"))
         self.samples = job.batch if shared else job.batch * len(self.workers)  # of a minibatch of all workers
+        self.call_base_s, self.call_s = job.call_base_s, job.call_s  # of a library, around the messages of a sum
         self._job, self._world, self._own = job, world, dict[str, int]()
 
     # ---- what takes no time, and is called without `yield from`

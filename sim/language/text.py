@@ -24,6 +24,7 @@ class Text:
         micros: the setting that says how many micro-batches a minibatch has.
         loops: these are turns of one loop in a graph, and no computations by themselves.
         layerwise: servers update each layer by itself.
+        spins: ranks that wait poll without sleeping in between, as within a library's call.
     """
 
     name: ClassVar[str]
@@ -36,6 +37,7 @@ class Text:
     micros: ClassVar[str] = ""
     loops: bool = False
     layerwise: ClassVar[bool] = False
+    spins: bool = False
 
     def checked(self, job) -> None:
         """Refuse settings and jobs that the protocol cannot have.

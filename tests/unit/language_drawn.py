@@ -7,6 +7,7 @@ import random
 from dataclasses import replace
 from itertools import pairwise
 
+from sim.language.hosts import TICK_S, Host
 from sim.language.job import Job, Laws, Layer, Rows
 from sim.language.text import Text
 from sim.laws import Constant, Exponential, LogNormal
@@ -81,6 +82,8 @@ def drawn(seed: int) -> tuple[Job, Text]:
         given |= drawn_costs(rng)
     if settings.get("servers", 1) > 1 and rng.random() < 0.7:
         given["shares"] = drawn_shares(rng, sum(layer.items for layer in layers), settings["servers"])
+    if rng.random() < 0.5:
+        given |= drawn_machines(rng, ranks)
     given["warmup"] = rng.randrange(given["steps"])
     return Job(**given), TEXTS[name](**settings)
 
@@ -122,6 +125,27 @@ def drawn_hosts(rng: random.Random, ranks: int) -> dict:
     return found
 
 
+def drawn_machines(rng: random.Random, ranks: int) -> dict:
+    """Hosts of different kinds, and how ranks wait on them."""
+    hosts = rng.randrange(1, ranks + 1)
+    found = {
+        "placement": tuple(rng.randrange(hosts) for _ in range(ranks)),
+        "kinds": tuple(drawn_host(rng) for _ in range(hosts)),
+        "one_machine": rng.random() < 0.2,
+        "oversleep_s": rng.choice([0.0, 6e-5]),
+    }
+    if rng.random() < 0.3:
+        found["background_s"] = rng.choice([1e-3, 0.05])
+    return found | ({"poll_s": rng.choice([4e-5, 1e-6])} if rng.random() < 0.6 else {})
+
+
+def drawn_host(rng: random.Random) -> Host:
+    turn_s = rng.choice([0.0, 2.5e-4, TICK_S, TICK_S, math.inf])
+    contention = rng.choice([0.0, 0.05]) if turn_s < math.inf else 0.0
+    gpus = {"gpus": rng.randrange(1, 4), "switching": rng.choice([0.0, 0.1, -0.1])} if rng.random() < 0.3 else {}
+    return Host(rng.choice([None, 1, 2, 3]), turn_s, contention, **gpus)
+
+
 def drawn_costs(rng: random.Random) -> dict:
     return {
         "overhead_s": rng.choice([0.0, 5e-6, 1e-3]),
@@ -130,6 +154,8 @@ def drawn_costs(rng: random.Random) -> dict:
         "update_s": rng.choice([0.0, 1e-9]),
         "mix_s": rng.choice([0.0, 1e-10, 1e-9]),
         "update_base_s": rng.choice([0.0, 1e-4]),
+        "call_base_s": rng.choice([0.0, 1e-4]),
+        "call_s": rng.choice([0.0, 1e-9]),
         "mix_base_s": rng.choice([0.0, 1e-5]),
         **rng.choice([{}, {"rows_s": 3e-9, "rows_base_s": 2e-5}]),
         "fixed": rng.choice([0.0, 0.3]),

@@ -38,6 +38,7 @@ class Task:
     ):
         self.world, self.me, self.text, self.number, self.started = world, me, text, number, started
         self.count = self.turn = 0  # requests made, and times that it went on
+        self.who: int | None = me.rank  # that computes; None of a runtime's other threads
         self.waits_for, self.handle = "its beginning", Handle(text=self)
         self._running = self._run(after)
 
@@ -101,13 +102,36 @@ class Task:
     def _until(self, handles, needed: int):
         """Wait until so many of the handles are done."""
         while sum(handle.done_s <= self.world.time_s for handle in handles) < needed:
-            for handle in handles:
-                if handle.done_s == math.inf:
-                    handle.waiting.append((self, self.turn))
-            end_s = sorted(handle.done_s for handle in handles)[needed - 1]
-            if end_s < math.inf:
-                self.world.at(end_s, self.key, self.waker(self.turn))
-            yield "a handle"
+            if all(handle.text is None for handle in handles):
+                yield from self._seen(self._handles(handles, needed))
+            else:
+                yield from self._handles(handles, needed)
+
+    def _handles(self, handles, needed: int):
+        for handle in handles:
+            if handle.done_s == math.inf:
+                handle.waiting.append((self, self.turn))
+        end_s = sorted(handle.done_s for handle in handles)[needed - 1]
+        if end_s < math.inf:
+            self.world.at(end_s, self.key, self.waker(self.turn))
+        yield "a handle"
+
+    def _seen(self, waiting: Generator):
+        """Wait for what a rank that polls sees at its next poll."""
+        polls = self.world.polls[self.me.rank] if self.world.polls else None
+        if polls is None:
+            yield from waiting
+            return
+        since_s = self.world.time_s
+        polls.begin(self.key)
+        try:
+            yield from waiting
+        finally:
+            polls.end()
+        if late_s := polls.late_s(since_s):
+            self.world.at(self.world.time_s + late_s, self.key, self.waker(self.turn))
+            yield "its next poll"
+            yield from self._spend(self.world.job.poll_s)
 
     def place(self) -> str:
         """Where the text is: rank, text, and the line of the source that is not the language's own."""
@@ -126,10 +150,15 @@ class Task:
 
     # ---- time and work
 
-    def _spend(self, seconds: float):
-        """Work for some seconds of a core of speed 1."""
+    def _spend(self, seconds: float, device=None):
+        """Work for some seconds of a core of speed 1, or of another device."""
+        rank, works = self.me.rank, self.who is not None
         if seconds > 0:
-            yield from self.world.cores[self.me.rank].work(self, seconds / self.world.job.speed(self.me.rank))
+            self.world.busy[rank].begin(works)
+            try:
+                yield from (device or self.world.cores[rank]).work(self, seconds / self.world.job.speed(rank))
+            finally:
+                self.world.busy[rank].end(works)
 
     def sleep(self, command: commands.Sleep):
         """Sleep as the law says."""
@@ -137,11 +166,14 @@ class Task:
         if seconds > 0:
             self.world.costs[self.me.rank].slept = True
             busy.begin()
-            self.world.at(self.world.time_s + seconds, self.key, self.waker(self.turn))
+            begin_s = self.world.time_s
+            self.world.at(begin_s + (seconds + self.world.job.oversleep_s), self.key, self.waker(self.turn))
             try:
                 yield "the end of its sleep"
             finally:
                 busy.end()
+                if self.world.threads:
+                    self.world.threads[self.me.rank].slept_s += self.world.time_s - begin_s
 
     def _pass(self, command, to_s: list[float], loop_s: float, opens: bool):
         """Compute a stretch of layers; returns how many samples.
@@ -165,12 +197,14 @@ class Task:
             seconds = (to_s[command.stop] - to_s[command.first]) * part + (
                 loop_s if opens and command.micro == 0 else 0.0
             )
-            yield from self._spend(costs.pass_s(seconds, opens))
+            yield from self._spend(costs.pass_s(seconds, opens), self.world.of_passes[me.rank])
             costs.warm_s = self.world.time_s
         return samples
 
     def forward(self, command: commands.Forward):
         """The forward pass through some layers; from the first one on, samples are fetched before it."""
+        if self.world.threads:
+            self.world.threads[self.me.rank].begin()
         yield from self._pass(command, self.world.job.forward_to, self.world.job.loop_s, command.first == 0)
         self.world.values.forward(self.me, command)
 
@@ -285,7 +319,11 @@ class Task:
             raise self._wrong(f"me.{name} from {frm!r}: a rank, or a range of some of the {self.me.n} ranks")
 
     def _for_mail(self, frm: int | range):
-        """Wait until a message comes, or something else goes on with the text."""
+        """Wait until a message comes, or something else goes on with the text; nobody polls for one of its own rank."""
+        waiting = self._mail(frm)
+        return waiting if among(frm) == range(self.me.rank, self.me.rank + 1) else self._seen(waiting)
+
+    def _mail(self, frm: int | range):
         mail = self.world.mail[self.me.rank]
         mail.waiting[self.number] = self, frm
         try:
