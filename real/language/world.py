@@ -85,13 +85,18 @@ class Measured:
 
     Args:
         ends_s: of its rounds, seconds of the common clock.
-        seconds: of each command that computed, by the command without its weight, in order.
+        seconds: of a core, of each command that computed, by the command without its weight, in order.
         samples: that entered updates.
+        handled_s: seconds of a core until the end of each round in which the main thread moved messages and resumed texts.
+        polls, polled_s: how often it looked in vain, and seconds of a core for that.
     """
 
     samples: Samples
     ends_s: list[float] = field(default_factory=list)
     seconds: dict[tuple, list[float]] = field(default_factory=dict)
+    handled_s: list[float] = field(default_factory=list)
+    polls: int = 0
+    polled_s: float = 0.0
 
 
 class MpiWorld:
@@ -129,7 +134,7 @@ class MpiWorld:
             threading.Lock(),
         )  # one text goes on at a time
         self._has_computed = threading.Event()  # since the loop has looked
-        self._started, self._tasks = 0, list[Task]()
+        self._started, self._tasks, self._handled_s = 0, list[Task](), 0.0
         self.measured = Measured(Samples([self.me] * job.ranks))
         values.begin([self.me])
         values.record = self._record
@@ -147,6 +152,7 @@ class MpiWorld:
     def end_round(self, me: Rank) -> None:
         """Note when a round has ended."""
         self.measured.ends_s.append(self._clock())
+        self.measured.handled_s.append(self._handled_s)
 
     # ---- the loop
 
@@ -173,18 +179,21 @@ class MpiWorld:
         """Move messages and resume texts until something is over, asleep while nothing happens."""
         since_s = time.perf_counter()
         while not over():
-            moved = self._messages.move()
+            begin_s, moved = time.thread_time(), self._messages.move()
             for task in list(self._tasks):
                 while task in self._tasks and not task.computes and task.ready():
                     with self._texts:
                         self._resume(task)
                     moved = True
             waited_s = time.perf_counter() - since_s
+            spent_s = time.thread_time() - begin_s
             if moved:
                 since_s = time.perf_counter()
+                self._handled_s += spent_s
             elif waited_s > PATIENCE_S:
                 raise RunFailed(f"waited {PATIENCE_S:g} s: {self._dead_end()}")
             else:
+                self.measured.polls, self.measured.polled_s = self.measured.polls + 1, self.measured.polled_s + spent_s
                 self._has_computed.wait(pause_s(waited_s))
             self._has_computed.clear()
 
@@ -291,10 +300,10 @@ class MpiWorld:
         activity, *about = row
 
         def timed() -> None:
-            begin_s = self._clock()
+            begin_s, of_core_s = self._clock(), time.thread_time()
             work(*given)
+            self.measured.seconds.setdefault(which, []).append(time.thread_time() - of_core_s)
             end_s = self._clock()
-            self.measured.seconds.setdefault(which, []).append(end_s - begin_s)
             if activity:
                 self._record.add(activity, begin_s, end_s, *about)
 
