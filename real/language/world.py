@@ -321,6 +321,8 @@ class MpiWorld:
         me, samples = self.me, len(self._job.micro_batch(command.micro, command.of))
         items = me.of(me.weights, command.first, command.stop).items
         which = "backward", command.first, command.stop, command.of
+        if command.stop == 0:  # gradients are joined
+            return self._later(which, self._values.backward, me, command)
         then = lambda: self.measured.samples.computed(me, samples, items)  # noqa: E731
         return self._later(which, self._values.backward, me, command, then=then)
 

@@ -15,10 +15,12 @@ from sim.job.scenario import Scenario
 from sim.language import event
 from sim.language.hosts import TICK_S, Host
 from sim.language.job import Job, Result
+from sim.language.library import Library, Line
 from sim.language.text import Text, require
 from sim.laws import Constant, FoldedMixture
 from sim.laws.randomness import Stream
 from sim.laws.steps import Steps, joined
+from sim.model.costs import Line as ByBytes
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 
 THREADS_TURN_S = 0.25e-3  # of a runtime whose threads hand work on to one another: its phases are many short tasks
@@ -100,6 +102,9 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
     shares = [(size - HEADER_BYTES) // ITEM_BYTES for size in scenario.traffic.server_bytes] if servers > 1 else []
     takes_up = bool(servers) and not text.layerwise
     at = [0] * scenario.ranks if scenario.cluster.shared_cores else scenario.hosts  # whose speed a rank's cores have
+    overhead_s, others_s = (
+        (0.0, link.overhead_s) if text.layerwise else (link.overhead_s, 0.0)
+    )  # other threads send and receive
     return Job(
         scenario.ranks,
         layers,
@@ -112,11 +117,9 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         poll_s=scenario.cluster.poll_s,
         oversleep_s=scenario.cluster.oversleep_s,
         background_s=costs.background(batch),
-        call_base_s=costs.call.base_s,
-        call_s=4 * costs.call.slope_s,
         speeds=tuple(scenario.machines[host].speed for host in at),
         latency_s=link.latency_s,
-        overhead_s=link.overhead_s,
+        overhead_s=overhead_s,
         gap_s=link.gap_s,
         bandwidth=link.bandwidth_bytes_per_s,
         shared_ports=True,
@@ -129,7 +132,7 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         update_base_s=costs.update.base_s / updates + costs.update.slope_s * HEADER_BYTES,
         update_cold_s=costs.update.cold_s,
         mix_s=4 * costs.reduce.slope_s,
-        mix_base_s=costs.reduce(header_bytes),
+        mix_base_s=costs.reduce(header_bytes) + others_s,
         rows_s=4 * costs.reduce_rows.slope_s if costs.reduce_rows else None,
         rows_base_s=costs.reduce_rows(header_bytes) if costs.reduce_rows else None,
         fixed=0.0 if text.loops or not compute_s else line.base_s / compute_s,
@@ -138,9 +141,10 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         cold_s=line.cold_s,
         input_s=costs.input(batch) + to_device_s,
         resume_s=costs.resume_s,
-        pack_s=costs.pack(scenario.traffic.packed_bytes) + to_host_s,
+        pack_s=(costs.pack(scenario.traffic.packed_bytes) if text.joins else 0.0) + to_host_s,
         take_up_base_s=costs.take_up(HEADER_BYTES) if takes_up else 0.0,
         take_up_s=4 * costs.take_up.slope_s if takes_up else 0.0,
+        library=Library(*(in_items(line) for line in (costs.call, costs.pack)), costs.agree_s, costs.negotiate_s),
         evaluate_s=costs.evaluate(scenario.test_size) if scenario.test_size else 0.0,
         evaluate_every=scenario.evaluate_every,
         shares=tuple(shares),
@@ -156,6 +160,11 @@ def host_of(scenario: Scenario, index: int) -> Host:
     return Host(scenario.cluster.shared_cores or host.cores, turn_s, host.contention, host.gpus, host.switching)
 
 
+def in_items(line: ByBytes) -> Line:
+    """A line by bytes as one by items."""
+    return Line(line.base_s, ITEM_BYTES * line.slope_s, line.floor_s)
+
+
 def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]:
     """What a text in the language cannot have: the setting, its value in this job (nothing if it is right), and what is allowed."""
     link, local, costs = scenario.network, scenario.local, scenario.costs
@@ -166,5 +175,3 @@ def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]
     yield "--cluster: local: wakes", local.wakes, "false"
     for name in ("reduce", "take_up", "update"):
         yield f"costs: {name}: floor_s", getattr(costs, name).floor_s, "0"
-    for name in ("agree_s", "negotiate_s"):
-        yield f"costs: {name}", getattr(costs, name), "0"

@@ -11,6 +11,7 @@ from typing import Any
 
 from sim.base.errors import WrongSetting
 from sim.language.hosts import Host
+from sim.language.library import Library
 from sim.laws import Constant, Law
 from sim.laws.randomness import BLOCK, Stream, generator
 from sim.laws.steps import Sleeps
@@ -121,7 +122,6 @@ class Job:
         oversleep_s: by which a sleep lasts too long.
         background_s: seconds of a core of each round that other threads of a rank's runtime work, and that no text waits for: PIECES equal
             pieces at random moments from its first forward pass on, within as long as there was between the two before without sleep.
-        call_base_s, call_s: seconds of a core of a library around the messages of each sum of a piece, and for each of its items.
         fixed: share of a pass's seconds that a part of a minibatch takes as well as the whole: what launching it takes.
         least: share of a pass's seconds that any part of a minibatch takes.
         loop_s: seconds of a pass more with the first layer of a minibatch's first part: entering a loop over the parts.
@@ -131,6 +131,7 @@ class Job:
         resume_s: seconds more if the rank has slept before.
         pack_s: seconds of joining the gradients of all layers: of a backward pass through no layer (sim.language.verbs.join).
         take_up_base_s, take_up_s: seconds of a message with weights that come in place of others, and of each item.
+        library: what sums take besides their messages.
         evaluate_s: seconds of an evaluation, every `evaluate_every` steps.
         flops, memory_bandwidth: operations/s and bytes/s of a core, for `me.work`.
         shares: items of the weights at each server; equal parts if empty.
@@ -174,8 +175,6 @@ class Job:
     poll_s: float = 0.0
     oversleep_s: float = 0.0
     background_s: float = 0.0
-    call_base_s: float = 0.0
-    call_s: float = 0.0
     fixed: float = 0.0
     least: float = 0.0
     loop_s: float = 0.0
@@ -185,6 +184,7 @@ class Job:
     pack_s: float = 0.0
     take_up_base_s: float = 0.0
     take_up_s: float = 0.0
+    library: Library = field(default_factory=Library)
     evaluate_s: float = 0.0
     evaluate_every: int = 1
     flops: float = math.inf
@@ -258,6 +258,8 @@ class Job:
 
     def held_share(self, server: int, servers: int, minibatches: int = 1, numbered: bool = False) -> float:
         """As sim.language.rank.Rank.held_share."""
+        if not self.sparse:
+            return 1.0
         layers = self._held(server, servers)
         travel = sum(self.layers[one].items * self.share(one, minibatches, numbered) for one in layers)
         return travel / max(1, sum(self.layers[one].items for one in layers))

@@ -56,7 +56,7 @@ def drawn(seed: int) -> tuple[Job, Text]:
             },
             "kbatch-async": {"gradients": rng.randrange(ranks + 3)},
             "amb": {"time_limit_s": rng.uniform(0.001, 0.1), "partitions": rng.choice([1, 4, 16])},
-            "horovod": {"fusion_mb": 10 ** rng.uniform(-2, 1), "cycle_s": 10 ** rng.uniform(-4, -2)},
+            "horovod": {"fusion_bytes": int(10 ** rng.uniform(4, 7)), "cycle_s": 10 ** rng.uniform(-4, -2)},
         }.get(name, {})
     given = {
         "ranks": ranks,
@@ -80,8 +80,9 @@ def drawn(seed: int) -> tuple[Job, Text]:
         given |= drawn_hosts(rng, ranks)
     if rng.random() < 0.5:
         given |= drawn_costs(rng)
-    if settings.get("servers", 1) > 1 and rng.random() < 0.7:
-        given["shares"] = drawn_shares(rng, sum(layer.items for layer in layers), settings["servers"])
+    items, servers = sum(layer.items for layer in layers), settings.get("servers", 1)
+    if 1 < servers < items and rng.random() < 0.7:
+        given["shares"] = drawn_shares(rng, items, servers)
     if rng.random() < 0.5:
         given |= drawn_machines(rng, ranks)
     given["warmup"] = rng.randrange(given["steps"])
@@ -154,8 +155,6 @@ def drawn_costs(rng: random.Random) -> dict:
         "update_s": rng.choice([0.0, 1e-9]),
         "mix_s": rng.choice([0.0, 1e-10, 1e-9]),
         "update_base_s": rng.choice([0.0, 1e-4]),
-        "call_base_s": rng.choice([0.0, 1e-4]),
-        "call_s": rng.choice([0.0, 1e-9]),
         "mix_base_s": rng.choice([0.0, 1e-5]),
         **rng.choice([{}, {"rows_s": 3e-9, "rows_base_s": 2e-5}]),
         "fixed": rng.choice([0.0, 0.3]),

@@ -85,7 +85,7 @@ def test_backward_is_the_gradient_of_the_loss():
         ("ddp", 1, {}),
         ("hierarchical", 6, {"group": 3}),
         ("hierarchical", 4, {"group": 1}),
-        ("horovod", 4, {"fusion_mb": 2 * 4 * 9 / 2**20}),
+        ("horovod", 4, {"fusion_bytes": 2 * 4 * 9}),
         ("horovod", 3, {"cycle_s": 0.1}),
     ],
 )
@@ -329,7 +329,7 @@ SYNCHRONOUS = [
     ("ddp", 6, {"bucket_mb": 2 * 4 * 9 / 2**20, "accumulate": 2}),
     ("fsdp", 6, {"ahead": 2}),
     ("hierarchical", 6, {"group": 3}),
-    ("horovod", 6, {"fusion_mb": 2 * 4 * 9 / 2**20, "cycle_s": 0.01}),
+    ("horovod", 6, {"fusion_bytes": 2 * 4 * 9, "cycle_s": 0.01}),
     ("local-sgd", 6, {"local": 2, "outer_rate": 0.7, "momentum": 0.9}),
     ("d-psgd", 6, {}),
     ("d-psgd", 6, {"drawn": True}),
