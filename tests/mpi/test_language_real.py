@@ -27,6 +27,7 @@ CELLS = {
     "ps-barrier": "--protocol sim.texts.ps_barrier:BarrierServers --servers 2",
     "ps-layers": "--protocol sim.texts.ps_layers:LayerwiseServers",
     "ps-async": "--protocol sim.texts.ps_async:AsynchronousServers",
+    "allreduce": "--protocol sim.texts.allreduce:Allreduce --set algorithm=ring",
     "ddp": "--protocol sim.texts.ddp:Ddp --set bucket_mb=0.01",
     "fsdp": "--protocol sim.texts.fsdp:Fsdp",
     "horovod": "--protocol sim.texts.horovod:Horovod",
