@@ -386,12 +386,28 @@ class Lowering(Statements):
         return NOTHING
 
     def overhead(self, peer: Any) -> Any:
-        """Seconds of a core for a message to or from a rank."""
+        """Seconds of a core for a message to or from a rank of another host."""
         if not self.job.overhead_s:
             return ZERO
+        return self.reckon(op.MULTIPLY, Known(self.job.overhead_s), self.far(peer))
+
+    def far(self, peer: Any) -> Any:
+        """Whether a rank is on another host."""
         of_ranks = [float(self.job.host(rank)) for rank in range(self.job.ranks)]
         hosts = [self.looked_up(of_ranks, one) for one in (peer, Number(RANK))]
-        return self.reckon(op.MULTIPLY, Known(self.job.overhead_s), self.reckon(op.UNEQUAL, *hosts))
+        return self.reckon(op.UNEQUAL, *hosts)
+
+    def taking(self, sender: Any, items: Any, share: Any) -> Any:
+        """Seconds of a core for a message that comes: of its host's, for its bytes, too."""
+        job, seconds = self.job, self.overhead(sender)
+        if not (job.local_overhead_s or job.local_copy_s):
+            return seconds
+        whole = self.reckon(op.MULTIPLY, items, Known(job.item_bytes))
+        size = self.reckon(op.ADD, Known(job.header_bytes), self.reckon(op.MULTIPLY, whole, share))
+        copied = self.reckon(op.MULTIPLY, Known(job.local_copy_s), size)
+        near = self.reckon(op.EQUAL, self.far(sender), ZERO)
+        local = self.reckon(op.MULTIPLY, self.reckon(op.ADD, Known(job.local_overhead_s), copied), near)
+        return self.reckon(op.ADD, seconds, local)
 
     def me_post(self, piece: Any, to: Any, share: Any = ONE) -> Any:
         seconds = self.overhead(to)
@@ -425,19 +441,20 @@ class Lowering(Statements):
             if until
             else None
         )
-        share = Number(found.at + 4)
-        self.accept(Number(found.at), share, found.at + 3, into if sized else None, bool(plain(adds)), weight)
+        share, items = Number(found.at + 4), Number(found.at + 2)
+        self.accept(Number(found.at), share, items, found.at + 3, into if sized else None, bool(plain(adds)), weight)
         if over is not None:
             self.rows[over][1] = len(self.rows)
         return found
 
-    def accept(self, sender: Any, share: Any, samples: int, into: Any, adds: bool, weight: Any) -> None:
+    def accept(self, sender: Any, share: Any, items: Any, samples: int, into: Any, adds: bool, weight: Any) -> None:
         """A message that has come becomes a piece, or part of a sum.
 
         Args:
+            share, items: of the message.
             samples: the register with those of the message.
         """
-        seconds = self.overhead(sender)
+        seconds = self.taking(sender, items, share)
         if into is not None and (adds or weight != ONE):
             seconds = self.reckon(op.ADD, seconds, self.sum_s(self.items(into), share))
         if into is not None and not adds:
@@ -469,7 +486,7 @@ class Lowering(Statements):
             over = self.emit(op.JUMP_IF_NOT, 0, self.at(self.reckon(op.UNEQUAL, Number(held + 1), Known(op.NONE))))
             if k == 0:
                 self.move(step, Number(held + 1))
-            self.accept(rank, Number(held + 2), 0, part, False, ONE)
+            self.accept(rank, Number(held + 2), self.items(part), 0, part, False, ONE)
             self.rows[over][1] = len(self.rows)
         self.emit(op.BEGIN_STEP, step)
         for row in ends:

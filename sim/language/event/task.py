@@ -348,6 +348,8 @@ class Task:
     def _accept(self, message: Message, into: Piece | None, adds: bool = False, weight: float = 1.0):
         """A message becomes a piece, or part of a sum; its overhead and the sum are one work of the core."""
         job, seconds = self.world.job, self._overhead_s(message.sender)
+        if job.host(message.sender) == job.host(self.me.rank):
+            seconds = job.local_overhead_s + job.local_copy_s * job.bytes_of(message.items, message.share)
         if into is not None:
             self._check(message.items, into, f"taken from rank {message.sender} into")
             seconds += job.sum_s(into.items, message.share) if adds or weight != 1 else 0.0
