@@ -31,13 +31,14 @@ class Messages:
         self.ended: set[int] = set()  # ranks whose main texts have ended
         self._silent: set[int] = set()  # those of which nothing follows
 
-    def post(self, values: np.ndarray, to: int, text: int, step: int, samples: float) -> Handle:
-        """Begin to send a copy of values to the text of that number at a rank."""
+    def post(self, values: np.ndarray, to: int, text: int, step: int, samples: float, taken: bool) -> Handle:
+        """Begin to send a copy of values to the text of that number at a rank; it may be done when the rank receives it."""
         buffer = np.empty(HEADER.itemsize + values.nbytes, np.uint8)
         buffer[: HEADER.itemsize].view(HEADER)[0] = step, samples, values.size
         buffer[HEADER.itemsize :].view(VALUES)[:] = values
         handle = Handle()
-        self._leaving.append((self._comm.Isend(buffer, to, TEXTS + text), buffer, handle))
+        send = self._comm.Issend if taken else self._comm.Isend
+        self._leaving.append((send(buffer, to, TEXTS + text), buffer, handle))
         return handle
 
     def tell(self, tag: int) -> None:

@@ -238,7 +238,7 @@ class MpiWorld:
             raise self._wrong(task, f"me.post of a share, {command.share:g}: only simulated")
         samples = self.measured.samples.at_hand(me) if piece.vector == "gradient" else 0.0
         values = self._values.view(me, piece)
-        handle = self._messages.post(values, command.to, task.number, me.step, samples)
+        handle = self._messages.post(values, command.to, task.number, me.step, samples, command.taken)
         return (lambda: True), lambda: handle
 
     def _take(self, task: Task, command: commands.Take) -> Answer:

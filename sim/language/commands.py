@@ -67,6 +67,7 @@ class Post(NamedTuple):
     piece: Piece
     to: int
     share: float
+    taken: bool
 
 
 class Take(NamedTuple):

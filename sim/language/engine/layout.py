@@ -20,8 +20,8 @@ NONE = -1  # no text, no message, no rank
 ) = range(50)  # fmt: skip
 OPERANDS = 9  # numbers of a row: the op-code and its operands
 
-# Kinds of events: a text goes on; a message reaches the next port of its path; a message is there.
-GOES_ON, REACHES, ARRIVES = range(3)
+# Kinds of events: a text goes on; a message reaches the next port of its path; a message is there; one of a rank's was taken.
+GOES_ON, REACHES, ARRIVES, TAKEN = range(4)
 KINDS = 4
 
 # What a text waits in.
@@ -38,6 +38,7 @@ PASSES, INPUT, UPDATES, DELAYS = range(4)  # kinds of drawn numbers: by rounds, 
 FACTORS = ("noise", "input", "update", "delay")
 HELD_BACK = -1  # in place of a hop, of a message that has been held back where it has come
 GENERATION = 2**26  # handle of a text: -1 - slot - GENERATION x how many texts had the slot before it
+# Handle of a message: when it has left; or GENERATION^2 + slot + GENERATION x its serial number, if it is done when that is taken.
 
 # Arrays of a run: the name, and of what there is one place for each.
 DOUBLES = {
@@ -119,6 +120,7 @@ INTEGERS = {
     "message_to": "message",
     "message_text": "message",  # the number
     "message_step": "message",
+    "message_serial": "message",  # of one whose handle is done when it is taken; else 0
     "message_key": "message",
     "message_hop": "message",  # the port of its path that it reaches next
     "message_next": "message",  # in the box, or of those that are free

@@ -375,12 +375,12 @@ class Lowering(Statements):
         hosts = [self.reckon(op.FLOOR_DIVIDE, one, Known(self.job.per_host)) for one in (peer, Number(RANK))]
         return self.reckon(op.MULTIPLY, Known(self.job.overhead_s), self.reckon(op.UNEQUAL, *hosts))
 
-    def me_post(self, piece: Any, to: Any, share: Any = ONE) -> Any:
+    def me_post(self, piece: Any, to: Any, share: Any = ONE, taken: Any = NO) -> Any:
         seconds = self.overhead(to)
         if seconds != ZERO:
             self.emit(op.WORK, self.at(seconds))
         gradient = int(piece.vector == "gradient") if isinstance(piece, PieceValue) else 0
-        return self.put(op.POST, self.at(to), self.at(self.items(piece)), self.at(share), gradient)
+        return self.put(op.POST, self.at(to), self.at(self.items(piece)), self.at(share), gradient, int(plain(taken)))
 
     def me_take(
         self,

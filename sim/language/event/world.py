@@ -96,9 +96,14 @@ class EventWorld:
         task.handle.done_s, looking = self.time_s, task.handle.waiting
         if task.number == 0:
             self._left -= 1
+            self.mail[rank].end()
             self._idle_s[rank], self._own_s[rank] = self.busy[rank].idle()
             looking = [*looking, *self.followers.pop(rank, {}).items()]
-        for one, turn in looking:
+        self.look_again(looking)
+
+    def look_again(self, waiting: list[tuple[Task, int]]) -> None:
+        """Tasks look again whether what they have waited for, each in its turn, is done."""
+        for one, turn in waiting:
             self.at(self.time_s, one.key, one.waker(turn))
 
     def _dead_end(self) -> str:
