@@ -76,17 +76,21 @@ class Messages:
         self.ended: set[int] = set()  # ranks whose main texts have ended
         self._silent: set[int] = set()  # those of which nothing follows
 
-    def post(self, values: np.ndarray, to: int, text: int, head: tuple, left: Callable[[float], None]) -> None:
+    def post(
+        self, values: np.ndarray, to: int, text: int, head: tuple, left: Callable[[float], None], taken: bool
+    ) -> None:
         """Begin to send a copy of values to the text of that number at a rank.
 
         Args:
             head: step, version and samples.
-            left: called with the time when they have left.
+            left: called with the time when they have left, or been received.
+            taken: whether they have left when they are received.
         """
         buffer = np.empty(HEADER.itemsize + values.nbytes, np.uint8)
         buffer[: HEADER.itemsize].view(HEADER)[0] = *head, values.size
         buffer[HEADER.itemsize :].view(self._kind)[:] = values
-        self._leaving.append((self._comm.Isend(buffer, to, TEXTS + text), buffer, left))
+        send = self._comm.Issend if taken else self._comm.Isend
+        self._leaving.append((send(buffer, to, TEXTS + text), buffer, left))
 
     def tell(self, tag: int) -> None:
         """Say ENDED or LAST to all other ranks."""

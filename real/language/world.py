@@ -383,7 +383,7 @@ class MpiWorld:
             record.add("send", begin_s, now_s, 0, bytes, command.to, version, step)
 
         values = self._values.view(me, piece)
-        self._messages.post(values, command.to, task.number, (me.step, version, samples), left)
+        self._messages.post(values, command.to, task.number, (me.step, version, samples), left, command.taken)
         return at_once, lambda: handle
 
     def _take(self, task: Task, command: commands.Take) -> Answer:

@@ -409,12 +409,12 @@ class Lowering(Statements):
         local = self.reckon(op.MULTIPLY, self.reckon(op.ADD, Known(job.local_overhead_s), copied), near)
         return self.reckon(op.ADD, seconds, local)
 
-    def me_post(self, piece: Any, to: Any, share: Any = ONE) -> Any:
+    def me_post(self, piece: Any, to: Any, share: Any = ONE, taken: Any = NO) -> Any:
         seconds = self.overhead(to)
         if seconds != ZERO:
             self.emit(op.WORK, self.at(seconds))
         gradient = int(piece.vector == "gradient") if isinstance(piece, PieceValue) else 0
-        return self.put(op.POST, self.at(to), self.at(self.items(piece)), self.at(share), gradient)
+        return self.put(op.POST, self.at(to), self.at(self.items(piece)), self.at(share), gradient, int(plain(taken)))
 
     def me_take(
         self,

@@ -271,7 +271,11 @@ class Task:
         yield from self._spend(self._overhead_s(command.to))
         samples = self.world.samples.at_hand(me) if piece.vector == "gradient" else 0.0
         message = Message(me.rank, me.step, piece.items, samples, self.world.values.read(me, piece), command.share)
-        return self.world.links.send(self, message, command.to, job.bytes_of(piece.items, command.share))
+        left = self.world.links.send(self, message, command.to, job.bytes_of(piece.items, command.share))
+        if not command.taken:
+            return left
+        message.taken = Handle()
+        return message.taken
 
     def _overhead_s(self, peer: int) -> float:
         job = self.world.job

@@ -122,10 +122,15 @@ class EventWorld:
         task.handle.done_s, looking = self.time_s, task.handle.waiting
         if task.number == 0:
             self._left -= 1
+            self.mail[rank].end()
             self._ended_s[rank] = self.time_s
             followers = self.followers.pop(rank, {}).items()
             looking = [*looking, *((one, turn) for one, turn in followers if not one.may_come())]
-        for one, turn in looking:
+        self.look_again(looking)
+
+    def look_again(self, waiting: list[tuple[Task, int]]) -> None:
+        """Tasks look again whether what they have waited for, each in its turn, is done."""
+        for one, turn in waiting:
             self.at(self.time_s, one.key, one.waker(turn))
 
     def _dead_end(self) -> str:
