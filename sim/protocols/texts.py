@@ -39,7 +39,8 @@ WAYS: dict[str, Callable[[Any, int], Text | None]] = {
     "AnytimeDelayedGradients": lambda of, _: texts.AnytimeDelayedGradients(
         of.delay_std_s, of.time_limit_s, of.partitions, of.window_s
     ),
-    "Hybrid": lambda of, servers: texts.Hybrid(servers, of.local_aggregation),
+    "Hybrid": lambda of, servers: texts.Hybrid(servers, of.algorithm, of.local_aggregation),
+    "Allreduce": lambda of, _: texts.Allreduce(of.algorithm, of.fused, of.sparse_as_dense),
     "FixedMinibatch": lambda *_: texts.FixedMinibatch(),
     "KBatchAsynchronous": lambda of, _: texts.KBatchAsynchronous(of.delay_std_s, of.gradients),
     "AsynchronousServers": lambda _, servers: texts.AsynchronousServers(servers),
