@@ -122,8 +122,8 @@ class EventWorld:
         task.handle.done_s, looking = self.time_s, task.handle.waiting
         if task.number == 0:
             self._left -= 1
-            self.mail[rank].end()
             self._ended_s[rank] = self.time_s
+            self.mail[rank].end()
             followers = self.followers.pop(rank, {}).items()
             looking = [*looking, *((one, turn) for one, turn in followers if not one.may_come())]
         self.look_again(looking)
