@@ -42,9 +42,12 @@ NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, FOLLOWING, WAITI
 (
     DONE, SHORT_OF_EVENTS, SHORT_OF_MESSAGES, SHORT_OF_TEXTS, SHORT_OF_ITEMS, SHORT_OF_SLEEPS, SHORT_OF_NOISE,
     SHORT_OF_PAUSES, SHORT_OF_MOMENTS, SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED,
-) = range(14)  # fmt: skip
+    ENDLESS,
+) = range(15)  # fmt: skip
 
 THREADS, PIECES = 2**20, 8  # numbers of the texts of background work; pieces of a round's
+MOST_AT_ONCE = 1_000_000  # events of each text without any time passing
+MOST_JUMPS = 2**27  # of a text's loops within one event
 NEWEST, UNTIL, SIZED, LASTS = 1, 2, 4, 8  # flags of a TAKE; LASTS: as long as something may come
 PASSES, INPUT, UPDATES, DELAYS = range(4)  # kinds of drawn numbers: by rounds, rounds, updates, messages that have come
 FACTORS = ("noise", "input", "update", "delay")
@@ -131,6 +134,7 @@ INTEGERS = {
     "factor_room": "stream",  # and how many are drawn
     "factor_far": "kind",  # from one number of a rank to its next
     "rank_started": "rank",  # texts
+    "rank_leads": "rank",  # whether it goes through the rounds itself, and does not follow
     "rank_main": "rank",  # whether its main text goes on
     "rank_followed": "rank",  # whether another rank follows it
     "rank_used": "rank",  # whether the gradient begins anew
@@ -220,6 +224,7 @@ NUMBERS = {  # single numbers
     "about": int,  # the rank or message that the end of a run is about
     "posted": int,
     "happened": int,
+    "at_once": int,  # events since time has passed
     "pause_at": int,  # how many events are looked at before it says so
 }
 

@@ -35,6 +35,9 @@ def simulate(S: State) -> integer:
     while S.left > 0 and S.events > 0:
         if S.events + 4 * S.texts + 8 > S.event_room:
             return op.SHORT_OF_EVENTS
+        S.at_once += 1
+        if S.heap_time[0] > S.now:
+            S.at_once = 0
         S.now = S.heap_time[0]
         what = S.heap_what[0]
         which = what // KINDS
@@ -74,6 +77,8 @@ def simulate(S: State) -> integer:
             pop(S)
             if is_void or (S.text_in[which] == op.TURNING and has_turned(S, which)):
                 continue
+        if S.at_once > op.MOST_AT_ONCE * S.texts:
+            return stops_at(S, which, S.text_at[which], op.ENDLESS)
         if S.poll_s > 0.0 and notices_later(S, which):
             continue
         resume(S, which)
@@ -155,6 +160,7 @@ def go_on(S: State, t: integer) -> integer:
     k: integer
     n: integer
     which: integer
+    jumps: integer = 0
     x: double = 0.0
     y: double
     while True:
@@ -164,6 +170,9 @@ def go_on(S: State, t: integer) -> integer:
         if code < op.JUMP:
             S.registers[base + a] = reckon(code, value(S, t, S.code[row + 2]), value(S, t, S.code[row + 3]))
         elif code == op.JUMP:
+            jumps += 1
+            if jumps > op.MOST_JUMPS:
+                return stops_at(S, t, at, op.ENDLESS)
             at = a
             continue
         elif code == op.JUMP_IF_NOT:
@@ -173,6 +182,9 @@ def go_on(S: State, t: integer) -> integer:
         elif code == op.REPEAT:  # a: to; 2: the register that is counted; 3: its end
             x = S.registers[base + S.code[row + 2]] + 1.0
             S.registers[base + S.code[row + 2]] = x
+            jumps += 1
+            if jumps > op.MOST_JUMPS:
+                return stops_at(S, t, at, op.ENDLESS)
             if x < value(S, t, S.code[row + 3]):
                 at = a
                 continue
@@ -233,6 +245,7 @@ def go_on(S: State, t: integer) -> integer:
                 S.items[S.list_begin[which] + S.list_length[which] + k] = value(S, t, S.code[row + 2] + k)
             S.list_length[which] += n
         elif code == op.BEGIN_STEP:
+            S.rank_leads[rank] |= S.code[row + 2]
             begin_round(S, rank, int(value(S, t, a)))
         elif code == op.END_STEP:
             if S.step_end[S.rank_step[rank]] < S.now:
@@ -348,7 +361,9 @@ def go_on(S: State, t: integer) -> integer:
             if x > 0.0:
                 S.text_at[t] = at + 1
                 S.text_count[t] += 1
-                k = S.rank_passes[rank] if code == op.COMPUTE and S.code[row + 3] == op.PASSES else S.rank_device[rank]
+                k = S.rank_device[rank]
+                if code == op.COMPUTE and S.code[row + 3] == op.PASSES:
+                    k = S.rank_passes[rank]
                 compute(S, t, k, x / S.rank_speed[rank])
                 return op.DONE
         elif code == op.SLEEP:
@@ -521,7 +536,9 @@ def take(S: State, t: integer, row: integer) -> integer:
             goes_on_at(S, t, value(S, t, S.code[row + 6]))
         S.text_key[t] = key_of(S, rank, S.text_number[t], S.text_count[t])
         S.text_in[t] = op.FOLLOWING if follows else op.TAKING
-        if S.poll_s > 0.0 and (follows or frm != rank or value(S, t, S.code[row + 3]) > rank + 1):
+        if S.poll_s > 0.0 and (
+            follows or value(S, t, S.code[row + 2]) != rank or value(S, t, S.code[row + 3]) > rank + 1
+        ):
             begins_to_poll(S, t)
         S.text_next[t] = S.rank_takers[rank]
         S.rank_takers[rank] = t
