@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sim.language.collectives import ALGORITHMS, summed
 from sim.language.text import Text
-from sim.language.verbs import agree, compute
+from sim.language.verbs import agree, compute, update
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,4 @@ class Allreduce(Text):
             for call in range(1 if self.fused else len(me.layers)):
                 yield from agree(me)
                 yield from summed(me, me.gradient if self.fused else me.of(me.gradient, call), self.algorithm)
-            yield from me.update()
-            if me.rank == me.master:
-                yield from me.evaluate()
+            yield from update(me)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sim.language.buffers import ALGORITHMS, reduced
 from sim.language.text import Text
-from sim.language.verbs import buckets, compute
+from sim.language.verbs import buckets, compute, update
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,4 @@ class Ddp(Text):
                 yield from me.backward(first, stop, last, self.accumulate)
                 sums.append((yield from me.start(reduced(me, first, stop, self.algorithm), after=sums[-1:])))
             yield from me.wait(sums)
-            yield from me.update()
-            if me.rank == me.master:
-                yield from me.evaluate()
+            yield from update(me)
