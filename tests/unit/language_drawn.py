@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 
+from sim.language.collectives import ALGORITHMS
 from sim.language.job import Job, Laws, Layer
+from sim.language.library import Library, Line
 from sim.language.text import Text
 from sim.laws import Constant, Exponential, LogNormal
 from sim.texts import TEXTS
@@ -33,6 +35,7 @@ def drawn(seed: int) -> tuple[Job, Text]:
             settings["backup"] = rng.randrange(0, ranks - settings["servers"])
     else:
         settings = {
+            "allreduce": {"algorithm": rng.choice([*ALGORITHMS]), "fused": rng.random() < 0.5},
             "ddp": {"bucket_mb": 10 ** rng.uniform(-3, 1), "accumulate": rng.choice([1, 1, 3])},
             "fsdp": {"ahead": rng.randrange(4)},
             "local-sgd": {"local": rng.randrange(1, 4), "momentum": rng.choice([0.0, 0.9])},
@@ -40,6 +43,10 @@ def drawn(seed: int) -> tuple[Job, Text]:
             "amb": {"time_limit_s": rng.uniform(0.001, 0.1), "partitions": rng.choice([1, 4, 16])},
             "horovod": {"fusion_bytes": int(10 ** rng.uniform(4, 7)), "cycle_s": 10 ** rng.uniform(-4, -2)},
         }.get(name, {})
+        if name in ("ddp", "horovod"):
+            settings["algorithm"] = rng.choice([*ALGORITHMS])
+        if name == "horovod":
+            settings["by_name"] = rng.random() < 0.3
     given = {
         "ranks": ranks,
         "layers": tuple(layers),
@@ -99,6 +106,11 @@ def drawn_costs(rng: random.Random) -> dict:
         "input_s": rng.choice([0.0, 1e-3]),
         "pack_s": rng.choice([0.0, 1e-4]),
         "take_up_s": rng.choice([0.0, 1e-10]),
+        "library": Library(*(drawn_line(rng) for _ in range(2)), rng.choice([0.0, 1e-3]), rng.choice([0.0, 1e-4])),
         "evaluate_s": rng.choice([0.0, 0.01]),
         "evaluate_every": rng.choice([1, 2]),
     }
+
+
+def drawn_line(rng: random.Random) -> Line:
+    return Line(rng.choice([0.0, 1e-5]), rng.choice([0.0, 1e-10]), rng.choice([0.0, 1e-4]))
