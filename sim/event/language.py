@@ -10,23 +10,57 @@ from collections.abc import Iterator
 import numpy as np
 
 from sim.answers.outcome import Outcome
+from sim.event.job_layers import layers_of
 from sim.job.scenario import Scenario
 from sim.language import event
-from sim.language.job import Job, Layer, Result
+from sim.language.hosts import TICK_S, Host
+from sim.language.job import Job, Result
 from sim.language.library import Library, Line
 from sim.language.text import Text, require
+from sim.laws import Constant, FoldedMixture
+from sim.laws.randomness import Stream
+from sim.laws.steps import Steps, joined
 from sim.model.costs import Line as ByBytes
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
-from sim.verbs.fusion import layer_shares
 
-LOOPED = "partitions"  # the setting of texts whose micro-batches are turns of one loop in a graph
+THREADS_TURN_S = 0.25e-3  # of a runtime whose threads hand work on to one another: its phases are many short tasks
 
 
 class Drawn:
-    """The random numbers of a scenario, as sim.language.job.Laws has them."""
+    """The random numbers of a scenario, as sim.language.job.Laws has them.
 
-    def __init__(self, scenario: Scenario):
-        self.sleeps, self.noises = scenario.draws.sleeps, scenario.draws.noise
+    Args:
+        delay_std_s: of messages (sim.language.text.Text).
+    """
+
+    def __init__(self, scenario: Scenario, delay_std_s: float):
+        self._scenario, self._draws = scenario, scenario.draws
+        law = FoldedMixture.model_validate({"components": [{"mean_s": 0.0, "std_s": delay_std_s, "weight": 1}]})
+        self._delay = law if delay_std_s else Constant(value=0.0)
+
+    def sleeps(self, replication: int, worker: int, call: int = 0):
+        """The sleeps of a worker by its number; call 1 and on are further sleeps of a round."""
+        if not self._scenario.workers:  # a process alone has a master's number
+            found = self._draws.sleeps(replication, 0, call)
+            return Steps(found.first, found.sole)
+        return self._draws.sleeps(replication, worker, call)
+
+    def noises(self, replication: int, worker: int, of: str = "noise"):
+        """The factors of a worker by its number on passes, with stragglers and the drift of its host, on input or updates; or delays."""
+        scenario, number = self._scenario, worker if self._scenario.workers else 0
+        law = self._delay if of == "delay" else getattr(scenario.costs, "noise" if of == "noise" else f"{of}_noise")
+        stream = Stream(law, scenario.seed, replication, number, of)
+        if of == "delay":
+            return stream
+        parts = [stream, self._draws.common(replication, of)]
+        if of == "noise":
+            host = scenario.hosts[min(scenario.rank_of(number), scenario.ranks - 1) if number else 0]
+            parts = [self._draws.noise(replication, number), Steps(sole=self._draws.run_factor(replication, host))]
+        found = joined(parts, np.multiply, 1.0)
+        differ = of == "noise" and (scenario.stragglers.slows_computing or scenario.costs.run.sole is None)
+        if found.sole == 1.0 and not differ:
+            return stream
+        return found if number else Steps(found.first, found.sole)
 
 
 def run(scenario: Scenario, text: Text, replication: int = 0) -> Outcome:
@@ -43,7 +77,7 @@ def outcome_of(scenario: Scenario, found: Result) -> Outcome:
     """What a run of a scenario's job comes to."""
     warmup = scenario.warmup
     step_s = np.diff(found.ends_s, prepend=0.0)[warmup:]
-    idle = np.array(found.idle_s) / np.maximum(found.own_s, np.finfo(float).tiny)
+    idle = np.array(found.idle_s) / max(step_s.sum(), np.finfo(float).tiny)
     return Outcome(step_s[None], np.array(found.samples[warmup:])[None], idle[None], warmup=warmup)
 
 
@@ -56,29 +90,31 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
     for setting, value, allowed in lacking(scenario, text):
         require(not value, setting, value, f"{allowed} with {text.name}, a text in the language of named vectors")
     costs, link, local, batch = scenario.costs, scenario.network, scenario.local, scenario.batch
-    compute_s, fixed, input_s = costs.compute(batch), costs.compute.base_s / costs.compute(batch), costs.input(batch)
-    if text.micros == LOOPED:
-        parts = getattr(text, text.micros)
-        compute_s, fixed, input_s = parts * costs.partition(batch // parts), 0.0, input_s + costs.loop_s
-    sizes = [variable.size for variable in scenario.workload.variables]
-    shares, backward = [size / sum(sizes) for size in sizes], layer_shares(sizes, getattr(text, "order", "parameters"))
-    forward = 1 - sum(backward)
-    per_host, host = scenario.hosts.count(scenario.hosts[0]), scenario.kinds[scenario.hosts[-1]]
+    line, parts, loop_s = costs.compute, 1, 0.0
+    if text.loops:  # whose micro-batches are turns of one loop in a graph
+        parts, loop_s = getattr(text, text.micros), costs.loop_s
+        line = costs.partition.model_copy(update={"base_s": parts * costs.partition.base_s})
+    compute_s = line.base_s + line.slope_s * batch  # of a minibatch, if there is no floor
+    to_device_s, to_host_s = scenario.traffic.copies_s
+    layers = layers_of(scenario, text, compute_s + (0.0 if text.joins else to_device_s + to_host_s))
     header_bytes = HEADER_BYTES if scenario.servers else 0  # which are added and updated, too
-    drift = [scenario.draws.run_factor(replication, one) for one in scenario.hosts]
+    servers, updates = scenario.servers, len(layers) if text.layerwise else 1  # of a server in a step
+    shares = [(size - HEADER_BYTES) // ITEM_BYTES for size in scenario.traffic.server_bytes] if servers > 1 else []
+    takes_up = bool(servers) and not text.layerwise
+    at = [0] * scenario.ranks if scenario.cluster.shared_cores else scenario.hosts  # whose speed a rank's cores have
     return Job(
         scenario.ranks,
-        tuple(
-            Layer(size, compute_s * forward * share, compute_s * last)
-            for size, share, last in zip(sizes, shares, backward, strict=True)
-        ),
+        layers,
         scenario.rounds,
         scenario.warmup,
         batch,
-        per_host,
-        cores=None if host.gpus or host.cores >= per_host else host.cores,
-        in_turn=False,
-        speeds=tuple(speed / factor for speed, factor in zip(scenario.speeds, drift, strict=True)),
+        placement=tuple(scenario.hosts),
+        kinds=tuple(host_of(scenario, index) for index in range(max(scenario.hosts) + 1)),
+        one_machine=bool(scenario.cluster.shared_cores),
+        poll_s=scenario.cluster.poll_s,
+        oversleep_s=scenario.cluster.oversleep_s,
+        background_s=costs.background(batch),
+        speeds=tuple(scenario.machines[host].speed for host in at),
         latency_s=link.latency_s,
         overhead_s=link.overhead_s,
         gap_s=link.gap_s,
@@ -89,17 +125,26 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         item_bytes=scenario.item_bytes,
         header_bytes=header_bytes,
         update_s=4 * costs.update.slope_s,
-        update_base_s=costs.update(HEADER_BYTES),
+        update_base_s=costs.update.base_s / updates + costs.update.slope_s * HEADER_BYTES,
+        update_cold_s=costs.update.cold_s,
         mix_s=4 * costs.reduce.slope_s,
         mix_base_s=costs.reduce(header_bytes),
-        fixed=fixed,
-        input_s=input_s,
-        pack_s=costs.pack(scenario.traffic.packed_bytes) if text.joins else 0.0,
-        take_up_s=4 * costs.take_up.slope_s if scenario.servers else 0.0,
+        rows_s=4 * costs.reduce_rows.slope_s if costs.reduce_rows else None,
+        rows_base_s=costs.reduce_rows(header_bytes) if costs.reduce_rows else None,
+        fixed=0.0 if text.loops or not compute_s else line.base_s / compute_s,
+        least=line.floor_s / compute_s if compute_s else 0.0,
+        loop_s=loop_s,
+        cold_s=line.cold_s,
+        input_s=costs.input(batch) + (to_device_s if text.joins else 0.0),
+        resume_s=costs.resume_s,
+        pack_s=costs.pack(scenario.traffic.packed_bytes) + to_host_s,
+        take_up_base_s=costs.take_up(HEADER_BYTES) if takes_up else 0.0,
+        take_up_s=4 * costs.take_up.slope_s if takes_up else 0.0,
         library=Library(*(in_items(line) for line in (costs.call, costs.pack)), costs.agree_s, costs.negotiate_s),
         evaluate_s=costs.evaluate(scenario.test_size) if scenario.test_size else 0.0,
         evaluate_every=scenario.evaluate_every,
-        laws=Drawn(scenario),
+        shares=tuple(shares),
+        laws=Drawn(scenario, text.delay_std_s),
         seed=scenario.seed,
         replication=replication,
     )
@@ -110,35 +155,19 @@ def in_items(line: ByBytes) -> Line:
     return Line(line.base_s, ITEM_BYTES * line.slope_s, line.floor_s)
 
 
+def host_of(scenario: Scenario, index: int) -> Host:
+    """A host of a scenario by its index in the cluster's machines."""
+    host, turn_s = scenario.machines[index], THREADS_TURN_S if scenario.threaded else TICK_S
+    return Host(scenario.cluster.shared_cores or host.cores, turn_s, host.contention, host.gpus, host.switching)
+
+
 def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]:
     """What a text in the language cannot have: the setting, its value in this job (nothing if it is right), and what is allowed."""
-    cluster, link, local, costs = scenario.cluster, scenario.network, scenario.local, scenario.costs
-    rows = [variable.name for variable in scenario.workload.variables if variable.rows]
-    each = scenario.hosts.count(scenario.hosts[0])
-    yield "--servers", scenario.servers if scenario.servers != text.servers else 0, str(text.servers)
-    yield "--workload: rows", rows, "dense variables"
-    yield (
-        "--workload",
-        scenario.workload.name if text.name == "pipeline" else "",
-        "a model that says the sizes of its layers' inputs",
-    )
-    yield (
-        "--cluster: hosts",
-        cluster.name if scenario.hosts != [rank // each for rank in range(scenario.ranks)] else "",
-        "as many ranks each",
-    )
+    link, local, costs = scenario.network, scenario.local, scenario.costs
+    servers = scenario.servers if scenario.workers else 0
+    yield "--servers", servers if servers != text.servers else 0, str(text.servers)
     for name in ("fair", "tcp", "store_and_forward", "sustained_bytes_per_s", "background_s"):
         yield f"--cluster: network: {name}", getattr(link, name), "none"
     yield "--cluster: local: wakes", local.wakes, "false"
-    yield "--cluster: poll_s", cluster.poll_s, "0"
-    yield "--cluster: oversleep_s", cluster.oversleep_s, "0"
-    yield "--cluster: hosts: gpus", scenario.gpus_shared, "one for each worker"
-    for kind in scenario.kinds:
-        yield "--cluster: hosts: contention", kind.contention, "0"
-    for name in ("input", "compute", "partition", "update"):
-        yield f"costs: {name}: cold_s", getattr(costs, name).cold_s, "0"
-    yield "costs: resume_s", costs.resume_s, "0"
-    for name in ("background", "to_device", "to_host"):
-        yield f"costs: {name}", any(getattr(costs, name).model_dump().values()), "0"
-    for name in ("input_noise", "update_noise", "common_noise", "common_input_noise", "common_update_noise"):
-        yield f"costs: {name}", getattr(costs, name).sole is None, "none"
+    for name in ("reduce", "take_up", "update"):
+        yield f"costs: {name}: floor_s", getattr(costs, name).floor_s, "0"

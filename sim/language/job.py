@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from sim.base.errors import WrongSetting
+from sim.language.hosts import Host
 from sim.language.library import Library
 from sim.laws import Constant, Law
-from sim.laws.randomness import Stream
+from sim.laws.randomness import BLOCK, Stream, generator
 from sim.laws.steps import Sleeps
+from sim.platform.polling import STAGES, polls_per_s
 
+PIECES = 8  # of a round's background work, which comes with messages: a pull and a push have four, with two ends each
 NONE, ONE = Constant(value=0.0), Constant(value=1.0)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a sparse layer, such as an embedding, whose gradient has those alone that minibatches touch.
+
+    Args:
+        count: of all rows.
+        touched: how many of them so many minibatches touch together.
+    """
+
+    count: int
+    touched: Callable[[int], int]
 
 
 @dataclass(frozen=True)
@@ -24,13 +41,22 @@ class Layer:
     Args:
         items: numbers in its weights.
         forward_s, backward_s: seconds of a core of speed 1 for the passes of a minibatch; those of a part of it are in proportion.
-        activation_items: numbers in its input, for each sample.
+        activation_items: numbers in its input, for each sample; None: nobody knows, and no stage of a pipeline can begin with it.
+        rows: of a sparse layer.
+        server: that holds it, by its rank; None: servers hold layers in turn.
     """
 
     items: int
     forward_s: float = 0.0
     backward_s: float = 0.0
-    activation_items: int = 0
+    activation_items: int | None = 0
+    rows: Rows | None = None
+    server: int | None = None
+
+
+def cuts(layers: Sequence[Any]) -> list[int]:
+    """The layers that a stage of a pipeline can begin with: the first, and those that say what their inputs have."""
+    return [k for k, layer in enumerate(layers) if k == 0 or layer.activation_items is not None]
 
 
 @dataclass(frozen=True)
@@ -40,20 +66,26 @@ class Laws:
     Args:
         sleep: seconds of induced sleep, of each rank and round.
         noise: factor on a rank's passes in a round.
+        input: factor on fetching a rank's minibatch of a round.
+        update: factor on each update of a rank.
+        delay: seconds for which each message is held back where it has come.
         seed: of all random numbers.
     """
 
     sleep: Law = NONE
     noise: Law = ONE
+    input: Law = ONE
+    update: Law = ONE
+    delay: Law = NONE
     seed: int = 0
 
     def sleeps(self, replication: int, worker: int, call: int = 0) -> Stream:
         """The sleeps of a worker by its number; call 1 and on are further sleeps of a round."""
         return Stream(self.sleep, self.seed, replication, worker, "sleep", call)
 
-    def noises(self, replication: int, worker: int) -> Stream:
-        """The factors of a worker by its number."""
-        return Stream(self.noise, self.seed, replication, worker, "noise")
+    def noises(self, replication: int, worker: int, of: str = "noise") -> Stream:
+        """The factors of a worker by its number: on passes (noise), fetching (input) or updates; or the delays of what has come."""
+        return Stream(getattr(self, of), self.seed, replication, worker, of)
 
 
 @dataclass(frozen=True)
@@ -66,8 +98,11 @@ class Job:
         steps: rounds of the ranks that go through `me.steps()`; the first `warmup` of them are left out of idle seconds.
         batch: samples of a rank's minibatch.
         per_host: ranks on each host, in order.
+        placement: the host of each rank instead, shape (ranks,).
         cores: of a host, which its ranks share; None: each rank has one of its own.
         in_turn: shared cores serve one computation after another; else all at once, evenly.
+        kinds: of each host instead, shape (hosts,).
+        one_machine: the hosts are containers on one machine, whose cores are those of the first.
         speeds: of the ranks' cores, shape (ranks,); all 1 if empty.
         latency_s: from one port to the next.
         overhead_s: seconds of a core at each end of a message between hosts.
@@ -79,13 +114,26 @@ class Job:
         item_bytes, header_bytes: of a number, and of a message besides its numbers.
         update_s, mix_s: seconds of a core for an item that the optimiser updates, or that is added, mixed or weighed.
         update_base_s, mix_base_s: seconds of each update or sum besides.
+        rows_s, rows_base_s: the same of a sum with a message that has a share of its items, as of rows, if it is another.
+        update_cold_s: seconds of an update more after the rank was idle.
+        poll_s: seconds of a core for one poll of a rank that waits for others; it sleeps in between, and sees at its next poll what has
+            happened (sim.platform.polling). 0: it is woken.
+        oversleep_s: by which a sleep lasts too long.
+        background_s: seconds of a core of each round that other threads of a rank's runtime work, and that no text waits for: PIECES equal
+            pieces at random moments from its first forward pass on, within as long as there was between the two before without sleep.
         fixed: share of a pass's seconds that a part of a minibatch takes as well as the whole: what launching it takes.
-        input_s: seconds of fetching a minibatch, before its first layer; those of a part of it are in proportion.
-        pack_s: seconds after the gradient of the first layer likewise, of joining a minibatch's gradients.
-        take_up_s: seconds for an item of the weights that comes in place of another.
+        least: share of a pass's seconds that any part of a minibatch takes.
+        loop_s: seconds of a pass more with the first layer of a minibatch's first part: entering a loop over the parts.
+        cold_s: seconds more of a forward pass from the first layer after the rank was idle (sim.model.costs.Line).
+        input_s: seconds of fetching a minibatch, before a pass from its first layer; those of a part of it are in proportion. What a rank
+            has of a round's minibatch it does not fetch again.
+        resume_s: seconds more if the rank has slept before.
+        pack_s: seconds of joining the gradients of all layers: of a backward pass through no layer (sim.language.verbs.join).
+        take_up_base_s, take_up_s: seconds of a message with weights that come in place of others, and of each item.
         library: what sums take besides their messages.
         evaluate_s: seconds of an evaluation, every `evaluate_every` steps.
         flops, memory_bandwidth: operations/s and bytes/s of a core, for `me.work`.
+        shares: items of the weights at each server; equal parts if empty.
         laws: Laws, or what has its methods.
         seed, replication: of the random numbers that texts draw.
         rate: learning rate, where a world trains.
@@ -97,8 +145,11 @@ class Job:
     warmup: int = 0
     batch: int = 1
     per_host: int = 1
+    placement: tuple[int, ...] = ()
     cores: int | None = None
     in_turn: bool = True
+    kinds: tuple[Host, ...] = ()
+    one_machine: bool = False
     speeds: tuple[float, ...] = ()
     latency_s: float = 20e-6
     overhead_s: float = 0.0
@@ -115,15 +166,27 @@ class Job:
     mix_s: float = 0.0
     update_base_s: float = 0.0
     mix_base_s: float = 0.0
+    rows_s: float | None = None
+    rows_base_s: float | None = None
+    update_cold_s: float = 0.0
+    poll_s: float = 0.0
+    oversleep_s: float = 0.0
+    background_s: float = 0.0
     fixed: float = 0.0
+    least: float = 0.0
+    loop_s: float = 0.0
+    cold_s: float = 0.0
     input_s: float = 0.0
+    resume_s: float = 0.0
     pack_s: float = 0.0
+    take_up_base_s: float = 0.0
     take_up_s: float = 0.0
     library: Library = field(default_factory=Library)
     evaluate_s: float = 0.0
     evaluate_every: int = 1
     flops: float = math.inf
     memory_bandwidth: float = math.inf
+    shares: tuple[int, ...] = ()
     laws: Any = field(default_factory=Laws)
     seed: int = 0
     replication: int = 0
@@ -132,8 +195,11 @@ class Job:
     def __post_init__(self):
         if not sum(layer.items for layer in self.layers):
             raise WrongSetting("layers", self.layers, "layers with at least one item in all")
-        if self.speeds and len(self.speeds) != self.ranks:
-            raise WrongSetting("speeds", self.speeds, f"none, or {self.ranks} numbers, one for each rank")
+        for name in ("speeds", "placement"):
+            if getattr(self, name) and len(getattr(self, name)) != self.ranks:
+                raise WrongSetting(name, getattr(self, name), f"none, or {self.ranks} numbers, one for each rank")
+        if self.kinds and len(self.kinds) < self.hosts:
+            raise WrongSetting("kinds", f"{len(self.kinds)} hosts", f"none, or those of {self.hosts}")
         for name, least in (("ranks", 1), ("steps", 1), ("batch", 1), ("per_host", 1), ("evaluate_every", 1)):
             if getattr(self, name) < least:
                 raise WrongSetting(name, getattr(self, name), f"an integer from {least}")
@@ -153,17 +219,81 @@ class Job:
         return range(self.batch * micro // of, self.batch * (micro + 1) // of)
 
     def activation_items(self, layer: int, micro: int, of: int) -> int:
-        """Numbers in the input of a layer for a micro-batch."""
-        return self.layers[layer].activation_items * len(self.micro_batch(micro, of))
+        """Numbers in the input of a layer for a micro-batch.
+
+        Raises:
+            ValueError: nobody knows.
+        """
+        each = self.layers[layer].activation_items
+        if each is None:
+            raise ValueError(f"layer {layer} does not say what its input has (activation_items)")
+        return each * len(self.micro_batch(micro, of))
+
+    @cached_property
+    def sparse(self) -> tuple[int, ...]:
+        """The sparse layers."""
+        return tuple(k for k, layer in enumerate(self.layers) if layer.rows)
+
+    @cached_property
+    def dense(self) -> tuple[tuple[int, int], ...]:
+        """The stretches (first, stop) of layers between them."""
+        ends = [-1, *self.sparse, len(self.layers)]
+        return tuple((before + 1, after) for before, after in pairwise(ends) if after > before + 1)
+
+    def touched(self, layer: int, minibatches: int = 1) -> int:
+        """Rows of a layer that so many minibatches touch together; 0 of a dense one."""
+        rows = self.layers[layer].rows
+        return rows.touched(minibatches) if rows else 0
+
+    def share(self, layer: int, minibatches: int = 1, numbered: bool = False) -> float:
+        """As sim.language.rank.Rank.share."""
+        rows = self.layers[layer].rows
+        if rows is None:
+            return 1.0
+        touched = rows.touched(minibatches)
+        return touched / rows.count + numbered * touched / self.layers[layer].items
+
+    def held_share(self, server: int, servers: int, minibatches: int = 1, numbered: bool = False) -> float:
+        """As sim.language.rank.Rank.held_share."""
+        layers = self._held(server, servers)
+        travel = sum(self.layers[one].items * self.share(one, minibatches, numbered) for one in layers)
+        return travel / max(1, sum(self.layers[one].items for one in layers))
+
+    def asked(self, server: int, servers: int) -> int:
+        """Rows that a minibatch touches of what a server holds."""
+        return sum(map(self.touched, self._held(server, servers)))
+
+    def _held(self, server: int, servers: int) -> list[int]:
+        """The layers of which a server holds some items: of equal parts, all."""
+        every = range(len(self.layers))
+        return [one for one in every if not self.shares or self.server_of(one, servers) == server]
+
+    def server_of(self, layer: int, servers: int) -> int:
+        """The server that holds a layer, of so many."""
+        found = self.layers[layer].server
+        return layer % max(1, servers) if found is None else found
+
+    def neighbours(self, rank: int, servers: int) -> range:
+        """The workers on the host of a worker, of those behind so many servers; none of a server."""
+        first = stop = rank
+        while rank >= servers < first and self.host(first - 1) == self.host(rank):
+            first -= 1
+        while servers <= rank and stop < self.ranks and self.host(stop) == self.host(rank):
+            stop += 1
+        return range(first, stop)
 
     @property
     def hosts(self) -> int:
-        """The number of hosts."""
-        return -(-self.ranks // self.per_host)
+        """The number of hosts, up to the last that has a rank."""
+        return max(self.placement) + 1 if self.placement else -(-self.ranks // self.per_host)
 
     def host(self, rank: int) -> int:
         """The host of a rank."""
-        return rank // self.per_host
+        return self.placement[rank] if self.placement else rank // self.per_host
+
+    def machine(self, host: int) -> Host:
+        """What a host is."""
+        return self.kinds[host] if self.kinds else Host(self.cores, math.inf if self.in_turn else 0.0)
 
     def rack(self, rank: int) -> int:
         """The rack of a rank's host."""
@@ -173,18 +303,41 @@ class Job:
         """Bytes of a message with so many items."""
         return self.header_bytes + items * self.item_bytes * share
 
+    def sum_s(self, items: int, share: float) -> float:
+        """Seconds of a core for adding a message with a share of so many items, or for mixing as many."""
+        is_rows = self.rows_s is not None and share != 1
+        each_s, base_s = (self.rows_s, self.rows_base_s) if is_rows else (self.mix_s, self.mix_base_s)
+        return (base_s or 0.0) + (each_s or 0.0) * (items * share)
+
     def speed(self, rank: int) -> float:
         """The speed of a rank's core."""
         return self.speeds[rank] if self.speeds else 1.0
+
+    @cached_property
+    def poll_rates(self) -> list[float]:
+        """Cores that the polls of a waiting rank take, by the stage of its wait."""
+        return [self.poll_s * polls_per_s(stage, self.oversleep_s) for stage in range(len(STAGES))]
+
+    def pauses(self, rank: int, servers: int) -> Iterator[float]:
+        """Shares of a rank's sleeps between polls that are left when something happens, 0 to 1, one after another."""
+        drawn = generator(self.seed, self.replication, worker_number(rank, servers), "pause")
+        while True:
+            yield from reversed(drawn.random(BLOCK).tolist())
+
+    def moments(self, rank: int, servers: int) -> Iterator[list[float]]:
+        """When the pieces of a rank's background work begin, as shares of the time that they are spread over, round by round."""
+        drawn = generator(self.seed, self.replication, worker_number(rank, servers), "background")
+        while True:
+            yield sorted(drawn.random(PIECES).tolist())
 
     def sleeps(self, rank: int, servers: int) -> Sleeps:
         """The induced sleeps of a rank, seconds, by its own rounds."""
         worker = worker_number(rank, servers)
         return Sleeps(lambda call: self.laws.sleeps(self.replication, worker, call))
 
-    def noise(self, rank: int, servers: int) -> Any:
-        """Factors on the passes of a rank, by its own rounds."""
-        return self.laws.noises(self.replication, worker_number(rank, servers))
+    def noise(self, rank: int, servers: int, of: str = "noise") -> Any:
+        """Factors on the passes of a rank, by its own rounds; or on its input, its updates, or delays (Laws.noises)."""
+        return self.laws.noises(self.replication, worker_number(rank, servers), of)
 
 
 def worker_number(rank: int, servers: int) -> int:
@@ -199,11 +352,11 @@ class Result:
     Args:
         ends_s: when each step ended, that is, when the last rank that goes through `me.steps()` ended its round; shape (steps,).
         samples: that entered an update in each step, shape (steps,).
-        idle_s: seconds of each rank's own time in which none of its texts computed, worked or slept, shape (ranks,).
-        own_s: the time of each rank from the beginning of its round `warmup` to the end of its main text, shape (ranks,).
+        idle_s: of each rank, shape (ranks,): seconds from the end of the warm-up to the end of the last step, as long as its main text
+            goes on, in which none of its texts computes, waits for a core or sleeps as a straggler, and neither leaves a message of it
+            nor comes one: from when it begins to pass its last port until it is there.
     """
 
     ends_s: list[float]
     samples: list[float]
     idle_s: list[float]
-    own_s: list[float]

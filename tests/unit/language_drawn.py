@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import random
+from dataclasses import replace
+from itertools import pairwise
 
 from sim.language.collectives import ALGORITHMS
-from sim.language.job import Job, Laws, Layer
+from sim.language.hosts import TICK_S, Host
+from sim.language.job import Job, Laws, Layer, Rows
 from sim.language.library import Library, Line
 from sim.language.text import Text
 from sim.laws import Constant, Exponential, LogNormal
 from sim.texts import TEXTS
 
+OVERTAKEN = ("amb-dg", "kbatch-async", "fmb", "gradient-coding")  # texts whose messages may overtake one another
 
-def drawn(seed: int) -> tuple[Job, Text]:
+
+def drawn(seed: int) -> tuple[Job, Text]:  # noqa: PLR0912
     """A job and a text that it can have."""
     rng = random.Random(seed)
     name = rng.choice(sorted(TEXTS))
@@ -29,10 +35,15 @@ def drawn(seed: int) -> tuple[Job, Text]:
     elif name == "gradient-coding":
         ranks = max(3, ranks)
         settings = {"late": rng.randrange(0, min(3, ranks - 1))}
-    elif name in ("ps-async", "ps-sync"):
+    elif name == "hybrid":
+        settings = {"servers": rng.randrange(1, min(ranks, 4)), "local_aggregation": rng.random() < 0.7}
+        layers = [drawn_rows(rng, one, settings["servers"]) if rng.random() < 0.6 else one for one in layers]
+    elif name in ("ps-async", "ps-sync", "ps-barrier", "ps-ssp"):
         settings = {"servers": rng.randrange(1, min(ranks, 4))}
-        if name == "ps-sync":
+        if name in ("ps-sync", "ps-barrier"):
             settings["backup"] = rng.randrange(0, ranks - settings["servers"])
+        elif name == "ps-ssp":
+            settings["staleness"] = rng.choice([0, 2, math.inf])
     else:
         settings = {
             "allreduce": {"algorithm": rng.choice([*ALGORITHMS]), "fused": rng.random() < 0.5},
@@ -40,6 +51,13 @@ def drawn(seed: int) -> tuple[Job, Text]:
             "fsdp": {"ahead": rng.randrange(4)},
             "local-sgd": {"local": rng.randrange(1, 4), "momentum": rng.choice([0.0, 0.9])},
             "d-psgd": {"drawn": rng.random() < 0.5},
+            "alone": {"time_limit_s": rng.choice([math.inf, 0.01]), "partitions": rng.choice([1, 5])},
+            "amb-dg": {
+                "partitions": rng.choice([1, 4]),
+                "window_s": rng.uniform(0.01, 0.1),
+                "time_limit_s": rng.uniform(0.001, 0.1),
+            },
+            "kbatch-async": {"gradients": rng.randrange(ranks + 3)},
             "amb": {"time_limit_s": rng.uniform(0.001, 0.1), "partitions": rng.choice([1, 4, 16])},
             "horovod": {"fusion_bytes": int(10 ** rng.uniform(4, 7)), "cycle_s": 10 ** rng.uniform(-4, -2)},
         }.get(name, {})
@@ -59,6 +77,9 @@ def drawn(seed: int) -> tuple[Job, Text]:
         "laws": Laws(
             sleep=rng.choice([Constant(value=0.0), Constant(value=0.01), Exponential(mean=0.02)]),
             noise=rng.choice([Constant(value=1.0), LogNormal(mean=1.0, cv=0.2)]),
+            input=rng.choice([Constant(value=1.0), LogNormal(mean=1.0, cv=0.2)]),
+            update=rng.choice([Constant(value=1.0), LogNormal(mean=1.0, cv=0.2)]),
+            delay=Exponential(mean=0.01) if name in OVERTAKEN and rng.random() < 0.5 else Constant(value=0.0),
             seed=rng.randrange(1000),
         ),
     }
@@ -66,14 +87,30 @@ def drawn(seed: int) -> tuple[Job, Text]:
         given |= drawn_hosts(rng, ranks)
     if rng.random() < 0.5:
         given |= drawn_costs(rng)
+    if settings.get("servers", 1) > 1 and rng.random() < 0.7:
+        given["shares"] = drawn_shares(rng, sum(layer.items for layer in layers), settings["servers"])
+    if rng.random() < 0.5:
+        given |= drawn_machines(rng, ranks)
     given["warmup"] = rng.randrange(given["steps"])
     return Job(**given), TEXTS[name](**settings)
+
+
+def drawn_shares(rng: random.Random, items: int, servers: int) -> tuple[int, ...]:
+    ends = [0, *sorted(rng.sample(range(1, items), servers - 1)), items]
+    return tuple(stop - first for first, stop in pairwise(ends))
 
 
 def drawn_layer(rng: random.Random) -> Layer:
     items = rng.choice([0, 1, 7, 1000, 250_000]) if rng.random() < 0.3 else rng.randrange(1, 2_000_000)
     forward_s = rng.choice([0.0, 10 ** rng.uniform(-4, -2)])
     return Layer(items, forward_s, 2 * forward_s, rng.randrange(10_000))
+
+
+def drawn_rows(rng: random.Random, layer: Layer, servers: int) -> Layer:
+    """The layer as a sparse one, of which a minibatch touches some rows."""
+    count, columns, share = rng.randrange(1, 3000), rng.choice([1, 16, 500]), rng.uniform(0.01, 1)
+    rows = Rows(count, lambda minibatches: max(1, round(count * (1 - (1 - share) ** minibatches))))
+    return replace(layer, items=count * columns, rows=rows, server=rng.choice([None, rng.randrange(servers)]))
 
 
 def drawn_hosts(rng: random.Random, ranks: int) -> dict:
@@ -93,6 +130,27 @@ def drawn_hosts(rng: random.Random, ranks: int) -> dict:
     return found
 
 
+def drawn_machines(rng: random.Random, ranks: int) -> dict:
+    """Hosts of different kinds, and how ranks wait on them."""
+    hosts = rng.randrange(1, ranks + 1)
+    found = {
+        "placement": tuple(rng.randrange(hosts) for _ in range(ranks)),
+        "kinds": tuple(drawn_host(rng) for _ in range(hosts)),
+        "one_machine": rng.random() < 0.2,
+        "oversleep_s": rng.choice([0.0, 6e-5]),
+    }
+    if rng.random() < 0.3:
+        found["background_s"] = rng.choice([1e-3, 0.05])
+    return found | ({"poll_s": rng.choice([4e-5, 1e-6])} if rng.random() < 0.6 else {})
+
+
+def drawn_host(rng: random.Random) -> Host:
+    turn_s = rng.choice([0.0, 2.5e-4, TICK_S, TICK_S, math.inf])
+    contention = rng.choice([0.0, 0.05]) if turn_s < math.inf else 0.0
+    gpus = {"gpus": rng.randrange(1, 4), "switching": rng.choice([0.0, 0.1, -0.1])} if rng.random() < 0.3 else {}
+    return Host(rng.choice([None, 1, 2, 3]), turn_s, contention, **gpus)
+
+
 def drawn_costs(rng: random.Random) -> dict:
     return {
         "overhead_s": rng.choice([0.0, 5e-6, 1e-3]),
@@ -102,7 +160,14 @@ def drawn_costs(rng: random.Random) -> dict:
         "mix_s": rng.choice([0.0, 1e-10, 1e-9]),
         "update_base_s": rng.choice([0.0, 1e-4]),
         "mix_base_s": rng.choice([0.0, 1e-5]),
+        **rng.choice([{}, {"rows_s": 3e-9, "rows_base_s": 2e-5}]),
         "fixed": rng.choice([0.0, 0.3]),
+        "least": rng.choice([0.0, 0.5]),
+        "loop_s": rng.choice([0.0, 1e-3]),
+        "cold_s": rng.choice([0.0, 2e-3]),
+        "update_cold_s": rng.choice([0.0, 1e-3]),
+        "resume_s": rng.choice([0.0, 1e-3]),
+        "take_up_base_s": rng.choice([0.0, 1e-4]),
         "input_s": rng.choice([0.0, 1e-3]),
         "pack_s": rng.choice([0.0, 1e-4]),
         "take_up_s": rng.choice([0.0, 1e-10]),

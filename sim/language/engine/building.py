@@ -15,7 +15,7 @@ from pathlib import Path
 from sim.language.engine import layout
 
 HERE = Path(__file__).parent
-FILES = ("heap", "cores", "ports", "mail", "texts", "machine")
+FILES = ("heap", "idle", "costs", "cores", "turns", "polls", "ports", "mail", "texts", "machine")
 NAME = "_kernel"
 HEAD = """# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=False, cpow=False
 import cython
@@ -49,9 +49,14 @@ def _digest(text: str) -> str:
 
 
 def _text() -> str:
-    numbers = {name: value for name, value in vars(layout).items() if name.isupper() and type(value) is int}
+    numbers = {
+        name: value
+        for name, value in vars(layout).items()
+        if name.isupper() and type(value) is int and name not in layout.REALS
+    }
     lines = [
         HEAD,
+        *(f"cdef double {name} = {value!r}" for name, value in layout.REALS.items()),
         "cdef enum:",
         *(f"    {name} = {value}" for name, value in numbers.items() if abs(value) < 2**31),
         "",

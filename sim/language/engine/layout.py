@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sim.language.hosts import MOST_POLLS, MOST_TURNS, ROUND_OFF, ROUND_OFF_S, TICK_S
+
 NONE = -1  # no text, no message, no rank
 
 # Op-codes. A row of the code is one of these and up to eight operands, named in the kernel where they are obeyed. An operand
@@ -15,25 +17,38 @@ NONE = -1  # no text, no message, no rank
 (
     MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
     WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, BEGIN_STEP, END_STEP,
-    COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE,
-    WORK, COMPUTE, SLEEP, EVALUATE, POST, TAKE, FOLLOW, START, WAIT, WAIT_ALL, STOP, END,
-) = range(47)  # fmt: skip
+    COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE, IN_STEP, IS_WARM,
+    WORK, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, FOLLOW, START, BESIDE, WAIT, WAIT_ALL, STOP, END,
+) = range(51)  # fmt: skip
+REALS = {
+    "MOST_POLLS": MOST_POLLS,
+    "MOST_TURNS": MOST_TURNS,
+    "ROUND_OFF": ROUND_OFF,
+    "ROUND_OFF_S": ROUND_OFF_S,
+    "TICK_S": TICK_S,
+}
+FIRST = 2  # the register of a text's first argument
 OPERANDS = 9  # numbers of a row: the op-code and its operands
 
-# Kinds of events: a text goes on; a message reaches the next port of its path; a message is there.
-GOES_ON, REACHES, ARRIVES = range(3)
-KINDS = 4
+# Kinds of events: a text goes on; a message reaches the next port of its path, begins to pass the last one, is there; a rank's polls
+# are fewer from now on; a core has been idle for a tick.
+GOES_ON, REACHES, MOVES, ARRIVES, POLLS, BALANCES = range(6)
+KINDS = 8
 
 # What a text waits in.
-NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TAKING, FOLLOWING, WAITING, ENDED = range(9)
+NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, FOLLOWING, WAITING, NOTICING, ENDED = range(11)
 
 # What a run ends with. After one that says what is short, the run goes on with more of it.
 (
     DONE, SHORT_OF_EVENTS, SHORT_OF_MESSAGES, SHORT_OF_TEXTS, SHORT_OF_ITEMS, SHORT_OF_SLEEPS, SHORT_OF_NOISE,
-    SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED,
-) = range(12)  # fmt: skip
+    SHORT_OF_PAUSES, SHORT_OF_MOMENTS, SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED,
+) = range(14)  # fmt: skip
 
-NEWEST, UNTIL, SIZED = 1, 2, 4  # flags of a TAKE
+THREADS, PIECES = 2**20, 8  # numbers of the texts of background work; pieces of a round's
+NEWEST, UNTIL, SIZED, LASTS = 1, 2, 4, 8  # flags of a TAKE; LASTS: as long as something may come
+PASSES, INPUT, UPDATES, DELAYS = range(4)  # kinds of drawn numbers: by rounds, rounds, updates, messages that have come
+FACTORS = ("noise", "input", "update", "delay")
+HELD_BACK = -1  # in place of a hop, of a message that has been held back where it has come
 GENERATION = 2**26  # handle of a text: -1 - slot - GENERATION x how many texts had the slot before it
 
 # Arrays of a run: the name, and of what there is one place for each.
@@ -43,24 +58,42 @@ DOUBLES = {
     "constants": "constant",
     "items": "item",  # of lists
     "text_due": "text",  # when it goes on; below 0: by no event
-    "text_work": "text",  # seconds that it computes; of a shared device: which of the device's seconds is its last
-    "rank_idle": "rank",  # seconds so far
-    "rank_since": "rank",  # when it has begun to be idle
-    "rank_idle_before": "rank",  # of that, before its round `warmup`
-    "rank_marked": "rank",  # when that began
-    "rank_idle_at_end": "rank",
-    "rank_ended": "rank",  # when its main text did
+    "text_work": "text",  # seconds that it computes, or are left; of a shared device: which of the device's seconds is its last
+    "text_since": "text",  # when it has begun to wait for what its rank polls for; below 0: for nothing such
+    "rank_idle": "rank",  # seconds since `measured_from`, until `measured_to`
+    "rank_idle_after": "rank",  # and after that
+    "rank_since": "rank",  # until when it is counted, or bytes move
+    "rank_from": "rank",  # `measured_from` and
+    "rank_to": "rank",  # `measured_to` as of then
+    "rank_stage_due": "rank",  # when its polls become fewer
+    "rank_slept": "rank",  # seconds, since its background work began
+    "rank_beside_at": "rank",  # when that was
+    "rank_core_until": "rank",  # when it has left its core
+    "rank_core_since": "rank",  # when its turn there began
     "rank_speed": "rank",
     "sleep": "sleep",  # seconds, by call within a round, round, rank
-    "noise": "noise",  # factors, by round and rank
+    "factors": "factor",  # and delays, of all kinds
+    "factor_sole": "kind",  # what all numbers of the kind are; below 0: they are drawn
+    "rank_warm": "rank",  # when its last pass or update ended
     "message_items": "message",
     "message_bytes": "message",
     "message_samples": "message",
+    "message_share": "message",  # of the piece's items that travel
     "message_passed": "message",  # when its last byte has passed the ports so far
     "out_free": "port",
     "in_free": "port",
     "local_free": "rank",  # port for messages within a host
     "bandwidth": "level",  # bytes/s
+    "moment": "moment",  # of pieces of background work, as shares of the time that they are spread over, by rank
+    "pause": "pause",  # shares of sleeps between polls, by rank
+    "poll_rate": "stage",  # cores that polls of a waiting rank take
+    "poll_lasts": "stage",  # seconds of such a stage
+    "core_since": "core",  # the turn's beginning
+    "core_updated": "core",  # until when the work of the one that has it is counted
+    "device_turn": "device",
+    "device_contention": "device",
+    "device_switching": "device",
+    "device_polls": "device",  # cores that polls take
     "device_done": "device",  # seconds that each sharer has had since the beginning
     "device_since": "device",  # until when they are counted
     "step_end": "step",
@@ -82,12 +115,21 @@ INTEGERS = {
     "text_count": "text",  # requests so far
     "text_key": "text",  # of its event
     "text_in": "text",  # what it waits in
-    "text_wants": "text",  # how many of the handles
+    "text_of_rank": "text",  # 0 of a runtime's other threads
+    "text_device": "text",  # that it computes on
+    "text_core": "text",
     "text_generation": "text",
     "text_next": "text",  # in the chain that it waits in
     "rank_step": "rank",
     "rank_round": "rank",  # of its own; -1 before the first
     "rank_calls": "rank",  # sleeps in this round
+    "rank_has_slept": "rank",  # since it fetched a minibatch
+    "rank_fetched": "rank",  # the round whose whole minibatch is there
+    "rank_updates": "rank",  # made
+    "rank_came": "rank",  # messages
+    "factor_begin": "stream",  # where a rank's numbers of a kind begin
+    "factor_room": "stream",  # and how many are drawn
+    "factor_far": "kind",  # from one number of a rank to its next
     "rank_started": "rank",  # texts
     "rank_main": "rank",  # whether its main text goes on
     "rank_followed": "rank",  # whether another rank follows it
@@ -99,7 +141,14 @@ INTEGERS = {
     "rank_takers": "rank",  # the first text that waits for a message
     "rank_waiters": "rank",  # the first text that waits for another text
     "rank_underway": "rank",  # messages to its main text that have not arrived
-    "rank_device": "rank",
+    "rank_device": "rank",  # of its work
+    "rank_passes": "rank",  # the device of its passes
+    "rank_core": "rank",  # that it has worked on last
+    "rank_beside": "rank",  # the round of its last background work
+    "rank_besides": "rank",  # of how many rounds
+    "rank_polling": "rank",  # texts that wait for what it polls for
+    "rank_stage": "rank",  # of that
+    "rank_pauses": "rank",  # how many it has had
     "rank_host": "rank",
     "place": "place",  # of a rank's port, by level
     "message_from": "message",
@@ -110,8 +159,13 @@ INTEGERS = {
     "message_hop": "message",  # the port of its path that it reaches next
     "message_next": "message",  # in the box, or of those that are free
     "device_cores": "device",
-    "device_shared": "device",
-    "device_busy": "device",  # texts that compute there
+    "device_core": "device",  # its first
+    "device_polling": "device's stage",  # ranks
+    "device_works": "device",  # texts that compute there in turns
+    "device_busy": "device",  # texts that compute there; where they have turns: cores that do
+    "core_device": "core",
+    "core_first": "core",  # the text that has it, before those that wait for it
+    "core_works": "core",  # how many
     "device_first": "device",  # the first text that waits for a core, or the sharer that is done first
     "device_last": "device",
 }
@@ -134,15 +188,29 @@ NUMBERS = {  # single numbers
     "texts": int,
     "ranks": int,
     "levels": int,
+    "measured_from": float,  # the end of the warm-up, so far
+    "measured_to": float,  # the end of the last step, so far
+    "oversleep_s": float,
+    "poll_s": float,
+    "shortest_s": float,  # of sleeps between polls
+    "longest_s": float,
+    "waited_share": float,
+    "spins": int,
+    "moments": int,  # rounds for which they are drawn
+    "pauses": int,  # how many are drawn of each rank
+    "stages": int,
     "steps": int,
+    "last_step": int,  # that has ended
     "warmup": int,
     "evaluate_every": int,
     "left": int,  # main texts that go on
     "sole_sleep": float,  # seconds of every sleep; below 0: they are drawn
-    "sole_noise": float,
+    "input_s": float,
+    "resume_s": float,
+    "cold_from_s": float,
+    "cold_after_s": float,
     "sleeps": int,  # rounds for which they are drawn
     "sleep_calls": int,  # and how many of each round
-    "noises": int,
     "width": int,  # registers of a text
     "fixed_lists": int,
     "own_lists": int,  # of a text

@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 
 from sim.language.engine import layout as op
-from sim.language.engine.cores import compute, computed, idle_so_far, is_done, sleep
-from sim.language.engine.heap import goes_on_at, pop
+from sim.language.engine.cores import compute, computed, has_slept, sleep
+from sim.language.engine.costs import cold, drawn, is_drawn
+from sim.language.engine.heap import arrives_at, goes_on_at, key_of, pop
+from sim.language.engine.idle import moves
 from sim.language.engine.layout import KINDS, NONE, OPERANDS, State
-from sim.language.engine.mail import arrive, found, give_back, is_underway, post, value
+from sim.language.engine.mail import arrive, found, give_back, post, value
 from sim.language.engine.plain import compiled, double, integer, nan
+from sim.language.engine.polls import begins_to_poll, late, next_stage, polls_no_more
 from sim.language.engine.ports import reach
-from sim.language.engine.texts import done_at, end, handle_of, start, stop, wait, waits_no_more
+from sim.language.engine.texts import beside, done_at, end, handle_of, may_come, start, stop, wait, waits_no_more
+from sim.language.engine.turns import balance, has_turned
 
 
 @compiled
@@ -20,6 +24,7 @@ def simulate(S: State) -> integer:
     status: integer
     what: integer
     which: integer
+    key: integer
     is_void: bool
     if S.running != NONE:
         which = S.running
@@ -28,7 +33,7 @@ def simulate(S: State) -> integer:
         if status != op.DONE:
             return status
     while S.left > 0 and S.events > 0:
-        if S.events + S.texts + 8 > S.event_room:
+        if S.events + 4 * S.texts + 8 > S.event_room:
             return op.SHORT_OF_EVENTS
         S.now = S.heap_time[0]
         what = S.heap_what[0]
@@ -41,7 +46,25 @@ def simulate(S: State) -> integer:
             pop(S)
             reach(S, which)
             continue
+        if what == op.MOVES:
+            pop(S)
+            moves(S, S.message_to[which], S.message_passed[which])
+            continue
+        if what == op.BALANCES:
+            pop(S)
+            balance(S, which)
+            continue
+        if what == op.POLLS:
+            key = S.heap_key[0]
+            pop(S)
+            next_stage(S, which, key)
+            continue
         if what == op.ARRIVES:
+            status = hold_back(S, which)
+            if status != op.DONE:
+                if status != NONE:
+                    return status
+                continue
             pop(S)
             which = arrive(S, which)
             if which == NONE:
@@ -49,8 +72,10 @@ def simulate(S: State) -> integer:
         else:
             is_void = S.heap_time[0] != S.text_due[which] or S.heap_key[0] != S.text_key[which]
             pop(S)
-            if is_void:
+            if is_void or (S.text_in[which] == op.TURNING and has_turned(S, which)):
                 continue
+        if S.poll_s > 0.0 and notices_later(S, which):
+            continue
         resume(S, which)
         status = go_on(S, which)
         if status != op.DONE:
@@ -59,12 +84,27 @@ def simulate(S: State) -> integer:
 
 
 @compiled
+def hold_back(S: State, message: integer) -> integer:
+    """Hold a message back that has just come, the first event: NONE if it is now; DONE if it is there."""
+    to: integer = S.message_to[message]
+    if S.factor_sole[op.DELAYS] == 0.0 or S.message_hop[message] == op.HELD_BACK:
+        return op.DONE
+    if not is_drawn(S, op.DELAYS, to, S.rank_came[to]):
+        return op.SHORT_OF_NOISE
+    pop(S)
+    S.message_hop[message] = op.HELD_BACK
+    arrives_at(S, message, S.now + drawn(S, op.DELAYS, to, S.rank_came[to]))
+    S.rank_came[to] += 1
+    return NONE
+
+
+@compiled
 def resume(S: State, t: integer) -> None:
     """What text t has waited in is over."""
     what: integer = S.text_in[t]
     if what == op.SLEEPING:
-        is_done(S, S.text_rank[t])
-    elif what == op.COMPUTING or what == op.SHARING:
+        has_slept(S, t)
+    elif what == op.COMPUTING or what == op.SHARING or what == op.TURNING:
         computed(S, t, False)
     elif what == op.WAITING:
         waits_no_more(S, t)
@@ -73,6 +113,26 @@ def resume(S: State, t: integer) -> None:
         waits_no_more(S, t)
     S.text_in[t] = op.NOTHING
     S.text_due[t] = -1.0
+
+
+@compiled
+def notices_later(S: State, t: integer) -> bool:
+    """Text t goes on after its rank's next poll, if it has waited where ranks poll."""
+    rank: integer = S.text_rank[t]
+    seconds: double
+    if S.text_in[t] == op.NOTICING:
+        S.text_due[t] = -1.0
+        compute(S, t, S.rank_device[rank], S.poll_s / S.rank_speed[rank])
+        return True
+    if S.text_in[t] != op.TAKING and S.text_in[t] != op.FOLLOWING and S.text_in[t] != op.WAITING:
+        return False
+    seconds = late(S, t)
+    polls_no_more(S, t)
+    if seconds > 0.0:
+        waits_no_more(S, t)
+        S.text_in[t] = op.NOTICING
+        goes_on_at(S, t, S.now + seconds)
+    return seconds > 0.0
 
 
 @compiled
@@ -177,6 +237,11 @@ def go_on(S: State, t: integer) -> integer:
         elif code == op.END_STEP:
             if S.step_end[S.rank_step[rank]] < S.now:
                 S.step_end[S.rank_step[rank]] = S.now
+            if S.rank_step[rank] == S.warmup - 1:
+                S.measured_from = S.now
+            if S.rank_step[rank] >= S.last_step:
+                S.last_step = S.rank_step[rank]
+                S.measured_to = S.now
         elif code == op.COMPUTED:  # a: samples; of how many items
             x = value(S, t, a) * value(S, t, S.code[row + 2])
             adds(S, rank, x)
@@ -196,7 +261,7 @@ def go_on(S: State, t: integer) -> integer:
         elif code == op.POST:  # a: the handle; the receiver, items, share, whether of the gradient
             if S.free_message == NONE:
                 return stops_at(S, t, at, op.SHORT_OF_MESSAGES)
-            if S.events + S.texts + 8 > S.event_room:
+            if S.events + 4 * S.texts + 8 > S.event_room:
                 return stops_at(S, t, at, op.SHORT_OF_EVENTS)
             S.text_count[t] += 1
             k = int(value(S, t, S.code[row + 2]))
@@ -213,12 +278,18 @@ def go_on(S: State, t: integer) -> integer:
             n = start_list(S, t, row)
             if n < 0:
                 return stops_at(S, t, at, op.SHORT_OF_ITEMS)
-            which = start(S, rank, S.code[row + 2])
-            S.registers[which * S.width] = rank
-            S.registers[which * S.width + 1] = S.fixed_lists + which * S.own_lists
+            S.rank_started[rank] += 1
+            which = start(S, rank, S.rank_started[rank], S.code[row + 2])
             for k in range(S.code[row + 4]):
                 S.registers[which * S.width + 2 + k] = S.registers[base + S.code[row + 3] + k]
             S.registers[base + a] = handle_of(S, which)
+        elif code == op.BESIDE:  # a: where the text of background work begins
+            if S.rank_beside[rank] != S.rank_round[rank]:
+                if S.free_text == NONE:
+                    return stops_at(S, t, at, op.SHORT_OF_TEXTS)
+                if S.rank_besides[rank] >= S.moments:
+                    return stops_at(S, t, at, op.SHORT_OF_MOMENTS)
+                beside(S, rank, a)
         elif code == op.SAME_SIZE:
             if value(S, t, a) != value(S, t, S.code[row + 2]):
                 S.about = NONE
@@ -231,6 +302,8 @@ def go_on(S: State, t: integer) -> integer:
             if x == math.inf:
                 return stops_at(S, t, at, op.NO_SUCH_PLACE)
             if x < 0.0 or x > S.now:
+                if S.poll_s > 0.0 and S.rank_pauses[rank] + S.rank_polling[rank] + 1 > S.pauses:
+                    return stops_at(S, t, at, op.SHORT_OF_PAUSES)
                 S.text_count[t] += 1
                 wait(S, t, x)
                 return op.DONE
@@ -241,20 +314,42 @@ def go_on(S: State, t: integer) -> integer:
                 return op.DONE
             if k != op.DONE:
                 return stops_at(S, t, at, k)
-        elif code == op.WORK or code == op.COMPUTE or code == op.EVALUATE:  # a: seconds; of a pass: seconds besides
+        elif code == op.IN_STEP:
+            k = int(value(S, t, a))
+            if k < 0 or k > S.steps:
+                return stops_at(S, t, at, op.NO_SUCH_PLACE)
+            S.rank_step[rank] = k
+        elif code == op.IS_WARM:
+            S.rank_warm[rank] = S.now
+        elif code == op.WORK or code == op.COMPUTE or code == op.FETCH or code == op.EVALUATE:  # a: seconds
             x = value(S, t, a)
-            if code == op.COMPUTE:
-                k = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
-                if S.sole_noise < 0.0 and k >= S.noises:
+            k = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
+            if code == op.COMPUTE:  # 2: seconds more of a cold rank; 3: which factors
+                which = S.code[row + 3]
+                if which == op.UPDATES:
+                    k = S.rank_updates[rank]
+                if not is_drawn(S, which, rank, k):
                     return stops_at(S, t, at, op.SHORT_OF_NOISE)
-                x *= S.sole_noise if S.sole_noise >= 0.0 else S.noise[k * S.ranks + rank]
-                x += value(S, t, S.code[row + 2])
+                if which == op.UPDATES:
+                    S.rank_updates[rank] += 1
+                x = x * drawn(S, which, rank, k) + cold(S, rank, value(S, t, S.code[row + 2]))
+            elif code == op.FETCH:  # a: the share of a minibatch
+                if not is_drawn(S, op.INPUT, rank, k):
+                    return stops_at(S, t, at, op.SHORT_OF_NOISE)
+                if S.rank_fetched[rank] == k:
+                    x = 0.0
+                else:
+                    if x == 1.0:
+                        S.rank_fetched[rank] = k
+                    x = drawn(S, op.INPUT, rank, k) * S.input_s * x + (S.resume_s if S.rank_has_slept[rank] else 0.0)
+                    S.rank_has_slept[rank] = 0
             elif code == op.EVALUATE and (S.rank_step[rank] + 1) % S.evaluate_every:
                 x = 0.0
             if x > 0.0:
                 S.text_at[t] = at + 1
                 S.text_count[t] += 1
-                compute(S, t, x / S.rank_speed[rank])
+                k = S.rank_passes[rank] if code == op.COMPUTE and S.code[row + 3] == op.PASSES else S.rank_device[rank]
+                compute(S, t, k, x / S.rank_speed[rank])
                 return op.DONE
         elif code == op.SLEEP:
             k = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
@@ -264,9 +359,10 @@ def go_on(S: State, t: integer) -> integer:
             S.rank_calls[rank] += 1
             x = S.sole_sleep if S.sole_sleep >= 0.0 else S.sleep[(n * S.sleeps + k) * S.ranks + rank]
             if x > 0.0:
+                S.rank_has_slept[rank] = 1
                 S.text_at[t] = at + 1
                 S.text_count[t] += 1
-                sleep(S, t, x)
+                sleep(S, t, x + S.oversleep_s)
                 return op.DONE
         else:  # END
             if S.text_count[t] >> S.count_bits or S.text_number[t] >> S.text_bits:
@@ -283,9 +379,6 @@ def begin_round(S: State, rank: integer, step: integer) -> None:
     S.rank_round[rank] += 1
     if S.rank_round[rank] > 0:
         S.rank_calls[rank] = 0
-    if S.rank_round[rank] == S.warmup:
-        S.rank_marked[rank] = S.now
-        S.rank_idle_before[rank] = idle_so_far(S, rank)
 
 
 @compiled
@@ -399,11 +492,13 @@ def take(S: State, t: integer, row: integer) -> integer:
     if follows and (frm < 0 or frm >= S.ranks):
         return op.NO_SUCH_RANK
     message = found(S, t, flags & op.NEWEST != 0)
+    if message == NONE and S.poll_s > 0.0 and S.rank_pauses[rank] + S.rank_polling[rank] + 1 > S.pauses:
+        return op.SHORT_OF_PAUSES
     if message == NONE:
         S.text_due[t] = -1.0
         S.text_count[t] += 1
         if follows:
-            if not S.rank_main[frm] and not is_underway(S, frm, rank, S.text_number[t]):
+            if not may_come(S, t):
                 S.registers[at] = 0.0
                 return op.DONE
             if not S.code[row + 4]:
@@ -411,12 +506,22 @@ def take(S: State, t: integer, row: integer) -> integer:
                 S.registers[at + 1] = NONE
                 return op.DONE
             S.rank_followed[frm] = 1
+        elif flags & op.LASTS:
+            if not may_come(S, t):
+                S.registers[at] = -1.0
+                return op.DONE
+            while frm < value(S, t, S.code[row + 3]):
+                S.rank_followed[frm] = 1
+                frm += int(value(S, t, S.code[row + 4]))
         elif flags & op.UNTIL:
             if value(S, t, S.code[row + 6]) <= S.now:
                 S.registers[at] = -1.0
                 return op.DONE
             goes_on_at(S, t, value(S, t, S.code[row + 6]))
+        S.text_key[t] = key_of(S, rank, S.text_number[t], S.text_count[t])
         S.text_in[t] = op.FOLLOWING if follows else op.TAKING
+        if S.poll_s > 0.0 and (follows or frm != rank or value(S, t, S.code[row + 3]) > rank + 1):
+            begins_to_poll(S, t)
         S.text_next[t] = S.rank_takers[rank]
         S.rank_takers[rank] = t
         return NONE
@@ -426,10 +531,12 @@ def take(S: State, t: integer, row: integer) -> integer:
     if follows:
         S.registers[at] = 1.0
         S.registers[at + 1] = S.message_step[message]
+        S.registers[at + 2] = S.message_share[message]
     else:
         S.registers[at] = S.message_from[message]
         S.registers[at + 1] = S.message_step[message]
         S.registers[at + 2] = S.message_items[message]
         S.registers[at + 3] = S.message_samples[message]
+        S.registers[at + 4] = S.message_share[message]
     give_back(S, message)
     return op.DONE

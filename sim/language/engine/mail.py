@@ -24,11 +24,13 @@ def post(S: State, t: integer, to: integer, items: double, share: double, is_gra
     S.posted += 1
     S.message_from[message] = S.text_rank[t]
     S.message_to[message] = to
+    S.message_hop[message] = 0
     S.message_text[message] = S.text_number[t]
     S.message_step[message] = S.rank_step[S.text_rank[t]]
     S.message_key[message] = key_of(S, S.text_rank[t], S.text_number[t], S.text_count[t])
     S.message_items[message] = items
     S.message_bytes[message] = S.header_bytes + items * S.item_bytes * share
+    S.message_share[message] = share
     S.message_samples[message] = 0.0
     if is_gradient and not S.rank_used[S.text_rank[t]]:
         S.message_samples[message] = S.rank_samples[S.text_rank[t]] / S.vector_items

@@ -6,8 +6,9 @@ that both ends have in common, and in at the same levels downwards.
 
 from __future__ import annotations
 
-from sim.language.engine.heap import arrives_at, reaches_at
-from sim.language.engine.layout import State
+from sim.language.engine.heap import arrives_at, push, reaches_at
+from sim.language.engine.idle import moves
+from sim.language.engine.layout import KINDS, MOVES, State
 from sim.language.engine.plain import compiled, double, integer
 
 
@@ -27,6 +28,18 @@ def later(x: double, y: double) -> double:
 
 
 @compiled
+def comes(S: State, message: integer, begin: double, end: double) -> None:
+    """A message passes its last port from `begin` on, and is there at `end`."""
+    to: integer = S.message_to[message]
+    if begin <= S.now or begin <= S.rank_since[to]:
+        moves(S, to, end)
+    elif begin < end:
+        S.message_passed[message] = end
+        push(S, begin, S.message_key[message], message * KINDS + MOVES)
+    arrives_at(S, message, end)
+
+
+@compiled
 def leave(S: State, message: integer) -> double:
     """A message is posted; when its last byte has left the sender."""
     sender: integer = S.message_from[message]
@@ -35,7 +48,8 @@ def leave(S: State, message: integer) -> double:
     if S.rank_host[sender] == S.rank_host[S.message_to[message]]:
         begin = later(S.now, S.local_free[sender])
         S.local_free[sender] = begin + (S.gap_s + S.message_bytes[message] / S.local_bandwidth)
-        arrives_at(S, message, S.local_free[sender] + S.local_latency_s)
+        comes(S, message, begin, S.local_free[sender] + S.local_latency_s)
+        moves(S, sender, S.local_free[sender])
         return S.local_free[sender]
     port = S.place[sender]
     begin = later(S.now, S.out_free[port])
@@ -43,6 +57,7 @@ def leave(S: State, message: integer) -> double:
     S.message_passed[message] = S.out_free[port] + S.latency_s
     S.message_hop[message] = 1
     reaches_at(S, message, begin + S.latency_s)
+    moves(S, sender, S.out_free[port])
     return S.out_free[port]
 
 
@@ -63,7 +78,7 @@ def reach(S: State, message: integer) -> None:
     else:
         S.in_free[port] = free
     if hop == 2 * climb - 1:
-        arrives_at(S, message, end)
+        comes(S, message, begin, end)
     else:
         S.message_passed[message] = end + S.latency_s
         S.message_hop[message] = hop + 1

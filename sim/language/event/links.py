@@ -58,10 +58,12 @@ class Links:
             passed_s = max(before_s, port.free_s)
             if hop == 0:
                 handle.done_s = passed_s
+                world.busy[message.sender].moves(world.time_s, passed_s)
             if hop + 1 < len(path):
                 world.at(begin_s + job.latency_s, key, lambda: reaches(hop + 1, passed_s + job.latency_s))
             else:
                 there_s = passed_s + (job.local_latency_s if hop == 0 else 0.0)
+                world.busy[to].moves(begin_s, there_s)
                 world.at(there_s, key, lambda: world.mail[to].put(task.number, message))
 
         reaches(0, 0.0)

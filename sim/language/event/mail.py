@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from functools import partial
+from typing import Any
 
 from sim.language.pieces import Message
 
@@ -10,18 +12,31 @@ from sim.language.pieces import Message
 class Mail:
     """The boxes of one rank, one for each of its texts, in order of arrival.
 
+    Args:
+        delays: seconds for which each message is held back, by the count of those that have come.
+
     Attributes:
         waiting: the task that waits for a message of a rank or of a group, by the number of its text.
         coming: messages under way, by sender and number of the text.
     """
 
-    def __init__(self):
+    def __init__(self, world, delays: Any):
+        self._world, self._delays, self._came = world, delays, 0
         self._boxes = defaultdict[int, list[Message]](list)
         self.waiting = {}
         self.coming = Counter[tuple[int, int]]()
 
     def put(self, number: int, message: Message) -> None:
-        """A message has come: the text that waits for it goes on, or it is kept."""
+        """A message has come; it may be held back before it is there."""
+        delay_s, self._came = self._delays[self._came], self._came + 1
+        if delay_s > 0:
+            key = message.sender, number, self._came
+            self._world.at(self._world.time_s + delay_s, key, partial(self._put, number, message))
+        else:
+            self._put(number, message)
+
+    def _put(self, number: int, message: Message) -> None:
+        """A message is there: the text that waits for it goes on, or it is kept."""
         self.coming[message.sender, number] -= 1
         self._boxes[number].append(message)
         if number in self.waiting:

@@ -38,6 +38,7 @@ class Task:
     ):
         self.world, self.me, self.text, self.number, self.started = world, me, text, number, started
         self.count = self.turn = 0  # requests made, and times that it went on
+        self.who: int | None = me.rank  # that computes; None of a runtime's other threads
         self.waits_for, self.handle = "its beginning", Handle(text=self)
         self._running = self._run(after)
 
@@ -101,13 +102,36 @@ class Task:
     def _until(self, handles, needed: int):
         """Wait until so many of the handles are done."""
         while sum(handle.done_s <= self.world.time_s for handle in handles) < needed:
-            for handle in handles:
-                if handle.done_s == math.inf:
-                    handle.waiting.append((self, self.turn))
-            end_s = sorted(handle.done_s for handle in handles)[needed - 1]
-            if end_s < math.inf:
-                self.world.at(end_s, self.key, self.waker(self.turn))
-            yield "a handle"
+            if all(handle.text is None for handle in handles):
+                yield from self._seen(self._handles(handles, needed))
+            else:
+                yield from self._handles(handles, needed)
+
+    def _handles(self, handles, needed: int):
+        for handle in handles:
+            if handle.done_s == math.inf:
+                handle.waiting.append((self, self.turn))
+        end_s = sorted(handle.done_s for handle in handles)[needed - 1]
+        if end_s < math.inf:
+            self.world.at(end_s, self.key, self.waker(self.turn))
+        yield "a handle"
+
+    def _seen(self, waiting: Generator):
+        """Wait for what a rank that polls sees at its next poll."""
+        polls = self.world.polls[self.me.rank] if self.world.polls else None
+        if polls is None:
+            yield from waiting
+            return
+        since_s = self.world.time_s
+        polls.begin(self.key)
+        try:
+            yield from waiting
+        finally:
+            polls.end()
+        if late_s := polls.late_s(since_s):
+            self.world.at(self.world.time_s + late_s, self.key, self.waker(self.turn))
+            yield "its next poll"
+            yield from self._spend(self.world.job.poll_s)
 
     def place(self) -> str:
         """Where the text is: rank, text, and the line of the source that is not the language's own."""
@@ -126,58 +150,81 @@ class Task:
 
     # ---- time and work
 
-    def _spend(self, seconds: float):
-        """Work for some seconds of a core of speed 1."""
+    def _spend(self, seconds: float, device=None):
+        """Work for some seconds of a core of speed 1, or of another device."""
+        rank, works = self.me.rank, self.who is not None
         if seconds > 0:
-            yield from self.world.cores[self.me.rank].work(self, seconds / self.world.job.speed(self.me.rank))
+            self.world.busy[rank].begin(works)
+            try:
+                yield from (device or self.world.cores[rank]).work(self, seconds / self.world.job.speed(rank))
+            finally:
+                self.world.busy[rank].end(works)
 
     def sleep(self, command: commands.Sleep):
         """Sleep as the law says."""
         seconds, busy = self.world.sleeps[self.me.rank].next(max(0, self.me.round)), self.world.busy[self.me.rank]
         if seconds > 0:
+            self.world.costs[self.me.rank].slept = True
             busy.begin()
-            self.world.at(self.world.time_s + seconds, self.key, self.waker(self.turn))
+            begin_s = self.world.time_s
+            self.world.at(begin_s + (seconds + self.world.job.oversleep_s), self.key, self.waker(self.turn))
             try:
                 yield "the end of its sleep"
             finally:
                 busy.end()
+                if self.world.threads:
+                    self.world.threads[self.me.rank].slept_s += self.world.time_s - begin_s
 
-    def _pass(self, command, to_s: list[float], whole_s: float):
+    def _pass(self, command, to_s: list[float], loop_s: float, opens: bool):
         """Compute a stretch of layers; returns how many samples.
 
         Args:
             to_s: seconds up to each layer, of a minibatch.
-            whole_s: seconds besides of a minibatch, with its first layer, which nothing slows.
+            loop_s: seconds besides.
+            opens: whether a gradient begins with it.
         """
         job, me = self.world.job, self.me
         if not 0 <= command.first <= command.stop <= len(me.layers):
             raise self._wrong(f"layers {command.first} to {command.stop} of {len(me.layers)}")
         if not 0 <= command.micro < command.of <= job.batch:
             raise self._wrong(f"micro-batch {command.micro} of {command.of}, of a minibatch of {job.batch} samples")
-        samples = len(job.micro_batch(command.micro, command.of))
-        noise = self.world.noise[me.rank][max(0, me.round)]
+        samples, costs = len(job.micro_batch(command.micro, command.of)), self.world.costs[me.rank]
         share = samples / job.batch
-        seconds = (to_s[command.stop] - to_s[command.first]) * (job.fixed + (1 - job.fixed) * share) * noise
-        yield from self._spend(seconds + (0.0 if command.first else whole_s * share))
+        if opens:
+            yield from self._spend(costs.fetch_s(share))
+        if command.stop > command.first:
+            part = max(job.least, job.fixed + (1 - job.fixed) * share)
+            seconds = (to_s[command.stop] - to_s[command.first]) * part + (
+                loop_s if opens and command.micro == 0 else 0.0
+            )
+            yield from self._spend(costs.pass_s(seconds, opens), self.world.of_passes[me.rank])
+            costs.warm_s = self.world.time_s
         return samples
 
     def forward(self, command: commands.Forward):
-        """The forward pass through some layers."""
-        yield from self._pass(command, self.world.job.forward_to, self.world.job.input_s)
+        """The forward pass through some layers; from the first one on, samples are fetched before it."""
+        if self.world.threads:
+            self.world.threads[self.me.rank].begin()
+        yield from self._pass(command, self.world.job.forward_to, self.world.job.loop_s, command.first == 0)
         self.world.values.forward(self.me, command)
 
     def backward(self, command: commands.Backward):
-        """The backward pass through some layers."""
-        samples = yield from self._pass(command, self.world.job.backward_to, self.world.job.pack_s)
+        """The backward pass through some layers; through none, their gradients are joined."""
+        samples = yield from self._pass(command, self.world.job.backward_to, 0.0, False)
+        if command.stop == 0:
+            yield from self._spend(self.world.job.pack_s)
+            self.world.costs[self.me.rank].warm_s = self.world.time_s
+            return
         self.world.samples.computed(self.me, samples, self.me.of(self.me.weights, command.first, command.stop).items)
         self.world.values.backward(self.me, command)
 
     def update(self, command: commands.Update):
         """The optimiser."""
-        job = self.world.job
         if command.piece.vector != "weights":
             raise self._wrong(f"me.update of {command.piece.vector}: a piece of me.weights")
-        yield from self._spend(job.update_base_s + job.update_s * command.piece.items)
+        costs = self.world.costs[self.me.rank]
+        yield from self._spend(costs.update_s(command.piece.items * command.share))
+        costs.warm_s = self.world.time_s
         self.world.samples.updated(self.me, command.samples, command.piece.items)
         self.world.values.update(self.me, command)
 
@@ -185,8 +232,11 @@ class Task:
         """A sum with weights."""
         job, into, what = self.world.job, command.into, command.what
         self._check(what.items, into, "mixed into")
-        if command.a or command.b:  # else the memory is set to zeros
-            yield from self._spend(job.mix_base_s + job.mix_s * into.items)
+        share = what.share if isinstance(what, Message) else 1.0
+        if isinstance(what, Message) and command.a == 0 and command.b == 1:
+            yield from self._spend(self._put_s(into, share))
+        elif command.a or command.b:  # else the memory is set to zeros
+            yield from self._spend(job.sum_s(into.items, share))
         if into == self.me.gradient and command.a == 0:
             self.world.samples.begin_anew(self.me)
         if into == self.me.gradient and command.b and isinstance(what, Message):
@@ -212,7 +262,7 @@ class Task:
             raise self._wrong(f"me.post to rank {command.to!r} of {me.n}")
         yield from self._spend(self._overhead_s(command.to))
         samples = self.world.samples.at_hand(me) if piece.vector == "gradient" else 0.0
-        message = Message(me.rank, me.step, piece.items, samples, self.world.values.read(me, piece))
+        message = Message(me.rank, me.step, piece.items, samples, self.world.values.read(me, piece), command.share)
         return self.world.links.send(self, message, command.to, job.bytes_of(piece.items, command.share))
 
     def _overhead_s(self, peer: int) -> float:
@@ -225,7 +275,13 @@ class Task:
         self._check_peers("take", command.frm)
         find = partial(mail.take, self.number, command.frm, command.newest)
         message = find()
-        if message is None and (until_s is None or until_s > self.world.time_s):
+        if message is None and until_s == math.inf:
+            while message is None and any(map(self._may_come, among(command.frm))):
+                for frm in among(command.frm):
+                    self.world.followers[frm][self] = self.turn
+                yield from self._for_mail(command.frm)
+                message = find()
+        elif message is None and (until_s is None or until_s > self.world.time_s):
             if until_s is not None:
                 self.world.at(until_s, self.key, self.waker(self.turn))
             yield from self._for_mail(command.frm)
@@ -240,7 +296,7 @@ class Task:
         me, mail, group, step = self.me, self.world.mail[self.me.rank], among(command.frm), self.me.step
         for k, frm in enumerate(group):
             while (message := mail.take(self.number, frm, newest=True)) is None:
-                if (frm, 0) not in self.world.tasks and not mail.coming[frm, self.number]:
+                if not self._may_come(frm):
                     return False
                 if not command.wait:
                     break
@@ -253,13 +309,21 @@ class Task:
         self.world.begin_round(me)
         return True
 
+    def _may_come(self, frm: int) -> bool:
+        """Whether a rank goes on that may send, or has sent what is under way to this text."""
+        return (frm, 0) in self.world.tasks or self.world.mail[self.me.rank].coming[frm, self.number] > 0
+
     def _check_peers(self, name: str, frm: int | range) -> None:
         group = among(frm) if isinstance(frm, int | range) else []
         if not len(group) or not all(0 <= rank < self.me.n for rank in (group[0], group[-1])):
             raise self._wrong(f"me.{name} from {frm!r}: a rank, or a range of some of the {self.me.n} ranks")
 
     def _for_mail(self, frm: int | range):
-        """Wait until a message comes, or something else goes on with the text."""
+        """Wait until a message comes, or something else goes on with the text; nobody polls for one of its own rank."""
+        waiting = self._mail(frm)
+        return waiting if among(frm) == range(self.me.rank, self.me.rank + 1) else self._seen(waiting)
+
+    def _mail(self, frm: int | range):
         mail = self.world.mail[self.me.rank]
         mail.waiting[self.number] = self, frm
         try:
@@ -272,14 +336,21 @@ class Task:
         job, seconds = self.world.job, self._overhead_s(message.sender)
         if into is not None:
             self._check(message.items, into, f"taken from rank {message.sender} into")
-            seconds += job.mix_base_s + job.mix_s * into.items if adds or weight != 1 else 0.0
-            seconds += job.take_up_s * into.items if into.vector == "weights" and not adds else 0.0
+            seconds += job.sum_s(into.items, message.share) if adds or weight != 1 else 0.0
+            seconds += 0.0 if adds else self._put_s(into, message.share)
         yield from self._spend(seconds)
         if into is None:
             return
         if into.vector == "gradient" and adds:
             self.world.samples.added(self.me, message.samples)
         self.world.values.put(self.me, into, message.values, adds, weight)
+
+    def _put_s(self, into: Piece, share: float) -> float:
+        """Seconds of putting a message in place of a piece."""
+        job = self.world.job
+        if into.vector != "weights" or not into.items:
+            return 0.0
+        return job.take_up_base_s + job.take_up_s * (into.items * share)
 
     def _check(self, items: int, into: Piece, how: str) -> None:
         if items != into.items:
