@@ -35,12 +35,12 @@ def layers_of(scenario: Scenario, text: Text, compute_s: float) -> tuple[Layer, 
         Layer(
             one.size,
             of_forward * weight,
-            compute_s * share,
+            compute_s * last,
             one.activation_items,
             rows=Rows(one.shape[0], touched(one, scenario.batch)) if one.rows else None,
             server=server,
         )
-        for (one, server), weight, share in zip(held, weights, backward, strict=True)
+        for (one, server), weight, last in zip(held, weights, backward, strict=True)
     )
 
 

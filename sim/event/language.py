@@ -102,6 +102,9 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
     shares = [(size - HEADER_BYTES) // ITEM_BYTES for size in scenario.traffic.server_bytes] if servers > 1 else []
     takes_up = bool(servers) and not text.layerwise
     at = [0] * scenario.ranks if scenario.cluster.shared_cores else scenario.hosts  # whose speed a rank's cores have
+    overhead_s, others_s = (
+        (0.0, link.overhead_s) if text.layerwise else (link.overhead_s, 0.0)
+    )  # other threads send and receive
     return Job(
         scenario.ranks,
         layers,
@@ -116,7 +119,7 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         background_s=costs.background(batch),
         speeds=tuple(scenario.machines[host].speed for host in at),
         latency_s=link.latency_s,
-        overhead_s=link.overhead_s,
+        overhead_s=overhead_s,
         gap_s=link.gap_s,
         bandwidth=link.bandwidth_bytes_per_s,
         shared_ports=True,
@@ -128,7 +131,7 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         update_base_s=costs.update.base_s / updates + costs.update.slope_s * HEADER_BYTES,
         update_cold_s=costs.update.cold_s,
         mix_s=4 * costs.reduce.slope_s,
-        mix_base_s=costs.reduce(header_bytes),
+        mix_base_s=costs.reduce(header_bytes) + others_s,
         rows_s=4 * costs.reduce_rows.slope_s if costs.reduce_rows else None,
         rows_base_s=costs.reduce_rows(header_bytes) if costs.reduce_rows else None,
         fixed=0.0 if text.loops or not compute_s else line.base_s / compute_s,
@@ -137,7 +140,7 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         cold_s=line.cold_s,
         input_s=costs.input(batch) + (to_device_s if text.joins else 0.0),
         resume_s=costs.resume_s,
-        pack_s=costs.pack(scenario.traffic.packed_bytes) + to_host_s,
+        pack_s=(costs.pack(scenario.traffic.packed_bytes) if text.joins else 0.0) + to_host_s,
         take_up_base_s=costs.take_up(HEADER_BYTES) if takes_up else 0.0,
         take_up_s=4 * costs.take_up.slope_s if takes_up else 0.0,
         library=Library(*(in_items(line) for line in (costs.call, costs.pack)), costs.agree_s, costs.negotiate_s),
@@ -150,15 +153,15 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
     )
 
 
-def in_items(line: ByBytes) -> Line:
-    """A line by bytes as one by items."""
-    return Line(line.base_s, ITEM_BYTES * line.slope_s, line.floor_s)
-
-
 def host_of(scenario: Scenario, index: int) -> Host:
     """A host of a scenario by its index in the cluster's machines."""
     host, turn_s = scenario.machines[index], THREADS_TURN_S if scenario.threaded else TICK_S
     return Host(scenario.cluster.shared_cores or host.cores, turn_s, host.contention, host.gpus, host.switching)
+
+
+def in_items(line: ByBytes) -> Line:
+    """A line by bytes as one by items."""
+    return Line(line.base_s, ITEM_BYTES * line.slope_s, line.floor_s)
 
 
 def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]:

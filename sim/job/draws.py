@@ -36,7 +36,12 @@ class Draws:
     def are_alike(self) -> bool:
         """Whether all replications draw the same numbers, so that one of them is all."""
         job = self._scenario
-        elsewhere = job.protocol.delay_std_s, job.network.unfairness, job.cluster.oversleep_s, *vars(job.costs.background).values()
+        elsewhere = (
+            job.protocol.delay_std_s,
+            job.network.unfairness,
+            job.cluster.oversleep_s,
+            *vars(job.costs.background).values(),
+        )
         laws = [job.stragglers, *(getattr(job.costs, name) for name in NOISES)]
         return not any(elsewhere) and all(isinstance(law, Law) and law.sole is not None for law in laws)
 

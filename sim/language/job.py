@@ -255,6 +255,8 @@ class Job:
 
     def held_share(self, server: int, servers: int, minibatches: int = 1, numbered: bool = False) -> float:
         """As sim.language.rank.Rank.held_share."""
+        if not self.sparse:
+            return 1.0
         layers = self._held(server, servers)
         travel = sum(self.layers[one].items * self.share(one, minibatches, numbered) for one in layers)
         return travel / max(1, sum(self.layers[one].items for one in layers))

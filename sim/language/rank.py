@@ -28,9 +28,9 @@ class Rank:
         self.rank, self.n, self.batch, self.item_bytes = rank, job.ranks, job.batch, job.item_bytes
         self.master, self.servers, self.workers = 0, range(servers), range(servers, job.ranks)
         self.layers = range(len(job.layers))
-        self.library = job.library
         self.cuts = cuts(job.layers)  # layers that a stage of a pipeline can begin with
         self.sparse, self.dense = job.sparse, job.dense  # layers, and stretches (first, stop) of the others
+        self.library = job.library
         self.step, self.round = 0, -1  # the step of the job, and how many rounds this rank has begun, less one
         self._ends = [0, *accumulate(layer.items for layer in job.layers)]  # where layers end, in items
         self.weights, self.gradient = (Piece(name, 0, self._ends[-1]) for name in ("weights", "gradient"))
@@ -47,16 +47,16 @@ class Rank:
         """The items of layers first to stop - 1, or of one layer, in a vector that has as many items as the weights."""
         return vector[self._ends[first] : self._ends[first + 1 if stop is None else stop]]
 
-    def host(self, rank: int) -> int:
-        """The host of a rank, by its number."""
-        return self._job.host(rank)
-
     def held(self, vector: Piece, server: int) -> Piece:
         """The items that a server holds of a vector that has as many items as the weights."""
         shares = self._job.shares
         if not shares:
             return vector.part(server, len(self.servers))
         return vector[sum(shares[:server]) : sum(shares[: server + 1])]
+
+    def host(self, rank: int) -> int:
+        """The host of a rank, by its number."""
+        return self._job.host(rank)
 
     def draw(self, n: int) -> int:
         """A random number below n: the same at all ranks in a step."""

@@ -15,6 +15,12 @@ def fetch(me: Rank):
     yield from me.forward(0, 0)
 
 
+def begin(me: Rank):
+    """Begin a gradient whose weights are yet to come: sleep, and fetch the minibatch."""
+    yield from me.sleep()
+    yield from fetch(me)
+
+
 def join(me: Rank):
     """Join the gradients of all layers into one vector, as it is sent."""
     yield from me.backward(0, 0)
@@ -124,8 +130,7 @@ def work_with_servers(me: Rank, tokens: bool = False):
     """
     while (yield from me.follow(me.servers, me.weights[:0], wait=False)):  # a round begins, unless a server has ended
         token = me.step
-        yield from me.sleep()
-        yield from fetch(me)
+        yield from begin(me)
         yield from pull(me, me.servers)
         if tokens:
             me.step = token

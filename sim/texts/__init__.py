@@ -27,8 +27,8 @@ from sim.texts.ps_sync import SynchronousServers
 TEXTS = {
     one.name: one
     for one in (
-        Alone, Allreduce, AnytimeDelayedGradients, AnytimeMinibatch, AsynchronousServers, BarrierServers, Ddp,
-        DecentralisedSgd, FixedMinibatch, Fsdp, GradientCoding, Hierarchical, Horovod, Hybrid, KBatchAsynchronous,
-        LayerwiseServers, LocalSgd, Pipeline, RowServers, StaleSynchronousServers, SynchronousServers,
+        Allreduce, Alone, AnytimeDelayedGradients, AnytimeMinibatch, AsynchronousServers, BarrierServers, Ddp, DecentralisedSgd,
+        FixedMinibatch, Fsdp, GradientCoding, Hierarchical, Horovod, Hybrid, KBatchAsynchronous, LayerwiseServers, LocalSgd,
+        Pipeline, RowServers, StaleSynchronousServers, SynchronousServers,
     )
 }  # fmt: skip

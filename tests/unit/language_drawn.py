@@ -87,8 +87,9 @@ def drawn(seed: int) -> tuple[Job, Text]:  # noqa: PLR0912
         given |= drawn_hosts(rng, ranks)
     if rng.random() < 0.5:
         given |= drawn_costs(rng)
-    if settings.get("servers", 1) > 1 and rng.random() < 0.7:
-        given["shares"] = drawn_shares(rng, sum(layer.items for layer in layers), settings["servers"])
+    items, servers = sum(layer.items for layer in layers), settings.get("servers", 1)
+    if 1 < servers < items and rng.random() < 0.7:
+        given["shares"] = drawn_shares(rng, items, servers)
     if rng.random() < 0.5:
         given |= drawn_machines(rng, ranks)
     given["warmup"] = rng.randrange(given["steps"])

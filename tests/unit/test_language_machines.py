@@ -14,7 +14,7 @@ from sim.language.event import run
 from sim.language.hosts import MOST_TURNS, TICK_S, Host, devices
 from sim.language.job import Job, Laws, Layer
 from sim.language.library import Library
-from sim.language.library import Line as OfItems
+from sim.language.library import Line as Items
 from sim.language.text import Text
 from sim.language.verbs import compute, gather
 from sim.laws import Constant
@@ -145,7 +145,7 @@ def test_other_threads_slow_who_shares_the_core_with_them_and_leave_a_rank_idle(
 
 
 def test_a_library_works_around_each_sum():
-    job = Job(1, (Layer(10, 0.0, 0.1),) * 3, 1, library=Library(OfItems(0.01, 0.002)))
+    job = Job(1, (Layer(10, 0.0, 0.1),) * 3, 1, library=Library(Items(0.01, 0.002)))
     assert run(job, TEXTS["ddp"](bucket_mb=0.0)).ends_s == pytest.approx(
         [0.3 + 3 * 0.01 + 0.06]
     )  # three sums, on the one core

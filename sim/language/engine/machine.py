@@ -489,6 +489,7 @@ def take(S: State, t: integer, row: integer) -> integer:
     flags: integer = op.NEWEST | op.SIZED if follows else S.code[row + 5]
     message: integer
     frm: integer = int(value(S, t, S.code[row + 2]))
+    k: integer = frm
     if follows and (frm < 0 or frm >= S.ranks):
         return op.NO_SUCH_RANK
     message = found(S, t, flags & op.NEWEST != 0)
@@ -510,9 +511,9 @@ def take(S: State, t: integer, row: integer) -> integer:
             if not may_come(S, t):
                 S.registers[at] = -1.0
                 return op.DONE
-            while frm < value(S, t, S.code[row + 3]):
-                S.rank_followed[frm] = 1
-                frm += int(value(S, t, S.code[row + 4]))
+            while k < value(S, t, S.code[row + 3]):
+                S.rank_followed[k] = 1
+                k += int(value(S, t, S.code[row + 4]))
         elif flags & op.UNTIL:
             if value(S, t, S.code[row + 6]) <= S.now:
                 S.registers[at] = -1.0

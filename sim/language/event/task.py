@@ -40,6 +40,7 @@ class Task:
         self.count = self.turn = 0  # requests made, and times that it went on
         self.who: int | None = me.rank  # that computes; None of a runtime's other threads
         self.waits_for, self.handle = "its beginning", Handle(text=self)
+        self.awaited: range | list[int] = range(0)  # ranks whose messages may come no more
         self._running = self._run(after)
 
     @property
@@ -276,10 +277,9 @@ class Task:
         find = partial(mail.take, self.number, command.frm, command.newest)
         message = find()
         if message is None and until_s == math.inf:
-            while message is None and any(map(self._may_come, among(command.frm))):
-                for frm in among(command.frm):
-                    self.world.followers[frm][self] = self.turn
-                yield from self._for_mail(command.frm)
+            self.awaited = among(command.frm)
+            while message is None and self.may_come():
+                yield from self._while_it_may_come(command.frm)
                 message = find()
         elif message is None and (until_s is None or until_s > self.world.time_s):
             if until_s is not None:
@@ -296,12 +296,12 @@ class Task:
         me, mail, group, step = self.me, self.world.mail[self.me.rank], among(command.frm), self.me.step
         for k, frm in enumerate(group):
             while (message := mail.take(self.number, frm, newest=True)) is None:
-                if not self._may_come(frm):
+                self.awaited = among(frm)
+                if not self.may_come():
                     return False
                 if not command.wait:
                     break
-                self.world.followers[frm][self] = self.turn
-                yield from self._for_mail(frm)
+                yield from self._while_it_may_come(frm)
             if message is not None:
                 step = message.step if k == 0 else step
                 yield from self._accept(message, command.into.part(k, len(group)))
@@ -309,9 +309,16 @@ class Task:
         self.world.begin_round(me)
         return True
 
-    def _may_come(self, frm: int) -> bool:
-        """Whether a rank goes on that may send, or has sent what is under way to this text."""
-        return (frm, 0) in self.world.tasks or self.world.mail[self.me.rank].coming[frm, self.number] > 0
+    def may_come(self) -> bool:
+        """Whether a rank goes on that may send what is awaited, or has sent what is under way to this text."""
+        coming = self.world.mail[self.me.rank].coming
+        return any((frm, 0) in self.world.tasks or coming[frm, self.number] > 0 for frm in self.awaited)
+
+    def _while_it_may_come(self, frm: int | range):
+        """Wait until a message comes, or nothing that is awaited may come any more."""
+        for one in self.awaited:
+            self.world.followers[one][self] = self.turn
+        yield from self._for_mail(frm)
 
     def _check_peers(self, name: str, frm: int | range) -> None:
         group = among(frm) if isinstance(frm, int | range) else []

@@ -106,13 +106,9 @@ class EventWorld:
             self._left -= 1
             self._ended_s[rank] = self.time_s
             followers = self.followers.pop(rank, {}).items()
-            looking = [*looking, *((one, turn) for one, turn in followers if not self._comes(rank, one))]
+            looking = [*looking, *((one, turn) for one, turn in followers if not one.may_come())]
         for one, turn in looking:
             self.at(self.time_s, one.key, one.waker(turn))
-
-    def _comes(self, rank: int, task: Task) -> bool:
-        """Whether a message of a rank is under way to a text."""
-        return self.mail[task.me.rank].coming[rank, task.number] > 0
 
     def _dead_end(self) -> str:
         waiting = [f"{task.place()} for {task.waits_for}" for _, task in sorted(self.tasks.items())]
