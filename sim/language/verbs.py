@@ -216,6 +216,31 @@ def pause(me: Rank, end_s: float):
     yield from me.take(me.rank, until_s=end_s)
 
 
+def update(me: Rank):
+    """Update all weights, which are those of all ranks; the first rank evaluates them."""
+    yield from me.update()
+    if me.rank == me.master:
+        yield from me.evaluate()
+
+
+def doze(me: Rank):
+    """A text that waits until another one of its rank stops it."""
+    yield from me.take(me.rank)
+
+
+def until_woken(me: Rank, asleep: list):
+    """Wait until another text of this rank wakes this one."""
+    handle = yield from me.start(doze(me))
+    asleep.append(handle)
+    yield from me.wait(handle)
+
+
+def wake(me: Rank, asleep: list):
+    """Have a text that waits so go on, if there is one."""
+    if asleep:
+        yield from me.stop(asleep.pop())
+
+
 def agree(me: Rank):
     """What a library takes before a call on which its ranks agree."""
     if me.library.agree_s:
