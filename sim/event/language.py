@@ -5,6 +5,7 @@ The scenario's protocol tells how many servers there are; what the ranks do is t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,8 +14,12 @@ from sim.answers.outcome import Outcome
 from sim.job.scenario import Scenario
 from sim.language import event
 from sim.language.job import Job, Layer, Result
+from sim.language.links import Fair, Windows
 from sim.language.text import Text, require
+from sim.laws import LogNormal
+from sim.laws.randomness import Stream
 from sim.model.sizes import HEADER_BYTES
+from sim.platform.tcp import Tcp
 from sim.verbs.me import FORWARD_SHARE
 
 LOOPED = "partitions"  # the setting of texts whose micro-batches are turns of one loop in a graph
@@ -25,6 +30,11 @@ class Drawn:
 
     def __init__(self, scenario: Scenario):
         self.sleeps, self.noises = scenario.draws.sleeps, scenario.draws.noise
+        self._shares = LogNormal(cv=scenario.network.unfairness), scenario.seed
+
+    def weights(self, replication: int, worker: int) -> Stream:
+        """See sim.language.job.Laws."""
+        return Stream(*self._shares, replication, worker, "share")
 
 
 def run(scenario: Scenario, text: Text, replication: int = 0) -> Outcome:
@@ -77,6 +87,10 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         overhead_s=link.overhead_s,
         gap_s=link.gap_s,
         bandwidth=link.bandwidth_bytes_per_s,
+        sustained=link.sustained_bytes_per_s or math.inf,
+        whole_messages=link.store_and_forward,
+        windows=windows_of(link.tcp) if link.tcp else None,
+        fair=Fair(link.ramp_bytes, link.burst_bytes, link.queue_bytes, link.buffer_bytes) if link.fair else None,
         shared_ports=True,
         local_latency_s=local.latency_s + local.overhead_s,
         local_bandwidth=local.bandwidth_bytes_per_s,
@@ -98,6 +112,11 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
     )
 
 
+def windows_of(tcp: Tcp) -> Windows:
+    """The windows of all connections between two ranks, over which a message is spread evenly."""
+    return Windows(tcp.initial_window_bytes * tcp.connections, tcp.window_bytes * tcp.connections)
+
+
 def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]:
     """What a text in the language cannot have: the setting, its value in this job (nothing if it is right), and what is allowed."""
     cluster, link, local, costs = scenario.cluster, scenario.network, scenario.local, scenario.costs
@@ -115,7 +134,7 @@ def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]
         cluster.name if scenario.hosts != [rank // each for rank in range(scenario.ranks)] else "",
         "as many ranks each",
     )
-    for name in ("fair", "tcp", "store_and_forward", "sustained_bytes_per_s", "background_s"):
+    for name in ("eager_bytes", "background_s"):
         yield f"--cluster: network: {name}", getattr(link, name), "none"
     yield "--cluster: local: wakes", local.wakes, "false"
     yield "--cluster: poll_s", cluster.poll_s, "0"

@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from sim.base.errors import WrongSetting
+from sim.language.links import Fair, Windows
 from sim.laws import Constant, Law
 from sim.laws.randomness import Stream
 from sim.laws.steps import Sleeps
@@ -39,11 +40,13 @@ class Laws:
     Args:
         sleep: seconds of induced sleep, of each rank and round.
         noise: factor on a rank's passes in a round.
+        weight: of each message of a rank, by which those that share a port do.
         seed: of all random numbers.
     """
 
     sleep: Law = NONE
     noise: Law = ONE
+    weight: Law = ONE
     seed: int = 0
 
     def sleeps(self, replication: int, worker: int, call: int = 0) -> Stream:
@@ -53,6 +56,10 @@ class Laws:
     def noises(self, replication: int, worker: int) -> Stream:
         """The factors of a worker by its number."""
         return Stream(self.noise, self.seed, replication, worker, "noise")
+
+    def weights(self, replication: int, worker: int) -> Stream:
+        """The weights of a rank's messages, in the order in which they are posted."""
+        return Stream(self.weight, self.seed, replication, worker, "share")
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,10 @@ class Job:
         overhead_s: seconds of a core at each end of a message between hosts.
         gap_s: seconds that a message takes a port besides its bytes.
         bandwidth: bytes/s of a port between hosts.
+        sustained: bytes/s that such a port earns in the long run, if less: it has earned none at the start, and passes no byte before.
+        whole_messages: a message reaches the next port when all of it has passed this one (store and forward); else as it passes.
+        windows: of TCP, from each rank to each other one; None: there are none.
+        fair: how messages share ports; None: they pass one after another.
         shared_ports: the ranks of a host share its port in each direction; else each has one of its own.
         local_latency_s, local_bandwidth: of messages within a host, which leave their sender one after another.
         per_rack: hosts of a rack, behind an uplink of `uplink` bytes/s in each direction; 0: no racks.
@@ -102,6 +113,10 @@ class Job:
     overhead_s: float = 0.0
     gap_s: float = 0.0
     bandwidth: float = 1.25e9
+    sustained: float = math.inf
+    whole_messages: bool = False
+    windows: Windows | None = None
+    fair: Fair | None = None
     shared_ports: bool = False
     local_latency_s: float = 0.0
     local_bandwidth: float = math.inf
@@ -182,6 +197,10 @@ class Job:
     def noise(self, rank: int, servers: int) -> Any:
         """Factors on the passes of a rank, by its own rounds."""
         return self.laws.noises(self.replication, worker_number(rank, servers))
+
+    def weights(self, rank: int, servers: int) -> Any:
+        """Weights of a rank's messages, where they share ports."""
+        return self.laws.weights(self.replication, worker_number(rank, servers))
 
 
 def worker_number(rank: int, servers: int) -> int:

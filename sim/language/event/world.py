@@ -6,17 +6,19 @@ Events of one moment happen in the order of (rank, number of the text, that text
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from itertools import count
 
 from sim.base.errors import RunFailed
 from sim.language.event.cores import Busy, InTurn, Shared
+from sim.language.event.flows import Flows
 from sim.language.event.links import Links
 from sim.language.event.mail import Mail
 from sim.language.event.task import Task
 from sim.language.event.valueless import Valueless
 from sim.language.job import Job, Result
+from sim.language.pieces import Handle
 from sim.language.rank import Rank
 from sim.language.samples import Samples
 from sim.language.text import Text
@@ -38,7 +40,8 @@ class EventWorld:
         self.time_s, self._events, self._serial = 0.0, list[tuple](), count()
         self.ranks = [Rank(rank, job, text.servers, self, text.data == "shared") for rank in ranks]
         self.values.begin(self.ranks)
-        self.mail, self.links, self.busy = [Mail() for _ in ranks], Links(job), [Busy(self) for _ in ranks]
+        self.mail, self.busy = [Mail() for _ in ranks], [Busy(self) for _ in ranks]
+        self.links = Flows(self) if job.fair else Links(self)
         kind = InTurn if job.in_turn else Shared
         if job.cores is None:
             self.cores = [kind(self, 1) for _ in ranks]
@@ -91,11 +94,16 @@ class EventWorld:
         """A text has ended: those that wait for it look again."""
         rank = task.me.rank
         self.tasks.pop((rank, task.number))
-        task.handle.done_s, looking = self.time_s, task.handle.waiting
+        looking = task.handle.waiting
         if task.number == 0:
             self._left -= 1
             self._idle_s[rank], self._own_s[rank] = self.busy[rank].idle()
             looking = [*looking, *self.followers.pop(rank, {}).items()]
+        self.done(task.handle, looking)
+
+    def done(self, handle: Handle, looking: Iterable[tuple[Task, int]]) -> None:
+        """A handle is done: texts that wait for it look again."""
+        handle.done_s = self.time_s
         for one, turn in looking:
             self.at(self.time_s, one.key, one.waker(turn))
 
