@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from sim.language.job import Job, Laws, Layer
+from sim.language.links import Fair, Windows
 from sim.language.text import Text
 from sim.laws import Constant, Exponential, LogNormal
 from sim.texts import TEXTS
@@ -59,8 +61,23 @@ def drawn(seed: int) -> tuple[Job, Text]:
         given |= drawn_hosts(rng, ranks)
     if rng.random() < 0.5:
         given |= drawn_costs(rng)
+    given |= drawn_links(random.Random(seed))
     given["warmup"] = rng.randrange(given["steps"])
+    given["laws"] = replace(given["laws"], weight=LogNormal(mean=1.0, cv=given.pop("weight", 0.0)))
     return Job(**given), TEXTS[name](**settings)
+
+
+def drawn_links(rng: random.Random) -> dict:
+    """Links by numbers of their own, so that the rest of a job is as it was without."""
+    kind = rng.choice(["plain", "plain", "earns", "windows", "fair", "fair"])
+    if kind == "earns":
+        return {"sustained": 10 ** rng.uniform(6, 9), "whole_messages": rng.random() < 0.5}
+    if kind == "windows":
+        return {"windows": Windows(rng.choice([1e3, 14_600.0]), 10 ** rng.uniform(4.5, 7)), "latency_s": 1e-3}
+    if kind == "fair":
+        sizes = [rng.choice([0.0, 10 ** rng.uniform(3, 6)]) for _ in range(4)]
+        return {"fair": Fair(*sizes), "weight": rng.choice([0.0, 0.3])}
+    return {}
 
 
 def drawn_layer(rng: random.Random) -> Layer:

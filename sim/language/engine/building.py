@@ -15,7 +15,7 @@ from pathlib import Path
 from sim.language.engine import layout
 
 HERE = Path(__file__).parent
-FILES = ("heap", "cores", "ports", "mail", "texts", "machine")
+FILES = ("heap", "cores", "ports", "mail", "texts", "flows", "machine")
 NAME = "_kernel"
 HEAD = """# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=False, cpow=False
 import cython
@@ -56,6 +56,7 @@ def _text() -> str:
         *(f"    {name} = {value}" for name, value in numbers.items() if abs(value) < 2**31),
         "",
     ]
+    lines += [f"cdef double {name} = {value!r}" for name, value in vars(layout).items() if type(value) is float]
     lines += ["cdef class State:"]
     lines += [f"    cdef public double[::1] {name}" for name in layout.DOUBLES]
     lines += [f"    cdef public long long[::1] {name}" for name in layout.INTEGERS]

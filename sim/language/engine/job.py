@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import ModuleType
 from typing import Any
 
@@ -78,7 +79,10 @@ class Run:
             **{
                 "level": len(levels),
                 "place": len(levels) * n,
-                "port": len(levels) * n,
+                "port": 2 * len(levels) * n,
+                "bucket": 2 * len(levels) * n if job.fair else 0,
+                "window": 0,
+                "weight": n * layout.WEIGHTS if self._weights().sole is None else 0,
                 "device": devices,
                 "step": job.steps,
             },
@@ -127,6 +131,16 @@ class Run:
             job.item_bytes,
             sum(layer.items for layer in job.layers),
         )
+        S.sustained, S.whole_messages, S.look_due = job.sustained, int(job.whole_messages), math.inf
+        S.sole_weight = -1.0 if self._weights().sole is None else self._weights().sole
+        if job.windows:
+            S.initial_window, S.most_window = job.windows.initial_bytes, job.windows.most_bytes
+            S.round_trip_s = 2 * job.latency_s
+            self._more_windows()
+        if job.fair:
+            S.shares_ports, S.ramp_bytes, S.burst_bytes = 1, job.fair.ramp_bytes, job.fair.burst_bytes
+            S.queue_bytes, S.buffer_bytes = job.fair.queue_bytes, job.fair.buffer_bytes
+            self._set(port_level=np.full(sizes["bucket"], S.burst_bytes))
         S.steps, S.warmup, S.evaluate_every = job.steps, job.warmup, job.evaluate_every
         S.sole_sleep, S.sole_noise = (
             -1.0 if one is None else one for one in (self._sleeps(0).sole, self._noises().sole)
@@ -149,6 +163,25 @@ class Run:
         sender[old:] = NONE
         self._set(message_next=chain, message_from=sender)
         self.state.free_message, self.state.message_room = old, old + more
+
+    def _more_windows(self) -> None:
+        old = [self._now(name) for name in ("window_pair", "window_bytes", "window_free")]
+        room = self.state.window_room = max(64, 4 * len(old[0]))
+        pairs, window, free_s = np.full(room, NONE), np.zeros(room), np.zeros(room)
+        for pair, *of_pair in zip(*(one.tolist() for one in old), strict=True):
+            if pair != NONE:
+                k = pair % room
+                while pairs[k] != NONE:
+                    k = (k + 1) % room
+                pairs[k], window[k], free_s[k] = pair, *of_pair
+        self._set(window_pair=pairs, window_bytes=window, window_free=free_s)
+
+    def _more_weights(self) -> None:
+        rank, posted, weights = self._now("text_rank")[self.state.running], self._now("rank_weights"), self._now("weight")
+        drawn = self.job.weights(int(rank), self.text.servers).first(posted[rank] + layout.WEIGHTS)
+        weights[rank * layout.WEIGHTS : (rank + 1) * layout.WEIGHTS] = drawn[posted[rank] :]
+        posted[rank] += layout.WEIGHTS
+        self._set(weight=weights, rank_weights=posted)
 
     def _more_texts(self) -> None:
         old, more = self.texts, self.texts
@@ -180,6 +213,9 @@ class Run:
 
     def _noises(self, worker: int = 1) -> Stream:
         return self.job.laws.noises(self.job.replication, worker)
+
+    def _weights(self) -> Stream:
+        return self.job.weights(self.text.servers, self.text.servers)
 
     def _drawn(self, stream_of, rounds: int) -> np.ndarray:
         """Draws of all ranks' rounds, shape (rounds, ranks)."""
@@ -233,6 +269,8 @@ class Run:
             layout.SHORT_OF_ITEMS: self._more_items,
             layout.SHORT_OF_SLEEPS: self._more_sleeps,
             layout.SHORT_OF_NOISE: self._more_noise,
+            layout.SHORT_OF_WINDOWS: self._more_windows,
+            layout.SHORT_OF_WEIGHTS: self._more_weights,
             layout.PAUSED: self._go_on,
         }
         self._go_on()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sim.language.links import LEAST_TIMEOUT_S
+
 NONE = -1  # no text, no message, no rank
 
 # Op-codes. A row of the code is one of these and up to eight operands, named in the kernel where they are obeyed. An operand
@@ -20,9 +22,9 @@ NONE = -1  # no text, no message, no rank
 ) = range(47)  # fmt: skip
 OPERANDS = 9  # numbers of a row: the op-code and its operands
 
-# Kinds of events: a text goes on; a message reaches the next port of its path; a message is there.
-GOES_ON, REACHES, ARRIVES = range(3)
-KINDS = 4
+# Kinds of events: a text goes on; a message reaches the next port of its path; a message is there; its flow begins; flows change.
+GOES_ON, REACHES, ARRIVES, BEGINS, LOOKS = range(5)
+KINDS = 8
 
 # What a text waits in.
 NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TAKING, FOLLOWING, WAITING, ENDED = range(9)
@@ -30,11 +32,16 @@ NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TAKING, FOLLOWING, WAITING, ENDED
 # What a run ends with. After one that says what is short, the run goes on with more of it.
 (
     DONE, SHORT_OF_EVENTS, SHORT_OF_MESSAGES, SHORT_OF_TEXTS, SHORT_OF_ITEMS, SHORT_OF_SLEEPS, SHORT_OF_NOISE,
-    SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED,
-) = range(12)  # fmt: skip
+    SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED, SHORT_OF_WINDOWS, SHORT_OF_WEIGHTS,
+) = range(14)  # fmt: skip
 
 NEWEST, UNTIL, SIZED = 1, 2, 4  # flags of a TAKE
 GENERATION = 2**26  # handle of a text: -1 - slot - GENERATION x how many texts had the slot before it
+MESSAGES = 2**25  # handle of a message that shares ports: likewise, with this more than its slot
+WEIGHTS = 128  # of the next messages of a rank
+
+# Of links: sim.language.links, sim.language.event.flows.
+LEAST_BYTES, ROUND_OFF, FULL, RESOLUTION, DOUBLINGS = 1e-3, 1e-6, 1 - 1e-9, 2.0**-52, 4
 
 # Arrays of a run: the name, and of what there is one place for each.
 DOUBLES = {
@@ -57,8 +64,23 @@ DOUBLES = {
     "message_bytes": "message",
     "message_samples": "message",
     "message_passed": "message",  # when its last byte has passed the ports so far
-    "out_free": "port",
-    "in_free": "port",
+    "message_held": "message",  # seconds by which a window delays its last byte
+    "port_free": "port",
+    "port_earned": "port",  # when it has earned the bytes that have reached it
+    "port_level": "bucket",  # tokens, bytes
+    "port_through": "bucket",  # bytes/s that pass
+    "port_since": "bucket",  # until when tokens are counted
+    "port_rest": "bucket",  # bytes/s that no flow has yet
+    "port_largest": "bucket",  # window of its flows
+    "port_shares": "bucket",  # of flows that have no rate yet
+    "flow_left": "message",  # bytes
+    "flow_rate": "message",  # bytes/s; below 0: it has none yet
+    "flow_age": "message",  # seconds
+    "flow_weight": "message",
+    "flow_share": "message",  # weight times window
+    "window_bytes": "window",
+    "window_free": "window",
+    "weight": "weight",  # of messages, by rank and number
     "local_free": "rank",  # port for messages within a host
     "bandwidth": "level",  # bytes/s
     "device_done": "device",  # seconds that each sharer has had since the beginning
@@ -108,6 +130,12 @@ INTEGERS = {
     "message_step": "message",
     "message_key": "message",
     "message_hop": "message",  # the port of its path that it reaches next
+    "message_generation": "message",  # how many messages that share ports have left in its place
+    "flow_has_left": "message",
+    "flowing": "message",  # those that share ports
+    "rank_flows": "rank",  # messages that it has posted that do
+    "rank_weights": "rank",  # of how many of them the weights are there
+    "window_pair": "window",  # sender and receiver
     "message_next": "message",  # in the box, or of those that are free
     "device_cores": "device",
     "device_shared": "device",
@@ -121,6 +149,22 @@ NUMBERS = {  # single numbers
     "local_latency_s": float,
     "local_bandwidth": float,
     "gap_s": float,
+    "sustained": float,
+    "whole_messages": int,
+    "initial_window": float,
+    "most_window": float,
+    "round_trip_s": float,
+    "window_room": int,  # 0: no windows
+    "windows": int,
+    "shares_ports": int,
+    "ramp_bytes": float,
+    "burst_bytes": float,
+    "queue_bytes": float,
+    "buffer_bytes": float,
+    "sole_weight": float,  # of every message; below 0: they are drawn
+    "flows": int,
+    "flows_since": float,  # until when they have gone on
+    "look_due": float,
     "header_bytes": float,
     "item_bytes": float,
     "vector_items": float,  # of the weights

@@ -6,6 +6,7 @@ import math
 
 from sim.language.engine import layout as op
 from sim.language.engine.cores import compute, computed, idle_so_far, is_done, sleep
+from sim.language.engine.flows import begin, look, send
 from sim.language.engine.heap import goes_on_at, pop
 from sim.language.engine.layout import KINDS, NONE, OPERANDS, State
 from sim.language.engine.mail import arrive, found, give_back, is_underway, post, value
@@ -28,7 +29,7 @@ def simulate(S: State) -> integer:
         if status != op.DONE:
             return status
     while S.left > 0 and S.events > 0:
-        if S.events + S.texts + 8 > S.event_room:
+        if S.events + S.texts + S.flows + 8 > S.event_room:
             return op.SHORT_OF_EVENTS
         S.now = S.heap_time[0]
         what = S.heap_what[0]
@@ -40,6 +41,15 @@ def simulate(S: State) -> integer:
         if what == op.REACHES:
             pop(S)
             reach(S, which)
+            continue
+        if what == op.BEGINS:
+            pop(S)
+            begin(S, which)
+            continue
+        if what == op.LOOKS:
+            pop(S)
+            if S.now == S.look_due:
+                look(S)
             continue
         if what == op.ARRIVES:
             pop(S)
@@ -196,15 +206,18 @@ def go_on(S: State, t: integer) -> integer:
         elif code == op.POST:  # a: the handle; the receiver, items, share, whether of the gradient
             if S.free_message == NONE:
                 return stops_at(S, t, at, op.SHORT_OF_MESSAGES)
-            if S.events + S.texts + 8 > S.event_room:
+            if S.events + S.texts + S.flows + 8 > S.event_room:
                 return stops_at(S, t, at, op.SHORT_OF_EVENTS)
+            if S.window_room > 0 and 2 * S.windows >= S.window_room:
+                return stops_at(S, t, at, op.SHORT_OF_WINDOWS)
+            if S.sole_weight < 0.0 and S.rank_flows[rank] == S.rank_weights[rank]:
+                return stops_at(S, t, at, op.SHORT_OF_WEIGHTS)
             S.text_count[t] += 1
             k = int(value(S, t, S.code[row + 2]))
             if k < 0 or k >= S.ranks:
                 return stops_at(S, t, at, op.NO_SUCH_RANK)
-            S.registers[base + a] = post(
-                S, t, k, value(S, t, S.code[row + 3]), value(S, t, S.code[row + 4]), S.code[row + 5] != 0
-            )
+            k = post(S, t, k, value(S, t, S.code[row + 3]), value(S, t, S.code[row + 4]), S.code[row + 5] != 0)
+            S.registers[base + a] = send(S, k)
         elif (
             code == op.START
         ):  # a: the handle; where it begins, its first argument, how many, the list to wait for and from where

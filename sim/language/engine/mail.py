@@ -5,7 +5,6 @@ from __future__ import annotations
 from sim.language.engine.heap import key_of
 from sim.language.engine.layout import FOLLOW, NONE, OPERANDS, State
 from sim.language.engine.plain import compiled, double, integer
-from sim.language.engine.ports import leave
 
 
 @compiled
@@ -17,8 +16,8 @@ def value(S: State, t: integer, operand: integer) -> double:
 
 
 @compiled
-def post(S: State, t: integer, to: integer, items: double, share: double, is_gradient: bool) -> double:
-    """Text t posts a message, for which there is room; when it has left."""
+def post(S: State, t: integer, to: integer, items: double, share: double, is_gradient: bool) -> integer:
+    """Text t posts a message, for which there is room."""
     message: integer = S.free_message
     S.free_message = S.message_next[message]
     S.posted += 1
@@ -33,7 +32,7 @@ def post(S: State, t: integer, to: integer, items: double, share: double, is_gra
     if is_gradient and not S.rank_used[S.text_rank[t]]:
         S.message_samples[message] = S.rank_samples[S.text_rank[t]] / S.vector_items
     S.rank_underway[to] += 1
-    return leave(S, message)
+    return message
 
 
 @compiled

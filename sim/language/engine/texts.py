@@ -11,6 +11,7 @@ from sim.language.engine.layout import (
     ENDED,
     FOLLOWING,
     GENERATION,
+    MESSAGES,
     NONE,
     NOTHING,
     OPERANDS,
@@ -49,10 +50,20 @@ def handle_of(S: State, t: integer) -> double:
 
 @compiled
 def text_of(S: State, handle: double) -> integer:
-    """The text of a handle; NONE if it has ended."""
+    """The text of a handle; NONE if it has ended, or it is a message's."""
     number: integer = int(-1.0 - handle)
     t: integer = number % GENERATION
+    if t >= MESSAGES:
+        return NONE
     return t if S.text_generation[t] == number // GENERATION else NONE
+
+
+@compiled
+def is_leaving(S: State, handle: double) -> bool:
+    """Whether it is a handle of a message that has not left yet."""
+    number: integer = int(-1.0 - handle)
+    message: integer = number % GENERATION - MESSAGES
+    return message >= 0 and S.message_generation[message] == number // GENERATION
 
 
 @compiled
@@ -83,7 +94,7 @@ def known_at(S: State, handle: double) -> double:
     """When a handle is done: a message's is the time at which it has left."""
     if handle >= 0.0:
         return handle
-    return -1.0 if text_of(S, handle) != NONE else S.now
+    return -1.0 if text_of(S, handle) != NONE or is_leaving(S, handle) else S.now
 
 
 @compiled
@@ -163,20 +174,26 @@ def waits_no_more(S: State, t: integer) -> None:
 def end(S: State, t: integer) -> None:
     """Text t has ended: who has waited for it goes on."""
     rank: integer = S.text_rank[t]
-    one: integer = S.rank_waiters[rank]
-    at: double
     S.text_in[t] = ENDED
     S.text_due[t] = -1.0
     S.text_generation[t] += 1
     S.text_next[t] = S.free_text
     S.free_text = t
+    look_again(S, rank)
+    if S.text_number[t] == 0:
+        main_ends(S, rank)
+
+
+@compiled
+def look_again(S: State, rank: integer) -> None:
+    """A handle of a rank is done: who has waited for it goes on."""
+    one: integer = S.rank_waiters[rank]
+    at: double
     while one != NONE:
         at = done_at(S, one)
         if at >= 0.0 and (S.text_due[one] < 0.0 or at < S.text_due[one]):
             goes_on_at(S, one, at)
         one = S.text_next[one]
-    if S.text_number[t] == 0:
-        main_ends(S, rank)
 
 
 @compiled
