@@ -133,6 +133,7 @@ class Run:
         )
         S.sustained, S.whole_messages, S.look_due = job.sustained, int(job.whole_messages), math.inf
         S.sole_weight = -1.0 if self._weights().sole is None else self._weights().sole
+        S.may_overtake = int(bool(job.windows or job.fair))
         if job.windows:
             S.initial_window, S.most_window = job.windows.initial_bytes, job.windows.most_bytes
             S.round_trip_s = 2 * job.latency_s

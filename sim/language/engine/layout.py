@@ -130,6 +130,7 @@ INTEGERS = {
     "message_step": "message",
     "message_key": "message",
     "message_hop": "message",  # the port of its path that it reaches next
+    "message_there": "message",  # 0: under way; 1: before one that was posted sooner; 2: handed over
     "message_generation": "message",  # how many messages that share ports have left in its place
     "flow_has_left": "message",
     "flowing": "message",  # those that share ports
@@ -157,6 +158,7 @@ NUMBERS = {  # single numbers
     "window_room": int,  # 0: no windows
     "windows": int,
     "shares_ports": int,
+    "may_overtake": int,
     "ramp_bytes": float,
     "burst_bytes": float,
     "queue_bytes": float,

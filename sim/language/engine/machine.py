@@ -9,7 +9,7 @@ from sim.language.engine.cores import compute, computed, idle_so_far, is_done, s
 from sim.language.engine.flows import begin, look, send
 from sim.language.engine.heap import goes_on_at, pop
 from sim.language.engine.layout import KINDS, NONE, OPERANDS, State
-from sim.language.engine.mail import arrive, found, give_back, is_underway, post, value
+from sim.language.engine.mail import arrive, found, give_back, is_underway, overtakes, post, value
 from sim.language.engine.plain import compiled, double, integer, nan
 from sim.language.engine.ports import reach
 from sim.language.engine.texts import done_at, end, handle_of, start, stop, wait, waits_no_more
@@ -53,6 +53,8 @@ def simulate(S: State) -> integer:
             continue
         if what == op.ARRIVES:
             pop(S)
+            if S.may_overtake and overtakes(S, which):
+                continue
             which = arrive(S, which)
             if which == NONE:
                 continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sim.language.engine.heap import key_of
+from sim.language.engine.heap import arrives_at, key_of
 from sim.language.engine.layout import FOLLOW, NONE, OPERANDS, State
 from sim.language.engine.plain import compiled, double, integer
 
@@ -31,6 +31,7 @@ def post(S: State, t: integer, to: integer, items: double, share: double, is_gra
     S.message_samples[message] = 0.0
     if is_gradient and not S.rank_used[S.text_rank[t]]:
         S.message_samples[message] = S.rank_samples[S.text_rank[t]] / S.vector_items
+    S.message_there[message] = 0
     S.rank_underway[to] += 1
     return message
 
@@ -53,12 +54,51 @@ def fits(S: State, t: integer, message: integer) -> bool:
 
 
 @compiled
+def is_fellow(S: State, message: integer, other: integer) -> bool:
+    """Whether another message under way is of the same text and pair of ranks."""
+    return (
+        S.message_from[other] == S.message_from[message]
+        and S.message_to[other] == S.message_to[message]
+        and S.message_text[other] == S.message_text[message]
+        and S.message_there[other] < 2
+    )
+
+
+@compiled
+def overtakes(S: State, message: integer) -> bool:
+    """Whether a message comes before one that was posted sooner; then it waits for that."""
+    other: integer
+    if S.rank_underway[S.message_to[message]] > 1:
+        for other in range(S.message_room):
+            if is_fellow(S, message, other) and S.message_key[other] < S.message_key[message]:
+                S.message_there[message] = 1
+                return True
+    return False
+
+
+@compiled
+def hand_over_next(S: State, message: integer) -> None:
+    """After a message those that have waited for it are handed over."""
+    other: integer
+    after: integer = NONE
+    if S.rank_underway[S.message_to[message]] > 0:
+        for other in range(S.message_room):
+            if is_fellow(S, message, other) and (after == NONE or S.message_key[other] < S.message_key[after]):
+                after = other
+        if after != NONE and S.message_there[after] == 1:
+            arrives_at(S, after, S.now)
+
+
+@compiled
 def arrive(S: State, message: integer) -> integer:
     """A message is there; the text that has waited for it, or NONE."""
     to: integer = S.message_to[message]
     before: integer = NONE
     t: integer = S.rank_takers[to]
     S.rank_underway[to] -= 1
+    S.message_there[message] = 2
+    if S.may_overtake:
+        hand_over_next(S, message)
     S.message_next[message] = NONE
     if S.rank_box[to] == NONE:
         S.rank_box[to] = message

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 
 from sim.language.event.links import Links
@@ -119,7 +119,7 @@ class Flows(Links):
         world, job, fair, frm, key = self._world, self._job, self._fair, message.sender, task.key
         if job.host(frm) == job.host(to):
             return super().send(task, message, to, size_bytes)
-        world.mail[to].coming[frm, task.number] += 1
+        parcel = self._under_way(task, message, to)
         handle, ports = Handle(), [self._bucket(name) for name in self.path(frm, to)]
         on_s = job.latency_s * (len(ports) - 1)
         flow = Flow(
@@ -129,7 +129,7 @@ class Flows(Links):
             self._weights[frm][self._posted[frm]],
             fair.ramp_bytes,
             lambda: world.done(handle, handle.waiting),
-            lambda: world.at(world.time_s + on_s, key, lambda: world.mail[to].put(task.number, message)),
+            lambda: world.at(world.time_s + on_s, key, partial(self._there, parcel)),
         )
         self._posted[frm] += 1
         behind_s = self._queued_s(ports) if flow.left <= fair.queue_bytes else 0.0

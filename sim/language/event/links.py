@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from sim.language.links import Connection
 from sim.language.pieces import Handle, Message
@@ -33,6 +33,24 @@ class Port:
         begin_s = max(now_s, self.free_s, self.earned_s - seconds)
         self.free_s = begin_s + seconds
         return begin_s
+
+
+@dataclass(eq=False, slots=True)
+class Parcel:
+    """A message under way.
+
+    Args:
+        to: the receiver.
+        number: of the text.
+        key: of its events.
+        is_there: whether it has come, perhaps before one that was posted sooner.
+    """
+
+    message: Message
+    to: int
+    number: int
+    key: tuple[int, int, int]
+    is_there: bool = False
 
 
 class Links:
@@ -66,8 +84,7 @@ class Links:
 
     def send(self, task, message: Message, to: int, size_bytes: float) -> Handle:
         """Send a message now; the handle is done when it has left the first port."""
-        world, handle = self._world, Handle()
-        world.mail[to].coming[message.sender, task.number] += 1
+        world, handle, parcel = self._world, Handle(), self._under_way(task, message, to)
         path, key, job = [self._port(name) for name in self.path(message.sender, to)], task.key, self._job
 
         def reaches(hop: int, before_s: float, held_s: float) -> None:
@@ -87,7 +104,23 @@ class Links:
                 )
             else:
                 there_s = passed_s + held_s + (job.local_latency_s if hop == 0 else 0.0)
-                world.at(there_s, key, lambda: world.mail[to].put(task.number, message))
+                world.at(there_s, key, partial(self._there, parcel))
 
         reaches(0, 0.0, 0.0)
         return handle
+
+    def _under_way(self, task, message: Message, to: int) -> Parcel:
+        parcel = Parcel(message, to, task.number, task.key)
+        self._world.mail[to].coming[message.sender, task.number].append(parcel)
+        return parcel
+
+    def _there(self, parcel: Parcel) -> None:
+        """A message has come: it is handed over behind those of the same text and pair of ranks that were posted sooner."""
+        world, mail = self._world, self._world.mail[parcel.to]
+        line = mail.coming[parcel.message.sender, parcel.number]
+        parcel.is_there = True
+        if line[0] is parcel:
+            line.popleft()
+            if line and line[0].is_there:
+                world.at(world.time_s, line[0].key, partial(self._there, line[0]))
+            mail.put(parcel.number, parcel.message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict, deque
 
 from sim.language.pieces import Message
 
@@ -12,17 +12,16 @@ class Mail:
 
     Attributes:
         waiting: the task that waits for a message of a rank or of a group, by the number of its text.
-        coming: messages under way, by sender and number of the text.
+        coming: messages under way, by sender and number of the text, in the order in which they were posted.
     """
 
     def __init__(self):
         self._boxes = defaultdict[int, list[Message]](list)
         self.waiting = {}
-        self.coming = Counter[tuple[int, int]]()
+        self.coming = defaultdict[tuple[int, int], deque](deque)
 
     def put(self, number: int, message: Message) -> None:
         """A message has come: the text that waits for it goes on, or it is kept."""
-        self.coming[message.sender, number] -= 1
         self._boxes[number].append(message)
         if number in self.waiting:
             task, frm = self.waiting[number]
