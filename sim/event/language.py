@@ -19,6 +19,7 @@ from sim.language.text import Text, require
 from sim.laws import LogNormal
 from sim.laws.randomness import Stream
 from sim.model.sizes import HEADER_BYTES
+from sim.platform.cluster import Link
 from sim.platform.tcp import Tcp
 from sim.verbs.me import FORWARD_SHARE
 
@@ -90,7 +91,7 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         sustained=link.sustained_bytes_per_s or math.inf,
         whole_messages=link.store_and_forward,
         windows=windows_of(link.tcp) if link.tcp else None,
-        fair=Fair(link.ramp_bytes, link.burst_bytes, link.queue_bytes, link.buffer_bytes) if link.fair else None,
+        fair=fair_of(link) if link.fair else None,
         shared_ports=True,
         local_latency_s=local.latency_s + local.overhead_s,
         local_bandwidth=local.bandwidth_bytes_per_s,
@@ -117,6 +118,12 @@ def windows_of(tcp: Tcp) -> Windows:
     return Windows(tcp.initial_window_bytes * tcp.connections, tcp.window_bytes * tcp.connections)
 
 
+def fair_of(link: Link) -> Fair:
+    """How messages share the ports of a fair link."""
+    eager_bytes = math.inf if link.eager_bytes is None else link.eager_bytes
+    return Fair(link.ramp_bytes, link.burst_bytes, link.queue_bytes, link.buffer_bytes, eager_bytes)
+
+
 def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]:
     """What a text in the language cannot have: the setting, its value in this job (nothing if it is right), and what is allowed."""
     cluster, link, local, costs = scenario.cluster, scenario.network, scenario.local, scenario.costs
@@ -134,8 +141,7 @@ def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]
         cluster.name if scenario.hosts != [rank // each for rank in range(scenario.ranks)] else "",
         "as many ranks each",
     )
-    for name in ("eager_bytes", "background_s"):
-        yield f"--cluster: network: {name}", getattr(link, name), "none"
+    yield "--cluster: network: background_s", link.background_s, "none"
     yield "--cluster: local: wakes", local.wakes, "false"
     yield "--cluster: poll_s", cluster.poll_s, "0"
     yield "--cluster: oversleep_s", cluster.oversleep_s, "0"

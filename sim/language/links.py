@@ -30,12 +30,15 @@ class Fair:
         burst_bytes: that an idle port passes at once.
         queue_bytes: the longest queue before a busy port; a message that is no longer waits behind it.
         buffer_bytes: that a sender's system keeps: a message has left when no more of it remain.
+        eager_bytes: the longest message that leaves at once; a longer one is announced, and leaves when its receiver has asked for it
+            (MPI's rendezvous).
     """
 
     ramp_bytes: float = 0.0
     burst_bytes: float = 0.0
     queue_bytes: float = 0.0
     buffer_bytes: float = 0.0
+    eager_bytes: float = math.inf
 
 
 class Connection:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 from operator import add
 
-from sim.language.event.links import Links
+from sim.language.event.links import Links, Parcel
 from sim.language.pieces import Handle, Message
 
 LEAST_BYTES = 1e-3  # of a flow or a bucket: less is rounding
-ROUND_OFF = 1e-6  # of a doubling
+ROUND_OFF, ROUND_OFF_S = 1e-6, 1e-12  # of a doubling, and of the clock
 DOUBLINGS = 4  # of a message's window, until it has what it can have
 FULL = 1 - 1e-9  # a share of a rate that is all of it
 RESOLUTION = 2.0**-52  # of the clock, of its time: sooner than that it would stand still
@@ -66,24 +66,33 @@ class Flow:
     """A message that passes its ports.
 
     Args:
+        parcel: the message.
         left: bytes.
         kept: bytes of them that its sender's system keeps, until it has left.
         weight: of its share of a port beside others'.
         ramp: bytes; while its sender's port could pass so many its window doubles.
-        has_left, is_there: called when it has left, and when all of it has passed.
+        has_left: called when it has left.
+        when_there: called when all of it has come.
+        asked_s: of a message that was announced: when its sender knows that its receiver asks for it; infinity as long as nobody knows.
         rate: bytes/s.
     """
 
+    parcel: Parcel
     ports: list[Bucket]
     left: float
     kept: float
     weight: float
     ramp: float
     has_left: Callable[[], object] | None
-    is_there: Callable[[], object]
+    when_there: list[Callable[[], object]]
+    asked_s: float = math.inf
     rate: float = 0.0
     age_s: float = 0.0
     share: float = field(init=False, default=0.0)
+
+    def goes(self, frm: int, to: int) -> bool:
+        """Whether it goes from a rank to another."""
+        return self.parcel.message.sender == frm and self.parcel.to == to
 
     @property
     def doublings(self) -> int:
@@ -111,33 +120,96 @@ class Flows(Links):
         super().__init__(world)
         self._fair, self._weights = self._job.fair, [self._job.weights(me.rank, len(me.servers)) for me in world.ranks]
         self._buckets, self._posted = dict[tuple, Bucket](), [0 for _ in world.ranks]
+        self._announced = list[Flow]()  # that have not come yet
         self._flows, self._updated_s, self._due_s = list[Flow](), 0.0, math.inf
         self._key = len(world.ranks), 0, 0  # rates are found when all else of a moment has happened
 
     def send(self, task, message: Message, to: int, size_bytes: float) -> Handle:
         """Send a message now; the handle is done when its sender's system has all of it."""
-        world, job, fair, frm, key = self._world, self._job, self._fair, message.sender, task.key
+        world, job, fair, frm = self._world, self._job, self._fair, message.sender
         if job.host(frm) == job.host(to):
             return super().send(task, message, to, size_bytes)
         parcel = self._under_way(task, message, to)
         handle, ports = Handle(), [self._bucket(name) for name in self.path(frm, to)]
-        on_s = job.latency_s * (len(ports) - 1)
         flow = Flow(
+            parcel,
             ports,
             size_bytes + job.gap_s * job.bandwidth,
             fair.buffer_bytes,
             self._weights[frm][self._posted[frm]],
             fair.ramp_bytes,
             lambda: world.done(handle, handle.waiting),
-            lambda: world.at(world.time_s + on_s, key, partial(self._there, parcel)),
+            [],
         )
         self._posted[frm] += 1
-        behind_s = self._queued_s(ports) if flow.left <= fair.queue_bytes else 0.0
+        if self.announces(size_bytes):
+            message.flow = flow
+            self._announced.append(flow)
+            self._control(frm, to, task.key, partial(self._there, parcel))
+        else:
+            flow.when_there.append(partial(self._there, parcel))
+            self._stream(flow)
+        return handle
+
+    def _stream(self, flow: Flow) -> None:
+        """The bytes of a message leave, behind the queues before its ports if it is short."""
+        behind_s = self._queued_s(flow.ports) if flow.left <= self._fair.queue_bytes else 0.0
         if behind_s:
-            world.at(world.time_s + behind_s, key, lambda: self._begin(flow))
+            self._world.at(self._world.time_s + behind_s, flow.parcel.key, lambda: self._begin(flow))
         else:
             self._begin(flow)
-        return handle
+
+    # ---- messages that are announced
+
+    def announces(self, size_bytes: float) -> bool:
+        """Whether a message leaves when its receiver has asked for it."""
+        return size_bytes > self._fair.eager_bytes
+
+    def land(self, task, flow: Flow, found_s: float):
+        """Ask for a message that was announced, and wait until all of it is there.
+
+        Args:
+            found_s: when its receiver has found that it was announced.
+        """
+        flow.when_there.append(task.waker(task.turn))
+        self._ask(flow, found_s)
+        yield f"the bytes of a message of rank {flow.parcel.message.sender}"
+
+    def lose(self, message: Message) -> None:
+        """Nobody takes a message: it leaves its sender all the same."""
+        if message.flow:
+            self._ask(message.flow, -math.inf)
+
+    def _ask(self, flow: Flow, found_s: float) -> None:
+        """Ask for a message: once the receiver's own is there, if the sender had asked for that before it found this one."""
+        to, frm, number = flow.parcel.to, flow.parcel.message.sender, flow.parcel.number
+        own = next((one for one in reversed(self._announced) if one.goes(to, frm) and one.parcel.number == number), None)
+        if own and own.asked_s <= found_s + ROUND_OFF_S:
+            own.when_there.append(partial(self._stream, flow))
+        else:
+            flow.asked_s = self._control(to, frm, flow.parcel.key, partial(self._stream, flow))
+
+    def _control(self, frm: int, to: int, key, call: Callable[[], object]) -> float:
+        """Call when a control message has come, behind bytes on their way there and in queues; when that is, infinity if nobody knows."""
+        before = next((flow for flow in reversed(self._flows) if flow.goes(frm, to)), None)
+        if before:
+            before.when_there.append(call)
+            return math.inf
+        ports = [self._bucket(name) for name in self.path(frm, to)]
+        there_s = self._world.time_s + (self._on_s(ports) + self._queued_s(ports))
+        self._world.at(there_s, key, call)
+        return there_s
+
+    def _on_s(self, ports: list[Bucket]) -> float:
+        return self._job.latency_s * (len(ports) - 1)
+
+    def _all_there(self, flow: Flow) -> None:
+        if flow in self._announced:
+            self._announced.remove(flow)
+        for call in flow.when_there:
+            call()
+
+    # ---- shares
 
     def _bucket(self, name: tuple[str, int]) -> Bucket:
         if name not in self._buckets:
@@ -186,7 +258,8 @@ class Flows(Links):
                 flow.has_left()
                 flow.has_left = None
             if flow.left < LEAST_BYTES:
-                flow.is_there()
+                there_s = time_s + self._on_s(flow.ports)
+                self._world.at(there_s, flow.parcel.key, partial(self._all_there, flow))
         self._flows = [flow for flow in self._flows if flow.left >= LEAST_BYTES]
         ports = {port: None for flow in self._flows for port in flow.ports}
         share(self._flows)

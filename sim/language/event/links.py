@@ -109,6 +109,13 @@ class Links:
         reaches(0, 0.0, 0.0)
         return handle
 
+    def announces(self, size_bytes: float) -> bool:
+        """Whether a message leaves when its receiver has asked for it."""
+        return False
+
+    def lose(self, message: Message) -> None:
+        """Nobody takes a message."""
+
     def _under_way(self, task, message: Message, to: int) -> Parcel:
         parcel = Parcel(message, to, task.number, task.key)
         self._world.mail[to].coming[message.sender, task.number].append(parcel)

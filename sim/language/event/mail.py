@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Callable
 
 from sim.language.pieces import Message
 
@@ -10,12 +11,16 @@ from sim.language.pieces import Message
 class Mail:
     """The boxes of one rank, one for each of its texts, in order of arrival.
 
+    Args:
+        lose: called with each message that nobody takes.
+
     Attributes:
         waiting: the task that waits for a message of a rank or of a group, by the number of its text.
         coming: messages under way, by sender and number of the text, in the order in which they were posted.
     """
 
-    def __init__(self):
+    def __init__(self, lose: Callable[[Message], object]):
+        self._lose, self._is_over = lose, False
         self._boxes = defaultdict[int, list[Message]](list)
         self.waiting = {}
         self.coming = defaultdict[tuple[int, int], deque](deque)
@@ -23,10 +28,18 @@ class Mail:
     def put(self, number: int, message: Message) -> None:
         """A message has come: the text that waits for it goes on, or it is kept."""
         self._boxes[number].append(message)
+        if number == 0 and self._is_over:
+            self._lose(message)
         if number in self.waiting:
             task, frm = self.waiting[number]
             if message.sender in among(frm):
                 task.go()
+
+    def end(self) -> None:
+        """The main text of the rank has ended."""
+        self._is_over = True
+        for message in self._boxes[0]:
+            self._lose(message)
 
     def take(self, number: int, frm: int | range, newest: bool = False) -> Message | None:
         """The first message of a rank or a group, or the newest, in which case those before are lost; None if there is none."""
@@ -37,8 +50,10 @@ class Mail:
         first = box.pop(found)
         if not newest:
             return first
-        last = next((message for message in reversed(box) if message.sender in group), first)
+        *lost, last = [first, *(message for message in box if message.sender in group)]
         box[:] = [message for message in box if message.sender not in group]
+        for message in lost:
+            self._lose(message)
         return last
 
 

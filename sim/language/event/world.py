@@ -40,8 +40,8 @@ class EventWorld:
         self.time_s, self._events, self._serial = 0.0, list[tuple](), count()
         self.ranks = [Rank(rank, job, text.servers, self, text.data == "shared") for rank in ranks]
         self.values.begin(self.ranks)
-        self.mail, self.busy = [Mail() for _ in ranks], [Busy(self) for _ in ranks]
         self.links = Flows(self) if job.fair else Links(self)
+        self.mail, self.busy = [Mail(self.links.lose) for _ in ranks], [Busy(self) for _ in ranks]
         kind = InTurn if job.in_turn else Shared
         if job.cores is None:
             self.cores = [kind(self, 1) for _ in ranks]
@@ -98,6 +98,7 @@ class EventWorld:
         if task.number == 0:
             self._left -= 1
             self._idle_s[rank], self._own_s[rank] = self.busy[rank].idle()
+            self.mail[rank].end()
             looking = [*looking, *self.followers.pop(rank, {}).items()]
         self.done(task.handle, looking)
 
