@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from math import inf
 
 from sim.language.job import Job, Laws, Layer
 from sim.language.links import Fair, Windows
@@ -76,7 +77,7 @@ def drawn_links(rng: random.Random) -> dict:
         return {"windows": Windows(rng.choice([1e3, 14_600.0]), 10 ** rng.uniform(4.5, 7)), "latency_s": 1e-3}
     if kind == "fair":
         sizes = [rng.choice([0.0, 10 ** rng.uniform(3, 6)]) for _ in range(4)]
-        return {"fair": Fair(*sizes), "weight": rng.choice([0.0, 0.3])}
+        return {"fair": Fair(*sizes, rng.choice([inf, inf, 0.0, 65536.0])), "weight": rng.choice([0.0, 0.3])}
     return {}
 
 

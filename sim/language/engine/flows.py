@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-import math
-
 from sim.language.engine import layout as op
-from sim.language.engine.heap import arrives_at, push
-from sim.language.engine.layout import BEGINS, GENERATION, KINDS, LOOKS, MESSAGES, NONE, State
+from sim.language.engine.heap import push
+from sim.language.engine.layout import (
+    ARRIVES,
+    ASKED,
+    BEGINS,
+    GENERATION,
+    KINDS,
+    LANDS,
+    LOOKS,
+    LOST,
+    MESSAGES,
+    NONE,
+    State,
+)
+from sim.language.engine.mail import give_back
 from sim.language.engine.plain import compiled, double, inf, integer
 from sim.language.engine.ports import climb_of, later, leave, level_of, port_of
 from sim.language.engine.texts import look_again
@@ -16,7 +27,6 @@ from sim.language.engine.texts import look_again
 def send(S: State, message: integer) -> double:
     """A message is posted; its handle."""
     sender: integer = S.message_from[message]
-    behind: double = 0.0
     if not S.shares_ports or S.rank_host[sender] == S.rank_host[S.message_to[message]]:
         return leave(S, message)
     S.flow_left[message] = S.message_bytes[message] + S.gap_s * S.bandwidth[0]
@@ -27,13 +37,100 @@ def send(S: State, message: integer) -> double:
     S.flow_rate[message] = 0.0
     S.flow_age[message] = 0.0
     S.flow_has_left[message] = 0
+    S.flow_asked[message] = inf
+    if S.message_bytes[message] > S.eager_bytes:
+        S.flow_announced[message] = 1
+        tell(S, message, sender, S.message_to[message], ARRIVES)
+    else:
+        stream(S, message)
+    return -1.0 - (MESSAGES + message) - 1.0 * GENERATION * S.message_generation[message]
+
+
+@compiled
+def tell(S: State, message: integer, frm: integer, to: integer, kind: integer) -> double:
+    """A control message of an announced one leaves, behind bytes on their way there and in queues; when it comes, if that is known."""
+    k: integer
+    before: integer = NONE
+    there: double
+    for k in range(S.flows):
+        if S.message_from[S.flowing[k]] == frm and S.message_to[S.flowing[k]] == to:
+            before = S.flowing[k]
+    if before != NONE:
+        follow(S, message, before)
+        return inf
+    there = S.now + (S.latency_s * (2 * climb_of(S, frm, to) - 1) + queued(S, frm, to))
+    push(S, there, S.message_key[message], message * KINDS + kind)
+    return there
+
+
+@compiled
+def follow(S: State, message: integer, before: integer) -> None:
+    """What is next of an announced message happens when all of another one is there."""
+    S.flow_next[message] = S.flow_first[before]
+    S.flow_first[before] = message
+
+
+@compiled
+def ask(S: State, message: integer, found: double) -> None:
+    """Ask for a message, once the receiver's own is there, if the sender had asked for that before it found this one."""
+    own: integer = NONE
+    one: integer
+    for one in range(S.message_room):
+        if (
+            S.message_from[one] == S.message_to[message]
+            and S.message_to[one] == S.message_from[message]
+            and S.message_text[one] == S.message_text[message]
+            and S.flow_announced[one]
+            and (own == NONE or S.message_key[one] > S.message_key[own])
+        ):
+            own = one
+    if own != NONE and S.flow_asked[own] <= found + op.ROUND_OFF_S:
+        follow(S, message, own)
+    else:
+        S.flow_asked[message] = tell(S, message, S.message_to[message], S.message_from[message], ASKED)
+
+
+@compiled
+def all_there(S: State, message: integer) -> None:
+    """All of a message is there: what has waited for that happens."""
+    one: integer = S.flow_first[message]
+    S.flow_first[message] = NONE
+    while one != NONE:
+        push(S, S.now, S.message_key[one], one * KINDS + (ASKED if S.message_there[one] == 2 else ARRIVES))
+        one = S.flow_next[one]
+
+
+@compiled
+def land(S: State, message: integer) -> integer:
+    """All of an announced message is there; the text that waits for that, or NONE."""
+    all_there(S, message)
+    give_back(S, message)
+    return S.flow_taker[message]
+
+
+@compiled
+def flows_on(S: State, what: integer, message: integer) -> None:
+    """An event of messages that share ports."""
+    if what == LOOKS and S.now == S.look_due:
+        look(S)
+    elif what == BEGINS:
+        begin(S, message)
+    elif what == ASKED:
+        stream(S, message)
+    elif what == LOST:
+        ask(S, message, -inf)
+
+
+@compiled
+def stream(S: State, message: integer) -> None:
+    """The bytes of a message leave, behind the queues before its ports if it is short."""
+    behind: double = 0.0
     if S.flow_left[message] <= S.queue_bytes:
-        behind = queued(S, message)
+        behind = queued(S, S.message_from[message], S.message_to[message])
     if behind > 0.0:
         push(S, S.now + behind, S.message_key[message], message * KINDS + BEGINS)
     else:
         begin(S, message)
-    return -1.0 - (MESSAGES + message) - 1.0 * GENERATION * S.message_generation[message]
 
 
 @compiled
@@ -67,28 +164,38 @@ def advance(S: State) -> None:
 
 
 @compiled
+def hops_of(S: State, message: integer) -> integer:
+    """How many ports the path of a message has."""
+    return 2 * climb_of(S, S.message_from[message], S.message_to[message])
+
+
+@compiled
+def port_at(S: State, message: integer, hop: integer) -> integer:
+    """One of them."""
+    return port_of(S, S.message_from[message], S.message_to[message], hop)
+
+
+@compiled
 def rate_of(S: State, port: integer) -> double:
     """Bytes/s of a port."""
-    return S.bandwidth[port // (2 * S.ranks)]
+    return S.bandwidth[level_of(S, port)]
 
 
 @compiled
 def busy_port(S: State, message: integer) -> integer:
     """The first port of a path that has no tokens left and passes bytes at its full rate; NONE if there is none."""
-    climb: integer = climb_of(S, message)
     hop: integer
     port: integer
-    for hop in range(2 * climb):
-        port = port_of(S, message, hop, climb)
+    for hop in range(hops_of(S, message)):
+        port = port_at(S, message, hop)
         if S.port_level[port] == 0.0 and S.port_through[port] > rate_of(S, port) * op.FULL:
             return port
     return NONE
 
 
 @compiled
-def queued(S: State, message: integer) -> double:
+def queued(S: State, frm: integer, to: integer) -> double:
     """Seconds until the queues in front of the ports of a path have passed them."""
-    climb: integer = climb_of(S, message)
     hop: integer
     port: integer
     k: integer
@@ -97,8 +204,8 @@ def queued(S: State, message: integer) -> double:
     if S.look_due == S.now:
         look(S)
     advance(S)
-    for hop in range(2 * climb):
-        port = port_of(S, message, hop, climb)
+    for hop in range(2 * climb_of(S, frm, to)):
+        port = port_of(S, frm, to, hop)
         before = 0.0
         for k in range(S.flows):
             if busy_port(S, S.flowing[k]) == port:
@@ -113,6 +220,7 @@ def look(S: State) -> None:
     n: integer = S.flows
     k: integer
     m: integer
+    there: double
     advance(S)
     pass_tokens(S)
     S.flows = 0
@@ -123,7 +231,8 @@ def look(S: State) -> None:
             S.message_generation[m] += 1
             look_again(S, S.message_from[m])
         if S.flow_left[m] < op.LEAST_BYTES:
-            arrives_at(S, m, S.now + S.latency_s * (2 * climb_of(S, m) - 1))
+            there = S.now + S.latency_s * (hops_of(S, m) - 1)
+            push(S, there, S.message_key[m], m * KINDS + (LANDS if S.flow_announced[m] else ARRIVES))
         else:
             S.flowing[S.flows] = m
             S.flows += 1
@@ -139,26 +248,23 @@ def pass_tokens(S: State) -> None:
     k: integer
     m: integer
     hop: integer
-    climb: integer
     port: integer
     at_once: double
     for k in range(S.flows):
-        climb = climb_of(S, S.flowing[k])
-        for hop in range(2 * climb):
-            port = port_of(S, S.flowing[k], hop, climb)
+        for hop in range(hops_of(S, S.flowing[k])):
+            port = port_at(S, S.flowing[k], hop)
             keep(S, port, S.port_level[port] + (rate_of(S, port) - S.port_through[port]) * (S.now - S.port_since[port]))
             S.port_since[port] = S.now
             S.port_through[port] = 0.0
     for k in range(S.flows):
         m = S.flowing[k]
-        climb = climb_of(S, m)
         at_once = S.flow_left[m]
-        for hop in range(2 * climb):
-            port = port_of(S, m, hop, climb)
+        for hop in range(hops_of(S, m)):
+            port = port_at(S, m, hop)
             at_once = S.port_level[port] if S.port_level[port] < at_once else at_once
         S.flow_left[m] -= at_once
-        for hop in range(2 * climb):
-            port = port_of(S, m, hop, climb)
+        for hop in range(hops_of(S, m)):
+            port = port_at(S, m, hop)
             keep(S, port, S.port_level[port] - at_once)
 
 
@@ -192,7 +298,6 @@ def soon(S: State) -> double:
     k: integer
     m: integer
     hop: integer
-    climb: integer
     port: integer
     drain: double
     seconds: double
@@ -204,9 +309,8 @@ def soon(S: State) -> double:
         if grown(S, m) < 1.0:
             seconds = (doublings(S, m) + 1.0) * (S.ramp_bytes / S.bandwidth[0]) - S.flow_age[m]
             soonest = seconds if seconds < soonest else soonest
-        climb = climb_of(S, m)
-        for hop in range(2 * climb):
-            port = port_of(S, m, hop, climb)
+        for hop in range(hops_of(S, m)):
+            port = port_at(S, m, hop)
             drain = S.port_through[port] - rate_of(S, port)
             if S.port_level[port] > 0.0 and drain > 0.0 and S.port_level[port] / drain < soonest:
                 soonest = S.port_level[port] / drain
@@ -219,25 +323,21 @@ def share_ports(S: State) -> None:
     k: integer
     m: integer
     hop: integer
-    climb: integer
     port: integer
     tightest: integer
     each: double = 0.0
     for k in range(S.flows):
-        climb = climb_of(S, S.flowing[k])
-        for hop in range(2 * climb):
-            port = port_of(S, S.flowing[k], hop, climb)
+        for hop in range(hops_of(S, S.flowing[k])):
+            port = port_at(S, S.flowing[k], hop)
             S.port_rest[port] = rate_of(S, port)
             S.port_largest[port] = 0.0
     for k in range(S.flows):
         m = S.flowing[k]
-        port = port_of(S, m, 0, climb_of(S, m))
+        port = port_at(S, m, 0)
         S.port_largest[port] = later(S.port_largest[port], grown(S, m))
     for k in range(S.flows):
         m = S.flowing[k]
-        S.flow_share[m] = (
-            S.flow_weight[m] * grown(S, m) / S.port_largest[port_of(S, m, 0, climb_of(S, m))]
-        )
+        S.flow_share[m] = S.flow_weight[m] * grown(S, m) / S.port_largest[port_at(S, m, 0)]
         S.flow_rate[m] = -1.0
     while True:
         tightest = find_tightest(S)
@@ -248,24 +348,21 @@ def share_ports(S: State) -> None:
             m = S.flowing[k]
             if S.flow_rate[m] < 0.0 and passes(S, m, tightest):
                 S.flow_rate[m] = each * S.flow_share[m]
-                climb = climb_of(S, m)
-                for hop in range(2 * climb):
-                    S.port_rest[port_of(S, m, hop, climb)] -= S.flow_rate[m]
+                for hop in range(hops_of(S, m)):
+                    S.port_rest[port_at(S, m, hop)] -= S.flow_rate[m]
     for k in range(S.flows):
-        climb = climb_of(S, S.flowing[k])
-        for hop in range(2 * climb):
-            S.port_through[port_of(S, S.flowing[k], hop, climb)] += S.flow_rate[S.flowing[k]]
+        for hop in range(hops_of(S, S.flowing[k])):
+            S.port_through[port_at(S, S.flowing[k], hop)] += S.flow_rate[S.flowing[k]]
 
 
 @compiled
 def passes(S: State, message: integer, port: integer) -> bool:
     """Whether a port is on a message's path."""
-    climb: integer = climb_of(S, message)
     hop: integer
-    for hop in range(2 * climb):
-        if port_of(S, message, hop, climb) == port:
-            return True
-    return False
+    is_there: bool = False
+    for hop in range(hops_of(S, message)):
+        is_there = is_there or port_at(S, message, hop) == port
+    return is_there
 
 
 @compiled
@@ -273,25 +370,22 @@ def find_tightest(S: State) -> integer:
     """The port without tokens that leaves least for each of its flows that have no rate yet; NONE if all have one."""
     k: integer
     hop: integer
-    climb: integer
     port: integer
     tightest: integer = NONE
+    each: double
     least: double = inf
     for k in range(S.flows):
-        climb = climb_of(S, S.flowing[k])
-        for hop in range(2 * climb):
-            S.port_shares[port_of(S, S.flowing[k], hop, climb)] = 0.0
+        for hop in range(hops_of(S, S.flowing[k])):
+            S.port_shares[port_at(S, S.flowing[k], hop)] = 0.0
     for k in range(S.flows):
-        climb = climb_of(S, S.flowing[k])
         if S.flow_rate[S.flowing[k]] < 0.0:
-            for hop in range(2 * climb):
-                S.port_shares[port_of(S, S.flowing[k], hop, climb)] += S.flow_share[S.flowing[k]]
+            for hop in range(hops_of(S, S.flowing[k])):
+                S.port_shares[port_at(S, S.flowing[k], hop)] += S.flow_share[S.flowing[k]]
     for k in range(S.flows):
-        climb = climb_of(S, S.flowing[k])
-        for hop in range(2 * climb):
-            port = port_of(S, S.flowing[k], hop, climb)
-            if S.port_level[port] == 0.0 and S.port_shares[port] > 0.0:
-                if S.port_rest[port] / S.port_shares[port] < least:
-                    tightest = port
-                    least = S.port_rest[port] / S.port_shares[port]
+        for hop in range(hops_of(S, S.flowing[k])):
+            port = port_at(S, S.flowing[k], hop)
+            each = S.port_rest[port] / S.port_shares[port] if S.port_shares[port] > 0.0 else inf
+            if S.port_level[port] == 0.0 and each < least:
+                tightest = port
+                least = each
     return tightest

@@ -140,7 +140,11 @@ class Run:
             self._more_windows()
         if job.fair:
             S.shares_ports, S.ramp_bytes, S.burst_bytes = 1, job.fair.ramp_bytes, job.fair.burst_bytes
-            S.queue_bytes, S.buffer_bytes = job.fair.queue_bytes, job.fair.buffer_bytes
+            S.queue_bytes, S.buffer_bytes, S.eager_bytes = (
+                job.fair.queue_bytes,
+                job.fair.buffer_bytes,
+                job.fair.eager_bytes,
+            )
             self._set(port_level=np.full(sizes["bucket"], S.burst_bytes))
         S.steps, S.warmup, S.evaluate_every = job.steps, job.warmup, job.evaluate_every
         S.sole_sleep, S.sole_noise = (
@@ -178,7 +182,11 @@ class Run:
         self._set(window_pair=pairs, window_bytes=window, window_free=free_s)
 
     def _more_weights(self) -> None:
-        rank, posted, weights = self._now("text_rank")[self.state.running], self._now("rank_weights"), self._now("weight")
+        rank, posted, weights = (
+            self._now("text_rank")[self.state.running],
+            self._now("rank_weights"),
+            self._now("weight"),
+        )
         drawn = self.job.weights(int(rank), self.text.servers).first(posted[rank] + layout.WEIGHTS)
         weights[rank * layout.WEIGHTS : (rank + 1) * layout.WEIGHTS] = drawn[posted[rank] :]
         posted[rank] += layout.WEIGHTS
@@ -319,6 +327,7 @@ class Run:
         words = {
             layout.TAKING: "a message",
             layout.FOLLOWING: "a message",
+            layout.LANDING: "the bytes of a message",
             layout.WAITING: "a handle",
             layout.QUEUED: "a core",
         }

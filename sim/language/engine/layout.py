@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sim.language.links import LEAST_TIMEOUT_S
+from sim.language import links
 
 NONE = -1  # no text, no message, no rank
 
@@ -18,16 +18,17 @@ NONE = -1  # no text, no message, no rank
     MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
     WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, BEGIN_STEP, END_STEP,
     COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE,
-    WORK, COMPUTE, SLEEP, EVALUATE, POST, TAKE, FOLLOW, START, WAIT, WAIT_ALL, STOP, END,
-) = range(47)  # fmt: skip
+    WORK, COMPUTE, SLEEP, EVALUATE, POST, TAKE, FOLLOW, LAND, START, WAIT, WAIT_ALL, STOP, END,
+) = range(48)  # fmt: skip
 OPERANDS = 9  # numbers of a row: the op-code and its operands
 
-# Kinds of events: a text goes on; a message reaches the next port of its path; a message is there; its flow begins; flows change.
-GOES_ON, REACHES, ARRIVES, BEGINS, LOOKS = range(5)
+# Kinds of events: a text goes on; a message reaches the next port of its path; it is there, or announced. Of messages that share ports:
+# rates change; the bytes of one begin to pass, behind queues; one that was announced is asked for, is all there, or is taken by nobody.
+GOES_ON, REACHES, ARRIVES, LOOKS, BEGINS, ASKED, LANDS, LOST = range(8)
 KINDS = 8
 
 # What a text waits in.
-NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TAKING, FOLLOWING, WAITING, ENDED = range(9)
+NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TAKING, FOLLOWING, LANDING, WAITING, ENDED = range(10)
 
 # What a run ends with. After one that says what is short, the run goes on with more of it.
 (
@@ -41,7 +42,8 @@ MESSAGES = 2**25  # handle of a message that shares ports: likewise, with this m
 WEIGHTS = 128  # of the next messages of a rank
 
 # Of links: sim.language.links, sim.language.event.flows.
-LEAST_BYTES, ROUND_OFF, FULL, RESOLUTION, DOUBLINGS = 1e-3, 1e-6, 1 - 1e-9, 2.0**-52, 4
+TIMEOUT_S = links.LEAST_TIMEOUT_S
+LEAST_BYTES, ROUND_OFF, ROUND_OFF_S, FULL, RESOLUTION, DOUBLINGS = 1e-3, 1e-6, 1e-12, 1 - 1e-9, 2.0**-52, 4
 
 # Arrays of a run: the name, and of what there is one place for each.
 DOUBLES = {
@@ -78,6 +80,8 @@ DOUBLES = {
     "flow_age": "message",  # seconds
     "flow_weight": "message",
     "flow_share": "message",  # weight times window
+    "flow_asked": "message",  # when its sender knows that it is asked for, if it was announced
+    "flow_found": "message",  # when its receiver has found it then
     "window_bytes": "window",
     "window_free": "window",
     "weight": "weight",  # of messages, by rank and number
@@ -106,6 +110,7 @@ INTEGERS = {
     "text_in": "text",  # what it waits in
     "text_wants": "text",  # how many of the handles
     "text_generation": "text",
+    "text_lands": "text",  # the message for whose bytes it waits
     "text_next": "text",  # in the chain that it waits in
     "rank_step": "rank",
     "rank_round": "rank",  # of its own; -1 before the first
@@ -133,6 +138,10 @@ INTEGERS = {
     "message_there": "message",  # 0: under way; 1: before one that was posted sooner; 2: handed over
     "message_generation": "message",  # how many messages that share ports have left in its place
     "flow_has_left": "message",
+    "flow_announced": "message",  # whether it was announced, and is not there
+    "flow_taker": "message",  # the text that waits for it then
+    "flow_first": "message",  # that goes on when this one is there
+    "flow_next": "message",  # in the chain of those
     "flowing": "message",  # those that share ports
     "rank_flows": "rank",  # messages that it has posted that do
     "rank_weights": "rank",  # of how many of them the weights are there
@@ -163,6 +172,7 @@ NUMBERS = {  # single numbers
     "burst_bytes": float,
     "queue_bytes": float,
     "buffer_bytes": float,
+    "eager_bytes": float,
     "sole_weight": float,  # of every message; below 0: they are drawn
     "flows": int,
     "flows_since": float,  # until when they have gone on

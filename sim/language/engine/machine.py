@@ -6,8 +6,8 @@ import math
 
 from sim.language.engine import layout as op
 from sim.language.engine.cores import compute, computed, idle_so_far, is_done, sleep
-from sim.language.engine.flows import begin, look, send
-from sim.language.engine.heap import goes_on_at, pop
+from sim.language.engine.flows import all_there, ask, flows_on, land, send
+from sim.language.engine.heap import goes_on_at, is_full, pop
 from sim.language.engine.layout import KINDS, NONE, OPERANDS, State
 from sim.language.engine.mail import arrive, found, give_back, is_underway, overtakes, post, value
 from sim.language.engine.plain import compiled, double, integer, nan
@@ -29,7 +29,7 @@ def simulate(S: State) -> integer:
         if status != op.DONE:
             return status
     while S.left > 0 and S.events > 0:
-        if S.events + S.texts + S.flows + 8 > S.event_room:
+        if is_full(S):
             return op.SHORT_OF_EVENTS
         S.now = S.heap_time[0]
         what = S.heap_what[0]
@@ -42,17 +42,18 @@ def simulate(S: State) -> integer:
             pop(S)
             reach(S, which)
             continue
-        if what == op.BEGINS:
+        if what == op.LOOKS or what == op.BEGINS or what == op.ASKED or what == op.LOST:
             pop(S)
-            begin(S, which)
+            flows_on(S, what, which)
             continue
-        if what == op.LOOKS:
+        if what == op.LANDS:
             pop(S)
-            if S.now == S.look_due:
-                look(S)
-            continue
-        if what == op.ARRIVES:
+            which = land(S, which)
+            if which == NONE:
+                continue
+        elif what == op.ARRIVES:
             pop(S)
+            all_there(S, which)
             if S.may_overtake and overtakes(S, which):
                 continue
             which = arrive(S, which)
@@ -208,7 +209,7 @@ def go_on(S: State, t: integer) -> integer:
         elif code == op.POST:  # a: the handle; the receiver, items, share, whether of the gradient
             if S.free_message == NONE:
                 return stops_at(S, t, at, op.SHORT_OF_MESSAGES)
-            if S.events + S.texts + S.flows + 8 > S.event_room:
+            if is_full(S):
                 return stops_at(S, t, at, op.SHORT_OF_EVENTS)
             if S.window_room > 0 and 2 * S.windows >= S.window_room:
                 return stops_at(S, t, at, op.SHORT_OF_WINDOWS)
@@ -256,6 +257,16 @@ def go_on(S: State, t: integer) -> integer:
                 return op.DONE
             if k != op.DONE:
                 return stops_at(S, t, at, k)
+        elif code == op.LAND:  # a: a message that was announced, or NONE
+            k = int(S.registers[base + a])
+            if k != NONE:
+                S.text_at[t] = at + 1
+                S.text_in[t] = op.LANDING
+                S.text_due[t] = -1.0
+                S.text_lands[t] = k
+                S.flow_taker[k] = t
+                ask(S, k, S.flow_found[k])
+                return op.DONE
         elif code == op.WORK or code == op.COMPUTE or code == op.EVALUATE:  # a: seconds; of a pass: seconds besides
             x = value(S, t, a)
             if code == op.COMPUTE:
@@ -441,10 +452,16 @@ def take(S: State, t: integer, row: integer) -> integer:
     if follows:
         S.registers[at] = 1.0
         S.registers[at + 1] = S.message_step[message]
+        at -= 2
     else:
         S.registers[at] = S.message_from[message]
         S.registers[at + 1] = S.message_step[message]
         S.registers[at + 2] = S.message_items[message]
         S.registers[at + 3] = S.message_samples[message]
-    give_back(S, message)
+    S.registers[at + 4] = NONE
+    if S.flow_announced[message]:
+        S.registers[at + 4] = message
+        S.flow_found[message] = S.now
+    else:
+        give_back(S, message)
     return op.DONE

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sim.language.engine.heap import arrives_at, key_of
-from sim.language.engine.layout import FOLLOW, NONE, OPERANDS, State
+from sim.language.engine.heap import arrives_at, key_of, push
+from sim.language.engine.layout import FOLLOW, KINDS, LOST, NONE, OPERANDS, State
 from sim.language.engine.plain import compiled, double, integer
 
 
@@ -32,6 +32,9 @@ def post(S: State, t: integer, to: integer, items: double, share: double, is_gra
     if is_gradient and not S.rank_used[S.text_rank[t]]:
         S.message_samples[message] = S.rank_samples[S.text_rank[t]] / S.vector_items
     S.message_there[message] = 0
+    S.flow_announced[message] = 0
+    S.flow_first[message] = NONE
+    S.flow_taker[message] = NONE
     S.rank_underway[to] += 1
     return message
 
@@ -105,6 +108,8 @@ def arrive(S: State, message: integer) -> integer:
     else:
         S.message_next[S.rank_box_end[to]] = message
     S.rank_box_end[to] = message
+    if S.flow_announced[message] and S.message_text[message] == 0 and not S.rank_main[to]:
+        lose(S, message)
     while t != NONE and not fits(S, t, message):
         before = t
         t = S.text_next[t]
@@ -130,7 +135,7 @@ def found(S: State, t: integer, newest: bool) -> integer:
         if fits(S, t, message):
             if chosen != NONE:
                 unlink(S, rank, chosen, chosen_before)
-                give_back(S, chosen)
+                lose(S, chosen)
                 if before == chosen:
                     before = chosen_before
             chosen = message
@@ -142,6 +147,15 @@ def found(S: State, t: integer, newest: bool) -> integer:
     if chosen != NONE:
         unlink(S, rank, chosen, chosen_before)
     return chosen
+
+
+@compiled
+def lose(S: State, message: integer) -> None:
+    """Nobody takes a message."""
+    if S.flow_announced[message]:
+        push(S, S.now, S.message_key[message], message * KINDS + LOST)
+    else:
+        give_back(S, message)
 
 
 @compiled
@@ -170,6 +184,11 @@ def is_underway(S: State, sender: integer, to: integer, number: integer) -> bool
     if S.rank_underway[to] == 0:
         return False
     for message in range(S.message_room):
-        if S.message_from[message] == sender and S.message_to[message] == to and S.message_text[message] == number:
+        if (
+            S.message_from[message] == sender
+            and S.message_to[message] == to
+            and S.message_text[message] == number
+            and S.message_there[message] < 2
+        ):
             return True
     return False

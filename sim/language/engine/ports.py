@@ -15,28 +15,28 @@ from sim.language.engine.plain import compiled, double, integer
 
 
 @compiled
-def climb_of(S: State, message: integer) -> integer:
-    """How many levels the path of a message between two hosts goes up, and down again."""
-    sender: integer = S.message_from[message]
-    to: integer = S.message_to[message]
+def climb_of(S: State, frm: integer, to: integer) -> integer:
+    """How many levels a path between two hosts goes up, and down again."""
     climb: integer = 1
-    while climb < S.levels and S.place[climb * S.ranks + sender] != S.place[climb * S.ranks + to]:
+    while climb < S.levels and S.place[climb * S.ranks + frm] != S.place[climb * S.ranks + to]:
         climb += 1
     return climb
 
 
 @compiled
-def level_of(hop: integer, climb: integer) -> integer:
-    """The level of a port of a path."""
-    return hop if hop < climb else 2 * climb - 1 - hop
+def port_of(S: State, frm: integer, to: integer, hop: integer) -> integer:
+    """A port of a path."""
+    climb: integer = climb_of(S, frm, to)
+    if hop < climb:
+        return 2 * (hop * S.ranks + S.place[hop * S.ranks + frm])
+    hop = 2 * climb - 1 - hop
+    return 2 * (hop * S.ranks + S.place[hop * S.ranks + to]) + 1
 
 
 @compiled
-def port_of(S: State, message: integer, hop: integer, climb: integer) -> integer:
-    """A port of the path of a message."""
-    level: integer = level_of(hop, climb)
-    rank: integer = S.message_from[message] if hop < climb else S.message_to[message]
-    return 2 * (level * S.ranks + S.place[level * S.ranks + rank]) + (hop >= climb)
+def level_of(S: State, port: integer) -> integer:
+    """The level of a port."""
+    return port // (2 * S.ranks)
 
 
 @compiled
@@ -63,10 +63,11 @@ def leave(S: State, message: integer) -> double:
 @compiled
 def reach(S: State, message: integer) -> double:
     """A message reaches the next port of its path, and takes its turn there; when its last byte has passed."""
-    climb: integer = climb_of(S, message)
+    frm: integer = S.message_from[message]
+    to: integer = S.message_to[message]
     hop: integer = S.message_hop[message]
-    level: integer = level_of(hop, climb)
-    port: integer = port_of(S, message, hop, climb)
+    port: integer = port_of(S, frm, to, hop)
+    level: integer = level_of(S, port)
     seconds: double = S.gap_s + S.message_bytes[message] / S.bandwidth[level]
     begin: double = later(S.now, S.port_free[port])
     end: double
@@ -79,7 +80,7 @@ def reach(S: State, message: integer) -> double:
         S.message_held[message] = 0.0
         if S.window_room > 0:
             S.message_held[message] = later(0.0, windowed(S, message, begin) - end)
-    if hop == 2 * climb - 1:
+    if hop + 1 == 2 * climb_of(S, frm, to):
         arrives_at(S, message, end + S.message_held[message])
     else:
         S.message_passed[message] = end + S.latency_s
@@ -93,7 +94,7 @@ def windowed(S: State, message: integer, now: double) -> double:
     """When the last byte of a message leaves by its connection's window: sim.language.links.Connection."""
     k: integer = connection(S, S.message_from[message] * S.ranks + S.message_to[message])
     begin: double = later(now, S.window_free[k])
-    timeouts: integer = int((begin - S.window_free[k]) / (op.LEAST_TIMEOUT_S + S.round_trip_s))
+    timeouts: integer = int((begin - S.window_free[k]) / (op.TIMEOUT_S + S.round_trip_s))
     window: double = later(S.initial_window, S.window_bytes[k] * 0.5 ** (timeouts if timeouts < 99 else 99))
     passed: double = 0.0
     left: double = S.message_bytes[message]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -284,11 +285,33 @@ class Lowering(Statements):
         return self.reckon(op.MULTIPLY, Known(self.job.overhead_s), self.reckon(op.UNEQUAL, *hosts))
 
     def me_post(self, piece: Any, to: Any, share: Any = ONE) -> Any:
-        seconds = self.overhead(to)
+        seconds, items = self.overhead(to), self.items(piece)
+        before, after = self.around(seconds, self.is_announced(items, share))
+        self.take_seconds(before)
+        gradient = int(piece.vector == "gradient") if isinstance(piece, PieceValue) else 0
+        handle = self.put(op.POST, self.at(to), self.at(items), self.at(share), gradient)
+        self.take_seconds(after)
+        return handle
+
+    def take_seconds(self, seconds: Any) -> None:
+        """Work of the core."""
         if seconds != ZERO:
             self.emit(op.WORK, self.at(seconds))
-        gradient = int(piece.vector == "gradient") if isinstance(piece, PieceValue) else 0
-        return self.put(op.POST, self.at(to), self.at(self.items(piece)), self.at(share), gradient)
+
+    def is_announced(self, items: Any, share: Any) -> Any:
+        """Whether a message with so many items leaves when it is asked for: 1 or 0."""
+        job = self.job
+        if job.fair is None or job.fair.eager_bytes == math.inf:
+            return ZERO
+        size = self.reckon(op.MULTIPLY, self.reckon(op.MULTIPLY, items, Known(job.item_bytes)), share)
+        return self.reckon(op.LESS, Known(job.fair.eager_bytes), self.reckon(op.ADD, Known(job.header_bytes), size))
+
+    def around(self, seconds: Any, announced: Any) -> tuple[Any, Any]:
+        """Seconds of one that are before something, unless a message was announced; else behind it."""
+        if announced == ZERO:
+            return seconds, ZERO
+        of_it = self.reckon(op.MULTIPLY, seconds, announced)
+        return self.reckon(op.SUBTRACT, seconds, of_it), of_it
 
     def me_take(
         self,
@@ -303,7 +326,7 @@ class Lowering(Statements):
             raise NotLowered("take with `adds` or `newest` that is not the same at all ranks")
         group, sized, until = self.as_range(frm), into != NOTHING, until_s != NOTHING
         flags = op.NEWEST * bool(plain(newest)) | op.UNTIL * until | op.SIZED * sized
-        found = MessageValue(self.new(4))
+        found = MessageValue(self.new(5))
         last = self.at(self.items(into)) if sized else 0
         ends = self.at(group.start), self.at(group.stop), self.at(Known(group.step))
         self.emit(op.TAKE, found.at, *ends, flags, self.at(until_s) if until else 0, last)
@@ -312,25 +335,29 @@ class Lowering(Statements):
             if until
             else None
         )
-        self.accept(Number(found.at), found.at + 3, into if sized else None, bool(plain(adds)), weight)
+        self.accept(Number(found.at), found.at + 3, found.at + 4, into if sized else None, bool(plain(adds)), weight)
         if over is not None:
             self.rows[over][1] = len(self.rows)
         return found
 
-    def accept(self, sender: Any, samples: int, into: Any, adds: bool, weight: Any) -> None:
+    def accept(self, sender: Any, samples: int, lands: int, into: Any, adds: bool, weight: Any) -> None:
         """A message that has come becomes a piece, or part of a sum.
 
         Args:
             samples: the register with those of the message.
+            lands: and with the message, if it was announced.
         """
         job, seconds = self.job, self.overhead(sender)
+        if job.fair and job.fair.eager_bytes < math.inf:
+            seconds, first = self.around(seconds, self.reckon(op.UNEQUAL, Number(lands), Known(op.NONE)))
+            self.take_seconds(first)
+            self.emit(op.LAND, lands)
         if into is not None and (adds or weight != ONE) and (job.mix_s or job.mix_base_s):
             each = self.reckon(op.MULTIPLY, Known(job.mix_s), self.items(into))
             seconds = self.reckon(op.ADD, seconds, self.reckon(op.ADD, Known(job.mix_base_s), each))
         if into is not None and into.vector == "weights" and not adds and job.take_up_s:
             seconds = self.reckon(op.ADD, seconds, self.reckon(op.MULTIPLY, Known(job.take_up_s), self.items(into)))
-        if seconds != ZERO:
-            self.emit(op.WORK, self.at(seconds))
+        self.take_seconds(seconds)
         if into is not None and adds and into.vector == "gradient":
             self.emit(op.ADDED, samples)
 
@@ -339,7 +366,7 @@ class Lowering(Statements):
             raise NotLowered("me.follow in a text that is started")
         group = self.as_range(frm)
         ranks = self.elements(group)
-        held, step, ends = self.new(2), self.put(op.STEP).at, []
+        held, step, ends = self.new(3), self.put(op.STEP).at, []
         for k, rank in enumerate(ranks):
             part = self.method(into, "part", [Known(k), Known(len(ranks))])
             self.emit(op.FOLLOW, held, self.at(rank), self.at(self.items(part)), int(bool(plain(wait))))
@@ -347,7 +374,7 @@ class Lowering(Statements):
             over = self.emit(op.JUMP_IF_NOT, 0, self.at(self.reckon(op.UNEQUAL, Number(held + 1), Known(op.NONE))))
             if k == 0:
                 self.move(step, Number(held + 1))
-            self.accept(rank, 0, part, False, ONE)
+            self.accept(rank, 0, held + 2, part, False, ONE)
             self.rows[over][1] = len(self.rows)
         self.emit(op.BEGIN_STEP, step)
         for row in ends:

@@ -11,6 +11,7 @@ from sim.language.engine.layout import (
     ENDED,
     FOLLOWING,
     GENERATION,
+    LANDING,
     MESSAGES,
     NONE,
     NOTHING,
@@ -23,7 +24,7 @@ from sim.language.engine.layout import (
     WAITING,
     State,
 )
-from sim.language.engine.mail import is_underway, value
+from sim.language.engine.mail import is_underway, lose, value
 from sim.language.engine.plain import compiled, double, integer
 
 
@@ -201,6 +202,11 @@ def main_ends(S: State, rank: integer) -> None:
     """The main text of a rank has ended: ranks that follow it and have all its messages go on."""
     one: integer
     S.rank_main[rank] = 0
+    one = S.rank_box[rank]
+    while one != NONE:
+        if S.flow_announced[one] and S.message_text[one] == 0:
+            lose(S, one)
+        one = S.message_next[one]
     S.left -= 1
     S.rank_ended[rank] = S.now
     S.rank_idle_at_end[rank] = idle_so_far(S, rank)
@@ -227,4 +233,6 @@ def stop(S: State, handle: double) -> None:
         computed(S, t, True)
     elif S.text_in[t] == TAKING or S.text_in[t] == WAITING:
         waits_no_more(S, t)
+    elif S.text_in[t] == LANDING:
+        S.flow_taker[S.text_lands[t]] = NONE
     end(S, t)

@@ -178,14 +178,16 @@ class Flows(Links):
     def lose(self, message: Message) -> None:
         """Nobody takes a message: it leaves its sender all the same."""
         if message.flow:
-            self._ask(message.flow, -math.inf)
+            self._world.at(self._world.time_s, message.flow.parcel.key, partial(self._ask, message.flow, -math.inf))
 
     def _ask(self, flow: Flow, found_s: float) -> None:
         """Ask for a message: once the receiver's own is there, if the sender had asked for that before it found this one."""
         to, frm, number = flow.parcel.to, flow.parcel.message.sender, flow.parcel.number
-        own = next((one for one in reversed(self._announced) if one.goes(to, frm) and one.parcel.number == number), None)
+        own = next(
+            (one for one in reversed(self._announced) if one.goes(to, frm) and one.parcel.number == number), None
+        )
         if own and own.asked_s <= found_s + ROUND_OFF_S:
-            own.when_there.append(partial(self._stream, flow))
+            self._when_there(own, flow.parcel.key, partial(self._stream, flow))
         else:
             flow.asked_s = self._control(to, frm, flow.parcel.key, partial(self._stream, flow))
 
@@ -193,12 +195,15 @@ class Flows(Links):
         """Call when a control message has come, behind bytes on their way there and in queues; when that is, infinity if nobody knows."""
         before = next((flow for flow in reversed(self._flows) if flow.goes(frm, to)), None)
         if before:
-            before.when_there.append(call)
+            self._when_there(before, key, call)
             return math.inf
         ports = [self._bucket(name) for name in self.path(frm, to)]
         there_s = self._world.time_s + (self._on_s(ports) + self._queued_s(ports))
         self._world.at(there_s, key, call)
         return there_s
+
+    def _when_there(self, before: Flow, key, call: Callable[[], object]) -> None:
+        before.when_there.append(lambda: self._world.at(self._world.time_s, key, call))
 
     def _on_s(self, ports: list[Bucket]) -> float:
         return self._job.latency_s * (len(ports) - 1)
@@ -268,7 +273,7 @@ class Flows(Links):
                 port.through += flow.rate
         self._due_s = math.inf
         if self._flows:
-            soon_s = min(min(flow.lasts_s for flow in self._flows), min(port.lasts_s for port in ports))
+            soon_s = min(*(flow.lasts_s for flow in self._flows), *(port.lasts_s for port in ports))
             self._look_at(time_s + max(soon_s, time_s * RESOLUTION))
 
     def _pass_tokens(self) -> None:
@@ -295,7 +300,9 @@ def share(flows: list[Flow]) -> None:
                 waiting.setdefault(port, []).append(flow)
     free = {port: port.rate for port in waiting}
     while waiting:
-        for_each = {port: free[port] / reduce(add, (flow.share for flow in several)) for port, several in waiting.items()}
+        for_each = {
+            port: free[port] / reduce(add, (flow.share for flow in several)) for port, several in waiting.items()
+        }
         tightest = min(for_each, key=lambda port: for_each[port])
         for flow in list(waiting[tightest]):
             flow.rate = max(LEAST_BYTES, for_each[tightest]) * flow.share  # rounding leaves less than nothing

@@ -99,9 +99,7 @@ class Links:
                 handle.done_s = passed_s + held_s
             if hop + 1 < len(path):
                 on_s = passed_s if job.whole_messages else begin_s
-                world.at(
-                    on_s + job.latency_s, key, lambda: reaches(hop + 1, passed_s + job.latency_s, held_s)
-                )
+                world.at(on_s + job.latency_s, key, lambda: reaches(hop + 1, passed_s + job.latency_s, held_s))
             else:
                 there_s = passed_s + held_s + (job.local_latency_s if hop == 0 else 0.0)
                 world.at(there_s, key, partial(self._there, parcel))
