@@ -77,7 +77,7 @@ class Job:
         speeds: of the ranks' cores, shape (ranks,); all 1 if empty.
         latency_s: from one port to the next.
         overhead_s: seconds of a core at each end of a message between hosts.
-        gap_s: seconds that a message takes a port besides its bytes.
+        gap_s: seconds that a message takes a port between hosts besides its bytes.
         bandwidth: bytes/s of a port between hosts.
         sustained: bytes/s that such a port earns in the long run, if less: it has earned none at the start, and passes no byte before.
         whole_messages: a message reaches the next port when all of it has passed this one (store and forward); else as it passes.
@@ -149,6 +149,12 @@ class Job:
         for name, least in (("ranks", 1), ("steps", 1), ("batch", 1), ("per_host", 1), ("evaluate_every", 1)):
             if getattr(self, name) < least:
                 raise WrongSetting(name, getattr(self, name), f"an integer from {least}")
+        for name, allowed in (("windows", None), ("sustained", math.inf), ("whole_messages", False)):
+            if self.fair and getattr(self, name) != allowed:
+                raise WrongSetting(name, getattr(self, name), f"{allowed} where messages share ports")
+        for name in ("bandwidth", "uplink")[: 1 + bool(self.per_rack)]:
+            if self.fair and getattr(self, name) == math.inf:
+                raise WrongSetting(name, getattr(self, name), "a finite one where messages share ports")
 
     @cached_property
     def forward_to(self) -> list[float]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from sim.base.errors import WrongSetting
+
 LEAST_TIMEOUT_S = 0.2  # Linux, TCP_RTO_MIN: added to the round trip, it is how long a quiet connection keeps its window
 
 
@@ -19,6 +21,12 @@ class Windows:
 
     initial_bytes: float
     most_bytes: float
+
+    def __post_init__(self):
+        if not 0 < self.initial_bytes <= self.most_bytes:
+            raise WrongSetting(
+                "initial_bytes", self.initial_bytes, f"more than 0, up to most_bytes, {self.most_bytes:,}"
+            )
 
 
 @dataclass(frozen=True)

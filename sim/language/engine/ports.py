@@ -50,9 +50,7 @@ def leave(S: State, message: integer) -> double:
     """A message is posted; when its last byte has left the sender."""
     sender: integer = S.message_from[message]
     if S.rank_host[sender] == S.rank_host[S.message_to[message]]:
-        S.local_free[sender] = later(S.now, S.local_free[sender]) + (
-            S.gap_s + S.message_bytes[message] / S.local_bandwidth
-        )
+        S.local_free[sender] = later(S.now, S.local_free[sender]) + S.message_bytes[message] / S.local_bandwidth
         arrives_at(S, message, S.local_free[sender] + S.local_latency_s)
         return S.local_free[sender]
     S.message_hop[message] = 0

@@ -90,7 +90,8 @@ class Links:
         def reaches(hop: int, before_s: float, held_s: float) -> None:
             """The message reaches a port, and its last byte not before `before_s`; a window holds that back for `held_s` in the end."""
             port = path[hop]
-            begin_s = port.take(world.time_s, job.gap_s + size_bytes / port.bandwidth, size_bytes)
+            gap_s = job.gap_s if len(path) > 1 else 0.0
+            begin_s = port.take(world.time_s, gap_s + size_bytes / port.bandwidth, size_bytes)
             passed_s = max(before_s, port.free_s)
             if hop == 0:
                 if job.windows and len(path) > 1:
