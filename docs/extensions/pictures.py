@@ -182,7 +182,7 @@ def coverage() -> Figure:
 
     drawing = _figure(3.2)
     axes, tables = drawing.subplots(), {table.title: table for table in results.kept("evidence").tables}
-    for said, title, _ in results.EVIDENCE:
+    for said, title in results.EVIDENCE:
         shares = sorted(
             float(row[tables[title].columns.index(results.COVERED)].rstrip("%")) for row in tables[title].rows
         )

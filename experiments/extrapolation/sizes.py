@@ -7,7 +7,8 @@ training and servers move is not fitted by this mechanism; these rows wait in th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
@@ -37,9 +38,11 @@ if TYPE_CHECKING:
 LAYERS = 20  # of a model that the zoo does not have, all of one size
 FEWEST = 3  # sizes of a series: two to fit, one to predict
 MOST_ROWS = 40  # of a split that are predicted; few have as many
+MOST_SERIES = 6  # of a source that are predicted: a mean of sources is not known better by more of one
+MANY = 64  # GPUs: rows of more take up to minutes each, so that they are predicted once, from the fewest sizes
 SERIES = ["model", "system", "precision"]
 # Fitted steps have no noise: each is as long as the next. Answers are not cut short where other work keeps the machine busy.
-STEPS = ("--steps", "2", "--warmup", "1", "--replications", "2", "--within", "120")
+STEPS = ("--steps", "1", "--warmup", "1", "--replications", "2", "--within", "600")
 
 
 class Series(NamedTuple):
@@ -81,8 +84,15 @@ def series_of(split: str) -> list[Series]:
                 for name, model in t4.MODELS.items()
             ]
         elif source.split == split and not source.module:
-            found += of_source(source.name, figures.table(f"sizes/{source.name}"))
+            found += spread(of_source(source.name, figures.table(f"sizes/{source.name}")))
     return found
+
+
+def spread(series: Iterable[Series]) -> list[Series]:
+    """Those of one source with rows to predict, up to MOST_SERIES of them at even distances."""
+    found = [one for one in series if any(splits(one.rows))]
+    places = np.linspace(0, len(found) - 1, min(len(found), MOST_SERIES)).astype(int)
+    return [found[place] for place in np.unique(places)]
 
 
 def with_networks(split: str) -> list[Series]:
@@ -110,10 +120,12 @@ def splits(rows: Table) -> Iterator[Split]:
     """By hosts, and by GPUs of one host: each size but the first and the last is once the largest that is fitted."""
     one = rows.where(rows.hosts == 1)
     for unit, some, sizes in (("hosts", rows, rows.hosts), ("GPUs of a host", one, one.gpus)):
-        for most in np.unique(sizes)[1:-1]:
-            seen, out = some.where(sizes <= most), some.where(sizes > most)
-            beyond = np.array([doublings(size, most) for size in sizes[sizes > most]])
-            yield Split(f"1 to {most:.0f} {unit}, then more", seen, out, beyond)
+        known = np.unique(sizes)
+        for fewer, most in pairwise(known[:-1]):
+            left = (sizes > most) & ((some.gpus <= MANY) | (fewer == known[0]))
+            beyond = np.array([doublings(size, most) for size in sizes[left]])
+            if beyond.size:
+                yield Split(f"1 to {most:.0f} {unit}, then more", some.where(sizes <= most), some.where(left), beyond)
 
 
 def predicted(series: Sequence[Series], pool: Pool, takes_s: float = 0.0) -> tuple[list[Held], list[Refused]]:

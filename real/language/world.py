@@ -252,7 +252,14 @@ class MpiWorld:
             return message
 
         task.waits_for = f"a message of {named(command.frm)}"
-        return (lambda: messages.has(task.number, frm) or self._clock() >= until_s), taken
+
+        def over() -> bool:
+            """Whether nothing is waited for any more: it is late, or nothing can come."""
+            return self._clock() >= until_s or (
+                command.until_s == math.inf and all(one in messages.ended for one in frm)
+            )
+
+        return (lambda: messages.has(task.number, frm) or over()), taken
 
     def _follow(self, task: Task, command: commands.Follow) -> Answer:
         group, messages, me = among(command.frm), self._messages, self.me

@@ -11,31 +11,56 @@ from collections.abc import Iterator
 import numpy as np
 
 from sim.answers.outcome import Outcome
+from sim.event.job_layers import layers_of
 from sim.job.scenario import Scenario
 from sim.language import event
-from sim.language.job import Job, Layer, Result
+from sim.language.job import Job, Result
 from sim.language.links import Fair, Windows
 from sim.language.text import Text, require
-from sim.laws import LogNormal
+from sim.laws import Constant, FoldedMixture, LogNormal
 from sim.laws.randomness import Stream
-from sim.model.sizes import HEADER_BYTES
+from sim.laws.steps import Steps, joined
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.platform.cluster import Link
 from sim.platform.tcp import Tcp
-from sim.verbs.me import FORWARD_SHARE
-
-LOOPED = "partitions"  # the setting of texts whose micro-batches are turns of one loop in a graph
 
 
 class Drawn:
-    """The random numbers of a scenario, as sim.language.job.Laws has them."""
+    """The random numbers of a scenario, as sim.language.job.Laws has them.
 
-    def __init__(self, scenario: Scenario):
-        self.sleeps, self.noises = scenario.draws.sleeps, scenario.draws.noise
-        self._shares = LogNormal(cv=scenario.network.unfairness), scenario.seed
+    Args:
+        delay_std_s: of messages (sim.language.text.Text).
+    """
 
-    def weights(self, replication: int, worker: int) -> Stream:
-        """See sim.language.job.Laws."""
-        return Stream(*self._shares, replication, worker, "share")
+    def __init__(self, scenario: Scenario, delay_std_s: float):
+        self._scenario, self._draws = scenario, scenario.draws
+        law = FoldedMixture.model_validate({"components": [{"mean_s": 0.0, "std_s": delay_std_s, "weight": 1}]})
+        self._delay = law if delay_std_s else Constant(value=0.0)
+        self._share = LogNormal(cv=scenario.network.unfairness)
+
+    def sleeps(self, replication: int, worker: int, call: int = 0):
+        """The sleeps of a worker by its number; call 1 and on are further sleeps of a round."""
+        if not self._scenario.workers:  # a process alone has a master's number
+            found = self._draws.sleeps(replication, 0, call)
+            return Steps(found.first, found.sole)
+        return self._draws.sleeps(replication, worker, call)
+
+    def noises(self, replication: int, worker: int, of: str = "noise"):
+        """The factors of a worker by its number on passes, with stragglers and the drift of its host, input or updates, delays, shares."""
+        scenario, number = self._scenario, worker if self._scenario.workers else 0
+        if of in ("delay", "share"):
+            return Stream(self._delay if of == "delay" else self._share, scenario.seed, replication, worker, of)
+        law = getattr(scenario.costs, "noise" if of == "noise" else f"{of}_noise")
+        stream = Stream(law, scenario.seed, replication, number, of)
+        parts = [stream, self._draws.common(replication, of)]
+        if of == "noise":
+            host = scenario.hosts[min(scenario.rank_of(number), scenario.ranks - 1) if number else 0]
+            parts = [self._draws.noise(replication, number), Steps(sole=self._draws.run_factor(replication, host))]
+        found = joined(parts, np.multiply, 1.0)
+        differ = of == "noise" and (scenario.stragglers.slows_computing or scenario.costs.run.sole is None)
+        if found.sole == 1.0 and not differ:
+            return stream
+        return found if number else Steps(found.first, found.sole)
 
 
 def run(scenario: Scenario, text: Text, replication: int = 0) -> Outcome:
@@ -65,25 +90,27 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
     for setting, value, allowed in lacking(scenario, text):
         require(not value, setting, value, f"{allowed} with {text.name}, a text in the language of named vectors")
     costs, link, local, batch = scenario.costs, scenario.network, scenario.local, scenario.batch
-    compute_s, fixed, input_s = costs.compute(batch), costs.compute.base_s / costs.compute(batch), costs.input(batch)
-    if text.micros == LOOPED:
-        parts = getattr(text, text.micros)
-        compute_s, fixed, input_s = parts * costs.partition(batch // parts), 0.0, input_s + costs.loop_s
-    sizes = [variable.size for variable in scenario.workload.variables]
-    of_forward, of_backward = (compute_s * share / sum(sizes) for share in (FORWARD_SHARE, 1 - FORWARD_SHARE))
+    line, parts, loop_s = costs.compute, 1, 0.0
+    if text.loops:  # whose micro-batches are turns of one loop in a graph
+        parts, loop_s = getattr(text, text.micros), costs.loop_s
+        line = costs.partition.model_copy(update={"base_s": parts * costs.partition.base_s})
+    compute_s = line.base_s + line.slope_s * batch  # of a minibatch, if there is no floor
+    layers = layers_of(scenario, text, compute_s)
     per_host, host = scenario.hosts.count(scenario.hosts[0]), scenario.kinds[scenario.hosts[-1]]
     header_bytes = HEADER_BYTES if scenario.servers else 0  # which are added and updated, too
-    drift = [scenario.draws.run_factor(replication, one) for one in scenario.hosts]
+    servers, updates = scenario.servers, len(layers) if text.layerwise else 1  # of a server in a step
+    shares = [(size - HEADER_BYTES) // ITEM_BYTES for size in scenario.traffic.server_bytes] if servers > 1 else []
+    takes_up = bool(servers) and not text.layerwise
     return Job(
         scenario.ranks,
-        tuple(Layer(size, of_forward * size, of_backward * size) for size in sizes),
+        layers,
         scenario.rounds,
         scenario.warmup,
         batch,
         per_host,
         cores=None if host.gpus or host.cores >= per_host else host.cores,
         in_turn=False,
-        speeds=tuple(speed / factor for speed, factor in zip(scenario.speeds, drift, strict=True)),
+        speeds=tuple(scenario.speeds),
         latency_s=link.latency_s,
         overhead_s=link.overhead_s,
         gap_s=link.gap_s,
@@ -98,16 +125,25 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         item_bytes=scenario.item_bytes,
         header_bytes=header_bytes,
         update_s=4 * costs.update.slope_s,
-        update_base_s=costs.update(HEADER_BYTES),
+        update_base_s=costs.update.base_s / updates + costs.update.slope_s * HEADER_BYTES,
+        update_cold_s=costs.update.cold_s,
         mix_s=4 * costs.reduce.slope_s,
         mix_base_s=costs.reduce(header_bytes),
-        fixed=fixed,
-        input_s=input_s,
+        rows_s=4 * costs.reduce_rows.slope_s if costs.reduce_rows else None,
+        rows_base_s=costs.reduce_rows(header_bytes) if costs.reduce_rows else None,
+        fixed=0.0 if text.loops or not compute_s else line.base_s / compute_s,
+        least=line.floor_s / compute_s if compute_s else 0.0,
+        loop_s=loop_s,
+        cold_s=line.cold_s,
+        input_s=costs.input(batch),
+        resume_s=costs.resume_s,
         pack_s=costs.pack(scenario.traffic.packed_bytes),
-        take_up_s=4 * costs.take_up.slope_s if scenario.servers else 0.0,
+        take_up_base_s=costs.take_up(HEADER_BYTES) if takes_up else 0.0,
+        take_up_s=4 * costs.take_up.slope_s if takes_up else 0.0,
         evaluate_s=costs.evaluate(scenario.test_size) if scenario.test_size else 0.0,
         evaluate_every=scenario.evaluate_every,
-        laws=Drawn(scenario),
+        shares=tuple(shares),
+        laws=Drawn(scenario, text.delay_std_s),
         seed=scenario.seed,
         replication=replication,
     )
@@ -127,15 +163,9 @@ def fair_of(link: Link) -> Fair:
 def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]:
     """What a text in the language cannot have: the setting, its value in this job (nothing if it is right), and what is allowed."""
     cluster, link, local, costs = scenario.cluster, scenario.network, scenario.local, scenario.costs
-    rows = [variable.name for variable in scenario.workload.variables if variable.rows]
     each = scenario.hosts.count(scenario.hosts[0])
-    yield "--servers", scenario.servers if scenario.servers != text.servers else 0, str(text.servers)
-    yield "--workload: rows", rows, "dense variables"
-    yield (
-        "--workload",
-        scenario.workload.name if text.name == "pipeline" else "",
-        "a model that says the sizes of its layers' inputs",
-    )
+    servers = scenario.servers if scenario.workers else 0
+    yield "--servers", servers if servers != text.servers else 0, str(text.servers)
     yield (
         "--cluster: hosts",
         cluster.name if scenario.hosts != [rank // each for rank in range(scenario.ranks)] else "",
@@ -148,11 +178,9 @@ def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]
     yield "--cluster: hosts: gpus", scenario.gpus_shared, "one for each worker"
     for kind in scenario.kinds:
         yield "--cluster: hosts: contention", kind.contention, "0"
-    for name in ("input", "compute", "partition", "update"):
-        yield f"costs: {name}: cold_s", getattr(costs, name).cold_s, "0"
-    for name in ("resume_s", "agree_s", "negotiate_s"):
+    for name in ("reduce", "take_up", "update"):
+        yield f"costs: {name}: floor_s", getattr(costs, name).floor_s, "0"
+    for name in ("agree_s", "negotiate_s"):
         yield f"costs: {name}", getattr(costs, name), "0"
     for name in ("background", "call", "to_device", "to_host"):
         yield f"costs: {name}", any(getattr(costs, name).model_dump().values()), "0"
-    for name in ("input_noise", "update_noise", "common_noise", "common_input_noise", "common_update_noise"):
-        yield f"costs: {name}", getattr(costs, name).sole is None, "none"

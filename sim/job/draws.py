@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.laws import FoldedMixture, checked
+from sim.laws.base import Law
 from sim.laws.randomness import STATES, RandomStreams, Stream, generator
 from sim.laws.steps import Sleeps, Steps, joined
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
+NOISES = ("noise", "input_noise", "update_noise", "common_noise", "common_input_noise", "common_update_noise", "run")
 COMMON = {"noise": "common_noise", "input": "common_input_noise", "update": "common_update_noise"}  # fields of Costs
 
 
@@ -29,6 +31,19 @@ class Draws:
 
     def __init__(self, scenario: Scenario):
         self._scenario = scenario
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether all replications draw the same numbers, so that one of them is all."""
+        job = self._scenario
+        elsewhere = (
+            job.protocol.delay_std_s,
+            job.network.unfairness,
+            job.cluster.oversleep_s,
+            *vars(job.costs.background).values(),
+        )
+        laws = [job.stragglers, *(getattr(job.costs, name) for name in NOISES)]
+        return not any(elsewhere) and all(isinstance(law, Law) and law.sole is not None for law in laws)
 
     def sleeps(self, replication: int, worker: int, call: int = 0) -> Stream | Steps:
         """The induced sleeps of a worker by its number, the same in every world, simulated or real.

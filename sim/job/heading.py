@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sim.base.files import validated
 from sim.job.header import Header
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # Fields of a scenario that have other names in a header; all other fields have the same names.
 IN_OTHER_WORDS = {"protocol", "workload", "cluster", "stragglers", "stragglers_name"}
+# Fields of a workload, and of its variables, that models by name did not have when the first traces were recorded.
+SAID_LATER: Any = {"architecture": True, "activation_items": True, "created": {"__all__": {"activation_items"}}}
 
 
 def header_of(scenario, world: str, replication: int = 0, **recorded) -> Header:
@@ -59,10 +61,13 @@ def told_of(model: Workload, law: Stragglers) -> dict:
 
 
 def digest(model: Workload) -> str:
-    """A digest of a workload's description, without defaults, nominal costs and its class: no new field changes an old digest."""
+    """A digest of a workload's description, without defaults and nominal costs, and without what models by name said later.
+
+    No new field changes an old digest: the class of a model, and sizes of its layers' inputs, are left out.
+    """
     from sim.model.nominal import nominal
 
-    said = model.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"architecture"})
+    said = model.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=SAID_LATER)
     if model.flops_per_sample is not None and model.costs == nominal(model.flops_per_sample, model.parameters):
         said.pop("costs", None)
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]

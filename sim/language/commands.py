@@ -37,6 +37,7 @@ class Update(NamedTuple):
     piece: Piece
     rate: float | None
     samples: float
+    share: float = 1.0
 
 
 class Mix(NamedTuple):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from sim.base.errors import WrongSetting
@@ -18,19 +19,41 @@ NONE, ONE = Constant(value=0.0), Constant(value=1.0)
 
 
 @dataclass(frozen=True)
+class Rows:
+    """The rows of a sparse layer, such as an embedding, whose gradient has those alone that minibatches touch.
+
+    Args:
+        count: of all rows.
+        touched: how many of them so many minibatches touch together.
+    """
+
+    count: int
+    touched: Callable[[int], int]
+
+
+@dataclass(frozen=True)
 class Layer:
     """One layer of the model.
 
     Args:
         items: numbers in its weights.
         forward_s, backward_s: seconds of a core of speed 1 for the passes of a minibatch; those of a part of it are in proportion.
-        activation_items: numbers in its input, for each sample.
+        activation_items: numbers in its input, for each sample; None: nobody knows, and no stage of a pipeline can begin with it.
+        rows: of a sparse layer.
+        server: that holds it, by its rank; None: servers hold layers in turn.
     """
 
     items: int
     forward_s: float = 0.0
     backward_s: float = 0.0
-    activation_items: int = 0
+    activation_items: int | None = 0
+    rows: Rows | None = None
+    server: int | None = None
+
+
+def cuts(layers: Sequence[Any]) -> list[int]:
+    """The layers that a stage of a pipeline can begin with: the first, and those that say what their inputs have."""
+    return [k for k, layer in enumerate(layers) if k == 0 or layer.activation_items is not None]
 
 
 @dataclass(frozen=True)
@@ -40,26 +63,28 @@ class Laws:
     Args:
         sleep: seconds of induced sleep, of each rank and round.
         noise: factor on a rank's passes in a round.
-        weight: of each message of a rank, by which those that share a port do.
+        input: factor on fetching a rank's minibatch of a round.
+        update: factor on each update of a rank.
+        delay: seconds for which each message is held back where it has come.
+        share: weight of each message of a rank, by which those that pass a port at once share it.
         seed: of all random numbers.
     """
 
     sleep: Law = NONE
     noise: Law = ONE
-    weight: Law = ONE
+    input: Law = ONE
+    update: Law = ONE
+    delay: Law = NONE
+    share: Law = ONE
     seed: int = 0
 
     def sleeps(self, replication: int, worker: int, call: int = 0) -> Stream:
         """The sleeps of a worker by its number; call 1 and on are further sleeps of a round."""
         return Stream(self.sleep, self.seed, replication, worker, "sleep", call)
 
-    def noises(self, replication: int, worker: int) -> Stream:
-        """The factors of a worker by its number."""
-        return Stream(self.noise, self.seed, replication, worker, "noise")
-
-    def weights(self, replication: int, worker: int) -> Stream:
-        """The weights of a rank's messages, in the order in which they are posted."""
-        return Stream(self.weight, self.seed, replication, worker, "share")
+    def noises(self, replication: int, worker: int, of: str = "noise") -> Stream:
+        """The factors of a worker by its number: on passes (noise), fetching (input), updates; or delays of what has come, shares."""
+        return Stream(getattr(self, of), self.seed, replication, worker, of)
 
 
 @dataclass(frozen=True)
@@ -89,12 +114,20 @@ class Job:
         item_bytes, header_bytes: of a number, and of a message besides its numbers.
         update_s, mix_s: seconds of a core for an item that the optimiser updates, or that is added, mixed or weighed.
         update_base_s, mix_base_s: seconds of each update or sum besides.
+        rows_s, rows_base_s: the same of a sum with a message that has a share of its items, as of rows, if it is another.
+        update_cold_s: seconds of an update more after the rank was idle.
         fixed: share of a pass's seconds that a part of a minibatch takes as well as the whole: what launching it takes.
-        input_s: seconds of fetching a minibatch, before its first layer; those of a part of it are in proportion.
-        pack_s: seconds after the gradient of the first layer likewise, of joining a minibatch's gradients.
-        take_up_s: seconds for an item of the weights that comes in place of another.
+        least: share of a pass's seconds that any part of a minibatch takes.
+        loop_s: seconds of a pass more with the first layer of a minibatch's first part: entering a loop over the parts.
+        cold_s: seconds more of a forward pass from the first layer after the rank was idle (sim.model.costs.Line).
+        input_s: seconds of fetching a minibatch, before a pass from its first layer; those of a part of it are in proportion. What a rank
+            has of a round's minibatch it does not fetch again.
+        resume_s: seconds more if the rank has slept before.
+        pack_s: seconds of joining the gradients of all layers: of a backward pass through no layer (sim.language.verbs.join).
+        take_up_base_s, take_up_s: seconds of a message with weights that come in place of others, and of each item.
         evaluate_s: seconds of an evaluation, every `evaluate_every` steps.
         flops, memory_bandwidth: operations/s and bytes/s of a core, for `me.work`.
+        shares: items of the weights at each server; equal parts if empty.
         laws: Laws, or what has its methods.
         seed, replication: of the random numbers that texts draw.
         rate: learning rate, where a world trains.
@@ -128,14 +161,23 @@ class Job:
     mix_s: float = 0.0
     update_base_s: float = 0.0
     mix_base_s: float = 0.0
+    rows_s: float | None = None
+    rows_base_s: float | None = None
+    update_cold_s: float = 0.0
     fixed: float = 0.0
+    least: float = 0.0
+    loop_s: float = 0.0
+    cold_s: float = 0.0
     input_s: float = 0.0
+    resume_s: float = 0.0
     pack_s: float = 0.0
+    take_up_base_s: float = 0.0
     take_up_s: float = 0.0
     evaluate_s: float = 0.0
     evaluate_every: int = 1
     flops: float = math.inf
     memory_bandwidth: float = math.inf
+    shares: tuple[int, ...] = ()
     laws: Any = field(default_factory=Laws)
     seed: int = 0
     replication: int = 0
@@ -171,8 +213,68 @@ class Job:
         return range(self.batch * micro // of, self.batch * (micro + 1) // of)
 
     def activation_items(self, layer: int, micro: int, of: int) -> int:
-        """Numbers in the input of a layer for a micro-batch."""
-        return self.layers[layer].activation_items * len(self.micro_batch(micro, of))
+        """Numbers in the input of a layer for a micro-batch.
+
+        Raises:
+            ValueError: nobody knows.
+        """
+        each = self.layers[layer].activation_items
+        if each is None:
+            raise ValueError(f"layer {layer} does not say what its input has (activation_items)")
+        return each * len(self.micro_batch(micro, of))
+
+    @cached_property
+    def sparse(self) -> tuple[int, ...]:
+        """The sparse layers."""
+        return tuple(k for k, layer in enumerate(self.layers) if layer.rows)
+
+    @cached_property
+    def dense(self) -> tuple[tuple[int, int], ...]:
+        """The stretches (first, stop) of layers between them."""
+        ends = [-1, *self.sparse, len(self.layers)]
+        return tuple((before + 1, after) for before, after in pairwise(ends) if after > before + 1)
+
+    def touched(self, layer: int, minibatches: int = 1) -> int:
+        """Rows of a layer that so many minibatches touch together; 0 of a dense one."""
+        rows = self.layers[layer].rows
+        return rows.touched(minibatches) if rows else 0
+
+    def share(self, layer: int, minibatches: int = 1, numbered: bool = False) -> float:
+        """As sim.language.rank.Rank.share."""
+        rows = self.layers[layer].rows
+        if rows is None:
+            return 1.0
+        touched = rows.touched(minibatches)
+        return touched / rows.count + numbered * touched / self.layers[layer].items
+
+    def held_share(self, server: int, servers: int, minibatches: int = 1, numbered: bool = False) -> float:
+        """As sim.language.rank.Rank.held_share."""
+        layers = self._held(server, servers)
+        travel = sum(self.layers[one].items * self.share(one, minibatches, numbered) for one in layers)
+        return travel / max(1, sum(self.layers[one].items for one in layers))
+
+    def asked(self, server: int, servers: int) -> int:
+        """Rows that a minibatch touches of what a server holds."""
+        return sum(map(self.touched, self._held(server, servers)))
+
+    def _held(self, server: int, servers: int) -> list[int]:
+        """The layers of which a server holds some items: of equal parts, all."""
+        every = range(len(self.layers))
+        return [one for one in every if not self.shares or self.server_of(one, servers) == server]
+
+    def server_of(self, layer: int, servers: int) -> int:
+        """The server that holds a layer, of so many."""
+        found = self.layers[layer].server
+        return layer % max(1, servers) if found is None else found
+
+    def neighbours(self, rank: int, servers: int) -> range:
+        """The workers on the host of a worker, of those behind so many servers; none of a server."""
+        first = stop = rank
+        while rank >= servers < first and self.host(first - 1) == self.host(rank):
+            first -= 1
+        while servers <= rank and stop < self.ranks and self.host(stop) == self.host(rank):
+            stop += 1
+        return range(first, stop)
 
     @property
     def hosts(self) -> int:
@@ -191,6 +293,12 @@ class Job:
         """Bytes of a message with so many items."""
         return self.header_bytes + items * self.item_bytes * share
 
+    def sum_s(self, items: int, share: float) -> float:
+        """Seconds of a core for adding a message with a share of so many items, or for mixing as many."""
+        is_rows = self.rows_s is not None and share != 1
+        each_s, base_s = (self.rows_s, self.rows_base_s) if is_rows else (self.mix_s, self.mix_base_s)
+        return (base_s or 0.0) + (each_s or 0.0) * (items * share)
+
     def speed(self, rank: int) -> float:
         """The speed of a rank's core."""
         return self.speeds[rank] if self.speeds else 1.0
@@ -200,13 +308,9 @@ class Job:
         worker = worker_number(rank, servers)
         return Sleeps(lambda call: self.laws.sleeps(self.replication, worker, call))
 
-    def noise(self, rank: int, servers: int) -> Any:
-        """Factors on the passes of a rank, by its own rounds."""
-        return self.laws.noises(self.replication, worker_number(rank, servers))
-
-    def weights(self, rank: int, servers: int) -> Any:
-        """Weights of a rank's messages, where they share ports."""
-        return self.laws.weights(self.replication, worker_number(rank, servers))
+    def noise(self, rank: int, servers: int, of: str = "noise") -> Any:
+        """Factors on the passes of a rank, by its own rounds; or on its input, its updates, or delays (Laws.noises)."""
+        return self.laws.noises(self.replication, worker_number(rank, servers), of)
 
 
 def worker_number(rank: int, servers: int) -> int:

@@ -45,6 +45,7 @@ class Message:
         items: in its piece.
         samples: in the gradient that the sender had when it sent; 0 of other vectors.
         values: its items' values, shape (items,), where a world has values.
+        share: of the piece's items that have travelled.
         flow: of a message that was announced, by which a world asks for its bytes; None of one that is there.
     """
 
@@ -53,6 +54,7 @@ class Message:
     items: int
     samples: float = 0
     values: Any = None
+    share: float = 1.0
     flow: Any = None
 
 

@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import Any
 
 from sim.language import commands
+from sim.language.job import cuts
 from sim.language.pieces import Handle, Message, Piece
 
 MASK = 2**64 - 1
@@ -27,6 +28,8 @@ class Rank:
         self.rank, self.n, self.batch, self.item_bytes = rank, job.ranks, job.batch, job.item_bytes
         self.master, self.servers, self.workers = 0, range(servers), range(servers, job.ranks)
         self.layers = range(len(job.layers))
+        self.cuts = cuts(job.layers)  # layers that a stage of a pipeline can begin with
+        self.sparse, self.dense = job.sparse, job.dense  # layers, and stretches (first, stop) of the others
         self.step, self.round = 0, -1  # the step of the job, and how many rounds this rank has begun, less one
         self._ends = [0, *accumulate(layer.items for layer in job.layers)]  # where layers end, in items
         self.weights, self.gradient = (Piece(name, 0, self._ends[-1]) for name in ("weights", "gradient"))
@@ -42,6 +45,13 @@ class Rank:
     def of(self, vector: Piece, first: int, stop: int | None = None) -> Piece:
         """The items of layers first to stop - 1, or of one layer, in a vector that has as many items as the weights."""
         return vector[self._ends[first] : self._ends[first + 1 if stop is None else stop]]
+
+    def held(self, vector: Piece, server: int) -> Piece:
+        """The items that a server holds of a vector that has as many items as the weights."""
+        shares = self._job.shares
+        if not shares:
+            return vector.part(server, len(self.servers))
+        return vector[sum(shares[:server]) : sum(shares[: server + 1])]
 
     def draw(self, n: int) -> int:
         """A random number below n: the same at all ranks in a step."""
@@ -64,6 +74,36 @@ class Rank:
         """The gradient with respect to that input."""
         return Piece(f"slope {layer} {micro}", 0, self._job.activation_items(layer, micro, of))
 
+    # ---- sparse layers, whose gradients are rows, and the servers that hold layers
+
+    def share(self, layer: int, minibatches: int = 1, numbered: bool = False) -> float:
+        """The share of a layer's items that are in rows which so many minibatches touch together; 1 of a dense layer.
+
+        Args:
+            numbered: the numbers of these rows are items, too: a gradient says which rows it has.
+        """
+        return self._job.share(layer, minibatches, numbered)
+
+    def rows(self, layer: int) -> Piece:
+        """The numbers of the rows of a sparse layer that this rank's minibatch touches; of a dense one, nothing."""
+        return Piece(f"rows {layer}", 0, self._job.touched(layer))
+
+    def held_share(self, server: int, minibatches: int = 1, numbered: bool = False) -> float:
+        """The share of what a server holds, as that of a layer."""
+        return self._job.held_share(server, len(self.servers), minibatches, numbered)
+
+    def asked(self, server: int) -> Piece:
+        """The numbers of the rows that this rank's minibatch touches of what a server holds."""
+        return Piece("rows", 0, self._job.asked(server, len(self.servers)))
+
+    def server_of(self, layer: int) -> int:
+        """The server that holds a layer."""
+        return self._job.server_of(layer, len(self.servers))
+
+    def neighbours(self, rank: int) -> range:
+        """The workers on the host of a worker, itself among them; of a server, nobody."""
+        return self._job.neighbours(rank, len(self.servers))
+
     def steps(self) -> Iterator[int]:
         """Go through the rounds: `for step in me.steps()`. A step of the job is over when the last rank has ended its round."""
         for step in range(self._job.steps):
@@ -81,7 +121,10 @@ class Rank:
     def forward(
         self, first: int = 0, stop: int | None = None, micro: int = 0, of: int = 1
     ) -> Generator[Any, Any, None]:
-        """The forward pass through layers first to stop - 1, all by default, with micro-batch `micro` of `of` of the minibatch."""
+        """The forward pass through layers first to stop - 1, all by default, with micro-batch `micro` of `of` of the minibatch.
+
+        Before the first layer the samples are fetched, those that are not there; through no layer (0 to 0) it does that alone.
+        """
         yield commands.Forward(first, len(self.layers) if stop is None else stop, micro, of)
 
     def backward(
@@ -91,15 +134,16 @@ class Rank:
         yield commands.Backward(first, len(self.layers) if stop is None else stop, micro, of, weight)
 
     def update(
-        self, piece: Piece | None = None, rate: float | None = None, samples: float | None = None
+        self, piece: Piece | None = None, rate: float | None = None, samples: float | None = None, share: float = 1.0
     ) -> Generator[Any, Any, None]:
         """The optimiser on a piece of the weights, all by default; the gradient of the piece begins anew.
 
         Args:
             rate: learning rate; the job's if None.
             samples: in the gradient, which is divided by them; those of all workers' minibatches if None.
+            share: of the items that have a gradient.
         """
-        yield commands.Update(piece or self.weights, rate, self.samples if samples is None else samples)
+        yield commands.Update(piece or self.weights, rate, self.samples if samples is None else samples, share)
 
     def mix(self, into: Piece, what: Piece | Message, a: float = 1.0, b: float = 1.0) -> Generator[Any, Any, None]:
         """Into = a into + b what."""
@@ -119,7 +163,7 @@ class Rank:
         """Send what a piece is now to a rank, and go on; the handle is done when it has left.
 
         Args:
-            share: of the piece's bytes that travel: compression.
+            share: of the piece's items that travel: compression, or rows of a sparse layer.
         """
         return (yield commands.Post(piece, to, share))
 
@@ -139,7 +183,8 @@ class Rank:
             adds: it is added to the piece instead.
             weight: factor on what has come.
             newest: take the last of those that are there; those before are lost.
-            until_s: time of the clock after which nothing is waited for; None is then returned.
+            until_s: time of the clock after which nothing is waited for; None is then returned. Infinite: until nothing can come any more,
+                because the main texts of all that it could come from have ended.
 
         Returns:
             The Message.

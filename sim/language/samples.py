@@ -62,4 +62,5 @@ class Samples:
 
     def of(self, step: int) -> float:
         """Samples that entered an update in a step."""
-        return (self._served[step] + min(self._replicated[step], self._computed[step])) / self._items
+        served = self._served[step]
+        return (served + min(self._replicated[step], max(0.0, self._computed[step] - served))) / self._items

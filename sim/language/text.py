@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import Field, fields
+from dataclasses import Field, dataclass, fields
 from typing import ClassVar
 
 from sim.base.errors import WrongSetting
@@ -17,17 +17,25 @@ class Text:
     Args:
         name: by which commands know it.
         servers: ranks before the workers that hold parameters for them; a setting where a text has any number.
+        serves: all: servers hold all layers; sparse: those whose gradients are rows alone, and workers the others.
+        delay_std_s: see Delayed.
         data: own: a rank has a minibatch of its own in each of its rounds; shared: all ranks have the same one in a step.
         least: of settings that are numbers, where it is not 0.
         micros: the setting that says how many micro-batches a minibatch has.
+        loops: these are turns of one loop in a graph, and no computations by themselves.
+        layerwise: servers update each layer by itself.
     """
 
     name: ClassVar[str]
     __dataclass_fields__: ClassVar[dict[str, Field]]  # of every subclass
     servers: int = 0
+    serves: ClassVar[str] = "all"
+    delay_std_s: float = 0.0
     data: ClassVar[str] = "own"
     least: ClassVar[dict[str, int]] = {"servers": 1}
     micros: ClassVar[str] = ""
+    loops: bool = False
+    layerwise: ClassVar[bool] = False
 
     def checked(self, job) -> None:
         """Refuse settings and jobs that the protocol cannot have.
@@ -59,6 +67,17 @@ class Text:
     def __call__(self, me: Rank):
         """The text of a rank: a generator."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Delayed(Text):
+    """A protocol whose messages may be held back where they have come, so that they overtake one another.
+
+    Args:
+        delay_std_s: by |N(0, delay_std_s)| seconds each.
+    """
+
+    delay_std_s: float = 0.0
 
 
 def require(ok: bool, setting: str, given: object, allowed: str) -> None:

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import math
+
 from sim.language.pieces import Piece
 from sim.language.rank import Rank
 
 CLOCK_S = 1e-9  # time left counts as none below the clock's resolution, so that all worlds round alike
 
 
+def fetch(me: Rank):
+    """Fetch the minibatch of this round ahead of its first pass."""
+    yield from me.forward(0, 0)
+
+
+def join(me: Rank):
+    """Join the gradients of all layers into one vector, as it is sent."""
+    yield from me.backward(0, 0)
+
+
 def compute(me: Rank, micro: int = 0, of: int = 1, weight: float = 1.0):
     """The gradient of a micro-batch, or of the whole minibatch, is added to `me.gradient`."""
     yield from me.forward(micro=micro, of=of)
     yield from me.backward(micro=micro, of=of, weight=weight)
+    yield from join(me)
 
 
 def time_left(me: Rank, end_s: float) -> bool:
@@ -20,9 +33,27 @@ def time_left(me: Rank, end_s: float) -> bool:
 
 
 def compute_until(me: Rank, end_s: float, micros: int):
-    """Micro-batches of the minibatch, at least one, while there is time until `end_s`; the last one runs to its end."""
+    """Micro-batches of the minibatch, at least one, while there is time until `end_s`; the last one runs to its end.
+
+    They are turns of one loop: the whole minibatch is fetched before it, and the gradient joined behind it. Returns the samples.
+    """
+    yield from fetch(me)
     micro = 0
     while micro == 0 or (micro < micros and time_left(me, end_s)):
+        yield from me.forward(micro=micro, of=micros)
+        yield from me.backward(micro=micro, of=micros)
+        micro += 1
+    yield from join(me)
+    return me.batch * micro // micros
+
+
+def compute_renewing(me: Rank, end_s: float, micros: int):
+    """The same, each on the newest weights of the master that have come, and computed by itself."""
+    yield from fetch(me)
+    micro = 0
+    while micro == 0 or (micro < micros and time_left(me, end_s)):
+        if micro:
+            yield from me.take(me.master, me.weights, newest=True, until_s=me.now())
         yield from compute(me, micro, micros)
         micro += 1
 
@@ -32,12 +63,78 @@ def clear(me: Rank, piece: Piece):
     yield from me.mix(piece, piece, 0.0, 0.0)
 
 
-def push(me: Rank, group: range, piece: Piece | None = None):
-    """Send the k-th of a group of servers the k-th part of the gradient, or of a piece of it, which begins anew."""
-    whole = piece or me.gradient
+def push(me: Rank, group: range, piece: Piece | None = None, share: float = 1.0):
+    """Send each of a group of servers what it holds of the gradient; or of a piece of it an equal part. It begins anew."""
     for k in range(len(group)):
-        yield from me.post(whole.part(k, len(group)), group[k])
-    yield from clear(me, whole)
+        if piece is None:
+            yield from me.post(me.held(me.gradient, k), group[k], me.held_share(k, numbered=True))
+        else:
+            yield from me.post(piece.part(k, len(group)), group[k], share)
+    yield from clear(me, me.gradient if piece is None else piece)
+
+
+def pull(me: Rank, servers: range):
+    """Ask each server for what it holds of the weights, and take it up as it comes; the first one's step becomes this rank's.
+
+    Once all servers have ended, nothing comes.
+    """
+    for server in servers:
+        yield from me.post(me.asked(server), server)
+    for _ in servers:
+        message = yield from me.take(servers, until_s=math.inf)
+        if message:
+            yield from me.mix(me.held(me.weights, message.sender), message, 0, 1)
+            if message.sender == servers[0]:
+                me.step = message.step
+
+
+def pulled(me: Rank, weights: Piece):
+    """The next gradient of a worker; workers that ask for weights, by a message of no gradient, get them meanwhile."""
+    message = yield from me.take(me.workers)
+    while message.samples == 0:
+        yield from me.post(weights, message.sender, me.held_share(me.rank))
+        message = yield from me.take(me.workers)
+    return message
+
+
+def let_go(me: Rank, worker: int, step: int | None = None):
+    """Tell a worker of servers that it may go on; in a step that is not this rank's, if one is given."""
+    own = me.step
+    if step is not None:
+        me.step = step
+    yield from me.post(me.weights[:0], worker)
+    if step is not None:
+        me.step = own
+
+
+def report(me: Rank, together: bool = True):
+    """All servers tell the first one that they are here, and it waits for them, if they go together."""
+    if together and me.rank != me.servers[0]:
+        yield from me.post(me.weights[:0], me.servers[0])
+    elif together:
+        for server in me.servers[1:]:
+            yield from me.take(server)
+
+
+def work_with_servers(me: Rank, tokens: bool = False):
+    """The text of a worker of parameter servers: it pulls weights and pushes a gradient, and goes on when all servers let it go.
+
+    Args:
+        tokens: a gradient is of the step in which the first server let this rank go; else of that of its weights.
+    """
+    while (yield from me.follow(me.servers, me.weights[:0], wait=False)):  # a round begins, unless a server has ended
+        token = me.step
+        yield from me.sleep()
+        yield from fetch(me)
+        yield from pull(me, me.servers)
+        if tokens:
+            me.step = token
+        yield from compute(me)
+        yield from push(me, me.servers)
+        for _ in me.servers:
+            message = yield from me.take(me.servers, until_s=math.inf)
+            if message and message.sender == me.servers[0]:
+                me.step = message.step
 
 
 def exchange(me: Rank, sent: Piece, to: int, frm: int, into: Piece, adds: bool = False):
@@ -55,10 +152,10 @@ def send(me: Rank, piece: Piece, group: range):
     yield from me.wait(sent)
 
 
-def spread(me: Rank, piece: Piece, group: range):
+def spread(me: Rank, piece: Piece, group: range, share: float = 1.0):
     """Send a piece to each rank of a group, and go on at once."""
     for rank in group:
-        yield from me.post(piece, rank)
+        yield from me.post(piece, rank, share)
 
 
 def gather(me: Rank, group: range, into: Piece, count: int | None = None):

@@ -50,6 +50,8 @@ class Variable(Checked):
         name: unique in its model.
         shape: rows, columns and so on.
         rows: which of its rows (along the first axis) a minibatch touches, of a sparse variable.
+        activation_items: of a variable with which a layer begins, the numbers of that layer's input for each sample, which is what a
+            pipeline sends from the stage before it to the one that begins with it; the variables behind it belong to its layer.
         trained: false of the moving means and variances of batch normalisation. They take their turn when variables are placed
             on servers, and nothing else: see `sim.model.variable_placement`.
     """
@@ -57,6 +59,7 @@ class Variable(Checked):
     name: Name
     shape: tuple[Count, ...] = Field(min_length=1, max_length=MOST_DIMENSIONS)
     rows: Rows | None = None
+    activation_items: Count | None = None
     trained: Flag = True
 
     @model_validator(mode="after")
@@ -135,10 +138,13 @@ class Reading(Checked):
         return self.per_core is not None and self.samples_per_s(cores) == cores * self.per_core
 
 
-def equal_layers(parameters: int, layers: int) -> tuple[Variable, ...]:
+def equal_layers(parameters: int, layers: int, activation_items: int | None = None) -> tuple[Variable, ...]:
     """Variables of one dimension, as equal as whole numbers can be: the first ones have one number more."""
     each, more = divmod(parameters, layers)
-    return tuple(Variable(name=f"layer_{i}", shape=(each + (i < more),)) for i in range(layers))
+    return tuple(
+        Variable(name=f"layer_{i}", shape=(each + (i < more),), activation_items=activation_items)
+        for i in range(layers)
+    )
 
 
 def _several(given):
@@ -154,6 +160,7 @@ class Workload(Checked):
         created: all variables in the order in which the model creates them; files, and code that makes a workload, say `variables`.
         total: or the number of parameters, in so many equal `layers`; files say `parameters`.
         layers: each is a variable. A layer's gradient is known, fused, sent and placed on a server as one.
+        activation_items: numbers of the input of each of these layers for a sample; of `variables` each may say its own.
         sample_shape: shape of one input.
         inputs: pictures, whose numbers are from 0 to 1, or numbers of words, from 0 to classes - 1.
         classes: number of labels.
@@ -176,6 +183,7 @@ class Workload(Checked):
     created: tuple[Variable, ...] = Field(default=(), max_length=MOST_VARIABLES, alias="variables")
     total: Counted | None = Field(default=None, alias="parameters")
     layers: Layers | None = None
+    activation_items: Count | None = None
     sample_shape: tuple[Count, ...] = Field(default=(1,), max_length=MOST_DIMENSIONS)
     inputs: Literal["pictures", "words"] = "pictures"
     classes: Classes = 10
@@ -195,6 +203,10 @@ class Workload(Checked):
         if self.total is None and self.layers is None:
             if not self.created:
                 raise WrongSetting("variables", None, 'at least one; or parameters and layers, such as "120 M" and 48')
+            if self.activation_items:
+                raise WrongSetting(
+                    "activation_items", self.activation_items, "in variables, or with parameters and layers"
+                )
             return self
         if "created" in self.model_fields_set:
             raise WrongSetting("variables", "parameters or layers too", "one or the other")
@@ -202,7 +214,7 @@ class Workload(Checked):
             raise WrongSetting("layers", None, "how many equal layers the parameters are in; 1: all are one variable")
         if self.total is None or self.total < self.layers:
             raise WrongSetting("parameters", self.total, f"at least as many as layers, {self.layers}")
-        object.__setattr__(self, "created", equal_layers(self.total, self.layers))
+        object.__setattr__(self, "created", equal_layers(self.total, self.layers, self.activation_items))
         return self
 
     @model_validator(mode="after")

@@ -32,6 +32,16 @@ class InLanguage(Protocol):
         """Whether every rank is a worker."""
         return not (self.has_servers or self.of.servers)
 
+    def served(self, workload) -> tuple:
+        """The variables that the master or the servers hold."""
+        found = super().served(workload)
+        return tuple(one for one in found if one.rows) if self.of.serves == "sparse" else found
+
+    def summed(self, workload) -> tuple:
+        """The variables that workers hold."""
+        served = self.served(workload)
+        return tuple(one for one in workload.variables if one not in served)
+
     def text(self, servers: int) -> Text:
         """The text with its settings, of a job with so many servers."""
         settings = {one.name: getattr(self, one.name) for one in fields(self)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sim.texts.alone import Alone
 from sim.texts.amb import AnytimeMinibatch
 from sim.texts.amb_dg import AnytimeDelayedGradients
 from sim.texts.d_psgd import DecentralisedSgd
@@ -11,18 +12,22 @@ from sim.texts.fsdp import Fsdp
 from sim.texts.gradient_coding import GradientCoding
 from sim.texts.hierarchical import Hierarchical
 from sim.texts.horovod import Horovod
+from sim.texts.hybrid import Hybrid
 from sim.texts.kbatch_async import KBatchAsynchronous
 from sim.texts.local_sgd import LocalSgd
 from sim.texts.pipeline import Pipeline
 from sim.texts.ps_async import AsynchronousServers
+from sim.texts.ps_barrier import BarrierServers
 from sim.texts.ps_layers import LayerwiseServers
+from sim.texts.ps_rows import RowServers
 from sim.texts.ps_ssp import StaleSynchronousServers
 from sim.texts.ps_sync import SynchronousServers
 
 TEXTS = {
     one.name: one
     for one in (
-        AnytimeDelayedGradients, AnytimeMinibatch, AsynchronousServers, Ddp, DecentralisedSgd, FixedMinibatch, Fsdp, GradientCoding,
-        Hierarchical, Horovod, KBatchAsynchronous, LayerwiseServers, LocalSgd, Pipeline, StaleSynchronousServers, SynchronousServers,
+        Alone, AnytimeDelayedGradients, AnytimeMinibatch, AsynchronousServers, BarrierServers, Ddp, DecentralisedSgd,
+        FixedMinibatch, Fsdp, GradientCoding, Hierarchical, Horovod, Hybrid, KBatchAsynchronous, LayerwiseServers, LocalSgd,
+        Pipeline, RowServers, StaleSynchronousServers, SynchronousServers,
     )
 }  # fmt: skip

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from sim.language.text import Text
-from sim.language.verbs import compute, gather_until, hand_on, spread, time_left
+from sim.language.text import Delayed
+from sim.language.verbs import compute_renewing, gather_until, hand_on, spread
 
 
 @dataclass(frozen=True)
-class AnytimeDelayedGradients(Text):
+class AnytimeDelayedGradients(Delayed):
     """Al-Lawati, Ferdinand, Draper, "Anytime Minibatch with Delayed Gradients", 2020 (arXiv 2012.08616)."""
 
     time_limit_s: float = 0.06  # seconds that a worker computes for a gradient, its sleep included
@@ -29,11 +29,8 @@ class AnytimeDelayedGradients(Text):
             return
         going, sent = (yield from me.follow(me.master, me.weights)), []
         while going:
-            end_s, micro = me.now() + self.time_limit_s, 0
+            end_s = me.now() + self.time_limit_s
             yield from me.sleep()
-            while micro == 0 or (micro < self.partitions and time_left(me, end_s)):
-                yield from me.take(me.master, me.weights, newest=True, until_s=me.now())
-                yield from compute(me, micro, self.partitions)
-                micro += 1
+            yield from compute_renewing(me, end_s, self.partitions)
             sent = yield from hand_on(me, me.master, sent)
             going = yield from me.follow(me.master, me.weights, wait=False)

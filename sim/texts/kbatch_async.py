@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from sim.language.text import Text
+from sim.language.text import Delayed
 from sim.language.verbs import compute, gather, hand_on, spread
 
 
 @dataclass(frozen=True)
-class KBatchAsynchronous(Text):
+class KBatchAsynchronous(Delayed):
     """Dutta et al., "Slow and Stale Gradients Can Win the Race", AISTATS 2018, section 2, as the AMB repository (T. Adikari) runs it."""
 
     gradients: int = 0  # K, which make an update, whoever sent them; 0 is as many as there are workers

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from sim.language.job import cuts
 from sim.language.text import Text, require
 
 
@@ -10,15 +11,14 @@ class Pipeline(Text):
     """1F1B (PipeDream, SOSP 2019; with a flush in each step: Narayanan et al., "Megatron-LM", SC 2021, section 2.2)."""
 
     micro_batches: int = 8  # of a minibatch
-
     name, data, micros = "pipeline", "shared", "micro_batches"
 
     def check(self, job):
-        require(job.ranks <= len(job.layers), "ranks", job.ranks, f"at most the {len(job.layers)} layers")
+        require(job.ranks <= len(cuts(job.layers)), "ranks", job.ranks, "one for each layer that has activation_items")
 
     def __call__(self, me):
-        stage, last, of = me.rank, me.n - 1, self.micro_batches
-        first, stop = len(me.layers) * stage // me.n, len(me.layers) * (stage + 1) // me.n
+        stage, last, of, ends = me.rank, me.n - 1, self.micro_batches, [*me.cuts, len(me.layers)]
+        first, stop = (ends[len(me.cuts) * one // me.n] for one in (stage, stage + 1))
         ahead = min(of, last - stage)  # forward passes before the first backward one
         for _ in me.steps():
             yield from me.sleep()

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 
 from sim.language.text import Text
-from sim.language.verbs import compute, push, send
+from sim.language.verbs import let_go, pulled, work_with_servers
 
 
 @dataclass(frozen=True)
 class AsynchronousServers(Text):
     """Asynchronous data parallelism (Dean et al., "Large Scale Distributed Deep Networks", NIPS 2012: Downpour SGD, every step).
 
-    Each server updates its share of the weights with every gradient that comes and answers its sender with the newest weights. A
-    step is as many updates as there are workers.
+    Each server updates its share of the weights with every gradient that comes, as tf.compat.v1.train.Server does. A step is as many
+    updates as there are workers.
 
     Args:
         servers: how many share the weights.
@@ -23,15 +23,13 @@ class AsynchronousServers(Text):
 
     def __call__(self, me):
         if me.rank in me.servers:
-            weights, gradient = (one.part(me.rank, self.servers) for one in (me.weights, me.gradient))
-            yield from send(me, weights, me.workers)
+            weights, gradient = me.held(me.weights, me.rank), me.held(me.gradient, me.rank)
             for _ in me.steps():
                 for _ in me.workers:
-                    message = yield from me.take(me.workers, gradient, adds=True)
-                    yield from me.update(weights, samples=message.samples)
-                    yield from me.post(weights, message.sender)
+                    message = yield from pulled(me, weights)
+                    yield from me.mix(gradient, message)
+                    yield from me.update(weights, samples=message.samples, share=me.held_share(me.rank))
+                    yield from let_go(me, message.sender)
+                yield from me.evaluate()
         else:
-            while (yield from me.follow(me.servers, me.weights)):
-                yield from me.sleep()
-                yield from compute(me)
-                yield from push(me, me.servers)
+            yield from work_with_servers(me)

@@ -11,7 +11,7 @@ class LayerwiseServers(Text):
     """Wait-free back-propagation (Zhang et al., "Poseidon", USENIX ATC 2017, section 3.1); a server has a part of each layer."""
 
     servers: int = 1
-    name = "ps-layers"
+    name, layerwise = "ps-layers", True
 
     def __call__(self, me):
         text, handles = self.served if me.rank in me.servers else self.exchanged, []
@@ -31,10 +31,10 @@ class LayerwiseServers(Text):
     def served(self, me, layer):
         weights, gradient = (me.of(one, layer).part(me.rank, self.servers) for one in (me.weights, me.gradient))
         yield from gather(me, me.workers, gradient)
-        yield from me.update(weights)
-        yield from spread(me, weights, me.workers)
+        yield from me.update(weights, share=me.share(layer, len(me.workers)))
+        yield from spread(me, weights, me.workers, me.share(layer, numbered=True))
 
     def exchanged(self, me, layer):
-        yield from push(me, me.servers, me.of(me.gradient, layer))
+        yield from push(me, me.servers, me.of(me.gradient, layer), me.share(layer, numbered=True))
         for server in me.servers:
             yield from me.take(server, me.of(me.weights, layer).part(server, self.servers))

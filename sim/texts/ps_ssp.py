@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sim.language.text import Text
-from sim.language.verbs import compute, push, send
+from sim.language.verbs import let_go, pulled, work_with_servers
 
 
 @dataclass(frozen=True)
@@ -11,29 +11,27 @@ class StaleSynchronousServers(Text):
     """Stale synchronous parallel (Ho et al., "More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server", 2013)."""
 
     servers: int = 1  # that have a share of the weights each
-    staleness: int = 3  # steps by which a worker may be ahead of the slowest; 0 is synchronous
+    staleness: float = 3.0  # steps by which a worker may be ahead of the slowest; 0 is synchronous, inf asynchronous
 
     name = "ps-ssp"
 
     def __call__(self, me):
         if me.rank in me.servers:
-            weights, gradient = (one.part(me.rank, self.servers) for one in (me.weights, me.gradient))
-            yield from send(me, weights, me.workers)
+            weights, gradient = me.held(me.weights, me.rank), me.held(me.gradient, me.rank)
             done, waiting = [0 for _ in range(me.n)], []  # gradients of each rank, and workers that are not let go yet
             for _ in me.steps():
                 for _ in me.workers:
-                    message = yield from me.take(me.workers, gradient, adds=True)
-                    yield from me.update(weights, samples=message.samples)
+                    message = yield from pulled(me, weights)
+                    yield from me.mix(gradient, message)
+                    yield from me.update(weights, samples=message.samples, share=me.held_share(me.rank))
                     done[message.sender] += 1
                     waiting.append(message.sender)
                     for _ in range(len(waiting)):
                         worker = waiting.pop(0)
                         if done[worker] - min(done[me.workers.start :]) <= self.staleness:
-                            yield from me.post(weights, worker)
+                            yield from let_go(me, worker)
                         else:
                             waiting.append(worker)
+                yield from me.evaluate()
         else:
-            while (yield from me.follow(me.servers, me.weights)):
-                yield from me.sleep()
-                yield from compute(me)
-                yield from push(me, me.servers)
+            yield from work_with_servers(me)

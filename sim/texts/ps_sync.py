@@ -1,38 +1,40 @@
-"""Synchronous parameter servers, with backup workers or without."""
+"""Synchronous parameter servers as TensorFlow has them: a queue of tokens, and no barrier."""
 
 from dataclasses import dataclass
 
-from sim.language.text import Text, require
-from sim.language.verbs import compute, push, send
+from sim.language.verbs import let_go, pulled, report, work_with_servers
+from sim.texts.ps_barrier import BarrierServers
 
 
 @dataclass(frozen=True)
-class SynchronousServers(Text):
-    """Servers that take the first gradients of each step (Chen et al., "Revisiting Distributed Synchronous SGD", arXiv 1604.00981)."""
+class SynchronousServers(BarrierServers):
+    """tf.compat.v1.train.SyncReplicasOptimizer: a worker takes a token and goes on, and each update makes a token for every worker.
 
-    servers: int = 1  # that have a share of the weights each
-    backup: int = 0  # workers whose gradients an update does not wait for; late ones are dropped
+    A fast worker may take a slow one's token and push twice. A gradient of an older step than the newest is dropped.
+    """
 
     name = "ps-sync"
 
-    def check(self, job):
-        workers = job.ranks - self.servers
-        require(self.backup < workers, "--set backup", self.backup, f"an integer, less than the {workers} workers")
-
     def __call__(self, me):
-        if me.rank in me.servers:
-            weights, gradient = (one.part(me.rank, self.servers) for one in (me.weights, me.gradient))
-            for step in me.steps():
-                yield from send(me, weights, me.workers)
-                missing = len(me.workers) - self.backup
-                while missing:
-                    message = yield from me.take(me.workers)
-                    if message.step == step:
-                        yield from me.mix(gradient, message)
-                        missing -= 1
-                yield from me.update(weights, samples=(len(me.workers) - self.backup) * me.batch)
-        else:
-            while (yield from me.follow(me.servers, me.weights)):
-                yield from me.sleep()
-                yield from compute(me)
-                yield from push(me, me.servers)
+        if me.rank in me.workers:
+            yield from work_with_servers(me, tokens=True)
+            return
+        weights, gradient, n = me.held(me.weights, me.rank), me.held(me.gradient, me.rank), len(me.workers)
+        needed, waiting, given = n - self.backup, [], 0  # gradients, workers, tokens
+        for step in me.steps():
+            missing = needed
+            while missing:
+                message = yield from pulled(me, weights)
+                waiting.append(message.sender)
+                if me.rank:  # other servers than the first have no tokens
+                    yield from let_go(me, waiting.pop(0))
+                if message.step == step:
+                    yield from me.mix(gradient, message)
+                    missing -= 1
+                if missing == 0:
+                    yield from me.update(weights, None, needed * me.batch, me.held_share(me.rank, needed))
+                    yield from report(me)
+                    yield from me.evaluate()
+                while waiting and given < needed + n * (step + (missing == 0)):
+                    yield from let_go(me, waiting.pop(0), (given - needed) // n + 1)  # with the next token: its step
+                    given += 1

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import prod
 
 
 def variable(name: str, *shape: int) -> dict:
     """A variable that is trained."""
     return {"name": name, "shape": list(shape)}
+
+
+def begins(variables: Iterable[dict], items: int) -> list[dict]:
+    """The variables of a layer whose input has so many numbers for a sample: a stage of a pipeline may begin with it."""
+    first, *rest = variables
+    return [{**first, "activation_items": items}, *rest]
 
 
 def affine(name: str, *weight: int, out: int) -> Iterator[dict]:

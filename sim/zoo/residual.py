@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from sim.zoo.layers import affine, statistics, variable
+from sim.zoo.layers import affine, begins, statistics, variable
 
 WIDTHS = (64, 128, 256, 512)
 PICTURE, CLASSES = 224, 1000
@@ -22,13 +22,16 @@ def bottlenecks(blocks: Sequence[int], batch: int) -> dict:
     """Blocks of 1 x 1, 3 x 3 and 1 x 1, so many at each of four sizes."""
     layers = [_keras("conv1", 7, 3, 64, 112)]
     channels, size = 64, 56
+    before = size  # of a block's input
     for stack, (width, several) in enumerate(zip(WIDTHS, blocks, strict=True), 2):
         for block in range(1, several + 1):
-            layers += _bottleneck(f"conv{stack}_block{block}", channels, width, size, block == 1)
-            channels = 4 * width
+            found = _bottleneck(f"conv{stack}_block{block}", channels, width, size, block == 1)
+            layers += _block(found, channels * before**2)
+            channels, before = 4 * width, size
         size //= 2
     variables = [one for found, _ in layers for one in found]
-    variables += [variable("predictions/kernel", channels, CLASSES), variable("predictions/bias", CLASSES)]
+    last = [variable("predictions/kernel", channels, CLASSES), variable("predictions/bias", CLASSES)]
+    variables += begins(last, channels)
     flops = sum(flops for _, flops in layers) + 2 * channels * CLASSES
     return _pictures(PICTURE, CLASSES, batch, flops, variables)
 
@@ -37,13 +40,15 @@ def resnet18(small: bool = False) -> dict:
     """Two blocks of two 3 x 3 at each of four sizes."""
     picture, classes, stem, size = (32, 10, 3, 32) if small else (PICTURE, CLASSES, 7, 56)
     layers = [_torch("conv1", "bn1", stem, 3, 64, 32 if small else 112)]
-    channels = 64
+    channels, before = 64, size  # of a block's input
     for stack, width in enumerate(WIDTHS, 1):
         for block in range(2):
-            layers += _two_convolutions(f"layer{stack}.{block}", channels, width, size)
-            channels = width
+            found = _two_convolutions(f"layer{stack}.{block}", channels, width, size)
+            layers += _block(found, channels * before**2)
+            channels, before = width, size
         size //= 2
-    variables = [one for found, _ in layers for one in found] + list(affine("fc", classes, channels, out=classes))
+    variables = [one for found, _ in layers for one in found]
+    variables += begins(affine("fc", classes, channels, out=classes), channels)
     flops = sum(flops for _, flops in layers) + 2 * channels * classes
     return _pictures(picture, classes, 128 if small else 64, flops, variables)
 
@@ -54,6 +59,12 @@ def _pictures(picture: int, classes: int, batch: int, flops: int, variables: lis
 
 
 Layer = tuple[list[dict], int]  # its variables, and the operations of a forward pass
+
+
+def _block(layers: Iterator[Layer], items: int) -> list[Layer]:
+    """Layers whose first one's input has so many numbers for a sample."""
+    (variables, flops), *rest = layers
+    return [(begins(variables, items), flops), *rest]
 
 
 def _bottleneck(name: str, channels: int, width: int, size: int, first: bool) -> Iterator[Layer]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sim.zoo.layers import affine, multiplied, variable
+from sim.zoo.layers import affine, begins, multiplied, variable
 
 WORD_PIECES, LONGEST, SQUAD = 30_522, 512, 384
 WORDS, SENTENCE = 10_000, 20
@@ -34,7 +34,7 @@ def bert(layers: int, width: int) -> dict:
         variable("embeddings.token_type_embeddings.weight", 2, width),
         *affine("embeddings.LayerNorm", width, out=width),
     ]
-    blocks = [one for i in range(layers) for one in _bert_layer(f"encoder.layer.{i}", width)]
+    blocks = [one for i in range(layers) for one in begins(_bert_layer(f"encoder.layer.{i}", width), SQUAD * width)]
     pooler = list(affine("pooler.dense", width, width, out=width))
     flops = 2 * SQUAD * multiplied(blocks) + layers * _attention(SQUAD, width) + 2 * multiplied(pooler)
     return _words(SQUAD, WORD_PIECES, 8, flops, [*inputs, *blocks, *pooler], "encoder")
@@ -43,9 +43,9 @@ def bert(layers: int, width: int) -> dict:
 def gpt2(layers: int, width: int, sequence: int = CONTEXT, words: int = BYTE_PAIRS) -> dict:
     """GPT-2, and GPT-3's smaller models."""
     inputs = [variable("wte.weight", words, width), variable("wpe.weight", sequence, width)]
-    blocks = [one for i in range(layers) for one in _gpt2_layer(f"h.{i}", width)]
+    blocks = [one for i in range(layers) for one in begins(_gpt2_layer(f"h.{i}", width), sequence * width)]
     flops = 2 * sequence * (multiplied(blocks) + words * width) + layers * _attention(sequence, width)
-    variables = [*inputs, *blocks, *affine("ln_f", width, out=width)]
+    variables = [*inputs, *blocks, *begins(affine("ln_f", width, out=width), sequence * width)]
     return _words(sequence, words, 8, flops, variables, "decoder")
 
 
@@ -67,8 +67,9 @@ def llama(config: Mapping[str, Any]) -> dict:
     projections = {"q": (heads * head, width), "k": (groups * head, width), "v": (groups * head, width)}
     projections["o"] = (width, heads * head)
     dense = {"gate": (inner, width), "up": (inner, width), "down": (width, inner)}
-    blocks = []
+    blocks: list[dict] = []
     for name in (f"model.layers.{i}" for i in range(layers)):
+        begin = len(blocks)
         for part, shape in projections.items():
             blocks += list(affine(f"{name}.self_attn.{part}_proj", *shape, out=shape[0]))[: 1 + (part in biased)]
         blocks += [variable(f"{name}.self_attn.{part}_norm.weight", head) for part in "qk" if kind == "qwen3"]
@@ -76,7 +77,8 @@ def llama(config: Mapping[str, Any]) -> dict:
             blocks += [variable(f"{name}.mlp{expert}.{part}_proj.weight", *shape) for part, shape in dense.items()]
         blocks += [variable(f"{name}.mlp.gate.weight", experts, width)] if experts else []
         blocks += [variable(f"{name}.{part}_layernorm.weight", width) for part in ("input", "post_attention")]
-    last = [variable("model.norm.weight", width)]
+        blocks[begin:] = begins(blocks[begin:], sequence * width)
+    last = begins([variable("model.norm.weight", width)], sequence * width)
     if not config.get("tie_word_embeddings"):
         last += [variable("lm_head.weight", words, width)]
     used = multiplied(blocks) - layers * idle + words * width
@@ -88,9 +90,10 @@ def llama(config: Mapping[str, Any]) -> dict:
 def small(layers: int = 2, width: int = 64) -> dict:
     """GPT-2's shapes, so small that a CPU trains it: it reads 20 of 10,000 words and says the next (4 heads)."""
     inputs = [variable("wte.weight", WORDS, width), variable("wpe.weight", SENTENCE, width)]
-    blocks = [one for i in range(layers) for one in _gpt2_layer(f"h.{i}", width)]
+    blocks = [one for i in range(layers) for one in begins(_gpt2_layer(f"h.{i}", width), SENTENCE * width)]
     flops = 2 * (SENTENCE * multiplied(blocks) + WORDS * width) + layers * _attention(SENTENCE, width)
-    return _words(SENTENCE, WORDS, 32, flops, [*inputs, *blocks, *affine("ln_f", width, out=width)], "other")
+    last = begins(affine("ln_f", width, out=width), SENTENCE * width)
+    return _words(SENTENCE, WORDS, 32, flops, [*inputs, *blocks, *last], "other")
 
 
 def vit_16(layers: int, width: int) -> dict:
@@ -98,12 +101,16 @@ def vit_16(layers: int, width: int) -> dict:
     patches = (PICTURE // PATCH) ** 2
     places = patches + 1  # and one for the class
     patch = list(affine("conv_proj", width, 3, PATCH, PATCH, out=width))
-    blocks = [one for i in range(layers) for one in _vit_layer(f"encoder.layers.encoder_layer_{i}", width)]
+    blocks = [
+        one
+        for i in range(layers)
+        for one in begins(_vit_layer(f"encoder.layers.encoder_layer_{i}", width), places * width)
+    ]
     head = list(affine("heads.head", CLASSES, width, out=CLASSES))
     flops = 2 * (patches * multiplied(patch) + places * multiplied(blocks) + multiplied(head))
     variables = [
         *(variable("class_token", 1, 1, width), *patch, variable("encoder.pos_embedding", 1, places, width)),
-        *(*blocks, *affine("encoder.ln", width, out=width), *head),
+        *(*blocks, *begins(affine("encoder.ln", width, out=width), places * width), *head),
     ]
     return {
         "sample_shape": [PICTURE, PICTURE, 3],

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
+from itertools import pairwise
 from math import inf
 
-from sim.language.job import Job, Laws, Layer
+from sim.language.job import Job, Laws, Layer, Rows
 from sim.language.links import Fair, Windows
 from sim.language.text import Text
 from sim.laws import Constant, Exponential, LogNormal
 from sim.texts import TEXTS
+
+OVERTAKEN = ("amb-dg", "kbatch-async", "fmb", "gradient-coding")  # texts whose messages may overtake one another
 
 
 def drawn(seed: int) -> tuple[Job, Text]:
@@ -30,16 +34,28 @@ def drawn(seed: int) -> tuple[Job, Text]:
     elif name == "gradient-coding":
         ranks = max(3, ranks)
         settings = {"late": rng.randrange(0, min(3, ranks - 1))}
-    elif name in ("ps-async", "ps-sync"):
+    elif name == "hybrid":
+        settings = {"servers": rng.randrange(1, min(ranks, 4)), "local_aggregation": rng.random() < 0.7}
+        layers = [drawn_rows(rng, one, settings["servers"]) if rng.random() < 0.6 else one for one in layers]
+    elif name in ("ps-async", "ps-sync", "ps-barrier", "ps-ssp"):
         settings = {"servers": rng.randrange(1, min(ranks, 4))}
-        if name == "ps-sync":
+        if name in ("ps-sync", "ps-barrier"):
             settings["backup"] = rng.randrange(0, ranks - settings["servers"])
+        elif name == "ps-ssp":
+            settings["staleness"] = rng.choice([0, 2, math.inf])
     else:
         settings = {
             "ddp": {"bucket_mb": 10 ** rng.uniform(-3, 1), "accumulate": rng.choice([1, 1, 3])},
             "fsdp": {"ahead": rng.randrange(4)},
             "local-sgd": {"local": rng.randrange(1, 4), "momentum": rng.choice([0.0, 0.9])},
             "d-psgd": {"drawn": rng.random() < 0.5},
+            "alone": {"time_limit_s": rng.choice([math.inf, 0.01]), "partitions": rng.choice([1, 5])},
+            "amb-dg": {
+                "partitions": rng.choice([1, 4]),
+                "window_s": rng.uniform(0.01, 0.1),
+                "time_limit_s": rng.uniform(0.001, 0.1),
+            },
+            "kbatch-async": {"gradients": rng.randrange(ranks + 3)},
             "amb": {"time_limit_s": rng.uniform(0.001, 0.1), "partitions": rng.choice([1, 4, 16])},
             "horovod": {"fusion_mb": 10 ** rng.uniform(-2, 1), "cycle_s": 10 ** rng.uniform(-4, -2)},
         }.get(name, {})
@@ -55,6 +71,9 @@ def drawn(seed: int) -> tuple[Job, Text]:
         "laws": Laws(
             sleep=rng.choice([Constant(value=0.0), Constant(value=0.01), Exponential(mean=0.02)]),
             noise=rng.choice([Constant(value=1.0), LogNormal(mean=1.0, cv=0.2)]),
+            input=rng.choice([Constant(value=1.0), LogNormal(mean=1.0, cv=0.2)]),
+            update=rng.choice([Constant(value=1.0), LogNormal(mean=1.0, cv=0.2)]),
+            delay=Exponential(mean=0.01) if name in OVERTAKEN and rng.random() < 0.5 else Constant(value=0.0),
             seed=rng.randrange(1000),
         ),
     }
@@ -62,9 +81,11 @@ def drawn(seed: int) -> tuple[Job, Text]:
         given |= drawn_hosts(rng, ranks)
     if rng.random() < 0.5:
         given |= drawn_costs(rng)
+    if settings.get("servers", 1) > 1 and rng.random() < 0.7:
+        given["shares"] = drawn_shares(rng, sum(layer.items for layer in layers), settings["servers"])
     given |= drawn_links(random.Random(seed))
     given["warmup"] = rng.randrange(given["steps"])
-    given["laws"] = replace(given["laws"], weight=LogNormal(mean=1.0, cv=given.pop("weight", 0.0)))
+    given["laws"] = replace(given["laws"], share=LogNormal(mean=1.0, cv=given.pop("weight", 0.0)))
     return Job(**given), TEXTS[name](**settings)
 
 
@@ -81,10 +102,22 @@ def drawn_links(rng: random.Random) -> dict:
     return {}
 
 
+def drawn_shares(rng: random.Random, items: int, servers: int) -> tuple[int, ...]:
+    ends = [0, *sorted(rng.sample(range(1, items), servers - 1)), items]
+    return tuple(stop - first for first, stop in pairwise(ends))
+
+
 def drawn_layer(rng: random.Random) -> Layer:
     items = rng.choice([0, 1, 7, 1000, 250_000]) if rng.random() < 0.3 else rng.randrange(1, 2_000_000)
     forward_s = rng.choice([0.0, 10 ** rng.uniform(-4, -2)])
     return Layer(items, forward_s, 2 * forward_s, rng.randrange(10_000))
+
+
+def drawn_rows(rng: random.Random, layer: Layer, servers: int) -> Layer:
+    """The layer as a sparse one, of which a minibatch touches some rows."""
+    count, columns, share = rng.randrange(1, 3000), rng.choice([1, 16, 500]), rng.uniform(0.01, 1)
+    rows = Rows(count, lambda minibatches: max(1, round(count * (1 - (1 - share) ** minibatches))))
+    return replace(layer, items=count * columns, rows=rows, server=rng.choice([None, rng.randrange(servers)]))
 
 
 def drawn_hosts(rng: random.Random, ranks: int) -> dict:
@@ -113,7 +146,14 @@ def drawn_costs(rng: random.Random) -> dict:
         "mix_s": rng.choice([0.0, 1e-10, 1e-9]),
         "update_base_s": rng.choice([0.0, 1e-4]),
         "mix_base_s": rng.choice([0.0, 1e-5]),
+        **rng.choice([{}, {"rows_s": 3e-9, "rows_base_s": 2e-5}]),
         "fixed": rng.choice([0.0, 0.3]),
+        "least": rng.choice([0.0, 0.5]),
+        "loop_s": rng.choice([0.0, 1e-3]),
+        "cold_s": rng.choice([0.0, 2e-3]),
+        "update_cold_s": rng.choice([0.0, 1e-3]),
+        "resume_s": rng.choice([0.0, 1e-3]),
+        "take_up_base_s": rng.choice([0.0, 1e-4]),
         "input_s": rng.choice([0.0, 1e-3]),
         "pack_s": rng.choice([0.0, 1e-4]),
         "take_up_s": rng.choice([0.0, 1e-10]),

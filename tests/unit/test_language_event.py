@@ -56,10 +56,6 @@ CLOSED: list[tuple[str, dict, Job, float]] = [
     ("hierarchical", {"group": 2}, job(8), T + 2 * (V / 2 / B + L) + ring(V / 2, 4)),
     ("fmb", {}, job(9), T + (8 + 1) * V / B + 2 * L),
     ("amb", {}, job(9), 10 * T / 16 + (8 + 1) * V / B + 2 * L),  # ten of 16 micro-batches reach beyond 60 ms
-    ("ps-async", {}, job(2), T + 2 * V / B + 2 * L),
-    ("ps-sync", {}, job(9), T + (8 + 1) * V / B + 2 * L),
-    ("ps-sync", {"backup": 2}, job(9), 8 * V / B),  # the last weights leave when six gradients are there
-    ("ps-ssp", {"staleness": 0}, job(2), T + 2 * V / B + 2 * L),
     ("amb-dg", {"window_s": 5.0}, job(3), 5.0),  # whatever workers and links do
     ("horovod", {"cycle_s": 0.2}, job(1), 0.2),
     ("pipeline", {}, job(1), T),
@@ -72,6 +68,15 @@ CLOSED: list[tuple[str, dict, Job, float]] = [
 )
 def test_a_step_takes_what_its_closed_form_says(name, settings, of, expected):
     assert steps_of(run(of, TEXTS[name](**settings))) == pytest.approx([expected] * 3, abs=EXACT)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "of"),
+    [("ps-async", {}, job(2)), ("ps-ssp", {"staleness": 0}, job(2)), ("ps-barrier", {}, job(9))],
+)
+def test_workers_are_let_go_and_pull(name, settings, of):
+    step_s = T + of.ranks * V / B + 4 * L  # the weights of all workers leave one after another
+    assert steps_of(run(of, TEXTS[name](**settings))) == pytest.approx([step_s - L, step_s, step_s], abs=EXACT)
 
 
 def test_layers_travel_to_servers_while_others_are_computed():

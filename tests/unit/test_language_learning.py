@@ -29,10 +29,10 @@ class Table:
 
         return Steps(lambda count: np.array([self._seconds(worker, step) for step in range(count)]))
 
-    def noises(self, replication, worker):
-        from sim.laws.steps import ONES
+    def noises(self, replication, worker, of="noise"):
+        from sim.laws.steps import NOTHING, ONES
 
-        return ONES
+        return NOTHING if of == "delay" else ONES
 
 
 def trained(name: str, ranks: int, settings: dict | None = None, **of_job):
@@ -122,7 +122,7 @@ def test_stages_of_a_pipeline_train_their_layers(ranks, micros):
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [("fmb", {}), ("ps-sync", {}), ("ps-sync", {"servers": 3}), ("ps-layers", {}), ("ps-layers", {"servers": 2})],
+    [("fmb", {}), ("ps-barrier", {}), ("ps-barrier", {"servers": 3}), ("ps-layers", {}), ("ps-layers", {"servers": 2})],
 )
 def test_servers_train_on_all_minibatches(name, settings):
     servers = settings.get("servers", 1)
@@ -137,7 +137,7 @@ def test_servers_train_on_all_minibatches(name, settings):
 
 
 def test_a_backup_worker_s_late_gradient_is_dropped():
-    vectors, found = trained("ps-sync", 5, {"backup": 1}, laws=Table(lambda worker, _: 10.0 * (worker == 2)))
+    vectors, found = trained("ps-barrier", 5, {"backup": 1}, laws=Table(lambda worker, _: 10.0 * (worker == 2)))
     assert np.abs(vectors[0]["weights"] - serial([1, 3, 4])).max() < EXACT  # worker 2 is never in time
     assert found.samples == pytest.approx([3 * BATCH] * STEPS)
     assert found.ends_s[-1] < 10
@@ -230,14 +230,28 @@ def test_a_late_coded_worker_goes_on_with_the_newest_step():
     assert found.ends_s[-1] < 0.5 * STEPS
 
 
-def test_asynchronous_gradients_are_those_of_the_weights_that_were_sent():
-    vectors, found = trained("ps-async", 4, laws=Table(lambda worker, _: 0.0))  # all compute alike: they take turns
-    server, held = START.copy(), [START.copy() for _ in range(3)]
-    for update in range(3 * STEPS):
-        worker = update % 3
-        server = server - RATE * mean_gradient(held[worker], update // 3, [worker + 1])
-        held[worker] = server
+def test_asynchronous_gradients_are_those_of_the_weights_that_were_pulled_after_the_sleep():
+    vectors, found = trained(
+        "ps-async", 4, laws=Table(lambda worker, step: 0.9 if step else 0.3 * worker)
+    )  # they take turns
+    server = START.copy()
+    for step in range(STEPS):
+        for worker in (1, 2, 3):
+            server -= RATE * mean_gradient(server, step, [worker])
     assert np.abs(vectors[0]["weights"] - server).max() < EXACT
+    assert found.samples == pytest.approx([3 * BATCH] * STEPS)
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_tokens_let_gradients_be_lost_that_are_of_an_older_step(servers):
+    """The first gradients get tokens of step 0, and so do the next ones, which are lost; then all go in step."""
+    vectors, found = trained("ps-sync", servers + 3, {"servers": servers}, laws=Table(lambda worker, _: 0.0))
+    server = START.copy()
+    for step in range(STEPS):
+        owners = range(servers, servers + 3)
+        server -= RATE * np.mean([mean_gradient(server, step + (step > 0), [one]) for one in owners], axis=0)
+    held = vectors[0]["weights"][: START.size // servers]
+    assert np.abs(held - server[: held.size]).max() < EXACT
     assert found.samples == pytest.approx([3 * BATCH] * STEPS)
 
 
@@ -321,7 +335,7 @@ SYNCHRONOUS = [
     ("d-psgd", 6, {"drawn": True}),
     ("pipeline", 5, {"micro_batches": 6}),
     ("fmb", 6, {}),
-    ("ps-sync", 6, {"servers": 2}),
+    ("ps-barrier", 6, {"servers": 2}),
     ("ps-layers", 6, {"servers": 2}),
 ]
 

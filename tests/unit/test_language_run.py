@@ -33,7 +33,8 @@ def test_each_text_is_simulated(name):
     assert found.step_s.shape == (2, 4)
     assert (found.step_s > 0).all()
     assert (found.samples > 0).all()
-    assert (found.step_s[0] != found.step_s[1]).any()  # noise
+    in_time = name in ("amb-dg", "kbatch-async")  # of a window, or of weights that leave the master
+    assert in_time or (found.step_s[0] != found.step_s[1]).any()  # noise
 
 
 def test_servers_are_the_job_s():
@@ -78,7 +79,6 @@ def test_the_command_says_what_a_text_takes(capsys):
         (["--set", "behind=1"], "given 'behind=1'; allowed: ahead=1"),
         (["--trace", "x.jsonl"], "a text of named vectors is not yet"),
         (["--cluster", "network_is_fair.toml"], "network: fair: given True"),
-        (["--workload", "bigram"], "rows: given"),
     ],
 )
 def test_what_it_cannot_have_is_one_line(said, words, capsys, tmp_path, monkeypatch):

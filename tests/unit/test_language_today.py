@@ -1,6 +1,6 @@
 """Protocols in the language take as long as those of sim.protocols on jobs of the common kind: a port and a core each, induced sleeps."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -11,10 +11,12 @@ from sim.base.errors import WrongSetting
 from sim.event.language import job_of
 from sim.event.language import run as outcome_of
 from sim.job.scenario import Scenario
+from sim.language.collectives import allreduce
 from sim.language.event import run
 from sim.language.event.valueless import Valueless
 from sim.language.job import Job
-from sim.model.sizes import HEADER_BYTES
+from sim.language.text import Text
+from sim.language.verbs import compute
 from sim.texts import TEXTS
 
 EXACT_S = 1e-9
@@ -29,8 +31,21 @@ def in_language(scenario: Scenario, text, header_items: int = 0) -> Job:
     job = job_of(scenario, text)
     last = replace(job.layers[-1], items=job.layers[-1].items + header_items)
     of_header_s = {"update_base_s": job.update_base_s - job.update_s * header_items}
-    of_header_s |= {"input_s": job.input_s + job.take_up_s * HEADER_BYTES / 4}
     return replace(job, layers=(*job.layers[:-1], last), **of_header_s)
+
+
+@dataclass(frozen=True)
+class Summed(Text):
+    """An allreduce after computing."""
+
+    name = "summed"
+
+    def __call__(self, me):
+        for _ in me.steps():
+            yield from me.sleep()
+            yield from compute(me)
+            yield from allreduce(me, me.gradient, me.workers)
+            yield from me.update()
 
 
 class Updates(Valueless):
@@ -50,7 +65,7 @@ class Updates(Valueless):
     [
         ("fmb", TEXTS["fmb"](), 0),
         ("amb time_limit_s=0.03", TEXTS["amb"](0.03), 0),
-        ("allreduce algorithm=ring", TEXTS["ddp"](float("inf")), 1),
+        ("allreduce algorithm=ring", Summed(), 1),
     ],
 )
 def test_steps_and_samples_are_those_of_sim_protocols(said, text, header_items):
@@ -63,7 +78,7 @@ def test_steps_and_samples_are_those_of_sim_protocols(said, text, header_items):
         step_s = np.diff(updates.ends_s, prepend=0.0)[scenario.warmup :]
         off_s = np.abs(step_s - expected.step_s[0]).max()
         if (
-            text.name == "ddp" and scenario.costs.reduce.slope_s
+            text.name == "summed" and scenario.costs.reduce.slope_s
         ):  # a rank adds what has come while its own piece is leaving
             assert off_s < 0.01 * step_s.mean()
         else:
@@ -74,21 +89,21 @@ def test_steps_and_samples_are_those_of_sim_protocols(said, text, header_items):
 
 def test_what_a_text_does_not_have_is_named():
     scenario = common(1, "fmb")
-    fair = scenario.cluster.network.model_copy(update={"fair": True})
+    threads = scenario.cluster.network.model_copy(update={"background_s": 1e-3})
     for of, text, words in (
         (scenario, TEXTS["ddp"](), "--servers: given 1; allowed: 0 with ddp"),
         (scenario, TEXTS["ps-async"](2), "--servers: given 1; allowed: 2 with ps-async"),
         (
-            replace(scenario, cluster=scenario.cluster.model_copy(update={"network": fair})),
+            replace(scenario, cluster=scenario.cluster.model_copy(update={"network": threads})),
             TEXTS["fmb"](),
-            "network: fair: given True",
+            "network: background_s: given 0.001",
         ),
         (
             replace(scenario, cluster=scenario.cluster.model_copy(update={"poll_s": 1e-3})),
             TEXTS["fmb"](),
             "poll_s: given 0.001",
         ),
-        (common(1, "allreduce"), TEXTS["pipeline"](), "a model that says the sizes of its layers' inputs"),
+        (common(1, "allreduce"), TEXTS["pipeline"](), "one for each layer that has activation_items"),
     ):
         with pytest.raises(WrongSetting, match=words):
             outcome_of(of, text)

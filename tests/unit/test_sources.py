@@ -75,6 +75,7 @@ def test_the_split_is_that_of_the_rule():
 
 def test_sources_that_are_listed_follow_their_rule_and_are_predicted_by_nobody(monkeypatch):
     monkeypatch.setattr(sizes, "of_source", lambda name, *_: iter([sizes.Series(name, "", "", 0.0, None)]))
+    monkeypatch.setattr(sizes, "spread", list)
     predicted = {one.source for split in (CHOICE, HELD_OUT) for one in sizes.series_of(split)}
     for source in SOURCES:
         listed = source.split == LISTED
@@ -200,6 +201,15 @@ def test_series_are_fitted_apart_and_what_is_no_allreduce_not_at_all():
     assert series == {"resnet50, made, fp32", "resnet50, made, amp"}
     (two,) = sizes.of_source("made", made([(1, 1), (1, 8), (4, 32)]))  # two sizes to fit, and one more
     assert not list(sizes.splits(two.rows))
+
+
+def test_of_many_series_some_are_predicted_and_of_many_gpus_the_rows_beyond_the_fewest_sizes():
+    rows = [(1, 1), (1, 2), (1, 4), (2, 8), (4, 32), (8, 128)]
+    tables = pd.concat([made(rows, precision=f"bf{number}") for number in range(20)])
+    found = sizes.spread(sizes.of_source("made", tables))
+    assert [one.called.split()[-1] for one in found] == [f"bf{number}" for number in (0, 3, 7, 11, 15, 19)]
+    hosts = [(one.said, one.out.gpus.tolist()) for one in sizes.splits(found[0].rows) if "of a host" not in one.said]
+    assert hosts == [("1 to 2 hosts, then more", [32.0, 128.0])]
 
 
 def test_another_model_has_the_parameters_that_its_table_says():

@@ -106,7 +106,7 @@ def test_a_wrong_key_of_a_variable_lists_the_keys_of_variables(capsys, tmp_path)
         'schema = "workload/1"\nname = "x"\nvariables = [{ name = "a", shape = [3], dtype = "f4" }]'
     )
     code, line = said(capsys, "sim.workloads", "show", str(tmp_path / "w.toml"))
-    assert (code, line.endswith("allowed: the keys name, shape, rows, trained\n")) == (2, True)
+    assert (code, line.endswith("allowed: the keys name, shape, rows, activation_items, trained\n")) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -173,6 +173,8 @@ class Expressions(Code):
     def compared(self, kind: type, x: Any, y: Any) -> Any:
         if isinstance(x, MessageValue):
             x = Number(x.at)
+        if isinstance(x, PieceValue) and y == NOTHING:
+            return Known(kind is ast.IsNot)
         if isinstance(x, PieceValue) and isinstance(y, PieceValue):
             same = self.reckon(op.LEAST, self.compared(ast.Eq, x.start, y.start), self.compared(ast.Eq, x.stop, y.stop))
             same = self.reckon(op.LEAST, same, Known(int(x.vector == y.vector)))
@@ -287,7 +289,7 @@ class Expressions(Code):
         if isinstance(value, RangeValue):
             return RangeValue(Number(next(registers)), Number(next(registers)), value.step)
         if isinstance(value, MessageValue):
-            return MessageValue(min(next(registers) for _ in range(4)))
+            return MessageValue(min(next(registers) for _ in range(WIDE["message"])))
         return Number(next(registers))
 
     def on_NamedExpr(self, scope: Scope, node: ast.NamedExpr) -> Any:
@@ -606,6 +608,8 @@ class Expressions(Code):
                 raise NotLowered(f"{len(parts)} values for {len(target.elts)} names")
             for one, part in zip(target.elts, parts, strict=True):
                 self.bind(scope, one, part)
+        elif isinstance(target, ast.Attribute) and ast.unparse(target) == "me.step":
+            self.emit(op.IN_STEP, self.at(value))
         elif (
             isinstance(target, ast.Subscript)
             and isinstance(held := self.value(scope, target.value), ListValue)

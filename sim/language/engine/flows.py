@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sim.language.engine import layout as op
+from sim.language.engine.costs import drawn
 from sim.language.engine.heap import push
 from sim.language.engine.layout import (
     ARRIVES,
@@ -30,9 +31,7 @@ def send(S: State, message: integer) -> double:
     if not S.shares_ports or S.rank_host[sender] == S.rank_host[S.message_to[message]]:
         return leave(S, message)
     S.flow_left[message] = S.message_bytes[message] + S.gap_s * S.bandwidth[0]
-    S.flow_weight[message] = S.sole_weight
-    if S.sole_weight < 0.0:
-        S.flow_weight[message] = S.weight[sender * op.WEIGHTS + S.rank_flows[sender] % op.WEIGHTS]
+    S.flow_weight[message] = drawn(S, op.SHARES, sender, S.rank_flows[sender])
     S.rank_flows[sender] += 1
     S.flow_rate[message] = 0.0
     S.flow_age[message] = 0.0
@@ -96,7 +95,7 @@ def all_there(S: State, message: integer) -> None:
     one: integer = S.flow_first[message]
     S.flow_first[message] = NONE
     while one != NONE:
-        push(S, S.now, S.message_key[one], one * KINDS + (ASKED if S.message_there[one] == 2 else ARRIVES))
+        push(S, S.now, S.message_key[one], one * KINDS + (ASKED if S.message_there[one] == 3 else ARRIVES))
         one = S.flow_next[one]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +17,8 @@ from sim.language.engine.primitives import Lowering, Program
 from sim.language.job import Job, Result, worker_number
 from sim.language.text import Text
 from sim.laws.randomness import BLOCK, Stream
+from sim.laws.steps import NOTHING, ONES
+from sim.model.costs import COLD_AFTER_S, COLD_FROM_S
 
 
 def _compiled() -> ModuleType | None:
@@ -82,11 +86,11 @@ class Run:
                 "port": 2 * len(levels) * n,
                 "bucket": 2 * len(levels) * n if job.fair else 0,
                 "window": 0,
-                "weight": n * layout.WEIGHTS if self._weights().sole is None else 0,
                 "device": devices,
-                "step": job.steps,
+                "step": job.steps + 1,  # and one for ranks that go on when the last is over
             },
-            **{"operand": 0, "constant": 0, "sleep": 0, "noise": 0},
+            **{"operand": 0, "constant": 0, "sleep": 0, "factor": 0},
+            **{"kind": len(layout.FACTORS), "stream": len(layout.FACTORS) * n},
         }
         for name, each in {**layout.DOUBLES, **layout.INTEGERS}.items():
             self._set(**{name: np.zeros(sizes[each])})
@@ -108,11 +112,11 @@ class Run:
             code=rows.ravel(), constants=[*program.constants, 0.0], registers=registers.ravel(), items=items,
             list_begin=begin, list_length=room, list_room=room,
             text_rank=np.arange(n), text_key=keys, text_next=none, rank_main=np.ones(n), rank_round=none,
-            rank_last=none, rank_used=np.ones(n),
+            rank_last=none, rank_fetched=none, rank_used=np.ones(n),
             rank_box=none, rank_box_end=none, rank_takers=none, rank_waiters=none, rank_host=hosts, rank_speed=job.speeds or np.ones(n),
             rank_device=np.arange(n) if job.cores is None else hosts, device_cores=np.full(devices, cores),
             device_shared=np.full(devices, not job.in_turn), device_first=np.full(devices, NONE), device_last=np.full(devices, NONE),
-            place=np.concatenate(levels), bandwidth=[job.bandwidth, job.uplink][: len(levels)], step_end=np.full(job.steps, -1.0),
+            place=np.concatenate(levels), bandwidth=[job.bandwidth, job.uplink][: len(levels)], step_end=np.full(job.steps + 1, -1.0),
             heap_time=np.zeros(4 * n + 64), heap_key=np.concatenate([keys, np.zeros(3 * n + 64)]),
             heap_what=np.concatenate([np.arange(n) * KINDS + GOES_ON, np.zeros(3 * n + 64)]),
         )  # fmt: skip
@@ -132,7 +136,6 @@ class Run:
             sum(layer.items for layer in job.layers),
         )
         S.sustained, S.whole_messages, S.look_due = job.sustained, int(job.whole_messages), math.inf
-        S.sole_weight = -1.0 if self._weights().sole is None else self._weights().sole
         S.may_overtake = int(bool(job.windows or job.fair))
         if job.windows:
             S.initial_window, S.most_window = job.windows.initial_bytes, job.windows.most_bytes
@@ -147,9 +150,9 @@ class Run:
             )
             self._set(port_level=np.full(sizes["bucket"], S.burst_bytes))
         S.steps, S.warmup, S.evaluate_every = job.steps, job.warmup, job.evaluate_every
-        S.sole_sleep, S.sole_noise = (
-            -1.0 if one is None else one for one in (self._sleeps(0).sole, self._noises().sole)
-        )
+        S.input_s, S.resume_s, S.cold_from_s, S.cold_after_s = job.input_s, job.resume_s, COLD_FROM_S, COLD_AFTER_S
+        S.sole_sleep = self._sole(partial(self._sleeps, 0))
+        self._set(factor_sole=[self._sole(partial(self._noises, of)) for of in layout.FACTORS])
         self._more_messages(2 * n + 16)
 
     def _grow(self, each: str, more: int) -> None:
@@ -181,17 +184,6 @@ class Run:
                 pairs[k], window[k], free_s[k] = pair, *of_pair
         self._set(window_pair=pairs, window_bytes=window, window_free=free_s)
 
-    def _more_weights(self) -> None:
-        rank, posted, weights = (
-            self._now("text_rank")[self.state.running],
-            self._now("rank_weights"),
-            self._now("weight"),
-        )
-        drawn = self.job.weights(int(rank), self.text.servers).first(posted[rank] + layout.WEIGHTS)
-        weights[rank * layout.WEIGHTS : (rank + 1) * layout.WEIGHTS] = drawn[posted[rank] :]
-        posted[rank] += layout.WEIGHTS
-        self._set(weight=weights, rank_weights=posted)
-
     def _more_texts(self) -> None:
         old, more = self.texts, self.texts
         self._grow("text", more)
@@ -220,11 +212,16 @@ class Run:
     def _sleeps(self, call: int, worker: int = 1) -> Stream:
         return self.job.laws.sleeps(self.job.replication, worker, call)
 
-    def _noises(self, worker: int = 1) -> Stream:
-        return self.job.laws.noises(self.job.replication, worker)
+    def _noises(self, of: str, worker: int = 1) -> Stream:
+        return self.job.laws.noises(self.job.replication, worker, of)
 
-    def _weights(self) -> Stream:
-        return self.job.weights(self.text.servers, self.text.servers)
+    def _sole(self, stream_of: Callable[..., Any]) -> float:
+        """What all numbers of all ranks are; -1 if they differ."""
+        one, others = stream_of(worker=1), range(2, self.ranks - self.text.servers + 1)
+        alike = isinstance(one, Stream) or one is ONES or one is NOTHING
+        if one.sole is None or not (alike or all(stream_of(worker=worker).sole == one.sole for worker in others)):
+            return -1.0
+        return one.sole
 
     def _drawn(self, stream_of, rounds: int) -> np.ndarray:
         """Draws of all ranks' rounds, shape (rounds, ranks)."""
@@ -252,9 +249,28 @@ class Run:
         S.sleeps, S.sleep_calls = rounds, calls
 
     def _more_noise(self) -> None:
-        rounds = self._rounds(self.state.noises)
-        self._set(noise=self._drawn(self._noises, rounds).ravel())
-        self.state.noises = rounds
+        """Factors by rounds, shape (rounds, ranks); of updates and messages for each rank by itself."""
+        n, room = self.ranks, self._now("factor_room").reshape(-1, self.ranks)
+        parts, begin, far, used = [np.empty(0)], np.zeros_like(room), np.ones(len(room)), 0
+        for of, asked in (
+            (layout.UPDATES, "rank_updates"),
+            (layout.DELAYS, "rank_came"),
+            (layout.SHARES, "rank_flows"),
+        ):
+            room[of] = np.where(self._now(asked) < room[of], room[of], np.maximum(BLOCK, 2 * room[of]))
+        room[: layout.UPDATES] = self._rounds(int(room[layout.PASSES, 0]))
+        for of, name in enumerate(layout.FACTORS):
+            if self._now("factor_sole")[of] >= 0:
+                continue
+            begin[of], numbers_of = used + np.concatenate([[0], np.cumsum(room[of])[:-1]]), partial(self._noises, name)
+            if of < layout.UPDATES:
+                begin[of], far[of] = used + np.arange(n), n
+                parts.append(self._drawn(numbers_of, int(room[of, 0])).ravel())
+            else:
+                numbers = [worker_number(rank, self.text.servers) for rank in range(n)]
+                parts += [numbers_of(one).first(int(count)) for one, count in zip(numbers, room[of], strict=True)]
+            used = sum(map(len, parts))
+        self._set(factors=np.concatenate(parts), factor_begin=begin.ravel(), factor_room=room.ravel(), factor_far=far)
 
     def _rounds(self, there: int) -> int:
         """For how many rounds numbers are drawn next."""
@@ -279,7 +295,6 @@ class Run:
             layout.SHORT_OF_SLEEPS: self._more_sleeps,
             layout.SHORT_OF_NOISE: self._more_noise,
             layout.SHORT_OF_WINDOWS: self._more_windows,
-            layout.SHORT_OF_WEIGHTS: self._more_weights,
             layout.PAUSED: self._go_on,
         }
         self._go_on()
@@ -291,7 +306,8 @@ class Run:
         if self.state.left:
             raise RunFailed(self._dead_end())
         ends_s = self._now("step_end")
-        served = self._now("step_served") + np.minimum(self._now("step_replicated"), self._now("step_computed"))
+        served = self._now("step_served")
+        served = served + np.minimum(self._now("step_replicated"), np.maximum(0.0, self._now("step_computed") - served))
         idle_s = self._now("rank_idle_at_end") - self._now("rank_idle_before")
         own_s = self._now("rank_ended") - self._now("rank_marked")
         ended = ends_s >= 0
@@ -314,7 +330,7 @@ class Run:
         if status == layout.NO_SUCH_RANK:
             said = f"me.{'post to' if row[0] == layout.POST else 'follow of'} rank {self._operand(t, row[2]):.0f} of {self.ranks}"
         elif status == layout.NO_SUCH_PLACE:
-            said = "an element of a list, or more handles, than there are"
+            said = "a step, an element of a list, or more handles, than there are"
         elif status == layout.SIZES_DIFFER and S.about == NONE:
             said = f"{self._operand(t, row[1]):,.0f} items mixed into {self._operand(t, row[2]):,.0f}"
         elif status == layout.SIZES_DIFFER:

@@ -17,9 +17,9 @@ NONE = -1  # no text, no message, no rank
 (
     MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
     WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, BEGIN_STEP, END_STEP,
-    COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE,
-    WORK, COMPUTE, SLEEP, EVALUATE, POST, TAKE, FOLLOW, LAND, START, WAIT, WAIT_ALL, STOP, END,
-) = range(48)  # fmt: skip
+    COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE, IN_STEP, IS_WARM,
+    WORK, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, FOLLOW, LAND, START, WAIT, WAIT_ALL, STOP, END,
+) = range(51)  # fmt: skip
 OPERANDS = 9  # numbers of a row: the op-code and its operands
 
 # Kinds of events: a text goes on; a message reaches the next port of its path; it is there, or announced. Of messages that share ports:
@@ -33,13 +33,17 @@ NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TAKING, FOLLOWING, LANDING, WAITI
 # What a run ends with. After one that says what is short, the run goes on with more of it.
 (
     DONE, SHORT_OF_EVENTS, SHORT_OF_MESSAGES, SHORT_OF_TEXTS, SHORT_OF_ITEMS, SHORT_OF_SLEEPS, SHORT_OF_NOISE,
-    SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED, SHORT_OF_WINDOWS, SHORT_OF_WEIGHTS,
-) = range(14)  # fmt: skip
+    SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED, SHORT_OF_WINDOWS,
+) = range(13)  # fmt: skip
 
-NEWEST, UNTIL, SIZED = 1, 2, 4  # flags of a TAKE
+NEWEST, UNTIL, SIZED, LASTS = 1, 2, 4, 8  # flags of a TAKE; LASTS: as long as something may come
+PASSES, INPUT, UPDATES, DELAYS, SHARES = range(
+    5
+)  # kinds of drawn numbers: by rounds, rounds, updates, messages that have come, or left
+FACTORS = ("noise", "input", "update", "delay", "share")
+HELD_BACK = -1  # in place of a hop, of a message that has been held back where it has come
 GENERATION = 2**26  # handle of a text: -1 - slot - GENERATION x how many texts had the slot before it
 MESSAGES = 2**25  # handle of a message that shares ports: likewise, with this more than its slot
-WEIGHTS = 128  # of the next messages of a rank
 
 # Of links: sim.language.links, sim.language.event.flows.
 TIMEOUT_S = links.LEAST_TIMEOUT_S
@@ -61,10 +65,13 @@ DOUBLES = {
     "rank_ended": "rank",  # when its main text did
     "rank_speed": "rank",
     "sleep": "sleep",  # seconds, by call within a round, round, rank
-    "noise": "noise",  # factors, by round and rank
+    "factors": "factor",  # and delays, of all kinds
+    "factor_sole": "kind",  # what all numbers of the kind are; below 0: they are drawn
+    "rank_warm": "rank",  # when its last pass or update ended
     "message_items": "message",
     "message_bytes": "message",
     "message_samples": "message",
+    "message_share": "message",  # of the piece's items that travel
     "message_passed": "message",  # when its last byte has passed the ports so far
     "message_held": "message",  # seconds by which a window delays its last byte
     "port_free": "port",
@@ -84,7 +91,6 @@ DOUBLES = {
     "flow_found": "message",  # when its receiver has found it then
     "window_bytes": "window",
     "window_free": "window",
-    "weight": "weight",  # of messages, by rank and number
     "local_free": "rank",  # port for messages within a host
     "bandwidth": "level",  # bytes/s
     "device_done": "device",  # seconds that each sharer has had since the beginning
@@ -115,6 +121,13 @@ INTEGERS = {
     "rank_step": "rank",
     "rank_round": "rank",  # of its own; -1 before the first
     "rank_calls": "rank",  # sleeps in this round
+    "rank_slept": "rank",  # since it fetched a minibatch
+    "rank_fetched": "rank",  # the round whose whole minibatch is there
+    "rank_updates": "rank",  # made
+    "rank_came": "rank",  # messages
+    "factor_begin": "stream",  # where a rank's numbers of a kind begin
+    "factor_room": "stream",  # and how many are drawn
+    "factor_far": "kind",  # from one number of a rank to its next
     "rank_started": "rank",  # texts
     "rank_main": "rank",  # whether its main text goes on
     "rank_followed": "rank",  # whether another rank follows it
@@ -135,7 +148,7 @@ INTEGERS = {
     "message_step": "message",
     "message_key": "message",
     "message_hop": "message",  # the port of its path that it reaches next
-    "message_there": "message",  # 0: under way; 1: before one that was posted sooner; 2: handed over
+    "message_there": "message",  # 0: under way; 1: before one that was posted sooner; 2: behind it; 3: in the box
     "message_generation": "message",  # how many messages that share ports have left in its place
     "flow_has_left": "message",
     "flow_announced": "message",  # whether it was announced, and is not there
@@ -144,7 +157,6 @@ INTEGERS = {
     "flow_next": "message",  # in the chain of those
     "flowing": "message",  # those that share ports
     "rank_flows": "rank",  # messages that it has posted that do
-    "rank_weights": "rank",  # of how many of them the weights are there
     "window_pair": "window",  # sender and receiver
     "message_next": "message",  # in the box, or of those that are free
     "device_cores": "device",
@@ -173,7 +185,6 @@ NUMBERS = {  # single numbers
     "queue_bytes": float,
     "buffer_bytes": float,
     "eager_bytes": float,
-    "sole_weight": float,  # of every message; below 0: they are drawn
     "flows": int,
     "flows_since": float,  # until when they have gone on
     "look_due": float,
@@ -195,10 +206,12 @@ NUMBERS = {  # single numbers
     "evaluate_every": int,
     "left": int,  # main texts that go on
     "sole_sleep": float,  # seconds of every sleep; below 0: they are drawn
-    "sole_noise": float,
+    "input_s": float,
+    "resume_s": float,
+    "cold_from_s": float,
+    "cold_after_s": float,
     "sleeps": int,  # rounds for which they are drawn
     "sleep_calls": int,  # and how many of each round
-    "noises": int,
     "width": int,  # registers of a text
     "fixed_lists": int,
     "own_lists": int,  # of a text

@@ -6,13 +6,14 @@ import math
 
 from sim.language.engine import layout as op
 from sim.language.engine.cores import compute, computed, idle_so_far, is_done, sleep
+from sim.language.engine.costs import cold, drawn, is_drawn
 from sim.language.engine.flows import all_there, ask, flows_on, land, send
-from sim.language.engine.heap import goes_on_at, is_full, pop
+from sim.language.engine.heap import arrives_at, goes_on_at, is_full, pop
 from sim.language.engine.layout import KINDS, NONE, OPERANDS, State
-from sim.language.engine.mail import arrive, found, give_back, is_underway, overtakes, post, value
+from sim.language.engine.mail import arrive, found, give_back, overtakes, post, value
 from sim.language.engine.plain import compiled, double, integer, nan
 from sim.language.engine.ports import reach
-from sim.language.engine.texts import done_at, end, handle_of, start, stop, wait, waits_no_more
+from sim.language.engine.texts import done_at, end, handle_of, may_come, start, stop, wait, waits_no_more
 
 
 @compiled
@@ -52,10 +53,13 @@ def simulate(S: State) -> integer:
             if which == NONE:
                 continue
         elif what == op.ARRIVES:
-            pop(S)
             all_there(S, which)
-            if S.may_overtake and overtakes(S, which):
+            status = NONE if overtakes(S, which) else hold_back(S, which)
+            if status != op.DONE:
+                if status != NONE:
+                    return status
                 continue
+            pop(S)
             which = arrive(S, which)
             if which == NONE:
                 continue
@@ -69,6 +73,21 @@ def simulate(S: State) -> integer:
         if status != op.DONE:
             return status
     return op.DONE
+
+
+@compiled
+def hold_back(S: State, message: integer) -> integer:
+    """Hold a message back that has just come, the first event: NONE if it is now; DONE if it is there."""
+    to: integer = S.message_to[message]
+    if S.factor_sole[op.DELAYS] == 0.0 or S.message_hop[message] == op.HELD_BACK:
+        return op.DONE
+    if not is_drawn(S, op.DELAYS, to, S.rank_came[to]):
+        return op.SHORT_OF_NOISE
+    pop(S)
+    S.message_hop[message] = op.HELD_BACK
+    arrives_at(S, message, S.now + drawn(S, op.DELAYS, to, S.rank_came[to]))
+    S.rank_came[to] += 1
+    return NONE
 
 
 @compiled
@@ -213,8 +232,8 @@ def go_on(S: State, t: integer) -> integer:
                 return stops_at(S, t, at, op.SHORT_OF_EVENTS)
             if S.window_room > 0 and 2 * S.windows >= S.window_room:
                 return stops_at(S, t, at, op.SHORT_OF_WINDOWS)
-            if S.sole_weight < 0.0 and S.rank_flows[rank] == S.rank_weights[rank]:
-                return stops_at(S, t, at, op.SHORT_OF_WEIGHTS)
+            if not is_drawn(S, op.SHARES, rank, S.rank_flows[rank]):
+                return stops_at(S, t, at, op.SHORT_OF_NOISE)
             S.text_count[t] += 1
             k = int(value(S, t, S.code[row + 2]))
             if k < 0 or k >= S.ranks:
@@ -267,14 +286,35 @@ def go_on(S: State, t: integer) -> integer:
                 S.flow_taker[k] = t
                 ask(S, k, S.flow_found[k])
                 return op.DONE
-        elif code == op.WORK or code == op.COMPUTE or code == op.EVALUATE:  # a: seconds; of a pass: seconds besides
+        elif code == op.IN_STEP:
+            k = int(value(S, t, a))
+            if k < 0 or k > S.steps:
+                return stops_at(S, t, at, op.NO_SUCH_PLACE)
+            S.rank_step[rank] = k
+        elif code == op.IS_WARM:
+            S.rank_warm[rank] = S.now
+        elif code == op.WORK or code == op.COMPUTE or code == op.FETCH or code == op.EVALUATE:  # a: seconds
             x = value(S, t, a)
-            if code == op.COMPUTE:
-                k = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
-                if S.sole_noise < 0.0 and k >= S.noises:
+            k = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
+            if code == op.COMPUTE:  # 2: seconds more of a cold rank; 3: which factors
+                which = S.code[row + 3]
+                if which == op.UPDATES:
+                    k = S.rank_updates[rank]
+                if not is_drawn(S, which, rank, k):
                     return stops_at(S, t, at, op.SHORT_OF_NOISE)
-                x *= S.sole_noise if S.sole_noise >= 0.0 else S.noise[k * S.ranks + rank]
-                x += value(S, t, S.code[row + 2])
+                if which == op.UPDATES:
+                    S.rank_updates[rank] += 1
+                x = x * drawn(S, which, rank, k) + cold(S, rank, value(S, t, S.code[row + 2]))
+            elif code == op.FETCH:  # a: the share of a minibatch
+                if not is_drawn(S, op.INPUT, rank, k):
+                    return stops_at(S, t, at, op.SHORT_OF_NOISE)
+                if S.rank_fetched[rank] == k:
+                    x = 0.0
+                else:
+                    if x == 1.0:
+                        S.rank_fetched[rank] = k
+                    x = drawn(S, op.INPUT, rank, k) * S.input_s * x + (S.resume_s if S.rank_slept[rank] else 0.0)
+                    S.rank_slept[rank] = 0
             elif code == op.EVALUATE and (S.rank_step[rank] + 1) % S.evaluate_every:
                 x = 0.0
             if x > 0.0:
@@ -290,6 +330,7 @@ def go_on(S: State, t: integer) -> integer:
             S.rank_calls[rank] += 1
             x = S.sole_sleep if S.sole_sleep >= 0.0 else S.sleep[(n * S.sleeps + k) * S.ranks + rank]
             if x > 0.0:
+                S.rank_slept[rank] = 1
                 S.text_at[t] = at + 1
                 S.text_count[t] += 1
                 sleep(S, t, x)
@@ -429,7 +470,7 @@ def take(S: State, t: integer, row: integer) -> integer:
         S.text_due[t] = -1.0
         S.text_count[t] += 1
         if follows:
-            if not S.rank_main[frm] and not is_underway(S, frm, rank, S.text_number[t]):
+            if not may_come(S, t):
                 S.registers[at] = 0.0
                 return op.DONE
             if not S.code[row + 4]:
@@ -437,6 +478,13 @@ def take(S: State, t: integer, row: integer) -> integer:
                 S.registers[at + 1] = NONE
                 return op.DONE
             S.rank_followed[frm] = 1
+        elif flags & op.LASTS:
+            if not may_come(S, t):
+                S.registers[at] = -1.0
+                return op.DONE
+            while frm < value(S, t, S.code[row + 3]):
+                S.rank_followed[frm] = 1
+                frm += int(value(S, t, S.code[row + 4]))
         elif flags & op.UNTIL:
             if value(S, t, S.code[row + 6]) <= S.now:
                 S.registers[at] = -1.0
@@ -452,15 +500,17 @@ def take(S: State, t: integer, row: integer) -> integer:
     if follows:
         S.registers[at] = 1.0
         S.registers[at + 1] = S.message_step[message]
+        S.registers[at + 2] = S.message_share[message]
         at -= 2
     else:
         S.registers[at] = S.message_from[message]
         S.registers[at + 1] = S.message_step[message]
         S.registers[at + 2] = S.message_items[message]
         S.registers[at + 3] = S.message_samples[message]
-    S.registers[at + 4] = NONE
+        S.registers[at + 4] = S.message_share[message]
+    S.registers[at + 5] = NONE
     if S.flow_announced[message]:
-        S.registers[at + 4] = message
+        S.registers[at + 5] = message
         S.flow_found[message] = S.now
     else:
         give_back(S, message)

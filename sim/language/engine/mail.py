@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sim.language.engine.heap import arrives_at, key_of, push
+from sim.language.engine.heap import arrives_at, key_of, pop, push
 from sim.language.engine.layout import FOLLOW, KINDS, LOST, NONE, OPERANDS, State
 from sim.language.engine.plain import compiled, double, integer
 
@@ -23,11 +23,13 @@ def post(S: State, t: integer, to: integer, items: double, share: double, is_gra
     S.posted += 1
     S.message_from[message] = S.text_rank[t]
     S.message_to[message] = to
+    S.message_hop[message] = 0
     S.message_text[message] = S.text_number[t]
     S.message_step[message] = S.rank_step[S.text_rank[t]]
     S.message_key[message] = key_of(S, S.text_rank[t], S.text_number[t], S.text_count[t])
     S.message_items[message] = items
     S.message_bytes[message] = S.header_bytes + items * S.item_bytes * share
+    S.message_share[message] = share
     S.message_samples[message] = 0.0
     if is_gradient and not S.rank_used[S.text_rank[t]]:
         S.message_samples[message] = S.rank_samples[S.text_rank[t]] / S.vector_items
@@ -69,13 +71,18 @@ def is_fellow(S: State, message: integer, other: integer) -> bool:
 
 @compiled
 def overtakes(S: State, message: integer) -> bool:
-    """Whether a message comes before one that was posted sooner; then it waits for that."""
+    """Whether a message, the first event, comes before one that was posted sooner; then it waits for that."""
     other: integer
+    if S.message_there[message] == 2 or not S.may_overtake:
+        return False
     if S.rank_underway[S.message_to[message]] > 1:
         for other in range(S.message_room):
             if is_fellow(S, message, other) and S.message_key[other] < S.message_key[message]:
                 S.message_there[message] = 1
+                pop(S)
                 return True
+    S.message_there[message] = 2
+    hand_over_next(S, message)
     return False
 
 
@@ -84,7 +91,7 @@ def hand_over_next(S: State, message: integer) -> None:
     """After a message those that have waited for it are handed over."""
     other: integer
     after: integer = NONE
-    if S.rank_underway[S.message_to[message]] > 0:
+    if S.rank_underway[S.message_to[message]] > 1:
         for other in range(S.message_room):
             if is_fellow(S, message, other) and (after == NONE or S.message_key[other] < S.message_key[after]):
                 after = other
@@ -99,9 +106,7 @@ def arrive(S: State, message: integer) -> integer:
     before: integer = NONE
     t: integer = S.rank_takers[to]
     S.rank_underway[to] -= 1
-    S.message_there[message] = 2
-    if S.may_overtake:
-        hand_over_next(S, message)
+    S.message_there[message] = 3
     S.message_next[message] = NONE
     if S.rank_box[to] == NONE:
         S.rank_box[to] = message
@@ -188,7 +193,7 @@ def is_underway(S: State, sender: integer, to: integer, number: integer) -> bool
             S.message_from[message] == sender
             and S.message_to[message] == to
             and S.message_text[message] == number
-            and S.message_there[message] < 2
+            and S.message_there[message] < 3
         ):
             return True
     return False

@@ -15,6 +15,7 @@ from sim.language.engine.values import (
     NO,
     NOTHING,
     ONE,
+    WIDE,
     ZERO,
     Call,
     Choice,
@@ -152,11 +153,42 @@ class Lowering(Statements):
         return PieceValue(plain(name), ZERO, items)
 
     def me_activation(self, layer: Any, micro: Any = ZERO, of: Any = ONE) -> Any:
-        items = self.looked_up([float(one.activation_items) for one in self.job.layers], layer)
+        each = [one.activation_items for one in self.job.layers]
+        items = self.looked_up([float(one or 0) for one in each], layer)
+        if None in each:
+            self.same_size(self.looked_up([int(one is not None) for one in each], layer), ONE)
         return PieceValue("activation", ZERO, self.reckon(op.MULTIPLY, items, self.samples_of(micro, of)))
 
     def me_slope(self, layer: Any, micro: Any = ZERO, of: Any = ONE) -> Any:
         return self.me_activation(layer, micro, of)
+
+    def me_share(self, layer: Any, minibatches: Any = ONE, numbered: Any = NO) -> Any:
+        job, layers = self.job, range(len(self.job.layers))
+        if is_known(minibatches):
+            table = [job.share(one, plain(minibatches), plain(numbered)) for one in layers]
+            return self.looked_up(table, layer)
+        most = max(len(self.me.neighbours(rank)) for rank in self.me.workers)  # as many as the workers of a host
+        table = [job.share(one, several, plain(numbered)) for several in range(1, most + 1) for one in layers]
+        row = self.reckon(op.MULTIPLY, self.reckon(op.SUBTRACT, minibatches, ONE), Known(len(layers)))
+        return self.looked_up(table, self.reckon(op.ADD, row, layer))
+
+    def me_rows(self, layer: Any) -> Any:
+        rows = [self.job.touched(one) for one in range(len(self.job.layers))]
+        return PieceValue("rows", ZERO, self.looked_up(rows, layer))
+
+    def me_held_share(self, server: Any, minibatches: Any = ONE, numbered: Any = NO) -> Any:
+        given = plain(minibatches), plain(numbered)
+        return self.looked_up([self.me.held_share(one, *given) for one in self.me.servers], server)
+
+    def me_asked(self, server: Any) -> Any:
+        return PieceValue("rows", ZERO, self.looked_up([self.me.asked(one).items for one in self.me.servers], server))
+
+    def me_server_of(self, layer: Any) -> Any:
+        return self.looked_up([self.me.server_of(one) for one in self.me.layers], layer)
+
+    def me_neighbours(self, rank: Any) -> Any:
+        groups = [self.me.neighbours(one) for one in range(self.me.n)]
+        return RangeValue(*(self.looked_up([getattr(one, end) for one in groups], rank) for end in ("start", "stop")))
 
     def samples_of(self, micro: Any, of: Any) -> Any:
         """The samples of a micro-batch."""
@@ -172,31 +204,62 @@ class Lowering(Statements):
         ends = [self.reckon(op.FLOOR_DIVIDE, self.reckon(op.MULTIPLY, batch, one), of) for one in (after, micro)]
         return self.reckon(op.SUBTRACT, *ends)
 
-    def passes(self, to_s: list[float], whole_s: float, first: Any, stop: Any, micro: Any, of: Any) -> tuple[Any, Any]:
+    def me_held(self, vector: PieceValue, server: Any) -> Any:
+        shares = self.job.shares
+        if not shares:
+            return self.method(vector, "part", [server, Known(len(self.me.servers))])
+        to = [float(sum(shares[:k])) for k in range(len(shares) + 1)]
+        ends = (self.looked_up(to, one) for one in (server, self.reckon(op.ADD, server, ONE)))
+        return PieceValue(vector.vector, *(self.reckon(op.ADD, vector.start, one) for one in ends))
+
+    def passes(self, to_s: list[float], begins: bool, first: Any, stop: Any, micro: Any, of: Any) -> tuple[Any, Any]:
         """Compute a stretch of layers; its samples, and its items.
 
         Args:
-            whole_s: seconds besides of a minibatch, with its first layer.
+            begins: a gradient begins with the first layer.
         """
-        stop, fixed = Known(len(self.job.layers)) if stop == NOTHING else stop, self.job.fixed
+        job, stop = self.job, Known(len(self.job.layers)) if stop == NOTHING else stop
         samples = self.samples_of(micro, of)
-        seconds = self.reckon(op.SUBTRACT, self.looked_up(to_s, stop), self.looked_up(to_s, first))
-        share = self.reckon(op.DIVIDE, samples, Known(self.job.batch))
-        part = self.reckon(op.ADD, Known(fixed), self.reckon(op.MULTIPLY, Known(1 - fixed), share))
-        begins = self.reckon(op.EQUAL, first, ZERO) if whole_s else ZERO
-        besides = self.reckon(op.MULTIPLY, begins, self.reckon(op.MULTIPLY, Known(whole_s), share))
-        self.emit(op.COMPUTE, self.at(self.reckon(op.MULTIPLY, seconds, part)), self.at(besides))
+        share = self.reckon(op.DIVIDE, samples, Known(job.batch))
+        opens = self.reckon(op.EQUAL, first, ZERO) if begins else ZERO
+        if opens != ZERO and (job.input_s or job.resume_s):
+            over = None if isinstance(opens, Known) else self.emit(op.JUMP_IF_NOT, 0, self.at(opens))
+            self.emit(op.FETCH, self.at(share))
+            if over is not None:
+                self.rows[over][1] = len(self.rows)
+        if stop != first:
+            seconds = self.reckon(op.SUBTRACT, self.looked_up(to_s, stop), self.looked_up(to_s, first))
+            part = self.reckon(op.ADD, Known(job.fixed), self.reckon(op.MULTIPLY, Known(1 - job.fixed), share))
+            part = self.reckon(op.MOST, Known(job.least), part) if job.least else part
+            loop = self.reckon(op.LEAST, opens, self.reckon(op.EQUAL, micro, ZERO)) if job.loop_s and begins else ZERO
+            loop_s = self.reckon(op.MULTIPLY, Known(job.loop_s), loop)
+            self.compute(
+                self.reckon(op.ADD, self.reckon(op.MULTIPLY, seconds, part), loop_s),
+                self.reckon(op.MULTIPLY, Known(job.cold_s), opens),
+                op.PASSES,
+            )
         return samples, self.reckon(op.SUBTRACT, *(self.looked_up(self.items_to, one) for one in (stop, first)))
 
+    def compute(self, seconds: Any, cold_s: Any, factors: int) -> None:
+        """Work of the core whose seconds vary, after which the rank is warm."""
+        self.emit(op.COMPUTE, self.at(seconds), self.at(cold_s), factors)
+        if self.job.cold_s or self.job.update_cold_s:
+            self.emit(op.IS_WARM)
+
     def me_forward(self, first: Any = ZERO, stop: Any = NOTHING, micro: Any = ZERO, of: Any = ONE) -> Any:
-        self.passes(self.job.forward_to, self.job.input_s, first, stop, micro, of)
+        self.passes(self.job.forward_to, True, first, stop, micro, of)
         return NOTHING
 
     def me_backward(
         self, first: Any = ZERO, stop: Any = NOTHING, micro: Any = ZERO, of: Any = ONE, weight: Any = None
     ) -> Any:
-        samples, items = self.passes(self.job.backward_to, self.job.pack_s, first, stop, micro, of)
-        self.emit(op.COMPUTED, self.at(samples), self.at(items))
+        samples, items = self.passes(self.job.backward_to, False, first, stop, micro, of)
+        if stop != ZERO:
+            self.emit(op.COMPUTED, self.at(samples), self.at(items))
+        elif self.job.pack_s:
+            self.emit(op.WORK, self.at(Known(self.job.pack_s)))
+        if stop == ZERO and (self.job.cold_s or self.job.update_cold_s):
+            self.emit(op.IS_WARM)
         return NOTHING
 
     def work(self, base_s: float, each_s: float, items: Any) -> None:
@@ -206,6 +269,27 @@ class Lowering(Statements):
                 op.WORK, self.at(self.reckon(op.ADD, Known(base_s), self.reckon(op.MULTIPLY, Known(each_s), items)))
             )
 
+    def sum_s(self, items: Any, share: Any) -> Any:
+        """As sim.language.job.Job.sum_s."""
+        job, is_rows = self.job, self.reckon(op.UNEQUAL, share, ONE)
+        each_s, base_s = (
+            self.either(is_rows, of_rows, usual)
+            for of_rows, usual in ((job.rows_s, job.mix_s), (job.rows_base_s, job.mix_base_s))
+        )
+        if each_s == ZERO:
+            return base_s
+        return self.reckon(op.ADD, base_s, self.reckon(op.MULTIPLY, each_s, self.reckon(op.MULTIPLY, items, share)))
+
+    def either(self, test: Any, body: float | None, orelse: float) -> Any:
+        """One of two numbers, exactly; the second where the first is None."""
+        if body is None or body == orelse:
+            return lift(orelse)
+        parts = (
+            self.reckon(op.MULTIPLY, Known(one), given)
+            for one, given in ((body, test), (orelse, self.reckon(op.EQUAL, test, ZERO)))
+        )
+        return self.reckon(op.ADD, *parts)
+
     def items(self, piece: Any) -> Any:
         """Items of a piece or a message."""
         if isinstance(piece, MessageValue):
@@ -214,20 +298,27 @@ class Lowering(Statements):
             raise NotLowered(f"{described(piece)} is no piece")
         return self.reckon(op.SUBTRACT, piece.stop, piece.start)
 
-    def me_update(self, piece: Any = NOTHING, rate: Any = None, samples: Any = NOTHING) -> Any:
+    def me_update(self, piece: Any = NOTHING, rate: Any = None, samples: Any = NOTHING, share: Any = ONE) -> Any:
         piece = lift(self.me.weights) if piece == NOTHING else piece
         if piece.vector != "weights":
             raise NotLowered(f"me.update of {piece.vector}: a piece of me.weights")
-        items = self.items(piece)
-        self.work(self.job.update_base_s, self.job.update_s, items)
+        items, job = self.items(piece), self.job
+        if job.update_base_s or job.update_s or job.update_cold_s or job.cold_s:
+            each = self.reckon(op.MULTIPLY, Known(job.update_s), self.reckon(op.MULTIPLY, items, share))
+            self.compute(self.reckon(op.ADD, Known(job.update_base_s), each), Known(job.update_cold_s), op.UPDATES)
         self.emit(op.UPDATED, self.at(Known(self.me.samples) if samples == NOTHING else samples), self.at(items))
         return NOTHING
 
     def me_mix(self, into: Any, what: Any, a: Any = ONE, b: Any = ONE) -> Any:
         if into != what:
             self.same_size(self.items(what), self.items(into))
-        if not (a == ZERO and b == ZERO):  # else the memory is set to zeros
-            self.work(self.job.mix_base_s, self.job.mix_s, self.items(into))
+        share, seconds = Number(what.at + 4) if isinstance(what, MessageValue) else ONE, ZERO
+        if isinstance(what, MessageValue) and a == ZERO and b == ONE:
+            seconds = self.put_s(into, share)
+        elif not (a == ZERO and b == ZERO):  # else the memory is set to zeros
+            seconds = self.sum_s(self.items(into), share)
+        if seconds != ZERO:
+            self.emit(op.WORK, self.at(seconds))
         if isinstance(into, PieceValue) and into.vector == "gradient":
             self.changes_gradient(into, what, a, b)
         return NOTHING
@@ -325,8 +416,11 @@ class Lowering(Statements):
         if not (is_known(adds) and is_known(newest)):
             raise NotLowered("take with `adds` or `newest` that is not the same at all ranks")
         group, sized, until = self.as_range(frm), into != NOTHING, until_s != NOTHING
-        flags = op.NEWEST * bool(plain(newest)) | op.UNTIL * until | op.SIZED * sized
-        found = MessageValue(self.new(5))
+        lasts = until_s == Known(math.inf)
+        if lasts and not self.is_main:
+            raise NotLowered("me.take as long as something may come, in a text that is started")
+        flags = op.NEWEST * bool(plain(newest)) | op.UNTIL * until | op.SIZED * sized | op.LASTS * lasts
+        found = MessageValue(self.new(WIDE["message"] + 1))
         last = self.at(self.items(into)) if sized else 0
         ends = self.at(group.start), self.at(group.stop), self.at(Known(group.step))
         self.emit(op.TAKE, found.at, *ends, flags, self.at(until_s) if until else 0, last)
@@ -335,38 +429,47 @@ class Lowering(Statements):
             if until
             else None
         )
-        self.accept(Number(found.at), found.at + 3, found.at + 4, into if sized else None, bool(plain(adds)), weight)
+        share, lands = Number(found.at + 4), found.at + 5
+        self.accept(Number(found.at), share, found.at + 3, lands, into if sized else None, bool(plain(adds)), weight)
         if over is not None:
             self.rows[over][1] = len(self.rows)
         return found
 
-    def accept(self, sender: Any, samples: int, lands: int, into: Any, adds: bool, weight: Any) -> None:
+    def accept(self, sender: Any, share: Any, samples: int, lands: int, into: Any, adds: bool, weight: Any) -> None:
         """A message that has come becomes a piece, or part of a sum.
 
         Args:
             samples: the register with those of the message.
             lands: and with the message, if it was announced.
         """
-        job, seconds = self.job, self.overhead(sender)
-        if job.fair and job.fair.eager_bytes < math.inf:
+        seconds = self.overhead(sender)
+        if self.job.fair and self.job.fair.eager_bytes < math.inf:
             seconds, first = self.around(seconds, self.reckon(op.UNEQUAL, Number(lands), Known(op.NONE)))
             self.take_seconds(first)
             self.emit(op.LAND, lands)
-        if into is not None and (adds or weight != ONE) and (job.mix_s or job.mix_base_s):
-            each = self.reckon(op.MULTIPLY, Known(job.mix_s), self.items(into))
-            seconds = self.reckon(op.ADD, seconds, self.reckon(op.ADD, Known(job.mix_base_s), each))
-        if into is not None and into.vector == "weights" and not adds and job.take_up_s:
-            seconds = self.reckon(op.ADD, seconds, self.reckon(op.MULTIPLY, Known(job.take_up_s), self.items(into)))
+        if into is not None and (adds or weight != ONE):
+            seconds = self.reckon(op.ADD, seconds, self.sum_s(self.items(into), share))
+        if into is not None and not adds:
+            seconds = self.reckon(op.ADD, seconds, self.put_s(into, share))
         self.take_seconds(seconds)
         if into is not None and adds and into.vector == "gradient":
             self.emit(op.ADDED, samples)
+
+    def put_s(self, into: PieceValue, share: Any) -> Any:
+        """Seconds of putting a message in place of a piece."""
+        job, items = self.job, self.items(into)
+        if into.vector != "weights" or items == ZERO or not (job.take_up_base_s or job.take_up_s):
+            return ZERO
+        each_s = self.reckon(op.MULTIPLY, Known(job.take_up_s), self.reckon(op.MULTIPLY, items, share))
+        seconds = self.reckon(op.ADD, Known(job.take_up_base_s), each_s)
+        return seconds if is_known(items) else self.reckon(op.MULTIPLY, seconds, self.reckon(op.LESS, ZERO, items))
 
     def me_follow(self, frm: Any, into: Any, wait: Any = ONE) -> Any:
         if not self.is_main:
             raise NotLowered("me.follow in a text that is started")
         group = self.as_range(frm)
         ranks = self.elements(group)
-        held, step, ends = self.new(3), self.put(op.STEP).at, []
+        held, step, ends = self.new(4), self.put(op.STEP).at, []
         for k, rank in enumerate(ranks):
             part = self.method(into, "part", [Known(k), Known(len(ranks))])
             self.emit(op.FOLLOW, held, self.at(rank), self.at(self.items(part)), int(bool(plain(wait))))
@@ -374,7 +477,7 @@ class Lowering(Statements):
             over = self.emit(op.JUMP_IF_NOT, 0, self.at(self.reckon(op.UNEQUAL, Number(held + 1), Known(op.NONE))))
             if k == 0:
                 self.move(step, Number(held + 1))
-            self.accept(rank, 0, held + 2, part, False, ONE)
+            self.accept(rank, Number(held + 2), 0, held + 3, part, False, ONE)
             self.rows[over][1] = len(self.rows)
         self.emit(op.BEGIN_STEP, step)
         for row in ends:

@@ -133,7 +133,7 @@ class Code:
         if isinstance(value, PieceValue):
             return [value.start, value.stop]
         if isinstance(value, MessageValue):
-            return [Number(value.at + k) for k in range(4)]
+            return [Number(value.at + k) for k in range(WIDE["message"])]
         return [value]
 
     def together(self, values: list[Any]) -> int:

@@ -9,9 +9,11 @@ from sim.language.engine.heap import goes_on_at
 from sim.language.engine.layout import (
     COMPUTING,
     ENDED,
+    FOLLOW,
     FOLLOWING,
     GENERATION,
     LANDING,
+    LASTS,
     MESSAGES,
     NONE,
     NOTHING,
@@ -198,6 +200,26 @@ def look_again(S: State, rank: integer) -> None:
 
 
 @compiled
+def lasts(S: State, t: integer) -> bool:
+    """Whether a text waits for a message as long as one may come."""
+    return S.text_in[t] == TAKING and S.code[S.text_at[t] * OPERANDS + 5] & LASTS != 0
+
+
+@compiled
+def may_come(S: State, t: integer) -> bool:
+    """Whether a rank goes on that may send what a main text waits for, or has sent what is under way to it."""
+    row: integer = S.text_at[t] * OPERANDS
+    frm: integer = int(value(S, t, S.code[row + 2]))
+    end: integer = frm + 1 if S.code[row] == FOLLOW else int(value(S, t, S.code[row + 3]))
+    far: integer = 1 if S.code[row] == FOLLOW else int(value(S, t, S.code[row + 4]))
+    while frm < end:
+        if S.rank_main[frm] or is_underway(S, frm, S.text_rank[t], 0):
+            return True
+        frm += far
+    return False
+
+
+@compiled
 def main_ends(S: State, rank: integer) -> None:
     """The main text of a rank has ended: ranks that follow it and have all its messages go on."""
     one: integer
@@ -212,12 +234,7 @@ def main_ends(S: State, rank: integer) -> None:
     S.rank_idle_at_end[rank] = idle_so_far(S, rank)
     if S.rank_followed[rank]:
         for one in range(S.ranks):
-            if (
-                S.rank_main[one]
-                and S.text_in[one] == FOLLOWING
-                and value(S, one, S.code[S.text_at[one] * OPERANDS + 2]) == rank
-                and not is_underway(S, rank, one, 0)
-            ):
+            if S.rank_main[one] and (S.text_in[one] == FOLLOWING or lasts(S, one)) and not may_come(S, one):
                 goes_on_at(S, one, S.now)
 
 

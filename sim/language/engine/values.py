@@ -49,7 +49,7 @@ class PieceValue:
 
 @dataclass(frozen=True)
 class MessageValue:
-    """A message: its sender, step, items and samples in four registers; the sender is -1 if it is None."""
+    """A message: its sender, step, items, samples and share in registers; the sender is -1 if it is None."""
 
     at: int
 
@@ -142,8 +142,8 @@ class Coefficient:
 
 
 NOTHING, ZERO, ONE, NO = Known(None), Known(0), Known(1), Known(False)
-WIDE = {"number": 1, "piece": 2, "message": 4}
-FIELDS = ("sender", "step", "items", "samples")
+WIDE = {"number": 1, "piece": 2, "message": 5}
+FIELDS = ("sender", "step", "items", "samples", "share")
 
 
 class SameAtAllRanks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import defaultdict, deque
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -66,6 +66,7 @@ class Links:
         self._bandwidths = defaultdict(
             lambda: job.bandwidth, rack_out=job.uplink, rack_in=job.uplink, local=job.local_bandwidth
         )
+        self._lines = defaultdict[tuple, deque[Parcel]](deque)  # messages under way, of a sender, a receiver and a text
         self._connection = cache(lambda frm, to: Connection(job.windows, 2 * job.latency_s, job.bandwidth))
 
     def path(self, frm: int, to: int) -> list[tuple[str, int]]:
@@ -117,16 +118,16 @@ class Links:
 
     def _under_way(self, task, message: Message, to: int) -> Parcel:
         parcel = Parcel(message, to, task.number, task.key)
-        self._world.mail[to].coming[message.sender, task.number].append(parcel)
+        self._world.mail[to].coming[message.sender, task.number] += 1
+        self._lines[message.sender, to, task.number].append(parcel)
         return parcel
 
     def _there(self, parcel: Parcel) -> None:
         """A message has come: it is handed over behind those of the same text and pair of ranks that were posted sooner."""
-        world, mail = self._world, self._world.mail[parcel.to]
-        line = mail.coming[parcel.message.sender, parcel.number]
+        world, line = self._world, self._lines[parcel.message.sender, parcel.to, parcel.number]
         parcel.is_there = True
         if line[0] is parcel:
             line.popleft()
             if line and line[0].is_there:
                 world.at(world.time_s, line[0].key, partial(self._there, line[0]))
-            mail.put(parcel.number, parcel.message)
+            world.mail[parcel.to].put(parcel.number, parcel.message)

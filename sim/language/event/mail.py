@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from functools import partial
+from typing import Any
 
 from sim.language.pieces import Message
 
@@ -12,24 +13,35 @@ class Mail:
     """The boxes of one rank, one for each of its texts, in order of arrival.
 
     Args:
-        lose: called with each message that nobody takes.
+        delays: seconds for which each message is held back, by the count of those that have come.
 
     Attributes:
         waiting: the task that waits for a message of a rank or of a group, by the number of its text.
-        coming: messages under way, by sender and number of the text, in the order in which they were posted.
+        coming: messages under way, by sender and number of the text.
     """
 
-    def __init__(self, lose: Callable[[Message], object]):
-        self._lose, self._is_over = lose, False
+    def __init__(self, world, delays: Any):
+        self._world, self._delays, self._came = world, delays, 0
         self._boxes = defaultdict[int, list[Message]](list)
         self.waiting = {}
-        self.coming = defaultdict[tuple[int, int], deque](deque)
+        self._is_over = False
+        self.coming = Counter[tuple[int, int]]()
 
     def put(self, number: int, message: Message) -> None:
-        """A message has come: the text that waits for it goes on, or it is kept."""
+        """A message has come; it may be held back before it is there."""
+        delay_s, self._came = self._delays[self._came], self._came + 1
+        if delay_s > 0:
+            key = message.sender, number, self._came
+            self._world.at(self._world.time_s + delay_s, key, partial(self._put, number, message))
+        else:
+            self._put(number, message)
+
+    def _put(self, number: int, message: Message) -> None:
+        """A message is there: the text that waits for it goes on, or it is kept."""
+        self.coming[message.sender, number] -= 1
         self._boxes[number].append(message)
         if number == 0 and self._is_over:
-            self._lose(message)
+            self._world.links.lose(message)
         if number in self.waiting:
             task, frm = self.waiting[number]
             if message.sender in among(frm):
@@ -39,7 +51,7 @@ class Mail:
         """The main text of the rank has ended."""
         self._is_over = True
         for message in self._boxes[0]:
-            self._lose(message)
+            self._world.links.lose(message)
 
     def take(self, number: int, frm: int | range, newest: bool = False) -> Message | None:
         """The first message of a rank or a group, or the newest, in which case those before are lost; None if there is none."""
@@ -53,7 +65,7 @@ class Mail:
         *lost, last = [first, *(message for message in box if message.sender in group)]
         box[:] = [message for message in box if message.sender not in group]
         for message in lost:
-            self._lose(message)
+            self._world.links.lose(message)
         return last
 
 

@@ -135,6 +135,7 @@ class Task:
         """Sleep as the law says."""
         seconds, busy = self.world.sleeps[self.me.rank].next(max(0, self.me.round)), self.world.busy[self.me.rank]
         if seconds > 0:
+            self.world.costs[self.me.rank].slept = True
             busy.begin()
             self.world.at(self.world.time_s + seconds, self.key, self.waker(self.turn))
             try:
@@ -142,42 +143,54 @@ class Task:
             finally:
                 busy.end()
 
-    def _pass(self, command, to_s: list[float], whole_s: float):
+    def _pass(self, command, to_s: list[float], loop_s: float, opens: bool):
         """Compute a stretch of layers; returns how many samples.
 
         Args:
             to_s: seconds up to each layer, of a minibatch.
-            whole_s: seconds besides of a minibatch, with its first layer, which nothing slows.
+            loop_s: seconds besides.
+            opens: whether a gradient begins with it.
         """
         job, me = self.world.job, self.me
         if not 0 <= command.first <= command.stop <= len(me.layers):
             raise self._wrong(f"layers {command.first} to {command.stop} of {len(me.layers)}")
         if not 0 <= command.micro < command.of <= job.batch:
             raise self._wrong(f"micro-batch {command.micro} of {command.of}, of a minibatch of {job.batch} samples")
-        samples = len(job.micro_batch(command.micro, command.of))
-        noise = self.world.noise[me.rank][max(0, me.round)]
+        samples, costs = len(job.micro_batch(command.micro, command.of)), self.world.costs[me.rank]
         share = samples / job.batch
-        seconds = (to_s[command.stop] - to_s[command.first]) * (job.fixed + (1 - job.fixed) * share) * noise
-        yield from self._spend(seconds + (0.0 if command.first else whole_s * share))
+        if opens:
+            yield from self._spend(costs.fetch_s(share))
+        if command.stop > command.first:
+            part = max(job.least, job.fixed + (1 - job.fixed) * share)
+            seconds = (to_s[command.stop] - to_s[command.first]) * part + (
+                loop_s if opens and command.micro == 0 else 0.0
+            )
+            yield from self._spend(costs.pass_s(seconds, opens))
+            costs.warm_s = self.world.time_s
         return samples
 
     def forward(self, command: commands.Forward):
-        """The forward pass through some layers."""
-        yield from self._pass(command, self.world.job.forward_to, self.world.job.input_s)
+        """The forward pass through some layers; from the first one on, samples are fetched before it."""
+        yield from self._pass(command, self.world.job.forward_to, self.world.job.loop_s, command.first == 0)
         self.world.values.forward(self.me, command)
 
     def backward(self, command: commands.Backward):
-        """The backward pass through some layers."""
-        samples = yield from self._pass(command, self.world.job.backward_to, self.world.job.pack_s)
+        """The backward pass through some layers; through none, their gradients are joined."""
+        samples = yield from self._pass(command, self.world.job.backward_to, 0.0, False)
+        if command.stop == 0:
+            yield from self._spend(self.world.job.pack_s)
+            self.world.costs[self.me.rank].warm_s = self.world.time_s
+            return
         self.world.samples.computed(self.me, samples, self.me.of(self.me.weights, command.first, command.stop).items)
         self.world.values.backward(self.me, command)
 
     def update(self, command: commands.Update):
         """The optimiser."""
-        job = self.world.job
         if command.piece.vector != "weights":
             raise self._wrong(f"me.update of {command.piece.vector}: a piece of me.weights")
-        yield from self._spend(job.update_base_s + job.update_s * command.piece.items)
+        costs = self.world.costs[self.me.rank]
+        yield from self._spend(costs.update_s(command.piece.items * command.share))
+        costs.warm_s = self.world.time_s
         self.world.samples.updated(self.me, command.samples, command.piece.items)
         self.world.values.update(self.me, command)
 
@@ -185,8 +198,11 @@ class Task:
         """A sum with weights."""
         job, into, what = self.world.job, command.into, command.what
         self._check(what.items, into, "mixed into")
-        if command.a or command.b:  # else the memory is set to zeros
-            yield from self._spend(job.mix_base_s + job.mix_s * into.items)
+        share = what.share if isinstance(what, Message) else 1.0
+        if isinstance(what, Message) and command.a == 0 and command.b == 1:
+            yield from self._spend(self._put_s(into, share))
+        elif command.a or command.b:  # else the memory is set to zeros
+            yield from self._spend(job.sum_s(into.items, share))
         if into == self.me.gradient and command.a == 0:
             self.world.samples.begin_anew(self.me)
         if into == self.me.gradient and command.b and isinstance(what, Message):
@@ -214,7 +230,8 @@ class Task:
         announces = self.world.links.announces(size_bytes)
         yield from self._spend(0.0 if announces else overhead_s)
         samples = self.world.samples.at_hand(me) if piece.vector == "gradient" else 0.0
-        message = Message(me.rank, me.step, piece.items, samples, self.world.values.read(me, piece))
+        values = self.world.values.read(me, piece)
+        message = Message(me.rank, me.step, piece.items, samples, values, command.share)
         handle = self.world.links.send(self, message, command.to, size_bytes)
         yield from self._spend(overhead_s if announces else 0.0)
         return handle
@@ -229,7 +246,13 @@ class Task:
         self._check_peers("take", command.frm)
         find = partial(mail.take, self.number, command.frm, command.newest)
         message = find()
-        if message is None and (until_s is None or until_s > self.world.time_s):
+        if message is None and until_s == math.inf:
+            while message is None and any(map(self._may_come, among(command.frm))):
+                for frm in among(command.frm):
+                    self.world.followers[frm][self] = self.turn
+                yield from self._for_mail(command.frm)
+                message = find()
+        elif message is None and (until_s is None or until_s > self.world.time_s):
             if until_s is not None:
                 self.world.at(until_s, self.key, self.waker(self.turn))
             yield from self._for_mail(command.frm)
@@ -244,7 +267,7 @@ class Task:
         me, mail, group, step = self.me, self.world.mail[self.me.rank], among(command.frm), self.me.step
         for k, frm in enumerate(group):
             while (message := mail.take(self.number, frm, newest=True)) is None:
-                if (frm, 0) not in self.world.tasks and not mail.coming[frm, self.number]:
+                if not self._may_come(frm):
                     return False
                 if not command.wait:
                     break
@@ -256,6 +279,10 @@ class Task:
         me.step, me.round = step, me.round + 1
         self.world.begin_round(me)
         return True
+
+    def _may_come(self, frm: int) -> bool:
+        """Whether a rank goes on that may send, or has sent what is under way to this text."""
+        return (frm, 0) in self.world.tasks or self.world.mail[self.me.rank].coming[frm, self.number] > 0
 
     def _check_peers(self, name: str, frm: int | range) -> None:
         group = among(frm) if isinstance(frm, int | range) else []
@@ -280,14 +307,21 @@ class Task:
             seconds = 0.0
         if into is not None:
             self._check(message.items, into, f"taken from rank {message.sender} into")
-            seconds += job.mix_base_s + job.mix_s * into.items if adds or weight != 1 else 0.0
-            seconds += job.take_up_s * into.items if into.vector == "weights" and not adds else 0.0
+            seconds += job.sum_s(into.items, message.share) if adds or weight != 1 else 0.0
+            seconds += 0.0 if adds else self._put_s(into, message.share)
         yield from self._spend(seconds)
         if into is None:
             return
         if into.vector == "gradient" and adds:
             self.world.samples.added(self.me, message.samples)
         self.world.values.put(self.me, into, message.values, adds, weight)
+
+    def _put_s(self, into: Piece, share: float) -> float:
+        """Seconds of putting a message in place of a piece."""
+        job = self.world.job
+        if into.vector != "weights" or not into.items:
+            return 0.0
+        return job.take_up_base_s + job.take_up_s * (into.items * share)
 
     def _check(self, items: int, into: Piece, how: str) -> None:
         if items != into.items:

@@ -12,6 +12,7 @@ from itertools import count
 
 from sim.base.errors import RunFailed
 from sim.language.event.cores import Busy, InTurn, Shared
+from sim.language.event.costs import Costs
 from sim.language.event.flows import Flows
 from sim.language.event.links import Links
 from sim.language.event.mail import Mail
@@ -40,8 +41,8 @@ class EventWorld:
         self.time_s, self._events, self._serial = 0.0, list[tuple](), count()
         self.ranks = [Rank(rank, job, text.servers, self, text.data == "shared") for rank in ranks]
         self.values.begin(self.ranks)
-        self.links = Flows(self) if job.fair else Links(self)
-        self.mail, self.busy = [Mail(self.links.lose) for _ in ranks], [Busy(self) for _ in ranks]
+        self.mail = [Mail(self, job.noise(rank, text.servers, "delay")) for rank in ranks]
+        self.links, self.busy = Flows(self) if job.fair else Links(self), [Busy(self) for _ in ranks]
         kind = InTurn if job.in_turn else Shared
         if job.cores is None:
             self.cores = [kind(self, 1) for _ in ranks]
@@ -49,7 +50,7 @@ class EventWorld:
             hosts = [kind(self, job.cores) for _ in range(job.hosts)]
             self.cores = [hosts[job.host(rank)] for rank in ranks]
         self.sleeps = [job.sleeps(rank, text.servers) for rank in ranks]
-        self.noise = [job.noise(rank, text.servers) for rank in ranks]
+        self.costs = [Costs(job, me, text.servers, self) for me in self.ranks]
         self.samples = Samples(self.ranks)
         self.started = [0 for _ in ranks]  # texts of each rank besides the main one
         self.followers = defaultdict[int, dict[Task, int]](dict)  # of each rank: tasks, and the turn in which they wait

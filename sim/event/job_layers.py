@@ -1,0 +1,48 @@
+"""The layers of a scenario's job in the language: its variables, or parts of those of which rows travel."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import repeat
+from operator import itemgetter
+
+from sim.job.scenario import Scenario
+from sim.language.job import Layer, Rows
+from sim.language.text import Text
+from sim.model.workload import Variable
+from sim.verbs.me import FORWARD_SHARE
+
+
+def layers_of(scenario: Scenario, text: Text, compute_s: float) -> tuple[Layer, ...]:
+    """A layer for each variable; where rows travel, those that are summed come first, and then each part that a server holds.
+
+    Args:
+        compute_s: seconds of a minibatch's gradient, of which each layer takes as much as it has of all items; or all alike where they
+            travel one by one.
+    """
+    held: list[tuple[Variable, int | None]]
+    if scenario.traffic.sends_rows:
+        held = [*zip(scenario.summed, repeat(None)), *sorted(scenario.traffic.placed, key=itemgetter(1))]
+    elif scenario.gathered_variables:
+        held = [*zip([*scenario.summed, *scenario.gathered_variables], repeat(None))]
+    else:
+        dense = [one.model_copy(update={"rows": None}) for one in scenario.workload.variables]
+        held = [*zip(dense, repeat(None))]
+    weights = [1 if text.layerwise else one.size for one, _ in held]
+    of_forward, of_backward = (compute_s * share / sum(weights) for share in (FORWARD_SHARE, 1 - FORWARD_SHARE))
+    return tuple(
+        Layer(
+            one.size,
+            of_forward * weight,
+            of_backward * weight,
+            one.activation_items,
+            rows=Rows(one.shape[0], touched(one, scenario.batch)) if one.rows else None,
+            server=server,
+        )
+        for (one, server), weight in zip(held, weights, strict=True)
+    )
+
+
+def touched(variable: Variable, batch: int):
+    """How many rows so many minibatches touch together, as a function."""
+    return cache(lambda minibatches: variable.load(batch, minibatches).rows)

@@ -1,0 +1,93 @@
+"""How rows of sparse layers travel between workers and servers, and between workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sim.language.rank import Rank
+from sim.language.verbs import clear, fetch, gather
+
+
+def pull(me: Rank, layers: Sequence[int]):
+    """A worker fetches its minibatch, asks servers for the rows that it reads, and takes them up."""
+    yield from fetch(me)
+    for layer in layers:
+        yield from me.post(me.rows(layer), me.server_of(layer))
+    for layer in layers:
+        yield from me.take(me.server_of(layer), me.of(me.weights, layer))
+
+
+def hand_out(me: Rank, layers: Sequence[int]):
+    """A server answers: each worker asks for the rows of its layers one after another."""
+    held = [layer for layer in layers if me.server_of(layer) == me.rank]
+    answered = [0 for _ in range(me.n)]  # requests of each rank
+    for _ in range(len(held) * len(me.workers) if len(layers) else 0):
+        message = yield from me.take(me.workers)
+        layer = held[answered[message.sender]]
+        answered[message.sender] += 1
+        yield from me.post(me.of(me.weights, layer), message.sender, me.share(layer))
+
+
+def push_rows(me: Rank, layers: Sequence[int], group: range):
+    """A worker's gradients of layers leave, one layer after another, beside what comes from others of its group."""
+    sent: list = []
+    for layer in layers:
+        sent.append((yield from me.start(hand_in(me, layer, group), after=sent[-1:])))
+    yield from me.wait(sent)
+
+
+def hand_in(me: Rank, layer: int, group: range):
+    """Rows' gradients leave for the layer's server; of a group of workers the first adds up those of all, and sends the sum."""
+    gradient = me.of(me.gradient, layer)
+    if me.rank == group[0]:
+        yield from gather(me, group[1:], gradient)
+        sent = yield from me.post(gradient, me.server_of(layer), me.share(layer, len(group), numbered=True))
+    else:
+        sent = yield from me.post(gradient, group[0], me.share(layer, numbered=True))
+    yield from me.wait(sent)
+    yield from clear(me, gradient)
+
+
+def sum_up(me: Rank, layer: int, senders: int):
+    """The layer's server adds up what so many workers send, and updates the rows that any of them has touched."""
+    if me.rank == me.server_of(layer):
+        yield from gather(me, me.workers, me.of(me.gradient, layer), senders)
+        yield from me.update(me.of(me.weights, layer), share=me.share(layer, len(me.workers)))
+
+
+def serve(me: Rank, layers: Sequence[int], senders: list[int]):
+    """A server's round: it hands out rows beside summing them, layer beside layer, and then tells who has sent that they may go on."""
+    texts = [(yield from me.start(hand_out(me, layers)))]
+    for layer in layers:
+        texts.append((yield from me.start(sum_up(me, layer, len(senders)))))
+    yield from me.wait(texts)
+    for sender in senders:
+        yield from me.post(me.weights[:0], sender)
+
+
+def hear(me: Rank, group: range):
+    """Wait until all servers have updated; the first of a group of workers tells the others."""
+    if me.rank == group[0]:
+        for server in me.servers:
+            yield from me.take(server)
+        for rank in group[1:]:
+            yield from me.post(me.weights[:0], rank)
+    else:
+        yield from me.take(group[0])
+
+
+def gather_rows(me: Rank, layer: int, group: range):
+    """Each worker ends with the sum of the rows that any has touched: what each has goes round a ring, and all add what comes.
+
+    Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH", 2005, section 4.1.
+    """
+    n, i, gradient, share = len(group), group.index(me.rank), me.of(me.gradient, layer), me.share(layer, numbered=True)
+    passed = me.vector("passed on", me.weights.items)[: gradient.items]
+    if n > 1:
+        sent = yield from me.post(gradient, group[(i + 1) % n], share)
+    for turn in range(n - 1):
+        message = yield from me.take(group[i - 1], passed)
+        yield from me.wait(sent)
+        yield from me.mix(gradient, message)
+        if turn < n - 2:
+            sent = yield from me.post(passed, group[(i + 1) % n], share)

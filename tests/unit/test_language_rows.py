@@ -1,0 +1,290 @@
+"""Sparse layers in the language: which share of their items travels, is added and updated, and Parallax's hybrid."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from test_language_engine_jobs import differ
+from test_language_learning import BATCH, CHAIN, RATE, STEPS, serial
+from test_language_today import Updates
+
+from sim import event, protocols, stragglers
+from sim.base.errors import WrongSetting, WrongText
+from sim.event.language import job_of
+from sim.event.language import run as run_text
+from sim.job.scenario import Scenario
+from sim.language.engine import job as engine
+from sim.language.event import run
+from sim.language.job import Job, Layer, Rows, cuts
+from sim.language.learning import Values
+from sim.language.rows import gather_rows
+from sim.language.text import Text
+from sim.language.verbs import compute
+from sim.model import sparse_rows, workload
+from sim.model.costs import Costs, Line
+from sim.model.workload import Variable, Workload
+from sim.platform.cluster import Cluster, Host, Link
+from sim.protocols.texts import text_of
+from sim.simulation import simulate
+from sim.texts.hybrid import Hybrid
+
+COUNT, COLUMNS, ALPHA = 7200, 16, 0.05
+ITEMS = COUNT * COLUMNS
+SPARSE = Layer(ITEMS, 0.01, 0.02, rows=Rows(COUNT, lambda minibatches: round(COUNT * (1 - (1 - ALPHA) ** minibatches))))
+DENSE = Layer(6000, 0.01, 0.02)
+LINK = {"latency_s": 1e-3, "bandwidth": 1e8}
+
+
+def touched(minibatches: int = 1) -> int:
+    return SPARSE.rows.touched(minibatches)
+
+
+def bytes_s(items: float) -> float:
+    return 4 * items / LINK["bandwidth"]
+
+
+@dataclass(frozen=True)
+class Gathered(Text):
+    """The rows of all workers, at each."""
+
+    name = "gathered"
+
+    def __call__(self, me):
+        for _ in me.steps():
+            yield from me.sleep()
+            yield from compute(me)
+            for layer in me.sparse:
+                yield from gather_rows(me, layer, me.workers)
+                yield from me.update(me.of(me.weights, layer), share=me.share(layer, len(me.workers)))
+
+
+@dataclass(frozen=True)
+class Handed(Text):
+    """The input of the last layer, from the first rank to the last."""
+
+    name = "handed"
+
+    def __call__(self, me):
+        for _ in me.steps():
+            for layer in me.layers:
+                if me.rank == 0:
+                    yield from me.post(me.activation(layer), me.n - 1)
+                else:
+                    yield from me.take(0, me.activation(layer))
+
+
+def test_one_worker_pulls_and_pushes_its_rows():
+    """Row numbers, rows, then both and the note that it may go on: each a latency, and its bytes."""
+    found = run(Job(2, (SPARSE,), 2, **LINK), Hybrid())
+    rows, numbers = touched(), touched() * COLUMNS
+    step_s = 4 * LINK["latency_s"] + bytes_s(rows + numbers + rows + numbers) + 0.03
+    assert np.diff(found.ends_s, prepend=0) == pytest.approx([step_s] * 2, abs=1e-12)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_row_leaves_a_host_once(together):
+    """Three workers on a host, whose only port passes rows that any of them has touched, in place of those of each."""
+    of = Job(6, (replace(SPARSE, server=0),), per_host=3, shared_ports=True, **LINK)
+    found = run(of, Hybrid(3, together))
+    pulled = 3 if together else 1  # workers that have pulled when a gradient leaves
+    pushed = touched(3) if together else 3 * touched()
+    items = touched() + pulled * touched() * COLUMNS + pushed * (COLUMNS + 1)
+    step_s = 4 * LINK["latency_s"] + bytes_s(items) + 0.03
+    assert found.ends_s[0] == pytest.approx(step_s, abs=1e-12)
+
+
+def test_a_ring_of_rows_passes_what_each_worker_has():
+    """Pushes grow with the workers: n - 1 times its rows leave each port, and are added one after another."""
+    of = Job(5, (SPARSE,), 2, rows_s=1e-8, rows_base_s=1e-4, mix_s=1.0, update_s=1e-8, **LINK)
+    items, share = touched() * (COLUMNS + 1), touched(5) / COUNT
+    turn_s = LINK["latency_s"] + bytes_s(items) + 1e-4 + 1e-8 * items
+    step_s = 0.03 + 4 * turn_s + 1e-8 * ITEMS * share
+    for found in (run(of, Gathered()), engine.run(of, Gathered())):
+        assert np.diff(found.ends_s, prepend=0) == pytest.approx([step_s] * 2, abs=1e-12)
+
+
+def test_layers_of_two_kinds_count_each_sample_once():
+    """Workers update dense layers alike, and servers sparse ones, whatever part of the model these are."""
+    for layers in ((SPARSE, DENSE), (replace(SPARSE, items=COUNT), DENSE), (DENSE,), (SPARSE,)):
+        of = Job(6, layers, 3, batch=8)
+        for found in (run(of, Hybrid(2)), engine.run(of, Hybrid(2))):
+            assert found.samples == pytest.approx([32.0] * 3)
+
+
+@pytest.mark.parametrize("kernel", [None, engine._kernel], ids=["plain", "compiled"])
+def test_the_engine_takes_as_long(kernel):
+    costs = {
+        "mix_s": 1e-9,
+        "rows_s": 3e-9,
+        "rows_base_s": 1e-5,
+        "update_s": 1e-9,
+        "take_up_s": 1e-9,
+        "overhead_s": 1e-5,
+    }
+    for more in ({}, costs, costs | {"per_host": 3, "cores": 2}):
+        of = Job(7, (DENSE, SPARSE, DENSE, DENSE, replace(SPARSE, server=0)), 3, **more)
+        for text in (Gathered(), Hybrid(2), Hybrid(3, local_aggregation=False)):
+            assert differ(of, text, kernel) == {}
+    assert differ(replace(of, layers=(DENSE,)), Hybrid(0), kernel) == {}
+
+
+def test_sparse_layers_need_servers():
+    with pytest.raises(WrongSetting, match="--servers: given 0; allowed: an integer from 1 with sparse variables"):
+        run(Job(3, (SPARSE,)), Hybrid(0))
+
+
+# ---- against the worlds of sim.event
+
+
+PLAIN = Link(latency_s=1e-3, overhead_s=0, gap_s=0, bandwidth_bytes_per_s=1e8)
+
+
+def scenario(said: str, *variables: Variable, costs: Costs, link: Link = PLAIN, workers: int = 4, **of) -> Scenario:
+    """A host of a core for each rank, no two as fast unless `hosts` say so."""
+    name, *settings = said.split()
+    of = {"steps": 5, "warmup": 1, "batch": 10, "stragglers": stragglers.read("niagara*0.01")} | of
+    hosts = of.pop("hosts", [Host(name=f"h{i}", speed=1 - i / 37) for i in range(workers + of.get("servers", 1))])
+    cluster = Cluster(hosts=hosts, network=link)
+    model = Workload(name="model", variables=variables, costs=costs)
+    return Scenario(protocols.make(name, settings), model, workers, cluster=cluster, **of)
+
+
+ROWS = Variable(name="rows", shape=(COUNT, COLUMNS), rows=sparse_rows.Rows(fraction=ALPHA))
+NUMBERS = Variable(name="numbers", shape=(7199,))  # and the number of samples: can be cut in equal parts
+COMPUTING = Costs(compute=Line(base_s=0.01))
+ALL = Costs(
+    compute=Line(base_s=0.01),
+    pack=Line(slope_s=1e-9),
+    reduce=Line(base_s=1e-5, slope_s=1e-9),
+    reduce_rows=Line(base_s=3e-5, slope_s=4e-9),
+    update=Line(base_s=1e-3, slope_s=1e-9),
+)
+LOGGP = Link(latency_s=1e-3, overhead_s=2e-5, gap_s=3e-5, bandwidth_bytes_per_s=1e8)
+
+
+def off(of: Scenario, text: Text) -> float:
+    """By which share of its mean a step differs at most; samples are the same."""
+    expected, _ = event.run(of, want_trace=False)
+    found = run_text(of, text)
+    assert found.samples == pytest.approx(expected.samples)
+    return np.abs(found.step_s - expected.step_s).max() / expected.step_s.mean()
+
+
+@pytest.mark.parametrize("costs", [COMPUTING, ALL], ids=["computing", "all costs"])
+def test_hybrid_takes_as_long(costs):
+    """A note of an update more or less ahead of another is all that differs: acknowledgements go by rank, not by arrival."""
+    of = scenario("hybrid", ROWS, costs=costs, stragglers=stragglers.read("none"))
+    assert off(of, Hybrid()) < 1e-9
+    assert off(scenario("hybrid", ROWS, costs=costs), Hybrid()) < 1e-4
+
+
+def test_hybrid_with_parts_and_dense_variables_takes_about_as_long():
+    """Each part is a message of its own, which is added as it comes; in sim.event those of a server travel together."""
+    for servers, parts in ((1, 1), (2, 2), (2, 6)):
+        of = scenario("hybrid", ROWS, NUMBERS, costs=ALL, link=LOGGP, servers=servers, variable_partitions=parts)
+        assert off(of, Hybrid(servers)) < 0.01
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+@pytest.mark.parametrize("said", ["ps-sync", "ps-sync barrier=true", "ps-backup", "ps-async", "ps-ssp"])
+def test_servers_send_and_take_rows(said, servers):
+    """A message of a server, or to it, has rows of all that it holds."""
+    of = scenario(said, ROWS, costs=ALL, servers=servers, variable_partitions=servers)
+    text, updates, each = text_of(of.protocol, servers, of.workers), Updates(), of.updates_per_step
+    expected, _ = event.run(of, want_trace=False)
+    job = job_of(of, text)
+    run(job, text, updates)
+    step_s = np.diff(updates.ends_s[each - 1 :: each][: of.rounds], prepend=0.0)[of.warmup :]
+    assert step_s == pytest.approx(expected.step_s[0], abs=1e-9)
+    assert differ(job, text, engine._kernel) == {}
+
+
+def test_layers_of_servers_are_messages_of_their_own():
+    """With a barrier each layer is added and updated by itself; before, a server added what had come when all had."""
+    for more, least in (({"costs": COMPUTING}, 1e-3), ({"costs": ALL}, 0.03)):
+        of = scenario("ps-sync barrier=true", ROWS, NUMBERS, servers=2, variable_partitions=2, **more)
+        text = text_of(of.protocol, of.servers, of.workers, of.traffic.sends_rows)
+        assert text.name == "ps-rows"
+        assert off(of, text) < least
+
+
+def test_gathered_rows_take_as_long():
+    """Behind the gathered rows, sim.event sums the number of samples; where dense variables are summed it is an item more of them."""
+    for costs in (COMPUTING, ALL):
+        of = scenario("allreduce sparse_as_dense=false algorithm=ring", ROWS, costs=costs, hosts=[Host(count=4)])
+        of = replace(of, stragglers=stragglers.read("none"))
+        expected, _ = event.run(of, want_trace=False)
+        found = run_text(of, Gathered())
+        assert found.step_s == pytest.approx(expected.step_s - 2 * 3 * PLAIN.latency_s, abs=5e-5)
+
+
+# ---- values
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_hybrid_trains_on_all_minibatches(together):
+    """Each server has its sparse layers, and each worker the dense ones, as one process would have them."""
+    layers = [*CHAIN.layers(0.02, 0.04)]
+    for layer in (1, 2, 4):
+        layers[layer] = replace(layers[layer], rows=Rows(3, lambda _: 2))
+    job = Job(6, tuple(layers), STEPS, batch=BATCH, per_host=2, bandwidth=1e5, rate=RATE)
+    values = Values(job, CHAIN)
+    run(job, Hybrid(2, together), values)
+    expected = serial(range(2, 6)).reshape(CHAIN.depth, -1)
+    for rank, vectors in values.vectors.items():
+        mine = [k for k in range(CHAIN.depth) if (k % 2 == rank if k in (1, 2, 4) else rank > 1)]
+        assert np.abs(vectors["weights"].reshape(CHAIN.depth, -1) - expected)[mine].max() < 1e-12
+
+
+# ---- stages of pipelines
+
+
+@pytest.mark.parametrize(
+    ("name", "layers", "items"),
+    [
+        ("gpt2", 14, 1024 * 768),
+        ("bert_base", 13, 384 * 768),
+        ("llama3_8b", 34, 4096 * 4096),
+        ("vit_b_16", 14, 197 * 768),
+        ("resnet50", 18, 56 * 56 * 64),
+        ("resnet18_cifar", 10, 32 * 32 * 64),
+    ],
+)
+def test_models_known_by_name_say_what_their_layers_inputs_have(name, layers, items):
+    found = cuts(workload.read(name).variables)
+    assert len(found) == layers
+    assert workload.read(name).variables[found[1]].activation_items == items
+
+
+def test_a_pipeline_passes_inputs_of_layers_at_which_the_model_can_be_cut():
+    """Two stages of equal layers, one micro-batch: both passes one after another, an activation and its gradient between them."""
+    model = Workload(name="equal", parameters="8 k", layers=4, activation_items=1000, costs=COMPUTING)
+    of = Scenario(
+        protocols.make("sim.texts.pipeline:Pipeline", ["micro_batches=1"]), model, 2, steps=2, warmup=0, batch=8
+    )
+    of = replace(of, cluster=Cluster(hosts=[Host(count=2)], network=PLAIN))
+    step_s = 0.01 + 2 * (PLAIN.latency_s + 4 * 8 * 1000 / PLAIN.bandwidth_bytes_per_s)
+    for kind in ("event", "engine"):
+        assert simulate(of, kind, 1).outcome.step_s == pytest.approx(np.full((1, 2), step_s), abs=1e-9)
+
+
+def test_a_layer_that_does_not_say_what_its_input_has_is_not_sent():
+    for world in (run, engine.run):
+        with pytest.raises(WrongText):
+            world(Job(2, (DENSE, replace(DENSE, activation_items=None))), Handed())
+
+
+@pytest.mark.parametrize(("name", "servers"), [("lm1b", 2), ("toy_fc", 0)])
+def test_hybrid_has_servers_for_sparse_variables_alone(name, servers):
+    protocol = protocols.make("sim.texts.hybrid:Hybrid")
+    of = Scenario(protocol, workload.read(name), 3, servers=2, variable_partitions=2)
+    assert of.servers == of.protocol.text(of.servers).servers == servers
+    assert [one.name for one in of.summed] == [one.name for one in of.workload.variables if not one.rows]
+    of.protocol.check(of)
+
+
+def test_variables_say_themselves_what_their_layers_inputs_have():
+    with pytest.raises(
+        WrongSetting, match="activation_items: given 5; allowed: in variables, or with parameters and layers"
+    ):
+        Workload(name="model", variables=[NUMBERS], activation_items=5)
