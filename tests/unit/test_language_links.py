@@ -200,6 +200,23 @@ def test_ranks_that_exchange_messages_take_turns_where_they_are_asked_for(late_s
     assert step_s(of, Late(), kernel) == pytest.approx((2 * WHOLE_S + late_s + 3 * L) if late_s else WHOLE_S + 3 * L)
 
 
+@KERNELS
+def test_bytes_that_were_asked_for_behind_ones_own_leave_when_those_are_there(kernel):
+    """Rank 0 finds the other's word when the last of its own bytes has left, and is not there yet."""
+    found_s = WHOLE_S + 2.5 * L
+
+    class Finds(Own):
+        def __call__(self, me):
+            for _ in me.steps():
+                yield from me.post(me.weights, 1 - me.rank)
+                if me.rank == 0:
+                    yield from me.take(0, until_s=found_s)
+                yield from me.take(1 - me.rank)
+
+    of = job(2, latency_s=L, fair=Fair(eager_bytes=1000.0))
+    assert step_s(of, Finds(), kernel) == pytest.approx((WHOLE_S + 3 * L) + WHOLE_S + L)
+
+
 # ---- what messages keep to
 
 

@@ -107,14 +107,15 @@ def arrive(S: State, message: integer) -> integer:
     t: integer = S.rank_takers[to]
     S.rank_underway[to] -= 1
     S.message_there[message] = 3
+    if S.message_text[message] == 0 and not S.rank_main[to]:
+        lose(S, message)
+        return NONE
     S.message_next[message] = NONE
     if S.rank_box[to] == NONE:
         S.rank_box[to] = message
     else:
         S.message_next[S.rank_box_end[to]] = message
     S.rank_box_end[to] = message
-    if S.flow_announced[message] and S.message_text[message] == 0 and not S.rank_main[to]:
-        lose(S, message)
     while t != NONE and not fits(S, t, message):
         before = t
         t = S.text_next[t]
@@ -161,6 +162,22 @@ def lose(S: State, message: integer) -> None:
         push(S, S.now, S.message_key[message], message * KINDS + LOST)
     else:
         give_back(S, message)
+
+
+@compiled
+def lose_all(S: State, rank: integer) -> None:
+    """Nobody takes the messages of a main text, which has ended."""
+    before: integer = NONE
+    message: integer = S.rank_box[rank]
+    after: integer
+    while message != NONE:
+        after = S.message_next[message]
+        if S.message_text[message] == 0:
+            unlink(S, rank, message, before)
+            lose(S, message)
+        else:
+            before = message
+        message = after
 
 
 @compiled

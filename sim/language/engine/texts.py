@@ -26,7 +26,7 @@ from sim.language.engine.layout import (
     WAITING,
     State,
 )
-from sim.language.engine.mail import is_underway, lose, value
+from sim.language.engine.mail import is_underway, lose_all, value
 from sim.language.engine.plain import compiled, double, integer
 
 
@@ -224,11 +224,7 @@ def main_ends(S: State, rank: integer) -> None:
     """The main text of a rank has ended: ranks that follow it and have all its messages go on."""
     one: integer
     S.rank_main[rank] = 0
-    one = S.rank_box[rank]
-    while one != NONE:
-        if S.flow_announced[one] and S.message_text[one] == 0:
-            lose(S, one)
-        one = S.message_next[one]
+    lose_all(S, rank)
     S.left -= 1
     S.rank_ended[rank] = S.now
     S.rank_idle_at_end[rank] = idle_so_far(S, rank)
