@@ -221,6 +221,13 @@ def test_bytes_that_were_asked_for_behind_ones_own_leave_when_those_are_there(ke
 
 
 @KERNELS
+def test_the_gap_is_of_ports_between_hosts_alone(kernel):
+    of = job(2, gap_s=1.0, local_bandwidth=B)
+    assert step_s(of, Sends(), kernel) == pytest.approx(WHOLE_S + 1)
+    assert step_s(replace(of, per_host=2), Sends(), kernel) == pytest.approx(WHOLE_S)
+
+
+@KERNELS
 def test_messages_of_a_text_and_a_pair_of_ranks_keep_their_order(kernel):
     """The second, smaller, has passed before the first, which has left early as far as its sender's system keeps it."""
     of = job(2, latency_s=L, fair=Fair())
@@ -245,18 +252,22 @@ def test_a_message_that_nobody_takes_leaves_its_sender_all_the_same(kernel):
                     yield from me.take(1, until_s=5 * L)
                     yield from me.take(0, newest=True)
 
+    ends_s = 0.0
+
     class Early(Own):
         def __call__(self, me):
             for _ in me.steps():
                 if me.rank == 0:
                     sent = yield from me.post(me.weights, 1)
                     yield from me.wait(sent)
-                elif me.step:
-                    yield from me.take(0)
+                else:
+                    yield from me.take(1, until_s=ends_s)
 
     of = job(2, latency_s=L, fair=Fair(eager_bytes=0.0))
     assert step_s(of, Lost(), kernel) == pytest.approx(3 * WHOLE_S + 7 * L)
     assert step_s(of, Early(), kernel) == pytest.approx(WHOLE_S + 2 * L)
+    ends_s = 5 * L
+    assert step_s(of, Early(), kernel) == pytest.approx(WHOLE_S + 6 * L)
 
 
 @pytest.mark.parametrize(
