@@ -10,7 +10,7 @@ from sim.job.scenario import Scenario
 from sim.language.job import Layer, Rows
 from sim.language.text import Text
 from sim.model.workload import Variable
-from sim.verbs.me import FORWARD_SHARE
+from sim.verbs.fusion import layer_shares
 
 
 def layers_of(scenario: Scenario, text: Text, compute_s: float) -> tuple[Layer, ...]:
@@ -29,17 +29,18 @@ def layers_of(scenario: Scenario, text: Text, compute_s: float) -> tuple[Layer, 
         dense = [one.model_copy(update={"rows": None}) for one in scenario.workload.variables]
         held = [*zip(dense, repeat(None))]
     weights = [1 if text.layerwise else one.size for one, _ in held]
-    of_forward, of_backward = (compute_s * share / sum(weights) for share in (FORWARD_SHARE, 1 - FORWARD_SHARE))
+    backward = layer_shares(weights, getattr(text, "order", "parameters"))
+    of_forward = compute_s * (1 - sum(backward)) / sum(weights)
     return tuple(
         Layer(
             one.size,
             of_forward * weight,
-            of_backward * weight,
+            compute_s * last,
             one.activation_items,
             rows=Rows(one.shape[0], touched(one, scenario.batch)) if one.rows else None,
             server=server,
         )
-        for (one, server), weight in zip(held, weights, strict=True)
+        for (one, server), weight, last in zip(held, weights, backward, strict=True)
     )
 
 

@@ -14,15 +14,20 @@ from sim.answers.outcome import Outcome
 from sim.event.job_layers import layers_of
 from sim.job.scenario import Scenario
 from sim.language import event
+from sim.language.hosts import TICK_S, Host
 from sim.language.job import Job, Result
+from sim.language.library import Library, Line
 from sim.language.links import Fair, Windows
 from sim.language.text import Text, require
 from sim.laws import Constant, FoldedMixture, LogNormal
 from sim.laws.randomness import Stream
 from sim.laws.steps import Steps, joined
+from sim.model.costs import Line as ByBytes
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.platform.cluster import Link
 from sim.platform.tcp import Tcp
+
+THREADS_TURN_S = 0.25e-3  # of a runtime whose threads hand work on to one another: its phases are many short tasks
 
 
 class Drawn:
@@ -77,7 +82,7 @@ def outcome_of(scenario: Scenario, found: Result) -> Outcome:
     """What a run of a scenario's job comes to."""
     warmup = scenario.warmup
     step_s = np.diff(found.ends_s, prepend=0.0)[warmup:]
-    idle = np.array(found.idle_s) / np.maximum(found.own_s, np.finfo(float).tiny)
+    idle = np.array(found.idle_s) / max(step_s.sum(), np.finfo(float).tiny)
     return Outcome(step_s[None], np.array(found.samples[warmup:])[None], idle[None], warmup=warmup)
 
 
@@ -96,23 +101,30 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         line = costs.partition.model_copy(update={"base_s": parts * costs.partition.base_s})
     compute_s = line.base_s + line.slope_s * batch  # of a minibatch, if there is no floor
     layers = layers_of(scenario, text, compute_s)
-    per_host, host = scenario.hosts.count(scenario.hosts[0]), scenario.kinds[scenario.hosts[-1]]
+    to_device_s, to_host_s = scenario.traffic.copies_s
     header_bytes = HEADER_BYTES if scenario.servers else 0  # which are added and updated, too
     servers, updates = scenario.servers, len(layers) if text.layerwise else 1  # of a server in a step
     shares = [(size - HEADER_BYTES) // ITEM_BYTES for size in scenario.traffic.server_bytes] if servers > 1 else []
     takes_up = bool(servers) and not text.layerwise
+    at = [0] * scenario.ranks if scenario.cluster.shared_cores else scenario.hosts  # whose speed a rank's cores have
+    overhead_s, others_s = (
+        (0.0, link.overhead_s) if text.layerwise else (link.overhead_s, 0.0)
+    )  # other threads send and receive
     return Job(
         scenario.ranks,
         layers,
         scenario.rounds,
         scenario.warmup,
         batch,
-        per_host,
-        cores=None if host.gpus or host.cores >= per_host else host.cores,
-        in_turn=False,
-        speeds=tuple(scenario.speeds),
+        placement=tuple(scenario.hosts),
+        kinds=tuple(host_of(scenario, index) for index in range(max(scenario.hosts) + 1)),
+        one_machine=bool(scenario.cluster.shared_cores),
+        poll_s=scenario.cluster.poll_s,
+        oversleep_s=scenario.cluster.oversleep_s,
+        background_s=costs.background(batch),
+        speeds=tuple(scenario.machines[host].speed for host in at),
         latency_s=link.latency_s,
-        overhead_s=link.overhead_s,
+        overhead_s=overhead_s,
         gap_s=link.gap_s,
         bandwidth=link.bandwidth_bytes_per_s,
         sustained=link.sustained_bytes_per_s or math.inf,
@@ -128,18 +140,19 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         update_base_s=costs.update.base_s / updates + costs.update.slope_s * HEADER_BYTES,
         update_cold_s=costs.update.cold_s,
         mix_s=4 * costs.reduce.slope_s,
-        mix_base_s=costs.reduce(header_bytes),
+        mix_base_s=costs.reduce(header_bytes) + others_s,
         rows_s=4 * costs.reduce_rows.slope_s if costs.reduce_rows else None,
         rows_base_s=costs.reduce_rows(header_bytes) if costs.reduce_rows else None,
         fixed=0.0 if text.loops or not compute_s else line.base_s / compute_s,
         least=line.floor_s / compute_s if compute_s else 0.0,
         loop_s=loop_s,
         cold_s=line.cold_s,
-        input_s=costs.input(batch),
+        input_s=costs.input(batch) + to_device_s,
         resume_s=costs.resume_s,
-        pack_s=costs.pack(scenario.traffic.packed_bytes),
+        pack_s=(costs.pack(scenario.traffic.packed_bytes) if text.joins else 0.0) + to_host_s,
         take_up_base_s=costs.take_up(HEADER_BYTES) if takes_up else 0.0,
         take_up_s=4 * costs.take_up.slope_s if takes_up else 0.0,
+        library=Library(*(in_items(line) for line in (costs.call, costs.pack)), costs.agree_s, costs.negotiate_s),
         evaluate_s=costs.evaluate(scenario.test_size) if scenario.test_size else 0.0,
         evaluate_every=scenario.evaluate_every,
         shares=tuple(shares),
@@ -160,27 +173,25 @@ def fair_of(link: Link) -> Fair:
     return Fair(link.ramp_bytes, link.burst_bytes, link.queue_bytes, link.buffer_bytes, eager_bytes)
 
 
+def host_of(scenario: Scenario, index: int) -> Host:
+    """A host of a scenario by its index in the cluster's machines."""
+    host, turn_s = scenario.machines[index], THREADS_TURN_S if scenario.threaded else TICK_S
+    return Host(scenario.cluster.shared_cores or host.cores, turn_s, host.contention, host.gpus, host.switching)
+
+
+def in_items(line: ByBytes) -> Line:
+    """A line by bytes as one by items."""
+    return Line(line.base_s, ITEM_BYTES * line.slope_s, line.floor_s)
+
+
 def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]:
     """What a text in the language cannot have: the setting, its value in this job (nothing if it is right), and what is allowed."""
-    cluster, link, local, costs = scenario.cluster, scenario.network, scenario.local, scenario.costs
-    each = scenario.hosts.count(scenario.hosts[0])
+    link, local, costs = scenario.network, scenario.local, scenario.costs
     servers = scenario.servers if scenario.workers else 0
     yield "--servers", servers if servers != text.servers else 0, str(text.servers)
-    yield (
-        "--cluster: hosts",
-        cluster.name if scenario.hosts != [rank // each for rank in range(scenario.ranks)] else "",
-        "as many ranks each",
-    )
     yield "--cluster: network: background_s", link.background_s, "none"
+    announces = link.eager_bytes is not None and scenario.cluster.poll_s > 0
+    yield "--cluster: network: eager_bytes", announces and str(link.eager_bytes), "none where ranks poll"
     yield "--cluster: local: wakes", local.wakes, "false"
-    yield "--cluster: poll_s", cluster.poll_s, "0"
-    yield "--cluster: oversleep_s", cluster.oversleep_s, "0"
-    yield "--cluster: hosts: gpus", scenario.gpus_shared, "one for each worker"
-    for kind in scenario.kinds:
-        yield "--cluster: hosts: contention", kind.contention, "0"
     for name in ("reduce", "take_up", "update"):
         yield f"costs: {name}: floor_s", getattr(costs, name).floor_s, "0"
-    for name in ("agree_s", "negotiate_s"):
-        yield f"costs: {name}", getattr(costs, name), "0"
-    for name in ("background", "call", "to_device", "to_host"):
-        yield f"costs: {name}", any(getattr(costs, name).model_dump().values()), "0"

@@ -30,6 +30,7 @@ class Rank:
         self.layers = range(len(job.layers))
         self.cuts = cuts(job.layers)  # layers that a stage of a pipeline can begin with
         self.sparse, self.dense = job.sparse, job.dense  # layers, and stretches (first, stop) of the others
+        self.library = job.library
         self.step, self.round = 0, -1  # the step of the job, and how many rounds this rank has begun, less one
         self._ends = [0, *accumulate(layer.items for layer in job.layers)]  # where layers end, in items
         self.weights, self.gradient = (Piece(name, 0, self._ends[-1]) for name in ("weights", "gradient"))
@@ -52,6 +53,10 @@ class Rank:
         if not shares:
             return vector.part(server, len(self.servers))
         return vector[sum(shares[:server]) : sum(shares[: server + 1])]
+
+    def host(self, rank: int) -> int:
+        """The host of a rank, by its number."""
+        return self._job.host(rank)
 
     def draw(self, n: int) -> int:
         """A random number below n: the same at all ranks in a step."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sim.language.collectives import summed
 from sim.language.rank import Rank
-from sim.language.verbs import clear, fetch, gather
+from sim.language.verbs import agree, clear, fetch, gather
 
 
 def pull(me: Rank, layers: Sequence[int]):
@@ -74,6 +75,19 @@ def hear(me: Rank, group: range):
             yield from me.post(me.weights[:0], rank)
     else:
         yield from me.take(group[0])
+
+
+def sum_by_kind(me: Rank, algorithm: str, fused: bool):
+    """Rows of sparse layers are gathered, dense layers are summed, in a call for those side by side or for each; all are updated."""
+    for layer in me.sparse:
+        yield from gather_rows(me, layer, me.workers)
+    for first, stop in me.dense:
+        for layer in range(first, first + 1 if fused else stop):
+            yield from agree(me)
+            yield from summed(me, me.of(me.gradient, layer, stop if fused else layer + 1), algorithm)
+        yield from me.update(me.of(me.weights, first, stop))
+    for layer in me.sparse:
+        yield from me.update(me.of(me.weights, layer), share=me.share(layer, len(me.workers)))
 
 
 def gather_rows(me: Rank, layer: int, group: range):

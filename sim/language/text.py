@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import Field, dataclass, fields
 from typing import ClassVar
 
@@ -20,10 +21,13 @@ class Text:
         serves: all: servers hold all layers; sparse: those whose gradients are rows alone, and workers the others.
         delay_std_s: see Delayed.
         data: own: a rank has a minibatch of its own in each of its rounds; shared: all ranks have the same one in a step.
+        names: those that a setting may be, of settings that are names.
         least: of settings that are numbers, where it is not 0.
+        joins: whether a rank joins the gradients of its minibatch before it sends them, which takes the job's `pack_s`.
         micros: the setting that says how many micro-batches a minibatch has.
         loops: these are turns of one loop in a graph, and no computations by themselves.
         layerwise: servers update each layer by itself.
+        spins: ranks that wait poll without sleeping in between, as within a library's call.
     """
 
     name: ClassVar[str]
@@ -32,10 +36,13 @@ class Text:
     serves: ClassVar[str] = "all"
     delay_std_s: float = 0.0
     data: ClassVar[str] = "own"
-    least: ClassVar[dict[str, int]] = {"servers": 1}
+    names: ClassVar[dict[str, Collection[str]]] = {}
+    least: ClassVar[dict[str, float]] = {"servers": 1}
+    joins: ClassVar[bool] = True
     micros: ClassVar[str] = ""
     loops: bool = False
     layerwise: ClassVar[bool] = False
+    spins: bool = False
 
     def checked(self, job) -> None:
         """Refuse settings and jobs that the protocol cannot have.
@@ -48,8 +55,10 @@ class Text:
             if one.name == self.micros:
                 allowed = f"an integer from 1 to the batch, {job.batch}"
                 require(isinstance(value, int) and 1 <= value <= job.batch, setting, value, allowed)
+            elif one.name in self.names:
+                require(value in self.names[one.name], setting, value, ", ".join(self.names[one.name]))
             elif one.type is int:
-                check_integer(setting, value, least, MOST)
+                check_integer(setting, value, int(least), MOST)
             elif one.type is float:
                 check(setting, value, least, math.inf)
             elif one.type is bool:

@@ -15,6 +15,12 @@ def fetch(me: Rank):
     yield from me.forward(0, 0)
 
 
+def begin(me: Rank):
+    """Begin a gradient whose weights are yet to come: sleep, and fetch the minibatch."""
+    yield from me.sleep()
+    yield from fetch(me)
+
+
 def join(me: Rank):
     """Join the gradients of all layers into one vector, as it is sent."""
     yield from me.backward(0, 0)
@@ -124,8 +130,7 @@ def work_with_servers(me: Rank, tokens: bool = False):
     """
     while (yield from me.follow(me.servers, me.weights[:0], wait=False)):  # a round begins, unless a server has ended
         token = me.step
-        yield from me.sleep()
-        yield from fetch(me)
+        yield from begin(me)
         yield from pull(me, me.servers)
         if tokens:
             me.step = token
@@ -138,9 +143,17 @@ def work_with_servers(me: Rank, tokens: bool = False):
 
 
 def exchange(me: Rank, sent: Piece, to: int, frm: int, into: Piece, adds: bool = False):
-    """Send a piece while receiving another one."""
+    """Send a piece while receiving another one, which is added when the first has left (MPI_Sendrecv, then the sum)."""
     handle = yield from me.post(sent, to)
+    if adds:
+        yield from me.wait(handle)
     yield from me.take(frm, into, adds)
+    yield from me.wait(handle)
+
+
+def hand(me: Rank, piece: Piece, to: int):
+    """Send a piece, and go on when it has left."""
+    handle = yield from me.post(piece, to)
     yield from me.wait(handle)
 
 
@@ -203,16 +216,51 @@ def pause(me: Rank, end_s: float):
     yield from me.take(me.rank, until_s=end_s)
 
 
-def least(me: Rank, own: int, most: int, group: range):
-    """The least of a number, from 0 to `most`, of all ranks in a group: sizes of messages, through the first rank, say it."""
-    counted = me.vector("counted", most)
+def agree(me: Rank):
+    """What a library takes before a call on which its ranks agree."""
+    if me.library.agree_s:
+        yield from pause(me, me.now() + me.library.agree_s)
+    if me.n > 1:
+        yield from me.work(seconds=me.library.negotiate_s)
+
+
+def agreed(me: Rank, own: int, most: int, group: range):
+    """The least of a number, from 0 to `most`, of all ranks in a group: sizes of messages say it, up a binomial tree and down again."""
+    counted, i, far = me.vector("counted", most), group.index(me.rank), 1
+    while far < len(group) and i % (2 * far) == 0:
+        if i + far < len(group):
+            message = yield from me.take(group[i + far])
+            own = min(own, message.items)
+        far *= 2
+    if i:
+        yield from me.post(counted[:own], group[i - far])
+        message = yield from me.take(group[i - far])
+        own = message.items
+    while far > 1:
+        far //= 2
+        if i + far < len(group):
+            handle = yield from me.post(counted[:own], group[i + far])
+            yield from me.wait(handle)
+    return own
+
+
+def agreed_by_name(me: Rank, own: int, before: int, most: int, group: range):
+    """The same by a message to the first rank for each number from `before` to the rank's own, one that ends them, and two back."""
+    counted, named = me.vector("counted", most), me.vector("name", most + 1)
     if me.rank != group[0]:
+        for _ in range(own - before):
+            yield from me.post(named, group[0])
         yield from me.post(counted[:own], group[0])
+        yield from me.take(group[0])
         message = yield from me.take(group[0])
         return message.items
-    for _ in group[1:]:
+    missing = len(group) - 1
+    while missing:
         message = yield from me.take(group[1:])
-        own = min(own, message.items)
+        if message.items <= most:
+            own = min(own, message.items)
+            missing -= 1
     for rank in group[1:]:
+        yield from me.post(named, rank)
         yield from me.post(counted[:own], rank)
     return own

@@ -37,10 +37,14 @@ class InLanguage(Protocol):
         found = super().served(workload)
         return tuple(one for one in found if one.rows) if self.of.serves == "sparse" else found
 
+    def gathered(self, workload) -> tuple:
+        """The sparse variables of which workers hand rows to one another."""
+        return tuple(one for one in workload.variables if one.rows and not getattr(self, "sparse_as_dense", True))
+
     def summed(self, workload) -> tuple:
-        """The variables that workers hold."""
-        served = self.served(workload)
-        return tuple(one for one in workload.variables if one not in served)
+        """The variables that workers hold and sum."""
+        others = self.served(workload) + self.gathered(workload)
+        return tuple(one for one in workload.variables if one not in others)
 
     def text(self, servers: int) -> Text:
         """The text with its settings, of a job with so many servers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sim.texts.allreduce import Allreduce
 from sim.texts.alone import Alone
 from sim.texts.amb import AnytimeMinibatch
 from sim.texts.amb_dg import AnytimeDelayedGradients
@@ -26,7 +27,7 @@ from sim.texts.ps_sync import SynchronousServers
 TEXTS = {
     one.name: one
     for one in (
-        Alone, AnytimeDelayedGradients, AnytimeMinibatch, AsynchronousServers, BarrierServers, Ddp, DecentralisedSgd,
+        Allreduce, Alone, AnytimeDelayedGradients, AnytimeMinibatch, AsynchronousServers, BarrierServers, Ddp, DecentralisedSgd,
         FixedMinibatch, Fsdp, GradientCoding, Hierarchical, Horovod, Hybrid, KBatchAsynchronous, LayerwiseServers, LocalSgd,
         Pipeline, RowServers, StaleSynchronousServers, SynchronousServers,
     )

@@ -17,7 +17,7 @@ class Alone(Text):
     name, micros = "alone", "partitions"
 
     @property
-    def loops(self):
+    def loops(self):  # type: ignore[override]
         return self.time_limit_s < math.inf
 
     def __call__(self, me):

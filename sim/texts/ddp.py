@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sim.language.collectives import allreduce
+from sim.language.buffers import ALGORITHMS, reduced
 from sim.language.text import Text
 from sim.language.verbs import buckets, compute
 
@@ -14,12 +14,14 @@ class Ddp(Text):
     Args:
         bucket_mb: MiB of gradients, at least, that one allreduce sums; infinite: all of them.
         accumulate: micro-batches of a minibatch, of which only the last one's backward pass is beside allreduces (`no_sync`).
+        algorithm: as of allreduce; NCCL and Gloo take a ring.
     """
 
     bucket_mb: float = 25.0
     accumulate: int = 1
+    algorithm: str = "ring"
 
-    name, micros = "ddp", "accumulate"
+    name, names, joins, micros = "ddp", {"algorithm": ALGORITHMS}, False, "accumulate"
 
     def __call__(self, me):
         stretches, last = buckets(me, self.bucket_mb * 2**20), self.accumulate - 1
@@ -31,7 +33,8 @@ class Ddp(Text):
             sums = []
             for first, stop in stretches:
                 yield from me.backward(first, stop, last, self.accumulate)
-                text = allreduce(me, me.of(me.gradient, first, stop), me.workers)
-                sums.append((yield from me.start(text, after=sums[-1:])))
+                sums.append((yield from me.start(reduced(me, first, stop, self.algorithm), after=sums[-1:])))
             yield from me.wait(sums)
             yield from me.update()
+            if me.rank == me.master:
+                yield from me.evaluate()

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from sim.language.collectives import allreduce
+from sim.language.collectives import ALGORITHMS, summed
 from sim.language.rows import hear, pull, push_rows, serve
 from sim.language.text import Text, require
-from sim.language.verbs import compute
+from sim.language.verbs import agree, compute
 
 
 @dataclass(frozen=True)
@@ -13,8 +13,9 @@ class Hybrid(Text):
     """Kim et al., "Parallax: Sparsity-aware Data Parallel Training", EuroSys 2019 (arXiv 1808.02621), section 3.1."""
 
     servers: int = 1
+    algorithm: str = "ring"  # as of allreduce
     local_aggregation: bool = True  # the first worker of a host adds up what its workers push: a row leaves it once
-    name, least, serves = "hybrid", {"servers": 0}, "sparse"
+    name, least, names, serves = "hybrid", {"servers": 0}, {"algorithm": ALGORITHMS}, "sparse"
 
     def check(self, job):
         sparse = any(layer.rows for layer in job.layers)
@@ -33,6 +34,7 @@ class Hybrid(Text):
             yield from compute(me)
             yield from push_rows(me, layers, group)
             for first, stop in dense:
-                yield from allreduce(me, me.of(me.gradient, first, stop), me.workers)
+                yield from agree(me)
+                yield from summed(me, me.of(me.gradient, first, stop), self.algorithm)
                 yield from me.update(me.of(me.weights, first, stop))
             yield from hear(me, group)

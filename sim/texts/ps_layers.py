@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sim.language.text import Text
-from sim.language.verbs import gather, push, spread
+from sim.language.verbs import begin, gather, push, spread
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class LayerwiseServers(Text):
         text, handles = self.served if me.rank in me.servers else self.exchanged, []
         for _ in me.steps():
             if me.rank in me.workers:
-                yield from me.sleep()
+                yield from begin(me)
                 for layer in me.layers:
                     yield from me.wait(handles[-1 - layer :])  # its weights and those of the layers before have come
                     yield from me.forward(layer, layer + 1)

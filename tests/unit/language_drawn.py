@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from math import inf
 
+from sim.language.hosts import TICK_S, Host
 from sim.language.job import Job, Laws, Layer, Rows
 from sim.language.links import Fair, Windows
 from sim.language.text import Text
@@ -57,7 +58,7 @@ def drawn(seed: int) -> tuple[Job, Text]:
             },
             "kbatch-async": {"gradients": rng.randrange(ranks + 3)},
             "amb": {"time_limit_s": rng.uniform(0.001, 0.1), "partitions": rng.choice([1, 4, 16])},
-            "horovod": {"fusion_mb": 10 ** rng.uniform(-2, 1), "cycle_s": 10 ** rng.uniform(-4, -2)},
+            "horovod": {"fusion_bytes": int(10 ** rng.uniform(4, 7)), "cycle_s": 10 ** rng.uniform(-4, -2)},
         }.get(name, {})
     given = {
         "ranks": ranks,
@@ -81,8 +82,11 @@ def drawn(seed: int) -> tuple[Job, Text]:
         given |= drawn_hosts(rng, ranks)
     if rng.random() < 0.5:
         given |= drawn_costs(rng)
-    if settings.get("servers", 1) > 1 and rng.random() < 0.7:
-        given["shares"] = drawn_shares(rng, sum(layer.items for layer in layers), settings["servers"])
+    items, servers = sum(layer.items for layer in layers), settings.get("servers", 1)
+    if 1 < servers < items and rng.random() < 0.7:
+        given["shares"] = drawn_shares(rng, items, servers)
+    if rng.random() < 0.5:
+        given |= drawn_machines(rng, ranks)
     given |= drawn_links(random.Random(seed))
     given["warmup"] = rng.randrange(given["steps"])
     given["laws"] = replace(given["laws"], share=LogNormal(mean=1.0, cv=given.pop("weight", 0.0)))
@@ -135,6 +139,27 @@ def drawn_hosts(rng: random.Random, ranks: int) -> dict:
     if rng.random() < 0.5:
         found |= {"per_rack": rng.randrange(1, 3), "uplink": 10 ** rng.uniform(7, 10)}
     return found
+
+
+def drawn_machines(rng: random.Random, ranks: int) -> dict:
+    """Hosts of different kinds, and how ranks wait on them."""
+    hosts = rng.randrange(1, ranks + 1)
+    found = {
+        "placement": tuple(rng.randrange(hosts) for _ in range(ranks)),
+        "kinds": tuple(drawn_host(rng) for _ in range(hosts)),
+        "one_machine": rng.random() < 0.2,
+        "oversleep_s": rng.choice([0.0, 6e-5]),
+    }
+    if rng.random() < 0.3:
+        found["background_s"] = rng.choice([1e-3, 0.05])
+    return found | ({"poll_s": rng.choice([4e-5, 1e-6])} if rng.random() < 0.6 else {})
+
+
+def drawn_host(rng: random.Random) -> Host:
+    turn_s = rng.choice([0.0, 2.5e-4, TICK_S, TICK_S, math.inf])
+    contention = rng.choice([0.0, 0.05]) if turn_s < math.inf else 0.0
+    gpus = {"gpus": rng.randrange(1, 4), "switching": rng.choice([0.0, 0.1, -0.1])} if rng.random() < 0.3 else {}
+    return Host(rng.choice([None, 1, 2, 3]), turn_s, contention, **gpus)
 
 
 def drawn_costs(rng: random.Random) -> dict:

@@ -18,7 +18,7 @@ def differ(of: Job, text, kernel) -> dict[str, float]:
     """By how much the two worlds differ, where they do."""
     want, got = event(of, text), engine.run(of, text, kernel)
     found = {}
-    for name in ("ends_s", "samples", "idle_s", "own_s"):
+    for name in ("ends_s", "samples", "idle_s"):
         ours, theirs = getattr(got, name), getattr(want, name)
         assert len(ours) == len(theirs)
         off = max((abs(x - y) for x, y in zip(ours, theirs, strict=True)), default=0.0)

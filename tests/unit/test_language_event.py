@@ -231,14 +231,15 @@ def computing_after_sleep(me):
         yield from compute(me)
 
 
-def test_idle_seconds_are_those_without_work_or_sleep():
+def test_a_rank_is_idle_when_it_neither_works_nor_moves_bytes():
     found = run(job(9, 4, warmup=1), TEXTS["fmb"]())
     step_s = T + 9 * V / B + 2 * L
-    assert found.idle_s[0] == pytest.approx(3 * step_s)
-    assert found.idle_s[1] == pytest.approx(
-        3 * (step_s - T) - V / B - L
-    )  # until the master ends; its round begins with its weights
-    assert found.own_s[1] == pytest.approx(3 * step_s - V / B - L)
+    assert found.idle_s[0] == pytest.approx(
+        0.0, abs=EXACT
+    )  # the last worker's gradient is made while another one's comes
+    assert found.idle_s[1:] == pytest.approx([3 * (step_s - T - 2 * V / B)] * 8)
+    found = run(job(2, 4, warmup=1), TEXTS["fmb"]())
+    assert found.idle_s == pytest.approx([3 * (T + 2 * L), 3 * 2 * L])
 
 
 # ---- primitives

@@ -14,6 +14,7 @@ from sim import event
 from sim.base.errors import WrongSetting
 from sim.language.engine import job as engine
 from sim.language.event import run
+from sim.language.event.valueless import Valueless
 from sim.language.job import Job, Laws, Layer
 from sim.language.links import Connection, Fair, Windows
 from sim.language.text import Text
@@ -64,6 +65,16 @@ class Sends(Own):
                 for k in range(len(self.items)):
                     if 1 + k % (me.n - 1) == me.rank:
                         yield from me.take(0, me.weights[: self.items[k]])
+
+
+class Taken(Valueless):
+    """When messages have become pieces."""
+
+    def __init__(self):
+        self.at_s = []
+
+    def put(self, me, piece, values, adds, weight):
+        self.at_s.append(me.now())
 
 
 # ---- closed forms
@@ -154,9 +165,11 @@ def test_who_came_first_keeps_most_of_its_senders_port(kernel):
                     yield from me.take(0, until_s=WHOLE_S / 2)
                     yield from me.post(me.weights, 2)
                 else:
-                    yield from me.take(0)
+                    yield from me.take(0, me.weights)
 
-    first_s, second_s = run(of, Second()).own_s[1:]
+    taken = Taken()
+    run(of, Second(), taken)
+    first_s, second_s = taken.at_s
     at, left, parts = WHOLE_S / 2, 0.5, [16, 8, 4, 2, 1]  # of 1 + 1/k parts the first has k / (k + 1)
     for part in parts:
         rate = part / (part + 1) / WHOLE_S

@@ -17,19 +17,19 @@ from sim.language.engine import job as engine
 from sim.language.event import run
 from sim.language.job import Job, Layer, Rows, cuts
 from sim.language.learning import Values
-from sim.language.rows import gather_rows
 from sim.language.text import Text
-from sim.language.verbs import compute
 from sim.model import sparse_rows, workload
 from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.texts import text_of
 from sim.simulation import simulate
+from sim.texts.allreduce import Allreduce
 from sim.texts.hybrid import Hybrid
 
 COUNT, COLUMNS, ALPHA = 7200, 16, 0.05
 ITEMS = COUNT * COLUMNS
+GATHERED = Allreduce("ring", sparse_as_dense=False)
 SPARSE = Layer(ITEMS, 0.01, 0.02, rows=Rows(COUNT, lambda minibatches: round(COUNT * (1 - (1 - ALPHA) ** minibatches))))
 DENSE = Layer(6000, 0.01, 0.02)
 LINK = {"latency_s": 1e-3, "bandwidth": 1e8}
@@ -41,21 +41,6 @@ def touched(minibatches: int = 1) -> int:
 
 def bytes_s(items: float) -> float:
     return 4 * items / LINK["bandwidth"]
-
-
-@dataclass(frozen=True)
-class Gathered(Text):
-    """The rows of all workers, at each."""
-
-    name = "gathered"
-
-    def __call__(self, me):
-        for _ in me.steps():
-            yield from me.sleep()
-            yield from compute(me)
-            for layer in me.sparse:
-                yield from gather_rows(me, layer, me.workers)
-                yield from me.update(me.of(me.weights, layer), share=me.share(layer, len(me.workers)))
 
 
 @dataclass(frozen=True)
@@ -85,7 +70,7 @@ def test_one_worker_pulls_and_pushes_its_rows():
 def test_a_row_leaves_a_host_once(together):
     """Three workers on a host, whose only port passes rows that any of them has touched, in place of those of each."""
     of = Job(6, (replace(SPARSE, server=0),), per_host=3, shared_ports=True, **LINK)
-    found = run(of, Hybrid(3, together))
+    found = run(of, Hybrid(3, local_aggregation=together))
     pulled = 3 if together else 1  # workers that have pulled when a gradient leaves
     pushed = touched(3) if together else 3 * touched()
     items = touched() + pulled * touched() * COLUMNS + pushed * (COLUMNS + 1)
@@ -99,7 +84,7 @@ def test_a_ring_of_rows_passes_what_each_worker_has():
     items, share = touched() * (COLUMNS + 1), touched(5) / COUNT
     turn_s = LINK["latency_s"] + bytes_s(items) + 1e-4 + 1e-8 * items
     step_s = 0.03 + 4 * turn_s + 1e-8 * ITEMS * share
-    for found in (run(of, Gathered()), engine.run(of, Gathered())):
+    for found in (run(of, GATHERED), engine.run(of, GATHERED)):
         assert np.diff(found.ends_s, prepend=0) == pytest.approx([step_s] * 2, abs=1e-12)
 
 
@@ -123,7 +108,7 @@ def test_the_engine_takes_as_long(kernel):
     }
     for more in ({}, costs, costs | {"per_host": 3, "cores": 2}):
         of = Job(7, (DENSE, SPARSE, DENSE, DENSE, replace(SPARSE, server=0)), 3, **more)
-        for text in (Gathered(), Hybrid(2), Hybrid(3, local_aggregation=False)):
+        for text in (GATHERED, Hybrid(2), Hybrid(3, local_aggregation=False)):
             assert differ(of, text, kernel) == {}
     assert differ(replace(of, layers=(DENSE,)), Hybrid(0), kernel) == {}
 
@@ -214,7 +199,7 @@ def test_gathered_rows_take_as_long():
         of = scenario("allreduce sparse_as_dense=false algorithm=ring", ROWS, costs=costs, hosts=[Host(count=4)])
         of = replace(of, stragglers=stragglers.read("none"))
         expected, _ = event.run(of, want_trace=False)
-        found = run_text(of, Gathered())
+        found = run_text(of, GATHERED)
         assert found.step_s == pytest.approx(expected.step_s - 2 * 3 * PLAIN.latency_s, abs=5e-5)
 
 
@@ -229,7 +214,7 @@ def test_hybrid_trains_on_all_minibatches(together):
         layers[layer] = replace(layers[layer], rows=Rows(3, lambda _: 2))
     job = Job(6, tuple(layers), STEPS, batch=BATCH, per_host=2, bandwidth=1e5, rate=RATE)
     values = Values(job, CHAIN)
-    run(job, Hybrid(2, together), values)
+    run(job, Hybrid(2, local_aggregation=together), values)
     expected = serial(range(2, 6)).reshape(CHAIN.depth, -1)
     for rank, vectors in values.vectors.items():
         mine = [k for k in range(CHAIN.depth) if (k % 2 == rank if k in (1, 2, 4) else rank > 1)]

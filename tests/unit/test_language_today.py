@@ -98,11 +98,6 @@ def test_what_a_text_does_not_have_is_named():
             TEXTS["fmb"](),
             "network: background_s: given 0.001",
         ),
-        (
-            replace(scenario, cluster=scenario.cluster.model_copy(update={"poll_s": 1e-3})),
-            TEXTS["fmb"](),
-            "poll_s: given 0.001",
-        ),
         (common(1, "allreduce"), TEXTS["pipeline"](), "one for each layer that has activation_items"),
     ):
         with pytest.raises(WrongSetting, match=words):

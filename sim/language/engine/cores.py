@@ -1,51 +1,41 @@
-"""Devices that texts compute on: cores in turn (first come, first served), or shared evenly by all who compute there."""
+"""Devices that texts compute on: cores one after another (first come, first served), in turns, or shared evenly by all."""
 
 from __future__ import annotations
 
+import math
+
 from sim.language.engine.heap import goes_on_at, key_of
-from sim.language.engine.layout import COMPUTING, NONE, QUEUED, SHARING, SLEEPING, State
+from sim.language.engine.idle import is_busy, is_done
+from sim.language.engine.layout import COMPUTING, NONE, QUEUED, SHARING, SLEEPING, TURNING, State
 from sim.language.engine.plain import compiled, double, integer
-
-
-@compiled
-def is_busy(S: State, rank: integer) -> None:
-    """One more text of the rank sleeps or computes."""
-    if S.rank_busy[rank] == 0:
-        S.rank_idle[rank] += S.now - S.rank_since[rank]
-    S.rank_busy[rank] += 1
-
-
-@compiled
-def is_done(S: State, rank: integer) -> None:
-    """One text less does."""
-    S.rank_busy[rank] -= 1
-    if S.rank_busy[rank] == 0:
-        S.rank_since[rank] = S.now
-
-
-@compiled
-def idle_so_far(S: State, rank: integer) -> double:
-    """Seconds in which no text of the rank has slept or computed."""
-    if S.rank_busy[rank] == 0:
-        return S.rank_idle[rank] + (S.now - S.rank_since[rank])
-    return S.rank_idle[rank]
+from sim.language.engine.turns import leave_turns, pace, repace, take_turns
 
 
 @compiled
 def sleep(S: State, t: integer, seconds: double) -> None:
     """Text t sleeps."""
-    is_busy(S, S.text_rank[t])
+    is_busy(S, t)
+    S.text_work[t] = S.now
     S.text_in[t] = SLEEPING
     goes_on_at(S, t, S.now + seconds)
 
 
 @compiled
-def compute(S: State, t: integer, seconds: double) -> None:
-    """Text t computes for so many seconds of a core."""
-    device: integer = S.rank_device[S.text_rank[t]]
-    if S.device_shared[device]:
-        is_busy(S, S.text_rank[t])
+def has_slept(S: State, t: integer) -> None:
+    """Text t has slept, or is stopped."""
+    is_done(S, t)
+    S.rank_slept[S.text_rank[t]] += S.now - S.text_work[t]
+
+
+@compiled
+def compute(S: State, t: integer, device: integer, seconds: double) -> None:
+    """Text t computes for so many seconds of a core, or of a GPU."""
+    is_busy(S, t)
+    S.text_device[t] = device
+    if S.device_turn[device] == 0.0:
         share(S, device, t, seconds)
+    elif S.device_turn[device] != math.inf:
+        take_turns(S, device, t, seconds)
     elif S.device_busy[device] < S.device_cores[device]:
         S.device_busy[device] += 1
         serve(S, t, seconds)
@@ -63,7 +53,6 @@ def compute(S: State, t: integer, seconds: double) -> None:
 @compiled
 def serve(S: State, t: integer, seconds: double) -> None:
     """Text t has a core."""
-    is_busy(S, S.text_rank[t])
     S.text_in[t] = COMPUTING
     goes_on_at(S, t, S.now + seconds)
 
@@ -71,21 +60,44 @@ def serve(S: State, t: integer, seconds: double) -> None:
 @compiled
 def computed(S: State, t: integer, stopped: bool) -> None:
     """Text t has computed, or is stopped: its core is free for the next."""
-    device: integer = S.rank_device[S.text_rank[t]]
+    device: integer = S.text_device[t]
     other: integer
+    is_done(S, t)
     if S.text_in[t] == QUEUED:
         unqueue(S, device, t)
-        return
-    is_done(S, S.text_rank[t])
-    if S.text_in[t] == SHARING:
+    elif S.text_in[t] == SHARING:
         unshare(S, device, t, stopped)
-        return
-    other = S.device_first[device]
-    if other == NONE:
-        S.device_busy[device] -= 1
+    elif S.text_in[t] == TURNING:
+        if stopped:
+            leave_turns(S, t)
     else:
-        S.device_first[device] = S.text_next[other]
-        serve(S, other, S.text_work[other])
+        other = S.device_first[device]
+        if other == NONE:
+            S.device_busy[device] -= 1
+        else:
+            S.device_first[device] = S.text_next[other]
+            serve(S, other, S.text_work[other])
+
+
+@compiled
+def poll(S: State, rank: integer, stage: integer, more: integer) -> None:
+    """So many ranks more, or less, are in a stage of waiting on the cores of this one."""
+    device: integer = S.rank_device[rank]
+    before: double = S.device_polls[device]
+    polls: double = 0.0
+    k: integer
+    if S.device_turn[device] == 0.0:
+        count(S, device)
+    S.device_polling[device * S.stages + stage] += more
+    for k in range(S.stages):
+        polls += S.device_polling[device * S.stages + k] * S.poll_rate[k]
+    S.device_polls[device] = polls
+    if S.device_turn[device] == 0.0:
+        if S.device_first[device] != NONE:
+            S.text_due[S.device_first[device]] = -1.0
+        plan(S, device)
+    elif S.device_turn[device] != math.inf:
+        repace(S, device, S.device_busy[device], before, NONE)
 
 
 @compiled
@@ -106,17 +118,9 @@ def unqueue(S: State, device: integer, t: integer) -> integer:
 
 
 @compiled
-def rate(S: State, device: integer) -> double:
-    """The part of a core that each sharer has."""
-    if S.device_busy[device] <= S.device_cores[device]:
-        return 1.0
-    return S.device_cores[device] / (1.0 * S.device_busy[device])
-
-
-@compiled
-def settle(S: State, device: integer) -> None:
+def count(S: State, device: integer) -> None:
     """Count what sharers have had until now."""
-    S.device_done[device] += (S.now - S.device_since[device]) * rate(S, device)
+    S.device_done[device] += (S.now - S.device_since[device]) * pace(S, device)
     S.device_since[device] = S.now
 
 
@@ -127,7 +131,7 @@ def plan(S: State, device: integer) -> None:
     left: double
     if first != NONE:
         left = S.text_work[first] - S.device_done[device]
-        goes_on_at(S, first, S.now + (left if left > 0.0 else 0.0) / rate(S, device))
+        goes_on_at(S, first, S.now + (left if left > 0.0 else 0.0) / pace(S, device))
 
 
 @compiled
@@ -136,7 +140,7 @@ def share(S: State, device: integer, t: integer, seconds: double) -> None:
     before: integer = NONE
     one: integer = S.device_first[device]
     end: double
-    settle(S, device)
+    count(S, device)
     end = S.device_done[device] + seconds
     S.text_key[t] = key_of(S, S.text_rank[t], S.text_number[t], S.text_count[t])
     while one != NONE and (S.text_work[one] < end or (S.text_work[one] == end and S.text_key[one] < S.text_key[t])):
@@ -158,7 +162,7 @@ def share(S: State, device: integer, t: integer, seconds: double) -> None:
 @compiled
 def unshare(S: State, device: integer, t: integer, stopped: bool) -> None:
     """Text t is done, or stopped; the others go faster."""
-    settle(S, device)
+    count(S, device)
     if not stopped:
         S.device_done[device] = S.text_work[t]  # without what rounding leaves
     if S.device_first[device] != NONE:

@@ -580,6 +580,9 @@ class Expressions(Code):
                 return lift(plain(base).part(*(plain(one) for one in given)))
             at = self.put(op.PART, self.at(base.start), self.at(base.stop), *(self.at(one) for one in given), wide=2).at
             return PieceValue(base.vector, Number(at), Number(at + 1))
+        if name == "index" and isinstance(plain_or_none(base), (list, tuple)):
+            where = {one: float(k) for k, one in reversed([*enumerate(plain(base))])}
+            return self.looked_up([where.get(rank, -1.0) for rank in range(1 + max(where))], given[0])
         if name == "index":
             group = self.as_range(base)
             far = self.reckon(op.SUBTRACT, given[0], group.start)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sim.language.engine import layout as op
 from sim.language.engine.costs import drawn
 from sim.language.engine.heap import push
+from sim.language.engine.idle import settle
 from sim.language.engine.layout import (
     ARRIVES,
     ASKED,
@@ -94,6 +95,9 @@ def all_there(S: State, message: integer) -> None:
     """All of a message is there: what has waited for that happens."""
     one: integer = S.flow_first[message]
     S.flow_first[message] = NONE
+    if S.flow_moves[message]:
+        S.flow_moves[message] = 0
+        move(S, S.message_to[message], -1)
     while one != NONE:
         push(S, S.now, S.message_key[one], one * KINDS + (ASKED if S.message_there[one] == 3 else ARRIVES))
         one = S.flow_next[one]
@@ -135,10 +139,22 @@ def stream(S: State, message: integer) -> None:
 @compiled
 def begin(S: State, message: integer) -> None:
     """The bytes of a message begin to pass."""
-    advance(S)
+    pass_time(S)
+    move(S, S.message_from[message], 1)
+    move(S, S.message_to[message], 1)
+    S.flow_moves[message] = 1
     S.flowing[S.flows] = message
     S.flows += 1
     look_at(S, S.now)
+
+
+@compiled
+def move(S: State, rank: integer, more: integer) -> None:
+    """Bytes of one message more, or less, move at a rank."""
+    settle(S, rank)
+    S.rank_busy[rank] += more
+    if S.rank_busy[rank] == 0 and S.rank_since[rank] < S.now:
+        S.rank_since[rank] = S.now
 
 
 @compiled
@@ -150,7 +166,7 @@ def look_at(S: State, time: double) -> None:
 
 
 @compiled
-def advance(S: State) -> None:
+def pass_time(S: State) -> None:
     """All flows have gone on until now."""
     k: integer
     m: integer
@@ -202,7 +218,7 @@ def queued(S: State, frm: integer, to: integer) -> double:
     seconds: double = 0.0
     if S.look_due == S.now:
         look(S)
-    advance(S)
+    pass_time(S)
     for hop in range(2 * climb_of(S, frm, to)):
         port = port_of(S, frm, to, hop)
         before = 0.0
@@ -220,7 +236,7 @@ def look(S: State) -> None:
     k: integer
     m: integer
     there: double
-    advance(S)
+    pass_time(S)
     pass_tokens(S)
     S.flows = 0
     for k in range(n):
@@ -228,6 +244,7 @@ def look(S: State) -> None:
         if S.flow_left[m] < S.buffer_bytes + op.LEAST_BYTES and not S.flow_has_left[m]:
             S.flow_has_left[m] = 1
             S.message_generation[m] += 1
+            move(S, S.message_from[m], -1)
             look_again(S, S.message_from[m])
         if S.flow_left[m] < op.LEAST_BYTES:
             there = S.now + S.latency_s * (hops_of(S, m) - 1)
@@ -278,7 +295,7 @@ def keep(S: State, port: integer, level: double) -> None:
 @compiled
 def doublings(S: State, message: integer) -> integer:
     """How often the window of a flow has doubled."""
-    return int(S.flow_age[message] / (S.ramp_bytes / S.bandwidth[0]) + op.ROUND_OFF)
+    return int(S.flow_age[message] / (S.ramp_bytes / S.bandwidth[0]) + op.OF_DOUBLING)
 
 
 @compiled

@@ -62,7 +62,7 @@ def pop(S: State) -> None:
 def is_full(S: State) -> bool:
     """Whether one event might bring more of them than there is room for."""
     messages: integer = S.message_room if S.shares_ports else 0
-    return S.events + S.texts + messages + 8 > S.event_room
+    return S.events + 4 * S.texts + messages + 8 > S.event_room
 
 
 @compiled

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from types import ModuleType
 from typing import Any
 
@@ -14,11 +15,13 @@ from sim.base.errors import RunFailed, WrongText
 from sim.language.engine import building, layout, machine
 from sim.language.engine.layout import GOES_ON, KINDS, NONE, OPERANDS
 from sim.language.engine.primitives import Lowering, Program
+from sim.language.hosts import devices
 from sim.language.job import Job, Result, worker_number
 from sim.language.text import Text
 from sim.laws.randomness import BLOCK, Stream
 from sim.laws.steps import NOTHING, ONES
 from sim.model.costs import COLD_AFTER_S, COLD_FROM_S
+from sim.platform.polling import LONGEST_S, SHARE, SHORTEST_S, STAGES
 
 
 def _compiled() -> ModuleType | None:
@@ -68,8 +71,10 @@ class Run:
         rows = np.array(program.rows, np.int64)
         known, own = len(program.lists), program.own_lists
         lengths = [len(one) for one in program.lists]
-        hosts = np.arange(n) // job.per_host
-        devices, cores = (n, 1) if job.cores is None else (job.hosts, job.cores)
+        hosts = np.array([job.host(rank) for rank in range(n)])
+        made, of_passes, of_work = devices(job)
+        turn_s = [device.turn_s for device in made]
+        cores = [device.cores if 0 < device.turn_s < np.inf else 0 for device in made]
         levels = [hosts if job.shared_ports else np.arange(n), *([hosts // job.per_rack] if job.per_rack else [])]
         sizes = {
             **dict.fromkeys(("event", "message"), 0),
@@ -86,10 +91,13 @@ class Run:
                 "port": 2 * len(levels) * n,
                 "bucket": 2 * len(levels) * n if job.fair else 0,
                 "window": 0,
-                "device": devices,
+                "device": len(made),
+                "core": sum(cores),
+                "stage": len(STAGES),
+                "device's stage": len(made) * len(STAGES),
                 "step": job.steps + 1,  # and one for ranks that go on when the last is over
             },
-            **{"operand": 0, "constant": 0, "sleep": 0, "factor": 0},
+            **{"operand": 0, "constant": 0, "sleep": 0, "factor": 0, "pause": 0, "moment": 0},
             **{"kind": len(layout.FACTORS), "stream": len(layout.FACTORS) * n},
         }
         for name, each in {**layout.DOUBLES, **layout.INTEGERS}.items():
@@ -103,7 +111,7 @@ class Run:
         items[: ends[-1]] = [one for values in program.lists for one in values]
         registers = np.zeros((n, program.width))
         registers[:, 0] = np.arange(n)
-        starts = any(rows[:, 0] == layout.START)
+        starts = any(np.isin(rows[:, 0], (layout.START, layout.BESIDE)))
         S.text_bits = 22 if starts else 1
         S.count_bits = 63 - S.text_bits - max(1, n.bit_length())
         keys = np.arange(n) << (S.text_bits + S.count_bits)
@@ -114,13 +122,21 @@ class Run:
             text_rank=np.arange(n), text_key=keys, text_next=none, rank_main=np.ones(n), rank_round=none,
             rank_last=none, rank_fetched=none, rank_used=np.ones(n),
             rank_box=none, rank_box_end=none, rank_takers=none, rank_waiters=none, rank_host=hosts, rank_speed=job.speeds or np.ones(n),
-            rank_device=np.arange(n) if job.cores is None else hosts, device_cores=np.full(devices, cores),
-            device_shared=np.full(devices, not job.in_turn), device_first=np.full(devices, NONE), device_last=np.full(devices, NONE),
+            rank_device=of_work, rank_passes=of_passes, rank_core=none,
+            rank_beside=np.full(n, -2), text_since=np.full(n, -1.0), text_of_rank=np.ones(n),
+            device_cores=[device.cores for device in made], device_turn=turn_s,
+            device_contention=[device.contention for device in made], device_switching=[device.switching for device in made],
+            device_first=np.full(len(made), NONE), device_last=np.full(len(made), NONE),
+            device_core=np.cumsum([0, *cores])[:-1], core_device=np.repeat(np.arange(len(made)), cores),
+            core_first=np.full(sum(cores), NONE),
+            poll_rate=job.poll_rates, poll_lasts=[lasts_s for _, lasts_s in STAGES],
             place=np.concatenate(levels), bandwidth=[job.bandwidth, job.uplink][: len(levels)], step_end=np.full(job.steps + 1, -1.0),
-            heap_time=np.zeros(4 * n + 64), heap_key=np.concatenate([keys, np.zeros(3 * n + 64)]),
-            heap_what=np.concatenate([np.arange(n) * KINDS + GOES_ON, np.zeros(3 * n + 64)]),
+            heap_time=np.zeros(8 * n + 64), heap_key=np.concatenate([keys, np.zeros(7 * n + 64)]),
+            heap_what=np.concatenate([np.arange(n) * KINDS + GOES_ON, np.zeros(7 * n + 64)]),
         )  # fmt: skip
-        S.events, S.event_room, S.item_room, S.items_used = n, 4 * n + 64, sizes["item"], int(ends[-1])
+        S.events, S.event_room, S.item_room, S.items_used = n, 8 * n + 64, sizes["item"], int(ends[-1])
+        S.stages, S.poll_s, S.oversleep_s, S.spins = len(STAGES), job.poll_s, job.oversleep_s, int(self.text.spins)
+        S.shortest_s, S.longest_s, S.waited_share = SHORTEST_S, LONGEST_S, float(SHARE)
         S.texts = S.ranks = S.left = n
         S.width, S.fixed_lists, S.own_lists, S.levels = program.width, known, own, len(levels)
         S.free_text = S.free_message = S.running = S.about = NONE
@@ -196,7 +212,7 @@ class Run:
         self.texts = self.state.texts = old + more
 
     def _more_events(self) -> None:
-        self._grow("event", max(self.state.event_room, self.texts + 64))
+        self._grow("event", max(self.state.event_room, 4 * self.texts + 64))
         self.state.event_room = len(self.arrays["heap_time"])
 
     def _go_on(self) -> None:
@@ -272,6 +288,18 @@ class Run:
             used = sum(map(len, parts))
         self._set(factors=np.concatenate(parts), factor_begin=begin.ravel(), factor_room=room.ravel(), factor_far=far)
 
+    def _more_pauses(self) -> None:
+        count = 2 * self.state.pauses or BLOCK
+        drawn = [[*islice(self.job.pauses(rank, self.text.servers), count)] for rank in range(self.ranks)]
+        self._set(pause=np.array(drawn).T.ravel())
+        self.state.pauses = count
+
+    def _more_moments(self) -> None:
+        count = 2 * self.state.moments or min(self.job.steps, BLOCK)
+        drawn = [[*islice(self.job.moments(rank, self.text.servers), count)] for rank in range(self.ranks)]
+        self._set(moment=np.moveaxis(np.array(drawn), 0, 2).ravel())
+        self.state.moments = count
+
     def _rounds(self, there: int) -> int:
         """For how many rounds numbers are drawn next."""
         if max(self._now("rank_round")) < there:
@@ -295,6 +323,8 @@ class Run:
             layout.SHORT_OF_SLEEPS: self._more_sleeps,
             layout.SHORT_OF_NOISE: self._more_noise,
             layout.SHORT_OF_WINDOWS: self._more_windows,
+            layout.SHORT_OF_PAUSES: self._more_pauses,
+            layout.SHORT_OF_MOMENTS: self._more_moments,
             layout.PAUSED: self._go_on,
         }
         self._go_on()
@@ -308,12 +338,10 @@ class Run:
         ends_s = self._now("step_end")
         served = self._now("step_served")
         served = served + np.minimum(self._now("step_replicated"), np.maximum(0.0, self._now("step_computed") - served))
-        idle_s = self._now("rank_idle_at_end") - self._now("rank_idle_before")
-        own_s = self._now("rank_ended") - self._now("rank_marked")
-        ended = ends_s >= 0
-        return Result(
-            ends_s[ended].tolist(), (served / self.state.vector_items)[ended].tolist(), idle_s.tolist(), own_s.tolist()
-        )
+        S, ended = self.state, ends_s >= 0
+        idle_s = self._now("rank_idle") + self._now("rank_idle_after") * (self._now("rank_to") != S.measured_to)
+        idle_s *= self._now("rank_from") == S.measured_from
+        return Result(ends_s[ended].tolist(), (served / S.vector_items)[ended].tolist(), idle_s.tolist())
 
     def _place(self, t: int) -> str:
         return f"rank {self._now('text_rank')[t]}, {self.program.places[self._now('text_at')[t]]}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sim.language import links
+from sim.language.hosts import MOST_POLLS, MOST_TURNS, ROUND_OFF, ROUND_OFF_S, TICK_S
 
 NONE = -1  # no text, no message, no rank
 
@@ -18,24 +19,34 @@ NONE = -1  # no text, no message, no rank
     MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
     WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, BEGIN_STEP, END_STEP,
     COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE, IN_STEP, IS_WARM,
-    WORK, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, FOLLOW, LAND, START, WAIT, WAIT_ALL, STOP, END,
-) = range(51)  # fmt: skip
+    WORK, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, FOLLOW, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, END,
+) = range(52)  # fmt: skip
+REALS = {
+    "MOST_POLLS": MOST_POLLS,
+    "MOST_TURNS": MOST_TURNS,
+    "ROUND_OFF": ROUND_OFF,
+    "ROUND_OFF_S": ROUND_OFF_S,
+    "TICK_S": TICK_S,
+}
+FIRST = 2  # the register of a text's first argument
 OPERANDS = 9  # numbers of a row: the op-code and its operands
 
-# Kinds of events: a text goes on; a message reaches the next port of its path; it is there, or announced. Of messages that share ports:
-# rates change; the bytes of one begin to pass, behind queues; one that was announced is asked for, is all there, or is taken by nobody.
-GOES_ON, REACHES, ARRIVES, LOOKS, BEGINS, ASKED, LANDS, LOST = range(8)
-KINDS = 8
+# Kinds of events: a text goes on; a message reaches the next port of its path, begins to pass the last one, is there, or announced; a
+# rank's polls are fewer from now on; a core has been idle for a tick. Of messages that share ports: rates change; the bytes of one begin
+# to pass, behind queues; one that was announced is asked for, is all there, or is taken by nobody.
+GOES_ON, REACHES, MOVES, ARRIVES, POLLS, BALANCES, LOOKS, BEGINS, ASKED, LANDS, LOST = range(11)
+KINDS = 16
 
 # What a text waits in.
-NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TAKING, FOLLOWING, LANDING, WAITING, ENDED = range(10)
+NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, FOLLOWING, LANDING, WAITING, NOTICING, ENDED = range(12)
 
 # What a run ends with. After one that says what is short, the run goes on with more of it.
 (
     DONE, SHORT_OF_EVENTS, SHORT_OF_MESSAGES, SHORT_OF_TEXTS, SHORT_OF_ITEMS, SHORT_OF_SLEEPS, SHORT_OF_NOISE,
-    SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED, SHORT_OF_WINDOWS,
-) = range(13)  # fmt: skip
+    SHORT_OF_PAUSES, SHORT_OF_MOMENTS, SHORT_OF_WINDOWS, SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED,
+) = range(15)  # fmt: skip
 
+THREADS, PIECES = 2**20, 8  # numbers of the texts of background work; pieces of a round's
 NEWEST, UNTIL, SIZED, LASTS = 1, 2, 4, 8  # flags of a TAKE; LASTS: as long as something may come
 PASSES, INPUT, UPDATES, DELAYS, SHARES = range(
     5
@@ -47,7 +58,7 @@ MESSAGES = 2**25  # handle of a message that shares ports: likewise, with this m
 
 # Of links: sim.language.links, sim.language.event.flows.
 TIMEOUT_S = links.LEAST_TIMEOUT_S
-LEAST_BYTES, ROUND_OFF, ROUND_OFF_S, FULL, RESOLUTION, DOUBLINGS = 1e-3, 1e-6, 1e-12, 1 - 1e-9, 2.0**-52, 4
+LEAST_BYTES, OF_DOUBLING, FULL, RESOLUTION, DOUBLINGS = 1e-3, 1e-6, 1 - 1e-9, 2.0**-52, 4
 
 # Arrays of a run: the name, and of what there is one place for each.
 DOUBLES = {
@@ -56,13 +67,18 @@ DOUBLES = {
     "constants": "constant",
     "items": "item",  # of lists
     "text_due": "text",  # when it goes on; below 0: by no event
-    "text_work": "text",  # seconds that it computes; of a shared device: which of the device's seconds is its last
-    "rank_idle": "rank",  # seconds so far
-    "rank_since": "rank",  # when it has begun to be idle
-    "rank_idle_before": "rank",  # of that, before its round `warmup`
-    "rank_marked": "rank",  # when that began
-    "rank_idle_at_end": "rank",
-    "rank_ended": "rank",  # when its main text did
+    "text_work": "text",  # seconds that it computes, or are left; of a shared device: which of the device's seconds is its last
+    "text_since": "text",  # when it has begun to wait for what its rank polls for; below 0: for nothing such
+    "rank_idle": "rank",  # seconds since `measured_from`, until `measured_to`
+    "rank_idle_after": "rank",  # and after that
+    "rank_since": "rank",  # until when it is counted, or bytes move
+    "rank_from": "rank",  # `measured_from` and
+    "rank_to": "rank",  # `measured_to` as of then
+    "rank_stage_due": "rank",  # when its polls become fewer
+    "rank_slept": "rank",  # seconds, since its background work began
+    "rank_beside_at": "rank",  # when that was
+    "rank_core_until": "rank",  # when it has left its core
+    "rank_core_since": "rank",  # when its turn there began
     "rank_speed": "rank",
     "sleep": "sleep",  # seconds, by call within a round, round, rank
     "factors": "factor",  # and delays, of all kinds
@@ -93,6 +109,16 @@ DOUBLES = {
     "window_free": "window",
     "local_free": "rank",  # port for messages within a host
     "bandwidth": "level",  # bytes/s
+    "moment": "moment",  # of pieces of background work, as shares of the time that they are spread over, by rank
+    "pause": "pause",  # shares of sleeps between polls, by rank
+    "poll_rate": "stage",  # cores that polls of a waiting rank take
+    "poll_lasts": "stage",  # seconds of such a stage
+    "core_since": "core",  # the turn's beginning
+    "core_updated": "core",  # until when the work of the one that has it is counted
+    "device_turn": "device",
+    "device_contention": "device",
+    "device_switching": "device",
+    "device_polls": "device",  # cores that polls take
     "device_done": "device",  # seconds that each sharer has had since the beginning
     "device_since": "device",  # until when they are counted
     "step_end": "step",
@@ -114,14 +140,16 @@ INTEGERS = {
     "text_count": "text",  # requests so far
     "text_key": "text",  # of its event
     "text_in": "text",  # what it waits in
-    "text_wants": "text",  # how many of the handles
+    "text_of_rank": "text",  # 0 of a runtime's other threads
+    "text_device": "text",  # that it computes on
+    "text_core": "text",
     "text_generation": "text",
     "text_lands": "text",  # the message for whose bytes it waits
     "text_next": "text",  # in the chain that it waits in
     "rank_step": "rank",
     "rank_round": "rank",  # of its own; -1 before the first
     "rank_calls": "rank",  # sleeps in this round
-    "rank_slept": "rank",  # since it fetched a minibatch
+    "rank_has_slept": "rank",  # since it fetched a minibatch
     "rank_fetched": "rank",  # the round whose whole minibatch is there
     "rank_updates": "rank",  # made
     "rank_came": "rank",  # messages
@@ -139,7 +167,14 @@ INTEGERS = {
     "rank_takers": "rank",  # the first text that waits for a message
     "rank_waiters": "rank",  # the first text that waits for another text
     "rank_underway": "rank",  # messages to its main text that have not arrived
-    "rank_device": "rank",
+    "rank_device": "rank",  # of its work
+    "rank_passes": "rank",  # the device of its passes
+    "rank_core": "rank",  # that it has worked on last
+    "rank_beside": "rank",  # the round of its last background work
+    "rank_besides": "rank",  # of how many rounds
+    "rank_polling": "rank",  # texts that wait for what it polls for
+    "rank_stage": "rank",  # of that
+    "rank_pauses": "rank",  # how many it has had
     "rank_host": "rank",
     "place": "place",  # of a rank's port, by level
     "message_from": "message",
@@ -152,6 +187,7 @@ INTEGERS = {
     "message_generation": "message",  # how many messages that share ports have left in its place
     "flow_has_left": "message",
     "flow_announced": "message",  # whether it was announced, and is not there
+    "flow_moves": "message",  # whether its bytes move
     "flow_taker": "message",  # the text that waits for it then
     "flow_first": "message",  # that goes on when this one is there
     "flow_next": "message",  # in the chain of those
@@ -160,8 +196,13 @@ INTEGERS = {
     "window_pair": "window",  # sender and receiver
     "message_next": "message",  # in the box, or of those that are free
     "device_cores": "device",
-    "device_shared": "device",
-    "device_busy": "device",  # texts that compute there
+    "device_core": "device",  # its first
+    "device_polling": "device's stage",  # ranks
+    "device_works": "device",  # texts that compute there in turns
+    "device_busy": "device",  # texts that compute there; where they have turns: cores that do
+    "core_device": "core",
+    "core_first": "core",  # the text that has it, before those that wait for it
+    "core_works": "core",  # how many
     "device_first": "device",  # the first text that waits for a core, or the sharer that is done first
     "device_last": "device",
 }
@@ -201,7 +242,19 @@ NUMBERS = {  # single numbers
     "texts": int,
     "ranks": int,
     "levels": int,
+    "measured_from": float,  # the end of the warm-up, so far
+    "measured_to": float,  # the end of the last step, so far
+    "oversleep_s": float,
+    "poll_s": float,
+    "shortest_s": float,  # of sleeps between polls
+    "longest_s": float,
+    "waited_share": float,
+    "spins": int,
+    "moments": int,  # rounds for which they are drawn
+    "pauses": int,  # how many are drawn of each rank
+    "stages": int,
     "steps": int,
+    "last_step": int,  # that has ended
     "warmup": int,
     "evaluate_every": int,
     "left": int,  # main texts that go on

@@ -83,7 +83,7 @@ class Statements(Expressions):
         names = {**scope.globals, **scope.known()}
         try:
             exec(compile(ast.Module([node], []), "text", "exec"), names)
-        except Varies:
+        except (Varies, NameError):  # of a name whose own statement Python could not run
             return False
         for name in bound(node):
             if name in names:

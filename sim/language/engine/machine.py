@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 
 from sim.language.engine import layout as op
-from sim.language.engine.cores import compute, computed, idle_so_far, is_done, sleep
+from sim.language.engine.cores import compute, computed, has_slept, sleep
 from sim.language.engine.costs import cold, drawn, is_drawn
 from sim.language.engine.flows import all_there, ask, flows_on, land, send
-from sim.language.engine.heap import arrives_at, goes_on_at, is_full, pop
+from sim.language.engine.heap import arrives_at, goes_on_at, is_full, key_of, pop
+from sim.language.engine.idle import moves
 from sim.language.engine.layout import KINDS, NONE, OPERANDS, State
 from sim.language.engine.mail import arrive, found, give_back, overtakes, post, value
 from sim.language.engine.plain import compiled, double, integer, nan
+from sim.language.engine.polls import begins_to_poll, late, next_stage, polls_no_more
 from sim.language.engine.ports import reach
-from sim.language.engine.texts import done_at, end, handle_of, may_come, start, stop, wait, waits_no_more
+from sim.language.engine.texts import beside, done_at, end, handle_of, may_come, start, stop, wait, waits_no_more
+from sim.language.engine.turns import balance, has_turned
 
 
 @compiled
@@ -22,6 +25,7 @@ def simulate(S: State) -> integer:
     status: integer
     what: integer
     which: integer
+    key: integer
     is_void: bool
     if S.running != NONE:
         which = S.running
@@ -47,6 +51,19 @@ def simulate(S: State) -> integer:
             pop(S)
             flows_on(S, what, which)
             continue
+        if what == op.MOVES:
+            pop(S)
+            moves(S, S.message_to[which], S.message_passed[which])
+            continue
+        if what == op.BALANCES:
+            pop(S)
+            balance(S, which)
+            continue
+        if what == op.POLLS:
+            key = S.heap_key[0]
+            pop(S)
+            next_stage(S, which, key)
+            continue
         if what == op.LANDS:
             pop(S)
             which = land(S, which)
@@ -66,8 +83,10 @@ def simulate(S: State) -> integer:
         else:
             is_void = S.heap_time[0] != S.text_due[which] or S.heap_key[0] != S.text_key[which]
             pop(S)
-            if is_void:
+            if is_void or (S.text_in[which] == op.TURNING and has_turned(S, which)):
                 continue
+        if S.poll_s > 0.0 and notices_later(S, which):
+            continue
         resume(S, which)
         status = go_on(S, which)
         if status != op.DONE:
@@ -95,8 +114,8 @@ def resume(S: State, t: integer) -> None:
     """What text t has waited in is over."""
     what: integer = S.text_in[t]
     if what == op.SLEEPING:
-        is_done(S, S.text_rank[t])
-    elif what == op.COMPUTING or what == op.SHARING:
+        has_slept(S, t)
+    elif what == op.COMPUTING or what == op.SHARING or what == op.TURNING:
         computed(S, t, False)
     elif what == op.WAITING:
         waits_no_more(S, t)
@@ -105,6 +124,26 @@ def resume(S: State, t: integer) -> None:
         waits_no_more(S, t)
     S.text_in[t] = op.NOTHING
     S.text_due[t] = -1.0
+
+
+@compiled
+def notices_later(S: State, t: integer) -> bool:
+    """Text t goes on after its rank's next poll, if it has waited where ranks poll."""
+    rank: integer = S.text_rank[t]
+    seconds: double
+    if S.text_in[t] == op.NOTICING:
+        S.text_due[t] = -1.0
+        compute(S, t, S.rank_device[rank], S.poll_s / S.rank_speed[rank])
+        return True
+    if S.text_in[t] != op.TAKING and S.text_in[t] != op.FOLLOWING and S.text_in[t] != op.WAITING:
+        return False
+    seconds = late(S, t)
+    polls_no_more(S, t)
+    if seconds > 0.0:
+        waits_no_more(S, t)
+        S.text_in[t] = op.NOTICING
+        goes_on_at(S, t, S.now + seconds)
+    return seconds > 0.0
 
 
 @compiled
@@ -209,6 +248,11 @@ def go_on(S: State, t: integer) -> integer:
         elif code == op.END_STEP:
             if S.step_end[S.rank_step[rank]] < S.now:
                 S.step_end[S.rank_step[rank]] = S.now
+            if S.rank_step[rank] == S.warmup - 1:
+                S.measured_from = S.now
+            if S.rank_step[rank] >= S.last_step:
+                S.last_step = S.rank_step[rank]
+                S.measured_to = S.now
         elif code == op.COMPUTED:  # a: samples; of how many items
             x = value(S, t, a) * value(S, t, S.code[row + 2])
             adds(S, rank, x)
@@ -248,12 +292,18 @@ def go_on(S: State, t: integer) -> integer:
             n = start_list(S, t, row)
             if n < 0:
                 return stops_at(S, t, at, op.SHORT_OF_ITEMS)
-            which = start(S, rank, S.code[row + 2])
-            S.registers[which * S.width] = rank
-            S.registers[which * S.width + 1] = S.fixed_lists + which * S.own_lists
+            S.rank_started[rank] += 1
+            which = start(S, rank, S.rank_started[rank], S.code[row + 2])
             for k in range(S.code[row + 4]):
                 S.registers[which * S.width + 2 + k] = S.registers[base + S.code[row + 3] + k]
             S.registers[base + a] = handle_of(S, which)
+        elif code == op.BESIDE:  # a: where the text of background work begins
+            if S.rank_beside[rank] != S.rank_round[rank]:
+                if S.free_text == NONE:
+                    return stops_at(S, t, at, op.SHORT_OF_TEXTS)
+                if S.rank_besides[rank] >= S.moments:
+                    return stops_at(S, t, at, op.SHORT_OF_MOMENTS)
+                beside(S, rank, a)
         elif code == op.SAME_SIZE:
             if value(S, t, a) != value(S, t, S.code[row + 2]):
                 S.about = NONE
@@ -266,6 +316,8 @@ def go_on(S: State, t: integer) -> integer:
             if x == math.inf:
                 return stops_at(S, t, at, op.NO_SUCH_PLACE)
             if x < 0.0 or x > S.now:
+                if S.poll_s > 0.0 and S.rank_pauses[rank] + S.rank_polling[rank] + 1 > S.pauses:
+                    return stops_at(S, t, at, op.SHORT_OF_PAUSES)
                 S.text_count[t] += 1
                 wait(S, t, x)
                 return op.DONE
@@ -313,14 +365,15 @@ def go_on(S: State, t: integer) -> integer:
                 else:
                     if x == 1.0:
                         S.rank_fetched[rank] = k
-                    x = drawn(S, op.INPUT, rank, k) * S.input_s * x + (S.resume_s if S.rank_slept[rank] else 0.0)
-                    S.rank_slept[rank] = 0
+                    x = drawn(S, op.INPUT, rank, k) * S.input_s * x + (S.resume_s if S.rank_has_slept[rank] else 0.0)
+                    S.rank_has_slept[rank] = 0
             elif code == op.EVALUATE and (S.rank_step[rank] + 1) % S.evaluate_every:
                 x = 0.0
             if x > 0.0:
                 S.text_at[t] = at + 1
                 S.text_count[t] += 1
-                compute(S, t, x / S.rank_speed[rank])
+                k = S.rank_passes[rank] if code == op.COMPUTE and S.code[row + 3] == op.PASSES else S.rank_device[rank]
+                compute(S, t, k, x / S.rank_speed[rank])
                 return op.DONE
         elif code == op.SLEEP:
             k = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
@@ -330,10 +383,10 @@ def go_on(S: State, t: integer) -> integer:
             S.rank_calls[rank] += 1
             x = S.sole_sleep if S.sole_sleep >= 0.0 else S.sleep[(n * S.sleeps + k) * S.ranks + rank]
             if x > 0.0:
-                S.rank_slept[rank] = 1
+                S.rank_has_slept[rank] = 1
                 S.text_at[t] = at + 1
                 S.text_count[t] += 1
-                sleep(S, t, x)
+                sleep(S, t, x + S.oversleep_s)
                 return op.DONE
         else:  # END
             if S.text_count[t] >> S.count_bits or S.text_number[t] >> S.text_bits:
@@ -350,9 +403,6 @@ def begin_round(S: State, rank: integer, step: integer) -> None:
     S.rank_round[rank] += 1
     if S.rank_round[rank] > 0:
         S.rank_calls[rank] = 0
-    if S.rank_round[rank] == S.warmup:
-        S.rank_marked[rank] = S.now
-        S.rank_idle_before[rank] = idle_so_far(S, rank)
 
 
 @compiled
@@ -463,9 +513,12 @@ def take(S: State, t: integer, row: integer) -> integer:
     flags: integer = op.NEWEST | op.SIZED if follows else S.code[row + 5]
     message: integer
     frm: integer = int(value(S, t, S.code[row + 2]))
+    k: integer = frm
     if follows and (frm < 0 or frm >= S.ranks):
         return op.NO_SUCH_RANK
     message = found(S, t, flags & op.NEWEST != 0)
+    if message == NONE and S.poll_s > 0.0 and S.rank_pauses[rank] + S.rank_polling[rank] + 1 > S.pauses:
+        return op.SHORT_OF_PAUSES
     if message == NONE:
         S.text_due[t] = -1.0
         S.text_count[t] += 1
@@ -482,15 +535,18 @@ def take(S: State, t: integer, row: integer) -> integer:
             if not may_come(S, t):
                 S.registers[at] = -1.0
                 return op.DONE
-            while frm < value(S, t, S.code[row + 3]):
-                S.rank_followed[frm] = 1
-                frm += int(value(S, t, S.code[row + 4]))
+            while k < value(S, t, S.code[row + 3]):
+                S.rank_followed[k] = 1
+                k += int(value(S, t, S.code[row + 4]))
         elif flags & op.UNTIL:
             if value(S, t, S.code[row + 6]) <= S.now:
                 S.registers[at] = -1.0
                 return op.DONE
             goes_on_at(S, t, value(S, t, S.code[row + 6]))
+        S.text_key[t] = key_of(S, rank, S.text_number[t], S.text_count[t])
         S.text_in[t] = op.FOLLOWING if follows else op.TAKING
+        if S.poll_s > 0.0 and (follows or frm != rank or value(S, t, S.code[row + 3]) > rank + 1):
+            begins_to_poll(S, t)
         S.text_next[t] = S.rank_takers[rank]
         S.rank_takers[rank] = t
         return NONE

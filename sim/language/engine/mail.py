@@ -35,6 +35,7 @@ def post(S: State, t: integer, to: integer, items: double, share: double, is_gra
         S.message_samples[message] = S.rank_samples[S.text_rank[t]] / S.vector_items
     S.message_there[message] = 0
     S.flow_announced[message] = 0
+    S.flow_moves[message] = 0
     S.flow_first[message] = NONE
     S.flow_taker[message] = NONE
     S.rank_underway[to] += 1

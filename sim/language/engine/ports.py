@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 
 from sim.language.engine import layout as op
-from sim.language.engine.heap import arrives_at, reaches_at
-from sim.language.engine.layout import NONE, State
+from sim.language.engine.heap import arrives_at, push, reaches_at
+from sim.language.engine.idle import moves
+from sim.language.engine.layout import KINDS, MOVES, NONE, State
 from sim.language.engine.plain import compiled, double, integer
 
 
@@ -46,16 +47,32 @@ def later(x: double, y: double) -> double:
 
 
 @compiled
+def comes(S: State, message: integer, begin: double, end: double) -> None:
+    """A message passes its last port from `begin` on, and is there at `end`."""
+    to: integer = S.message_to[message]
+    if begin <= S.now or begin <= S.rank_since[to]:
+        moves(S, to, end)
+    elif begin < end:
+        S.message_passed[message] = end
+        push(S, begin, S.message_key[message], message * KINDS + MOVES)
+    arrives_at(S, message, end)
+
+
+@compiled
 def leave(S: State, message: integer) -> double:
     """A message is posted; when its last byte has left the sender."""
     sender: integer = S.message_from[message]
     if S.rank_host[sender] == S.rank_host[S.message_to[message]]:
-        S.local_free[sender] = later(S.now, S.local_free[sender]) + S.message_bytes[message] / S.local_bandwidth
-        arrives_at(S, message, S.local_free[sender] + S.local_latency_s)
+        begin = later(S.now, S.local_free[sender])
+        S.local_free[sender] = begin + S.message_bytes[message] / S.local_bandwidth
+        comes(S, message, begin, S.local_free[sender] + S.local_latency_s)
+        moves(S, sender, S.local_free[sender])
         return S.local_free[sender]
     S.message_hop[message] = 0
     S.message_passed[message] = 0.0
-    return reach(S, message)
+    begin = reach(S, message)
+    moves(S, sender, begin)
+    return begin
 
 
 @compiled
@@ -79,7 +96,7 @@ def reach(S: State, message: integer) -> double:
         if S.window_room > 0:
             S.message_held[message] = later(0.0, windowed(S, message, begin) - end)
     if hop + 1 == 2 * climb_of(S, frm, to):
-        arrives_at(S, message, end + S.message_held[message])
+        comes(S, message, begin, end + S.message_held[message])
     else:
         S.message_passed[message] = end + S.latency_s
         S.message_hop[message] = hop + 1

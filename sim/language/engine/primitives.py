@@ -93,9 +93,18 @@ class Lowering(Statements):
                 self.one(call)
         except NotLowered as error:
             raise NotLowered(str(error).lstrip("\0")) from None
+        beside = len(self.rows)
+        if self.job.background_s:
+            self.top = max(self.top, self.new(op.PIECES) + op.PIECES)
+            for k in range(op.PIECES):
+                self.me_take(Number(RANK), until_s=Number(FIRST + k))
+                self.emit(op.WORK, self.at(Known(self.job.background_s / op.PIECES)))
+            self.emit(op.END)
         for row in self.rows:
             if row[0] == op.START:
                 row[2] = self.begins[row[2]]
+            elif row[0] == op.BESIDE:
+                row[1] = beside
         return Program(self.rows, self.places, [*self.constants], self.lists, self.width, self.own_lists)
 
     def one(self, call: Call) -> None:
@@ -247,6 +256,8 @@ class Lowering(Statements):
             self.emit(op.IS_WARM)
 
     def me_forward(self, first: Any = ZERO, stop: Any = NOTHING, micro: Any = ZERO, of: Any = ONE) -> Any:
+        if self.job.background_s:
+            self.emit(op.BESIDE)
         self.passes(self.job.forward_to, True, first, stop, micro, of)
         return NOTHING
 
@@ -372,7 +383,8 @@ class Lowering(Statements):
         """Seconds of a core for a message to or from a rank."""
         if not self.job.overhead_s:
             return ZERO
-        hosts = [self.reckon(op.FLOOR_DIVIDE, one, Known(self.job.per_host)) for one in (peer, Number(RANK))]
+        of_ranks = [float(self.job.host(rank)) for rank in range(self.job.ranks)]
+        hosts = [self.looked_up(of_ranks, one) for one in (peer, Number(RANK))]
         return self.reckon(op.MULTIPLY, Known(self.job.overhead_s), self.reckon(op.UNEQUAL, *hosts))
 
     def me_post(self, piece: Any, to: Any, share: Any = ONE) -> Any:

@@ -39,7 +39,7 @@ PYTHONS: dict[int, Callable] = {
     op.LEAST: min,
     op.MOST: max,
 }
-RANK, AFTER, FIRST = 0, 1, 2  # registers of each text: its rank, the list that it waits for, its first argument
+RANK, AFTER, FIRST = 0, 1, op.FIRST  # registers of each text: its rank, the list that it waits for, its first argument
 
 
 class Code:

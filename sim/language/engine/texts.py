@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
-from sim.language.engine.cores import computed, idle_so_far, is_done
-from sim.language.engine.heap import goes_on_at
+from sim.language.engine.cores import computed, has_slept
+from sim.language.engine.heap import goes_on_at, key_of
+from sim.language.engine.idle import settle
 from sim.language.engine.layout import (
     COMPUTING,
     ENDED,
+    FIRST,
     FOLLOW,
     FOLLOWING,
     GENERATION,
@@ -18,31 +20,56 @@ from sim.language.engine.layout import (
     NONE,
     NOTHING,
     OPERANDS,
+    PIECES,
     QUEUED,
     SHARING,
     SLEEPING,
     TAKING,
+    THREADS,
+    TURNING,
     WAIT,
     WAITING,
     State,
 )
 from sim.language.engine.mail import is_underway, lose_all, value
 from sim.language.engine.plain import compiled, double, integer
+from sim.language.engine.polls import begins_to_poll, polls_no_more
 
 
 @compiled
-def start(S: State, rank: integer, at: integer) -> integer:
+def start(S: State, rank: integer, number: integer, at: integer) -> integer:
     """Another text of a rank, from a place in the code; there is room for it."""
     t: integer = S.free_text
     S.free_text = S.text_next[t]
-    S.rank_started[rank] += 1
     S.text_rank[t] = rank
-    S.text_number[t] = S.rank_started[rank]
+    S.text_number[t] = number
+    S.registers[t * S.width] = rank
+    S.registers[t * S.width + 1] = S.fixed_lists + t * S.own_lists
     S.text_count[t] = 0
     S.text_at[t] = at
     S.text_in[t] = NOTHING
+    S.text_since[t] = -1.0
+    S.text_of_rank[t] = 1
     goes_on_at(S, t, S.now)
     return t
+
+
+@compiled
+def beside(S: State, rank: integer, at: integer) -> None:
+    """Other threads of a rank do a round's background work, in pieces at moments within as long as the round before took."""
+    round: integer = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
+    span: double = S.now - S.rank_beside_at[rank] - S.rank_slept[rank]
+    t: integer = start(S, rank, THREADS + round, at)
+    k: integer
+    S.text_of_rank[t] = 0
+    for k in range(PIECES):
+        S.registers[t * S.width + FIRST + k] = (
+            S.now + span * S.moment[(S.rank_besides[rank] * PIECES + k) * S.ranks + rank]
+        )
+    S.rank_slept[rank] = 0.0
+    S.rank_beside_at[rank] = S.now
+    S.rank_beside[rank] = S.rank_round[rank]
+    S.rank_besides[rank] += 1
 
 
 @compiled
@@ -59,6 +86,12 @@ def text_of(S: State, handle: double) -> integer:
     if t >= MESSAGES:
         return NONE
     return t if S.text_generation[t] == number // GENERATION else NONE
+
+
+@compiled
+def is_message(handle: double) -> bool:
+    """Whether it is a handle of a message."""
+    return handle >= 0.0 or int(-1.0 - handle) % GENERATION >= MESSAGES
 
 
 @compiled
@@ -150,8 +183,26 @@ def wait(S: State, t: integer, at: double) -> None:
     S.text_next[t] = S.rank_waiters[rank]
     S.rank_waiters[rank] = t
     S.text_due[t] = -1.0
+    S.text_key[t] = key_of(S, rank, S.text_number[t], S.text_count[t])
     if at >= 0.0:
         goes_on_at(S, t, at)
+    if S.poll_s > 0.0 and waits_for_messages(S, t):
+        begins_to_poll(S, t)
+
+
+@compiled
+def waits_for_messages(S: State, t: integer) -> bool:
+    """Whether no handle that text t waits for is a text's."""
+    row: integer = S.text_at[t] * OPERANDS
+    which: integer
+    k: integer
+    if S.code[row] == WAIT:
+        return is_message(value(S, t, S.code[row + 1]))
+    which = int(value(S, t, S.code[row + 1]))
+    for k in range(S.list_begin[which] + int(value(S, t, S.code[row + 2])), S.list_begin[which] + S.list_length[which]):
+        if not is_message(S.items[k]):
+            return False
+    return True
 
 
 @compiled
@@ -223,11 +274,10 @@ def may_come(S: State, t: integer) -> bool:
 def main_ends(S: State, rank: integer) -> None:
     """The main text of a rank has ended: ranks that follow it and have all its messages go on."""
     one: integer
+    settle(S, rank)
     S.rank_main[rank] = 0
     lose_all(S, rank)
     S.left -= 1
-    S.rank_ended[rank] = S.now
-    S.rank_idle_at_end[rank] = idle_so_far(S, rank)
     if S.rank_followed[rank]:
         for one in range(S.ranks):
             if S.rank_main[one] and (S.text_in[one] == FOLLOWING or lasts(S, one)) and not may_come(S, one):
@@ -241,11 +291,12 @@ def stop(S: State, handle: double) -> None:
     if t == NONE:
         return
     if S.text_in[t] == SLEEPING:
-        is_done(S, S.text_rank[t])
-    elif S.text_in[t] == COMPUTING or S.text_in[t] == QUEUED or S.text_in[t] == SHARING:
+        has_slept(S, t)
+    elif S.text_in[t] == COMPUTING or S.text_in[t] == QUEUED or S.text_in[t] == SHARING or S.text_in[t] == TURNING:
         computed(S, t, True)
     elif S.text_in[t] == TAKING or S.text_in[t] == WAITING:
         waits_no_more(S, t)
+        polls_no_more(S, t)
     elif S.text_in[t] == LANDING:
         S.flow_taker[S.text_lands[t]] = NONE
     end(S, t)

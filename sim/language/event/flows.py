@@ -214,6 +214,7 @@ class Flows(Links):
     def _all_there(self, flow: Flow) -> None:
         if flow in self._announced:
             self._announced.remove(flow)
+        self._world.busy[flow.parcel.to].end()
         for call in flow.when_there:
             call()
 
@@ -226,6 +227,8 @@ class Flows(Links):
 
     def _begin(self, flow: Flow) -> None:
         self._advance()
+        for rank in (flow.parcel.message.sender, flow.parcel.to):
+            self._world.busy[rank].begin()
         self._flows.append(flow)
         self._look_at(self._world.time_s)
 
@@ -264,6 +267,7 @@ class Flows(Links):
         for flow in self._flows:
             if flow.left < flow.kept + LEAST_BYTES and flow.has_left:
                 flow.has_left()
+                self._world.busy[flow.parcel.message.sender].end()
                 flow.has_left = None
             if flow.left < LEAST_BYTES:
                 there_s = time_s + self._on_s(flow.ports)

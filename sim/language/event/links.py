@@ -99,11 +99,13 @@ class Links:
                     left_s = self._connection(message.sender, to).send(begin_s, size_bytes)
                     held_s = max(0.0, left_s - passed_s)
                 handle.done_s = passed_s + held_s
+                world.busy[message.sender].moves(world.time_s, handle.done_s)
             if hop + 1 < len(path):
                 on_s = passed_s if job.whole_messages else begin_s
                 world.at(on_s + job.latency_s, key, lambda: reaches(hop + 1, passed_s + job.latency_s, held_s))
             else:
                 there_s = passed_s + held_s + (job.local_latency_s if hop == 0 else 0.0)
+                world.busy[to].moves(begin_s, there_s)
                 world.at(there_s, key, partial(self._there, parcel))
 
         reaches(0, 0.0, 0.0)

@@ -23,7 +23,7 @@ class Mail:
     def __init__(self, world, delays: Any):
         self._world, self._delays, self._came = world, delays, 0
         self._boxes = defaultdict[int, list[Message]](list)
-        self.waiting = {}
+        self.waiting = dict[int, tuple[Any, int | range]]()
         self._is_over = False
         self.coming = Counter[tuple[int, int]]()
 

@@ -38,7 +38,9 @@ class Task:
     ):
         self.world, self.me, self.text, self.number, self.started = world, me, text, number, started
         self.count = self.turn = 0  # requests made, and times that it went on
+        self.who: int | None = me.rank  # that computes; None of a runtime's other threads
         self.waits_for, self.handle = "its beginning", Handle(text=self)
+        self.awaited: range | list[int] = range(0)  # ranks whose messages may come no more
         self._running = self._run(after)
 
     @property
@@ -101,13 +103,36 @@ class Task:
     def _until(self, handles, needed: int):
         """Wait until so many of the handles are done."""
         while sum(handle.done_s <= self.world.time_s for handle in handles) < needed:
-            for handle in handles:
-                if handle.done_s == math.inf:
-                    handle.waiting.append((self, self.turn))
-            end_s = sorted(handle.done_s for handle in handles)[needed - 1]
-            if end_s < math.inf:
-                self.world.at(end_s, self.key, self.waker(self.turn))
-            yield "a handle"
+            if all(handle.text is None for handle in handles):
+                yield from self._seen(self._handles(handles, needed))
+            else:
+                yield from self._handles(handles, needed)
+
+    def _handles(self, handles, needed: int):
+        for handle in handles:
+            if handle.done_s == math.inf:
+                handle.waiting.append((self, self.turn))
+        end_s = sorted(handle.done_s for handle in handles)[needed - 1]
+        if end_s < math.inf:
+            self.world.at(end_s, self.key, self.waker(self.turn))
+        yield "a handle"
+
+    def _seen(self, waiting: Generator):
+        """Wait for what a rank that polls sees at its next poll."""
+        polls = self.world.polls[self.me.rank] if self.world.polls else None
+        if polls is None:
+            yield from waiting
+            return
+        since_s = self.world.time_s
+        polls.begin(self.key)
+        try:
+            yield from waiting
+        finally:
+            polls.end()
+        if late_s := polls.late_s(since_s):
+            self.world.at(self.world.time_s + late_s, self.key, self.waker(self.turn))
+            yield "its next poll"
+            yield from self._spend(self.world.job.poll_s)
 
     def place(self) -> str:
         """Where the text is: rank, text, and the line of the source that is not the language's own."""
@@ -126,10 +151,15 @@ class Task:
 
     # ---- time and work
 
-    def _spend(self, seconds: float):
-        """Work for some seconds of a core of speed 1."""
+    def _spend(self, seconds: float, device=None):
+        """Work for some seconds of a core of speed 1, or of another device."""
+        rank, works = self.me.rank, self.who is not None
         if seconds > 0:
-            yield from self.world.cores[self.me.rank].work(self, seconds / self.world.job.speed(self.me.rank))
+            self.world.busy[rank].begin(works)
+            try:
+                yield from (device or self.world.cores[rank]).work(self, seconds / self.world.job.speed(rank))
+            finally:
+                self.world.busy[rank].end(works)
 
     def sleep(self, command: commands.Sleep):
         """Sleep as the law says."""
@@ -137,11 +167,14 @@ class Task:
         if seconds > 0:
             self.world.costs[self.me.rank].slept = True
             busy.begin()
-            self.world.at(self.world.time_s + seconds, self.key, self.waker(self.turn))
+            begin_s = self.world.time_s
+            self.world.at(begin_s + (seconds + self.world.job.oversleep_s), self.key, self.waker(self.turn))
             try:
                 yield "the end of its sleep"
             finally:
                 busy.end()
+                if self.world.threads:
+                    self.world.threads[self.me.rank].slept_s += self.world.time_s - begin_s
 
     def _pass(self, command, to_s: list[float], loop_s: float, opens: bool):
         """Compute a stretch of layers; returns how many samples.
@@ -165,12 +198,14 @@ class Task:
             seconds = (to_s[command.stop] - to_s[command.first]) * part + (
                 loop_s if opens and command.micro == 0 else 0.0
             )
-            yield from self._spend(costs.pass_s(seconds, opens))
+            yield from self._spend(costs.pass_s(seconds, opens), self.world.of_passes[me.rank])
             costs.warm_s = self.world.time_s
         return samples
 
     def forward(self, command: commands.Forward):
         """The forward pass through some layers; from the first one on, samples are fetched before it."""
+        if self.world.threads:
+            self.world.threads[self.me.rank].begin()
         yield from self._pass(command, self.world.job.forward_to, self.world.job.loop_s, command.first == 0)
         self.world.values.forward(self.me, command)
 
@@ -247,10 +282,9 @@ class Task:
         find = partial(mail.take, self.number, command.frm, command.newest)
         message = find()
         if message is None and until_s == math.inf:
-            while message is None and any(map(self._may_come, among(command.frm))):
-                for frm in among(command.frm):
-                    self.world.followers[frm][self] = self.turn
-                yield from self._for_mail(command.frm)
+            self.awaited = among(command.frm)
+            while message is None and self.may_come():
+                yield from self._while_it_may_come(command.frm)
                 message = find()
         elif message is None and (until_s is None or until_s > self.world.time_s):
             if until_s is not None:
@@ -267,12 +301,12 @@ class Task:
         me, mail, group, step = self.me, self.world.mail[self.me.rank], among(command.frm), self.me.step
         for k, frm in enumerate(group):
             while (message := mail.take(self.number, frm, newest=True)) is None:
-                if not self._may_come(frm):
+                self.awaited = among(frm)
+                if not self.may_come():
                     return False
                 if not command.wait:
                     break
-                self.world.followers[frm][self] = self.turn
-                yield from self._for_mail(frm)
+                yield from self._while_it_may_come(frm)
             if message is not None:
                 step = message.step if k == 0 else step
                 yield from self._accept(message, command.into.part(k, len(group)))
@@ -280,9 +314,16 @@ class Task:
         self.world.begin_round(me)
         return True
 
-    def _may_come(self, frm: int) -> bool:
-        """Whether a rank goes on that may send, or has sent what is under way to this text."""
-        return (frm, 0) in self.world.tasks or self.world.mail[self.me.rank].coming[frm, self.number] > 0
+    def may_come(self) -> bool:
+        """Whether a rank goes on that may send what is awaited, or has sent what is under way to this text."""
+        coming = self.world.mail[self.me.rank].coming
+        return any((frm, 0) in self.world.tasks or coming[frm, self.number] > 0 for frm in self.awaited)
+
+    def _while_it_may_come(self, frm: int | range):
+        """Wait until a message comes, or nothing that is awaited may come any more."""
+        for one in self.awaited:
+            self.world.followers[one][self] = self.turn
+        yield from self._for_mail(frm)
 
     def _check_peers(self, name: str, frm: int | range) -> None:
         group = among(frm) if isinstance(frm, int | range) else []
@@ -290,7 +331,11 @@ class Task:
             raise self._wrong(f"me.{name} from {frm!r}: a rank, or a range of some of the {self.me.n} ranks")
 
     def _for_mail(self, frm: int | range):
-        """Wait until a message comes, or something else goes on with the text."""
+        """Wait until a message comes, or something else goes on with the text; nobody polls for one of its own rank."""
+        waiting = self._mail(frm)
+        return waiting if among(frm) == range(self.me.rank, self.me.rank + 1) else self._seen(waiting)
+
+    def _mail(self, frm: int | range):
         mail = self.world.mail[self.me.rank]
         mail.waiting[self.number] = self, frm
         try:

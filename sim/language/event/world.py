@@ -11,13 +11,17 @@ from heapq import heappop, heappush
 from itertools import count
 
 from sim.base.errors import RunFailed
-from sim.language.event.cores import Busy, InTurn, Shared
+from sim.language.event.busy import Busy
+from sim.language.event.cores import made
 from sim.language.event.costs import Costs
 from sim.language.event.flows import Flows
 from sim.language.event.links import Links
 from sim.language.event.mail import Mail
+from sim.language.event.polls import Polls
 from sim.language.event.task import Task
+from sim.language.event.threads import OtherThreads
 from sim.language.event.valueless import Valueless
+from sim.language.hosts import devices
 from sim.language.job import Job, Result
 from sim.language.pieces import Handle
 from sim.language.rank import Rank
@@ -43,12 +47,13 @@ class EventWorld:
         self.values.begin(self.ranks)
         self.mail = [Mail(self, job.noise(rank, text.servers, "delay")) for rank in ranks]
         self.links, self.busy = Flows(self) if job.fair else Links(self), [Busy(self) for _ in ranks]
-        kind = InTurn if job.in_turn else Shared
-        if job.cores is None:
-            self.cores = [kind(self, 1) for _ in ranks]
-        else:
-            hosts = [kind(self, job.cores) for _ in range(job.hosts)]
-            self.cores = [hosts[job.host(rank)] for rank in ranks]
+        found, of_passes, of_work = devices(job)
+        every = [made(self, device) for device in found]
+        self.of_passes, self.cores = ([every[number] for number in of] for of in (of_passes, of_work))
+        polled = job.poll_s > 0
+        self.polls = [Polls(self, job, self.cores[rank], job.pauses(rank, text.servers)) for rank in ranks if polled]
+        beside = job.background_s > 0
+        self.threads = [OtherThreads(self, me, job.moments(me.rank, text.servers)) for me in self.ranks if beside]
         self.sleeps = [job.sleeps(rank, text.servers) for rank in ranks]
         self.costs = [Costs(job, me, text.servers, self) for me in self.ranks]
         self.samples = Samples(self.ranks)
@@ -56,7 +61,7 @@ class EventWorld:
         self.followers = defaultdict[int, dict[Task, int]](dict)  # of each rank: tasks, and the turn in which they wait
         self.tasks: dict[tuple[int, int], Task] = {}  # that have not ended, by rank and number
         self._ends_s, self._left = dict[int, float](), job.ranks
-        self._idle_s, self._own_s = [0.0 for _ in ranks], [0.0 for _ in ranks]
+        self._ended_s = [0.0 for _ in ranks]  # when main texts have ended
 
     # ---- the clock
 
@@ -81,8 +86,11 @@ class EventWorld:
                 raise RunFailed(self._dead_end())
             self.time_s, *_, call = heappop(self._events)
             call()
-        ends_s = [self._ends_s[step] for step in sorted(self._ends_s)]
-        return Result(ends_s, [self.samples.of(step) for step in sorted(self._ends_s)], self._idle_s, self._own_s)
+        steps = sorted(self._ends_s)
+        ends_s = [self._ends_s[step] for step in steps]
+        from_s, to_s = self._ends_s.get(self.job.warmup - 1, 0.0), ends_s[-1] if ends_s else 0.0
+        idle_s = [busy.idle_s(from_s, min(to_s, end_s)) for busy, end_s in zip(self.busy, self._ended_s, strict=True)]
+        return Result(ends_s, [self.samples.of(step) for step in steps], idle_s)
 
     # ---- texts
 
@@ -98,9 +106,10 @@ class EventWorld:
         looking = task.handle.waiting
         if task.number == 0:
             self._left -= 1
-            self._idle_s[rank], self._own_s[rank] = self.busy[rank].idle()
+            self._ended_s[rank] = self.time_s
             self.mail[rank].end()
-            looking = [*looking, *self.followers.pop(rank, {}).items()]
+            followers = self.followers.pop(rank, {}).items()
+            looking = [*looking, *((one, turn) for one, turn in followers if not one.may_come())]
         self.done(task.handle, looking)
 
     def done(self, handle: Handle, looking: Iterable[tuple[Task, int]]) -> None:
@@ -118,8 +127,6 @@ class EventWorld:
 
     def begin_round(self, me: Rank) -> None:
         """A rank begins its next round."""
-        if me.round == self.job.warmup:
-            self.busy[me.rank].mark()
 
     def end_round(self, me: Rank) -> None:
         """A rank that goes through the rounds has ended one."""

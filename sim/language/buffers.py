@@ -1,0 +1,59 @@
+"""Gradients that are summed while others are computed: the buffers they are copied into, and the cycles in which ranks agree on them."""
+
+from __future__ import annotations
+
+from sim.language.collectives import ALGORITHMS, summed
+from sim.language.rank import Rank
+from sim.language.verbs import CLOCK_S, agreed, agreed_by_name, pause
+from sim.model.sizes import ITEM_BYTES
+
+NAMES = {"algorithm": ALGORITHMS, "order": ("parameters", "uniform", "end")}  # that settings may be
+LEAST = {"cycle_s": 1e-6}  # nothing but the clock ends a cycle without a gradient
+
+
+def on_time(me: Rank, begin_s: float, cycle_s: float) -> float:
+    """When the first cycle begins that is not over, of those that follow one another from `begin_s` on and find nothing to do."""
+    late_s = me.now() - CLOCK_S - begin_s
+    return begin_s + cycle_s * (1 + int(late_s / cycle_s)) if late_s > 0 else begin_s
+
+
+def cycle(me: Rank, begin_s: float, cycle_s: float, ready: list, done: int):
+    """Wait for the first cycle, at `begin_s` or now if that is over, that finds another gradient ready here; when it begins."""
+    begin_s = max(begin_s, me.now())
+    yield from pause(me, begin_s)
+    while len(ready) <= done:
+        begin_s += cycle_s
+        yield from pause(me, begin_s)
+    return begin_s
+
+
+def negotiated(me: Rank, own: int, done: int, by_name: bool):
+    """How many gradients all ranks have ready; `done` of them are summed by now."""
+    if me.n > 1:
+        if by_name:
+            own = yield from agreed_by_name(me, own, done, len(me.layers), me.workers)
+        else:
+            own = yield from agreed(me, own, len(me.layers), me.workers)
+        yield from me.work(seconds=me.library.negotiate_s)
+    return own
+
+
+def reduce_ready(me: Rank, done: int, most: int, size_bytes: int, algorithm: str):
+    """Sum all gradients that are ready everywhere, as many in a call as fit in a buffer, and at least one."""
+    while done < most:
+        stop = len(me.layers) - done
+        first = stop - 1
+        while first > len(me.layers) - most and ITEM_BYTES * me.of(me.gradient, first - 1, stop).items <= size_bytes:
+            first -= 1
+        yield from reduced(me, first, stop, algorithm)
+        done = len(me.layers) - first
+
+
+def reduced(me: Rank, first: int, stop: int, algorithm: str):
+    """Sum the gradients of layers first to stop - 1 in one call; several are copied into a buffer, and out of it."""
+    piece = me.of(me.gradient, first, stop)
+    if stop - first > 1:
+        yield from me.work(seconds=me.library.copy.seconds(piece.items))
+    yield from summed(me, piece, algorithm)
+    if stop - first > 1:
+        yield from me.work(seconds=me.library.copy.seconds(piece.items))

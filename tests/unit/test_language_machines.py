@@ -1,0 +1,245 @@
+"""Hosts of the language: where ranks are, cores that they share, GPUs, polls; closed forms, and the worlds of today."""
+
+import random
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from test_language_today import Updates, in_language
+from today import common
+
+from sim import event
+from sim.base.errors import WrongSetting
+from sim.language.event import run
+from sim.language.hosts import MOST_TURNS, TICK_S, Host, devices
+from sim.language.job import Job, Laws, Layer
+from sim.language.library import Library
+from sim.language.library import Line as Items
+from sim.language.text import Text
+from sim.language.verbs import compute, gather
+from sim.laws import Constant
+from sim.model.costs import Line
+from sim.platform.cluster import FREE, Cluster
+from sim.platform.cluster import Host as ScenarioHost
+from sim.platform.polling import LONGEST_S
+from sim.texts import TEXTS
+
+T, EXACT = 0.3, 1e-12
+
+
+@dataclass(frozen=True)
+class Own(Text):
+    name = "own"
+    works: tuple[float, ...] = ()  # seconds, of each rank; passes where there are none
+
+    def __call__(self, me):
+        for _ in me.steps():
+            if self.works:
+                yield from me.work(seconds=self.works[me.rank])
+            else:
+                yield from compute(me)
+
+
+class Asking(Own):
+    """Rank 0 waits for the last rank, which works a while."""
+
+    def __call__(self, me):
+        for _ in me.steps():
+            if me.rank == me.n - 1:
+                yield from me.work(seconds=self.works[0])
+                yield from me.post(me.weights[:0], 0)
+            elif me.rank == 0:
+                yield from me.take(me.n - 1)
+            else:
+                yield from me.work(seconds=self.works[me.rank])
+
+
+def ends(text, ranks, **more) -> list[float]:
+    """When each rank has ended its only round, by jobs whose other ranks end at once."""
+    return run(Job(ranks, (Layer(1, T / 3, 2 * T / 3),), 1, latency_s=0.0, **more), text).ends_s
+
+
+def test_ranks_are_where_they_are_placed():
+    job = Job(5, (Layer(1),), placement=(0, 0, 1, 1, 0), kinds=(Host(2), Host(4, gpus=2)))
+    assert job.hosts == 2
+    made, of_passes, of_work = devices(job)
+    assert of_work == [0, 0, 1, 1, 0]
+    assert [made[number].cores for number in of_passes] == [2, 2, 1, 1, 2]
+    assert of_passes[2] != of_passes[3]
+    assert Job(5, (Layer(1),), per_host=2).hosts == 3
+    for wrong in ({"placement": (0, 1)}, {"kinds": (Host(),)}):
+        with pytest.raises(WrongSetting):
+            Job(5, (Layer(1),), **wrong)
+    with pytest.raises(WrongSetting, match="contention"):
+        Host(2, contention=0.1)
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        (Host(1), 3 * T),  # one after another
+        (Host(1, 0.0), 3 * T),
+        (Host(1, TICK_S), 3 * T),
+        (Host(3, TICK_S), T),
+        (Host(2, 0.0), 1.5 * T),
+        (Host(3, 0.0, 0.1), 1.2 * T),
+        (Host(3, TICK_S, 0.1), 1.2 * T),
+        (Host(3, gpus=1), 3 * T),
+        (Host(3, gpus=1, switching=0.2), 3.6 * T),
+        (Host(3, gpus=2), 2 * T),
+        (Host(1, gpus=3), T),
+    ],
+)
+def test_three_ranks_of_a_host_compute(host, expected):
+    assert ends(Own(), 3, per_host=3, kinds=(host,)) == pytest.approx([expected], abs=EXACT)
+
+
+def test_three_works_on_two_cores_take_almost_twice_as_long_as_one():
+    # Two in turns of a twentieth of the shortest on one core, until the other core idles: after a tick it takes one over.
+    turn_s = T / MOST_TURNS
+    found = ends(Own((T, T, T)), 3, per_host=3, kinds=(Host(2, TICK_S),))[0]
+    assert found == pytest.approx(T + TICK_S + (T - (T - turn_s) / 2), abs=2 * turn_s)
+    assert 1.5 * T < found < 2 * T
+
+
+def test_a_rank_sees_a_message_at_its_next_poll():
+    works = (0.05, 0.05)
+    poll = {"poll_s": 1e-4, "oversleep_s": 1e-5, "per_host": 2, "kinds": (Host(2, TICK_S),)}
+    job = Job(2, (Layer(1),), 1, latency_s=0.0, **poll)
+    share = next(job.pauses(0, 0))
+    late_s = share * (LONGEST_S + 1e-5) + 1e-4
+    assert run(job, Asking(works)).ends_s == pytest.approx([0.05 + late_s], abs=EXACT)
+    assert ends(Asking(works), 2) == pytest.approx([0.05], abs=EXACT)
+
+
+def test_polls_take_a_core_from_ranks_that_work():
+    poll = {"poll_s": 4e-5, "per_host": 3, "kinds": (Host(2, TICK_S),)}
+    of = Job(3, (Layer(1),), 1, latency_s=0.0, **poll)
+    # Of two cores the polls take so much, stage by stage of the wait; two ranks have the rest.
+    expected = 0.0
+    left_s = 0.05
+    for rate, lasts_s in zip(of.poll_rates, (1e-3, 1e-3, 2e-3, 4e-3, 1.0), strict=True):
+        pace = min(1.0, (2 - rate) / 2)
+        took_s = min(lasts_s, left_s / pace)
+        expected, left_s = expected + took_s, left_s - took_s * pace
+    late_s = next(of.pauses(0, 0)) * LONGEST_S + 4e-5
+    assert run(of, Asking((0.05, 0.05))).ends_s == pytest.approx([expected + late_s], abs=EXACT)
+
+
+def test_other_threads_slow_who_shares_the_core_with_them_and_leave_a_rank_idle():
+    @dataclass(frozen=True)
+    class Two(Own):
+        def __call__(self, me):
+            for _ in me.steps():
+                yield from compute(me)
+                yield from me.take(me.rank, until_s=1.0 + me.step)
+
+    # The first round's pieces come at once, as there was no round before it; on one core they have it in turn with the gradient.
+    job = Job(1, (Layer(1, 0.0, T),), 2, background_s=0.4, kinds=(Host(1, TICK_S),))
+    found = run(job, Two())
+    assert found.ends_s == [1.0, 2.0]
+    assert found.idle_s[0] == pytest.approx(2.0 - (T + 0.4) - T, abs=0.2)
+    assert run(replace(job, background_s=0.0), Two()).idle_s[0] == pytest.approx(2.0 - 2 * T)
+    alone = run(replace(job, kinds=(Host(2, TICK_S),)), Two())
+    assert alone.idle_s[0] == pytest.approx(2.0 - 2 * T)
+
+
+def test_a_library_works_around_each_sum():
+    job = Job(1, (Layer(10, 0.0, 0.1),) * 3, 1, library=Library(Items(0.01, 0.002)))
+    assert run(job, TEXTS["ddp"](bucket_mb=0.0)).ends_s == pytest.approx(
+        [0.3 + 3 * 0.01 + 0.06]
+    )  # three sums, on the one core
+    assert run(job, TEXTS["ddp"]()).ends_s == pytest.approx([0.3 + 0.01 + 0.06])
+
+
+def test_a_straggler_oversleeps():
+    @dataclass(frozen=True)
+    class Sleeping(Own):
+        def __call__(self, me):
+            for _ in me.steps():
+                yield from me.sleep()
+
+    assert ends(Sleeping(), 2, oversleep_s=0.25, laws=Laws(Constant(value=1.0))) == pytest.approx([1.25])
+    assert ends(Sleeping(), 2, oversleep_s=0.25) == [0.0]
+
+
+@dataclass(frozen=True)
+class Today(Text):
+    """Fixed minibatch as sim.protocols has it: who sends a message waits until it has left."""
+
+    name, servers = "today", 1
+
+    def __call__(self, me):
+        if me.rank == me.master:
+            for _ in me.steps():
+                sent = []
+                for rank in me.workers:
+                    sent.append((yield from me.post(me.weights, rank)))
+                for handle in sent:
+                    yield from me.wait(handle)
+                yield from me.update(samples=(yield from gather(me, me.workers, me.gradient)))
+        else:
+            while (yield from me.follow(me.master, me.weights)):
+                yield from me.sleep()
+                yield from compute(me)
+                yield from me.wait((yield from me.post(me.gradient, me.master)))
+                yield from me.mix(me.gradient, me.gradient, 0.0, 0.0)
+
+
+def on(number: int, kind: str):
+    """A job of the common kind on hosts of some kind, without a gap.
+
+    Sums take no time: there a master adds first what has begun to come first, here what is there first.
+    """
+    of, rng = common(number, "fmb"), random.Random(number)
+    background = {"background": Line(base_s=0.02)} if kind == "threads" else {}
+    costs = of.workload.costs.model_copy(update={"reduce": Line(), **background})
+    cores = (
+        {"cores": rng.randrange(1, 4), "contention": rng.choice([0.0, 0.05])}
+        if kind in ("cores", "threads")
+        else {"cores": 8}
+    )
+    gpus = {"gpus": rng.randrange(1, 3), "switching": rng.choice([0.0, 0.1, -0.1])} if kind == "gpus" else {}
+    several = kind in ("placed", "cores", "gpus", "threads")
+    hosts = [
+        ScenarioHost(
+            name=f"h{k}", speed=rng.uniform(0.5, 1.0), slots=rng.randrange(1, 5) if several else 1, **cores, **gpus
+        )
+        for k in range(of.ranks)
+    ]
+    waits = {"poll_s": 4e-5, "oversleep_s": 6e-5} if kind == "polls" else {}
+    machine = {"shared_cores": rng.randrange(1, 5)} if kind == "one machine" else {}
+    link = of.cluster.network.model_copy(update={"gap_s": 0.0})
+    cluster = Cluster(hosts=hosts, network=link, local=FREE, **waits, **machine)
+    return replace(of, cluster=cluster, workload=of.workload.model_copy(update={"costs": costs}))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "worst"),
+    [("placed", 1e-9), ("gpus", 1e-9), ("polls", 1e-7), ("cores", 1e-6), ("one machine", 1e-6), ("threads", 0.01)],
+)
+def test_hosts_take_as_long_as_those_of_sim_protocols(kind, worst):
+    # Polls were rounded to a billionth of a core. A gradient that shares a core is one work here, as there: not forward, then backward.
+    text = Today()
+    for number in range(20):
+        scenario = on(number, kind)
+        expected, _ = event.run(scenario, want_trace=False)
+        job, updates = in_language(scenario, text), Updates()
+        layers = tuple(replace(one, forward_s=0.0, backward_s=one.forward_s + one.backward_s) for one in job.layers)
+        run(replace(job, layers=layers), text, updates)
+        step_s = np.diff(updates.ends_s, prepend=0.0)[scenario.warmup :]
+        assert np.abs(step_s.mean() / expected.step_s[0].mean() - 1) < worst
+
+
+@pytest.mark.slow
+def test_idle_shares_are_those_of_sim_protocols_where_each_rank_has_a_host():
+    text = Today()
+    for number in range(20):
+        scenario = on(number, "apart")
+        expected, _ = event.run(scenario, want_trace=False)
+        found = run(in_language(scenario, text), text)
+        idle = np.array(found.idle_s) / np.diff(found.ends_s, prepend=0.0)[scenario.warmup :].sum()
+        assert idle[0] == pytest.approx(expected.idle_fraction[0, 0], abs=1e-9)
+        # There a worker ends with its last gradient; here it is idle until the master has ended the last step.
+        assert (idle[1:] >= expected.idle_fraction[0, 1:] - 1e-9).all()
