@@ -5,6 +5,7 @@ The scenario's protocol tells how many servers there are; what the ranks do is t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -20,12 +21,15 @@ from sim.language.event.observed import ObservedWorld
 from sim.language.hosts import TICK_S, Host
 from sim.language.job import Job, Result, first_measured
 from sim.language.library import Library, Line
+from sim.language.links import Fair, Windows
 from sim.language.text import Text, require
-from sim.laws import Constant, FoldedMixture
+from sim.laws import Constant, FoldedMixture, LogNormal
 from sim.laws.randomness import Stream
 from sim.laws.steps import Steps, joined
 from sim.model.costs import Line as ByBytes
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
+from sim.platform.cluster import Link
+from sim.platform.tcp import Tcp
 from sim.protocols import name_of
 from sim.recording.activity import Activity
 from sim.recording.traces import Trace
@@ -44,6 +48,7 @@ class Drawn:
         self._scenario, self._draws = scenario, scenario.draws
         law = FoldedMixture.model_validate({"components": [{"mean_s": 0.0, "std_s": delay_std_s, "weight": 1}]})
         self._delay = law if delay_std_s else Constant(value=0.0)
+        self._share = LogNormal(cv=scenario.network.unfairness)
 
     def sleeps(self, replication: int, worker: int, call: int = 0):
         """The sleeps of a worker by its number; call 1 and on are further sleeps of a round."""
@@ -53,12 +58,12 @@ class Drawn:
         return self._draws.sleeps(replication, worker, call)
 
     def noises(self, replication: int, worker: int, of: str = "noise"):
-        """The factors of a worker by its number on passes, with stragglers and the drift of its host, on input or updates; or delays."""
+        """The factors of a worker by its number on passes, with stragglers and the drift of its host, input or updates, delays, shares."""
         scenario, number = self._scenario, worker if self._scenario.workers else 0
-        law = self._delay if of == "delay" else getattr(scenario.costs, "noise" if of == "noise" else f"{of}_noise")
+        if of in ("delay", "share"):
+            return Stream(self._delay if of == "delay" else self._share, scenario.seed, replication, worker, of)
+        law = getattr(scenario.costs, "noise" if of == "noise" else f"{of}_noise")
         stream = Stream(law, scenario.seed, replication, number, of)
-        if of == "delay":
-            return stream
         parts = [stream, self._draws.common(replication, of)]
         if of == "noise":
             host = scenario.hosts[min(scenario.rank_of(number), scenario.ranks - 1) if number else 0]
@@ -160,6 +165,10 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         overhead_s=overhead_s,
         gap_s=link.gap_s,
         bandwidth=link.bandwidth_bytes_per_s,
+        sustained=link.sustained_bytes_per_s or math.inf,
+        whole_messages=link.store_and_forward,
+        windows=windows_of(link.tcp) if link.tcp else None,
+        fair=fair_of(link) if link.fair else None,
         shared_ports=True,
         local_latency_s=local.latency_s,
         local_overhead_s=local.overhead_s + local.occupancy_s(0),
@@ -193,6 +202,17 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
     )
 
 
+def windows_of(tcp: Tcp) -> Windows:
+    """The windows of all connections between two ranks, over which a message is spread evenly."""
+    return Windows(tcp.initial_window_bytes * tcp.connections, tcp.window_bytes * tcp.connections)
+
+
+def fair_of(link: Link) -> Fair:
+    """How messages share the ports of a fair link."""
+    eager_bytes = math.inf if link.eager_bytes is None else link.eager_bytes
+    return Fair(link.ramp_bytes, link.burst_bytes, link.queue_bytes, link.buffer_bytes, eager_bytes)
+
+
 def host_of(scenario: Scenario, index: int) -> Host:
     """A host of a scenario by its index in the cluster's machines."""
     host, turn_s = scenario.machines[index], THREADS_TURN_S if scenario.threaded else TICK_S
@@ -209,8 +229,9 @@ def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]
     link, local, costs = scenario.network, scenario.local, scenario.costs
     servers = scenario.servers if scenario.workers else 0
     yield "--servers", servers if servers != text.servers else 0, str(text.servers)
-    for name in ("fair", "tcp", "store_and_forward", "sustained_bytes_per_s", "background_s"):
-        yield f"--cluster: network: {name}", getattr(link, name), "none"
+    yield "--cluster: network: background_s", link.background_s, "none"
+    announces = link.eager_bytes is not None and scenario.cluster.poll_s > 0
+    yield "--cluster: network: eager_bytes", announces and str(link.eager_bytes), "none where ranks poll"
     yield "--cluster: local: wakes", local.wakes, "false"
     for name in ("reduce", "take_up", "update"):
         yield f"costs: {name}: floor_s", getattr(costs, name).floor_s, "0"

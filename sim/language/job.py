@@ -12,6 +12,7 @@ from typing import Any
 from sim.base.errors import WrongSetting
 from sim.language.hosts import Host
 from sim.language.library import Library
+from sim.language.links import Fair, Windows
 from sim.laws import Constant, Law
 from sim.laws.randomness import BLOCK, Stream, generator
 from sim.laws.steps import Sleeps
@@ -69,6 +70,7 @@ class Laws:
         input: factor on fetching a rank's minibatch of a round.
         update: factor on each update of a rank.
         delay: seconds for which each message is held back where it has come.
+        share: weight of each message of a rank, by which those that pass a port at once share it.
         seed: of all random numbers.
     """
 
@@ -77,6 +79,7 @@ class Laws:
     input: Law = ONE
     update: Law = ONE
     delay: Law = NONE
+    share: Law = ONE
     seed: int = 0
 
     def sleeps(self, replication: int, worker: int, call: int = 0) -> Stream:
@@ -84,7 +87,7 @@ class Laws:
         return Stream(self.sleep, self.seed, replication, worker, "sleep", call)
 
     def noises(self, replication: int, worker: int, of: str = "noise") -> Stream:
-        """The factors of a worker by its number: on passes (noise), fetching (input) or updates; or the delays of what has come."""
+        """The factors of a worker by its number: on passes (noise), fetching (input), updates; or delays of what has come, shares."""
         return Stream(getattr(self, of), self.seed, replication, worker, of)
 
 
@@ -106,8 +109,12 @@ class Job:
         speeds: of the ranks' cores, shape (ranks,); all 1 if empty.
         latency_s: from one port to the next.
         overhead_s: seconds of a core at each end of a message between hosts.
-        gap_s: seconds that a message takes a port besides its bytes.
+        gap_s: seconds that a message takes a port between hosts besides its bytes.
         bandwidth: bytes/s of a port between hosts.
+        sustained: bytes/s that such a port earns in the long run, if less: it has earned none at the start, and passes no byte before.
+        whole_messages: a message reaches the next port when all of it has passed this one (store and forward); else as it passes.
+        windows: of TCP, from each rank to each other one; None: there are none.
+        fair: how messages share ports; None: they pass one after another.
         shared_ports: the ranks of a host share its port in each direction; else each has one of its own.
         local_latency_s, local_bandwidth: of messages within a host, which leave their sender one after another.
         local_overhead_s, local_copy_s: seconds of the receiver's core for each of them, and for each of its bytes, which it copies.
@@ -157,6 +164,10 @@ class Job:
     overhead_s: float = 0.0
     gap_s: float = 0.0
     bandwidth: float = 1.25e9
+    sustained: float = math.inf
+    whole_messages: bool = False
+    windows: Windows | None = None
+    fair: Fair | None = None
     shared_ports: bool = False
     local_latency_s: float = 0.0
     local_bandwidth: float = math.inf
@@ -208,6 +219,12 @@ class Job:
         for name, least in (("ranks", 1), ("steps", 1), ("batch", 1), ("per_host", 1), ("evaluate_every", 1)):
             if getattr(self, name) < least:
                 raise WrongSetting(name, getattr(self, name), f"an integer from {least}")
+        for name, allowed in (("windows", None), ("sustained", math.inf), ("whole_messages", False)):
+            if self.fair and getattr(self, name) != allowed:
+                raise WrongSetting(name, getattr(self, name), f"{allowed} where messages share ports")
+        for name in ("bandwidth", "uplink")[: 1 + bool(self.per_rack)]:
+            if self.fair and getattr(self, name) == math.inf:
+                raise WrongSetting(name, getattr(self, name), "a finite one where messages share ports")
 
     @cached_property
     def forward_to(self) -> list[float]:

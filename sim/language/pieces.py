@@ -47,6 +47,7 @@ class Message:
         values: its items' values, shape (items,), where a world has values.
         share: of the piece's items that have travelled.
         taken: a handle that is done when the message is taken; None: nobody waits for that.
+        flow: of a message that was announced, by which a world asks for its bytes; None of one that is there.
     """
 
     sender: int
@@ -56,6 +57,7 @@ class Message:
     values: Any = None
     share: float = 1.0
     taken: Handle | None = None
+    flow: Any = None
 
 
 @dataclass(eq=False, slots=True)

@@ -145,10 +145,13 @@ def work_with_servers(me: Rank, tokens: bool = False):
 def exchange(me: Rank, sent: Piece, to: int, frm: int, into: Piece, adds: bool = False):
     """Send a piece while receiving another one, which is added when the first has left (MPI_Sendrecv, then the sum)."""
     handle = yield from me.post(sent, to)
-    if adds:
+    if not adds:
+        yield from me.take(frm, into)
         yield from me.wait(handle)
-    yield from me.take(frm, into, adds)
-    yield from me.wait(handle)
+    else:
+        message = yield from me.take(frm)
+        yield from me.wait(handle)
+        yield from me.mix(into, message)
 
 
 def hand(me: Rank, piece: Piece, to: int):

@@ -6,11 +6,13 @@ import math
 import random
 from dataclasses import replace
 from itertools import pairwise
+from math import inf
 
 from sim.language.collectives import ALGORITHMS
 from sim.language.hosts import TICK_S, Host
 from sim.language.job import Job, Laws, Layer, Rows
 from sim.language.library import Library, Line
+from sim.language.links import Fair, Windows
 from sim.language.text import Text
 from sim.laws import Constant, Exponential, LogNormal
 from sim.texts import TEXTS
@@ -92,8 +94,23 @@ def drawn(seed: int) -> tuple[Job, Text]:  # noqa: PLR0912
         given["shares"] = drawn_shares(rng, items, servers)
     if rng.random() < 0.5:
         given |= drawn_machines(rng, ranks)
+    given |= drawn_links(random.Random(seed))
     given["warmup"] = rng.randrange(given["steps"])
+    given["laws"] = replace(given["laws"], share=LogNormal(mean=1.0, cv=given.pop("weight", 0.0)))
     return Job(**given), TEXTS[name](**settings)
+
+
+def drawn_links(rng: random.Random) -> dict:
+    """Links by numbers of their own, so that the rest of a job is as it was without."""
+    kind = rng.choice(["plain", "plain", "earns", "windows", "fair", "fair"])
+    if kind == "earns":
+        return {"sustained": 10 ** rng.uniform(6, 9), "whole_messages": rng.random() < 0.5}
+    if kind == "windows":
+        return {"windows": Windows(rng.choice([1e3, 14_600.0]), 10 ** rng.uniform(4.5, 7)), "latency_s": 1e-3}
+    if kind == "fair":
+        sizes = [rng.choice([0.0, 10 ** rng.uniform(3, 6)]) for _ in range(4)]
+        return {"fair": Fair(*sizes, rng.choice([inf, inf, 0.0, 65536.0])), "weight": rng.choice([0.0, 0.3])}
+    return {}
 
 
 def drawn_shares(rng: random.Random, items: int, servers: int) -> tuple[int, ...]:

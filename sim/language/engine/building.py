@@ -15,7 +15,7 @@ from pathlib import Path
 from sim.language.engine import layout
 
 HERE = Path(__file__).parent
-FILES = ("heap", "idle", "costs", "cores", "turns", "polls", "ports", "mail", "texts", "machine")
+FILES = ("heap", "idle", "costs", "cores", "turns", "polls", "ports", "mail", "texts", "flows", "machine")
 NAME = "_kernel"
 HEAD = """# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=False, cpow=False
 import cython
@@ -54,9 +54,10 @@ def _text() -> str:
         for name, value in vars(layout).items()
         if name.isupper() and type(value) is int and name not in layout.REALS
     }
+    reals = layout.REALS | {name: value for name, value in vars(layout).items() if type(value) is float}
     lines = [
         HEAD,
-        *(f"cdef double {name} = {value!r}" for name, value in layout.REALS.items()),
+        *(f"cdef double {name} = {value!r}" for name, value in reals.items()),
         "cdef enum:",
         *(f"    {name} = {value}" for name, value in numbers.items() if abs(value) < 2**31),
         "",

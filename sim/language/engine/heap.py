@@ -59,6 +59,13 @@ def pop(S: State) -> None:
 
 
 @compiled
+def is_full(S: State) -> bool:
+    """Whether one event might bring more of them than there is room for."""
+    messages: integer = S.message_room if S.shares_ports else 0
+    return S.events + 4 * S.texts + messages + 8 > S.event_room
+
+
+@compiled
 def goes_on_at(S: State, t: integer, time: double) -> None:
     """Text t goes on at a time; an earlier plan of it is void."""
     S.text_due[t] = time

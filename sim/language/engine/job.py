@@ -98,7 +98,9 @@ class Run:
             **{
                 "level": len(levels),
                 "place": len(levels) * n,
-                "port": len(levels) * n,
+                "port": 2 * len(levels) * n,
+                "bucket": 2 * len(levels) * n if job.fair else 0,
+                "window": 0,
                 "device": len(made),
                 "core": sum(cores),
                 "stage": len(STAGES),
@@ -163,6 +165,20 @@ class Run:
             job.item_bytes,
             sum(layer.items for layer in job.layers),
         )
+        S.sustained, S.whole_messages, S.look_due = job.sustained, int(job.whole_messages), math.inf
+        S.may_overtake = int(bool(job.windows or job.fair))
+        if job.windows:
+            S.initial_window, S.most_window = job.windows.initial_bytes, job.windows.most_bytes
+            S.round_trip_s = 2 * job.latency_s
+            self._more_windows()
+        if job.fair:
+            S.shares_ports, S.ramp_bytes, S.burst_bytes = 1, job.fair.ramp_bytes, job.fair.burst_bytes
+            S.queue_bytes, S.buffer_bytes, S.eager_bytes = (
+                job.fair.queue_bytes,
+                job.fair.buffer_bytes,
+                job.fair.eager_bytes,
+            )
+            self._set(port_level=np.full(sizes["bucket"], S.burst_bytes))
         S.steps, S.warmup, S.evaluate_every = job.steps, job.warmup, job.evaluate_every
         S.input_s, S.resume_s, S.cold_from_s, S.cold_after_s = job.input_s, job.resume_s, COLD_FROM_S, COLD_AFTER_S
         S.sole_sleep = self._sole(partial(self._sleeps, 0))
@@ -192,6 +208,18 @@ class Run:
         sender[old:] = NONE
         self._set(message_next=chain, message_from=sender)
         self.state.free_message, self.state.message_room = old, old + more
+
+    def _more_windows(self) -> None:
+        old = [self._now(name) for name in ("window_pair", "window_bytes", "window_free")]
+        room = self.state.window_room = max(64, 4 * len(old[0]))
+        pairs, window, free_s = np.full(room, NONE), np.zeros(room), np.zeros(room)
+        for pair, *of_pair in zip(*(one.tolist() for one in old), strict=True):
+            if pair != NONE:
+                k = pair % room
+                while pairs[k] != NONE:
+                    k = (k + 1) % room
+                pairs[k], window[k], free_s[k] = pair, *of_pair
+        self._set(window_pair=pairs, window_bytes=window, window_free=free_s)
 
     def _more_texts(self) -> None:
         old, more = self.texts, self.texts
@@ -261,7 +289,11 @@ class Run:
         """Factors by rounds, shape (rounds, ranks); of updates and messages for each rank by itself."""
         n, room = self.ranks, self._now("factor_room").reshape(-1, self.ranks)
         parts, begin, far, used = [np.empty(0)], np.zeros_like(room), np.ones(len(room)), 0
-        for of, asked in ((layout.UPDATES, "rank_updates"), (layout.DELAYS, "rank_came")):
+        for of, asked in (
+            (layout.UPDATES, "rank_updates"),
+            (layout.DELAYS, "rank_came"),
+            (layout.SHARES, "rank_flows"),
+        ):
             room[of] = np.where(self._now(asked) < room[of], room[of], np.maximum(BLOCK, 2 * room[of]))
         room[: layout.UPDATES] = self._rounds(int(room[layout.PASSES, 0]))
         for of, name in enumerate(layout.FACTORS):
@@ -314,6 +346,7 @@ class Run:
             layout.SHORT_OF_ITEMS: self._more_items,
             layout.SHORT_OF_SLEEPS: self._more_sleeps,
             layout.SHORT_OF_NOISE: self._more_noise,
+            layout.SHORT_OF_WINDOWS: self._more_windows,
             layout.SHORT_OF_PAUSES: self._more_pauses,
             layout.SHORT_OF_MOMENTS: self._more_moments,
             layout.PAUSED: self._go_on,
@@ -385,6 +418,7 @@ class Run:
         words = {
             layout.TAKING: "a message",
             layout.FOLLOWING: "a message",
+            layout.LANDING: "the bytes of a message",
             layout.WAITING: "a handle",
             layout.QUEUED: "a core",
         }

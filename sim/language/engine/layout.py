@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sim.language import links
 from sim.language.hosts import MOST_POLLS, MOST_TURNS, ROUND_OFF, ROUND_OFF_S, TICK_S
 
 NONE = -1  # no text, no message, no rank
@@ -18,8 +19,8 @@ NONE = -1  # no text, no message, no rank
     MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
     WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, BEGIN_STEP, END_STEP,
     COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE, IN_STEP, IS_WARM,
-    WORK, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, FOLLOW, START, BESIDE, WAIT, WAIT_ALL, STOP, END,
-) = range(51)  # fmt: skip
+    WORK, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, FOLLOW, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, END,
+) = range(52)  # fmt: skip
 REALS = {
     "MOST_POLLS": MOST_POLLS,
     "MOST_TURNS": MOST_TURNS,
@@ -30,30 +31,37 @@ REALS = {
 FIRST = 2  # the register of a text's first argument
 OPERANDS = 9  # numbers of a row: the op-code and its operands
 
-# Kinds of events: a text goes on; a message reaches the next port of its path, begins to pass the last one, is there, was taken; a rank's
-# polls are fewer from now on; a core has been idle for a tick.
-GOES_ON, REACHES, MOVES, ARRIVES, TAKEN, POLLS, BALANCES = range(7)
-KINDS = 8
+# Kinds of events: a text goes on; a message reaches the next port of its path, begins to pass the last one, is there, or announced, or was
+# taken; a rank's polls are fewer from now on; a core has been idle for a tick. Of messages that share ports: rates change; the bytes of one
+# begin to pass, behind queues; one that was announced is asked for, is all there, or is taken by nobody.
+GOES_ON, REACHES, MOVES, ARRIVES, TAKEN, POLLS, BALANCES, LOOKS, BEGINS, ASKED, LANDS, LOST = range(12)
+KINDS = 16
 
 # What a text waits in.
-NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, FOLLOWING, WAITING, NOTICING, ENDED = range(11)
+NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, FOLLOWING, LANDING, WAITING, NOTICING, ENDED = range(12)
 
 # What a run ends with. After one that says what is short, the run goes on with more of it.
 (
     DONE, SHORT_OF_EVENTS, SHORT_OF_MESSAGES, SHORT_OF_TEXTS, SHORT_OF_ITEMS, SHORT_OF_SLEEPS, SHORT_OF_NOISE,
-    SHORT_OF_PAUSES, SHORT_OF_MOMENTS, SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED,
-    ENDLESS,
-) = range(15)  # fmt: skip
+    SHORT_OF_PAUSES, SHORT_OF_MOMENTS, SHORT_OF_WINDOWS, SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED, ENDLESS,
+) = range(16)  # fmt: skip
 
 THREADS, PIECES = 2**20, 8  # numbers of the texts of background work; pieces of a round's
 MOST_AT_ONCE = 1_000_000  # events of each text without any time passing
 MOST_JUMPS = 2**27  # of a text's loops within one event
 NEWEST, UNTIL, SIZED, LASTS = 1, 2, 4, 8  # flags of a TAKE; LASTS: as long as something may come
-PASSES, INPUT, UPDATES, DELAYS = range(4)  # kinds of drawn numbers: by rounds, rounds, updates, messages that have come
-FACTORS = ("noise", "input", "update", "delay")
+PASSES, INPUT, UPDATES, DELAYS, SHARES = range(
+    5
+)  # kinds of drawn numbers: by rounds, rounds, updates, messages that have come, or left
+FACTORS = ("noise", "input", "update", "delay", "share")
 HELD_BACK = -1  # in place of a hop, of a message that has been held back where it has come
 GENERATION = 2**26  # handle of a text: -1 - slot - GENERATION x how many texts had the slot before it
 # Handle of a message: when it has left; or GENERATION^2 + slot + GENERATION x its serial number, if it is done when that is taken.
+MESSAGES = 2**25  # handle of a message that shares ports: likewise, with this more than its slot
+
+# Of links: sim.language.links, sim.language.event.flows.
+TIMEOUT_S = links.LEAST_TIMEOUT_S
+LEAST_BYTES, OF_DOUBLING, FULL, RESOLUTION, DOUBLINGS = 1e-3, 1e-6, 1 - 1e-9, 2.0**-52, 4
 
 # Arrays of a run: the name, and of what there is one place for each.
 DOUBLES = {
@@ -84,8 +92,24 @@ DOUBLES = {
     "message_samples": "message",
     "message_share": "message",  # of the piece's items that travel
     "message_passed": "message",  # when its last byte has passed the ports so far
-    "out_free": "port",
-    "in_free": "port",
+    "message_held": "message",  # seconds by which a window delays its last byte
+    "port_free": "port",
+    "port_earned": "port",  # when it has earned the bytes that have reached it
+    "port_level": "bucket",  # tokens, bytes
+    "port_through": "bucket",  # bytes/s that pass
+    "port_since": "bucket",  # until when tokens are counted
+    "port_rest": "bucket",  # bytes/s that no flow has yet
+    "port_largest": "bucket",  # window of its flows
+    "port_shares": "bucket",  # of flows that have no rate yet
+    "flow_left": "message",  # bytes
+    "flow_rate": "message",  # bytes/s; below 0: it has none yet
+    "flow_age": "message",  # seconds
+    "flow_weight": "message",
+    "flow_share": "message",  # weight times window
+    "flow_asked": "message",  # when its sender knows that it is asked for, if it was announced
+    "flow_found": "message",  # when its receiver has found it then
+    "window_bytes": "window",
+    "window_free": "window",
     "local_free": "rank",  # port for messages within a host
     "bandwidth": "level",  # bytes/s
     "moment": "moment",  # of pieces of background work, as shares of the time that they are spread over, by rank
@@ -123,6 +147,7 @@ INTEGERS = {
     "text_device": "text",  # that it computes on
     "text_core": "text",
     "text_generation": "text",
+    "text_lands": "text",  # the message for whose bytes it waits
     "text_next": "text",  # in the chain that it waits in
     "rank_step": "rank",
     "rank_round": "rank",  # of its own; -1 before the first
@@ -163,6 +188,17 @@ INTEGERS = {
     "message_serial": "message",  # of one whose handle is done when it is taken; else 0
     "message_key": "message",
     "message_hop": "message",  # the port of its path that it reaches next
+    "message_there": "message",  # 0: under way; 1: before one that was posted sooner; 2: behind it; 3: in the box
+    "message_generation": "message",  # how many messages that share ports have left in its place
+    "flow_has_left": "message",
+    "flow_announced": "message",  # whether it was announced, and is not there
+    "flow_moves": "message",  # whether its bytes move
+    "flow_taker": "message",  # the text that waits for it then
+    "flow_first": "message",  # that goes on when this one is there
+    "flow_next": "message",  # in the chain of those
+    "flowing": "message",  # those that share ports
+    "rank_flows": "rank",  # messages that it has posted that do
+    "window_pair": "window",  # sender and receiver
     "message_next": "message",  # in the box, or of those that are free
     "device_cores": "device",
     "device_core": "device",  # its first
@@ -181,6 +217,23 @@ NUMBERS = {  # single numbers
     "local_latency_s": float,
     "local_bandwidth": float,
     "gap_s": float,
+    "sustained": float,
+    "whole_messages": int,
+    "initial_window": float,
+    "most_window": float,
+    "round_trip_s": float,
+    "window_room": int,  # 0: no windows
+    "windows": int,
+    "shares_ports": int,
+    "may_overtake": int,
+    "ramp_bytes": float,
+    "burst_bytes": float,
+    "queue_bytes": float,
+    "buffer_bytes": float,
+    "eager_bytes": float,
+    "flows": int,
+    "flows_since": float,  # until when they have gone on
+    "look_due": float,
     "header_bytes": float,
     "item_bytes": float,
     "vector_items": float,  # of the weights

@@ -7,10 +7,11 @@ import math
 from sim.language.engine import layout as op
 from sim.language.engine.cores import compute, computed, has_slept, sleep
 from sim.language.engine.costs import cold, drawn, is_drawn
-from sim.language.engine.heap import arrives_at, goes_on_at, key_of, pop
+from sim.language.engine.flows import all_there, ask, flows_on, land, send
+from sim.language.engine.heap import arrives_at, goes_on_at, is_full, key_of, pop
 from sim.language.engine.idle import moves
 from sim.language.engine.layout import KINDS, NONE, OPERANDS, State
-from sim.language.engine.mail import arrive, found, give_back, post, value
+from sim.language.engine.mail import arrive, found, give_back, overtakes, post, taken, value
 from sim.language.engine.plain import compiled, double, integer, nan
 from sim.language.engine.polls import begins_to_poll, late, next_stage, polls_no_more
 from sim.language.engine.ports import reach
@@ -44,7 +45,7 @@ def simulate(S: State) -> integer:
         if status != op.DONE:
             return status
     while S.left > 0 and S.events > 0:
-        if S.events + 4 * S.texts + 8 > S.event_room:
+        if is_full(S):
             return op.SHORT_OF_EVENTS
         S.at_once += 1
         if S.heap_time[0] > S.now:
@@ -59,6 +60,10 @@ def simulate(S: State) -> integer:
         if what == op.REACHES:
             pop(S)
             reach(S, which)
+            continue
+        if what == op.LOOKS or what == op.BEGINS or what == op.ASKED or what == op.LOST:
+            pop(S)
+            flows_on(S, what, which)
             continue
         if what == op.MOVES:
             pop(S)
@@ -77,8 +82,14 @@ def simulate(S: State) -> integer:
             pop(S)
             next_stage(S, which, key)
             continue
-        if what == op.ARRIVES:
-            status = hold_back(S, which)
+        if what == op.LANDS:
+            pop(S)
+            which = land(S, which)
+            if which == NONE:
+                continue
+        elif what == op.ARRIVES:
+            all_there(S, which)
+            status = NONE if overtakes(S, which) else hold_back(S, which)
             if status != op.DONE:
                 if status != NONE:
                     return status
@@ -289,14 +300,18 @@ def go_on(S: State, t: integer) -> integer:
         elif code == op.POST:  # a: the handle; the receiver, items, share, whether of the gradient, and done when taken
             if S.free_message == NONE:
                 return stops_at(S, t, at, op.SHORT_OF_MESSAGES)
-            if S.events + 4 * S.texts + 8 > S.event_room:
+            if is_full(S):
                 return stops_at(S, t, at, op.SHORT_OF_EVENTS)
+            if S.window_room > 0 and 2 * S.windows >= S.window_room:
+                return stops_at(S, t, at, op.SHORT_OF_WINDOWS)
+            if not is_drawn(S, op.SHARES, rank, S.rank_flows[rank]):
+                return stops_at(S, t, at, op.SHORT_OF_NOISE)
             S.text_count[t] += 1
             k = int(value(S, t, S.code[row + 2]))
             if k < 0 or k >= S.ranks:
                 return stops_at(S, t, at, op.NO_SUCH_RANK)
-            which = S.free_message
-            x = post(S, t, k, value(S, t, S.code[row + 3]), value(S, t, S.code[row + 4]), S.code[row + 5] != 0)
+            which = post(S, t, k, value(S, t, S.code[row + 3]), value(S, t, S.code[row + 4]), S.code[row + 5] != 0)
+            x = send(S, which)
             S.message_serial[which] = 0
             if S.code[row + 6]:
                 S.message_serial[which] = 1 + S.posted % (op.GENERATION - 1)
@@ -346,6 +361,16 @@ def go_on(S: State, t: integer) -> integer:
                 return op.DONE
             if k != op.DONE:
                 return stops_at(S, t, at, k)
+        elif code == op.LAND:  # a: a message that was announced, or NONE
+            k = int(S.registers[base + a])
+            if k != NONE:
+                S.text_at[t] = at + 1
+                S.text_in[t] = op.LANDING
+                S.text_due[t] = -1.0
+                S.text_lands[t] = k
+                S.flow_taker[k] = t
+                ask(S, k, S.flow_found[k])
+                return op.DONE
         elif code == op.IN_STEP:
             k = int(value(S, t, a))
             if k < 0 or k > S.steps:
@@ -571,11 +596,18 @@ def take(S: State, t: integer, row: integer) -> integer:
         S.registers[at] = 1.0
         S.registers[at + 1] = S.message_step[message]
         S.registers[at + 2] = S.message_share[message]
+        at -= 2
     else:
         S.registers[at] = S.message_from[message]
         S.registers[at + 1] = S.message_step[message]
         S.registers[at + 2] = S.message_items[message]
         S.registers[at + 3] = S.message_samples[message]
         S.registers[at + 4] = S.message_share[message]
-    give_back(S, message)
+    S.registers[at + 5] = NONE
+    if S.flow_announced[message]:
+        S.registers[at + 5] = message
+        S.flow_found[message] = S.now
+        taken(S, message)
+    else:
+        give_back(S, message)
     return op.DONE

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from sim.language.engine.heap import key_of, push
-from sim.language.engine.layout import FOLLOW, KINDS, NONE, OPERANDS, TAKEN, State
+from sim.language.engine.heap import arrives_at, key_of, pop, push
+from sim.language.engine.layout import FOLLOW, KINDS, LOST, NONE, OPERANDS, TAKEN, State
 from sim.language.engine.plain import compiled, double, integer
-from sim.language.engine.ports import leave
 
 
 @compiled
@@ -17,8 +16,8 @@ def value(S: State, t: integer, operand: integer) -> double:
 
 
 @compiled
-def post(S: State, t: integer, to: integer, items: double, share: double, is_gradient: bool) -> double:
-    """Text t posts a message, for which there is room; when it has left."""
+def post(S: State, t: integer, to: integer, items: double, share: double, is_gradient: bool) -> integer:
+    """Text t posts a message, for which there is room."""
     message: integer = S.free_message
     S.free_message = S.message_next[message]
     S.posted += 1
@@ -34,8 +33,13 @@ def post(S: State, t: integer, to: integer, items: double, share: double, is_gra
     S.message_samples[message] = 0.0
     if is_gradient and not S.rank_used[S.text_rank[t]]:
         S.message_samples[message] = S.rank_samples[S.text_rank[t]] / S.vector_items
+    S.message_there[message] = 0
+    S.flow_announced[message] = 0
+    S.flow_moves[message] = 0
+    S.flow_first[message] = NONE
+    S.flow_taker[message] = NONE
     S.rank_underway[to] += 1
-    return leave(S, message)
+    return message
 
 
 @compiled
@@ -56,14 +60,59 @@ def fits(S: State, t: integer, message: integer) -> bool:
 
 
 @compiled
+def is_fellow(S: State, message: integer, other: integer) -> bool:
+    """Whether another message under way is of the same text and pair of ranks."""
+    return (
+        S.message_from[other] == S.message_from[message]
+        and S.message_to[other] == S.message_to[message]
+        and S.message_text[other] == S.message_text[message]
+        and S.message_there[other] < 2
+    )
+
+
+@compiled
+def overtakes(S: State, message: integer) -> bool:
+    """Whether a message, the first event, comes before one that was posted sooner; then it waits for that."""
+    other: integer
+    if S.message_there[message] == 2 or not S.may_overtake:
+        return False
+    if S.rank_underway[S.message_to[message]] > 1:
+        for other in range(S.message_room):
+            if is_fellow(S, message, other) and S.message_key[other] < S.message_key[message]:
+                S.message_there[message] = 1
+                pop(S)
+                return True
+    S.message_there[message] = 2
+    hand_over_next(S, message)
+    return False
+
+
+@compiled
+def hand_over_next(S: State, message: integer) -> None:
+    """After a message those that have waited for it are handed over."""
+    other: integer
+    after: integer = NONE
+    if S.rank_underway[S.message_to[message]] > 1:
+        for other in range(S.message_room):
+            if is_fellow(S, message, other) and (after == NONE or S.message_key[other] < S.message_key[after]):
+                after = other
+        if after != NONE and S.message_there[after] == 1:
+            arrives_at(S, after, S.now)
+
+
+@compiled
 def arrive(S: State, message: integer) -> integer:
     """A message is there; the text that has waited for it, or NONE."""
     to: integer = S.message_to[message]
     before: integer = NONE
     t: integer = S.rank_takers[to]
     S.rank_underway[to] -= 1
+    S.message_there[message] = 3
     if not S.rank_main[to]:
         taken(S, message)
+        if S.message_text[message] == 0:
+            lose(S, message)
+            return NONE
     S.message_next[message] = NONE
     if S.rank_box[to] == NONE:
         S.rank_box[to] = message
@@ -95,7 +144,7 @@ def found(S: State, t: integer, newest: bool) -> integer:
         if fits(S, t, message):
             if chosen != NONE:
                 unlink(S, rank, chosen, chosen_before)
-                give_back(S, chosen)
+                lose(S, chosen)
                 if before == chosen:
                     before = chosen_before
             chosen = message
@@ -107,6 +156,32 @@ def found(S: State, t: integer, newest: bool) -> integer:
     if chosen != NONE:
         unlink(S, rank, chosen, chosen_before)
     return chosen
+
+
+@compiled
+def lose(S: State, message: integer) -> None:
+    """Nobody takes a message."""
+    taken(S, message)
+    if S.flow_announced[message]:
+        push(S, S.now, S.message_key[message], message * KINDS + LOST)
+    else:
+        give_back(S, message)
+
+
+@compiled
+def lose_all(S: State, rank: integer) -> None:
+    """Nobody takes the messages of a main text, which has ended."""
+    before: integer = NONE
+    message: integer = S.rank_box[rank]
+    after: integer
+    while message != NONE:
+        after = S.message_next[message]
+        if S.message_text[message] == 0:
+            unlink(S, rank, message, before)
+            lose(S, message)
+        else:
+            before = message
+        message = after
 
 
 @compiled
@@ -144,6 +219,11 @@ def is_underway(S: State, sender: integer, to: integer, number: integer) -> bool
     if S.rank_underway[to] == 0:
         return False
     for message in range(S.message_room):
-        if S.message_from[message] == sender and S.message_to[message] == to and S.message_text[message] == number:
+        if (
+            S.message_from[message] == sender
+            and S.message_to[message] == to
+            and S.message_text[message] == number
+            and S.message_there[message] < 3
+        ):
             return True
     return False

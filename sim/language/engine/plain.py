@@ -11,7 +11,7 @@ from typing import TypeVar
 F = TypeVar("F", bound=Callable)
 double = float
 integer = int
-nan = float("nan")
+nan, inf = float("nan"), float("inf")
 
 
 def compiled(function: F) -> F:

@@ -410,11 +410,33 @@ class Lowering(Statements):
         return self.reckon(op.ADD, seconds, local)
 
     def me_post(self, piece: Any, to: Any, share: Any = ONE, taken: Any = NO) -> Any:
-        seconds = self.overhead(to)
+        seconds, items = self.overhead(to), self.items(piece)
+        before, after = self.around(seconds, self.is_announced(items, share))
+        self.take_seconds(before)
+        gradient = int(piece.vector == "gradient") if isinstance(piece, PieceValue) else 0
+        handle = self.put(op.POST, self.at(to), self.at(items), self.at(share), gradient, int(plain(taken)))
+        self.take_seconds(after)
+        return handle
+
+    def take_seconds(self, seconds: Any) -> None:
+        """Work of the core."""
         if seconds != ZERO:
             self.emit(op.WORK, self.at(seconds))
-        gradient = int(piece.vector == "gradient") if isinstance(piece, PieceValue) else 0
-        return self.put(op.POST, self.at(to), self.at(self.items(piece)), self.at(share), gradient, int(plain(taken)))
+
+    def is_announced(self, items: Any, share: Any) -> Any:
+        """Whether a message with so many items leaves when it is asked for: 1 or 0."""
+        job = self.job
+        if job.fair is None or job.fair.eager_bytes == math.inf:
+            return ZERO
+        size = self.reckon(op.MULTIPLY, self.reckon(op.MULTIPLY, items, Known(job.item_bytes)), share)
+        return self.reckon(op.LESS, Known(job.fair.eager_bytes), self.reckon(op.ADD, Known(job.header_bytes), size))
+
+    def around(self, seconds: Any, announced: Any) -> tuple[Any, Any]:
+        """Seconds of one that are before something, unless a message was announced; else behind it."""
+        if announced == ZERO:
+            return seconds, ZERO
+        of_it = self.reckon(op.MULTIPLY, seconds, announced)
+        return self.reckon(op.SUBTRACT, seconds, of_it), of_it
 
     def me_take(
         self,
@@ -432,7 +454,7 @@ class Lowering(Statements):
         if lasts and not self.is_main:
             raise NotLowered("me.take as long as something may come, in a text that is started")
         flags = op.NEWEST * bool(plain(newest)) | op.UNTIL * until | op.SIZED * sized | op.LASTS * lasts
-        found = MessageValue(self.new(WIDE["message"]))
+        found = MessageValue(self.new(WIDE["message"] + 1))
         last = self.at(self.items(into)) if sized else 0
         ends = self.at(group.start), self.at(group.stop), self.at(Known(group.step))
         self.emit(op.TAKE, found.at, *ends, flags, self.at(until_s) if until else 0, last)
@@ -441,26 +463,33 @@ class Lowering(Statements):
             if until
             else None
         )
-        share, items = Number(found.at + 4), Number(found.at + 2)
-        self.accept(Number(found.at), share, items, found.at + 3, into if sized else None, bool(plain(adds)), weight)
+        share, items, lands = Number(found.at + 4), Number(found.at + 2), found.at + 5
+        whole = into if sized else None
+        self.accept(Number(found.at), share, items, found.at + 3, lands, whole, bool(plain(adds)), weight)
         if over is not None:
             self.rows[over][1] = len(self.rows)
         return found
 
-    def accept(self, sender: Any, share: Any, items: Any, samples: int, into: Any, adds: bool, weight: Any) -> None:
+    def accept(
+        self, sender: Any, share: Any, items: Any, samples: int, lands: int, into: Any, adds: bool, weight: Any
+    ) -> None:
         """A message that has come becomes a piece, or part of a sum.
 
         Args:
             share, items: of the message.
             samples: the register with those of the message.
+            lands: and with the message, if it was announced.
         """
         seconds = self.taking(sender, items, share)
+        if self.job.fair and self.job.fair.eager_bytes < math.inf:
+            seconds, first = self.around(seconds, self.reckon(op.UNEQUAL, Number(lands), Known(op.NONE)))
+            self.take_seconds(first)
+            self.emit(op.LAND, lands)
         if into is not None and (adds or weight != ONE):
             seconds = self.reckon(op.ADD, seconds, self.sum_s(self.items(into), share))
         if into is not None and not adds:
             seconds = self.reckon(op.ADD, seconds, self.put_s(into, share))
-        if seconds != ZERO:
-            self.emit(op.WORK, self.at(seconds))
+        self.take_seconds(seconds)
         if into is not None and adds and into.vector == "gradient":
             self.emit(op.ADDED, samples)
 
@@ -478,7 +507,7 @@ class Lowering(Statements):
             raise NotLowered("me.follow in a text that is started")
         group = self.as_range(frm)
         ranks = self.elements(group)
-        held, step, ends = self.new(3), self.put(op.STEP).at, []
+        held, step, ends = self.new(4), self.put(op.STEP).at, []
         for k, rank in enumerate(ranks):
             part = self.method(into, "part", [Known(k), Known(len(ranks))])
             self.emit(op.FOLLOW, held, self.at(rank), self.at(self.items(part)), int(bool(plain(wait))))
@@ -486,7 +515,7 @@ class Lowering(Statements):
             over = self.emit(op.JUMP_IF_NOT, 0, self.at(self.reckon(op.UNEQUAL, Number(held + 1), Known(op.NONE))))
             if k == 0:
                 self.move(step, Number(held + 1))
-            self.accept(rank, Number(held + 2), self.items(part), 0, part, False, ONE)
+            self.accept(rank, Number(held + 2), self.items(part), 0, held + 3, part, False, ONE)
             self.rows[over][1] = len(self.rows)
         self.emit(op.BEGIN_STEP, step)
         for row in ends:

@@ -14,7 +14,9 @@ from sim.language.engine.layout import (
     FOLLOW,
     FOLLOWING,
     GENERATION,
+    LANDING,
     LASTS,
+    MESSAGES,
     NONE,
     NOTHING,
     OPERANDS,
@@ -29,7 +31,7 @@ from sim.language.engine.layout import (
     WAITING,
     State,
 )
-from sim.language.engine.mail import is_underway, taken, value
+from sim.language.engine.mail import is_underway, lose_all, taken, value
 from sim.language.engine.plain import compiled, double, integer
 from sim.language.engine.polls import begins_to_poll, polls_no_more
 
@@ -78,10 +80,26 @@ def handle_of(S: State, t: integer) -> double:
 
 @compiled
 def text_of(S: State, handle: double) -> integer:
-    """The text of a handle; NONE if it has ended."""
+    """The text of a handle; NONE if it has ended, or it is a message's."""
     number: integer = int(-1.0 - handle)
     t: integer = number % GENERATION
+    if t >= MESSAGES:
+        return NONE
     return t if S.text_generation[t] == number // GENERATION else NONE
+
+
+@compiled
+def is_message(handle: double) -> bool:
+    """Whether it is a handle of a message."""
+    return handle >= 0.0 or int(-1.0 - handle) % GENERATION >= MESSAGES
+
+
+@compiled
+def is_leaving(S: State, handle: double) -> bool:
+    """Whether it is a handle of a message that has not left yet."""
+    number: integer = int(-1.0 - handle)
+    message: integer = number % GENERATION - MESSAGES
+    return message >= 0 and S.message_generation[message] == number // GENERATION
 
 
 @compiled
@@ -117,7 +135,7 @@ def known_at(S: State, handle: double) -> double:
         return -1.0 if S.message_serial[slot] == int(coded) // GENERATION else S.now
     if handle >= 0.0:
         return handle
-    return -1.0 if text_of(S, handle) != NONE else S.now
+    return -1.0 if text_of(S, handle) != NONE or is_leaving(S, handle) else S.now
 
 
 @compiled
@@ -184,10 +202,10 @@ def waits_for_messages(S: State, t: integer) -> bool:
     which: integer
     k: integer
     if S.code[row] == WAIT:
-        return value(S, t, S.code[row + 1]) >= 0.0
+        return is_message(value(S, t, S.code[row + 1]))
     which = int(value(S, t, S.code[row + 1]))
     for k in range(S.list_begin[which] + int(value(S, t, S.code[row + 2])), S.list_begin[which] + S.list_length[which]):
-        if S.items[k] < 0.0:
+        if not is_message(S.items[k]):
             return False
     return True
 
@@ -266,6 +284,7 @@ def main_ends(S: State, rank: integer) -> None:
         one = S.message_next[one]
     settle(S, rank)
     S.rank_main[rank] = 0
+    lose_all(S, rank)
     S.left -= 1
     if S.rank_followed[rank]:
         for one in range(S.ranks):
@@ -286,4 +305,6 @@ def stop(S: State, handle: double) -> None:
     elif S.text_in[t] == TAKING or S.text_in[t] == WAITING:
         waits_no_more(S, t)
         polls_no_more(S, t)
+    elif S.text_in[t] == LANDING:
+        S.flow_taker[S.text_lands[t]] = NONE
     end(S, t)

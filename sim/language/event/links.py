@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+from collections import defaultdict, deque
 from dataclasses import dataclass
+from functools import cache, partial
 
-from sim.language.job import Job
+from sim.language.links import Connection
 from sim.language.pieces import Handle, Message
 
 
@@ -15,56 +17,119 @@ class Port:
 
     Args:
         bandwidth: bytes/s.
+        sustained: bytes/s that it earns; it passes no byte that it has not earned.
         free_s: when it has passed all that has reached it.
+        earned_s: when it has earned all that has reached it.
     """
 
     bandwidth: float
+    sustained: float = math.inf
     free_s: float = 0.0
+    earned_s: float = 0.0
+
+    def take(self, now_s: float, seconds: float, size_bytes: float) -> float:
+        """When it begins to pass a message that takes it for some seconds."""
+        self.earned_s += size_bytes / self.sustained
+        begin_s = max(now_s, self.free_s, self.earned_s - seconds)
+        self.free_s = begin_s + seconds
+        return begin_s
+
+
+@dataclass(eq=False, slots=True)
+class Parcel:
+    """A message under way.
+
+    Args:
+        to: the receiver.
+        number: of the text.
+        key: of its events.
+        is_there: whether it has come, perhaps before one that was posted sooner.
+    """
+
+    message: Message
+    to: int
+    number: int
+    key: tuple[int, int, int]
+    is_there: bool = False
 
 
 class Links:
-    """The ports of all hosts."""
+    """The ports of all hosts.
 
-    def __init__(self, job: Job):
-        self._job, self._ports = job, dict[tuple, Port]()
+    Args:
+        world: sim.language.event.world.EventWorld.
+    """
+
+    def __init__(self, world):
+        self._world, self._job, self._ports = world, world.job, dict[tuple, Port]()
+        job = world.job
         self._bandwidths = defaultdict(
             lambda: job.bandwidth, rack_out=job.uplink, rack_in=job.uplink, local=job.local_bandwidth
         )
+        self._lines = defaultdict[tuple, deque[Parcel]](deque)  # messages under way, of a sender, a receiver and a text
+        self._connection = cache(lambda frm, to: Connection(job.windows, 2 * job.latency_s, job.bandwidth))
 
-    def path(self, frm: int, to: int) -> list[Port]:
+    def path(self, frm: int, to: int) -> list[tuple[str, int]]:
         """The ports from a rank to another: out of a host, if need be out of a rack and into one, into a host; or a host's memory."""
         job = self._job
         if job.host(frm) == job.host(to):
-            return [self._port("local", frm)]
+            return [("local", frm)]
         leaves = (job.host(frm), job.host(to)) if job.shared_ports else (frm, to)
         racks = (job.rack(frm), job.rack(to))
-        between = [self._port("rack_out", racks[0]), self._port("rack_in", racks[1])] if racks[0] != racks[1] else []
-        return [self._port("out", leaves[0]), *between, self._port("in", leaves[1])]
+        between = [("rack_out", racks[0]), ("rack_in", racks[1])] if racks[0] != racks[1] else []
+        return [("out", leaves[0]), *between, ("in", leaves[1])]
 
-    def _port(self, kind: str, number: int) -> Port:
-        return self._ports.setdefault((kind, number), Port(self._bandwidths[kind]))
+    def _port(self, name: tuple[str, int]) -> Port:
+        sustained = self._job.sustained if name[0] in ("out", "in") else math.inf
+        return self._ports.setdefault(name, Port(self._bandwidths[name[0]], sustained))
 
     def send(self, task, message: Message, to: int, size_bytes: float) -> Handle:
         """Send a message now; the handle is done when it has left the first port."""
-        world, handle = task.world, Handle()
-        world.mail[to].coming[message.sender, task.number] += 1
-        path, key, job = self.path(message.sender, to), task.key, self._job
+        world, handle, parcel = self._world, Handle(), self._under_way(task, message, to)
+        path, key, job = [self._port(name) for name in self.path(message.sender, to)], task.key, self._job
 
-        def reaches(hop: int, before_s: float) -> None:
-            """The message reaches a port, and its last byte not before `before_s`."""
+        def reaches(hop: int, before_s: float, held_s: float) -> None:
+            """The message reaches a port, and its last byte not before `before_s`; a window holds that back for `held_s` in the end."""
             port = path[hop]
-            begin_s = max(world.time_s, port.free_s)
-            port.free_s = begin_s + (job.gap_s + size_bytes / port.bandwidth)
+            gap_s = job.gap_s if len(path) > 1 else 0.0
+            begin_s = port.take(world.time_s, gap_s + size_bytes / port.bandwidth, size_bytes)
             passed_s = max(before_s, port.free_s)
             if hop == 0:
-                handle.done_s = passed_s
-                world.busy[message.sender].moves(world.time_s, passed_s)
+                if job.windows and len(path) > 1:
+                    left_s = self._connection(message.sender, to).send(begin_s, size_bytes)
+                    held_s = max(0.0, left_s - passed_s)
+                handle.done_s = passed_s + held_s
+                world.busy[message.sender].moves(world.time_s, handle.done_s)
             if hop + 1 < len(path):
-                world.at(begin_s + job.latency_s, key, lambda: reaches(hop + 1, passed_s + job.latency_s))
+                on_s = passed_s if job.whole_messages else begin_s
+                world.at(on_s + job.latency_s, key, lambda: reaches(hop + 1, passed_s + job.latency_s, held_s))
             else:
-                there_s = passed_s + (job.local_latency_s if hop == 0 else 0.0)
+                there_s = passed_s + held_s + (job.local_latency_s if hop == 0 else 0.0)
                 world.busy[to].moves(begin_s, there_s)
-                world.at(there_s, key, lambda: world.mail[to].put(task.number, message))
+                world.at(there_s, key, partial(self._there, parcel))
 
-        reaches(0, 0.0)
+        reaches(0, 0.0, 0.0)
         return handle
+
+    def announces(self, size_bytes: float) -> bool:
+        """Whether a message leaves when its receiver has asked for it."""
+        return False
+
+    def lose(self, message: Message) -> None:
+        """Nobody takes a message."""
+
+    def _under_way(self, task, message: Message, to: int) -> Parcel:
+        parcel = Parcel(message, to, task.number, task.key)
+        self._world.mail[to].coming[message.sender, task.number] += 1
+        self._lines[message.sender, to, task.number].append(parcel)
+        return parcel
+
+    def _there(self, parcel: Parcel) -> None:
+        """A message has come: it is handed over behind those of the same text and pair of ranks that were posted sooner."""
+        world, line = self._world, self._lines[parcel.message.sender, parcel.to, parcel.number]
+        parcel.is_there = True
+        if line[0] is parcel:
+            line.popleft()
+            if line and line[0].is_there:
+                world.at(world.time_s, line[0].key, partial(self._there, line[0]))
+            world.mail[parcel.to].put(parcel.number, parcel.message)

@@ -21,9 +21,10 @@ class Mail:
     """
 
     def __init__(self, world, delays: Any):
-        self._world, self._delays, self._came, self._over = world, delays, 0, False
+        self._world, self._delays, self._came = world, delays, 0
         self._boxes = defaultdict[int, list[Message]](list)
         self.waiting = dict[int, tuple[Any, int | range]]()
+        self._is_over = False
         self.coming = Counter[tuple[int, int]]()
 
     def put(self, number: int, message: Message) -> None:
@@ -39,8 +40,10 @@ class Mail:
         """A message is there: the text that waits for it goes on, or it is kept."""
         self.coming[message.sender, number] -= 1
         self._boxes[number].append(message)
-        if self._over:
+        if self._is_over:
             self._taken(message)
+            if number == 0:
+                self._world.links.lose(message)
         if number in self.waiting:
             task, frm = self.waiting[number]
             if message.sender in among(frm):
@@ -48,16 +51,17 @@ class Mail:
 
     def end(self) -> None:
         """The main text has ended: what nobody takes counts as taken."""
-        self._over = True
+        self._is_over = True
         for box in self._boxes.values():
             for message in box:
                 self._taken(message)
+        for message in self._boxes[0]:
+            self._world.links.lose(message)
 
     def _taken(self, message: Message) -> None:
         """A message is taken: who has waited for that looks again."""
         if message.taken is not None:
-            message.taken.done_s = self._world.time_s
-            self._world.look_again(message.taken.waiting)
+            self._world.done(message.taken, message.taken.waiting)
 
     def take(self, number: int, frm: int | range, newest: bool = False) -> Message | None:
         """The first message of a rank or a group, or the newest, in which case those before are lost; None if there is none."""
@@ -69,11 +73,12 @@ class Mail:
         self._taken(first)
         if not newest:
             return first
-        for message in box:
-            if message.sender in group:
-                self._taken(message)
-        last = next((message for message in reversed(box) if message.sender in group), first)
+        *lost, last = [first, *(message for message in box if message.sender in group)]
+        for message in [*lost[1:], last] if lost else []:
+            self._taken(message)
         box[:] = [message for message in box if message.sender not in group]
+        for message in lost:
+            self._world.links.lose(message)
         return last
 
 

@@ -268,14 +268,17 @@ class Task:
         job, me, piece = self.world.job, self.me, command.piece
         if not (isinstance(command.to, int) and 0 <= command.to < me.n):
             raise self._wrong(f"me.post to rank {command.to!r} of {me.n}")
-        yield from self._spend(self._overhead_s(command.to))
+        size_bytes, overhead_s = job.bytes_of(piece.items, command.share), self._overhead_s(command.to)
+        announces = self.world.links.announces(size_bytes)
+        yield from self._spend(0.0 if announces else overhead_s)
         samples = self.world.samples.at_hand(me) if piece.vector == "gradient" else 0.0
-        message = Message(me.rank, me.step, piece.items, samples, self.world.values.read(me, piece), command.share)
-        left = self.world.links.send(self, message, command.to, job.bytes_of(piece.items, command.share))
-        if not command.taken:
-            return left
-        message.taken = Handle()
-        return message.taken
+        values = self.world.values.read(me, piece)
+        message = Message(me.rank, me.step, piece.items, samples, values, command.share)
+        handle = self.world.links.send(self, message, command.to, size_bytes)
+        if command.taken:
+            handle = message.taken = Handle()
+        yield from self._spend(overhead_s if announces else 0.0)
+        return handle
 
     def _overhead_s(self, peer: int) -> float:
         job = self.world.job
@@ -351,9 +354,13 @@ class Task:
 
     def _accept(self, message: Message, into: Piece | None, adds: bool = False, weight: float = 1.0):
         """A message becomes a piece, or part of a sum; its overhead and the sum are one work of the core."""
-        job, seconds = self.world.job, self._overhead_s(message.sender)
+        job, seconds, found_s = self.world.job, self._overhead_s(message.sender), self.world.time_s
         if job.host(message.sender) == job.host(self.me.rank):
             seconds = job.local_overhead_s + job.local_copy_s * job.bytes_of(message.items, message.share)
+        if message.flow:
+            yield from self._spend(seconds)
+            yield from self.world.links.land(self, message.flow, found_s)
+            seconds = 0.0
         if into is not None:
             self._check(message.items, into, f"taken from rank {message.sender} into")
             seconds += job.sum_s(into.items, message.share) if adds or weight != 1 else 0.0

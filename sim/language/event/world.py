@@ -6,7 +6,7 @@ Events of one moment happen in the order of (rank, number of the text, that text
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from itertools import count
 
@@ -14,6 +14,7 @@ from sim.base.errors import RunFailed
 from sim.language.event.busy import Busy
 from sim.language.event.cores import made
 from sim.language.event.costs import Costs
+from sim.language.event.flows import Flows
 from sim.language.event.links import Links
 from sim.language.event.mail import Mail
 from sim.language.event.polls import Polls
@@ -22,6 +23,7 @@ from sim.language.event.threads import OtherThreads
 from sim.language.event.valueless import Valueless
 from sim.language.hosts import devices
 from sim.language.job import Job, Result, first_measured
+from sim.language.pieces import Handle
 from sim.language.rank import Rank
 from sim.language.samples import Samples
 from sim.language.text import Text
@@ -47,7 +49,7 @@ class EventWorld:
         self.ranks = [Rank(rank, job, text.servers, self, text.data == "shared") for rank in ranks]
         self.values.begin(self.ranks)
         self.mail = [Mail(self, job.noise(rank, text.servers, "delay")) for rank in ranks]
-        self.links, self.busy = Links(job), [Busy(self) for _ in ranks]
+        self.links, self.busy = Flows(self) if job.fair else Links(self), [Busy(self) for _ in ranks]
         found, of_passes, of_work = devices(job)
         every = [made(self, device) for device in found]
         self.of_passes, self.cores = ([every[number] for number in of] for of in (of_passes, of_work))
@@ -119,18 +121,19 @@ class EventWorld:
         """A text has ended: those that wait for it look again."""
         rank = task.me.rank
         self.tasks.pop((rank, task.number))
-        task.handle.done_s, looking = self.time_s, task.handle.waiting
+        looking = task.handle.waiting
         if task.number == 0:
             self._left -= 1
             self._ended_s[rank] = self.time_s
             self.mail[rank].end()
             followers = self.followers.pop(rank, {}).items()
             looking = [*looking, *((one, turn) for one, turn in followers if not one.may_come())]
-        self.look_again(looking)
+        self.done(task.handle, looking)
 
-    def look_again(self, waiting: list[tuple[Task, int]]) -> None:
-        """Tasks look again whether what they have waited for, each in its turn, is done."""
-        for one, turn in waiting:
+    def done(self, handle: Handle, looking: Iterable[tuple[Task, int]]) -> None:
+        """A handle is done: texts that wait for it look again, each in its turn."""
+        handle.done_s = self.time_s
+        for one, turn in looking:
             self.at(self.time_s, one.key, one.waker(turn))
 
     def _dead_end(self) -> str:

@@ -1,0 +1,407 @@
+"""Messages that share ports, as sim.language.event.flows has it."""
+
+from __future__ import annotations
+
+from sim.language.engine import layout as op
+from sim.language.engine.costs import drawn
+from sim.language.engine.heap import push
+from sim.language.engine.idle import settle
+from sim.language.engine.layout import (
+    ARRIVES,
+    ASKED,
+    BEGINS,
+    GENERATION,
+    KINDS,
+    LANDS,
+    LOOKS,
+    LOST,
+    MESSAGES,
+    NONE,
+    State,
+)
+from sim.language.engine.mail import give_back
+from sim.language.engine.plain import compiled, double, inf, integer
+from sim.language.engine.ports import climb_of, later, leave, level_of, port_of
+from sim.language.engine.texts import look_again
+
+
+@compiled
+def send(S: State, message: integer) -> double:
+    """A message is posted; its handle."""
+    sender: integer = S.message_from[message]
+    if not S.shares_ports or S.rank_host[sender] == S.rank_host[S.message_to[message]]:
+        return leave(S, message)
+    S.flow_left[message] = S.message_bytes[message] + S.gap_s * S.bandwidth[0]
+    S.flow_weight[message] = drawn(S, op.SHARES, sender, S.rank_flows[sender])
+    S.rank_flows[sender] += 1
+    S.flow_rate[message] = 0.0
+    S.flow_age[message] = 0.0
+    S.flow_has_left[message] = 0
+    S.flow_asked[message] = inf
+    if S.message_bytes[message] > S.eager_bytes:
+        S.flow_announced[message] = 1
+        tell(S, message, sender, S.message_to[message], ARRIVES)
+    else:
+        stream(S, message)
+    return -1.0 - (MESSAGES + message) - 1.0 * GENERATION * S.message_generation[message]
+
+
+@compiled
+def tell(S: State, message: integer, frm: integer, to: integer, kind: integer) -> double:
+    """A control message of an announced one leaves, behind bytes on their way there and in queues; when it comes, if that is known."""
+    k: integer
+    before: integer = NONE
+    there: double
+    for k in range(S.flows):
+        if S.message_from[S.flowing[k]] == frm and S.message_to[S.flowing[k]] == to:
+            before = S.flowing[k]
+    if before != NONE:
+        follow(S, message, before)
+        return inf
+    there = S.now + (S.latency_s * (2 * climb_of(S, frm, to) - 1) + queued(S, frm, to))
+    push(S, there, S.message_key[message], message * KINDS + kind)
+    return there
+
+
+@compiled
+def follow(S: State, message: integer, before: integer) -> None:
+    """What is next of an announced message happens when all of another one is there."""
+    S.flow_next[message] = S.flow_first[before]
+    S.flow_first[before] = message
+
+
+@compiled
+def ask(S: State, message: integer, found: double) -> None:
+    """Ask for a message, once the receiver's own is there, if the sender had asked for that before it found this one."""
+    own: integer = NONE
+    one: integer
+    for one in range(S.message_room):
+        if (
+            S.message_from[one] == S.message_to[message]
+            and S.message_to[one] == S.message_from[message]
+            and S.message_text[one] == S.message_text[message]
+            and S.flow_announced[one]
+            and (own == NONE or S.message_key[one] > S.message_key[own])
+        ):
+            own = one
+    if own != NONE and S.flow_asked[own] <= found + op.ROUND_OFF_S:
+        follow(S, message, own)
+    else:
+        S.flow_asked[message] = tell(S, message, S.message_to[message], S.message_from[message], ASKED)
+
+
+@compiled
+def all_there(S: State, message: integer) -> None:
+    """All of a message is there: what has waited for that happens."""
+    one: integer = S.flow_first[message]
+    S.flow_first[message] = NONE
+    if S.flow_moves[message]:
+        S.flow_moves[message] = 0
+        move(S, S.message_to[message], -1)
+    while one != NONE:
+        push(S, S.now, S.message_key[one], one * KINDS + (ASKED if S.message_there[one] == 3 else ARRIVES))
+        one = S.flow_next[one]
+
+
+@compiled
+def land(S: State, message: integer) -> integer:
+    """All of an announced message is there; the text that waits for that, or NONE."""
+    all_there(S, message)
+    give_back(S, message)
+    return S.flow_taker[message]
+
+
+@compiled
+def flows_on(S: State, what: integer, message: integer) -> None:
+    """An event of messages that share ports."""
+    if what == LOOKS and S.now == S.look_due:
+        look(S)
+    elif what == BEGINS:
+        begin(S, message)
+    elif what == ASKED:
+        stream(S, message)
+    elif what == LOST:
+        ask(S, message, -inf)
+
+
+@compiled
+def stream(S: State, message: integer) -> None:
+    """The bytes of a message leave, behind the queues before its ports if it is short."""
+    behind: double = 0.0
+    if S.flow_left[message] <= S.queue_bytes:
+        behind = queued(S, S.message_from[message], S.message_to[message])
+    if behind > 0.0:
+        push(S, S.now + behind, S.message_key[message], message * KINDS + BEGINS)
+    else:
+        begin(S, message)
+
+
+@compiled
+def begin(S: State, message: integer) -> None:
+    """The bytes of a message begin to pass."""
+    pass_time(S)
+    move(S, S.message_from[message], 1)
+    move(S, S.message_to[message], 1)
+    S.flow_moves[message] = 1
+    S.flowing[S.flows] = message
+    S.flows += 1
+    look_at(S, S.now)
+
+
+@compiled
+def move(S: State, rank: integer, more: integer) -> None:
+    """Bytes of one message more, or less, move at a rank."""
+    settle(S, rank)
+    S.rank_busy[rank] += more
+    if S.rank_busy[rank] == 0 and S.rank_since[rank] < S.now:
+        S.rank_since[rank] = S.now
+
+
+@compiled
+def look_at(S: State, time: double) -> None:
+    """Look at the flows at a time, when all else of that moment has happened, unless that is sooner."""
+    if time < S.look_due:
+        S.look_due = time
+        push(S, time, S.ranks << (S.text_bits + S.count_bits), LOOKS)
+
+
+@compiled
+def pass_time(S: State) -> None:
+    """All flows have gone on until now."""
+    k: integer
+    m: integer
+    seconds: double = S.now - S.flows_since
+    S.flows_since = S.now
+    for k in range(S.flows):
+        m = S.flowing[k]
+        S.flow_left[m] = later(0.0, S.flow_left[m] - S.flow_rate[m] * seconds)
+        S.flow_age[m] += seconds
+
+
+@compiled
+def hops_of(S: State, message: integer) -> integer:
+    """How many ports the path of a message has."""
+    return 2 * climb_of(S, S.message_from[message], S.message_to[message])
+
+
+@compiled
+def port_at(S: State, message: integer, hop: integer) -> integer:
+    """One of them."""
+    return port_of(S, S.message_from[message], S.message_to[message], hop)
+
+
+@compiled
+def rate_of(S: State, port: integer) -> double:
+    """Bytes/s of a port."""
+    return S.bandwidth[level_of(S, port)]
+
+
+@compiled
+def busy_port(S: State, message: integer) -> integer:
+    """The first port of a path that has no tokens left and passes bytes at its full rate; NONE if there is none."""
+    hop: integer
+    port: integer
+    for hop in range(hops_of(S, message)):
+        port = port_at(S, message, hop)
+        if S.port_level[port] == 0.0 and S.port_through[port] > rate_of(S, port) * op.FULL:
+            return port
+    return NONE
+
+
+@compiled
+def queued(S: State, frm: integer, to: integer) -> double:
+    """Seconds until the queues in front of the ports of a path have passed them."""
+    hop: integer
+    port: integer
+    k: integer
+    before: double
+    seconds: double = 0.0
+    if S.look_due == S.now:
+        look(S)
+    pass_time(S)
+    for hop in range(2 * climb_of(S, frm, to)):
+        port = port_of(S, frm, to, hop)
+        before = 0.0
+        for k in range(S.flows):
+            if busy_port(S, S.flowing[k]) == port:
+                before += S.flow_left[S.flowing[k]]
+        seconds += (before if before < S.queue_bytes else S.queue_bytes) / rate_of(S, port)
+    return seconds
+
+
+@compiled
+def look(S: State) -> None:
+    """Flows that have left or passed are over, and others share what is free."""
+    n: integer = S.flows
+    k: integer
+    m: integer
+    there: double
+    pass_time(S)
+    pass_tokens(S)
+    S.flows = 0
+    for k in range(n):
+        m = S.flowing[k]
+        if S.flow_left[m] < S.buffer_bytes + op.LEAST_BYTES and not S.flow_has_left[m]:
+            S.flow_has_left[m] = 1
+            S.message_generation[m] += 1
+            move(S, S.message_from[m], -1)
+            look_again(S, S.message_from[m])
+        if S.flow_left[m] < op.LEAST_BYTES:
+            there = S.now + S.latency_s * (hops_of(S, m) - 1)
+            push(S, there, S.message_key[m], m * KINDS + (LANDS if S.flow_announced[m] else ARRIVES))
+        else:
+            S.flowing[S.flows] = m
+            S.flows += 1
+    share_ports(S)
+    S.look_due = inf
+    if S.flows > 0:
+        look_at(S, S.now + later(soon(S), S.now * op.RESOLUTION))
+
+
+@compiled
+def pass_tokens(S: State) -> None:
+    """Tokens have come and gone; bytes for which there are tokens pass at once."""
+    k: integer
+    m: integer
+    hop: integer
+    port: integer
+    at_once: double
+    for k in range(S.flows):
+        for hop in range(hops_of(S, S.flowing[k])):
+            port = port_at(S, S.flowing[k], hop)
+            keep(S, port, S.port_level[port] + (rate_of(S, port) - S.port_through[port]) * (S.now - S.port_since[port]))
+            S.port_since[port] = S.now
+            S.port_through[port] = 0.0
+    for k in range(S.flows):
+        m = S.flowing[k]
+        at_once = S.flow_left[m]
+        for hop in range(hops_of(S, m)):
+            port = port_at(S, m, hop)
+            at_once = S.port_level[port] if S.port_level[port] < at_once else at_once
+        S.flow_left[m] -= at_once
+        for hop in range(hops_of(S, m)):
+            port = port_at(S, m, hop)
+            keep(S, port, S.port_level[port] - at_once)
+
+
+@compiled
+def keep(S: State, port: integer, level: double) -> None:
+    """A port has so many tokens, as far as it keeps them."""
+    if level < op.LEAST_BYTES:
+        level = 0.0
+    S.port_level[port] = level if level < S.burst_bytes else S.burst_bytes
+
+
+@compiled
+def doublings(S: State, message: integer) -> integer:
+    """How often the window of a flow has doubled."""
+    return int(S.flow_age[message] / (S.ramp_bytes / S.bandwidth[0]) + op.OF_DOUBLING)
+
+
+@compiled
+def grown(S: State, message: integer) -> double:
+    """The window of a flow, as a share of the largest one."""
+    times: integer
+    if S.ramp_bytes == 0.0:
+        return 1.0
+    times = doublings(S, message) - op.DOUBLINGS
+    return 2.0 ** (times if times < 0 else 0)
+
+
+@compiled
+def soon(S: State) -> double:
+    """Seconds until a flow has left, or passed, or its window doubles, or a port has no tokens left."""
+    k: integer
+    m: integer
+    hop: integer
+    port: integer
+    drain: double
+    seconds: double
+    soonest: double = inf
+    for k in range(S.flows):
+        m = S.flowing[k]
+        seconds = (S.flow_left[m] - (0.0 if S.flow_has_left[m] else S.buffer_bytes)) / S.flow_rate[m]
+        soonest = seconds if seconds < soonest else soonest
+        if grown(S, m) < 1.0:
+            seconds = (doublings(S, m) + 1.0) * (S.ramp_bytes / S.bandwidth[0]) - S.flow_age[m]
+            soonest = seconds if seconds < soonest else soonest
+        for hop in range(hops_of(S, m)):
+            port = port_at(S, m, hop)
+            drain = S.port_through[port] - rate_of(S, port)
+            if S.port_level[port] > 0.0 and drain > 0.0 and S.port_level[port] / drain < soonest:
+                soonest = S.port_level[port] / drain
+    return soonest
+
+
+@compiled
+def share_ports(S: State) -> None:
+    """Set the rates: max-min fair, by weight, through the ports that have no tokens left; of one sender's by their windows too."""
+    k: integer
+    m: integer
+    hop: integer
+    port: integer
+    tightest: integer
+    each: double = 0.0
+    for k in range(S.flows):
+        for hop in range(hops_of(S, S.flowing[k])):
+            port = port_at(S, S.flowing[k], hop)
+            S.port_rest[port] = rate_of(S, port)
+            S.port_largest[port] = 0.0
+    for k in range(S.flows):
+        m = S.flowing[k]
+        port = port_at(S, m, 0)
+        S.port_largest[port] = later(S.port_largest[port], grown(S, m))
+    for k in range(S.flows):
+        m = S.flowing[k]
+        S.flow_share[m] = S.flow_weight[m] * grown(S, m) / S.port_largest[port_at(S, m, 0)]
+        S.flow_rate[m] = -1.0
+    while True:
+        tightest = find_tightest(S)
+        if tightest == NONE:
+            break
+        each = later(op.LEAST_BYTES, S.port_rest[tightest] / S.port_shares[tightest])
+        for k in range(S.flows):
+            m = S.flowing[k]
+            if S.flow_rate[m] < 0.0 and passes(S, m, tightest):
+                S.flow_rate[m] = each * S.flow_share[m]
+                for hop in range(hops_of(S, m)):
+                    S.port_rest[port_at(S, m, hop)] -= S.flow_rate[m]
+    for k in range(S.flows):
+        for hop in range(hops_of(S, S.flowing[k])):
+            S.port_through[port_at(S, S.flowing[k], hop)] += S.flow_rate[S.flowing[k]]
+
+
+@compiled
+def passes(S: State, message: integer, port: integer) -> bool:
+    """Whether a port is on a message's path."""
+    hop: integer
+    is_there: bool = False
+    for hop in range(hops_of(S, message)):
+        is_there = is_there or port_at(S, message, hop) == port
+    return is_there
+
+
+@compiled
+def find_tightest(S: State) -> integer:
+    """The port without tokens that leaves least for each of its flows that have no rate yet; NONE if all have one."""
+    k: integer
+    hop: integer
+    port: integer
+    tightest: integer = NONE
+    each: double
+    least: double = inf
+    for k in range(S.flows):
+        for hop in range(hops_of(S, S.flowing[k])):
+            S.port_shares[port_at(S, S.flowing[k], hop)] = 0.0
+    for k in range(S.flows):
+        if S.flow_rate[S.flowing[k]] < 0.0:
+            for hop in range(hops_of(S, S.flowing[k])):
+                S.port_shares[port_at(S, S.flowing[k], hop)] += S.flow_share[S.flowing[k]]
+    for k in range(S.flows):
+        for hop in range(hops_of(S, S.flowing[k])):
+            port = port_at(S, S.flowing[k], hop)
+            each = S.port_rest[port] / S.port_shares[port] if S.port_shares[port] > 0.0 else inf
+            if S.port_level[port] == 0.0 and each < least:
+                tightest = port
+                least = each
+    return tightest

@@ -1,0 +1,379 @@
+"""Links of the language: closed forms, what messages keep to, and the numbers of sim.event on the same jobs."""
+
+import random
+from dataclasses import dataclass, replace
+from math import inf
+
+import numpy as np
+import pytest
+from test_language_engine_jobs import differ
+from test_language_today import Summed, Updates, in_language
+from today import common
+
+from sim import event
+from sim.base.errors import WrongSetting
+from sim.language.engine import job as engine
+from sim.language.event import run
+from sim.language.event.valueless import Valueless
+from sim.language.job import Job, Laws, Layer
+from sim.language.links import Connection, Fair, Windows
+from sim.language.text import Text
+from sim.laws import LogNormal
+from sim.model.costs import Line
+from sim.platform import tcp
+from sim.platform.cluster import Cluster, Host, Link
+from sim.texts import TEXTS
+
+ITEMS, B, L = 250_000, 1e6, 0.01
+WHOLE_S = ITEMS * 4 / B  # that the weights take a port
+EXACT_S = 1e-9
+KERNELS = pytest.mark.parametrize("kernel", [None, engine._kernel], ids=["plain", "compiled"])
+
+
+def job(ranks: int, steps: int = 1, **more) -> Job:
+    return Job(ranks, (Layer(ITEMS),), steps, **{"latency_s": 0.0, "bandwidth": B, **more})
+
+
+def step_s(of: Job, text: Text, kernel=engine._kernel) -> float:
+    """The mean of the steps, which the engine finds alike."""
+    found = run(of, text)
+    assert differ(of, text, kernel) == {}
+    return found.ends_s[-1] / len(found.ends_s)
+
+
+@dataclass(frozen=True)
+class Own(Text):
+    name = "own"
+
+
+@dataclass(frozen=True)
+class Sends(Own):
+    """Rank 0 posts pieces of the weights, one to each of the others in turn, and ends when they have left."""
+
+    items: tuple = (ITEMS,)
+    share: float = 1.0
+
+    def __call__(self, me):
+        for _ in me.steps():
+            if me.rank == 0:
+                sent = []
+                for k in range(len(self.items)):
+                    to = 1 + k % (me.n - 1)
+                    sent.append((yield from me.post(me.weights[: self.items[k]], to, self.share)))
+                yield from me.wait(sent)
+            else:
+                for k in range(len(self.items)):
+                    if 1 + k % (me.n - 1) == me.rank:
+                        yield from me.take(0, me.weights[: self.items[k]])
+
+
+class Taken(Valueless):
+    """When messages have become pieces."""
+
+    def __init__(self):
+        self.at_s = []
+
+    def put(self, me, piece, values, adds, weight):
+        self.at_s.append(me.now())
+
+
+# ---- closed forms
+
+
+@KERNELS
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_weights_that_share_a_port_come_at_once_and_late(workers, kernel):
+    """Through the master's port n messages down, which end together, and n up; one after another it is n + 1 in all."""
+    of = job(workers + 1, 2)
+    assert step_s(of, TEXTS["fmb"](), kernel) == pytest.approx((workers + 1) * WHOLE_S)
+    assert step_s(replace(of, fair=Fair()), TEXTS["fmb"](), kernel) == pytest.approx(2 * workers * WHOLE_S)
+
+
+@KERNELS
+def test_a_share_of_the_bytes_takes_a_share_of_the_time(kernel):
+    for more in (
+        {"fair": Fair()},
+        {"fair": Fair(eager_bytes=0.0)},
+        {"windows": Windows(1e9, 1e9)},
+        {"sustained": B},
+        {"whole_messages": True},
+    ):
+        of = job(2, **more)
+        whole_s, half_s = (step_s(of, Sends(share=share), kernel) for share in (1.0, 0.5))
+        assert half_s == pytest.approx(whole_s / 2)
+
+
+@KERNELS
+def test_a_port_passes_no_byte_that_it_has_not_earned(kernel):
+    """A fifth of its rate: the bytes of all messages so far, at that."""
+    of = job(2, 3, sustained=B / 5, latency_s=L)
+    assert run(of, Sends()).ends_s == pytest.approx([5 * WHOLE_S * k + L for k in (1, 2, 3)])
+    assert differ(of, Sends(), kernel) == {}
+
+
+def test_a_port_that_rests_earns_what_it_may_pass_later():
+    laws = Laws(sleep=LogNormal(mean=100.0, cv=0.0))
+    of = job(2, 2, sustained=B / 5, laws=laws)
+    rested = run(of, TEXTS["fmb"]())
+    plain = run(replace(of, sustained=inf), TEXTS["fmb"]())
+    assert rested.ends_s[0] == pytest.approx(plain.ends_s[0] + 4 * WHOLE_S)  # weights wait; the gradient later not
+    assert rested.ends_s[1] - rested.ends_s[0] == pytest.approx(plain.ends_s[1] - plain.ends_s[0])
+
+
+@KERNELS
+def test_a_message_that_is_handed_on_as_a_whole_takes_each_port_by_itself(kernel):
+    of = job(4, latency_s=L, per_rack=2, uplink=B / 2)
+    assert step_s(of, Sends((1, 1, ITEMS)), kernel) == pytest.approx(2 * WHOLE_S + 3 * L, rel=1e-4)
+    whole = replace(of, whole_messages=True)
+    assert step_s(whole, Sends((1, 1, ITEMS)), kernel) == pytest.approx((1 + 2 + 2 + 1) * WHOLE_S + 3 * L, rel=1e-4)
+
+
+@KERNELS
+@pytest.mark.parametrize("windows", [1, 3, 7, 8, 100])
+def test_slow_start_takes_its_closed_form(windows, kernel):
+    """log2(d / w0 + 1) round trips, the last of which nobody waits for (Cardwell et al., equation 12, gamma = 2)."""
+    trip_s, initial = 2 * L, 10_000
+    of = Job(2, (Layer(windows * initial // 4),), latency_s=L, bandwidth=1e12, windows=Windows(initial, 1e9))
+    expected = (np.ceil(np.log2(windows + 1)) - 1) * trip_s + L
+    assert step_s(of, Sends((windows * initial // 4,)), kernel) == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_connection_is_that_of_the_platform():
+    rng = random.Random(1)
+    for _ in range(50):
+        given = tcp.Tcp(window_bytes=10 ** rng.uniform(4.2, 7), connections=rng.choice([1, 4]))
+        windows = Windows(given.initial_window_bytes * given.connections, given.window_bytes * given.connections)
+        latency_s, rate, now_s = 10 ** rng.uniform(-5, -1), 10 ** rng.uniform(5, 10), 0.0
+        ours, theirs = Connection(windows, 2 * latency_s, rate), tcp.Connection(given, latency_s, rate)
+        for _ in range(5):
+            now_s += rng.choice([0.0, 0.1, 1.0])
+            size_bytes = 10 ** rng.uniform(2, 8)
+            assert ours.send(now_s, size_bytes) == theirs.send(now_s, size_bytes)
+
+
+@KERNELS
+def test_who_came_first_keeps_most_of_its_senders_port(kernel):
+    """The window of the second, 1/16 of a share, doubles each eighth of a message's time: of two alike it makes no difference."""
+    of, sizes = job(3, fair=Fair(ramp_bytes=ITEMS / 2)), (ITEMS, ITEMS)
+    assert step_s(of, Sends(sizes), kernel) == pytest.approx(2 * WHOLE_S)
+
+    class Second(Sends):
+        def __call__(self, me):
+            for _ in me.steps():
+                if me.rank == 0:
+                    yield from me.post(me.weights, 1)
+                    yield from me.take(0, until_s=WHOLE_S / 2)
+                    yield from me.post(me.weights, 2)
+                else:
+                    yield from me.take(0, me.weights)
+
+    taken = Taken()
+    run(of, Second(), taken)
+    first_s, second_s = taken.at_s
+    at, left, parts = WHOLE_S / 2, 0.5, [16, 8, 4, 2, 1]  # of 1 + 1/k parts the first has k / (k + 1)
+    for part in parts:
+        rate = part / (part + 1) / WHOLE_S
+        step = min(left / rate, WHOLE_S / 8) if part > 1 else left / rate
+        at, left = at + step, left - step * rate
+    assert first_s == pytest.approx(at)
+    assert second_s == pytest.approx(2 * WHOLE_S)
+    assert differ(of, Second(), kernel) == {}
+
+
+@KERNELS
+def test_an_idle_ports_burst_is_for_nothing(kernel):
+    burst = ITEMS  # a fourth of the bytes
+    assert step_s(job(2, fair=Fair(burst_bytes=burst)), Sends(), kernel) == pytest.approx(0.75 * WHOLE_S)
+
+
+@KERNELS
+def test_a_message_that_is_asked_for_takes_a_word_there_and_one_back(kernel):
+    of = job(2, latency_s=L, fair=Fair())
+    assert step_s(of, Sends(), kernel) == pytest.approx(WHOLE_S + L)
+    assert step_s(replace(of, fair=Fair(eager_bytes=1000.0)), Sends(), kernel) == pytest.approx(WHOLE_S + 3 * L)
+    assert step_s(replace(of, fair=Fair(eager_bytes=4.0 * ITEMS)), Sends(), kernel) == pytest.approx(WHOLE_S + L)
+
+
+@KERNELS
+@pytest.mark.parametrize("late_s", [0.0, 3 * L])
+def test_ranks_that_exchange_messages_take_turns_where_they_are_asked_for(late_s, kernel):
+    """One's bytes go first, and with the last of them the word for the other's; unless both ask within a word's travel."""
+    laws = Laws(sleep=LogNormal(mean=late_s, cv=0.0)) if late_s else Laws()
+    of = job(2, latency_s=L, fair=Fair(eager_bytes=1000.0), laws=laws, speeds=(1.0, 1.0))
+
+    class Late(Own):
+        def __call__(self, me):
+            for _ in me.steps():
+                if me.rank:
+                    yield from me.sleep()
+                sent = yield from me.post(me.weights, 1 - me.rank)
+                yield from me.take(1 - me.rank)
+                yield from me.wait(sent)
+
+    assert step_s(of, Late(), kernel) == pytest.approx((2 * WHOLE_S + late_s + 3 * L) if late_s else WHOLE_S + 3 * L)
+
+
+@KERNELS
+def test_bytes_that_were_asked_for_behind_ones_own_leave_when_those_are_there(kernel):
+    """Rank 0 finds the other's word when the last of its own bytes has left, and is not there yet."""
+    found_s = WHOLE_S + 2.5 * L
+
+    class Finds(Own):
+        def __call__(self, me):
+            for _ in me.steps():
+                yield from me.post(me.weights, 1 - me.rank)
+                if me.rank == 0:
+                    yield from me.take(0, until_s=found_s)
+                yield from me.take(1 - me.rank)
+
+    of = job(2, latency_s=L, fair=Fair(eager_bytes=1000.0))
+    assert step_s(of, Finds(), kernel) == pytest.approx((WHOLE_S + 3 * L) + WHOLE_S + L)
+
+
+# ---- what messages keep to
+
+
+@KERNELS
+def test_the_gap_is_of_ports_between_hosts_alone(kernel):
+    of = job(2, gap_s=1.0, local_bandwidth=B)
+    assert step_s(of, Sends(), kernel) == pytest.approx(WHOLE_S + 1)
+    assert step_s(replace(of, per_host=2), Sends(), kernel) == pytest.approx(WHOLE_S)
+
+
+@KERNELS
+def test_messages_of_a_text_and_a_pair_of_ranks_keep_their_order(kernel):
+    """The second, smaller, has passed before the first, which has left early as far as its sender's system keeps it."""
+    of = job(2, latency_s=L, fair=Fair())
+    assert step_s(of, Sends((ITEMS, 1000)), kernel) == pytest.approx(WHOLE_S + 4000 / B + L)
+    weights = replace(of, fair=Fair(buffer_bytes=1e6), laws=Laws(share=LogNormal(mean=1.0, cv=2.0)))
+    for seed in range(5):
+        laws = replace(weights.laws, seed=seed)
+        assert step_s(replace(weights, laws=laws, steps=4), Sends((ITEMS, 1000, 500)), kernel) > WHOLE_S
+
+
+@KERNELS
+def test_a_message_that_nobody_takes_leaves_its_sender_all_the_same(kernel):
+    class Lost(Own):
+        def __call__(self, me):
+            for _ in me.steps():
+                if me.rank == 0:
+                    sent = []
+                    for _ in range(3):
+                        sent.append((yield from me.post(me.weights, 1)))
+                    yield from me.wait(sent)
+                else:
+                    yield from me.take(1, until_s=5 * L)
+                    yield from me.take(0, newest=True)
+
+    ends_s = 0.0
+
+    class Early(Own):
+        def __call__(self, me):
+            for _ in me.steps():
+                if me.rank == 0:
+                    sent = yield from me.post(me.weights, 1)
+                    yield from me.wait(sent)
+                else:
+                    yield from me.take(1, until_s=ends_s)
+
+    of = job(2, latency_s=L, fair=Fair(eager_bytes=0.0))
+    assert step_s(of, Lost(), kernel) == pytest.approx(3 * WHOLE_S + 7 * L)
+    assert step_s(of, Early(), kernel) == pytest.approx(WHOLE_S + 2 * L)
+    ends_s = 5 * L
+    assert step_s(of, Early(), kernel) == pytest.approx(WHOLE_S + 6 * L)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"fair": Fair(), "windows": Windows(1, 2)}, "windows"),
+        ({"fair": Fair(), "sustained": 1.0}, "sustained"),
+        ({"fair": Fair(), "whole_messages": True}, "whole_messages"),
+        ({"fair": Fair(), "bandwidth": inf}, "bandwidth: given inf; allowed: a finite one where messages share ports"),
+        ({"fair": Fair(), "per_rack": 1}, "uplink: given inf"),
+    ],
+)
+def test_what_does_not_go_together_is_named(wrong, words):
+    with pytest.raises(WrongSetting, match=words):
+        job(2, **wrong)
+
+
+def test_a_window_has_bytes():
+    with pytest.raises(WrongSetting, match="initial_bytes: given 0; allowed: more than 0, up to most_bytes, 10"):
+        Windows(0, 10)
+
+
+# ---- the numbers of sim.event
+
+LINKS = {
+    "earns": lambda rng: {"sustained_bytes_per_s": 10 ** rng.uniform(6, 8)},
+    "whole messages": lambda rng: {"store_and_forward": True},
+    "windows": lambda rng: {
+        "tcp": tcp.Tcp(connections=rng.choice([1, 4]), window_bytes=10 ** rng.uniform(4.5, 6.5)),
+        "latency_s": 10 ** rng.uniform(-4, -2),
+    },
+    "fair": lambda rng: {
+        "fair": True,
+        "ramp_bytes": rng.choice([0, 1e4, 1e5]),
+        "burst_bytes": rng.choice([0, 1e5]),
+        "queue_bytes": rng.choice([0, 1e5, 1e6]),
+        "buffer_bytes": rng.choice([0, 1e5]),
+        "eager_bytes": rng.choice([None, 0, 65536, 1e6]),
+    },
+    "unfair": lambda rng: {
+        "fair": True,
+        "unfairness": 0.3,
+        "ramp_bytes": 1e5,
+        "eager_bytes": rng.choice([None, 65536]),
+    },
+}
+
+
+def with_link(number: int, said: str, link: dict, shared: bool):
+    """A drawn job with a link, without sums' costs: a rank of sim.event waits for who begins to come, here for who is there."""
+    scenario = common(number, said)
+    network = scenario.cluster.network.model_copy(update={**link, "gap_s": 0.0})
+    cluster = scenario.cluster.model_copy(update={"network": network})
+    if shared:  # two ranks a host, between whom nothing takes time
+        hosts, workers = scenario.ranks // 2 + 1, scenario.workers + scenario.ranks % 2
+        kinds = [Host(name=f"h{k}", cores=4, slots=2, speed=1 - k / 37) for k in range(hosts)]
+        local = Link(latency_s=0.0, overhead_s=0.0, bandwidth_bytes_per_s=inf)
+        cluster = Cluster(hosts=kinds, network=network, local=local)
+        scenario = replace(scenario, workers=workers, cluster=cluster)
+    costs = scenario.workload.costs.model_copy(update={"reduce": Line()})
+    workload = scenario.workload.model_copy(update={"costs": costs})
+    return replace(scenario, workload=workload, cluster=cluster)
+
+
+def check_as_today(kind: str, said: str, text, header_items: int, shared: bool, numbers) -> None:
+    for number in numbers:
+        scenario = with_link(number, said, LINKS[kind](random.Random(number)), shared)
+        expected, _ = event.run(scenario, want_trace=False)
+        updates = Updates()
+        run(in_language(scenario, text, header_items), text, updates)
+        found_s = np.diff(updates.ends_s, prepend=0.0)[scenario.warmup :]
+        assert found_s == pytest.approx(expected.step_s[0], rel=EXACT_S), number
+
+
+TODAY = pytest.mark.parametrize(
+    ("said", "text", "header_items", "shared"),
+    [
+        ("fmb", TEXTS["fmb"](), 0, False),
+        ("fmb", TEXTS["fmb"](), 0, True),
+        ("amb time_limit_s=0.03", TEXTS["amb"](0.03), 0, False),
+        ("allreduce algorithm=ring", Summed(), 1, False),
+    ],
+)
+
+
+@TODAY
+@pytest.mark.parametrize("kind", LINKS)
+def test_steps_are_those_of_sim_event(kind, said, text, header_items, shared):
+    check_as_today(kind, said, text, header_items, shared, range(2))
+
+
+@pytest.mark.slow
+@TODAY
+@pytest.mark.parametrize("kind", LINKS)
+def test_many_steps_are_those_of_sim_event(kind, said, text, header_items, shared):
+    check_as_today(kind, said, text, header_items, shared, range(2, 20))
