@@ -110,6 +110,7 @@ class Job:
         bandwidth: bytes/s of a port between hosts.
         shared_ports: the ranks of a host share its port in each direction; else each has one of its own.
         local_latency_s, local_bandwidth: of messages within a host, which leave their sender one after another.
+        local_overhead_s, local_copy_s: seconds of the receiver's core for each of them, and for each of its bytes, which it copies.
         per_rack: hosts of a rack, behind an uplink of `uplink` bytes/s in each direction; 0: no racks.
         item_bytes, header_bytes: of a number, and of a message besides its numbers.
         update_s, mix_s: seconds of a core for an item that the optimiser updates, or that is added, mixed or weighed.
@@ -159,6 +160,8 @@ class Job:
     shared_ports: bool = False
     local_latency_s: float = 0.0
     local_bandwidth: float = math.inf
+    local_overhead_s: float = 0.0
+    local_copy_s: float = 0.0
     per_rack: int = 0
     uplink: float = math.inf
     item_bytes: float = 4
@@ -342,6 +345,11 @@ class Job:
     def noise(self, rank: int, servers: int, of: str = "noise") -> Any:
         """Factors on the passes of a rank, by its own rounds; or on its input, its updates, or delays (Laws.noises)."""
         return self.laws.noises(self.replication, worker_number(rank, servers), of)
+
+
+def first_measured(warmup: int, complete: int) -> int:
+    """The first step behind the warm-up, of which one is left if a run ends among its steps."""
+    return warmup if complete > warmup else min(warmup, 1)
 
 
 def worker_number(rank: int, servers: int) -> int:
