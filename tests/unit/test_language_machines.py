@@ -152,6 +152,17 @@ def test_a_library_works_around_each_sum():
     assert run(job, TEXTS["ddp"]()).ends_s == pytest.approx([0.3 + 0.01 + 0.06])
 
 
+def test_a_text_that_works_on_at_the_end_leaves_its_rank_busy():
+    @dataclass(frozen=True)
+    class Going(Own):
+        def __call__(self, me):
+            for _ in me.steps():
+                yield from me.start(me.work(seconds=5.0))
+                yield from me.take(me.rank, until_s=1.0)
+
+    assert run(Job(1, (Layer(1),), 1), Going()).idle_s == [0.0]
+
+
 def test_a_straggler_oversleeps():
     @dataclass(frozen=True)
     class Sleeping(Own):
