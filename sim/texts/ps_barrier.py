@@ -15,20 +15,16 @@ class BarrierServers(Text):
     name = "ps-barrier"
 
     def check(self, job):
-        require(
-            self.backup < job.ranks - self.servers,
-            "--set backup",
-            self.backup,
-            "an integer below the number of workers",
-        )
+        require(self.backup < job.ranks - self.servers, "--set backup", self.backup, "fewer than the workers")
 
     def __call__(self, me):
         if me.rank in me.workers:
             yield from work_with_servers(me)
             return
         weights, gradient = me.held(me.weights, me.rank), me.held(me.gradient, me.rank)
+        needed = len(me.workers) - self.backup
         for step in me.steps():
-            added, missing = [], len(me.workers) - self.backup
+            added, missing = [], needed
             while missing:
                 message = yield from pulled(me, weights)
                 if message.step == step and (self.backup == 0 or me.rank == 0):  # it is held until the update
@@ -38,8 +34,7 @@ class BarrierServers(Text):
                 if message.step == step:
                     yield from me.mix(gradient, message)
                     missing -= 1
-            share = me.held_share(me.rank, len(me.workers) - self.backup)
-            yield from me.update(weights, samples=(len(me.workers) - self.backup) * me.batch, share=share)
+            yield from me.update(weights, samples=needed * me.batch, share=me.held_share(me.rank, needed))
             yield from report(me, self.backup > 0)
             yield from me.evaluate()
             for worker in added:

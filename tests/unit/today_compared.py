@@ -14,7 +14,7 @@ from test_language_today import Updates
 from today import drawn
 
 from sim.base.errors import RunFailed, WrongSetting
-from sim.event.language import job_of
+from sim.event.language import job_of, outcome_of
 from sim.language import event
 from sim.language.engine import job as engine
 from sim.language.engine.values import NotLowered
@@ -49,7 +49,7 @@ def compared(kept: dict) -> dict | str:
     each, warmup = scenario.updates_per_step * (len(job.layers) if text.layerwise else 1), scenario.warmup
     ends_s = updates.ends_s[each - 1 :: each][: scenario.rounds]
     step_s, own_step_s = (np.diff(one, prepend=0.0)[warmup:] for one in (ends_s, found.ends_s))
-    idle = np.array(found.idle_s) / max(np.diff(found.ends_s, prepend=0.0)[scenario.warmup :].sum(), 1e-300)
+    idle = outcome_of(scenario, found).idle_fraction[0]
     differs = {
         "step": off(step_s, kept["step_s"], 1e-300),
         "mean step": off([np.mean(step_s)], [np.mean(kept["step_s"])], 1e-300),
