@@ -40,7 +40,6 @@ class Text:
     each: ClassVar[bool] = False
     names: ClassVar[dict[str, Collection[str]]] = {}
     least: ClassVar[dict[str, float]] = {"servers": 1}
-    each: ClassVar[bool] = False
     joins: ClassVar[bool] = True
     micros: ClassVar[str] = ""
     loops: bool = False
