@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sim.language.collectives import ALGORITHMS, summed
 from sim.language.rank import Rank
-from sim.language.verbs import CLOCK_S, agreed, agreed_by_name, pause
+from sim.language.verbs import CLOCK_S, agreed, agreed_by_name, pause, until_woken
 from sim.model.sizes import ITEM_BYTES
 
 NAMES = {"algorithm": ALGORITHMS, "order": ("parameters", "uniform", "end")}  # that settings may be
@@ -17,25 +17,44 @@ def on_time(me: Rank, begin_s: float, cycle_s: float) -> float:
     return begin_s + cycle_s * (1 + int(late_s / cycle_s)) if late_s > 0 else begin_s
 
 
-def cycle(me: Rank, begin_s: float, cycle_s: float, ready: list, done: int):
+def reduce_in_cycles(me: Rank, text, begin_s: float, ready: list, idle: list):
+    """Sum the gradients of a step, in each cycle those that are ready at all ranks; when the next cycle may begin.
+
+    Args:
+        text: whose settings are algorithm, fusion_bytes, cycle_s and by_name.
+    """
+    done = 0
+    while done < len(me.layers):
+        begin_s = text.cycle_s + (yield from cycle(me, begin_s, text.cycle_s, ready, idle))
+        most = yield from negotiated(me, ready, done, text.by_name)
+        yield from reduce_ready(me, done, most, text.fusion_bytes, text.algorithm)
+        done = most
+    return begin_s
+
+
+def cycle(me: Rank, begin_s: float, cycle_s: float, ready: list, asleep: list):
     """Wait for the first cycle, at `begin_s` or now if that is over, that finds another gradient ready here; when it begins."""
     begin_s = max(begin_s, me.now())
     yield from pause(me, begin_s)
-    while len(ready) <= done:
-        begin_s += cycle_s
+    if not ready:
+        yield from until_woken(me, asleep)
+        begin_s = on_time(me, begin_s, cycle_s)
         yield from pause(me, begin_s)
     return begin_s
 
 
-def negotiated(me: Rank, own: int, done: int, by_name: bool):
-    """How many gradients all ranks have ready; `done` of them are summed by now."""
+def negotiated(me: Rank, ready: list, done: int, by_name: bool):
+    """How many gradients all ranks have ready, `done` of which are summed by now; those are no longer among this rank's others."""
+    most = done + len(ready)
     if me.n > 1:
         if by_name:
-            own = yield from agreed_by_name(me, own, done, len(me.layers), me.workers)
+            most = yield from agreed_by_name(me, most, done, len(me.layers), me.workers)
         else:
-            own = yield from agreed(me, own, len(me.layers), me.workers)
+            most = yield from agreed(me, most, len(me.layers), me.workers)
         yield from me.work(seconds=me.library.negotiate_s)
-    return own
+    for _ in range(most - done):
+        ready.pop()
+    return most
 
 
 def reduce_ready(me: Rank, done: int, most: int, size_bytes: int, algorithm: str):

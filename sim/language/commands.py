@@ -70,6 +70,7 @@ class Post(NamedTuple):
     piece: Piece
     to: int
     share: float
+    taken: bool
 
 
 class Take(NamedTuple):

@@ -173,13 +173,14 @@ class Rank:
         """Compute loss and accuracy on test samples in steps in which they are due."""
         yield commands.Evaluate()
 
-    def post(self, piece: Piece, to: int, share: float = 1.0) -> Generator[Any, Any, Handle]:
+    def post(self, piece: Piece, to: int, share: float = 1.0, taken: bool = False) -> Generator[Any, Any, Handle]:
         """Send what a piece is now to a rank, and go on; the handle is done when it has left.
 
         Args:
             share: of the piece's items that travel: compression, or rows of a sparse layer.
+            taken: the handle is done when the receiver has taken it, and not when it has left.
         """
-        return (yield commands.Post(piece, to, share))
+        return (yield commands.Post(piece, to, share, taken))
 
     def take(
         self,

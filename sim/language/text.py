@@ -24,7 +24,7 @@ class Text:
         names: those that a setting may be, of settings that are names.
         least: of settings that are numbers, where it is not 0.
         each: whether rank 0 updates with each gradient by itself: a step is then as many updates as there are workers.
-        joins: whether a rank joins the gradients of its minibatch before it sends them, which takes the job's `pack_s`.
+        joins: whether the gradient of a minibatch is copied as a whole, from a device and before it is sent; else layer by layer.
         micros: the setting that says how many micro-batches a minibatch has.
         loops: these are turns of one loop in a graph, and no computations by themselves.
         layerwise: servers update each layer by itself.
@@ -41,6 +41,7 @@ class Text:
     each: ClassVar[bool] = False
     names: ClassVar[dict[str, Collection[str]]] = {}
     least: ClassVar[dict[str, float]] = {"servers": 1}
+    each: ClassVar[bool] = False
     joins: ClassVar[bool] = True
     micros: ClassVar[str] = ""
     loops: bool = False

@@ -194,9 +194,9 @@ def gather_until(me: Rank, group: range, into: Piece, end_s: float):
 
 
 def hand_on(me: Rank, to: int, before: list):
-    """Send the gradient, which begins anew, once the one before has left; returns the handle, in a list."""
+    """Send the gradient, which begins anew, once the one before was taken; returns the handle, in a list."""
     yield from me.wait(before)
-    handle = yield from me.post(me.gradient, to)
+    handle = yield from me.post(me.gradient, to, taken=True)
     yield from clear(me, me.gradient)
     return [handle]
 
@@ -214,6 +214,31 @@ def buckets(me: Rank, least_bytes: float) -> list[tuple[int, int]]:
 def pause(me: Rank, end_s: float):
     """Let time pass until the clock says `end_s`, without working."""
     yield from me.take(me.rank, until_s=end_s)
+
+
+def update(me: Rank):
+    """Update all weights, which are those of all ranks; the first rank evaluates them."""
+    yield from me.update()
+    if me.rank == me.master:
+        yield from me.evaluate()
+
+
+def doze(me: Rank):
+    """A text that waits until another one of its rank stops it."""
+    yield from me.take(me.rank)
+
+
+def until_woken(me: Rank, asleep: list):
+    """Wait until another text of this rank wakes this one."""
+    handle = yield from me.start(doze(me))
+    asleep.append(handle)
+    yield from me.wait(handle)
+
+
+def wake(me: Rank, asleep: list):
+    """Have a text that waits so go on, if there is one."""
+    if asleep:
+        yield from me.stop(asleep.pop())
 
 
 def agree(me: Rank):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sim.language.buffers import ALGORITHMS, reduced
 from sim.language.text import Text
-from sim.language.verbs import buckets, compute
+from sim.language.verbs import buckets, update
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,12 @@ class Ddp(Text):
         for _ in me.steps():
             yield from me.sleep()
             for micro in range(last):
-                yield from compute(me, micro, self.accumulate)
+                yield from me.forward(micro=micro, of=self.accumulate)
+                yield from me.backward(micro=micro, of=self.accumulate)
             yield from me.forward(micro=last, of=self.accumulate)
             sums = []
             for first, stop in stretches:
                 yield from me.backward(first, stop, last, self.accumulate)
                 sums.append((yield from me.start(reduced(me, first, stop, self.algorithm), after=sums[-1:])))
             yield from me.wait(sums)
-            yield from me.update()
-            if me.rank == me.master:
-                yield from me.evaluate()
+            yield from update(me)

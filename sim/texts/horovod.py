@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from sim.language.buffers import LEAST, NAMES, cycle, negotiated, on_time, reduce_ready
+from sim.language.buffers import LEAST, NAMES, reduce_in_cycles
 from sim.language.text import Text
+from sim.language.verbs import until_woken, update, wake
 
 
 @dataclass(frozen=True)
@@ -19,23 +20,20 @@ class Horovod(Text):
     name, joins, names, least = "horovod", False, NAMES, LEAST
 
     def __call__(self, me):
+        ready, idle, over = [], [], []  # gradients to be summed, and texts that wait for another one, and for the last
+        yield from me.start(self.background(me, ready, idle, over))
         for _ in me.steps():
             yield from me.sleep()
-            ready, begin_s = [], me.now()
             yield from me.forward()
-            background = yield from me.start(self.cycles(me, ready, on_time(me, begin_s, self.cycle_s)))
             for layer in reversed(me.layers):
                 yield from me.backward(layer, layer + 1)
                 ready.append(layer)
-            yield from me.wait(background)
-            yield from me.update()
-            if me.rank == me.master:
-                yield from me.evaluate()
+                yield from wake(me, idle)
+            yield from until_woken(me, over)
+            yield from update(me)
 
-    def cycles(self, me, ready, begin_s):
-        done = 0
-        while done < len(me.layers):
-            begin_s = self.cycle_s + (yield from cycle(me, begin_s, self.cycle_s, ready, done))
-            most = yield from negotiated(me, len(ready), done, self.by_name)
-            yield from reduce_ready(me, done, most, self.fusion_bytes, self.algorithm)
-            done = most
+    def background(self, me, ready, idle, over):
+        begin_s = me.now()
+        while True:
+            begin_s = yield from reduce_in_cycles(me, self, begin_s, ready, idle)
+            yield from wake(me, over)

@@ -7,8 +7,10 @@ import random
 from dataclasses import replace
 from itertools import pairwise
 
+from sim.language.collectives import ALGORITHMS
 from sim.language.hosts import TICK_S, Host
 from sim.language.job import Job, Laws, Layer, Rows
+from sim.language.library import Library, Line
 from sim.language.text import Text
 from sim.laws import Constant, Exponential, LogNormal
 from sim.texts import TEXTS
@@ -16,7 +18,7 @@ from sim.texts import TEXTS
 OVERTAKEN = ("amb-dg", "kbatch-async", "fmb", "gradient-coding")  # texts whose messages may overtake one another
 
 
-def drawn(seed: int) -> tuple[Job, Text]:
+def drawn(seed: int) -> tuple[Job, Text]:  # noqa: PLR0912
     """A job and a text that it can have."""
     rng = random.Random(seed)
     name = rng.choice(sorted(TEXTS))
@@ -44,6 +46,7 @@ def drawn(seed: int) -> tuple[Job, Text]:
             settings["staleness"] = rng.choice([0, 2, math.inf])
     else:
         settings = {
+            "allreduce": {"algorithm": rng.choice([*ALGORITHMS]), "fused": rng.random() < 0.5},
             "ddp": {"bucket_mb": 10 ** rng.uniform(-3, 1), "accumulate": rng.choice([1, 1, 3])},
             "fsdp": {"ahead": rng.randrange(4)},
             "local-sgd": {"local": rng.randrange(1, 4), "momentum": rng.choice([0.0, 0.9])},
@@ -58,6 +61,10 @@ def drawn(seed: int) -> tuple[Job, Text]:
             "amb": {"time_limit_s": rng.uniform(0.001, 0.1), "partitions": rng.choice([1, 4, 16])},
             "horovod": {"fusion_bytes": int(10 ** rng.uniform(4, 7)), "cycle_s": 10 ** rng.uniform(-4, -2)},
         }.get(name, {})
+        if name in ("ddp", "horovod"):
+            settings["algorithm"] = rng.choice([*ALGORITHMS])
+        if name == "horovod":
+            settings["by_name"] = rng.random() < 0.3
     given = {
         "ranks": ranks,
         "layers": tuple(layers),
@@ -120,6 +127,8 @@ def drawn_hosts(rng: random.Random, ranks: int) -> dict:
     if rng.random() < 0.5:
         found |= {"local_bandwidth": 10 ** rng.uniform(9, 11)}
     if rng.random() < 0.5:
+        found |= {"local_overhead_s": rng.choice([0.0, 1e-4]), "local_copy_s": rng.choice([0.0, 1e-10, 1e-8])}
+    if rng.random() < 0.5:
         found |= {"per_rack": rng.randrange(1, 3), "uplink": 10 ** rng.uniform(7, 10)}
     return found
 
@@ -163,8 +172,14 @@ def drawn_costs(rng: random.Random) -> dict:
         "resume_s": rng.choice([0.0, 1e-3]),
         "take_up_base_s": rng.choice([0.0, 1e-4]),
         "input_s": rng.choice([0.0, 1e-3]),
+        "to_device_s": rng.choice([0.0, 1e-3]),
         "pack_s": rng.choice([0.0, 1e-4]),
         "take_up_s": rng.choice([0.0, 1e-10]),
+        "library": Library(*(drawn_line(rng) for _ in range(2)), rng.choice([0.0, 1e-3]), rng.choice([0.0, 1e-4])),
         "evaluate_s": rng.choice([0.0, 0.01]),
         "evaluate_every": rng.choice([1, 2]),
     }
+
+
+def drawn_line(rng: random.Random) -> Line:
+    return Line(rng.choice([0.0, 1e-5]), rng.choice([0.0, 1e-10]), rng.choice([0.0, 1e-4]))

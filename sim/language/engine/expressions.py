@@ -53,6 +53,7 @@ COMPARED: dict[type, int] = {
     ast.Is: op.EQUAL,
     ast.IsNot: op.UNEQUAL,
 }
+CHANGING = ("append", "extend", "insert", "pop", "remove", "clear")
 MOST_UNROLLED = 512
 
 
@@ -486,6 +487,10 @@ class Expressions(Code):
                 return self.primitive(node.func.attr, self.spread(scope, node.args), named)
             if not is_known(base) or isinstance(base, (PieceValue, RangeValue)) or node.func.attr == "index":
                 return self.method(base, node.func.attr, self.spread(scope, node.args))
+            if isinstance(plain_or_none(base), list) and node.func.attr in CHANGING:
+                raise NotLowered(
+                    f".{node.func.attr}() of a list that begins with elements and is changed in another function"
+                )
         given = self.spread(scope, node.args)
         called = self.value(scope, node.func)
         if isinstance(called, Choice):
@@ -573,7 +578,8 @@ class Expressions(Code):
         if name == "append" and isinstance(base, ListValue):
             self.append(base, given[0])
             return NOTHING
-        if name == "pop" and isinstance(base, ListValue) and base.kind == "number":
+        if name == "pop" and isinstance(base, ListValue) and base.kind in ("", "number"):
+            base.contents.kind = "number"  # where another text appends to it
             return self.put(op.REMOVE, base.which.at, self.at(given[0] if given else Known(-1)))
         if name == "part" and isinstance(base, PieceValue):
             if all(is_known(one) for one in (base, *given)):
@@ -621,7 +627,7 @@ class Expressions(Code):
             self.emit(op.SET, self.at(value), held.which.at, self.at(self.value(scope, target.slice)))
         elif not isinstance(target, ast.Name):
             raise NotLowered(f"{ast.unparse(target)} is set")
-        elif target.id not in scope.stored:
+        elif target.id not in scope.stored and not (is_list(value) and self.length(value) == ZERO):
             scope.names[target.id] = value if isinstance(value, MessageValue) else self.copied(value)
         else:
             self.store(scope, target.id, value)

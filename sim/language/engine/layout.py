@@ -30,9 +30,9 @@ REALS = {
 FIRST = 2  # the register of a text's first argument
 OPERANDS = 9  # numbers of a row: the op-code and its operands
 
-# Kinds of events: a text goes on; a message reaches the next port of its path, begins to pass the last one, is there; a rank's polls
-# are fewer from now on; a core has been idle for a tick.
-GOES_ON, REACHES, MOVES, ARRIVES, POLLS, BALANCES = range(6)
+# Kinds of events: a text goes on; a message reaches the next port of its path, begins to pass the last one, is there, was taken; a rank's
+# polls are fewer from now on; a core has been idle for a tick.
+GOES_ON, REACHES, MOVES, ARRIVES, TAKEN, POLLS, BALANCES = range(7)
 KINDS = 8
 
 # What a text waits in.
@@ -53,6 +53,7 @@ PASSES, INPUT, UPDATES, DELAYS = range(4)  # kinds of drawn numbers: by rounds, 
 FACTORS = ("noise", "input", "update", "delay")
 HELD_BACK = -1  # in place of a hop, of a message that has been held back where it has come
 GENERATION = 2**26  # handle of a text: -1 - slot - GENERATION x how many texts had the slot before it
+# Handle of a message: when it has left; or GENERATION^2 + slot + GENERATION x its serial number, if it is done when that is taken.
 
 # Arrays of a run: the name, and of what there is one place for each.
 DOUBLES = {
@@ -159,6 +160,7 @@ INTEGERS = {
     "message_to": "message",
     "message_text": "message",  # the number
     "message_step": "message",
+    "message_serial": "message",  # of one whose handle is done when it is taken; else 0
     "message_key": "message",
     "message_hop": "message",  # the port of its path that it reaches next
     "message_next": "message",  # in the box, or of those that are free

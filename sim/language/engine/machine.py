@@ -14,7 +14,18 @@ from sim.language.engine.mail import arrive, found, give_back, post, value
 from sim.language.engine.plain import compiled, double, integer, nan
 from sim.language.engine.polls import begins_to_poll, late, next_stage, polls_no_more
 from sim.language.engine.ports import reach
-from sim.language.engine.texts import beside, done_at, end, handle_of, may_come, start, stop, wait, waits_no_more
+from sim.language.engine.texts import (
+    beside,
+    done_at,
+    end,
+    handle_of,
+    look_again,
+    may_come,
+    start,
+    stop,
+    wait,
+    waits_no_more,
+)
 from sim.language.engine.turns import balance, has_turned
 
 
@@ -52,6 +63,10 @@ def simulate(S: State) -> integer:
         if what == op.MOVES:
             pop(S)
             moves(S, S.message_to[which], S.message_passed[which])
+            continue
+        if what == op.TAKEN:
+            pop(S)
+            look_again(S, which)
             continue
         if what == op.BALANCES:
             pop(S)
@@ -271,7 +286,7 @@ def go_on(S: State, t: integer) -> integer:
                 S.step_replicated[S.rank_step[rank]] += x
             else:
                 S.step_served[S.rank_step[rank]] += x
-        elif code == op.POST:  # a: the handle; the receiver, items, share, whether of the gradient
+        elif code == op.POST:  # a: the handle; the receiver, items, share, whether of the gradient, and done when taken
             if S.free_message == NONE:
                 return stops_at(S, t, at, op.SHORT_OF_MESSAGES)
             if S.events + 4 * S.texts + 8 > S.event_room:
@@ -280,9 +295,13 @@ def go_on(S: State, t: integer) -> integer:
             k = int(value(S, t, S.code[row + 2]))
             if k < 0 or k >= S.ranks:
                 return stops_at(S, t, at, op.NO_SUCH_RANK)
-            S.registers[base + a] = post(
-                S, t, k, value(S, t, S.code[row + 3]), value(S, t, S.code[row + 4]), S.code[row + 5] != 0
-            )
+            which = S.free_message
+            x = post(S, t, k, value(S, t, S.code[row + 3]), value(S, t, S.code[row + 4]), S.code[row + 5] != 0)
+            S.message_serial[which] = 0
+            if S.code[row + 6]:
+                S.message_serial[which] = 1 + S.posted % (op.GENERATION - 1)
+                x = 1.0 * op.GENERATION * (op.GENERATION + S.message_serial[which]) + which
+            S.registers[base + a] = x
         elif (
             code == op.START
         ):  # a: the handle; where it begins, its first argument, how many, the list to wait for and from where
@@ -361,7 +380,9 @@ def go_on(S: State, t: integer) -> integer:
             if x > 0.0:
                 S.text_at[t] = at + 1
                 S.text_count[t] += 1
-                k = S.rank_passes[rank] if code == op.COMPUTE and S.code[row + 3] == op.PASSES else S.rank_device[rank]
+                k = S.rank_device[rank]
+                if code == op.COMPUTE and S.code[row + 3] == op.PASSES:
+                    k = S.rank_passes[rank]
                 compute(S, t, k, x / S.rank_speed[rank])
                 return op.DONE
         elif code == op.SLEEP:
@@ -505,6 +526,8 @@ def take(S: State, t: integer, row: integer) -> integer:
     k: integer = frm
     if follows and (frm < 0 or frm >= S.ranks):
         return op.NO_SUCH_RANK
+    if S.events + 4 * S.texts + 8 > S.event_room:
+        return op.SHORT_OF_EVENTS
     message = found(S, t, flags & op.NEWEST != 0)
     if message == NONE and S.poll_s > 0.0 and S.rank_pauses[rank] + S.rank_polling[rank] + 1 > S.pauses:
         return op.SHORT_OF_PAUSES
@@ -534,7 +557,9 @@ def take(S: State, t: integer, row: integer) -> integer:
             goes_on_at(S, t, value(S, t, S.code[row + 6]))
         S.text_key[t] = key_of(S, rank, S.text_number[t], S.text_count[t])
         S.text_in[t] = op.FOLLOWING if follows else op.TAKING
-        if S.poll_s > 0.0 and (follows or frm != rank or value(S, t, S.code[row + 3]) > rank + 1):
+        if S.poll_s > 0.0 and (
+            follows or value(S, t, S.code[row + 2]) != rank or value(S, t, S.code[row + 3]) > rank + 1
+        ):
             begins_to_poll(S, t)
         S.text_next[t] = S.rank_takers[rank]
         S.rank_takers[rank] = t

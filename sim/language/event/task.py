@@ -204,6 +204,7 @@ class Task:
             seconds = (to_s[command.stop] - to_s[command.first]) * part + (
                 loop_s if opens and command.micro == 0 else 0.0
             )
+            yield from self._spend(job.to_device_s * share if opens else 0.0)
             yield from self._spend(costs.pass_s(seconds, opens), self.world.of_passes[me.rank])
             costs.warm_s = self.world.time_s
         return samples
@@ -270,7 +271,11 @@ class Task:
         yield from self._spend(self._overhead_s(command.to))
         samples = self.world.samples.at_hand(me) if piece.vector == "gradient" else 0.0
         message = Message(me.rank, me.step, piece.items, samples, self.world.values.read(me, piece), command.share)
-        return self.world.links.send(self, message, command.to, job.bytes_of(piece.items, command.share))
+        left = self.world.links.send(self, message, command.to, job.bytes_of(piece.items, command.share))
+        if not command.taken:
+            return left
+        message.taken = Handle()
+        return message.taken
 
     def _overhead_s(self, peer: int) -> float:
         job = self.world.job
@@ -347,6 +352,8 @@ class Task:
     def _accept(self, message: Message, into: Piece | None, adds: bool = False, weight: float = 1.0):
         """A message becomes a piece, or part of a sum; its overhead and the sum are one work of the core."""
         job, seconds = self.world.job, self._overhead_s(message.sender)
+        if job.host(message.sender) == job.host(self.me.rank):
+            seconds = job.local_overhead_s + job.local_copy_s * job.bytes_of(message.items, message.share)
         if into is not None:
             self._check(message.items, into, f"taken from rank {message.sender} into")
             seconds += job.sum_s(into.items, message.share) if adds or weight != 1 else 0.0

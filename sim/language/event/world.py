@@ -123,9 +123,14 @@ class EventWorld:
         if task.number == 0:
             self._left -= 1
             self._ended_s[rank] = self.time_s
+            self.mail[rank].end()
             followers = self.followers.pop(rank, {}).items()
             looking = [*looking, *((one, turn) for one, turn in followers if not one.may_come())]
-        for one, turn in looking:
+        self.look_again(looking)
+
+    def look_again(self, waiting: list[tuple[Task, int]]) -> None:
+        """Tasks look again whether what they have waited for, each in its turn, is done."""
+        for one, turn in waiting:
             self.at(self.time_s, one.key, one.waker(turn))
 
     def _dead_end(self) -> str:
@@ -141,3 +146,4 @@ class EventWorld:
     def end_round(self, me: Rank) -> None:
         """A rank that goes through the rounds has ended one."""
         self._ends_s[me.step] = self.time_s
+        self.values.ended(me)

@@ -1,0 +1,180 @@
+"""All algorithms of an allreduce in the language: they sum, in the time of sim.protocols; a library's costs; Horovod's cycles."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from test_language_today import Updates, in_language
+from today import common
+
+from sim import event, protocols
+from sim.base.errors import WrongSetting
+from sim.language.collectives import ALGORITHMS
+from sim.language.engine import job as engine
+from sim.language.event import run
+from sim.language.job import Job, Laws, Layer
+from sim.language.learning import Chain, Values
+from sim.language.library import Library, Line
+from sim.language.text import Text
+from sim.language.verbs import until_woken, wake
+from sim.laws import Exponential
+from sim.protocols.texts_of_sums import text_of
+from sim.texts import TEXTS
+
+LAYERS = tuple(Layer(items, 1e-3, 2e-3) for items in (1000, 2_000_000, 7, 500_000, 1, 300_000))
+L, B = 1e-4, 1e8  # latency, bytes/s
+EXACT = 1e-9
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6, 7, 9])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_all_ranks_end_with_the_sum(algorithm, ranks):
+    model = Chain(3, 4)
+    job = Job(ranks, model.layers(1e-3, 2e-3), batch=2, per_host=2, rate=1.0)
+    values, apart = Values(job, model), Values(job, model)
+    run(job, TEXTS["allreduce"](algorithm), values)
+    run(replace(job, rate=0.0), TEXTS["allreduce"]("ring"), apart)
+    gradients = [model.gradient(model.weights(), *model.data(rank, 0, 2)) for rank in range(ranks)]
+    expected = model.weights() - np.sum(gradients, axis=0) / (2 * ranks)
+    for rank in range(ranks):
+        assert values.vectors[rank]["weights"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("name", ["allreduce", "horovod", "ddp"])
+def test_the_engine_takes_as_long(name, algorithm):
+    laws = Laws(sleep=Exponential(mean=0.01))
+    for ranks in (1, 2, 5):
+        costs = {
+            "mix_s": 1e-9,
+            "overhead_s": 1e-5,
+            "library": Library(Line(1e-5, 1e-9, 1e-4), Line(1e-5, 1e-9), 1e-3, 1e-4),
+        }
+        job = Job(ranks, LAYERS, 2, batch=4, per_host=3 if algorithm == "hierarchical" else 1, laws=laws, **costs)
+        text = TEXTS[name](algorithm=algorithm)
+        want, got = run(job, text), engine.run(job, text)
+        assert got.ends_s == pytest.approx(want.ends_s, abs=EXACT)
+        assert got.samples == pytest.approx(want.samples)
+
+
+def found_and_expected(scenario, text, **besides):
+    """Step times by the language and by sim.protocols."""
+    expected, _ = event.run(scenario, want_trace=False)
+    updates = Updates()
+    run(replace(in_language(scenario, text, 1), **besides), text, updates)
+    return np.diff(updates.ends_s, prepend=0.0)[scenario.warmup :], expected.step_s[0]
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_steps_are_those_of_sim_protocols(algorithm, fused):
+    for number in (0, 3, 4, 11):  # numbers whose messages need a core (overhead_s) or not
+        scenario = common(number, f"allreduce algorithm={algorithm} fused={str(fused).lower()}")
+        found, expected = found_and_expected(scenario, text_of(scenario))
+        # who adds waits for its own piece to leave, and takes what has come then, overhead included
+        apart_s = EXACT if fused else 1e-6  # layers do not divide: messages differ by an item
+        assert np.abs(found - expected).max() < (0.003 * expected.mean() if scenario.network.overhead_s else apart_s)
+
+
+def test_a_library_is_called_copies_and_agrees():
+    job = Job(2, (Layer(100, 0.1, 0.2), Layer(100, 0.0, 0.0)), latency_s=L, bandwidth=B)
+    plain = run(job, TEXTS["allreduce"]("ring", fused=False)).ends_s[-1]
+    assert plain == pytest.approx(0.3 + 4 * (L + 200 / B))
+    library = Library(call=Line(0.01, 1e-4, 0.03), copy=Line(0.5), agree_s=0.002, negotiate_s=0.004)
+    for fused, calls in ((True, 0.03), (False, 2 * 0.03 + 0.006)):
+        whole = run(replace(job, library=library), TEXTS["allreduce"]("ring", fused)).ends_s[-1]
+        messages = 2 * (L + 400 / B) if fused else 4 * (L + 200 / B)
+        assert whole == pytest.approx(0.3 + messages + calls + 0.006)
+    slow = replace(library, call=Line(0.01, 1e-3))
+    assert run(replace(job, library=slow), TEXTS["allreduce"]("ring")).ends_s[-1] == pytest.approx(
+        0.3 + 2 * (L + 400 / B) + 0.21 + 0.006
+    )
+    buffer = replace(job, library=Library(copy=Line(0.5, 1e-3)))
+    assert run(buffer, TEXTS["ddp"]()).ends_s[-1] == pytest.approx(0.3 + 2 * (L + 400 / B) + 2 * 0.7)  # in and out
+    alone = run(buffer, TEXTS["ddp"](bucket_mb=0.0)).ends_s[
+        -1
+    ]  # one alone is not copied, and the first is summed beside the pass
+    assert alone == pytest.approx(0.3 + 2 * (L + 200 / B))
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_a_cycle_begins_on_time_and_ranks_agree_before_they_sum(by_name):
+    job = Job(2, (Layer(1000, 0.1, 0.2),), 2, latency_s=L, bandwidth=B, library=Library(negotiate_s=0.003))
+    text = TEXTS["horovod"]("ring", cycle_s=0.07, by_name=by_name)
+    one, name = L + 4 / B, 8 / B  # a message that says one gradient is ready, and one that names it
+    asked = 2 * (one + name) if by_name else 2 * one
+    whole = asked + 0.003 + 2 * (L + 2000 / B)
+    first, second = run(job, text).ends_s
+    assert first == pytest.approx(5 * 0.07 + whole)  # the first cycle that is not before 0.3
+    assert second == pytest.approx(first + 0.3 + whole, abs=0.07)
+    grid = 0.35 + 0.07 * np.arange(20)  # cycles follow the one before
+    assert np.abs(grid - (second - whole)).min() < EXACT
+
+
+@dataclass(frozen=True)
+class Woken(Text):
+    """A text is woken by another one, however often."""
+
+    name = "woken"
+
+    def __call__(self, me):
+        asleep, told = [], []
+        yield from me.start(self.waker(me, asleep, told))
+        for _ in me.steps():
+            told.append(1)
+            yield from until_woken(me, asleep)
+            yield from me.work(seconds=0.1)
+            yield from wake(me, asleep)
+
+    def waker(self, me, asleep, told):
+        while True:
+            yield from me.take(me.rank, until_s=me.now() + 0.25)
+            yield from wake(me, asleep)
+
+
+def test_a_text_that_sleeps_is_woken():
+    job = Job(1, (Layer(1),), 3)
+    assert run(job, Woken()).ends_s == pytest.approx([0.35, 0.6, 0.85])
+    assert engine.run(job, Woken()).ends_s == pytest.approx([0.35, 0.6, 0.85])
+
+
+def close_links(number: int, said: str):
+    """A job of the common kind whose ranks agree in no time, and compute beside their messages."""
+    scenario = common(number, said)
+    cluster = scenario.cluster
+    hosts = tuple(host.model_copy(update={"cores": 2, "slots": 1}) for host in cluster.hosts)
+    network = cluster.network.model_copy(update={"latency_s": 1e-6, "overhead_s": 0.0})
+    return replace(scenario, cluster=cluster.model_copy(update={"hosts": hosts, "network": network}))
+
+
+@pytest.mark.parametrize(
+    "said", ["", " order=uniform fusion_bytes=100000", " order=end", " by_name=true algorithm=tree"]
+)
+def test_horovod_takes_as_long_as_in_sim_protocols_where_messages_are_short(said):
+    off = []
+    for number in range(8):
+        scenario = close_links(number, f"horovod cycle_s=0.0001{said}")
+        found, expected = found_and_expected(scenario, text_of(scenario), cores=2)
+        off.append(found.mean() / expected.mean() - 1)
+    assert max(map(abs, off)) < 0.01
+
+
+def test_settings_are_refused_by_name():
+    job = Job(2, (Layer(1000, 0.1, 0.2),))
+    for text, words in (
+        (TEXTS["allreduce"]("rings"), "--set algorithm: given 'rings'; allowed: auto, ring, halving-doubling"),
+        (TEXTS["horovod"]("rings"), "--set algorithm: given 'rings'"),
+        (TEXTS["horovod"](order="size"), "--set order: given 'size'; allowed: parameters, uniform, end"),
+        (TEXTS["horovod"](cycle_s=0.0), "--set cycle_s: given 0"),
+        (TEXTS["horovod"](fusion_bytes=-1), "--set fusion_bytes: given -1"),
+    ):
+        with pytest.raises(WrongSetting, match=words):
+            run(job, text)
+
+
+def test_protocols_of_today_have_their_texts():
+    scenario = common(1, "horovod algorithm=tree fusion_bytes=5 cycle_s=0.2 order=end by_name=true")
+    assert text_of(scenario) == TEXTS["horovod"]("tree", 5, 0.2, "end", True)
+    assert text_of(replace(scenario, protocol=protocols.make("ddp", []))) == TEXTS["ddp"]()
+    assert text_of(common(1, "allreduce fused=false")) == TEXTS["allreduce"]("auto", False)
+    assert text_of(common(1, "fmb")) is None
