@@ -79,6 +79,11 @@ class Observed(Task):
             begin_s, end_s = self.spans.pop(0)
             if end_s > begin_s:
                 self._row("input", begin_s, end_s, samples)
+        if command.stop > command.first:  # the pass is the last
+            for begin_s, end_s in self.spans[:-1]:
+                if end_s > begin_s:
+                    self._row("copy to device", begin_s, end_s)
+            self.spans = self.spans[-1:]
         for begin_s, end_s in self.spans:
             if command.stop == 0:
                 self._row("pack", begin_s, end_s, size_bytes=self._bytes(self.me.gradient))
