@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import Field, dataclass, fields
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST, check, check_integer, check_kind
@@ -33,6 +33,7 @@ class Text:
 
     name: ClassVar[str]
     __dataclass_fields__: ClassVar[dict[str, Field]]  # of every subclass
+    __dataclass_params__: ClassVar[Any]
     servers: int = 0
     serves: ClassVar[str] = "all"
     delay_std_s: float = 0.0

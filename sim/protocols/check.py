@@ -182,7 +182,7 @@ def by_engine(jobs: list[Scenario], traces: list[Trace], limit_s: float = LIMIT_
             refused = error.allowed.removeprefix("auto or event: ")
             continue
         if is_text(job):
-            exact = simulate(job, "event", 1)
+            exact = simulate(job, "event", 1).outcome
         if not (np.allclose(fast.samples, exact.samples) and np.allclose(fast.step_s, exact.step_s, 0, EXACT_S)):
             raise RunFailed(f"{protocols.name_of(job.protocol)}: the engine and the event world differ ({_said(job)})")
         alike += 1

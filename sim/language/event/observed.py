@@ -50,8 +50,8 @@ class Observed(Task):
             samples = 0 if command.piece.start else round(command.samples)  # of all pieces once
             self._row("update", self.since_s, samples=samples, size_bytes=self._bytes(command.piece))
         elif isinstance(command, commands.Mix) and id(command.what) in world.held:
-            _, about = world.held.pop(id(command.what))
-            self._joined(command.into, command.what, command.a != 0, self.since_s, about)
+            message, about = world.held.pop(id(command.what))
+            self._joined(command.into, message, command.a != 0, self.since_s, about)
         elif type(command) in WORKS and world.time_s > self.since_s:
             self._row(WORKS[type(command)], self.since_s)
         elif isinstance(command, commands.Take) and reply is None:
@@ -79,6 +79,11 @@ class Observed(Task):
             begin_s, end_s = self.spans.pop(0)
             if end_s > begin_s:
                 self._row("input", begin_s, end_s, samples)
+        if command.stop > command.first:  # the pass is the last
+            for begin_s, end_s in self.spans[:-1]:
+                if end_s > begin_s:
+                    self._row("copy to device", begin_s, end_s)
+            self.spans = self.spans[-1:]
         for begin_s, end_s in self.spans:
             if command.stop == 0:
                 self._row("pack", begin_s, end_s, size_bytes=self._bytes(self.me.gradient))
