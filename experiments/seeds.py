@@ -20,7 +20,7 @@ from experiments.kit import pages
 from experiments.kit.agreement import distance
 from real.learning.learning import learn
 from real.learning.parameters import Held, Whole
-from real.learning.trainer import Trainer
+from real.learning.trainer import Trainer, Weights
 from real.recording import parameters
 from real.training.trainee import Training
 from sim import plot, protocols, stragglers
@@ -149,7 +149,7 @@ class _KeepsLast(Trainer):
 
     last: np.ndarray
 
-    def evaluate(self, whole: Whole, size: int) -> tuple[float, float]:
+    def evaluate(self, whole: Weights, size: int) -> tuple[float, float]:
         """Mean loss, and accuracy."""
         self.last = whole.vector
         return super().evaluate(whole, size)

@@ -13,6 +13,7 @@ from sim import needs
 from sim.answers import candidates, growth
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.ranges import MOST_REPLICATIONS, check, check_integer, check_kind
+from sim.protocols.in_language import InLanguage
 from sim.worlds import WORLDS
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _simulated(scenario: Scenario, world: str, asked: _Asked) -> Result:
 
         return candidates.mixed(scenario, one, asked.replications, asked.within_s)
     start_s = time.monotonic()
-    ran = _ran(scenario, world, asked)
+    ran = (_of_text if isinstance(scenario.protocol, InLanguage) else _ran)(scenario, world, asked)
     wall_s = time.monotonic() - start_s
     named = "engine" if world == "engine" and not ran.outcome.slow else "event"
     return Result(scenario, named, ran.asked, ran.outcome, wall_s, asked.first, ran.trace)
@@ -138,11 +139,53 @@ def try_out(scenario: Scenario) -> None:
     if is_ours(scenario.protocol):
         return
     few = replace(scenario, steps=min(scenario.steps, TRY_STEPS), warmup=min(scenario.warmup, 1), cluster=LATER)
+    if isinstance(scenario.protocol, InLanguage):  # whose messages leave whether or not their receivers take them
+        from sim.replications import Replications
+
+        Replications(few, "event").outcome(0, TRY_S)
+        return
     event.run(few, within_s=TRY_S, want_trace=False)
     try:
         event.run(replace(few, cluster=one_host(scenario.ranks)), within_s=TRY_S, want_trace=False)
     except RunFailed as error:
         raise RunFailed(f"{error}; {ON_ONE_HOST}") from error
+
+
+def _of_text(scenario: Scenario, world: str, asked: _Asked) -> _Ran:
+    """As many replications of a text of named vectors as there is time for, and at least the first steps of one."""
+    from sim.answers.outcome import join
+    from sim.replications import Replications
+
+    if world == "engine" and asked.want_trace:
+        raise WrongSetting("--world", "engine", "auto or event, which records what ranks do")
+    start_s, within_s, first = time.monotonic(), asked.within_s, asked.first
+    runs, count, trace = (
+        Replications(scenario, "event" if asked.want_trace else world),
+        asked.replications or REPLICATIONS,
+        None,
+    )
+    runs.check_needs(within_s, asked.want_trace)
+    if asked.want_trace:
+        outcome, trace = runs.traced(first, within_s)
+    else:
+        outcome = runs.outcome(first, within_s)
+    asked.done(1)
+    took_s = time.monotonic() - start_s
+    whole = len(outcome.step_s[0]) == scenario.steps and outcome.warmup == scenario.warmup
+    ends = _of_ends(scenario, count, outcome) if whole else {}
+    if (1 + sum(map(len, ends.values()))) * took_s < within_s:
+        beside = {key: [Replications(job, world).outcome(first) for job in jobs] for key, jobs in ends.items()}
+        outcome = _with_ends(outcome, beside)
+    outcomes, further = [outcome], runs.outcomes(range(first + 1, first + count))
+    while whole and len(outcomes) < count and time.monotonic() - start_s + took_s < within_s:
+        outcomes.append(next(further))
+        asked.done(1)
+
+    def smaller(job: Scenario) -> Outcome:
+        return Replications(job, world).outcome(first, within_s)
+
+    joined = replace(join(outcomes), slow=outcome.slow, arrivals=None if trace is not None else runs.arrivals(first))
+    return _Ran(count, growth.of_table(scenario, joined, smaller), trace)
 
 
 def _of_ends(scenario: Scenario, asked: int, outcome: Outcome) -> dict[str, list[Scenario]]:

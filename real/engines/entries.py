@@ -95,8 +95,8 @@ class ByNumpy(Engine):
         from real.engines.numpy_gradients import check_dense
 
         check_dense(workload, device)
-        if kind != "whole":
-            raise WrongSetting("--engine", "numpy", "tensorflow where gradients are of single variables or rows")
+        if kind == "rows":
+            raise WrongSetting("--engine", "numpy", "tensorflow where gradients are of rows")
 
     def gradients(self, kind, *settings):
         from real.engines.numpy_gradients import NumpyGradients

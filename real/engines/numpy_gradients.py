@@ -9,6 +9,7 @@ import numpy as np
 from real.models import DENSE, forward_of
 from real.models.on_numpy import Chain
 from real.training.gradients import CLOCK_S, EVALUATED_AT_ONCE, Gradient, check_partitions
+from real.training.layered import Listener
 from sim.base.errors import WrongSetting
 from sim.model.workload import Workload
 
@@ -24,6 +25,20 @@ def check_dense(workload: Workload, device: str) -> None:
         raise WrongSetting("--workload", workload.name, f"{', '.join(DENSE)} with --engine numpy")
     if device != "cpu":
         raise WrongSetting("--device", device, "cpu with --engine numpy")
+
+
+class Read:
+    """A variable that is read when it is computed with.
+
+    Args:
+        shape: of it, which is known before.
+    """
+
+    def __init__(self, listener: Listener, number: int, shape: tuple[int, ...]):
+        self._listener, self._number, self.shape = listener, number, shape
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return self._listener.read(self._number)
 
 
 class NumpyGradients:
@@ -78,6 +93,22 @@ class NumpyGradients:
             computed_s, done = time.perf_counter() - called_s, done + 1
         total.flags.writeable = False
         return Gradient(total, done * size, loss, computed_s)
+
+    def by_layer(self, listener: Listener, x: np.ndarray, y: np.ndarray) -> float:
+        """Compute the gradient of a whole minibatch and tell `listener` of it, variable by variable; the loss, summed over samples."""
+        variables: list = [Read(listener, number, of.shape) for number, of in enumerate(self._workload.variables)]
+        chain = self._forward(variables, Chain(x))
+        loss, gradient = cross_entropy(chain.value, y)
+        left = list(enumerate(self._workload.variables))
+        for number, step in reversed(list(enumerate(chain.steps))):
+            if step.put:
+                variable, of = left.pop()
+                made = np.empty(of.shape, np.float32)
+                step.put(gradient, made)
+                listener.made(variable, made)
+            if number:
+                gradient = step.back(gradient)
+        return loss
 
     def evaluate(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
         """Mean loss and the share of samples that are labelled right."""

@@ -56,8 +56,8 @@ class Summing(Text):
 def fitted(comm, job: Job, model: Chain) -> Job | None:
     """The job as it is on this machine; None but at rank 0. Collective.
 
-    Seconds of a layer are the median of all ranks and steps, while no other rank computes; ranks that do share this host's cores. Those
-    of a ring's message are a line by its bytes, copying and adding included.
+    All costs are seconds of a core, which ranks share: of a layer the median of all ranks and steps; of a ring's messages a line by their
+    bytes, copying and adding included; of a poll the mean.
     """
     computed = run(comm, replace(job, steps=STEPS), Computing(), model)
     summed = run(comm, replace(job, steps=STEPS * len(SHARES)), Summing(), model)
@@ -77,28 +77,36 @@ def fitted(comm, job: Job, model: Chain) -> Job | None:
     )
     ways = zip(seconds[: len(job.layers)], seconds[len(job.layers) :], strict=True)
     layers = tuple(Layer(of.items, *way, of.activation_items) for of, way in zip(job.layers, ways, strict=True))
-    latency_s, byte_s = _message(summed.ends_s, job)
+    each_s, byte_s = _message([of.handled_s for of in summed.measured], job)
     items = sum(layer.items for layer in job.layers)
+    polls = sum(of.polls for of in computed.measured)
     return replace(
         job,
         layers=layers,
         update_s=update_s / items,
-        local_latency_s=latency_s,
-        local_bandwidth=1 / byte_s,
+        local_overhead_s=each_s,
+        local_copy_s=byte_s,
+        poll_s=sum(of.polled_s for of in computed.measured) / max(1, polls),
         per_host=job.ranks,
         cores=needs.cores(),
         in_turn=False,
     )
 
 
-def _message(ends_s: list[float], job: Job) -> tuple[float, float]:
-    """Seconds of a message in a ring, and of each of its bytes: a line through the medians of each size, by least squares of ratios."""
-    took_s = np.diff([0.0, *ends_s])
+def _message(handled_s: list[list[float]], job: Job) -> tuple[float, float]:
+    """Seconds of a core for a message in a ring, and for each of its bytes.
+
+    A line through the medians of each size, by least squares of ratios.
+
+    Args:
+        handled_s: of each rank, until the end of each round.
+    """
+    took_s = np.diff(handled_s, axis=1, prepend=0.0)
     items = sum(layer.items for layer in job.layers)
     messages = 2 * (job.ranks - 1)
     sizes = [items / of * job.item_bytes / job.ranks if of else 0.0 for of in SHARES]
-    each_s = [float(np.median(took_s[len(SHARES) + k :: len(SHARES)])) / messages for k in range(len(SHARES))]
+    each_s = [float(np.median(took_s[:, len(SHARES) + k :: len(SHARES)])) / messages for k in range(len(SHARES))]
     weights = 1 / np.array(each_s)
     lines = np.stack([np.ones(len(SHARES)), sizes], axis=1)
-    (latency_s, byte_s), *_ = np.linalg.lstsq(lines * weights[:, None], np.ones(len(SHARES)), rcond=None)
-    return max(0.0, float(latency_s)), max(1e-12, float(byte_s))
+    (base_s, byte_s), *_ = np.linalg.lstsq(lines * weights[:, None], np.ones(len(SHARES)), rcond=None)
+    return max(0.0, float(base_s)), max(0.0, float(byte_s))

@@ -1,20 +1,56 @@
-"""Messages between ranks: Isend and Iprobe by the main thread alone, a header of three numbers before the values."""
+"""Messages between ranks: Isend and Iprobe by the main thread alone, a header of four numbers before the values."""
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
 
 import numpy as np
-from mpi4py import MPI
 
 from real.worlds.polling import arrived
-from sim.language.pieces import Handle, Message
+from sim.language.pieces import Message
 
-HEADER = np.dtype([("step", np.int64), ("samples", np.float64), ("items", np.int64)])
-VALUES = np.dtype(np.float64)
+HEADER = np.dtype([("step", np.int64), ("version", np.int64), ("samples", np.float64), ("items", np.int64)])
 ENDED, LAST, TEXTS = range(
     3
 )  # tags: the main text of the sender has ended; nothing of it follows; the first of those of texts
+
+
+@dataclass(slots=True)
+class Letter(Message):
+    """A message that was received.
+
+    Args:
+        version: of the weights that it carries, or on which its gradient was computed.
+        began_s, came_s: when its bytes began to come, and when they were here.
+    """
+
+    version: int = 0
+    began_s: float = 0.0
+    came_s: float = 0.0
+
+
+class Coming(NamedTuple):
+    """A message of which not all may be here."""
+
+    request: Any
+    buffer: np.ndarray
+    sender: int
+    tag: int
+    began_s: float
+
+
+class Alone:
+    """The communicator of a process without others."""
+
+    rank, size = 0, 1
+
+    def gather(self, mine):
+        """What all ranks have."""
+        return [mine]
 
 
 class Messages:
@@ -22,23 +58,39 @@ class Messages:
 
     Args:
         comm: all ranks of the job.
+        clock: seconds since the run's common start.
+        kind: of the values, a NumPy type.
+        here: whether each rank is on this one's host, from where a message is copied at once; others travel while this rank goes on.
+        delays: seconds for which each message is held back, by the count of those that have come.
     """
 
-    def __init__(self, comm):
-        self._comm = comm
-        self._leaving: list[tuple[MPI.Request, np.ndarray, Handle | None]] = []
-        self._inboxes: dict[int, deque[Message]] = defaultdict(deque)  # by the number of the text
+    def __init__(self, comm, clock: Callable[[], float], kind: type, here: Sequence[bool], delays: Any):
+        self._comm, self._clock, self._kind, self._here, self._delays = comm, clock, np.dtype(kind), here, delays
+        self._came, self._held = (
+            0,
+            list[tuple[float, int, int, Letter]](),
+        )  # held back: until when, which, for which text
+        self._leaving: list[tuple[Any, np.ndarray, Callable[[float], None] | None]] = []
+        self._coming: list[Coming] = []
+        self._inboxes: dict[int, deque[Letter]] = defaultdict(deque)  # by the number of the text
         self.ended: set[int] = set()  # ranks whose main texts have ended
         self._silent: set[int] = set()  # those of which nothing follows
 
-    def post(self, values: np.ndarray, to: int, text: int, step: int, samples: float) -> Handle:
-        """Begin to send a copy of values to the text of that number at a rank."""
+    def post(
+        self, values: np.ndarray, to: int, text: int, head: tuple, left: Callable[[float], None], taken: bool
+    ) -> None:
+        """Begin to send a copy of values to the text of that number at a rank.
+
+        Args:
+            head: step, version and samples.
+            left: called with the time when they have left, or been received.
+            taken: whether they have left when they are received.
+        """
         buffer = np.empty(HEADER.itemsize + values.nbytes, np.uint8)
-        buffer[: HEADER.itemsize].view(HEADER)[0] = step, samples, values.size
-        buffer[HEADER.itemsize :].view(VALUES)[:] = values
-        handle = Handle()
-        self._leaving.append((self._comm.Isend(buffer, to, TEXTS + text), buffer, handle))
-        return handle
+        buffer[: HEADER.itemsize].view(HEADER)[0] = *head, values.size
+        buffer[HEADER.itemsize :].view(self._kind)[:] = values
+        send = self._comm.Issend if taken else self._comm.Isend
+        self._leaving.append((send(buffer, to, TEXTS + text), buffer, left))
 
     def tell(self, tag: int) -> None:
         """Say ENDED or LAST to all other ranks."""
@@ -57,37 +109,72 @@ class Messages:
         """Whether the main texts of all other ranks have ended."""
         return len(self.ended) == self._comm.size - 1
 
-    def move(self, now_s: float) -> bool:
+    def move(self) -> bool:
         """Receive what has come, and note what has left; whether there was anything."""
+        if self._comm.size == 1:
+            return False
+        from mpi4py import MPI
+
         moved, status = False, MPI.Status()
         while arrived(self._comm, MPI.ANY_SOURCE, MPI.ANY_TAG, status):
             moved = True
-            self._receive(status)
-        staying = []
-        for request, buffer, handle in self._leaving:
-            if not request.Test():
-                staying.append((request, buffer, handle))
-            elif handle is not None:
-                handle.done_s = now_s
-        moved, self._leaving = moved or len(staying) < len(self._leaving), staying
-        return moved
+            self._begin(status.source, status.tag, status.Get_count(MPI.BYTE))
+        return self._settle_coming() | self._settle_leaving() | self._let_in() | moved
 
-    def _receive(self, status: MPI.Status) -> None:
-        sender, tag = status.source, status.tag
-        buffer = np.empty(status.Get_count(MPI.BYTE), np.uint8)
-        self._comm.Recv(buffer, sender, tag)
-        if tag < TEXTS:
-            (self.ended if tag == ENDED else self._silent).add(sender)
+    def _begin(self, sender: int, tag: int, size_bytes: int) -> None:
+        began_s, buffer = self._clock(), np.empty(size_bytes, np.uint8)
+        if self._here[sender]:
+            self._comm.Recv(buffer, sender, tag)
+            self._receive(Coming(None, buffer, sender, tag, began_s))
+        else:
+            self._coming.append(Coming(self._comm.Irecv(buffer, sender, tag), buffer, sender, tag, began_s))
+
+    def _settle_coming(self) -> bool:
+        """Take in what is here, of each sender in the order in which it was sent."""
+        staying, late = [], set()
+        for one in self._coming:
+            if one.sender in late or not one.request.Test():
+                late.add(one.sender)
+                staying.append(one)
+            else:
+                self._receive(one)
+        settled, self._coming = len(staying) < len(self._coming), staying
+        return settled
+
+    def _let_in(self) -> bool:
+        """Hand over what has been held back for long enough."""
+        held = len(self._held)
+        while self._held and self._held[0][0] <= self._clock():
+            *_, text, message = heappop(self._held)
+            self._inboxes[text].append(message)
+        return len(self._held) < held
+
+    def _settle_leaving(self) -> bool:
+        staying = []
+        for request, buffer, left in self._leaving:
+            if not request.Test():
+                staying.append((request, buffer, left))
+            elif left is not None:
+                left(self._clock())
+        settled, self._leaving = len(staying) < len(self._leaving), staying
+        return settled
+
+    def _receive(self, of: Coming) -> None:
+        if of.tag < TEXTS:
+            (self.ended if of.tag == ENDED else self._silent).add(of.sender)
             return
-        step, samples, items = buffer[: HEADER.itemsize].view(HEADER)[0]
-        values = buffer[HEADER.itemsize :].view(VALUES)
-        self._inboxes[tag - TEXTS].append(Message(sender, int(step), int(items), float(samples), values))
+        step, version, samples, items = of.buffer[: HEADER.itemsize].view(HEADER)[0]
+        values = of.buffer[HEADER.itemsize :].view(self._kind)
+        found = Letter(of.sender, int(step), int(items), float(samples), values)
+        found.version, found.began_s, found.came_s = int(version), of.began_s, self._clock()
+        delay_s, self._came = self._delays[self._came], self._came + 1
+        heappush(self._held, (found.came_s + delay_s if delay_s > 0 else 0.0, self._came, of.tag - TEXTS, found))
 
     def has(self, text: int, frm: range) -> bool:
         """Whether there is a message of one of these ranks."""
         return any(message.sender in frm for message in self._inboxes[text])
 
-    def take(self, text: int, frm: range, newest: bool) -> Message:
+    def take(self, text: int, frm: range, newest: bool) -> Letter:
         """The first message of these ranks that came, or the last; those before are then lost."""
         found = [message for message in self._inboxes[text] if message.sender in frm]
         taken = found if newest else found[:1]

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from traceback import extract_tb
 from typing import Any
 
-from real.language.messages import ENDED, LAST, Messages
+from real.language.computing import Computing, Work
+from real.language.messages import ENDED, LAST, Letter, Messages
+from real.language.record import Record
+from real.recording.recorder import Recorder
 from real.worlds.clock import Clock
-from sim.base.errors import RunFailed, WrongText
+from sim.base import own
+from sim.base.errors import RunFailed, WrongSetting, WrongText
 from sim.language import commands
 from sim.language.event.mail import among
 from sim.language.event.task import LANGUAGE, named
@@ -22,15 +27,23 @@ from sim.language.pieces import Handle, Message, Piece
 from sim.language.rank import Rank
 from sim.language.samples import Samples
 from sim.language.text import Text
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.platform.polling import pause_s
 
 PATIENCE_S = 600.0  # without any text that goes on
+COMPUTING = commands.Forward, commands.Backward, commands.Update, commands.Mix, commands.Work, commands.Evaluate
 
 Answer = tuple[Callable[[], bool], Callable[[], Any]]  # whether a command is over, and what it gives
+OVER = None  # in place of a command: the text has ended
 
 
 def nothing() -> None:
     """What most commands give."""
+
+
+def at_once() -> bool:
+    """Whether a command is over that takes no time."""
+    return True
 
 
 @dataclass(eq=False)
@@ -41,6 +54,9 @@ class Task:
         number: of the text at this rank, 0 the main one.
         ready, give: of the command under way.
         waits_for: that command, for errors.
+        computes: the thread that computes has it.
+        asked: commands that it has asked for in that thread, and that are to begin.
+        error: that has ended it there.
     """
 
     text: Generator
@@ -49,6 +65,9 @@ class Task:
     ready: Callable[[], bool]
     give: Callable[[], Any] = nothing
     waits_for: str = "its beginning"
+    computes: bool = False
+    asked: list = field(default_factory=list)
+    error: BaseException | None = None
 
     @property
     def place(self) -> str:
@@ -66,13 +85,18 @@ class Measured:
 
     Args:
         ends_s: of its rounds, seconds of the common clock.
-        seconds: of each command that computed, by the command without its weight, in order.
+        seconds: of a core, of each command that computed, by the command without its weight, in order.
         samples: that entered updates.
+        handled_s: seconds of a core until the end of each round in which the main thread moved messages and resumed texts.
+        polls, polled_s: how often it looked in vain, and seconds of a core for that.
     """
 
     samples: Samples
     ends_s: list[float] = field(default_factory=list)
     seconds: dict[tuple, list[float]] = field(default_factory=dict)
+    handled_s: list[float] = field(default_factory=list)
+    polls: int = 0
+    polled_s: float = 0.0
 
 
 class MpiWorld:
@@ -82,18 +106,38 @@ class MpiWorld:
         comm: as many ranks as the job has.
         values: its vectors, and what computes with them.
         clock: seconds since the common start.
+        recorder: keeps what the rank does; none if nobody reads it.
+        here: whether each rank is on this one's host; all if not given.
+        begun: called with each round of `me.steps()` that begins.
     """
 
-    def __init__(self, comm, job: Job, text: Text, values: Values, clock: Clock):
-        text.check(job)
+    def __init__(
+        self,
+        comm,
+        job: Job,
+        text: Text,
+        values: Values,
+        clock: Clock,
+        recorder: Recorder | None = None,
+        here: Sequence[bool] = (),
+        begun: Callable[[int], None] = lambda step: None,
+    ):
+        text.checked(job)
         self.me = Rank(comm.rank, job, text.servers, self, text.data == "shared")
         self._comm, self._job, self._text, self._values, self._clock = comm, job, text, values, clock
-        self._sleeps = job.sleeps(comm.rank, text.servers)
-        self._messages, self._computing = Messages(comm), ThreadPoolExecutor(1)
+        self._sleeps, self._begun = job.sleeps(comm.rank, text.servers), begun
+        delays = job.noise(comm.rank, text.servers, "delay")
+        self._messages = Messages(comm, clock, values.kind, here or [True for _ in range(comm.size)], delays)
+        self._record = Record(self.me, clock, recorder or Recorder(comm.rank))
+        self._computing, self._texts = (
+            Computing(self._follow_on, self._computed),
+            threading.Lock(),
+        )  # one text goes on at a time
         self._has_computed = threading.Event()  # since the loop has looked
-        self._started, self._tasks = 0, list[Task]()
+        self._started, self._tasks, self._handled_s = 0, list[Task](), 0.0
         self.measured = Measured(Samples([self.me] * job.ranks))
         values.begin([self.me])
+        values.record = self._record
 
     # ---- what a rank asks of its world
 
@@ -102,11 +146,13 @@ class MpiWorld:
         return self._clock()
 
     def begin_round(self, me: Rank) -> None:
-        """A round has no beginning of its own here."""
+        """A round begins."""
+        self._begun(me.round)
 
     def end_round(self, me: Rank) -> None:
         """Note when a round has ended."""
         self.measured.ends_s.append(self._clock())
+        self.measured.handled_s.append(self._handled_s)
 
     # ---- the loop
 
@@ -126,24 +172,28 @@ class MpiWorld:
             self._messages.tell(LAST)
             self._until(lambda: self._messages.are_over)
         finally:
-            self._computing.shutdown(cancel_futures=True)
+            self._computing.close()
         return self.measured
 
     def _until(self, over: Callable[[], bool]) -> None:
         """Move messages and resume texts until something is over, asleep while nothing happens."""
         since_s = time.perf_counter()
         while not over():
-            moved = self._messages.move(self._clock())
+            begin_s, moved = time.thread_time(), self._messages.move()
             for task in list(self._tasks):
-                while task in self._tasks and task.ready():
-                    self._resume(task)
+                while task in self._tasks and not task.computes and task.ready():
+                    with self._texts:
+                        self._resume(task)
                     moved = True
             waited_s = time.perf_counter() - since_s
+            spent_s = time.thread_time() - begin_s
             if moved:
                 since_s = time.perf_counter()
+                self._handled_s += spent_s
             elif waited_s > PATIENCE_S:
                 raise RunFailed(f"waited {PATIENCE_S:g} s: {self._dead_end()}")
             else:
+                self.measured.polls, self.measured.polled_s = self.measured.polls + 1, self.measured.polled_s + spent_s
                 self._has_computed.wait(pause_s(waited_s))
             self._has_computed.clear()
 
@@ -159,14 +209,58 @@ class MpiWorld:
 
     def _resume(self, task: Task) -> None:
         """Give a text what its command has given, and begin with the next one."""
+        if task.error is not None:
+            raise task.error
+        found = self._begun_with(task, task.asked.pop() if task.asked else self._next(task))
+        if isinstance(found, Work):
+            task.computes = True
+            self._record.begin_work()
+            self._computing.ask(task, found)
+        elif found is not None:
+            task.ready, task.give = found
+
+    def _next(self, task: Task):
+        """The next command of a text."""
         try:
-            command = task.text.send(task.give())
+            return task.text.send(task.give())
         except StopIteration:
+            return OVER
+        except (RunFailed, WrongSetting):
+            raise
+        except Exception as error:
+            frames = [one for one in extract_tb(error.__traceback__) if not one.filename.startswith(LANGUAGE)]
+            where = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}"
+            raise WrongText(f"{self._text.name}, rank {self.me.rank}, {where}: {own.complaint(error)}") from error
+
+    def _begun_with(self, task: Task, command) -> Answer | Work | None:
+        """Begin with a command."""
+        if command is OVER:
             self._end(task)
-            return
+            return None
         name = type(command).__name__.lower()
         task.waits_for = name
-        task.ready, task.give = getattr(self, f"_{name}")(task, command)
+        return getattr(self, f"_{name}")(task, command)
+
+    # ---- in the thread that computes
+
+    def _follow_on(self, task: Task, others_wait: bool) -> Work | None:
+        """Resume a text that has computed: its next work, or None if it does something else, or it is not its turn."""
+        task.ready, task.give = at_once, nothing
+        with self._texts:
+            if others_wait or task not in self._tasks:
+                return None
+            command = self._next(task)
+            found = self._begun_with(task, command) if isinstance(command, COMPUTING) else None
+            if isinstance(found, Work):
+                return found
+            task.asked.append(command)
+            return None
+
+    def _computed(self, task: Task, error: BaseException | None) -> None:
+        task.error = error
+        self._record.end_work()
+        task.computes = False
+        self._has_computed.set()
 
     def _end(self, task: Task) -> None:
         self._tasks.remove(task)
@@ -178,55 +272,98 @@ class MpiWorld:
     # ---- time and work
 
     def _sleep(self, task: Task, command: commands.Sleep) -> Answer:
-        end_s = self._clock() + self._sleeps.next(max(0, self.me.round))
-        return (lambda: self._clock() >= end_s), nothing
+        begin_s, record = self._clock(), self._record
+        end_s = begin_s + self._sleeps.next(max(0, self.me.round))
+        if end_s == begin_s:
+            return at_once, nothing
+        record.begin_work()
 
-    def _later(self, which: tuple, work: Callable, *given, then: Callable[[], Any] = nothing) -> Answer:
-        """In the thread that computes, behind what it has to do already; `then` by the main thread."""
+        def awake() -> None:
+            record.end_work()
+            record.add("sleep", begin_s, record.now_s)
+
+        return (lambda: self._clock() >= end_s), awake
+
+    def _later(
+        self,
+        which: tuple,
+        work: Callable,
+        *given,
+        then: Callable[[], Any] = nothing,
+        row: tuple[Any, ...] = ("",),
+    ) -> Work:
+        """In the thread that computes; `then` before the text goes on.
+
+        Args:
+            row: activity, and samples, bytes, peer and version, of what is recorded; no name: nothing is.
+        """
+        activity, *about = row
 
         def timed() -> None:
-            begin_s = time.perf_counter()
+            begin_s, of_core_s = self._clock(), time.thread_time()
             work(*given)
-            self.measured.seconds.setdefault(which, []).append(time.perf_counter() - begin_s)
+            self.measured.seconds.setdefault(which, []).append(time.thread_time() - of_core_s)
+            end_s = self._clock()
+            if activity:
+                self._record.add(activity, begin_s, end_s, *about)
 
-        future: Future = self._computing.submit(timed)
-        future.add_done_callback(lambda _: self._has_computed.set())
-        return future.done, lambda: (future.result(), then())[1]
+        def after() -> None:
+            with self._texts:
+                then()
 
-    def _forward(self, task: Task, command: commands.Forward) -> Answer:
+        return Work(timed, after)
+
+    def _forward(self, task: Task, command: commands.Forward) -> Work:
         which = "forward", command.first, command.stop, command.of
         return self._later(which, self._values.forward, self.me, command)
 
-    def _backward(self, task: Task, command: commands.Backward) -> Answer:
-        if command.stop == 0:  # gradients are joined: here they are in one vector
-            return (lambda: True), nothing
+    def _backward(self, task: Task, command: commands.Backward) -> Work:
         me, samples = self.me, len(self._job.micro_batch(command.micro, command.of))
         items = me.of(me.weights, command.first, command.stop).items
         which = "backward", command.first, command.stop, command.of
+        if command.stop == 0:  # gradients are joined
+            return self._later(which, self._values.backward, me, command)
         then = lambda: self.measured.samples.computed(me, samples, items)  # noqa: E731
         return self._later(which, self._values.backward, me, command, then=then)
 
-    def _update(self, task: Task, command: commands.Update) -> Answer:
+    def _update(self, task: Task, command: commands.Update) -> Work:
         items = command.piece.items
         then = lambda: self.measured.samples.updated(self.me, command.samples, items)  # noqa: E731
-        return self._later(("update", items), self._values.update, self.me, command, then=then)
+        row = "update", self._record.samples_of(command, self._values.updated_items), HEADER_BYTES + ITEM_BYTES * items
+        return self._later(("update", items), self._update_now, command, then=then, row=row)
 
-    def _mix(self, task: Task, command: commands.Mix) -> Answer:
-        me, samples = self.me, self.measured.samples
-        self._check(task, command.what.items, command.into, "mixed into")
+    def _update_now(self, command: commands.Update) -> None:
+        self._values.update(self.me, command)
+        self._record.updated(command.piece)
+
+    def _mix(self, task: Task, command: commands.Mix) -> Work:
+        me, samples, what, bytes = self.me, self.measured.samples, command.what, self._job.bytes_of(command.what.items)
+        self._check(task, what.items, command.into, "mixed into")
         if command.into == me.gradient and command.a == 0:
             samples.begin_anew(me)
-        if command.into == me.gradient and command.b and isinstance(command.what, Message):
-            samples.added(me, command.what.samples)
-        return self._later(("mix", command.into.items), self._values.mix, me, command)
+        if command.into == me.gradient and command.b and isinstance(what, Message):
+            samples.added(me, what.samples)
+        about = (what.samples, bytes, what.sender, what.version) if isinstance(what, Letter) else (0, bytes)
+        row = ("reduce", *about) if command.a or command.b else ("",)  # which only sets memory to zeros
+        then = nothing
+        if isinstance(what, Letter) and (command.a, command.b) == (0, 1) and command.into.vector == "weights":
+            row, then = ("update", 0, bytes), lambda: self._taken_up(what)
+        return self._later(("mix", command.into.items), self._values.mix, me, command, then=then, row=row)
 
-    def _work(self, task: Task, command: commands.Work) -> Answer:
+    def _taken_up(self, message: Letter) -> None:
+        """Weights of another rank have come in place of some; the first one's version counts."""
+        self._record.version = message.version if message.sender == 0 else self._record.version
+
+    def _work(self, task: Task, command: commands.Work) -> Work:
         job = self._job
         seconds = max(command.seconds, command.flops / job.flops, command.bytes / job.memory_bandwidth)
         return self._later(("work",), time.sleep, seconds)
 
-    def _evaluate(self, task: Task, command: commands.Evaluate) -> Answer:
-        return (lambda: True), nothing  # a chain of random numbers has no test samples
+    def _evaluate(self, task: Task, command: commands.Evaluate) -> Work:
+        tested = self._values.tested if (self.me.step + 1) % self._job.evaluate_every == 0 else 0
+        if not tested:
+            return self._later(("evaluate",), nothing)
+        return self._later(("evaluate",), self._values.evaluate, self.me, row=("evaluate", tested, 0))
 
     # ---- messages
 
@@ -236,19 +373,30 @@ class MpiWorld:
             raise self._wrong(task, f"me.post to rank {command.to} of {me.n}, from rank {me.rank}")
         if command.share != 1:
             raise self._wrong(task, f"me.post of a share, {command.share:g}: only simulated")
-        samples = self.measured.samples.at_hand(me) if piece.vector == "gradient" else 0.0
+        begin_s, record, handle, step = self._clock(), self._record, Handle(), me.step
+        of_gradient = piece.vector == "gradient"
+        samples = self.measured.samples.at_hand(me) if of_gradient else 0.0
+        version, bytes = record.computed if of_gradient else record.version, self._job.bytes_of(piece.items)
+
+        def left(now_s: float) -> None:
+            handle.done_s = now_s
+            record.add("send", begin_s, now_s, 0, bytes, command.to, version, step)
+
         values = self._values.view(me, piece)
-        handle = self._messages.post(values, command.to, task.number, me.step, samples)
-        return (lambda: True), lambda: handle
+        self._messages.post(values, command.to, task.number, (me.step, version, samples), left, command.taken)
+        return at_once, lambda: handle
 
     def _take(self, task: Task, command: commands.Take) -> Answer:
-        frm, messages = among(command.frm), self._messages
+        frm, messages, asked_s = among(command.frm), self._messages, self._clock()
         until_s = math.inf if command.until_s is None else command.until_s
 
         def taken() -> Message | None:
             if not messages.has(task.number, frm):
+                if until_s > asked_s:
+                    self._record.waited(asked_s, self._clock())
                 return None
             message = messages.take(task.number, frm, command.newest)
+            self._received(message, asked_s)
             if command.into is not None:
                 self._put(task, message, command.into, command.adds, command.weight)
             return message
@@ -264,7 +412,7 @@ class MpiWorld:
         return (lambda: messages.has(task.number, frm) or over()), taken
 
     def _follow(self, task: Task, command: commands.Follow) -> Answer:
-        group, messages, me = among(command.frm), self._messages, self.me
+        group, messages, me, asked_s = among(command.frm), self._messages, self.me, self._clock()
 
         def here(frm: int) -> bool:
             return messages.has(task.number, range(frm, frm + 1))
@@ -277,6 +425,7 @@ class MpiWorld:
                     continue
                 message = messages.take(task.number, range(frm, frm + 1), True)
                 me.step = message.step if k == 0 else me.step
+                self._received(message, asked_s)
                 self._put(task, message, command.into.part(k, len(group)))
             me.round += 1
             return True
@@ -284,11 +433,25 @@ class MpiWorld:
         task.waits_for = f"a message of {named(command.frm)}"
         return (lambda: not command.wait or all(here(frm) or frm in messages.ended for frm in group)), followed
 
-    def _put(self, task: Task, message: Message, into: Piece, adds: bool = False, weight: float = 1.0) -> None:
+    def _received(self, message: Letter, asked_s: float) -> None:
+        """Record that a text has waited for a message, and that it has come."""
+        bytes, peer = self._job.bytes_of(message.items), message.sender
+        self._record.waited(asked_s, message.began_s, peer)
+        self._record.add("receive", message.began_s, message.came_s, 0, bytes, peer)
+
+    def _put(self, task: Task, message: Letter, into: Piece, adds: bool = False, weight: float = 1.0) -> None:
         self._check(task, message.items, into, f"taken from rank {message.sender} into")
+        record, begin_s, samples = self._record, self._clock(), 0.0
         if into.vector == "gradient" and adds:
-            self.measured.samples.added(self.me, message.samples)
+            samples = message.samples
+            self.measured.samples.added(self.me, samples)
         self._values.put(self.me, into, message.values, adds, weight)
+        bytes = self._job.bytes_of(message.items)
+        if adds:
+            record.add("reduce", begin_s, record.now_s, samples, bytes, message.sender, message.version)
+        elif into.vector == "weights" and into.items:
+            self._taken_up(message)
+            record.add("update", begin_s, record.now_s, 0, bytes)
 
     def _check(self, task: Task, items: int, into: Piece, how: str) -> None:
         if items != into.items:
@@ -302,7 +465,7 @@ class MpiWorld:
     def _start(self, task: Task, command: commands.Start) -> Answer:
         self._started += 1
         handle = self._spawn(command.text, self._started, command.after)
-        return (lambda: True), lambda: handle
+        return at_once, lambda: handle
 
     def _wait(self, task: Task, command: commands.Wait) -> Answer:
         return (lambda: sum(map(self._is_done, command.handles)) >= command.needed), nothing
@@ -313,9 +476,11 @@ class MpiWorld:
             raise self._wrong(task, "me.stop of a message, or of the text itself: give it the handle of another text")
         if other in self._tasks:
             other.text.close()
+            if other.waits_for == "sleep":
+                self._record.end_work()
             self._end(other)
-        return (lambda: True), nothing
+        return at_once, nothing
 
     def _drop(self, task: Task, command: commands.Drop) -> Answer:
         self._values.drop(self.me, command)
-        return (lambda: True), nothing
+        return at_once, nothing

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from real.language.learning import in_language, train
 from real.learning.learned import Learned
 from real.learning.world import LearningWorld
 from real.training.trainee import Training
@@ -19,15 +20,18 @@ from sim.answers import candidates, ends, shares
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_REPLICATIONS, check_integer, check_kind
 from sim.efficiency.noise import NoiseScale, noise_scale, noise_scale_of_run
+from sim.event.language import job_of
 from sim.event.world import garbage_left_lying
 from sim.job.scenario import Scenario
 from sim.laws.randomness import generator
+from sim.protocols.in_language import InLanguage
 from sim.recording.activity import Activity
 from sim.recording.curves import TARGETS, Curves, Target, reached
 from sim.recording.traces import Trace
 from sim.simulation import simulate
 
 if TYPE_CHECKING:
+    from real.language.versions import Versions
     from real.learning.trainer import Trainer
     from sim.answers.result import Result
 
@@ -87,6 +91,10 @@ def learn(
     scenario = replace(scenario, steps=scenario.rounds, warmup=0)
     check_trainable(scenario, training)
     every = evaluate_every or (scenario.evaluate_every if scenario.test_size else None)
+    if want_trace and is_text(scenario):
+        raise WrongSetting(
+            "--trace", scenario.protocol.name, "another protocol: a text of named vectors is not recorded yet"
+        )
     began_s, trainer = time.monotonic(), trainer or Trainer(scenario.workload, scenario.seed, training)
     speed = simulate(replace(scenario, warmup=10, steps=SPEED_STEPS))
     job = _Job(scenario, training, trainer, target, every, want_trace, want_noise, done)
@@ -150,11 +158,18 @@ def check_trainable(scenario: Scenario, training: Training) -> None:
     scenario.check_evaluation()
     needs.check(scenario, "event")
     forward_of(scenario.workload)
+    if is_text(scenario):
+        job_of(scenario, in_language(scenario))  # which refuses what texts do not have
     if scenario.gathered_variables or scenario.traffic.sends_rows:
         check_by_rows(training.optimiser)
     if scenario.protocol.layerwise and scenario.traffic.sends_rows:
         allowed = f"a model without sparse variables for {scenario.protocol.name}"
         raise WrongSetting("--workload", scenario.workload.name, allowed)
+
+
+def is_text(scenario: Scenario) -> bool:
+    """Whether its protocol is a text of the language of named vectors."""
+    return isinstance(scenario.protocol, InLanguage)
 
 
 def work(scenario: Scenario) -> float:
@@ -192,13 +207,14 @@ def estimate(jobs: list[tuple[Scenario, Trainer]], runs: int, want_noise: bool =
     seconds, largest = 0.0, 0.0
     for scenario, trainer in jobs:
         once_s, step_s = needs.once_and_step_s(scenario, "event")
-        alike = 1.0 if scenario.protocol.counts_updates else trainer.share(scenario.batch, max(1, scenario.workers))
+        apart = scenario.protocol.counts_updates or (is_text(scenario) and scenario.protocol.masterless)
+        alike = 1.0 if apart else trainer.share(scenario.batch, max(1, scenario.workers))
         samples = work(scenario) * alike
         if want_noise:  # at each evaluation: see RARELY
             samples += (RARELY * (1 + math.log1p(scenario.rounds / RARELY))) * math.prod(_minibatches(scenario))
         trained = runs + 2 * any(hasattr(scenario.protocol, name) for name in shares.TIMES)  # as _at_ends trains
         seconds += trained * (once_s + step_s * scenario.rounds + samples * trainer.sample_s())
-        live = 2 * scenario.ranks if scenario.protocol.counts_updates else 2
+        live = 2 * scenario.ranks if apart else 2
         largest = max(largest, 4.0 * scenario.workload.parameters * (live + 4) + trainer.data_bytes)
     return Estimate(seconds, largest)
 
@@ -223,6 +239,7 @@ class _Run:
         self._found: list[tuple[int, float, int, float, float]] = []
         self._next, self._counted, self.updates = job.every or 1, job.trainer.computed, 0
         self._left = work(job.scenario)
+        self._version: tuple[int, float, int] | None = None  # the last one: updates, seconds, samples
         self.trace: Trace | None = None
         self.noise: list[tuple[int, NoiseScale]] = []  # and the updates since the evaluation before
         self._drawn = generator(job.scenario.seed, number, 0, "gradient")
@@ -230,24 +247,39 @@ class _Run:
     def run(self) -> _Run:
         """Train until the target, or to the last step."""
         want_trace = self._job.want_trace and self._number == 0
+        if is_text(self._scenario):
+            found = train(self._scenario, self._number, self._job.trainer, self._made)
+            self._ended(found)
+            return self
         with garbage_left_lying():
             world = LearningWorld(self._scenario, self._number, self._job.trainer, self._made, want_trace)
             try:
                 world.run()
+                self._ended(world)
                 self.trace = self._traced(world) if want_trace else None
             finally:
                 world.fall_apart()
-        self._job.done(max(0.0, self._left))
         return self
 
-    def _made(self, world: LearningWorld, updates: int, time_s: float, samples: int) -> bool:
+    def _ended(self, world: LearningWorld | Versions) -> None:
+        """Training is over: what was learned last is evaluated."""
+        if self._version and self._found[-1][0] < self.updates:
+            self._evaluate(world, *self._version)
+        self._job.done(max(0.0, self._left))
+
+    def _made(self, world: LearningWorld | Versions, updates: int, time_s: float, samples: int) -> bool:
         """A version has been made; whether training is over with it."""
         job, computed = self._job, self._job.trainer.computed - self._counted
         self._counted, self._left, self.updates = self._counted + computed, self._left - computed, updates
         job.done(computed)
-        if updates < self._next and updates < self._scenario.updates:
+        self._version = updates, time_s, samples
+        if updates < self._next:
             return False
         self._next = updates + (job.every or max(1, updates // RARELY))
+        return self._evaluate(world, updates, time_s, samples)
+
+    def _evaluate(self, world: LearningWorld | Versions, updates: int, time_s: float, samples: int) -> bool:
+        job = self._job
         loss, accuracy = job.trainer.evaluate(world.newest, self._size)
         if job.want_noise:
             batch, count = _minibatches(self._scenario)

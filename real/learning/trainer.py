@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from real import engines
 from real.data import data_for
-from real.learning.parameters import Gradient, Held, Whole
+from real.learning.parameters import Held
 from real.models import BY_BATCH, initial
 from real.training.row_optimiser import RowOptimiser
 
@@ -22,6 +22,28 @@ if TYPE_CHECKING:
 AT_ONCE_BYTES = 64e6  # of samples in a call
 ALIKE = 0.8  # of the samples of a minibatch: with fewer that differ each of them is computed once
 TIMED = 2048  # samples
+
+
+class Weights(Protocol):
+    """All parameters of the model."""
+
+    @property
+    def vector(self) -> np.ndarray:
+        """The flat vector, float32 (parameters,)."""
+
+
+class OfSamples(Protocol):
+    """A gradient by what it is of.
+
+    Args:
+        samples: their places in the training set, shape (samples,).
+    """
+
+    samples: np.ndarray
+
+    @property
+    def whole(self) -> Weights:
+        """The parameters."""
 
 
 class Trainer:
@@ -48,9 +70,9 @@ class Trainer:
 
     # ---- gradients
 
-    def sum(self, gradients: Iterable[Gradient]) -> np.ndarray:
+    def sum(self, gradients: Iterable[OfSamples]) -> np.ndarray:
         """The sum of gradients, float32 (parameters,); those of one version are one call, whoever's they are."""
-        of_version: dict[Whole, list[np.ndarray]] = {}
+        of_version: dict[Weights, list[np.ndarray]] = {}
         for gradient in gradients:
             of_version.setdefault(gradient.whole, []).append(gradient.samples)
         total = np.zeros(self.workload.parameters, np.float32)
@@ -60,7 +82,7 @@ class Trainer:
                 self.computed += len(minibatch)
         return total
 
-    def _add(self, total: np.ndarray, whole: Whole, minibatch: np.ndarray) -> None:
+    def _add(self, total: np.ndarray, whole: Weights, minibatch: np.ndarray) -> None:
         """Add the gradient of a minibatch, of which samples may be the same; these are computed once."""
         x, y = self.data.train_x, self.data.train_y
         places, times = np.unique(minibatch, return_counts=True)
@@ -76,7 +98,7 @@ class Trainer:
         """Parts of like sizes, each of at most so many samples as a call takes."""
         return np.array_split(samples, -(-len(samples) // self._at_once))
 
-    def norms2(self, whole: Whole, batch: int, count: int, drawn: np.random.Generator) -> tuple[float, float]:
+    def norms2(self, whole: Weights, batch: int, count: int, drawn: np.random.Generator) -> tuple[float, float]:
         """The mean squared norm of the gradients of so many minibatches, and the squared norm of their mean.
 
         Gradients are means over samples, which are drawn from the training set independently.
@@ -111,7 +133,7 @@ class Trainer:
 
     # ---- evaluations
 
-    def evaluate(self, whole: Whole, size: int) -> tuple[float, float]:
+    def evaluate(self, whole: Weights, size: int) -> tuple[float, float]:
         """Mean loss, and the share of the first `size` test samples that are labelled right."""
         return self._engine.evaluate(whole.vector, self.data.test_x[:size], self.data.test_y[:size])
 
@@ -127,7 +149,7 @@ class Trainer:
         """A new optimiser of sparse variables."""
         return RowUpdater(RowOptimiser(*self.training.rates))
 
-    def touched(self, gradients: Iterable[Gradient]) -> np.ndarray:
+    def touched(self, gradients: Iterable[OfSamples]) -> np.ndarray:
         """Whether any of these minibatches has read the row of each number of the model, shape (parameters,); of a dense one true."""
         read = np.unique(self.data.train_x[np.concatenate([gradient.samples for gradient in gradients])]).astype(int)
         found = []

@@ -37,7 +37,7 @@ class Chain:
         return self.value.shape
 
     def __matmul__(self, weights: np.ndarray) -> Chain:
-        before = self.value
+        before, weights = self.value, np.asarray(weights)
         put = lambda gradient, out: np.matmul(before.T, gradient, out=out)  # noqa: E731
         return self.then(before @ weights, lambda gradient: gradient @ weights.T, put)
 

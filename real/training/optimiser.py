@@ -126,6 +126,24 @@ class Optimiser(Rates):
         return self._variable.read_value()
 
 
+class OptimiserByPiece:
+    """Applies summed gradients to pieces of the parameters, each with an optimiser of its own.
+
+    Args:
+        of: the optimisers by first item and the one behind the last; more are made when they are needed.
+        make: makes an optimiser, of any engine.
+    """
+
+    def __init__(self, of: dict[tuple[int, int], Optimiser], make: Callable[[], Optimiser]):
+        self._of, self._make = of, make
+
+    def apply(self, piece: tuple[int, int], parameters: np.ndarray, gradient_sum: np.ndarray, samples: float) -> None:
+        """One update of a piece of the parameters, in place."""
+        if piece not in self._of:
+            self._of[piece] = self._make()
+        self._of[piece].apply(parameters, gradient_sum, samples)
+
+
 class OptimiserByVariable:
     """Applies summed gradients variable by variable, each with an optimiser of its own.
 

@@ -8,16 +8,25 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from real import engines
-from real.data import Batches, data_for, default_of
+from real.data import Batches, Data, data_for, default_of
+from real.language.asked import asked_of
 from real.models import initial
 from real.training.gradients import Gradients
 from real.training.layered import computes_by_layer
-from real.training.optimiser import LEARNING_RATES, WEIGHT_DECAY, Optimiser, OptimiserByVariable, Rates
+from real.training.optimiser import (
+    LEARNING_RATES,
+    WEIGHT_DECAY,
+    Optimiser,
+    OptimiserByPiece,
+    OptimiserByVariable,
+    Rates,
+)
 from real.training.row_optimiser import RowOptimiser
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_CORES, check_integer, check_kind
 from sim.job.scenario import Scenario
 from sim.model.workload import Workload
+from sim.protocols.in_language import InLanguage
 from sim.recording import traces
 
 
@@ -86,6 +95,8 @@ class Training:
 
 def kind_of(scenario: Scenario) -> str:
     """The gradients that a run's workers compute, as real.engines.entries.Engine names them."""
+    if isinstance(scenario.protocol, InLanguage):
+        return "layered" if asked_of(scenario).layered else "whole"
     if scenario.traffic.sends_rows or scenario.gathered_variables:
         return "rows"
     return "layered" if computes_by_layer(scenario.protocol) else "whole"
@@ -99,20 +110,25 @@ class Workshop:
         self.engine = engines.engine_of(training.engine)
         self._gradients: dict[tuple, Gradients] = {}
         self._data: dict = {}
-        self._optimisers: dict[int, tuple[Optimiser, list[np.ndarray]]] = {}
+        self._optimisers: dict[tuple[int, int], tuple[Optimiser, list[np.ndarray]]] = {}
 
     def trainee(self, scenario: Scenario, replication: int, gradients: Gradients | None = None) -> Trainee:
         """The trainee of this rank for one run, warm; with gradients made for this run, if any are given."""
         gradients, data = gradients or self._made(scenario), self._loaded(scenario)
-        if self.rank >= scenario.servers or not scenario.workers:  # a server computes nothing, and compiling takes long
+        in_language = isinstance(scenario.protocol, InLanguage)
+        if in_language:
+            for samples in asked_of(scenario).samples.get(self.rank, ()):
+                gradients.warm_up(samples)
+        elif (
+            self.rank >= scenario.servers or not scenario.workers
+        ):  # a server computes nothing, and compiling takes long
             self._warm_up(gradients, scenario)
         if scenario.test_size and self.rank == 0:  # ranks that evaluate
             start, size = np.zeros(scenario.workload.parameters, np.float32), scenario.test_size
             gradients.evaluate(start, data.test_x[:size], data.test_y[:size])
         number = scenario.worker_number(self.rank)
-        return Trainee(
-            scenario, gradients, data, self._optimiser(scenario), replication, number, self._row_optimiser(scenario)
-        )
+        optimiser = self._by_piece(scenario) if in_language else self._optimiser(scenario)
+        return Trainee(scenario, gradients, data, optimiser, replication, number, self._row_optimiser(scenario))
 
     @staticmethod
     def _warm_up(gradients: Gradients, scenario: Scenario) -> None:
@@ -164,13 +180,20 @@ class Workshop:
             return OptimiserByVariable(held, self._new_optimiser)
         return self._warm_optimiser(updated)
 
-    def _warm_optimiser(self, size: int) -> Optimiser:
-        """Of so many numbers, at step 0; compiled in the first run that asks for it."""
-        if size not in self._optimisers:
+    def _by_piece(self, scenario: Scenario) -> OptimiserByPiece:
+        """The optimisers of the pieces of the weights that this rank's text updates."""
+        pieces = asked_of(scenario).updates.get(self.rank, ())
+        return OptimiserByPiece(
+            {one: self._warm_optimiser(one[1] - one[0], one[0]) for one in pieces}, self._new_optimiser
+        )
+
+    def _warm_optimiser(self, size: int, first: int = 0) -> Optimiser:
+        """Of so many numbers from the first on, at step 0; compiled in the first run that asks for it."""
+        if (size, first) not in self._optimisers:
             made = self._new_optimiser()
             made.warm_up(size)
-            self._optimisers[size] = made, made.state
-        optimiser, start = self._optimisers[size]
+            self._optimisers[size, first] = made, made.state
+        optimiser, start = self._optimisers[size, first]
         optimiser.restore([part.copy() for part in start])
         return optimiser
 
@@ -181,8 +204,8 @@ class Trainee:
 
     scenario: Scenario
     gradients: Gradients
-    data: object
-    optimiser: Optimiser | OptimiserByVariable | None
+    data: Data
+    optimiser: Optimiser | OptimiserByVariable | OptimiserByPiece | None
     replication: int
     number: int
     row_optimiser: RowOptimiser | None = None

@@ -10,7 +10,7 @@ import numpy as np
 
 from real.recording.parameters import Piece
 from real.recording.recorder import Recorder
-from real.training.layered import LayeredGradients
+from real.training.layered import computes_by_layer
 from real.training.trainee import Trainee
 from real.worlds.clock import Clock
 from real.worlds.exchanges import Exchanges
@@ -71,7 +71,7 @@ class Rank(Work, Messages):
         items = 0 if self.serves else scenario.summed_items
         self.exchanges = Exchanges(self, comm, items, self.workers if self.summed else range(scenario.ranks))
         self._sum = np.zeros_like(self._held) if self.serves else self.exchanges.vector[:-1] if self.summed else None
-        layered = isinstance(trainee.gradients, LayeredGradients) and not self.serves
+        layered = computes_by_layer(scenario.protocol) and not self.serves
         self._layers = self._begin_layers() if layered else Layers(self, [], {})
 
     def _begin_groups(self, groups) -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
+from real.language.session import TextRank, every
 from real.recording.growing_trace import begin
 from real.recording.parameters import joined, write
 from real.recording.recorder import Recorder
@@ -23,6 +24,7 @@ from real.worlds.rows import SparseRank
 from real.worlds.variables import VariablesRank
 from sim.base.progress import duration
 from sim.job.scenario import Scenario
+from sim.protocols.in_language import InLanguage
 from sim.recording.traces import Activity, Header, Trace
 from sim.worlds.texts import role_of, text_of
 
@@ -101,8 +103,10 @@ class Session:
         """Wait for all ranks of the launch, whether the run needs them or not; the ranks sleep meanwhile."""
         barrier(self.comm)
 
-    def _rank_class(self, scenario: Scenario) -> type[Rank]:
-        """The kind of messages: whole gradients, variables one by one, or rows."""
+    def _rank_class(self, scenario: Scenario) -> type[Rank] | type[TextRank]:
+        """The kind of messages: of a text in the language, whole gradients, variables one by one, or rows."""
+        if isinstance(scenario.protocol, InLanguage):
+            return TextRank
         if scenario.protocol.layerwise:
             return VariablesRank
         if scenario.gathered_variables:
@@ -124,8 +128,12 @@ class Session:
         comm = self._communicators[ranks]
         return None if comm == MPI.COMM_NULL else comm
 
-    def _follow(self, me: Rank) -> None:
+    def _follow(self, me: Rank | TextRank) -> None:
         """Run this rank's text to its end."""
+        if isinstance(me, TextRank):
+            says = self.rank == 0 and self.progress
+            me.follow(every(PROGRESS_S, lambda me, step: self._say(progress_line(me, step))) if says else None)
+            return
         role = role_of(me.scenario, me.rank)
         for _ in text_of(me.scenario, role, self._reporting(me) if self.rank == 0 and self.progress else me):
             pass
@@ -211,7 +219,7 @@ class Session:
             print(line, file=sys.stderr, flush=True)
 
 
-def progress_line(me: Rank, step: int) -> str:
+def progress_line(me: Rank | TextRank, step: int) -> str:
     """Print the progress of a run."""
     step_s = me.now_s / max(1, step)
     left = duration(step_s * (me.scenario.rounds - step))

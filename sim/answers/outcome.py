@@ -138,11 +138,12 @@ def of_trace(trace: Trace) -> Outcome:
 def _updates(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
     """When each step's last update ended, seconds, and the samples of its updates; up to the first that is missing."""
     rows = trace.rows
-    updates = rows[(rows["rank"] == 0) & (rows["activity"] == "update")].sort_values("step")
-    complete = np.logical_and.accumulate(updates["step"].to_numpy() == np.arange(len(updates)))
-    each = trace.header.updates_per_step
+    updates = rows[(rows["rank"] == 0) & (rows["activity"] == "update")]
+    by_step = updates.groupby("step").agg({"end_s": "max", "samples": "sum"})
+    complete = np.logical_and.accumulate(by_step.index.to_numpy() == np.arange(len(by_step)))
+    each = trace.header.updates_per_step  # that have a number each, where the order of arrival numbers them
     steps = np.count_nonzero(complete) // each
-    ends_s, samples = (updates[name].to_numpy()[: steps * each].reshape(steps, each) for name in ("end_s", "samples"))
+    ends_s, samples = (by_step[name].to_numpy()[: steps * each].reshape(steps, each) for name in ("end_s", "samples"))
     return ends_s[:, -1].astype(float), samples.sum(axis=1)
 
 

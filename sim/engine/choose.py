@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING
 
 from sim.base.deadline import postponed
 from sim.base.errors import WrongSetting
 from sim.base.home import installed
+from sim.base.threads import in_order
 from sim.engine import install, kept
-from sim.protocols.in_language import InLanguage
 
 if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 LOADING_S, COMPILING_S = 1.0, 60.0  # of a core: until it runs, where it is kept and where it is not
 LEAST_S = 0.05  # of the event world, which building arrays takes too
 LEAST_OF_A_THREAD_S = 0.01  # of a replication: building its arrays needs Python's lock, for which threads wait
-Item = TypeVar("Item")
-Found = TypeVar("Found")
 
 
 class Engine:
@@ -76,12 +72,11 @@ class Engine:
         Raises:
             WrongSetting: it has something that the engine does not have, or nothing is compiled here.
         """
-        in_language = isinstance(scenario.protocol, InLanguage)  # which has an engine of its own
-        if not (in_language or kept.is_kept()):
+        if not kept.is_kept():
             raise WrongSetting(
                 "--world", "engine", f"auto or event, until python -m {installed('sim.engine.install')} has compiled it"
             )
-        if not (in_language or self._is_loaded):
+        if not self._is_loaded:
             self._load(may_compile=False)
         found = self.replications(scenario)
         if found is None:
@@ -94,8 +89,6 @@ class Engine:
         from sim.engine.tables import NotBuilt
 
         self.refused = ""
-        if isinstance(scenario.protocol, InLanguage):
-            return self._of_text(scenario)
         try:
             from sim.engine.replications import Replications
 
@@ -104,17 +97,6 @@ class Engine:
             self.refused = str(error)
         except Exception as error:
             self._fails, self.refused = True, f"the engine fails: {type(error).__name__}"
-        return None
-
-    def _of_text(self, scenario: Scenario) -> Replications | None:
-        """Replications of a text of named vectors, by the language's engine."""
-        from sim.engine.language import TextReplications
-        from sim.language.engine.values import NotLowered
-
-        try:
-            return cast("Replications", TextReplications(scenario))
-        except (NotLowered, WrongSetting) as error:
-            self.refused = str(error)
         return None
 
     @contextmanager
@@ -148,27 +130,6 @@ def _threads(replications: Replications) -> int:
     from sim import needs
 
     return max(1, min(needs.cores(), int(needs.most_bytes() / replications.bytes)))
-
-
-def in_order(function: Callable[[Item], Found], items: Iterable[Item], threads: int) -> Iterator[Found]:
-    """What a function gives for each item, in order; so many are computed at a time.
-
-    None is begun once the results are no longer asked for, and none runs on.
-    """
-    if threads == 1:
-        yield from map(function, items)
-        return
-    ahead: deque[Future[Found]] = deque()
-    pool = ThreadPoolExecutor(threads)
-    try:
-        for item in items:
-            ahead.append(pool.submit(function, item))
-            if len(ahead) == threads:
-                yield ahead.popleft().result()
-        while ahead:
-            yield ahead.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 engine = Engine()

@@ -6,15 +6,19 @@ The scenario's protocol tells how many servers there are; what the ranks do is t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from sim.answers.outcome import Outcome
+from sim.base.errors import WrongText
+from sim.base.ranges import SHORTEST_S
 from sim.event.job_layers import layers_of
 from sim.job.scenario import Scenario
 from sim.language import event
+from sim.language.event.observed import ObservedWorld
 from sim.language.hosts import TICK_S, Host
-from sim.language.job import Job, Result
+from sim.language.job import Job, Result, first_measured
 from sim.language.library import Library, Line
 from sim.language.text import Text, require
 from sim.laws import Constant, FoldedMixture
@@ -22,6 +26,9 @@ from sim.laws.randomness import Stream
 from sim.laws.steps import Steps, joined
 from sim.model.costs import Line as ByBytes
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
+from sim.protocols import name_of
+from sim.recording.activity import Activity
+from sim.recording.traces import Trace
 
 THREADS_TURN_S = 0.25e-3  # of a runtime whose threads hand work on to one another: its phases are many short tasks
 
@@ -64,7 +71,7 @@ class Drawn:
 
 
 def run(scenario: Scenario, text: Text, replication: int = 0) -> Outcome:
-    """One run of a scenario whose ranks follow a text.
+    """One whole run of a scenario whose ranks follow a text.
 
     Raises:
         WrongSetting: the job has what texts in the language do not have.
@@ -74,11 +81,42 @@ def run(scenario: Scenario, text: Text, replication: int = 0) -> Outcome:
 
 
 def outcome_of(scenario: Scenario, found: Result) -> Outcome:
-    """What a run of a scenario's job comes to."""
-    warmup = scenario.warmup
-    step_s = np.diff(found.ends_s, prepend=0.0)[warmup:]
+    """What a run of a scenario's job comes to; one that has ended early among the steps of its warm-up has a shorter one.
+
+    Raises:
+        WrongText: no step is over, steps take no time, or no sample enters an update.
+    """
+    warmup = first_measured(scenario.warmup, len(found.ends_s))
+    step_s, name = np.diff(found.ends_s, prepend=0.0)[warmup:], name_of(scenario.protocol)
+    if not len(step_s):
+        raise WrongText(f"{name}: no step is ever over: a text goes through them by `for step in me.steps():`")
+    if not step_s.sum() > SHORTEST_S * len(step_s):
+        raise WrongText(f"{name}: its steps take no time")
+    if not sum(found.samples):
+        raise WrongText(f"{name}: no sample enters an update: a text makes them by `yield from me.update()`")
     idle = np.array(found.idle_s) / max(step_s.sum(), np.finfo(float).tiny)
     return Outcome(step_s[None], np.array(found.samples[warmup:])[None], idle[None], warmup=warmup)
+
+
+def least_warmup(scenario: Scenario) -> int:
+    """Steps of warm-up of a run that has no time; where each gradient is an update all of them, as workers begin together."""
+    return scenario.warmup if scenario.updates_per_step > 1 else min(scenario.warmup, 1)
+
+
+def trace_of(scenario: Scenario, world: ObservedWorld, outcome: Outcome) -> Trace:
+    """The trace of a run that has been observed. An update by each gradient is a step of rank 0."""
+    rows = [Activity(*row) for row in world.activities()]
+    if scenario.updates_per_step > 1:
+        made, kept = 0, [row for row in rows if row.rank not in range(scenario.servers)]
+        for rank in range(scenario.servers):
+            made = 0
+            for row in sorted(row for row in rows if row.rank == rank):
+                kept.append(row._replace(step=made))
+                made += row.activity == "update"
+        rows = kept
+    rows = [row._replace(samples=scenario.test_size) if row.activity == "evaluate" else row for row in rows]
+    header = replace(scenario.header("event", world.job.replication), warmup=outcome.warmup)
+    return Trace.of(header, rows)
 
 
 def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
@@ -123,8 +161,9 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         gap_s=link.gap_s,
         bandwidth=link.bandwidth_bytes_per_s,
         shared_ports=True,
-        local_latency_s=local.latency_s + local.overhead_s,
-        local_bandwidth=local.bandwidth_bytes_per_s,
+        local_latency_s=local.latency_s,
+        local_overhead_s=local.overhead_s + local.occupancy_s(0),
+        local_copy_s=1 / local.bandwidth_bytes_per_s,
         item_bytes=scenario.item_bytes,
         header_bytes=header_bytes,
         update_s=4 * costs.update.slope_s,
@@ -138,9 +177,10 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         least=line.floor_s / compute_s if compute_s else 0.0,
         loop_s=loop_s,
         cold_s=line.cold_s,
-        input_s=costs.input(batch) + (to_device_s if text.joins else 0.0),
+        input_s=costs.input(batch),
         resume_s=costs.resume_s,
-        pack_s=(costs.pack(scenario.traffic.packed_bytes) if text.joins else 0.0) + to_host_s,
+        to_device_s=to_device_s if text.joins else 0.0,
+        pack_s=costs.pack(scenario.traffic.packed_bytes) + to_host_s if text.joins else 0.0,
         take_up_base_s=costs.take_up(HEADER_BYTES) if takes_up else 0.0,
         take_up_s=4 * costs.take_up.slope_s if takes_up else 0.0,
         library=Library(

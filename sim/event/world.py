@@ -11,7 +11,7 @@ from functools import cache, cached_property, lru_cache, partial
 
 from sim import collectives
 from sim.answers.outcome import Outcome
-from sim.base.errors import RunFailed, WrongSetting
+from sim.base.errors import RunFailed
 from sim.collectives import Exchange
 from sim.event import assembly
 from sim.event.agreement import Agreement
@@ -27,7 +27,6 @@ from sim.event.readiness import Readiness
 from sim.event.recorder import Recorder
 from sim.job.scenario import Scenario
 from sim.protocols import name_of
-from sim.protocols.in_language import InLanguage
 from sim.recording.traces import Trace
 from sim.worlds.texts import role_of, text_of
 from sim.worlds.time_budget import Patience
@@ -51,13 +50,6 @@ def run(
     Raises:
         RunFailed: the protocol's texts wait for one another for ever, or do what no world can run.
     """
-    if isinstance(scenario.protocol, InLanguage):
-        from sim.event.language import run as run_text
-
-        if want_trace:
-            allowed = "one that is recorded, as a trace and a check need: a text of named vectors is not yet"
-            raise WrongSetting("--protocol", name_of(scenario.protocol), allowed)
-        return run_text(scenario, scenario.protocol.text(scenario.servers), replication), None
     with garbage_left_lying():
         world = EventWorld(scenario, replication, within_s, want_trace)
         try:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from typing import NamedTuple
+import inspect
+import math
+from collections.abc import Callable, Generator, Sequence
+from numbers import Integral, Real
+from typing import Any, NamedTuple
 
 from sim.language.pieces import Handle, Message, Piece
 
@@ -67,6 +70,7 @@ class Post(NamedTuple):
     piece: Piece
     to: int
     share: float
+    taken: bool
 
 
 class Take(NamedTuple):
@@ -113,3 +117,33 @@ class Drop(NamedTuple):
 
     piece: Piece
     but: Piece | None
+
+
+PIECE, INTEGER, NUMBER, SECONDS = "a piece of a vector", "an integer", "a number from 0", "seconds from 0"
+FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(("first", "stop", "micro", "of", "to", "needed"), (INTEGER, lambda one: isinstance(one, Integral))),
+    **dict.fromkeys(("share", "flops", "bytes", "samples"), (NUMBER, lambda one: isinstance(one, Real) and one >= 0)),
+    **dict.fromkeys(("weight", "a", "b"), ("a number", lambda one: isinstance(one, Real) and not math.isnan(one))),
+    "piece": (PIECE, lambda one: isinstance(one, Piece)),
+    "into": (PIECE, lambda one: one is None or isinstance(one, Piece)),
+    "but": (PIECE, lambda one: one is None or isinstance(one, Piece)),
+    "what": (f"{PIECE}, or a message", lambda one: isinstance(one, Piece | Message)),
+    "seconds": (SECONDS, lambda one: isinstance(one, Real) and one >= 0),
+    "until_s": ("a time of me.now()", lambda one: one is None or (isinstance(one, Real) and not math.isnan(one))),
+    "text": ("a text that has not begun: a call of a function with `yield from`", inspect.isgenerator),
+    "handle": ("the handle of a text", lambda one: isinstance(one, Handle)),
+    "handles": ("handles", lambda several: all(isinstance(one, Handle) for one in several)),
+    "after": ("handles", lambda several: all(isinstance(one, Handle) for one in several)),
+}
+
+
+def wrong(command: NamedTuple) -> str:
+    """What is wrong with a command's fields, in words; nothing if they are right."""
+    for name, value in zip(command._fields, command, strict=True):
+        allowed, fits = FIELDS.get(name, ANY)
+        if not fits(value):
+            return f"me.{type(command).__name__.lower()}: {name} {value!r}; allowed: {allowed}"
+    return ""
+
+
+ANY: tuple[str, Callable[[Any], bool]] = ("", lambda one: True)

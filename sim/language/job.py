@@ -110,6 +110,7 @@ class Job:
         bandwidth: bytes/s of a port between hosts.
         shared_ports: the ranks of a host share its port in each direction; else each has one of its own.
         local_latency_s, local_bandwidth: of messages within a host, which leave their sender one after another.
+        local_overhead_s, local_copy_s: seconds of the receiver's core for each of them, and for each of its bytes, which it copies.
         per_rack: hosts of a rack, behind an uplink of `uplink` bytes/s in each direction; 0: no racks.
         item_bytes, header_bytes: of a number, and of a message besides its numbers.
         update_s, mix_s: seconds of a core for an item that the optimiser updates, or that is added, mixed or weighed.
@@ -128,6 +129,7 @@ class Job:
         input_s: seconds of fetching a minibatch, before a pass from its first layer; those of a part of it are in proportion. What a rank
             has of a round's minibatch it does not fetch again.
         resume_s: seconds more if the rank has slept before.
+        to_device_s: seconds of copying a minibatch to the device of its passes, before their first layer; in proportion.
         pack_s: seconds of joining the gradients of all layers: of a backward pass through no layer (sim.language.verbs.join).
         take_up_base_s, take_up_s: seconds of a message with weights that come in place of others, and of each item.
         library: what sums take besides their messages.
@@ -158,6 +160,8 @@ class Job:
     shared_ports: bool = False
     local_latency_s: float = 0.0
     local_bandwidth: float = math.inf
+    local_overhead_s: float = 0.0
+    local_copy_s: float = 0.0
     per_rack: int = 0
     uplink: float = math.inf
     item_bytes: float = 4
@@ -178,6 +182,7 @@ class Job:
     cold_s: float = 0.0
     input_s: float = 0.0
     resume_s: float = 0.0
+    to_device_s: float = 0.0
     pack_s: float = 0.0
     take_up_base_s: float = 0.0
     take_up_s: float = 0.0
@@ -340,6 +345,11 @@ class Job:
     def noise(self, rank: int, servers: int, of: str = "noise") -> Any:
         """Factors on the passes of a rank, by its own rounds; or on its input, its updates, or delays (Laws.noises)."""
         return self.laws.noises(self.replication, worker_number(rank, servers), of)
+
+
+def first_measured(warmup: int, complete: int) -> int:
+    """The first step behind the warm-up, of which one is left if a run ends among its steps."""
+    return warmup if complete > warmup else min(warmup, 1)
 
 
 def worker_number(rank: int, servers: int) -> int:

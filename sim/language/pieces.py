@@ -46,6 +46,7 @@ class Message:
         samples: in the gradient that the sender had when it sent; 0 of other vectors.
         values: its items' values, shape (items,), where a world has values.
         share: of the piece's items that have travelled.
+        taken: a handle that is done when the message is taken; None: nobody waits for that.
     """
 
     sender: int
@@ -54,6 +55,7 @@ class Message:
     samples: float = 0
     values: Any = None
     share: float = 1.0
+    taken: Handle | None = None
 
 
 @dataclass(eq=False, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
+from difflib import get_close_matches
 from itertools import accumulate
 from typing import Any
 
@@ -32,10 +33,17 @@ class Rank:
         self.sparse, self.dense = job.sparse, job.dense  # layers, and stretches (first, stop) of the others
         self.library = job.library
         self.step, self.round = 0, -1  # the step of the job, and how many rounds this rank has begun, less one
+        self.leads = False  # whether it goes through the rounds itself, and does not follow
         self._ends = [0, *accumulate(layer.items for layer in job.layers)]  # where layers end, in items
         self.weights, self.gradient = (Piece(name, 0, self._ends[-1]) for name in ("weights", "gradient"))
         self.samples = job.batch if shared else job.batch * len(self.workers)  # of a minibatch of all workers
         self._job, self._world, self._own = job, world, dict[str, int]()
+
+    def __getattr__(self, name: str):
+        near = get_close_matches(name, dir(type(self)), 1)
+        raise AttributeError(
+            f"me has no {name}; " + (f"the nearest is me.{near[0]}" if near else "sim/language/rank.py lists all")
+        )
 
     # ---- what takes no time, and is called without `yield from`
 
@@ -111,6 +119,7 @@ class Rank:
 
     def steps(self) -> Iterator[int]:
         """Go through the rounds: `for step in me.steps()`. A step of the job is over when the last rank has ended its round."""
+        self.leads = True
         for step in range(self._job.steps):
             self.step = self.round = step
             self._world.begin_round(self)
@@ -164,13 +173,14 @@ class Rank:
         """Compute loss and accuracy on test samples in steps in which they are due."""
         yield commands.Evaluate()
 
-    def post(self, piece: Piece, to: int, share: float = 1.0) -> Generator[Any, Any, Handle]:
+    def post(self, piece: Piece, to: int, share: float = 1.0, taken: bool = False) -> Generator[Any, Any, Handle]:
         """Send what a piece is now to a rank, and go on; the handle is done when it has left.
 
         Args:
             share: of the piece's items that travel: compression, or rows of a sparse layer.
+            taken: the handle is done when the receiver has taken it, and not when it has left.
         """
-        return (yield commands.Post(piece, to, share))
+        return (yield commands.Post(piece, to, share, taken))
 
     def take(
         self,

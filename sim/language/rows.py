@@ -19,21 +19,21 @@ def pull(me: Rank, layers: Sequence[int]):
 
 
 def hand_out(me: Rank, layers: Sequence[int]):
-    """A server answers: each worker asks for the rows of its layers one after another."""
+    """A server answers, worker by worker: each asks for the rows of the server's layers one after another."""
     held = [layer for layer in layers if me.server_of(layer) == me.rank]
-    answered = [0 for _ in range(me.n)]  # requests of each rank
-    for _ in range(len(held) * len(me.workers) if len(layers) else 0):
+    for _ in range(len(me.workers) * min(1, len(held)) if len(layers) else 0):
         message = yield from me.take(me.workers)
-        layer = held[answered[message.sender]]
-        answered[message.sender] += 1
-        yield from me.post(me.of(me.weights, layer), message.sender, me.share(layer))
+        for k in range(len(held)):
+            if k:
+                yield from me.take(message.sender)
+            yield from me.post(me.of(me.weights, held[k]), message.sender, me.share(held[k]))
 
 
 def push_rows(me: Rank, layers: Sequence[int], group: range):
-    """A worker's gradients of layers leave, one layer after another, beside what comes from others of its group."""
+    """A worker's gradients of layers leave, layer beside layer; what comes from others of its group is added before."""
     sent: list = []
     for layer in layers:
-        sent.append((yield from me.start(hand_in(me, layer, group), after=sent[-1:])))
+        sent.append((yield from me.start(hand_in(me, layer, group))))
     yield from me.wait(sent)
 
 

@@ -23,6 +23,7 @@ class Text:
         data: own: a rank has a minibatch of its own in each of its rounds; shared: all ranks have the same one in a step.
         names: those that a setting may be, of settings that are names.
         least: of settings that are numbers, where it is not 0.
+        each: whether rank 0 updates with each gradient by itself: a step is then as many updates as there are workers.
         joins: whether the gradient of a minibatch is copied as a whole, from a device and before it is sent; else layer by layer.
         micros: the setting that says how many micro-batches a minibatch has.
         loops: these are turns of one loop in a graph, and no computations by themselves.
@@ -36,13 +37,20 @@ class Text:
     serves: ClassVar[str] = "all"
     delay_std_s: float = 0.0
     data: ClassVar[str] = "own"
+    each: ClassVar[bool] = False
     names: ClassVar[dict[str, Collection[str]]] = {}
     least: ClassVar[dict[str, float]] = {"servers": 1}
+    each: ClassVar[bool] = False
     joins: ClassVar[bool] = True
     micros: ClassVar[str] = ""
     loops: bool = False
     layerwise: ClassVar[bool] = False
     spins: bool = False
+
+    def __init_subclass__(cls, **named):
+        """A text without a name is called as its class is."""
+        super().__init_subclass__(**named)
+        cls.name = vars(cls).get("name", cls.__name__)
 
     def checked(self, job) -> None:
         """Refuse settings and jobs that the protocol cannot have.

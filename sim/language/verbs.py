@@ -194,9 +194,9 @@ def gather_until(me: Rank, group: range, into: Piece, end_s: float):
 
 
 def hand_on(me: Rank, to: int, before: list):
-    """Send the gradient, which begins anew, once the one before has left; returns the handle, in a list."""
+    """Send the gradient, which begins anew, once the one before was taken; returns the handle, in a list."""
     yield from me.wait(before)
-    handle = yield from me.post(me.gradient, to)
+    handle = yield from me.post(me.gradient, to, taken=True)
     yield from clear(me, me.gradient)
     return [handle]
 

@@ -21,6 +21,7 @@ from sim.base import ranges
 from sim.base.deadline import within
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.home import installed
+from sim.protocols.in_language import InLanguage
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -147,7 +148,7 @@ def gradients(jobs: list[Scenario], traces: list[Trace]) -> str:
 
     found = [(job, conformance.gradients(trace)) for job, trace in zip(jobs, traces, strict=True)]
     for job, samples in found:
-        lost = samples.applied < samples.computed and not job.protocol.by_arrival
+        lost = samples.applied < samples.computed and not (job.protocol.by_arrival or is_text(job))
         if samples.applied > samples.computed or lost:
             of = "all ranks" if job.by_all_ranks else "rank 0"
             said = f"{samples.computed} samples were computed, and {samples.applied} are in the updates of {of}"
@@ -170,7 +171,7 @@ def by_engine(jobs: list[Scenario], traces: list[Trace], limit_s: float = LIMIT_
     from sim.engine.choose import engine
     from sim.simulation import simulate
 
-    if not engine.is_at_hand:
+    if not (is_text(jobs[0]) or engine.is_at_hand):
         return f"not compiled: python -m {installed('sim.engine.install')} does that"
     alike, refused = 0, ""
     for job, trace in zip(jobs, traces, strict=True):
@@ -180,16 +181,23 @@ def by_engine(jobs: list[Scenario], traces: list[Trace], limit_s: float = LIMIT_
         except WrongSetting as error:
             refused = error.allowed.removeprefix("auto or event: ")
             continue
-        if not (np.array_equal(fast.samples, exact.samples) and np.allclose(fast.step_s, exact.step_s, 0, EXACT_S)):
+        if is_text(job):
+            exact = simulate(job, "event", 1)
+        if not (np.allclose(fast.samples, exact.samples) and np.allclose(fast.step_s, exact.step_s, 0, EXACT_S)):
             raise RunFailed(f"{protocols.name_of(job.protocol)}: the engine and the event world differ ({_said(job)})")
         alike += 1
     said = f"answers {alike} of the jobs, as the event world does" if alike else "answers none of the jobs"
     return f"{said}; refused: {refused}" if refused else said
 
 
+def is_text(job: Scenario) -> bool:
+    """Whether its ranks follow one text of named vectors, which may compute a gradient that enters no update, as a code does."""
+    return isinstance(job.protocol, InLanguage)
+
+
 def real_jobs(jobs: list[Scenario], traces: list[Trace]) -> list[Scenario]:
     """The jobs that are run for real: of two and of three workers, and of four if these treat one another differently."""
-    by_place = any(map(jobs[0].protocol.uses, BY_PLACE)) or any(map(_among_workers, traces))
+    by_place = is_text(jobs[0]) or any(map(jobs[0].protocol.uses, BY_PLACE)) or any(map(_among_workers, traces))
     wanted = (*REAL_WORKERS, WITH_RACKS) if by_place else REAL_WORKERS
     found = [next((job for job in jobs if job.workers == workers), None) for workers in wanted]
     return [job for job in found if job is not None] or jobs[-1:]
@@ -269,6 +277,8 @@ def _compared(job: Scenario, real: Trace) -> str:
     name, samples = protocols.name_of(job.protocol), conformance.gradients(real)
     if samples.applied > samples.computed:
         raise RunFailed(f"{name}: the real run computed {samples.computed} samples and applied {samples.applied}")
+    if is_text(job):
+        return f"{job.workers} workers trained: {samples.computed:,} samples computed, {samples.applied:,} applied"
     if job.protocol.by_arrival:
         return f"{job.workers} workers trained; the order of arrival decides their record"
     alike = simulate(

@@ -20,7 +20,17 @@ class InLanguage(Protocol):
     """
 
     of: ClassVar[type[Text]]
-    counts_updates = by_arrival = False
+
+    @property
+    def counts_updates(self) -> bool:
+        """Whether each gradient is an update."""
+        return self.of.each
+
+    by_arrival = counts_updates
+
+    def updates_per_step(self, workers: int) -> int:
+        """As many as workers where each gradient is an update."""
+        return max(1, workers) if self.of.each else 1
 
     @property
     def has_servers(self) -> bool:

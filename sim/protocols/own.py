@@ -6,6 +6,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import get_origin
 
 from sim.base.errors import WrongSetting
+from sim.base.home import installed
 from sim.base.nearest import nearest
 from sim.base.own import SOURCES, imported, sources
 from sim.language.text import Text
@@ -27,6 +28,9 @@ def find(name: str, ours: dict[str, type[Protocol]]) -> type[Protocol]:
     allowed = f"{', '.join(ours)}, or module:Class of your own{nearest(name, ours)}"
     found = imported("--protocol", name, allowed)
     if isinstance(found, type) and issubclass(found, Text) and found is not Text:
+        if not found.__module__.startswith(installed("sim.texts")):
+            SOURCES.update(sources(found))
+            _check(found, name, ours)
         return protocol_of(found)
     if not (isinstance(found, type) and issubclass(found, Protocol)):
         raise WrongSetting("--protocol", name, f"{', '.join(ours)}, or module:Class of your own")
@@ -36,7 +40,7 @@ def find(name: str, ours: dict[str, type[Protocol]]) -> type[Protocol]:
     return found
 
 
-def _check(found: type[Protocol], name: str, ours: dict[str, type[Protocol]]) -> None:
+def _check(found: type[Protocol] | type[Text], name: str, ours: dict[str, type[Protocol]]) -> None:
     """Refuse a class whose settings could not be given, or whose name is another's.
 
     Raises:
@@ -54,6 +58,18 @@ def _check(found: type[Protocol], name: str, ours: dict[str, type[Protocol]]) ->
         raise WrongSetting("--protocol", name, "a name that is no setting: `name = ...`, without a type")
     if not isinstance(found.name, str) or not found.name or found.name in ours:
         raise WrongSetting("--protocol", name, f"a name of its own; given {found.name!r}")
+
+
+def refuse_verbs(found: type[Protocol], name: str) -> None:
+    """Refuse a class whose texts are written with the verbs of before: nothing runs them any more.
+
+    Raises:
+        WrongSetting: with how the class is written now.
+    """
+    roles = [role for role in ("worker", "master", "server", "alone") if role in dir(found)]
+    allowed = "a class of trainsim.language.Text, whose `def __call__(self, me):` is the text of all ranks over named vectors "
+    allowed += "(me.forward, me.backward, me.post, me.take, me.update; docs/protocol.md)"
+    raise WrongSetting("--protocol", f"{name}, with texts of roles ({', '.join(roles)})", allowed)
 
 
 def kind_of(setting: Field) -> str:

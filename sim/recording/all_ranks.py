@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from sim.recording.activity import NOBODY
 from sim.recording.traces import Trace
 
 
@@ -14,7 +15,8 @@ class Rounds(NamedTuple):
     """The complete steps of a run.
 
     Args:
-        ends_s: when each rank has ended each, shape (steps, ranks): with its last update, or its last activity if it has made none.
+        ends_s: when each rank has ended each, shape (steps, ranks): where a wait of no time for nobody says so; else with its last
+            update, or its last activity if it has made none.
         samples: whose gradients are applied anywhere, shape (steps,); one that several ranks apply counts once.
         largest: samples that any one rank applies in the run.
     """
@@ -29,8 +31,10 @@ def rounds_of(trace: Trace) -> Rounds:
     rows, ranks = trace.rows, range(trace.header.ranks)
     updates = rows[rows["activity"] == "update"]
     updated_s, ended_s = _last_s(updates, ranks), _last_s(rows, ranks)
+    marks = rows[(rows["activity"] == "wait") & (rows["peer"] == NOBODY) & (rows["start_s"] == rows["end_s"])]
+    said_s = _last_s(marks, ranks).reindex(ended_s.index)
     steps = _complete(updated_s, ended_s, trace.header.warmup + trace.header.steps)
-    ends_s = updated_s.reindex(ended_s.index).fillna(ended_s).iloc[:steps].to_numpy(float)
+    ends_s = said_s.fillna(updated_s.reindex(ended_s.index)).fillna(ended_s).iloc[:steps].to_numpy(float)
     applied, computed = (
         of.groupby("step")["samples"].sum().reindex(range(steps), fill_value=0).to_numpy(int)
         for of in (updates, rows[rows["activity"] == "compute"])

@@ -19,7 +19,7 @@ class AsynchronousServers(Text):
 
     servers: int = 1
 
-    name = "ps-async"
+    name, each = "ps-async", True
 
     def __call__(self, me):
         if me.rank in me.servers:

@@ -13,7 +13,7 @@ class StaleSynchronousServers(Text):
     servers: int = 1  # that have a share of the weights each
     staleness: float = 3.0  # steps by which a worker may be ahead of the slowest; 0 is synchronous, inf asynchronous
 
-    name = "ps-ssp"
+    name, each = "ps-ssp", True
 
     def __call__(self, me):
         if me.rank in me.servers:

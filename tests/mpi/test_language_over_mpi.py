@@ -62,7 +62,7 @@ def test_deadlines_stop_and_wait_with_a_count():
     ("name", "line"),
     [
         ("other-size", "other-size, rank 1, language_for_real.py:27: 32 items taken from rank 0 into 64 of weights"),
-        ("dies", "rank 1 failed: ZeroDivisionError"),
+        ("dies", "rank 1: dies, rank 1, language_for_real.py:65: ZeroDivisionError: division by zero"),
     ],
 )
 def test_what_is_wrong_ends_all_ranks_in_a_line(name, line):

@@ -127,6 +127,8 @@ def drawn_hosts(rng: random.Random, ranks: int) -> dict:
     if rng.random() < 0.5:
         found |= {"local_bandwidth": 10 ** rng.uniform(9, 11)}
     if rng.random() < 0.5:
+        found |= {"local_overhead_s": rng.choice([0.0, 1e-4]), "local_copy_s": rng.choice([0.0, 1e-10, 1e-8])}
+    if rng.random() < 0.5:
         found |= {"per_rack": rng.randrange(1, 3), "uplink": 10 ** rng.uniform(7, 10)}
     return found
 
@@ -170,6 +172,7 @@ def drawn_costs(rng: random.Random) -> dict:
         "resume_s": rng.choice([0.0, 1e-3]),
         "take_up_base_s": rng.choice([0.0, 1e-4]),
         "input_s": rng.choice([0.0, 1e-3]),
+        "to_device_s": rng.choice([0.0, 1e-3]),
         "pack_s": rng.choice([0.0, 1e-4]),
         "take_up_s": rng.choice([0.0, 1e-10]),
         "library": Library(*(drawn_line(rng) for _ in range(2)), rng.choice([0.0, 1e-3]), rng.choice([0.0, 1e-4])),

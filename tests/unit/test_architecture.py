@@ -33,7 +33,7 @@ FLOORS = [
         "needs recording worlds",
         "answers stragglers timeline",
         "event plot",
-        "engine options",
+        "engine options replications",
         "simulated_options simulation",
         "__init__ sweeps",
         "studies",
@@ -143,7 +143,7 @@ def test_the_words_load_without_what_is_heavy():
 
 def test_the_worlds_are_run_by_one_function():
     """Commands, experiments and calibration simulate by `sim.simulation.simulate`."""
-    worlds = {"sim.event", "sim.engine.replications"}
+    worlds = {"sim.event", "sim.engine.replications"}  # of protocols that are no texts
     running = {
         str(p.relative_to(ROOT))
         for p in SOURCES

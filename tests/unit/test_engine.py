@@ -22,8 +22,8 @@ from scenarios import CLUSTERS, EXACT_S, SETTINGS, made, scenarios
 
 from sim import event, options, protocols, run, simulated_options, simulation, stragglers
 from sim.base.errors import WrongSetting
+from sim.base.threads import in_order
 from sim.engine import choose, kept
-from sim.engine.choose import in_order
 from sim.job.scenario import Scenario
 from sim.laws.randomness import BLOCK
 from sim.model import workload

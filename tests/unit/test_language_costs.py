@@ -10,6 +10,7 @@ from today import common
 
 from sim import event, stragglers
 from sim.event.language import job_of
+from sim.event.machines import streams
 from sim.job.scenario import Scenario
 from sim.language.engine import job as engine
 from sim.language.event import run
@@ -89,7 +90,7 @@ SAID = (
 
 @pytest.mark.parametrize("said", SAID)
 def test_costs_are_charged_as_in_sim_protocols(said):
-    for number in range(6):
+    for number in range(3):
         assert off_s(with_costs(number, said)) == pytest.approx((0.0, 0.0), abs=EXACT_S)
 
 
@@ -109,8 +110,27 @@ def test_servers_hold_what_placement_gives_them(said):
 
 @pytest.mark.parametrize("said", ["fmb", "amb time_limit_s=0.03", "amb time_limit_s=10 partitions=4"])
 def test_a_process_alone_trains(said):
-    for number in range(6):
+    for number in range(3):
         of = replace(
             with_costs(number, said), stragglers=stragglers.read("exponential(mean=5ms)"), workers=0, cluster=None
         )
+        assert off_s(of) == pytest.approx((0.0, 0.0), abs=EXACT_S)
+
+
+@pytest.mark.parametrize("said", ["amb-dg time_limit_s=0.02", "kbatch-async gradients=2", "kbatch-async"])
+def test_what_has_begun_to_come_is_not_there_yet(said, monkeypatch):
+    """The one rule that differs: sim.event's `until_s` waits for a message that has begun to pass the receiver's port."""
+
+    def reached(self, message):
+        link, port = self._link, self._mechanics.machine.ingress
+        message.begin_s, message.end_s = port.take(self._env.now, link.occupancy_s(message.size_bytes))
+        self._env.after(message.end_s - self._env.now, self._mechanics.inbox.put, message)
+
+    monkeypatch.setattr(streams.Ports, "reached", reached)
+    for number in range(3):
+        of = with_costs(number, said)
+        link = of.cluster.network.model_copy(
+            update={"overhead_s": 0.0}
+        )  # which sim.event takes for old parameters, too
+        of = replace(of, cluster=of.cluster.model_copy(update={"network": link}))
         assert off_s(of) == pytest.approx((0.0, 0.0), abs=EXACT_S)

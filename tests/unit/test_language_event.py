@@ -1,5 +1,6 @@
 """The event world of the language: closed forms, and the rules that all worlds keep."""
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -243,6 +244,76 @@ def test_a_rank_is_idle_when_it_neither_works_nor_moves_bytes():
 
 
 # ---- primitives
+
+
+def test_take_ends_when_nothing_can_come_any_more():
+    seen = []
+
+    def text(me):
+        for _ in me.steps():
+            if me.rank == 0:
+                yield from me.post(me.weights, 2)
+            elif me.rank == 1:
+                yield from me.work(seconds=1.0)
+            else:
+                for _ in range(2):
+                    message = yield from me.take(range(2), until_s=math.inf)
+                    seen.append((message and message.sender, me.now()))
+
+    ended(text, 3)
+    assert seen == [(0, pytest.approx(V / B + L)), (None, pytest.approx(1.0))]
+
+
+@pytest.mark.parametrize(("takes", "done_s"), [(True, 1.0), (False, 0.7)])
+def test_a_handle_may_be_done_when_the_message_is_taken(takes, done_s):
+    """By the receiver, or as if it were, where that has ended."""
+    seen = []
+
+    def text(me):
+        for _ in me.steps():
+            if me.rank:
+                yield from me.work(seconds=done_s)
+                if takes:
+                    yield from me.take(0)
+                    yield from me.work(seconds=1.0)
+            else:
+                yield from me.wait((yield from me.post(me.weights[:1], 1, taken=True)))
+                seen.append(me.now())
+
+    ended(text)
+    assert seen == [pytest.approx(done_s)]
+
+
+def test_messages_are_of_the_step_that_a_text_says():
+    def text(me):
+        for _ in me.steps():
+            if me.rank:
+                message = yield from me.take(0)
+                assert message.step == 1
+            else:
+                me.step = 1
+                yield from me.post(me.weights, 1)
+                me.step = 0
+
+    ended(text)
+
+
+def test_messages_that_are_held_back_overtake_one_another():
+    laws, seen = Laws(delay=Exponential(mean=1.0), seed=1), []
+
+    def text(me):
+        for _ in me.steps():
+            for k in range(8):
+                if me.rank:
+                    message = yield from me.take(0)
+                    seen.append((message.items, me.now()))
+                else:
+                    yield from me.post(me.weights[:k], 1)
+
+    ended(text, laws=laws, bandwidth=math.inf)
+    expected = sorted((L + delay_s, k) for k, delay_s in enumerate(laws.noises(0, 2, "delay").first(8)))
+    assert [k for k, _ in seen] == [k for _, k in expected] != list(range(8))
+    assert [at_s for _, at_s in seen] == pytest.approx([at_s for at_s, _ in expected])
 
 
 def test_take_gives_up_at_a_time():

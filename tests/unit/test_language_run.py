@@ -77,7 +77,7 @@ def test_the_command_says_what_a_text_takes(capsys):
     [
         (["--set", "ahead=-1"], "--set ahead: given -1; allowed: an integer from 0"),
         (["--set", "behind=1"], "given 'behind=1'; allowed: ahead=1"),
-        (["--trace", "x.jsonl"], "a text of named vectors is not yet"),
+        (["--trace", "x.jsonl", "--world", "engine"], "--world: given 'engine'; allowed: auto or event"),
         (["--cluster", "network_is_fair.toml"], "network: fair: given True"),
     ],
 )
@@ -101,12 +101,12 @@ def test_the_text_s_own_base_is_no_protocol():
 @pytest.mark.skipif(engine._kernel is None, reason="the kernel is not compiled: there was no C compiler")
 @pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"pipeline"}))
 def test_the_engine_says_the_same(name):
-    from sim.engine.language import TextReplications
     from sim.event.language import run as run_text
+    from sim.replications import Replications
 
     settings = {"hierarchical": ["group=2"], "d-psgd": ["drawn=true"], "ps-sync": ["backup=1"]}.get(name, [])
     of = scenario(name, *settings, servers=2)
-    want, got = run_text(of, of.protocol.text(of.servers), 1), TextReplications(of).outcome(1)
+    want, got = run_text(of, of.protocol.text(of.servers), 1), Replications(of, "engine").outcome(1)
     assert got.step_s == pytest.approx(want.step_s, abs=1e-9)
     assert got.samples == pytest.approx(want.samples)
     assert got.idle_fraction == pytest.approx(want.idle_fraction, abs=1e-9)
@@ -118,3 +118,17 @@ def test_it_is_not_run_for_real():
     of = scenario("fsdp")
     with pytest.raises(RunFailed, match=r"runs over MPI by real\.language\.compare"):
         next(text_of(of, "worker", SimpleNamespace(scenario=of)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "words"), [("d-psgd", "13,824 applied once"), ("gradient-coding", "4,608 applied once")]
+)
+def test_a_text_is_checked_in_all_worlds(name, words, capsys):
+    from sim.protocols import check
+
+    assert check.main([name_of(TEXTS[name]), "--simulate-only"]) == 0
+    said = capsys.readouterr().out
+    assert words in said
+    assert "none deadlocks" in said
+    assert engine._kernel is None or "as the event world does" in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
@@ -10,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from sim.base.errors import RunFailed, WrongText
+from sim.base.errors import RunFailed, WrongSetting, WrongText
 from sim.language.engine import building, layout, machine
 from sim.language.engine.layout import GOES_ON, KINDS, NONE, OPERANDS
-from sim.language.engine.primitives import Lowering, Program
+from sim.language.engine.primitives import Program
+from sim.language.engine.programs import program_of
 from sim.language.hosts import devices
-from sim.language.job import Job, Result, worker_number
+from sim.language.job import Job, Result, first_measured, worker_number
+from sim.language.rank import drawn
 from sim.language.text import Text
 from sim.laws.randomness import BLOCK, Stream
 from sim.laws.steps import NOTHING, ONES
@@ -35,7 +38,7 @@ def _compiled() -> ModuleType | None:
 _kernel = _compiled()
 MOST_NAMED = 4  # texts of a dead end that are named
 AT_FIRST = 1024  # numbers of lists
-PAUSE = 2**22  # events, some tenths of a second
+PAUSE, LOOK = 2**22, 2**14  # events, some tenths of a second and some milliseconds
 
 
 class Run:
@@ -44,10 +47,18 @@ class Run:
     Args:
         program: the text's, which does not depend on the replication.
         kernel: the compiled module; None: the plain files.
+        most_bytes: that its arrays may have.
     """
 
-    def __init__(self, job: Job, text: Text, program: Program, kernel: ModuleType | None = _kernel):
-        self.job, self.text, self.program, self.kernel = job, text, program, kernel
+    def __init__(
+        self,
+        job: Job,
+        text: Text,
+        program: Program,
+        kernel: ModuleType | None = _kernel,
+        most_bytes: float = math.inf,
+    ):
+        self.job, self.text, self.program, self.kernel, self.most_bytes = job, text, program, kernel, most_bytes
         self.ranks, self.texts = job.ranks, job.ranks
         self.arrays: dict[str, np.ndarray] = {}
         self.state: Any = kernel.State() if kernel else layout.State()
@@ -97,6 +108,7 @@ class Run:
             **{"operand": 0, "constant": 0, "sleep": 0, "factor": 0, "pause": 0, "moment": 0},
             **{"kind": len(layout.FACTORS), "stream": len(layout.FACTORS) * n},
         }
+        self._check_room(sum(8 * sizes[each] for each in (*layout.DOUBLES.values(), *layout.INTEGERS.values())))
         for name, each in {**layout.DOUBLES, **layout.INTEGERS}.items():
             self._set(**{name: np.zeros(sizes[each])})
         ends = np.cumsum([0, *lengths])
@@ -106,6 +118,9 @@ class Run:
         begin[:known] = ends[:-1]
         items = np.zeros(sizes["item"])
         items[: ends[-1]] = [one for values in program.lists for one in values]
+        for number, below in program.draws.items():
+            for step in range(job.steps):
+                items[begin[number] + step] = drawn(job.seed, job.replication, step) % below
         registers = np.zeros((n, program.width))
         registers[:, 0] = np.arange(n)
         starts = any(np.isin(rows[:, 0], (layout.START, layout.BESIDE)))
@@ -154,8 +169,15 @@ class Run:
         self._set(factor_sole=[self._sole(partial(self._noises, of)) for of in layout.FACTORS])
         self._more_messages(2 * n + 16)
 
+    def _check_room(self, size_bytes: float) -> None:
+        if size_bytes > self.most_bytes:
+            takes = f"{size_bytes / 1e9:,.1f} GB of memory, and {self.most_bytes / 1e9:,.1f} GB are the most here"
+            raise WrongSetting("--workers", self.ranks, f"a smaller job: the engine would take {takes}")
+
     def _grow(self, each: str, more: int) -> None:
         """More places for all that there is one of for each `each`."""
+        arrays = sum(kind == each for kind in (*layout.DOUBLES.values(), *layout.INTEGERS.values()))
+        self._check_room(sum(array.nbytes for array in self.arrays.values()) + 8 * more * arrays)
         for name, kind in {**layout.DOUBLES, **layout.INTEGERS}.items():
             if kind == each:
                 now = self._now(name)
@@ -188,7 +210,7 @@ class Run:
 
     def _go_on(self) -> None:
         """A pause in which Python may be interrupted."""
-        self.state.pause_at = self.state.happened + PAUSE
+        self.state.pause_at = self.state.happened + self.pause
 
     def _more_items(self) -> None:
         self._grow("item", self.state.item_room)
@@ -269,14 +291,17 @@ class Run:
 
     def _rounds(self, there: int) -> int:
         """For how many rounds numbers are drawn next."""
-        if max(self._now("rank_round")) < there:
+        if self._now("rank_round").max(initial=0) < there:  # before its first round a rank has the first one's
             return there
         return min(self.job.steps, BLOCK) if not there else 2 * there
 
     # ---- running
 
-    def result(self) -> Result:
+    def result(self, is_over: Callable[[int], bool] | None = None) -> Result:
         """Run to the end.
+
+        Args:
+            is_over: asked now and then with the number of steps that are complete; the run ends with them once it says so.
 
         Raises:
             RunFailed: all texts wait for ever.
@@ -293,20 +318,41 @@ class Run:
             layout.SHORT_OF_MOMENTS: self._more_moments,
             layout.PAUSED: self._go_on,
         }
+        self.pause = LOOK if is_over else PAUSE
         self._go_on()
         run = self.kernel.run if self.kernel else machine.simulate
         while (status := run(self.state)) != layout.DONE:
             if status not in more:
                 raise WrongText(self._wrong(status))
+            if status == layout.PAUSED and is_over and is_over(complete := self._complete()):
+                return self._found(complete)
             more[status]()
         if self.state.left:
             raise RunFailed(self._dead_end())
+        return self._found(self.job.steps)
+
+    def _complete(self) -> int:
+        """Steps that all ranks have ended which go through the rounds."""
+        rounds = self._now("rank_round")[self._now("rank_leads") > 0]
+        return int(min(rounds, default=0))
+
+    def _found(self, complete: int) -> Result:
         ends_s = self._now("step_end")
         served = self._now("step_served")
         served = served + np.minimum(self._now("step_replicated"), np.maximum(0.0, self._now("step_computed") - served))
-        S, ended = self.state, ends_s >= 0
+        S, steps = self.state, min(complete, self.job.steps)
+        ended = (ends_s >= 0) & (np.arange(len(ends_s)) < steps)
         idle_s = self._now("rank_idle") + self._now("rank_idle_after") * (self._now("rank_to") != S.measured_to)
         idle_s *= self._now("rank_from") == S.measured_from
+        if (
+            S.left and complete
+        ):  # the run ends early: the share of the time until the last round that any rank has ended
+            since_s = np.maximum(self._now("rank_since"), S.measured_from)
+            waits = (self._now("rank_busy") == 0) & (self._now("rank_main") > 0)
+            idle_s = idle_s + waits * np.maximum(0.0, S.measured_to - since_s)
+            first = first_measured(self.job.warmup, complete)
+            measured_s = ends_s[complete - 1] - (ends_s[first - 1] if first else 0.0)
+            idle_s *= measured_s / (S.measured_to - S.measured_from)
         return Result(ends_s[ended].tolist(), (served / S.vector_items)[ended].tolist(), idle_s.tolist())
 
     def _place(self, t: int) -> str:
@@ -321,6 +367,8 @@ class Run:
         S, t = self.state, self.state.running
         row = self.program.rows[self._now("text_at")[t]] if t != NONE else []
         said = "more requests or texts than the engine counts"
+        if status == layout.ENDLESS:
+            said = f"{layout.MOST_AT_ONCE:,} requests without any time passing"
         if status == layout.NO_SUCH_RANK:
             said = f"me.{'post to' if row[0] == layout.POST else 'follow of'} rank {self._operand(t, row[2]):.0f} of {self.ranks}"
         elif status == layout.NO_SUCH_PLACE:
@@ -346,8 +394,18 @@ class Run:
         return f"{self.text.name}: all wait for ever: {'; '.join(named)}{more}"
 
 
-def run(job: Job, text: Text, kernel: ModuleType | None = _kernel) -> Result:
+def run(
+    job: Job,
+    text: Text,
+    kernel: ModuleType | None = _kernel,
+    is_over: Callable[[int], bool] | None = None,
+    most_bytes: float = math.inf,
+) -> Result:
     """Run a job to its end by the engine.
+
+    Args:
+        is_over: asked now and then with the number of steps that are complete; the run ends with them once it says so.
+        most_bytes: of its arrays.
 
     Raises:
         NotLowered: the engine does not understand the text.
@@ -355,7 +413,7 @@ def run(job: Job, text: Text, kernel: ModuleType | None = _kernel) -> Result:
         WrongText: sizes differ, or a rank or an element is asked for that there is not.
     """
     text.checked(job)
-    return Run(job, text, Lowering(job, text).program(), kernel).result()
+    return Run(job, text, program_of(job, text), kernel, most_bytes).result(is_over)
 
 
 __all__ = ["OPERANDS", "Run", "run"]

@@ -30,9 +30,9 @@ REALS = {
 FIRST = 2  # the register of a text's first argument
 OPERANDS = 9  # numbers of a row: the op-code and its operands
 
-# Kinds of events: a text goes on; a message reaches the next port of its path, begins to pass the last one, is there; a rank's polls
-# are fewer from now on; a core has been idle for a tick.
-GOES_ON, REACHES, MOVES, ARRIVES, POLLS, BALANCES = range(6)
+# Kinds of events: a text goes on; a message reaches the next port of its path, begins to pass the last one, is there, was taken; a rank's
+# polls are fewer from now on; a core has been idle for a tick.
+GOES_ON, REACHES, MOVES, ARRIVES, TAKEN, POLLS, BALANCES = range(7)
 KINDS = 8
 
 # What a text waits in.
@@ -42,14 +42,18 @@ NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, FOLLOWING, WAITI
 (
     DONE, SHORT_OF_EVENTS, SHORT_OF_MESSAGES, SHORT_OF_TEXTS, SHORT_OF_ITEMS, SHORT_OF_SLEEPS, SHORT_OF_NOISE,
     SHORT_OF_PAUSES, SHORT_OF_MOMENTS, SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED,
-) = range(14)  # fmt: skip
+    ENDLESS,
+) = range(15)  # fmt: skip
 
 THREADS, PIECES = 2**20, 8  # numbers of the texts of background work; pieces of a round's
+MOST_AT_ONCE = 1_000_000  # events of each text without any time passing
+MOST_JUMPS = 2**27  # of a text's loops within one event
 NEWEST, UNTIL, SIZED, LASTS = 1, 2, 4, 8  # flags of a TAKE; LASTS: as long as something may come
 PASSES, INPUT, UPDATES, DELAYS = range(4)  # kinds of drawn numbers: by rounds, rounds, updates, messages that have come
 FACTORS = ("noise", "input", "update", "delay")
 HELD_BACK = -1  # in place of a hop, of a message that has been held back where it has come
 GENERATION = 2**26  # handle of a text: -1 - slot - GENERATION x how many texts had the slot before it
+# Handle of a message: when it has left; or GENERATION^2 + slot + GENERATION x its serial number, if it is done when that is taken.
 
 # Arrays of a run: the name, and of what there is one place for each.
 DOUBLES = {
@@ -131,6 +135,7 @@ INTEGERS = {
     "factor_room": "stream",  # and how many are drawn
     "factor_far": "kind",  # from one number of a rank to its next
     "rank_started": "rank",  # texts
+    "rank_leads": "rank",  # whether it goes through the rounds itself, and does not follow
     "rank_main": "rank",  # whether its main text goes on
     "rank_followed": "rank",  # whether another rank follows it
     "rank_used": "rank",  # whether the gradient begins anew
@@ -155,6 +160,7 @@ INTEGERS = {
     "message_to": "message",
     "message_text": "message",  # the number
     "message_step": "message",
+    "message_serial": "message",  # of one whose handle is done when it is taken; else 0
     "message_key": "message",
     "message_hop": "message",  # the port of its path that it reaches next
     "message_next": "message",  # in the box, or of those that are free
@@ -220,6 +226,7 @@ NUMBERS = {  # single numbers
     "about": int,  # the rank or message that the end of a run is about
     "posted": int,
     "happened": int,
+    "at_once": int,  # events since time has passed
     "pause_at": int,  # how many events are looked at before it says so
 }
 

@@ -14,7 +14,18 @@ from sim.language.engine.mail import arrive, found, give_back, post, value
 from sim.language.engine.plain import compiled, double, integer, nan
 from sim.language.engine.polls import begins_to_poll, late, next_stage, polls_no_more
 from sim.language.engine.ports import reach
-from sim.language.engine.texts import beside, done_at, end, handle_of, may_come, start, stop, wait, waits_no_more
+from sim.language.engine.texts import (
+    beside,
+    done_at,
+    end,
+    handle_of,
+    look_again,
+    may_come,
+    start,
+    stop,
+    wait,
+    waits_no_more,
+)
 from sim.language.engine.turns import balance, has_turned
 
 
@@ -35,6 +46,9 @@ def simulate(S: State) -> integer:
     while S.left > 0 and S.events > 0:
         if S.events + 4 * S.texts + 8 > S.event_room:
             return op.SHORT_OF_EVENTS
+        S.at_once += 1
+        if S.heap_time[0] > S.now:
+            S.at_once = 0
         S.now = S.heap_time[0]
         what = S.heap_what[0]
         which = what // KINDS
@@ -49,6 +63,10 @@ def simulate(S: State) -> integer:
         if what == op.MOVES:
             pop(S)
             moves(S, S.message_to[which], S.message_passed[which])
+            continue
+        if what == op.TAKEN:
+            pop(S)
+            look_again(S, which)
             continue
         if what == op.BALANCES:
             pop(S)
@@ -74,6 +92,8 @@ def simulate(S: State) -> integer:
             pop(S)
             if is_void or (S.text_in[which] == op.TURNING and has_turned(S, which)):
                 continue
+        if S.at_once > op.MOST_AT_ONCE * S.texts:
+            return stops_at(S, which, S.text_at[which], op.ENDLESS)
         if S.poll_s > 0.0 and notices_later(S, which):
             continue
         resume(S, which)
@@ -155,6 +175,7 @@ def go_on(S: State, t: integer) -> integer:
     k: integer
     n: integer
     which: integer
+    jumps: integer = 0
     x: double = 0.0
     y: double
     while True:
@@ -164,6 +185,9 @@ def go_on(S: State, t: integer) -> integer:
         if code < op.JUMP:
             S.registers[base + a] = reckon(code, value(S, t, S.code[row + 2]), value(S, t, S.code[row + 3]))
         elif code == op.JUMP:
+            jumps += 1
+            if jumps > op.MOST_JUMPS:
+                return stops_at(S, t, at, op.ENDLESS)
             at = a
             continue
         elif code == op.JUMP_IF_NOT:
@@ -173,6 +197,9 @@ def go_on(S: State, t: integer) -> integer:
         elif code == op.REPEAT:  # a: to; 2: the register that is counted; 3: its end
             x = S.registers[base + S.code[row + 2]] + 1.0
             S.registers[base + S.code[row + 2]] = x
+            jumps += 1
+            if jumps > op.MOST_JUMPS:
+                return stops_at(S, t, at, op.ENDLESS)
             if x < value(S, t, S.code[row + 3]):
                 at = a
                 continue
@@ -233,6 +260,7 @@ def go_on(S: State, t: integer) -> integer:
                 S.items[S.list_begin[which] + S.list_length[which] + k] = value(S, t, S.code[row + 2] + k)
             S.list_length[which] += n
         elif code == op.BEGIN_STEP:
+            S.rank_leads[rank] |= S.code[row + 2]
             begin_round(S, rank, int(value(S, t, a)))
         elif code == op.END_STEP:
             if S.step_end[S.rank_step[rank]] < S.now:
@@ -258,7 +286,7 @@ def go_on(S: State, t: integer) -> integer:
                 S.step_replicated[S.rank_step[rank]] += x
             else:
                 S.step_served[S.rank_step[rank]] += x
-        elif code == op.POST:  # a: the handle; the receiver, items, share, whether of the gradient
+        elif code == op.POST:  # a: the handle; the receiver, items, share, whether of the gradient, and done when taken
             if S.free_message == NONE:
                 return stops_at(S, t, at, op.SHORT_OF_MESSAGES)
             if S.events + 4 * S.texts + 8 > S.event_room:
@@ -267,9 +295,13 @@ def go_on(S: State, t: integer) -> integer:
             k = int(value(S, t, S.code[row + 2]))
             if k < 0 or k >= S.ranks:
                 return stops_at(S, t, at, op.NO_SUCH_RANK)
-            S.registers[base + a] = post(
-                S, t, k, value(S, t, S.code[row + 3]), value(S, t, S.code[row + 4]), S.code[row + 5] != 0
-            )
+            which = S.free_message
+            x = post(S, t, k, value(S, t, S.code[row + 3]), value(S, t, S.code[row + 4]), S.code[row + 5] != 0)
+            S.message_serial[which] = 0
+            if S.code[row + 6]:
+                S.message_serial[which] = 1 + S.posted % (op.GENERATION - 1)
+                x = 1.0 * op.GENERATION * (op.GENERATION + S.message_serial[which]) + which
+            S.registers[base + a] = x
         elif (
             code == op.START
         ):  # a: the handle; where it begins, its first argument, how many, the list to wait for and from where
@@ -348,7 +380,9 @@ def go_on(S: State, t: integer) -> integer:
             if x > 0.0:
                 S.text_at[t] = at + 1
                 S.text_count[t] += 1
-                k = S.rank_passes[rank] if code == op.COMPUTE and S.code[row + 3] == op.PASSES else S.rank_device[rank]
+                k = S.rank_device[rank]
+                if code == op.COMPUTE and S.code[row + 3] == op.PASSES:
+                    k = S.rank_passes[rank]
                 compute(S, t, k, x / S.rank_speed[rank])
                 return op.DONE
         elif code == op.SLEEP:
@@ -492,6 +526,8 @@ def take(S: State, t: integer, row: integer) -> integer:
     k: integer = frm
     if follows and (frm < 0 or frm >= S.ranks):
         return op.NO_SUCH_RANK
+    if S.events + 4 * S.texts + 8 > S.event_room:
+        return op.SHORT_OF_EVENTS
     message = found(S, t, flags & op.NEWEST != 0)
     if message == NONE and S.poll_s > 0.0 and S.rank_pauses[rank] + S.rank_polling[rank] + 1 > S.pauses:
         return op.SHORT_OF_PAUSES
@@ -521,7 +557,9 @@ def take(S: State, t: integer, row: integer) -> integer:
             goes_on_at(S, t, value(S, t, S.code[row + 6]))
         S.text_key[t] = key_of(S, rank, S.text_number[t], S.text_count[t])
         S.text_in[t] = op.FOLLOWING if follows else op.TAKING
-        if S.poll_s > 0.0 and (follows or frm != rank or value(S, t, S.code[row + 3]) > rank + 1):
+        if S.poll_s > 0.0 and (
+            follows or value(S, t, S.code[row + 2]) != rank or value(S, t, S.code[row + 3]) > rank + 1
+        ):
             begins_to_poll(S, t)
         S.text_next[t] = S.rank_takers[rank]
         S.rank_takers[rank] = t

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sim.language.engine.heap import key_of
-from sim.language.engine.layout import FOLLOW, NONE, OPERANDS, State
+from sim.language.engine.heap import key_of, push
+from sim.language.engine.layout import FOLLOW, KINDS, NONE, OPERANDS, TAKEN, State
 from sim.language.engine.plain import compiled, double, integer
 from sim.language.engine.ports import leave
 
@@ -62,6 +62,8 @@ def arrive(S: State, message: integer) -> integer:
     before: integer = NONE
     t: integer = S.rank_takers[to]
     S.rank_underway[to] -= 1
+    if not S.rank_main[to]:
+        taken(S, message)
     S.message_next[message] = NONE
     if S.rank_box[to] == NONE:
         S.rank_box[to] = message
@@ -119,8 +121,17 @@ def unlink(S: State, rank: integer, message: integer, before: integer) -> None:
 
 
 @compiled
+def taken(S: State, message: integer) -> None:
+    """A message is taken, or its receiver has ended: who has waited for that looks again."""
+    if S.message_serial[message]:
+        push(S, S.now, S.message_key[message], S.message_from[message] * KINDS + TAKEN)
+        S.message_serial[message] = 0
+
+
+@compiled
 def give_back(S: State, message: integer) -> None:
     """A message's place is free."""
+    taken(S, message)
     S.message_from[message] = NONE
     S.message_next[message] = S.free_message
     S.free_message = message

@@ -35,7 +35,7 @@ from sim.language.engine.values import (
     plain,
 )
 from sim.language.job import Job
-from sim.language.rank import Rank, drawn
+from sim.language.rank import Rank
 from sim.language.text import Text
 
 
@@ -50,6 +50,7 @@ class Program:
         lists: that are known, of numbers.
         width: registers of each text.
         own_lists: lists of each text.
+        draws: by their number, lists with a random number of each step, and below what these are.
     """
 
     rows: list[list[int]]
@@ -58,6 +59,7 @@ class Program:
     lists: list[list[float]]
     width: int
     own_lists: int
+    draws: dict[int, int]
 
 
 class Lowering(Statements):
@@ -75,6 +77,7 @@ class Lowering(Statements):
         self.texts: dict[tuple, int] = {}  # numbers of those that are started
         self.queue: list[tuple[int, Call]] = []
         self.begins: dict[int, int] = {}
+        self.draws: dict[int, int] = {}
 
     def program(self) -> Program:
         """Lower the main text, and those that it starts.
@@ -105,7 +108,7 @@ class Lowering(Statements):
                 row[2] = self.begins[row[2]]
             elif row[0] == op.BESIDE:
                 row[1] = beside
-        return Program(self.rows, self.places, [*self.constants], self.lists, self.width, self.own_lists)
+        return Program(self.rows, self.places, [*self.constants], self.lists, self.width, self.own_lists, self.draws)
 
     def one(self, call: Call) -> None:
         """One text from its first row to END."""
@@ -131,7 +134,7 @@ class Lowering(Statements):
         """The rounds."""
 
         def turn(k: Number) -> None:
-            self.emit(op.BEGIN_STEP, k.at)
+            self.emit(op.BEGIN_STEP, k.at, 1)
             self.bind(scope, node.target, k)
             self.body(scope, node.body)
             for row in self.loops[-1][1]:  # `continue` ends the round
@@ -149,9 +152,9 @@ class Lowering(Statements):
         below = plain(n) if is_known(n) else None
         if below is None:
             raise NotLowered("me.draw of a number that is not the same at all ranks")
-        job = self.job
-        table = [float(drawn(job.seed, job.replication, step) % below) for step in range(job.steps)]
-        return self.looked_up(table, self.put(op.STEP))
+        self.draws[len(self.lists)] = below
+        self.lists.append([0.0] * self.job.steps)
+        return self.put(op.GET, self.at(Known(len(self.lists) - 1)), self.put(op.STEP).at, 1)
 
     def me_of(self, vector: PieceValue, first: Any, stop: Any = NOTHING) -> Any:
         stop = self.reckon(op.ADD, first, ONE) if stop == NOTHING else stop
@@ -242,6 +245,9 @@ class Lowering(Statements):
             part = self.reckon(op.MOST, Known(job.least), part) if job.least else part
             loop = self.reckon(op.LEAST, opens, self.reckon(op.EQUAL, micro, ZERO)) if job.loop_s and begins else ZERO
             loop_s = self.reckon(op.MULTIPLY, Known(job.loop_s), loop)
+            if begins and job.to_device_s:
+                some = self.reckon(op.MULTIPLY, Known(job.to_device_s), share)
+                self.emit(op.WORK, self.at(self.reckon(op.MULTIPLY, opens, some)))
             self.compute(
                 self.reckon(op.ADD, self.reckon(op.MULTIPLY, seconds, part), loop_s),
                 self.reckon(op.MULTIPLY, Known(job.cold_s), opens),
@@ -380,19 +386,35 @@ class Lowering(Statements):
         return NOTHING
 
     def overhead(self, peer: Any) -> Any:
-        """Seconds of a core for a message to or from a rank."""
+        """Seconds of a core for a message to or from a rank of another host."""
         if not self.job.overhead_s:
             return ZERO
+        return self.reckon(op.MULTIPLY, Known(self.job.overhead_s), self.far(peer))
+
+    def far(self, peer: Any) -> Any:
+        """Whether a rank is on another host."""
         of_ranks = [float(self.job.host(rank)) for rank in range(self.job.ranks)]
         hosts = [self.looked_up(of_ranks, one) for one in (peer, Number(RANK))]
-        return self.reckon(op.MULTIPLY, Known(self.job.overhead_s), self.reckon(op.UNEQUAL, *hosts))
+        return self.reckon(op.UNEQUAL, *hosts)
 
-    def me_post(self, piece: Any, to: Any, share: Any = ONE) -> Any:
+    def taking(self, sender: Any, items: Any, share: Any) -> Any:
+        """Seconds of a core for a message that comes: of its host's, for its bytes, too."""
+        job, seconds = self.job, self.overhead(sender)
+        if not (job.local_overhead_s or job.local_copy_s):
+            return seconds
+        whole = self.reckon(op.MULTIPLY, items, Known(job.item_bytes))
+        size = self.reckon(op.ADD, Known(job.header_bytes), self.reckon(op.MULTIPLY, whole, share))
+        copied = self.reckon(op.MULTIPLY, Known(job.local_copy_s), size)
+        near = self.reckon(op.EQUAL, self.far(sender), ZERO)
+        local = self.reckon(op.MULTIPLY, self.reckon(op.ADD, Known(job.local_overhead_s), copied), near)
+        return self.reckon(op.ADD, seconds, local)
+
+    def me_post(self, piece: Any, to: Any, share: Any = ONE, taken: Any = NO) -> Any:
         seconds = self.overhead(to)
         if seconds != ZERO:
             self.emit(op.WORK, self.at(seconds))
         gradient = int(piece.vector == "gradient") if isinstance(piece, PieceValue) else 0
-        return self.put(op.POST, self.at(to), self.at(self.items(piece)), self.at(share), gradient)
+        return self.put(op.POST, self.at(to), self.at(self.items(piece)), self.at(share), gradient, int(plain(taken)))
 
     def me_take(
         self,
@@ -419,19 +441,20 @@ class Lowering(Statements):
             if until
             else None
         )
-        share = Number(found.at + 4)
-        self.accept(Number(found.at), share, found.at + 3, into if sized else None, bool(plain(adds)), weight)
+        share, items = Number(found.at + 4), Number(found.at + 2)
+        self.accept(Number(found.at), share, items, found.at + 3, into if sized else None, bool(plain(adds)), weight)
         if over is not None:
             self.rows[over][1] = len(self.rows)
         return found
 
-    def accept(self, sender: Any, share: Any, samples: int, into: Any, adds: bool, weight: Any) -> None:
+    def accept(self, sender: Any, share: Any, items: Any, samples: int, into: Any, adds: bool, weight: Any) -> None:
         """A message that has come becomes a piece, or part of a sum.
 
         Args:
+            share, items: of the message.
             samples: the register with those of the message.
         """
-        seconds = self.overhead(sender)
+        seconds = self.taking(sender, items, share)
         if into is not None and (adds or weight != ONE):
             seconds = self.reckon(op.ADD, seconds, self.sum_s(self.items(into), share))
         if into is not None and not adds:
@@ -463,7 +486,7 @@ class Lowering(Statements):
             over = self.emit(op.JUMP_IF_NOT, 0, self.at(self.reckon(op.UNEQUAL, Number(held + 1), Known(op.NONE))))
             if k == 0:
                 self.move(step, Number(held + 1))
-            self.accept(rank, Number(held + 2), 0, part, False, ONE)
+            self.accept(rank, Number(held + 2), self.items(part), 0, part, False, ONE)
             self.rows[over][1] = len(self.rows)
         self.emit(op.BEGIN_STEP, step)
         for row in ends:

@@ -29,7 +29,7 @@ from sim.language.engine.layout import (
     WAITING,
     State,
 )
-from sim.language.engine.mail import is_underway, value
+from sim.language.engine.mail import is_underway, taken, value
 from sim.language.engine.plain import compiled, double, integer
 from sim.language.engine.polls import begins_to_poll, polls_no_more
 
@@ -110,6 +110,11 @@ def done_at(S: State, t: integer) -> double:
 @compiled
 def known_at(S: State, handle: double) -> double:
     """When a handle is done: a message's is the time at which it has left."""
+    coded: double = handle - 1.0 * GENERATION * GENERATION
+    slot: integer
+    if coded >= 0.0:
+        slot = int(coded) % GENERATION
+        return -1.0 if S.message_serial[slot] == int(coded) // GENERATION else S.now
     if handle >= 0.0:
         return handle
     return -1.0 if text_of(S, handle) != NONE else S.now
@@ -210,20 +215,26 @@ def waits_no_more(S: State, t: integer) -> None:
 def end(S: State, t: integer) -> None:
     """Text t has ended: who has waited for it goes on."""
     rank: integer = S.text_rank[t]
-    one: integer = S.rank_waiters[rank]
-    at: double
     S.text_in[t] = ENDED
     S.text_due[t] = -1.0
     S.text_generation[t] += 1
     S.text_next[t] = S.free_text
     S.free_text = t
+    look_again(S, rank)
+    if S.text_number[t] == 0:
+        main_ends(S, rank)
+
+
+@compiled
+def look_again(S: State, rank: integer) -> None:
+    """Texts of a rank that wait for handles look again."""
+    one: integer = S.rank_waiters[rank]
+    at: double
     while one != NONE:
         at = done_at(S, one)
         if at >= 0.0 and (S.text_due[one] < 0.0 or at < S.text_due[one]):
             goes_on_at(S, one, at)
         one = S.text_next[one]
-    if S.text_number[t] == 0:
-        main_ends(S, rank)
 
 
 @compiled
@@ -249,7 +260,10 @@ def may_come(S: State, t: integer) -> bool:
 @compiled
 def main_ends(S: State, rank: integer) -> None:
     """The main text of a rank has ended: ranks that follow it and have all its messages go on."""
-    one: integer
+    one: integer = S.rank_box[rank]
+    while one != NONE:
+        taken(S, one)
+        one = S.message_next[one]
     settle(S, rank)
     S.rank_main[rank] = 0
     S.left -= 1

@@ -33,7 +33,8 @@ class Busy:
     def idle_s(self, from_s: float, to_s: float) -> float:
         """Idle seconds between two times."""
         idle_s, covered_s = 0.0, from_s
-        for begin_s, end_s in sorted(self._times):
+        going = [[self._since_s, self._world.time_s]] if self._works else []
+        for begin_s, end_s in sorted([*self._times, *going]):
             idle_s += max(0.0, min(begin_s, to_s) - covered_s)
             covered_s = max(covered_s, min(end_s, to_s))
         return idle_s + max(0.0, to_s - covered_s)

@@ -21,7 +21,7 @@ class Mail:
     """
 
     def __init__(self, world, delays: Any):
-        self._world, self._delays, self._came = world, delays, 0
+        self._world, self._delays, self._came, self._over = world, delays, 0, False
         self._boxes = defaultdict[int, list[Message]](list)
         self.waiting = dict[int, tuple[Any, int | range]]()
         self.coming = Counter[tuple[int, int]]()
@@ -39,10 +39,25 @@ class Mail:
         """A message is there: the text that waits for it goes on, or it is kept."""
         self.coming[message.sender, number] -= 1
         self._boxes[number].append(message)
+        if self._over:
+            self._taken(message)
         if number in self.waiting:
             task, frm = self.waiting[number]
             if message.sender in among(frm):
                 task.go()
+
+    def end(self) -> None:
+        """The main text has ended: what nobody takes counts as taken."""
+        self._over = True
+        for box in self._boxes.values():
+            for message in box:
+                self._taken(message)
+
+    def _taken(self, message: Message) -> None:
+        """A message is taken: who has waited for that looks again."""
+        if message.taken is not None:
+            message.taken.done_s = self._world.time_s
+            self._world.look_again(message.taken.waiting)
 
     def take(self, number: int, frm: int | range, newest: bool = False) -> Message | None:
         """The first message of a rank or a group, or the newest, in which case those before are lost; None if there is none."""
@@ -51,8 +66,12 @@ class Mail:
         if found is None:
             return None
         first = box.pop(found)
+        self._taken(first)
         if not newest:
             return first
+        for message in box:
+            if message.sender in group:
+                self._taken(message)
         last = next((message for message in reversed(box) if message.sender in group), first)
         box[:] = [message for message in box if message.sender not in group]
         return last

@@ -82,7 +82,11 @@ class Task:
             made += 1
             if made > MOST_AT_ONCE:
                 raise self._wrong(f"{MOST_AT_ONCE:,} requests without any time passing")
-            reply = yield from WAYS[type(command)](self, command)
+            reply = yield from self.execute(command)
+
+    def execute(self, command):
+        """What a command does: a generator whose result the text gets."""
+        return WAYS[type(command)](self, command)
 
     def _next(self, reply):
         """The next command of the text; None at its end."""
@@ -98,6 +102,8 @@ class Task:
             raise WrongText(f"{self.world.text.name}, rank {self.me.rank}, {where}: {own.complaint(error)}") from error
         if type(command) not in WAYS:
             raise self._wrong("a text yields from primitives of me alone: `yield from me.NAME(...)`")
+        if said := commands.wrong(command):
+            raise self._wrong(said)
         return command
 
     def _until(self, handles, needed: int):
@@ -198,6 +204,7 @@ class Task:
             seconds = (to_s[command.stop] - to_s[command.first]) * part + (
                 loop_s if opens and command.micro == 0 else 0.0
             )
+            yield from self._spend(job.to_device_s * share if opens else 0.0)
             yield from self._spend(costs.pass_s(seconds, opens), self.world.of_passes[me.rank])
             costs.warm_s = self.world.time_s
         return samples
@@ -264,7 +271,11 @@ class Task:
         yield from self._spend(self._overhead_s(command.to))
         samples = self.world.samples.at_hand(me) if piece.vector == "gradient" else 0.0
         message = Message(me.rank, me.step, piece.items, samples, self.world.values.read(me, piece), command.share)
-        return self.world.links.send(self, message, command.to, job.bytes_of(piece.items, command.share))
+        left = self.world.links.send(self, message, command.to, job.bytes_of(piece.items, command.share))
+        if not command.taken:
+            return left
+        message.taken = Handle()
+        return message.taken
 
     def _overhead_s(self, peer: int) -> float:
         job = self.world.job
@@ -341,6 +352,8 @@ class Task:
     def _accept(self, message: Message, into: Piece | None, adds: bool = False, weight: float = 1.0):
         """A message becomes a piece, or part of a sum; its overhead and the sum are one work of the core."""
         job, seconds = self.world.job, self._overhead_s(message.sender)
+        if job.host(message.sender) == job.host(self.me.rank):
+            seconds = job.local_overhead_s + job.local_copy_s * job.bytes_of(message.items, message.share)
         if into is not None:
             self._check(message.items, into, f"taken from rank {message.sender} into")
             seconds += job.sum_s(into.items, message.share) if adds or weight != 1 else 0.0
@@ -370,7 +383,9 @@ class Task:
         yield from ()
         self.world.started[self.me.rank] += 1
         place = self.place().partition(", ")[2]
-        task = Task(self.world, self.me, command.text, self.world.started[self.me.rank], tuple(command.after), place)
+        task = type(self)(
+            self.world, self.me, command.text, self.world.started[self.me.rank], tuple(command.after), place
+        )
         self.world.start(task)
         return task.handle
 

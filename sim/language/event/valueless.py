@@ -24,6 +24,9 @@ class Valueless:
     def drop(self, me, command) -> None:
         """A piece is dropped."""
 
+    def ended(self, me) -> None:
+        """A rank that goes through the rounds has ended one."""
+
     def read(self, me, piece):
         """The values of a piece, copied, to be sent."""
 

@@ -21,20 +21,23 @@ from sim.language.event.task import Task
 from sim.language.event.threads import OtherThreads
 from sim.language.event.valueless import Valueless
 from sim.language.hosts import devices
-from sim.language.job import Job, Result
+from sim.language.job import Job, Result, first_measured
 from sim.language.rank import Rank
 from sim.language.samples import Samples
 from sim.language.text import Text
 
 MOST_NAMED = 4  # texts of a dead end that are named
+LOOKS = 256  # events from one look at the clock to the next, where a run may end early
 
 
 class EventWorld:
-    """The ranks of one job in simulated time.
+    """The ranks of one job in simulated time; `task_class` runs a text.
 
     Args:
         values: what computes with values (sim.language.learning); None computes nothing.
     """
+
+    task_class = Task
 
     def __init__(self, job: Job, text: Text, values=None):
         text.checked(job)
@@ -58,7 +61,7 @@ class EventWorld:
         self.started = [0 for _ in ranks]  # texts of each rank besides the main one
         self.followers = defaultdict[int, dict[Task, int]](dict)  # of each rank: tasks, and the turn in which they wait
         self.tasks: dict[tuple[int, int], Task] = {}  # that have not ended, by rank and number
-        self._ends_s, self._left = dict[int, float](), job.ranks
+        self._ends_s, self._left, self._happened = dict[int, float](), job.ranks, 0
         self._ended_s = [0.0 for _ in ranks]  # when main texts have ended
 
     # ---- the clock
@@ -71,23 +74,38 @@ class EventWorld:
         """Call at a time that has not passed; of one moment, the least key goes first."""
         heappush(self._events, (time_s, *key, next(self._serial), call))
 
-    def run(self) -> Result:
+    def run(self, is_over: Callable[[int], bool] | None = None) -> Result:
         """Run until all main texts have ended; other texts that are then under way are given up.
+
+        Args:
+            is_over: asked now and then with the number of steps that are complete; the run ends with them once it says so.
 
         Raises:
             RunFailed: all texts wait for one another for ever.
         """
         for me in self.ranks:
-            self.start(Task(self, me, self.text(me), 0))
+            self.start(self.task_class(self, me, self.text(me), 0))
         while self._left:
             if not self._events:
                 raise RunFailed(self._dead_end())
             self.time_s, *_, call = heappop(self._events)
             call()
-        steps = sorted(self._ends_s)
+            self._happened += 1
+            if is_over and self._happened % LOOKS == 0 and is_over(self._complete()):
+                return self._result(self._complete())
+        return self._result(self.job.steps)
+
+    def _complete(self) -> int:
+        """Steps that all ranks have ended which go through the rounds."""
+        return min((me.round for me in self.ranks if me.leads), default=0)
+
+    def _result(self, complete: int) -> Result:
+        steps = [step for step in sorted(self._ends_s) if step < complete]
         ends_s = [self._ends_s[step] for step in steps]
-        from_s, to_s = self._ends_s.get(self.job.warmup - 1, 0.0), ends_s[-1] if ends_s else 0.0
-        idle_s = [busy.idle_s(from_s, min(to_s, end_s)) for busy, end_s in zip(self.busy, self._ended_s, strict=True)]
+        first = first_measured(self.job.warmup, len(steps))
+        from_s, to_s = self._ends_s.get(first - 1, 0.0), ends_s[-1] if ends_s else 0.0
+        ended_s = [self.time_s if (rank, 0) in self.tasks else end_s for rank, end_s in enumerate(self._ended_s)]
+        idle_s = [busy.idle_s(from_s, min(to_s, end_s)) for busy, end_s in zip(self.busy, ended_s, strict=True)]
         return Result(ends_s, [self.samples.of(step) for step in steps], idle_s)
 
     # ---- texts
@@ -105,9 +123,14 @@ class EventWorld:
         if task.number == 0:
             self._left -= 1
             self._ended_s[rank] = self.time_s
+            self.mail[rank].end()
             followers = self.followers.pop(rank, {}).items()
             looking = [*looking, *((one, turn) for one, turn in followers if not one.may_come())]
-        for one, turn in looking:
+        self.look_again(looking)
+
+    def look_again(self, waiting: list[tuple[Task, int]]) -> None:
+        """Tasks look again whether what they have waited for, each in its turn, is done."""
+        for one, turn in waiting:
             self.at(self.time_s, one.key, one.waker(turn))
 
     def _dead_end(self) -> str:
@@ -123,3 +146,4 @@ class EventWorld:
     def end_round(self, me: Rank) -> None:
         """A rank that goes through the rounds has ended one."""
         self._ends_s[me.step] = self.time_s
+        self.values.ended(me)

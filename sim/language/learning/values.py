@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from sim.language import commands
+from sim.language.event.valueless import Valueless
 from sim.language.job import Job
 from sim.language.learning.chain import Chain
 from sim.language.pieces import Message, Piece
 from sim.language.rank import Rank
 
 
-class Values:
+class Values(Valueless):
     """Vectors by name, of each rank.
 
     Args:
@@ -20,6 +23,11 @@ class Values:
     Attributes:
         vectors: of each rank by its number, by name, shape (items,). What was dropped is NaN; a gradient that was dropped begins anew.
     """
+
+    kind: type = np.float64  # of the values
+    record: Any = None  # of what a rank does, where a world keeps one
+    tested = 0  # samples of an evaluation: a chain of random numbers has none
+    updated_items = 1  # of the weights, that a rank updates in a step
 
     def __init__(self, job: Job, model: Chain, shared: bool = False):
         self._job, self._model, self._shared = job, model, shared
@@ -35,7 +43,7 @@ class Values:
         """The values of a piece, shape (items,): a view."""
         vectors = self.vectors[me.rank]
         if piece.vector not in vectors:
-            vectors[piece.vector] = np.zeros(me.items(piece))
+            vectors[piece.vector] = np.zeros(me.items(piece), self.kind)
         return vectors[piece.vector][piece.start : piece.stop]
 
     def _rows(self, me: Rank, piece: Piece) -> np.ndarray:
@@ -95,7 +103,14 @@ class Values:
         """Let into = a into + b what; what has factor 0 may be lost."""
         into, what = self.view(me, command.into), command.what
         values = what.values if isinstance(what, Message) else self.view(me, what)
-        into[:] = (command.a * into if command.a else 0.0) + (command.b * values if command.b else 0.0)
+        added = values if command.b == 1 else command.b * values if command.b else 0.0
+        if command.a == 1:
+            into += added
+        else:
+            into[:] = command.a * into + added if command.a else added
+
+    def evaluate(self, me: Rank) -> None:
+        """There is nothing to evaluate."""
 
     def drop(self, me: Rank, command: commands.Drop) -> None:
         """The values of a piece are lost, but for a part of it."""
@@ -110,5 +125,8 @@ class Values:
 
     def put(self, me: Rank, piece: Piece, values: np.ndarray, adds: bool, weight: float) -> None:
         """What has come becomes a piece, or is added to it."""
-        view = self.view(me, piece)
-        view[:] = (view if adds else 0.0) + weight * values
+        view, values = self.view(me, piece), values if weight == 1 else weight * values
+        if adds:
+            view += values
+        else:
+            view[:] = values

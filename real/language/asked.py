@@ -1,0 +1,146 @@
+"""What a text asks of a rank's engine, learned from its first steps in simulated time: what is slow to make is made before the run."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sim.base.errors import WrongSetting
+from sim.event.language import Drawn
+from sim.job.scenario import Scenario
+from sim.language import event
+from sim.language.event.valueless import Valueless
+from sim.language.job import Job, Layer
+from sim.language.pieces import Piece
+from sim.language.text import Text
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
+from sim.protocols.in_language import InLanguage
+
+TRIED = 3  # steps
+PASS_S = 1e-3  # of a minibatch, in those
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a text asks for.
+
+    Args:
+        layered: passes through some layers by themselves.
+        drops: weights are dropped.
+        samples: of the gradients that ranks compute, by the rank.
+        updates: pieces of the weights, (first item, behind the last), by the rank that updates them.
+    """
+
+    layered: bool
+    drops: bool
+    samples: dict[int, set[int]]
+    updates: dict[int, dict[tuple[int, int], None]]
+
+    def of(self, rank: int) -> list[tuple[int, int]]:
+        """The pieces that a rank updates and none before it does."""
+        return [
+            piece for piece in self.updates[rank] if not any(piece in self.updates[before] for before in range(rank))
+        ]
+
+
+class Noting(Valueless):
+    """Notes what texts ask for.
+
+    Raises:
+        WrongSetting: no engine has it.
+    """
+
+    def __init__(self, job: Job, text: Text):
+        self._job, self._name = job, text.name
+        self.layered = self.drops = False
+        self.samples = defaultdict[int, set[int]](set)
+        self.updates = defaultdict[int, dict[tuple[int, int], None]](dict)
+
+    def forward(self, me, command) -> None:
+        """A forward pass is over, or samples are fetched."""
+        self.layered |= 0 < command.stop - command.first < len(me.layers)
+
+    def backward(self, me, command) -> None:
+        """A backward pass is over, or gradients are joined."""
+        self.forward(me, command)
+        if command.stop:
+            self.samples[me.rank].add(len(self._job.micro_batch(command.micro, command.of)))
+
+    def update(self, me, command) -> None:
+        """An update is over."""
+        if command.rate is not None:
+            raise self._lacking("me.update without a rate of the text's own")
+        start, stop = one = command.piece.start, command.piece.stop
+        for first, last in self.updates[me.rank]:
+            if max(start, first) < min(stop, last) and (first, last) != one:
+                raise self._lacking("updates of pieces that do not overlap: an optimiser has a state for each")
+        self.updates[me.rank][one] = None
+
+    def drop(self, me, command) -> None:
+        """A piece is dropped."""
+        self.drops |= command.piece.vector == "weights"
+
+    def read(self, me, piece: Piece) -> None:
+        """A piece is sent."""
+        if piece.vector.partition(" ")[0] in ("activation", "slope"):
+            raise self._lacking("a text that sends no activations: engines give weights and gradients alone")
+
+    def _lacking(self, allowed: str) -> WrongSetting:
+        return WrongSetting("--protocol", self._name, f"{allowed}, in a real run")
+
+
+def job_of(scenario: Scenario, replication: int = 0) -> Job:
+    """The job of a run whose times nobody has to say.
+
+    Raises:
+        WrongSetting: variables of which rows travel.
+    """
+    laws = Drawn(scenario, _text(scenario).delay_std_s)
+    return _job(scenario, laws=laws, replication=replication, seed=scenario.seed)
+
+
+def _text(scenario: Scenario) -> Text:
+    assert isinstance(scenario.protocol, InLanguage)
+    return scenario.protocol.text(scenario.servers)
+
+
+def _job(scenario: Scenario, **more) -> Job:
+    workload = scenario.workload
+    if any(variable.rows for variable in workload.variables):
+        raise WrongSetting(
+            "--workload", workload.name, "a model of dense variables with a text of named vectors, in a real run"
+        )
+    share_s, servers = PASS_S / workload.parameters, scenario.servers
+    shares = [(size - HEADER_BYTES) // ITEM_BYTES for size in scenario.traffic.server_bytes] if servers > 1 else []
+    return Job(
+        scenario.ranks,
+        tuple(Layer(one.size, one.size * share_s, one.size * share_s) for one in workload.variables),
+        scenario.rounds,
+        scenario.warmup,
+        scenario.batch,
+        item_bytes=ITEM_BYTES,
+        header_bytes=HEADER_BYTES if servers else 0,
+        evaluate_every=scenario.evaluate_every,
+        shares=tuple(shares),
+        **more,
+    )
+
+
+def asked_of(scenario: Scenario) -> Asked:
+    """What the ranks of a scenario whose protocol is a text ask for.
+
+    Raises:
+        WrongSetting: no engine has it.
+        RunFailed: they wait for one another for ever, or do what no world can run.
+    """
+    job = _job(scenario)
+    return _tried(job.ranks, job.layers, min(job.steps, TRIED), job.batch, job.shares, _text(scenario))
+
+
+@lru_cache(maxsize=8)
+def _tried(ranks: int, layers: tuple[Layer, ...], steps: int, batch: int, shares: tuple[int, ...], text: Text) -> Asked:
+    job = Job(ranks, layers, steps, batch=batch, shares=shares)
+    noted = Noting(job, text)
+    event.run(job, text, noted)
+    return Asked(noted.layered, noted.drops, noted.samples, noted.updates)

@@ -1,0 +1,86 @@
+"""A run of a text that trains a real model in simulated time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from real.language.values import ModelValues
+from real.language.versions import Versions
+from sim.base.errors import RunFailed, WrongSetting
+from sim.event.language import job_of
+from sim.language.event import EventWorld
+from sim.protocols.in_language import InLanguage
+from sim.protocols.texts import text_of
+
+if TYPE_CHECKING:
+    from real.learning.trainer import Trainer
+    from sim.job.scenario import Scenario
+    from sim.language.text import Text
+
+
+class Over(RunFailed):
+    """Training is over before the text is; a world passes it on."""
+
+
+def train(
+    scenario: Scenario, replication: int, trainer: Trainer, made: Callable[[Versions, int, float, int], bool]
+) -> Versions:
+    """Train a job whose protocol is a text of the language, or has one.
+
+    Args:
+        replication: the number of the run, which draws its times and the order of its data; that has the scenario's `sleeps_of`, if any.
+        made: called with each version (see real.language.versions.Versions); whether training is over with it.
+
+    Raises:
+        RunFailed: the ranks wait for one another for ever, or do what no world can run.
+    """
+
+    def told(*version) -> None:
+        if made(*version):
+            raise Over
+
+    text, run = in_language(scenario), scenario.sleeps_of
+    job, versions = job_of(scenario, text, replication), Versions(told, text.each)
+    values = ModelValues(job, text, trainer, replication if run is None else run, versions, places_of(scenario))
+    world = EventWorld(job, text, values)
+    versions.samples = world.samples.of
+    with suppress(Over):
+        world.run()
+    return versions
+
+
+def in_language(scenario: Scenario) -> Text:
+    """The text of a job's protocol.
+
+    Raises:
+        WrongSetting: there is none.
+    """
+    protocol, servers = scenario.protocol, scenario.servers
+    if isinstance(protocol, InLanguage):
+        return protocol.text(servers)
+    found = text_of(protocol, servers, scenario.workers, scenario.traffic.sends_rows)
+    if found is None:
+        raise WrongSetting("--protocol", str(protocol), "a protocol that has a text in the language of named vectors")
+    return found
+
+
+def places_of(scenario: Scenario) -> np.ndarray | None:
+    """Where the weights of a job's layers are in the model's flat vector, shape (parameters,); None: they are in its order.
+
+    Servers hold weights side by side; where rows travel, layers are in the order of sim.event.job_layers.
+    """
+    text = in_language(scenario)
+    if not scenario.traffic.in_parts and (text.servers < 2 or text.layerwise):
+        return None
+    model = scenario.workload.variables
+    ends = np.cumsum([0, *(variable.size for variable in model)])
+    of = {variable: np.arange(*ends[k : k + 2]) for k, variable in enumerate(model)}
+    found = [of[variable] for variable in (*scenario.summed, *scenario.gathered_variables)]
+    if scenario.served:
+        served = np.concatenate([of[variable] for variable in scenario.served])
+        found += [served[piece] for pieces in scenario.traffic.server_slices for piece in pieces]
+    return np.concatenate(found)

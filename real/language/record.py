@@ -1,0 +1,73 @@
+"""What one rank of a text does, as rows of a trace: what computes, moves, joins a sum; and waits, where nothing of the rank computes."""
+
+from __future__ import annotations
+
+import math
+import threading
+
+from real.recording.recorder import Recorder
+from real.worlds.clock import Clock
+from sim.language.commands import Update
+from sim.language.pieces import Piece
+from sim.language.rank import Rank
+from sim.recording.activity import NOBODY, Activity
+
+
+class Record:
+    """The rows of one rank.
+
+    Attributes:
+        version: updates that the weights at hand have seen.
+        computed: the version on which the gradient at hand was computed.
+    """
+
+    def __init__(self, me: Rank, clock: Clock, recorder: Recorder):
+        self._me, self._clock, self._recorder = me, clock, recorder
+        self.version = self.computed = 0
+        self._works, self._idle_from_s, self._lock = 0, 0.0, threading.Lock()
+        self._first: Piece | None = None  # that was updated
+        self._left = 0.0  # of samples, of which a row has a whole number
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since the run's common start."""
+        return self._clock()
+
+    def add(
+        self, activity: str, start_s: float, end_s: float, samples=0.0, bytes=0.0, peer=NOBODY, version=None, step=None
+    ) -> None:
+        """An activity that has ended."""
+        me, version = self._me, self.version if version is None else version
+        step = me.step if step is None else step
+        self._recorder.add(
+            Activity(start_s, end_s, me.rank, step, activity, round(samples), round(bytes), peer, version)
+        )
+
+    def samples_of(self, update: Update, items: int) -> int:
+        """The samples of an update, of which one of a part of the rank's `items` has that part."""
+        found = self._left + update.samples * min(1.0, update.piece.items / items)
+        self._left = found - round(found)
+        return round(found)
+
+    def updated(self, piece: Piece) -> None:
+        """A piece of the weights has been updated: once round, the weights have another version."""
+        self._first = self._first or piece
+        self.version += piece == self._first
+
+    def begin_work(self) -> None:
+        """A text of the rank begins to compute or sleep: until it ends nothing counts as waiting."""
+        with self._lock:
+            self._works += 1
+
+    def end_work(self) -> None:
+        """It has ended."""
+        with self._lock:
+            self._works -= 1
+            self._idle_from_s = max(self._idle_from_s, self.now_s)
+
+    def waited(self, start_s: float, end_s: float, peer: int = NOBODY) -> None:
+        """A text has waited, which counts where no other one computes or has waited, too."""
+        with self._lock:
+            idle_s = math.inf if self._works else self._idle_from_s
+            self._idle_from_s = max(self._idle_from_s, end_s)
+        self.add("wait", min(end_s, max(start_s, idle_s)), end_s, peer=peer)

@@ -1,0 +1,192 @@
+"""What ranks do in the event world, as rows of a trace."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+from sim.language import commands
+from sim.language.event.task import Task
+from sim.language.event.world import EventWorld
+from sim.language.job import Job
+from sim.language.pieces import Handle, Message, Piece
+from sim.language.text import Text
+
+NOBODY = -1
+WORKS = {commands.Sleep: "sleep", commands.Mix: "reduce", commands.Work: "compute", commands.Evaluate: "evaluate"}
+PASSES = (commands.Forward, commands.Backward)
+APART = ("sleep", "input", "compute", "pack", "update", "reduce", "evaluate")  # in which no rank waits
+
+
+class Row(NamedTuple):
+    """An activity of a rank (sim.recording.activity has the same fields); a message's end may be a handle."""
+
+    start_s: float
+    end_s: Any
+    rank: int
+    step: int
+    activity: str
+    samples: int = 0
+    bytes: int = 0
+    peer: int = NOBODY
+    version: int = 0
+
+
+class Observed(Task):
+    """A text that tells the world what it does."""
+
+    world: ObservedWorld
+
+    def execute(self, command):
+        """What a command does, and a row of it."""
+        world, me = self.world, self.me
+        self.since_s, self.spent_s, self.spans = world.time_s, 0.0, list[tuple[float, float]]()
+        self.round = max(0, me.round + isinstance(command, commands.Follow))  # who follows begins the next one
+        reply = yield from super().execute(command)
+        if isinstance(command, PASSES):
+            self._passed(command)
+        elif isinstance(command, commands.Update):
+            world.versions[me.rank] += 1
+            samples = 0 if command.piece.start else round(command.samples)  # of all pieces once
+            self._row("update", self.since_s, samples=samples, size_bytes=self._bytes(command.piece))
+        elif isinstance(command, commands.Mix) and id(command.what) in world.held:
+            _, about = world.held.pop(id(command.what))
+            self._joined(command.into, command.what, command.a != 0, self.since_s, about)
+        elif type(command) in WORKS and world.time_s > self.since_s:
+            self._row(WORKS[type(command)], self.since_s)
+        elif isinstance(command, commands.Take) and reply is None:
+            self._row("wait", self.since_s)
+        return reply
+
+    def _row(self, activity: str, since_s: float, until_s=None, samples=0, size_bytes=0, peer=NOBODY, version=None):
+        world, rank = self.world, self.me.rank
+        end_s = world.time_s if until_s is None else until_s
+        version = world.versions[rank] if version is None else version
+        world.rows.append(Row(since_s, end_s, rank, self.round, activity, samples, size_bytes, peer, version))
+
+    def _bytes(self, piece: Piece) -> int:
+        return round(self.world.job.bytes_of(piece.items))
+
+    def _spend(self, seconds: float, device=None):
+        begin_s, self.spent_s = self.world.time_s, seconds
+        yield from super()._spend(seconds, device)
+        self.spans.append((begin_s, self.world.time_s))
+
+    def _passed(self, command) -> None:
+        """A pass, before which samples may be fetched, and which follows the one before; or gradients that are joined."""
+        world, samples = self.world, len(self.world.job.micro_batch(command.micro, command.of))
+        if isinstance(command, commands.Forward) and command.first == 0:
+            begin_s, end_s = self.spans.pop(0)
+            if end_s > begin_s:
+                self._row("input", begin_s, end_s, samples)
+        for begin_s, end_s in self.spans:
+            if command.stop == 0:
+                self._row("pack", begin_s, end_s, size_bytes=self._bytes(self.me.gradient))
+                continue
+            done = samples if isinstance(command, commands.Backward) and command.first == 0 else 0
+            last = world.computing.get(self)
+            if last is not None and self._goes_on(world.rows[last], begin_s, done):
+                row = world.rows[last]
+                world.rows[last] = row._replace(end_s=end_s, samples=row.samples + done)
+            else:
+                world.computing[self] = len(world.rows)
+                self._row("compute", begin_s, end_s, done)
+
+    def _goes_on(self, row: Row, begin_s: float, samples: int) -> bool:
+        return row.end_s == begin_s and row.step == self.round and row.samples + samples <= self.world.job.batch
+
+    def _accept(self, message: Message, into: Piece | None, adds: bool = False, weight: float = 1.0):
+        """A message is waited for, received, and added or taken up."""
+        world, job, here_s = self.world, self.world.job, self.world.time_s
+        version, size_bytes = world.sent.pop(id(message), (0, 0.0))
+        local = job.host(message.sender) == job.host(self.me.rank)
+        moves_s = job.gap_s + size_bytes / (job.local_bandwidth if local else job.bandwidth)
+        moving_s, overhead_s = max(self.since_s, here_s - moves_s), self._overhead_s(message.sender)
+        yield from super()._accept(message, into, adds, weight)
+        worked_s = world.time_s - here_s
+        landed_s = here_s + (worked_s * overhead_s / self.spent_s if worked_s else 0.0)
+        about: dict[str, Any] = {"size_bytes": round(size_bytes), "peer": message.sender, "version": version}
+        self._row("wait", self.since_s, moving_s, peer=message.sender)
+        self._row("receive", moving_s, landed_s, **about)
+        if into is None:
+            world.held[id(message)] = message, about
+        else:
+            self._joined(into, message, adds, landed_s, about)
+        self.since_s = world.time_s
+
+    def _joined(self, into: Piece, message: Message, adds: bool, since_s: float, about: dict[str, Any]) -> None:
+        """A message has been added to a piece, or new weights of a server have been taken up."""
+        if adds:
+            counts = into.vector == "gradient" and self.me.rank in self.me.servers
+            self._row("reduce", since_s, samples=round(message.samples) if counts else 0, **about)
+        elif into.vector == "weights" and message.sender in self.me.servers:
+            self._row("update", since_s, **about)
+            if message.sender == self.me.master:
+                self.world.versions[self.me.rank] = about["version"]
+
+
+class ObservedWorld(EventWorld):
+    """An event world that keeps a row of each activity.
+
+    Attributes:
+        rows: so far.
+        sent: version and bytes of messages that nobody has taken.
+        held: messages that were taken without a piece to put them into, until they are mixed into one.
+        versions: updates that each rank's weights have seen.
+        computing: the last row of each text in which it computes.
+    """
+
+    task_class = Observed
+
+    def __init__(self, job: Job, text: Text):
+        super().__init__(job, text)
+        self.rows, self.versions = list[Row](), [0] * job.ranks
+        self.sent, self.computing = dict[int, tuple[int, float]](), dict[Task, int]()
+        self.held: dict[int, tuple[Message, dict[str, Any]]] = {}
+        self._left_s = [0.0] * job.ranks  # when the last message of each has left
+        links: Any = self.links
+        links.send = partial(self._send, links.send)
+
+    def _send(self, send, task: Observed, message: Message, to: int, size_bytes: float) -> Handle:
+        """Send a message: its bytes begin to leave once those before have left."""
+        rank, version = task.me.rank, self.versions[task.me.rank]
+        handle = send(task, message, to, size_bytes)
+        self.sent[id(message)] = version, size_bytes
+        begin_s = min(max(task.since_s, self._left_s[rank]), handle.done_s)
+        self._left_s[rank] = max(begin_s, handle.done_s) if handle.done_s < float("inf") else begin_s
+        task._row("send", begin_s, handle, size_bytes=round(size_bytes), peer=to, version=version)
+        return handle
+
+    def end_round(self, me) -> None:
+        """A round ends with a wait of no time, which is for nobody."""
+        super().end_round(me)
+        self.rows.append(Row(self.time_s, self.time_s, me.rank, me.step, "wait", version=self.versions[me.rank]))
+
+    def activities(self) -> list[Row]:
+        """All rows: what is under way at the end is left out, and waits of a rank that works meanwhile."""
+        rows = [row._replace(end_s=getattr(row.end_s, "done_s", row.end_s)) for row in self.rows]
+        rows = [row for row in rows if row.end_s <= self.time_s]
+        at_once = [row.activity != "wait" or row.start_s == row.end_s for row in rows]
+        found = [row for row, kept in zip(rows, at_once, strict=True) if kept or not self.started[row.rank]]
+        for rank in (rank for rank, others in enumerate(self.started) if others):
+            of_rank = [row for row in rows if row.rank == rank]
+            found += idle_parts(
+                [row for row in of_rank if row.activity == "wait"], [r for r in of_rank if r.activity in APART]
+            )
+        return found
+
+
+def idle_parts(waits: list[Row], works: list[Row]) -> list[Row]:
+    """The parts of some waits in which no work is under way, each moment once."""
+    found, works, k, free_s = [], sorted(works), 0, 0.0
+    for wait in sorted(waits):
+        begin_s = max(wait.start_s, free_s)
+        while begin_s < wait.end_s:
+            while k < len(works) and works[k].start_s <= begin_s:
+                begin_s, k = max(begin_s, works[k].end_s), k + 1
+            end_s = min(wait.end_s, works[k].start_s if k < len(works) else wait.end_s)
+            if begin_s < end_s:
+                found.append(wait._replace(start_s=begin_s, end_s=end_s))
+            begin_s = max(begin_s, end_s)
+        free_s = max(free_s, begin_s)
+    return found

@@ -1,0 +1,189 @@
+"""Replications of a scenario whose ranks follow a text of named vectors.
+
+The language's engine runs them where it is compiled and understands the text. The event world, which says the same, runs them elsewhere,
+and records what ranks do.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from sim import needs
+from sim.answers import bottleneck
+from sim.base import own
+from sim.base.errors import RunFailed, WrongSetting
+from sim.base.threads import in_order
+from sim.event.language import job_of, least_warmup, outcome_of, trace_of
+from sim.language import event, mistakes
+from sim.language.engine import job as engine
+from sim.language.engine.programs import program_of
+from sim.language.engine.running import NOT_COMPILED
+from sim.language.engine.values import NotLowered
+from sim.language.event.observed import ObservedWorld
+from sim.protocols import is_ours, texts
+from sim.protocols.in_language import InLanguage
+
+if TYPE_CHECKING:
+    from sim.answers.bottleneck import Arrivals
+    from sim.answers.outcome import Outcome
+    from sim.job.scenario import Scenario
+    from sim.language.engine.primitives import Program
+    from sim.language.job import Job
+    from sim.language.text import Text
+    from sim.recording.traces import Trace
+
+LOOKED_AT, MESSAGES = 2000, 5  # messages of a run that is observed for a note, and of a gradient
+ONCE_S, RANK_S, EVENT_S = 1e-3, 3e-6, 0.15e-6  # of a core: of a run, of each rank, of each event
+MOST_COUNTED = 256
+_counted: dict[tuple, float] = {}  # events of a step, by text and size
+
+
+class Replications:
+    """The runs of a scenario.
+
+    Args:
+        world: auto, event or engine.
+
+    Attributes:
+        slow: why the event world runs them, where the engine was to do it.
+
+    Raises:
+        WrongSetting: the job has what texts in the language do not have, or the engine is asked for and cannot.
+        WrongText: a user's text makes a mistake that is seen in its source.
+    """
+
+    threads: ClassVar[int | None] = None  # on which they run; None: one for each core
+
+    def __init__(self, scenario: Scenario, world: str = "auto"):
+        self.scenario, self.text = scenario, text_of(scenario)
+        if not is_ours(scenario.protocol):
+            mistakes.check(self.text)
+        self._job, self.slow, self._program = job_of(scenario, self.text), "", None
+        self.text.checked(self._job)
+        if world != "event":
+            try:
+                self._program = lowered(self._job, self.text)
+            except NotLowered as error:
+                self.slow = str(error)
+        if world == "engine" and self.slow:
+            raise WrongSetting("--world", "engine", f"auto or event: {self.slow}")
+
+    def _replication(self, number: int) -> Job:
+        return replace(self._job, replication=number)
+
+    def outcome(self, number: int, within_s: float = math.inf) -> Outcome:
+        """The outcome of a replication.
+
+        Args:
+            within_s: seconds after which it ends with the steps that are complete: at least the first after the least warm-up.
+
+        Raises:
+            RunFailed: all texts wait for ever, or do what no world can run.
+        """
+        job, is_over = self._replication(number), self._is_over(within_s)
+        if self._program:
+            found = engine.Run(job, self.text, self._program, most_bytes=needs.most_bytes()).result(is_over)
+        else:
+            found = event.run(job, self.text, is_over=is_over)
+        return replace(outcome_of(self.scenario, found), slow=self.slow)
+
+    def outcomes(self, numbers: Sequence[int]) -> Iterator[Outcome]:
+        """Replications in order, on as many threads as there are cores: the engine's kernel runs beside Python."""
+        threads = (self.threads or needs.cores()) if self._program else 1
+        return in_order(self.outcome, numbers, min(threads, max(1, len(numbers))))
+
+    def traced(self, number: int, within_s: float = math.inf) -> tuple[Outcome, Trace]:
+        """The same by the event world, and all that ranks did."""
+        world = ObservedWorld(self._replication(number), self.text)
+        found = outcome_of(self.scenario, world.run(self._is_over(within_s)))
+        return found, trace_of(self.scenario, world, found)
+
+    def arrivals(self, number: int) -> Arrivals | None:
+        """How stale gradients are, and which part is busiest, in some steps of the event world, where each gradient is an update."""
+        if not self.text.each:
+            return None
+        steps = max(2, LOOKED_AT // (MESSAGES * self.scenario.workers))
+        few = replace(self.scenario, warmup=steps // 2, steps=min(self.scenario.rounds, steps) - steps // 2)
+        return bottleneck.of_trace(Replications(few, "event").traced(number)[1], few)
+
+    def check_needs(self, within_s: float, traced: bool) -> None:
+        """Refuse what the event world would take more memory or time for than there is; the engine says so as it grows.
+
+        Raises:
+            WrongSetting: naming the option.
+        """
+        if traced or not self._program:
+            needs.check(self.scenario, "event", within_s, traced=traced)
+
+    def _is_over(self, within_s: float) -> Callable[[int], bool] | None:
+        if within_s == math.inf:
+            return None
+        least, until_s = least_warmup(self.scenario) + 1, time.monotonic() + within_s
+        return lambda complete: complete >= least and time.monotonic() > until_s
+
+
+def text_of(scenario: Scenario) -> Text:
+    """What the ranks of a scenario follow.
+
+    Raises:
+        WrongSetting: the protocol has no text in the language.
+    """
+    if isinstance(scenario.protocol, InLanguage):
+        return scenario.protocol.text(scenario.servers)
+    found = texts.text_of(scenario.protocol, scenario.servers, scenario.workers, scenario.traffic.sends_rows)
+    if found is None:
+        raise WrongSetting("--protocol", scenario.protocol.name, "one with a text in the language of named vectors")
+    return found
+
+
+def lowered(job: Job, text: Text) -> Program:
+    """The text as a program of the engine.
+
+    Raises:
+        NotLowered: the engine is not compiled, or does not understand it.
+    """
+    if engine._kernel is None:
+        raise NotLowered(NOT_COMPILED)
+    try:
+        return program_of(job, text)
+    except (NotLowered, RunFailed, WrongSetting):
+        raise
+    except Exception as error:  # of what a text computes while it is lowered, or of a gap in the lowering
+        raise NotLowered(f"the engine fails at it: {own.complaint(error)}") from error
+
+
+@contextmanager
+def by_one_thread() -> Iterator[None]:
+    """Within it, replications run one after another, as where other processes have the other cores."""
+    before, Replications.threads = Replications.threads, 1
+    try:
+        yield
+    finally:
+        Replications.threads = before
+
+
+def once_and_step_s(scenario: Scenario) -> tuple[float, float]:
+    """Seconds of a run before any step, and of each one: by counts of events, so that they do not depend on how busy the machine is."""
+    text = text_of(scenario)
+    key = text, scenario.ranks, len(scenario.workload.variables)
+    if key not in _counted:
+        if len(_counted) == MOST_COUNTED:
+            _counted.clear()
+        _counted[key] = _events_of_a_step(scenario, text)
+    by_event = 1 if engine._kernel else needs.UNITS["event"].message_s / EVENT_S
+    return ONCE_S + RANK_S * scenario.ranks, _counted[key] * EVENT_S * by_event
+
+
+def _events_of_a_step(scenario: Scenario, text: Text) -> float:
+    job = job_of(replace(scenario, steps=1, warmup=0), text)
+    try:
+        run = engine.Run(job, text, lowered(job, text))
+        run.result()
+    except (NotLowered, RunFailed):
+        return sum(needs.messages(scenario)[:2])
+    return float(run.state.happened)

@@ -1,0 +1,249 @@
+"""Traces of texts in the language are those of sim.protocols, and runs without time end with the steps that are complete."""
+
+import threading
+import time
+from dataclasses import dataclass, replace
+
+import pytest
+from language_drawn import drawn
+from today import common
+
+from sim import event, protocols
+from sim.answers import bottleneck
+from sim.answers.outcome import of_trace
+from sim.base.errors import RunFailed, WrongSetting, WrongText
+from sim.job.scenario import Scenario
+from sim.language.engine import job as engine
+from sim.language.engine import programs
+from sim.language.event import run as by_event
+from sim.language.event.observed import ObservedWorld, Row, idle_parts
+from sim.language.job import Job, Laws, Layer
+from sim.language.text import Text
+from sim.language.verbs import compute
+from sim.laws import Exponential
+from sim.model import workload
+from sim.recording import conformance, traces
+from sim.replications import Replications, once_and_step_s
+from sim.simulation import simulate
+from sim.texts import TEXTS
+
+LAYERS = (Layer(1000, 1e-3, 2e-3), Layer(200_000, 2e-3, 4e-3))
+COMPILED = pytest.mark.skipif(engine._kernel is None, reason="the kernel is not compiled: there was no C compiler")
+KERNELS = pytest.mark.parametrize(
+    "kernel", [None, pytest.param(engine._kernel, marks=COMPILED)], ids=["plain", "compiled"]
+)
+
+
+def in_language(scenario: Scenario, name: str, *settings: str) -> Scenario:
+    of = TEXTS[name]
+    return replace(scenario, protocol=protocols.make(f"{of.__module__}:{of.__qualname__}", settings))
+
+
+def sums(trace: traces.Trace, activity: str) -> tuple[int, float, int]:
+    rows = trace.rows[trace.rows["activity"] == activity]
+    return len(rows), float((rows["end_s"] - rows["start_s"]).sum()), int(rows["samples"].sum())
+
+
+@pytest.mark.parametrize("number", [3, 16])
+def test_a_trace_has_the_activities_that_sim_protocols_has(number):
+    scenario = common(number, "fmb")
+    old, new = event.trace(scenario), simulate(in_language(scenario, "fmb"), "auto", 1, want_trace=True).kept_trace
+    for activity in ("sleep", "input", "compute", "pack", "send", "receive", "reduce", "update"):
+        assert sums(new, activity) == pytest.approx(sums(old, activity), abs=1e-9), activity
+    assert conformance.gradients(new) == conformance.gradients(old)
+    assert conformance.order(new) == conformance.order(old)
+
+
+@pytest.mark.parametrize("name", ["fmb", "ps-async", "ddp", "fsdp", "local-sgd", "d-psgd"])
+def test_a_trace_is_read_as_the_run_it_is_of(name, tmp_path):
+    found = simulate(in_language(common(5, "fmb"), name), "auto", 1, want_trace=True)
+    found.kept_trace.write(tmp_path / "trace.jsonl")
+    again = traces.read(tmp_path / "trace.jsonl")
+    of_rows = of_trace(again)
+    assert of_rows.step_s == pytest.approx(found.outcome.step_s, abs=1e-9)
+    assert of_rows.samples == pytest.approx(found.outcome.samples)
+    assert of_trace(found.kept_trace).warmup == found.outcome.warmup
+
+
+def test_gradients_that_are_applied_as_they_come_miss_updates():
+    scenario = common(3, "ps-async")
+    text = in_language(scenario, "ps-async")
+    found = simulate(text, "auto", 1, want_trace=True)
+    assert found.kept_trace.header.updates_per_step == scenario.workers
+    old, new = bottleneck.of_trace(event.trace(scenario), scenario), bottleneck.of_trace(found.kept_trace, text)
+    assert new.missed == old.missed
+    assert new.busy == pytest.approx(old.busy, rel=1e-4)
+    assert any("staleness of gradients" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whoever_looks_on_changes_nothing(seed):
+    of, text = drawn(seed)
+    world = ObservedWorld(of, text)
+    assert world.run() == by_event(of, text)
+    for row in world.activities():
+        assert 0 <= row.start_s <= row.end_s <= world.time_s
+
+
+def test_waits_are_told_where_no_other_text_of_the_rank_works():
+    def rows(activity: str, *spans: tuple[float, float]) -> list[Row]:
+        return [Row(begin, end, 0, 0, activity) for begin, end in spans]
+
+    found = idle_parts(rows("wait", (0, 4), (2, 9), (10, 11)), rows("compute", (1, 3), (5, 6), (10, 12)))
+    assert [(one.start_s, one.end_s) for one in found] == [(0, 1), (3, 4), (4, 5), (6, 9)]
+
+
+# ---- runs that end early
+
+
+def job(ranks: int = 4, steps: int = 400, **more) -> Job:
+    return Job(ranks, LAYERS, steps, **{"batch": 8, "laws": Laws(sleep=Exponential(mean=0.01), seed=3), **more})
+
+
+@dataclass(frozen=True)
+class Own(Text):
+    name = "own"
+
+
+@pytest.mark.parametrize("name", ["fmb", "ddp", "ps-async", "gradient-coding", "local-sgd"])
+def test_a_run_without_time_ends_with_the_steps_that_are_complete(name, monkeypatch):
+    monkeypatch.setattr(engine, "LOOK", 256)
+    whole, text = by_event(job(), TEXTS[name]()), TEXTS[name]()
+    for run in (by_event, *([engine.run] if engine._kernel else [])):
+        cut = run(job(), text, is_over=lambda complete: complete >= 5)
+        steps = len(cut.ends_s)
+        assert 5 <= steps < 200
+        assert cut.ends_s == pytest.approx(whole.ends_s[:steps], abs=1e-9)
+        assert cut.samples == pytest.approx(whole.samples[:steps])
+        exact = by_event(job(steps=steps), text)
+        assert cut.idle_s == pytest.approx(exact.idle_s, rel=0.1, abs=0.02 * cut.ends_s[-1])
+
+
+def test_a_scenario_without_time_has_its_first_steps():
+    scenario = replace(in_language(common(3, "fmb"), "fmb"), warmup=3, steps=2000)
+    found = simulate(scenario, "auto", 5, within_s=0.0)
+    assert (len(found.step_s), found.outcome.warmup) in ((1, 1), (1, 3))
+    assert 1 <= found.step_s.shape[1] < 2000
+    assert "because time ran out" in " ".join(found.notes)
+
+
+class Endless(Own):
+    """Rank 1 goes round for ever after a step."""
+
+    def __call__(self, me):
+        for _ in me.steps():
+            yield from compute(me)
+            yield from me.update()
+            while me.rank == 1:
+                yield from me.work(seconds=0.0)
+
+
+class PingPong(Own):
+    """Two ranks answer one another for ever while no time passes."""
+
+    def __call__(self, me):
+        while True:
+            yield from me.post(me.weights[:0], 1 - me.rank)
+            yield from me.take(1 - me.rank)
+
+
+@KERNELS
+@pytest.mark.parametrize("text", [Endless(), PingPong()], ids=lambda one: type(one).__name__)
+def test_an_endless_loop_is_one_line(text, kernel, monkeypatch):
+    if kernel is None:
+        monkeypatch.setattr("sim.language.engine.layout.MOST_JUMPS", 10_000)
+        monkeypatch.setattr("sim.language.engine.layout.MOST_AT_ONCE", 10_000)
+    with pytest.raises(WrongText, match=r"rank [01], .*test_language_records.py:\d+: [\d,]+ requests without any time"):
+        engine.run(job(2, latency_s=0.0, bandwidth=float("inf")), text, kernel)
+
+
+@COMPILED
+def test_too_much_memory_is_refused_before_it_is_taken():
+    with pytest.raises(WrongSetting, match="--workers: given 1000; allowed: a smaller job: the engine would take"):
+        engine.run(job(1000), TEXTS["fmb"](), most_bytes=1e5)
+
+
+@COMPILED
+def test_other_threads_go_on_while_the_kernel_runs():
+    of, text = job(64, 300), TEXTS["ddp"]()
+    turns, running = 0, threading.Thread(target=engine.run, args=(of, text))
+    programs.program_of(of, text)
+    running.start()
+    while running.is_alive():
+        turns += 1
+        time.sleep(1e-4)
+    assert turns > 20
+
+
+# ---- programs are shared
+
+
+def test_replications_and_links_share_a_program_and_other_costs_do_not(monkeypatch):
+    monkeypatch.setattr(programs, "_kept", [])
+    text = TEXTS["d-psgd"](drawn=True)
+    first = programs.program_of(job(), text)
+    for alike in (job(replication=3), job(latency_s=1.0), job(bandwidth=1.0), job(seed=9, laws=Laws())):
+        assert programs.program_of(alike, text) is first
+    for other in (job(5), job(batch=16), job(steps=3), job(input_s=1.0), replace(job(), layers=LAYERS * 2)):
+        assert programs.program_of(other, text) is not first
+    assert programs.program_of(job(), TEXTS["d-psgd"]()) is not first
+
+
+@COMPILED
+def test_draws_of_a_shared_program_are_those_of_the_replication():
+    text = TEXTS["d-psgd"](drawn=True)
+    for replication in range(4):
+        of = job(6, 20, replication=replication, seed=4)
+        assert engine.run(of, text).ends_s == pytest.approx(by_event(of, text).ends_s, abs=1e-9)
+
+
+def test_a_user_s_text_is_lowered_anew_as_it_may_read_what_has_changed():
+    class Mine(Own):
+        def __call__(self, me):
+            for _ in me.steps():
+                yield from me.work(seconds=1.0)
+
+    assert programs.program_of(job(), Mine()) is not programs.program_of(job(), Mine())
+
+
+def test_seconds_follow_from_counts_of_events():
+    few, more = (
+        Scenario(in_language(common(3, "fmb"), "fmb").protocol, workload.read("mlp"), workers) for workers in (4, 40)
+    )
+    (_, few_s), (_, more_s) = once_and_step_s(few), once_and_step_s(more)
+    assert few_s * 5 < more_s < few_s * 20
+
+
+# ---- what no run comes to
+
+
+class NoSteps(Own):
+    def __call__(self, me):
+        yield from compute(me)
+        yield from me.update()
+
+
+class NoUpdate(Own):
+    def __call__(self, me):
+        for _ in me.steps():
+            yield from compute(me)
+
+
+class NoTime(Own):
+    def __call__(self, me):
+        for _ in me.steps():
+            yield from me.work(seconds=0.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (NoSteps, "no step is ever over: a text goes through them by `for step in me.steps\\(\\):`"),
+        (NoUpdate, "no sample enters an update"),
+        (NoTime, "its steps take no time"),
+    ],
+)
+def test_a_text_that_comes_to_nothing_is_one_line(text, words):
+    protocol = protocols.make(f"{__name__}:{text.__name__}")
+    with pytest.raises(RunFailed, match=words):
+        Replications(Scenario(protocol, workload.read("mlp"), 2, steps=3, warmup=0)).outcome(0)

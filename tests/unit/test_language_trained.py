@@ -1,0 +1,538 @@
+"""Texts that train real models in simulated time: as plain arrays do, as sim.protocols do, and each gradient once."""
+
+import weakref
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from learning_jobs import MODEL, TRAINING, job, trained
+
+import real.language.learning
+import real.language.values
+from real.data import Batches
+from real.engines import engine_of
+from real.language.learning import train
+from real.language.values import ModelValues
+from real.language.vectors import Held, Vector
+from real.language.versions import Versions
+from real.learning.learning import learn
+from real.learning.trainer import Trainer
+from sim import protocols
+from sim.base.errors import RunFailed, WrongSetting
+from sim.language.event import EventWorld
+from sim.language.event.valueless import Valueless
+from sim.language.job import Job, Laws, Layer, worker_number
+from sim.language.pieces import Message, Piece
+from sim.language.text import Text
+from sim.language.verbs import compute
+from sim.laws import Exponential
+from sim.laws.steps import NOTHING, ONES, Steps
+from sim.texts import TEXTS
+
+SGD = replace(TRAINING, optimiser="sgd")
+SIZES = [variable.size for variable in MODEL.variables]
+ENDS = np.cumsum([0, *SIZES])
+CLOSE = {"rtol": 1e-4, "atol": 1e-5}  # sums in another order
+BATCH, STEPS = 16, 6
+
+
+class Plain(Valueless):
+    """Vectors as arrays, each rank's own; each gradient is computed at once, and by itself."""
+
+    def __init__(self, job, text, training):
+        self.job, self.text, self.trainer = job, text, Trainer(MODEL, job.seed, training)
+        self.vectors, self.passes, self.optimisers, self.numbers = {}, {}, {}, {}
+
+    def begin(self, ranks):
+        start = self.trainer.initial()
+        for me in ranks:
+            self.vectors[me.rank] = {"weights": start.copy(), "gradient": np.zeros_like(start)}
+            owner = 0 if self.text.data == "shared" else worker_number(me.rank, self.text.servers)
+            batches = Batches(self.trainer.data, self.job.batch, self.job.seed, 0, owner)
+            self.numbers[me.rank] = [batches.places() for _ in range(20 * self.job.steps)]
+
+    def view(self, me, piece):
+        vectors = self.vectors[me.rank]
+        if piece.vector not in vectors:
+            vectors[piece.vector] = np.zeros(me.items(piece), np.float32)
+        return vectors[piece.vector][piece.start : piece.stop]
+
+    def forward(self, me, command):
+        samples = self.job.micro_batch(command.micro, command.of)
+        of = self.numbers[me.rank][me.step if self.text.data == "shared" else me.round]
+        new = of[samples.start : samples.stop], np.zeros(ENDS[-1], np.float32)
+        before = self.passes[me.rank, "activation", command.first, command.micro] if command.first else None
+        places, seen = before or new
+        seen = seen.copy()
+        layers = slice(ENDS[command.first], ENDS[command.stop])
+        seen[layers] = self.vectors[me.rank]["weights"][layers]
+        self.passes[me.rank, "activation", command.stop, command.micro] = places, seen
+
+    def backward(self, me, command):
+        kind = "activation" if command.stop == len(SIZES) else "slope"
+        places, seen = self.passes[me.rank, kind, command.stop, command.micro]
+        self.passes[me.rank, "slope", command.first, command.micro] = places, seen
+        found = self.trainer._engine.fixed(seen, self.trainer.data.train_x[places], self.trainer.data.train_y[places])
+        layers = slice(ENDS[command.first], ENDS[command.stop])
+        self.vectors[me.rank]["gradient"][layers] += np.float32(command.weight) * found.sum[layers]
+
+    def update(self, me, command):
+        piece, training = command.piece, self.trainer.training
+        key = me.rank, piece.start, piece.stop
+        if key not in self.optimisers:
+            self.optimisers[key] = engine_of(training.engine).optimiser(*training.rates)
+        gradient = self.view(me, Piece("gradient", piece.start, piece.stop))
+        if piece.items:
+            self.optimisers[key].apply(self.view(me, piece), gradient, command.samples)
+        gradient[:] = 0
+
+    def mix(self, me, command):
+        into, what = self.view(me, command.into), command.what
+        values = what.values if isinstance(what, Message) else self.view(me, what)
+        into[:] = (command.a * into if command.a else 0.0) + (command.b * values if command.b else 0.0)
+
+    def drop(self, me, command):
+        kept = None if command.but is None else self.view(me, command.but).copy()
+        self.view(me, command.piece)[:] = 0.0 if command.piece.vector == "gradient" else np.nan
+        if command.but is not None:
+            self.view(me, command.but)[:] = kept
+
+    def read(self, me, piece):
+        kind, *numbers = piece.vector.split()
+        found = self.passes.get((me.rank, kind, *map(int, numbers))) if numbers else None
+        return found or self.view(me, piece).copy()
+
+    def put(self, me, piece, values, adds, weight):
+        kind, *numbers = piece.vector.split()
+        if numbers:
+            self.passes[(me.rank, kind, *map(int, numbers))] = values
+        else:
+            self.view(me, piece)[:] = (self.view(me, piece) if adds else 0.0) + np.float32(weight) * values
+
+
+def of_text(text: Text, ranks: int, **of_job) -> Job:
+    layers = tuple(Layer(size, 0.002, 0.004, 2) for size in SIZES)
+    laws = {"laws": Laws(sleep=Exponential(mean=0.02), seed=3), **of_job}
+    return Job(ranks, layers, STEPS, batch=BATCH, bandwidth=1e5, **laws)
+
+
+def run(text: Text, job: Job, training=SGD, made=lambda *version: None, trainer=None):
+    """The values of all ranks after a run."""
+    trainer, versions = trainer or Trainer(MODEL, job.seed, training), Versions(made)
+    values = ModelValues(job, text, trainer, 0, versions)
+    world = EventWorld(job, text, values)
+    versions.samples = world.samples.of
+    world.run()
+    return values, world, versions
+
+
+def weights(values, world) -> list[np.ndarray]:
+    """Of each rank; what it has dropped is NaN."""
+    found = []
+    for me in world.ranks:
+        each = [values.cells(me, me.weights[k : k + 1])[0] for k in range(me.weights.items)]
+        lost = [cell.node is real.language.values.LOST for cell in each]
+        found.append(
+            np.array([np.nan if gone else values.array([cell])[0] for gone, cell in zip(lost, each, strict=True)])
+        )
+    return found
+
+
+KINDS = {
+    "amb": (4, {"time_limit_s": 0.03, "partitions": 4}),
+    "amb-dg": (4, {"time_limit_s": 0.03, "partitions": 4, "window_s": 0.05}),
+    "ps-async": (6, {"servers": 2}),
+    "ps-ssp": (5, {"servers": 2, "staleness": 1}),
+    "ps-sync": (5, {"backup": 1}),
+    "ps-layers": (6, {"servers": 2}),
+    "ddp": (4, {"bucket_mb": 2e-4, "accumulate": 2}),
+    "horovod": (4, {"cycle_s": 0.004}),
+    "hierarchical": (6, {"group": 3}),
+    "local-sgd": (4, {"local": 2, "outer_rate": 0.7, "momentum": 0.9}),
+    "pipeline": (3, {"micro_batches": 4}),
+    "gradient-coding": (5, {"late": 1}),
+    "d-psgd": (4, {"drawn": True}),
+}
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "mom"])
+@pytest.mark.parametrize("name", TEXTS)
+def test_ranks_end_with_the_weights_of_plain_arrays(name, optimiser):
+    ranks, settings = KINDS.get(name, (4, {}))
+    text, training = TEXTS[name](**settings), replace(TRAINING, optimiser=optimiser, learning_rate=0.05)
+    job = of_text(text, ranks)
+    found, world, _ = run(text, job, training)
+    plain = Plain(job, text, training)
+    EventWorld(job, text, plain).run()
+    for rank, mine in enumerate(weights(found, world)):
+        np.testing.assert_allclose(mine, plain.vectors[rank]["weights"], **CLOSE)
+    assert not np.allclose(mine, found._trainer.initial(), equal_nan=True)
+
+
+def check_plain(text: Text, job: Job) -> None:
+    found, world, _ = run(text, job)
+    plain = Plain(job, text, SGD)
+    EventWorld(job, text, plain).run()
+    for rank, mine in enumerate(weights(found, world)):
+        np.testing.assert_allclose(mine, plain.vectors[rank]["weights"], **CLOSE)
+
+
+class Late:
+    """One worker sleeps much longer than others compute."""
+
+    def __init__(self, worker=2):
+        self.worker = worker
+
+    def sleeps(self, replication, worker, call=0):
+        return Steps(lambda count: np.full(count, 0.3 * (worker == self.worker)))
+
+    def noises(self, replication, worker, of="noise"):
+        return NOTHING if of == "delay" else ONES
+
+
+@dataclass(frozen=True)
+class Jumping(Text):
+    """A late rank goes on with the newest step, and applies its gradients to its own weights."""
+
+    name, servers, data = "jumping", 1, "shared"
+
+    def __call__(self, me):
+        if me.rank == me.master:
+            for _ in me.steps():
+                yield from me.post(me.weights, 1)
+                yield from me.work(seconds=0.1)
+                yield from compute(me)
+                yield from me.update(samples=me.batch)
+        else:
+            while (yield from me.follow(me.master, me.vector("theirs", me.weights.items))):
+                yield from me.sleep()
+                yield from compute(me)
+                yield from me.update(samples=me.batch)
+
+
+def test_a_rank_that_is_late_has_the_shared_samples_of_the_step_that_it_goes_on_with():
+    check_plain(Jumping(), of_text(Jumping(), 2, laws=Late(1)))
+
+
+@dataclass(frozen=True)
+class Moved(Text):
+    """Gradients that are added where others' are: with them in their own place they are another sum."""
+
+    name = "moved"
+
+    def __call__(self, me):
+        for _ in me.steps():
+            yield from compute(me)
+            yield from me.post(me.gradient[:20], 1 - me.rank)
+            yield from me.take(1 - me.rank, me.gradient[10:30], adds=True, weight=0.5)
+            yield from me.update(samples=me.batch)
+
+
+def test_a_gradient_may_be_added_in_another_place():
+    check_plain(Moved(), of_text(Moved(), 2))
+
+
+KINDS_OF_TODAY = {
+    "amb": ("amb", "time_limit_s=10ms", "partitions=4"),
+    "fmb": ("fmb",),
+    "kbatch-async": ("kbatch-async", "gradients=2"),
+    "amb-dg": ("amb-dg", "time_limit_s=10ms", "partitions=4", "window_s=15ms"),
+    "ps-async": ("ps-async",),
+    "ps-sync": ("ps-sync",),
+    "ps-sync, barrier": ("ps-sync", "barrier=true"),
+    "ps-backup": ("ps-backup",),
+    "ps-ssp": ("ps-ssp", "staleness=1"),
+    "ps-layers": ("ps-layers",),
+    "hybrid": ("hybrid",),
+    "allreduce": ("allreduce", "algorithm=ring"),
+    "horovod": ("horovod",),
+}
+TEXT_OF = {"horovod": TEXTS["horovod"]()}  # of those that sim.protocols.texts does not have yet
+OFF_S = {  # links, and steps that end with their slowest rank, where all have the same weights
+    **{"kbatch-async": 2e-5, "ps-layers": 1e-3, "hybrid": 1e-4, "allreduce": 1e-3, "horovod": 1e-2},
+}
+
+
+@pytest.mark.parametrize("optimiser", ["mom", "adm"])
+@pytest.mark.parametrize("name", KINDS_OF_TODAY)
+def test_versions_are_those_of_sim_protocols(name, optimiser, monkeypatch):
+    """To the last digit, but where an allreduce adds in another order."""
+    training = replace(TRAINING, optimiser=optimiser, learning_rate=None, decay_steps=3, decay_rate=0.5)
+    scenario, found = job(*KINDS_OF_TODAY[name]), []
+    expected = trained(scenario, 1, training)
+    if name in TEXT_OF:
+        monkeypatch.setattr(real.language.learning, "text_of", lambda *of: TEXT_OF[name])
+    train(scenario, 1, Trainer(MODEL, 0, training), lambda of, *made: found.append((*made, of.newest.vector)))
+    updates, times_s, samples, versions = zip(*found, strict=True)
+    assert updates == tuple(range(1, scenario.updates + 1))
+    assert samples == tuple(expected.samples)
+    in_another_order = name in ("allreduce", "horovod", "ps-layers", "hybrid")
+    np.testing.assert_allclose(
+        versions, expected.versions[1:], **(CLOSE if in_another_order else {"rtol": 0, "atol": 0})
+    )
+    assert times_s == pytest.approx(expected.times_s, abs=OFF_S.get(name, 1e-12))
+
+
+@pytest.mark.parametrize("name", ["ps-sync", "ps-sync, barrier", "ps-backup", "hybrid"])
+def test_several_servers_have_versions_together(name):
+    """When the last of them has made its update; servers' own weights are those of sim.protocols."""
+    scenario, found = job(*KINDS_OF_TODAY[name], servers=2), []
+    expected = trained(scenario, 1)
+    train(scenario, 1, Trainer(MODEL, 0, TRAINING), lambda of, *made: found.append((*made, of.newest.vector)))
+    _, times_s, samples, versions = zip(*found, strict=True)
+    np.testing.assert_allclose(versions, expected.versions[1:], **CLOSE)
+    assert samples == tuple(expected.samples)
+    assert times_s == pytest.approx(expected.times_s, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["ps-async", "ps-ssp"])
+def test_an_update_that_is_under_way_at_another_server_is_not_yet_learned(name):
+    """sim.event counts it from its beginning."""
+    scenario, expected, found = job(*KINDS_OF_TODAY[name], servers=2), [], []
+    trained(scenario, 1, seen=lambda world: expected.append([world.ranks[k].parameters[k].values for k in (0, 1)]))
+
+    def made(of, *version):
+        for_each = [of._values.array(of._values.cells(me, me.held(me.weights, me.rank))) for me in of._ranks[:2]]
+        found.append(for_each)
+
+    train(scenario, 1, Trainer(MODEL, 0, TRAINING), made)
+    assert len(found) == len(expected) == scenario.updates
+    np.testing.assert_array_equal([one for one, _ in found], [one for one, _ in expected])
+    np.testing.assert_array_equal([one for _, one in found[1:]], [one for _, one in expected[:-1]])
+
+
+# ---- each gradient once
+
+
+class Counting(Trainer):
+    """Keeps how many gradients each call sums."""
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.calls = []
+
+    def sum(self, gradients):
+        self.calls.append(len(gradients))
+        return super().sum(gradients)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "calls"),
+    [
+        ("fmb", {}, [3] * STEPS),
+        ("ps-sync", {"servers": 2}, [2] * STEPS),
+        ("ddp", {"bucket_mb": 2e-4}, [4] * STEPS),
+        ("fsdp", {}, [4] * STEPS),
+        ("ps-async", {}, [1] * 3 * STEPS),
+        ("local-sgd", {"local": 2}, [1] * 4 * STEPS),
+        ("pipeline", {"micro_batches": 4}, [4] * STEPS),
+    ],
+)
+def test_gradients_of_one_version_are_one_call_whoever_applies_them(name, settings, calls):
+    trainer = Counting(MODEL, 0, SGD)
+    values, world, _ = run(TEXTS[name](**settings), of_text(TEXTS[name](**settings), 4), trainer=trainer)
+    assert trainer.calls == calls
+    assert trainer.computed == STEPS * BATCH * {"pipeline": 1, "fmb": 3, "ps-async": 3, "ps-sync": 2}.get(name, 4)
+    if name == "ddp":
+        assert len({values.cells(me, me.weights)[0].node for me in world.ranks}) == 1
+
+
+MOST_LIVE = {"fmb": 3, "ddp": 3, "ps-async": 14, "ps-ssp": 14, "kbatch-async": 14}
+
+
+@pytest.mark.parametrize("name", MOST_LIVE)
+def test_versions_that_nobody_holds_are_freed(name, monkeypatch):
+    """Twelve workers and their server hold one each at most, and there is a new one; where all wait, the newest and those before."""
+    live, counts = weakref.WeakSet(), []
+
+    class Known(Held):
+        def __init__(self, *held):
+            super().__init__(*held)
+            live.add(self)
+
+    monkeypatch.setattr(real.language.values, "Held", Known)
+    text = TEXTS[name](bucket_mb=1e6) if name == "ddp" else TEXTS[name]()
+    monkeypatch.setattr(real.language.values, "COLLECTED_BYTES", 0)
+    run(text, of_text(text, 13), made=lambda *version: counts.append(len(live)))
+    assert max(counts[1:]) <= MOST_LIVE[name]
+
+
+# ---- what texts may do
+
+
+def test_another_rate_has_the_same_optimiser():
+    """Of half the rate: momentum is kept."""
+
+    @dataclass(frozen=True)
+    class Slower(Text):
+        rate: float | None = None
+        name = "slower"
+
+        def __call__(self, me):
+            for step in me.steps():
+                yield from compute(me)
+                yield from me.update(samples=me.batch, rate=self.rate if step >= 3 else None)
+
+    found = {}
+    for rate in (None, 0.1, 0.05):
+        values, world, _ = run(Slower(rate), of_text(Slower(), 1), TRAINING)
+        found[rate] = weights(values, world)[0]
+    np.testing.assert_array_equal(found[None], found[0.1])  # which is the rate of TRAINING
+    plain = Plain(of_text(Slower(), 1), Slower(), TRAINING)
+    EventWorld(plain.job, Slower(), plain).run()
+    np.testing.assert_allclose(found[None], plain.vectors[0]["weights"], **CLOSE)
+    assert np.abs(found[0.05] - found[None]).max() > 1e-3
+
+
+@dataclass(frozen=True)
+class Unwise(Text):
+    """A text that cannot be trained."""
+
+    what: str = ""
+    name = "unwise"
+
+    def __call__(self, me):
+        for _ in me.steps():
+            if self.what != "backward":
+                yield from me.forward()
+            yield from me.backward()
+            yield from me.update(me.weights if self.what == "lost" else me.weights[:9])
+            if self.what == "pieces":
+                yield from me.update(me.weights[4:12])
+            if self.what == "lost":
+                yield from me.drop(me.weights)
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("backward", "rank 0 computes layers whose input, or the gradient of whose output, it does not have"),
+        ("pieces", "rank 0 updates items 4 to 12 and 0 to 9: an optimiser keeps to its piece"),
+        ("lost", "unwise: a rank computes with items of a vector that it has dropped"),
+    ],
+)
+def test_what_cannot_be_trained_is_said(what, said):
+    with pytest.raises(RunFailed, match=said):
+        run(Unwise(what), of_text(Unwise(what), 1))
+
+
+def test_cells_are_read_as_they_were_written():
+    rng, vector, expected = np.random.default_rng(0), Vector(real.language.values.Cell(0, 20, None)), np.zeros(20)
+    for number in range(300):
+        start, stop = sorted(rng.integers(21, size=2))
+        if start < stop:
+            node = Held(np.full(30, number, np.float32) + np.arange(30) / 100)
+            expected[start:stop] = node.values[3 : 3 + stop - start]
+            vector.write(start, [real.language.values.Cell(0, int(stop - start), node, 3)])
+        low, high = sorted(rng.integers(21, size=2))
+        found = [
+            cell.node.values[cell.first : cell.first + cell.stop - cell.start]
+            if cell.node
+            else [0.0] * (cell.stop - cell.start)
+            for cell in vector.read(int(low), int(high))
+        ]
+        assert np.concatenate([[], *found]) == pytest.approx(expected[low:high])
+
+
+# ---- learning
+
+
+def own(name: str, *settings: str, **further):
+    text = TEXTS[name]
+    return job(protocols.make(f"{text.__module__}:{text.__qualname__}", settings), **further)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fmb", "ps-async", "local-sgd"])
+def test_a_run_ends_when_its_target_is_reached(name):
+    """At the first evaluation that reaches it; the runs are the first parts of those without a target."""
+    whole, found = (learn(own(name, steps=40), TRAINING, until, 1, evaluate_every=1) for until in (None, "loss=0.8"))
+    short, long, size = found.curves[0], whole.curves[0], len(found.curves[0].time_s)
+    assert 1 < size < len(long.time_s)
+    for column in vars(long):
+        np.testing.assert_array_equal(getattr(short, column), getattr(long, column)[:size])
+    assert found.times_s[0] == short.time_s[-1]
+    assert (short.loss[:-1] > 0.8).all()
+    assert short.loss[-1] <= 0.8
+    assert long.step[-1] == (120 if name == "ps-async" else 40)
+    assert long.samples[-1] == 40 * 48
+
+
+@pytest.mark.slow
+def test_the_last_weights_are_evaluated():
+    found = learn(own("ps-async", steps=40), TRAINING, replications=1, evaluate_every=50).curves[0]
+    assert found.step.tolist() == [50, 100, 120]
+
+
+@dataclass(frozen=True)
+class Alone(Text):
+    """Ranks that train for themselves, and update now and then."""
+
+    every: int = 1
+    name = "alone"
+
+    def __call__(self, me):
+        for step in me.steps():
+            yield from me.sleep()
+            yield from compute(me)
+            if step % self.every == self.every - 1:
+                yield from me.update(samples=self.every * me.batch)
+
+
+def versions_of(text: Text, ranks: int) -> list[tuple]:
+    found = []
+    run(text, of_text(text, ranks, laws=Late()), made=lambda of, *said: found.append((*said, of.newest.vector)))
+    return found
+
+
+def test_a_rank_that_is_ahead_is_evaluated_after_the_step_that_is_over():
+    ahead, alone = versions_of(Alone(), 2), versions_of(Alone(), 1)
+    for (number, time_s, samples, vector), (*_, expected) in zip(ahead, alone, strict=True):
+        np.testing.assert_array_equal(vector, expected)
+        assert samples == 2 * BATCH * number
+        assert time_s == pytest.approx(number * 0.324, rel=0.1)
+
+
+def test_a_step_without_an_update_makes_no_version():
+    found = versions_of(Alone(3), 2)
+    assert [number for number, *_ in found] == [1, 2]
+    assert [time_s for _, time_s, *_ in found] == pytest.approx([3 * 0.324, 6 * 0.324], rel=0.1)
+
+
+@pytest.mark.slow
+def test_weights_are_new_when_the_last_rank_has_changed_its_own():
+    """Of a step in which all go through rounds; evaluations of ranks come later."""
+    scenario = own("local-sgd", "local=2", workers=2, stragglers="slow-ranks(rank=1, seconds=100ms)", steps=4)
+    found = learn(scenario, TRAINING, replications=1, evaluate_every=1).curves[0]
+    assert np.diff(found.time_s, prepend=0.0) == pytest.approx(0.1, rel=0.2)
+
+
+@pytest.mark.slow
+def test_a_text_learns_by_the_command(capsys):
+    from real.learn import main
+
+    words = "--protocol sim.texts.local_sgd:LocalSgd --set local=2 --workload softmax --engine numpy --data synthetic --batch 20"
+    assert main([*words.split(), "--workers", "2", "--steps", "8", "--replications", "2", "--quiet"]) == 0
+    assert "16 updates in 2 runs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--trace", "x.jsonl"], "--trace: given 'local-sgd'; allowed: another protocol"),
+        (["--set", "local=0"], "--set local: given 0; allowed: an integer from 1"),
+    ],
+)
+def test_what_it_cannot_have_is_one_line(words, said, tmp_path, monkeypatch):
+    from real.learn import main
+
+    monkeypatch.chdir(tmp_path)
+    usual = {
+        "--protocol": "sim.texts.local_sgd:LocalSgd",
+        "--workload": "softmax",
+        "--engine": "numpy",
+        "--workers": "2",
+    }
+    given = [*words, *(word for pair in usual.items() if pair[0] not in words for word in pair)]
+    with pytest.raises(WrongSetting, match=said):
+        main([*given, "--steps", "3", "--replications", "1", "--quiet"])
