@@ -192,7 +192,9 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         pack_s=costs.pack(scenario.traffic.packed_bytes) + to_host_s if text.joins else 0.0,
         take_up_base_s=costs.take_up(HEADER_BYTES) if takes_up else 0.0,
         take_up_s=4 * costs.take_up.slope_s if takes_up else 0.0,
-        library=Library(*(in_items(line) for line in (costs.call, costs.pack)), costs.agree_s, costs.negotiate_s),
+        library=Library(
+            in_items(costs.call), in_items(costs.pack), costs.agree_s, costs.negotiate_s, scenario.algorithm("auto")
+        ),
         evaluate_s=costs.evaluate(scenario.test_size) if scenario.test_size else 0.0,
         evaluate_every=scenario.evaluate_every,
         shares=tuple(shares),

@@ -270,4 +270,4 @@ ALGORITHMS = {
 def summed(me: Rank, piece: Piece, algorithm: str):
     """One call of the job's library, which sums a piece over all workers."""
     yield from me.work(seconds=me.library.call.seconds(piece.items))
-    yield from ALGORITHMS[algorithm](me, piece, me.workers)
+    yield from ALGORITHMS[me.library.auto if algorithm == "auto" else algorithm](me, piece, me.workers)

@@ -27,9 +27,11 @@ class Library:
         copy: of copying gradients into a buffer, or out of it.
         agree_s: seconds without a core before a call, while its ranks agree on it.
         negotiate_s: seconds of a core for agreeing, where there are several ranks.
+        auto: the algorithm that it takes where a text names none (sim.collectives.libraries); auto is Open MPI's choice by size and ranks.
     """
 
     call: Line = Line()
     copy: Line = Line()
     agree_s: float = 0.0
     negotiate_s: float = 0.0
+    auto: str = "auto"

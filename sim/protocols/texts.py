@@ -9,6 +9,7 @@ from sim import texts
 from sim.language.text import Text
 from sim.protocols.amb import AnytimeMinibatch
 from sim.protocols.base import Protocol
+from sim.protocols.horovod import Horovod
 from sim.protocols.ps_sync import SynchronousServers
 
 
@@ -34,6 +35,13 @@ def _synchronous(of: SynchronousServers, servers: int) -> Text:
     return texts.BarrierServers(servers, backup) if of.barrier else texts.SynchronousServers(servers, backup)
 
 
+def _horovod(of: Horovod) -> Text:
+    """Without a cycle time a background thread sums gradients as soon as all ranks have them: PyTorch's DDP."""
+    if not of.cycle_s:
+        return texts.Ddp(of.fusion_bytes / 2**20, algorithm=of.algorithm)
+    return texts.Horovod(of.algorithm, of.fusion_bytes, of.cycle_s, of.order, of.by_name)
+
+
 WAYS: dict[str, Callable[[Any, int], Text | None]] = {
     "AnytimeMinibatch": lambda of, _: texts.AnytimeMinibatch(of.time_limit_s, of.partitions),
     "AnytimeDelayedGradients": lambda of, _: texts.AnytimeDelayedGradients(
@@ -41,6 +49,7 @@ WAYS: dict[str, Callable[[Any, int], Text | None]] = {
     ),
     "Hybrid": lambda of, servers: texts.Hybrid(servers, of.algorithm, of.local_aggregation),
     "Allreduce": lambda of, _: texts.Allreduce(of.algorithm, of.fused, of.sparse_as_dense),
+    "Horovod": lambda of, _: _horovod(of),
     "FixedMinibatch": lambda *_: texts.FixedMinibatch(),
     "KBatchAsynchronous": lambda of, _: texts.KBatchAsynchronous(of.delay_std_s, of.gradients),
     "AsynchronousServers": lambda _, servers: texts.AsynchronousServers(servers),

@@ -9,6 +9,7 @@ from today import common
 
 from sim import event, protocols
 from sim.base.errors import WrongSetting
+from sim.event.language import job_of
 from sim.language.collectives import ALGORITHMS
 from sim.language.engine import job as engine
 from sim.language.event import run
@@ -18,7 +19,8 @@ from sim.language.library import Library, Line
 from sim.language.text import Text
 from sim.language.verbs import until_woken, wake
 from sim.laws import Exponential
-from sim.protocols.texts_of_sums import text_of
+from sim.platform.cluster import read
+from sim.protocols.texts import text_of
 from sim.texts import TEXTS
 
 LAYERS = tuple(Layer(items, 1e-3, 2e-3) for items in (1000, 2_000_000, 7, 500_000, 1, 300_000))
@@ -57,6 +59,11 @@ def test_the_engine_takes_as_long(name, algorithm):
         assert got.samples == pytest.approx(want.samples)
 
 
+def text_for(scenario):
+    """The text of a job's protocol."""
+    return text_of(scenario.protocol, scenario.servers, scenario.workers)
+
+
 def found_and_expected(scenario, text, **besides):
     """Step times by the language and by sim.protocols."""
     expected, _ = event.run(scenario, want_trace=False)
@@ -70,7 +77,7 @@ def found_and_expected(scenario, text, **besides):
 def test_steps_are_those_of_sim_protocols(algorithm, fused):
     for number in (0, 3, 4, 11):  # numbers whose messages need a core (overhead_s) or not
         scenario = common(number, f"allreduce algorithm={algorithm} fused={str(fused).lower()}")
-        found, expected = found_and_expected(scenario, text_of(scenario))
+        found, expected = found_and_expected(scenario, text_for(scenario))
         # who adds waits for its own piece to leave, and takes what has come then, overhead included
         apart_s = EXACT if fused else 1e-6  # layers do not divide: messages differ by an item
         assert np.abs(found - expected).max() < (0.003 * expected.mean() if scenario.network.overhead_s else apart_s)
@@ -154,7 +161,7 @@ def test_horovod_takes_as_long_as_in_sim_protocols_where_messages_are_short(said
     off = []
     for number in range(8):
         scenario = close_links(number, f"horovod cycle_s=0.0001{said}")
-        found, expected = found_and_expected(scenario, text_of(scenario), cores=2)
+        found, expected = found_and_expected(scenario, text_for(scenario), cores=2)
         off.append(found.mean() / expected.mean() - 1)
     assert max(map(abs, off)) < 0.01
 
@@ -174,7 +181,15 @@ def test_settings_are_refused_by_name():
 
 def test_protocols_of_today_have_their_texts():
     scenario = common(1, "horovod algorithm=tree fusion_bytes=5 cycle_s=0.2 order=end by_name=true")
-    assert text_of(scenario) == TEXTS["horovod"]("tree", 5, 0.2, "end", True)
-    assert text_of(replace(scenario, protocol=protocols.make("ddp", []))) == TEXTS["ddp"]()
-    assert text_of(common(1, "allreduce fused=false")) == TEXTS["allreduce"]("auto", False)
-    assert text_of(common(1, "fmb")) is None
+    assert text_for(scenario) == TEXTS["horovod"]("tree", 5, 0.2, "end", True)
+    assert text_for(replace(scenario, protocol=protocols.make("ddp", []))) == TEXTS["ddp"]()
+    assert text_for(common(1, "allreduce fused=false")) == TEXTS["allreduce"]("auto", False)
+    on_gpus = replace(scenario, cluster=read("p3.16xlarge"), workers=8)
+    assert job_of(on_gpus, TEXTS["allreduce"]()).library.auto == "ring"  # NCCL
+    assert job_of(scenario, TEXTS["allreduce"]()).library.auto == "auto"  # Open MPI's choice
+
+
+def test_a_library_chooses_where_no_algorithm_is_named():
+    job = Job(8, LAYERS, 2)
+    ring, by_size = (run(job, TEXTS["allreduce"](name)).ends_s for name in ("ring", "auto"))
+    assert run(replace(job, library=Library(auto="ring")), TEXTS["allreduce"]()).ends_s == ring != by_size
