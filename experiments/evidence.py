@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from experiments import figures
 from experiments.extrapolation import cores, scores, sizes, t4
 from experiments.extrapolation.held import Held, Refused, by_source, mean_error
 from experiments.figures import CHOICE, HELD_OUT
@@ -31,10 +32,11 @@ if TYPE_CHECKING:
 
     from experiments.extrapolation.one_host import Asked
 
-TAKES_S = {CHOICE: 500, HELD_OUT: 500, "networks": 40, "by name": 60}  # on 2 quiet cores, for the time left
+TAKES_S = {CHOICE: 520, HELD_OUT: 380, "networks": 40, "by name": 60}  # on 2 quiet cores, for the time left
 LARGEST = {"bert": 2, "imagenet": 2, "cifar10": 4, "deepspeech2": 4}  # hosts of T4 GPUs that are fitted, in a table
 T4_TITLE = "T4, fitted on 1 and 2 hosts (CIFAR-10, DeepSpeech2: 1 to 4)"
 PAGE = "TensorFlow's page, predicted from half of each row's GPUs"
+BAD, USUAL = "published because scaling was bad", "documentation and benchmarks"
 KEPT = 100  # rows of a source
 WIDE = 165  # characters of a line
 
@@ -67,6 +69,9 @@ def of_splits(held_out: bool | None) -> tuple[list[Held], list[str | Table]]:
         chosen = chosen or rows
         shown.append(scores.table(f"Further sources, {split}", rows, lambda row: row.source))
         shown += scores.marks(split, rows)
+        bad = {source.name for source in figures.sources() if source.published_because == "scaling"}
+        for said, some in ((BAD, bad), (USUAL, {row.source for row in rows} - bad)):
+            shown += scores.marks(f"{split}, {said}", [row for row in rows if row.source in some])
         shown += _refused(split, refused)
     return chosen, shown
 
