@@ -11,7 +11,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-PACKAGES = ("base", "laws", "protocols", "verbs")
+PACKAGES = ("base", "language", "laws", "protocols", "texts", "verbs")
 BEGINS = tuple(f"{__package__}.{package}" for package in PACKAGES)
 
 

@@ -67,7 +67,7 @@ def refuse_verbs(found: type[Protocol], name: str) -> None:
         WrongSetting: with how the class is written now.
     """
     roles = [role for role in ("worker", "master", "server", "alone") if role in dir(found)]
-    allowed = "a class of trainsim.language.Text, whose `def __call__(self, me):` is the text of all ranks over named vectors "
+    allowed = "a class of trainsim.language.text.Text, whose `def __call__(self, me):` is the text of all ranks over named vectors "
     allowed += "(me.forward, me.backward, me.post, me.take, me.update; docs/protocol.md)"
     raise WrongSetting("--protocol", f"{name}, with texts of roles ({', '.join(roles)})", allowed)
 
