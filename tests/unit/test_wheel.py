@@ -78,7 +78,18 @@ def test_a_name_in_a_string_is_found(text):
 
 
 @pytest.mark.parametrize(
-    "name", ["protocols", "protocols.base", "protocols.check", "language.text", "texts.ddp", "verbs", "verbs.me", "laws", "base.ranges"]
+    "name",
+    [
+        "protocols",
+        "protocols.base",
+        "protocols.check",
+        "language.text",
+        "texts.ddp",
+        "verbs",
+        "verbs.me",
+        "laws",
+        "base.ranges",
+    ],
 )
 def test_names_of_trainsim_are_the_same_modules(name):
     found, ours = import_module(f"trainsim.{name}"), import_module(f"sim.{name}")
