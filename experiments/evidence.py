@@ -70,8 +70,9 @@ def of_splits(held_out: bool | None) -> tuple[list[Held], list[str | Table]]:
         shown.append(scores.table(f"Further sources, {split}", rows, lambda row: row.source))
         shown += scores.marks(split, rows)
         bad = {source.name for source in figures.sources() if source.published_because == "scaling"}
-        for said, some in ((BAD, bad), (USUAL, {row.source for row in rows} - bad)):
-            shown += scores.marks(f"{split}, {said}", [row for row in rows if row.source in some])
+        for said, is_bad in ((BAD, True), (USUAL, False)):
+            if some := [row for row in rows if (row.source in bad) == is_bad]:
+                shown += scores.marks(f"{split}, {said}", some)
         shown += _refused(split, refused)
     return chosen, shown
 

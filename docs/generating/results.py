@@ -110,15 +110,10 @@ def _of_evidence() -> Iterator[list[str]]:
         sources = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
         rows = [int(source["rows"]) for source in sources]
         error = _mean([source["mean abs. error"] for source in sources], rows)
-        held = _mean([source[COVERED] for source in sources], [1] * len(sources))
-        yield [
-            f"{said} ({len(sources)})",
-            "`evidence`",
-            str(sum(rows)),
-            error,
-            "not published",
-            f"{held}, mean of sources",
-        ]
+        start = f"{len(sources)} {title[0].lower()}{title[1:]}: "
+        line = next(part for part in result.shown if isinstance(part, str) and part.startswith(start))
+        held = line.partition("hold of rows ")[2].split()[1]
+        yield [f"{said} ({len(sources)})", "`evidence`", str(sum(rows)), error, "not published", f"{held}, mean of sources"]
 
 
 def markdown(headings: list[str], rows: list[list[str]]) -> str:
