@@ -46,7 +46,8 @@ def compared(kept: dict) -> dict | str:
         found = event.run(job, text, updates)
     except RunFailed as error:
         return f"wrong: {error}"
-    each, warmup = scenario.updates_per_step * (len(job.layers) if text.layerwise else 1), scenario.warmup
+    held = sum(job.server_of(layer, text.servers) == 0 for layer in range(len(job.layers)))
+    each, warmup = scenario.updates_per_step * (held if text.layerwise else 1), scenario.warmup
     ends_s = updates.ends_s[each - 1 :: each][: scenario.rounds]
     step_s, own_step_s = (np.diff(one, prepend=0.0)[warmup:] for one in (ends_s, found.ends_s))
     idle = outcome_of(scenario, found).idle_fraction[0]
