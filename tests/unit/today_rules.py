@@ -5,8 +5,9 @@ from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
 from sim import collectives
+from sim.event.machines.cores import ROUND_OFF_S
 from sim.event.machines.mechanics import Mechanics
-from sim.event.machines.streams import Ports
+from sim.event.machines.streams import Ports, Streams
 from sim.event.world import EventWorld
 
 
@@ -33,9 +34,15 @@ def pieces_of_some(world: EventWorld, fused: bool) -> list[slice]:
     return collectives.pieces(world.scenario.summed, fused) if world.scenario.summed else []
 
 
+def asks_behind_what_was_asked_for(streams: Streams, mine, message) -> bool:
+    """A rank asks for a message once its own one to that rank is there, if it was asked for that before: in a library's call, too."""
+    return mine.asked_s <= streams._mechanics.waits.polled_s + ROUND_OFF_S
+
+
 RULES: dict[str, tuple[type, str, Callable]] = {
     "whole messages": (Ports, "reached", reached_whole),
     "buffered within a host": (Mechanics, "depart", departs_at_once),
+    "asking in a library": (Streams, "_goes_first", asks_behind_what_was_asked_for),
     "no sum of nothing": (EventWorld, "pieces", pieces_of_some),
 }
 
