@@ -21,13 +21,15 @@ def layers_of(scenario: Scenario, text: Text, compute_s: float) -> tuple[Layer, 
             travel one by one.
     """
     held: list[tuple[Variable, int | None]]
-    if scenario.traffic.sends_rows:
+    if text.layerwise:
+        rows = scenario.traffic.sends_rows
+        held = [(one if rows else without_rows(one), server) for one, server in scenario.traffic.placed]
+    elif scenario.traffic.sends_rows:
         held = [*zip(scenario.summed, repeat(None)), *sorted(scenario.traffic.placed, key=itemgetter(1))]
     elif scenario.gathered_variables:
         held = [*zip([*scenario.summed, *scenario.gathered_variables], repeat(None))]
     else:
-        dense = [one.model_copy(update={"rows": None}) for one in scenario.workload.variables]
-        held = [*zip(dense, repeat(None))]
+        held = [*zip(map(without_rows, scenario.workload.variables), repeat(None))]
     weights = [1 if text.layerwise else one.size for one, _ in held]
     backward = layer_shares(weights, getattr(text, "order", "parameters"))
     of_forward = compute_s * (1 - sum(backward)) / sum(weights)
@@ -42,6 +44,11 @@ def layers_of(scenario: Scenario, text: Text, compute_s: float) -> tuple[Layer, 
         )
         for (one, server), weight, last in zip(held, weights, backward, strict=True)
     )
+
+
+def without_rows(variable: Variable) -> Variable:
+    """A variable whose gradient is dense."""
+    return variable.model_copy(update={"rows": None})
 
 
 def touched(variable: Variable, batch: int):

@@ -141,7 +141,10 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
     to_device_s, to_host_s = scenario.traffic.copies_s
     layers = layers_of(scenario, text, compute_s + (0.0 if text.joins else to_device_s + to_host_s))
     header_bytes = HEADER_BYTES if scenario.servers else 0  # which are added and updated, too
-    servers, updates = scenario.servers, len(layers) if text.layerwise else 1  # of a server in a step
+    servers, updates = (
+        scenario.servers,
+        len(layers) / scenario.servers if text.layerwise else 1,
+    )  # of a server in a step
     shares = [(size - HEADER_BYTES) // ITEM_BYTES for size in scenario.traffic.server_bytes] if servers > 1 else []
     takes_up = bool(servers) and not text.layerwise
     at = [0] * scenario.ranks if scenario.cluster.shared_cores else scenario.hosts  # whose speed a rank's cores have

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sim.language.collectives import summed
 from sim.language.rank import Rank
-from sim.language.verbs import agree, clear, fetch, gather
+from sim.language.verbs import agree, clear, fetch, gather, spread
 
 
 def pull(me: Rank, layers: Sequence[int]):
@@ -54,6 +54,13 @@ def sum_up(me: Rank, layer: int, senders: int):
     if me.rank == me.server_of(layer):
         yield from gather(me, me.workers, me.of(me.gradient, layer), senders)
         yield from me.update(me.of(me.weights, layer), share=me.share(layer, len(me.workers)))
+
+
+def publish(me: Rank, layers: Sequence[int]):
+    """The layers' servers send all workers their weights, or rows, layer by layer, and go on at once."""
+    for layer in layers:
+        if me.rank == me.server_of(layer):
+            yield from spread(me, me.of(me.weights, layer), me.workers, me.share(layer, numbered=True))
 
 
 def serve(me: Rank, layers: Sequence[int], senders: list[int]):

@@ -2,39 +2,39 @@
 
 from dataclasses import dataclass
 
+from sim.language.rows import hand_in, publish, sum_up
 from sim.language.text import Text
-from sim.language.verbs import begin, gather, push, spread
+from sim.language.verbs import begin
 
 
 @dataclass(frozen=True)
 class LayerwiseServers(Text):
-    """Wait-free back-propagation (Zhang et al., "Poseidon", USENIX ATC 2017, section 3.1); a server has a part of each layer."""
+    """Wait-free back-propagation (Zhang et al., "Poseidon", USENIX ATC 2017, section 3.1); each layer is on one server."""
 
     servers: int = 1
     name, layerwise = "ps-layers", True
 
     def __call__(self, me):
-        text, handles = self.served if me.rank in me.servers else self.exchanged, []
-        for _ in me.steps():
+        handles = []
+        yield from publish(me, me.layers)
+        for step in me.steps():
             if me.rank in me.workers:
                 yield from begin(me)
                 for layer in me.layers:
                     yield from me.wait(handles[-1 - layer :])  # its weights and those of the layers before have come
+                    if step == 0:
+                        yield from me.take(me.server_of(layer), me.of(me.weights, layer))
                     yield from me.forward(layer, layer + 1)
             handles = []
             for layer in reversed(me.layers):
                 if me.rank in me.workers:
                     yield from me.backward(layer, layer + 1)
-                handles.append((yield from me.start(text(me, layer))))
+                handles.append((yield from me.start(self.exchanged(me, layer))))
             yield from me.wait(handles if me.rank in me.servers else [])
 
-    def served(self, me, layer):
-        weights, gradient = (me.of(one, layer).part(me.rank, self.servers) for one in (me.weights, me.gradient))
-        yield from gather(me, me.workers, gradient)
-        yield from me.update(weights, share=me.share(layer, len(me.workers)))
-        yield from spread(me, weights, me.workers, me.share(layer, numbered=True))
-
     def exchanged(self, me, layer):
-        yield from push(me, me.servers, me.of(me.gradient, layer), me.share(layer, numbered=True))
-        for server in me.servers:
-            yield from me.take(server, me.of(me.weights, layer).part(server, self.servers))
+        if me.rank in me.workers:
+            yield from hand_in(me, layer, range(me.rank, me.rank + 1))
+            yield from me.take(me.server_of(layer), me.of(me.weights, layer))
+        yield from sum_up(me, layer, len(me.workers))
+        yield from publish(me, range(layer, layer + 1))

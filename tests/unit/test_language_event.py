@@ -9,6 +9,7 @@ import pytest
 
 from sim.base.errors import RunFailed, WrongSetting
 from sim.language.event import run
+from sim.language.hosts import Host
 from sim.language.job import Job, Laws, Layer
 from sim.language.text import Text
 from sim.language.verbs import compute
@@ -80,14 +81,36 @@ def test_workers_are_let_go_and_pull(name, settings, of):
     assert steps_of(run(of, TEXTS[name](**settings))) == pytest.approx([step_s - L, step_s, step_s], abs=EXACT)
 
 
-def test_layers_travel_to_servers_while_others_are_computed():
-    x, end_s = V / 8 / B, 0.0  # of a layer each way; the answers of the last layers come while the others are computed
+def last_layer_left_s(forward_s: float) -> float:
+    """Of a worker whose forward pass has ended: when the gradient of the first layer has passed its port."""
+    x, end_s = V / 8 / B, 0.0
     for layer in range(8):
-        end_s = max(end_s, T / 3 + (layer + 1) * T / 12) + x
-    first_forward_s = end_s + L + x + L  # the first layer's weights come last
-    found = run(job(2, 2), TEXTS["ps-layers"]())
-    assert found.ends_s[0] == pytest.approx(end_s + L, abs=EXACT)
-    assert found.ends_s[1] == pytest.approx(first_forward_s + T / 3 + T * 2 / 3 + (end_s - T) + L, abs=EXACT)
+        end_s = max(end_s, forward_s + (layer + 1) * T / 12) + x
+    return end_s
+
+
+@pytest.mark.parametrize("update_base_s", [0.0, 0.003])
+def test_layers_travel_to_servers_while_others_are_computed(update_base_s):
+    x, forward_s, ends_s = V / 8 / B, 0.0, []
+    for layer in range(8):  # the server hands out the first weights, the first layer's first
+        forward_s = max(forward_s, (layer + 1) * x + L) + T / 24
+    for _ in range(2):  # later each layer's when it is updated; the first layer's come last
+        ends_s.append(last_layer_left_s(forward_s) + L + update_base_s)
+        forward_s = ends_s[-1] + x + L + T / 3
+    found = run(job(2, 2, update_base_s=update_base_s), TEXTS["ps-layers"]())
+    assert found.ends_s == pytest.approx(ends_s, abs=EXACT)
+
+
+def test_a_server_sums_layers_side_by_side_on_the_cores_of_its_host():
+    slow = {"mix_s": 1e-7, "placement": (0, 1), "latency_s": 0.0, "bandwidth": math.inf}  # 0.66 s for a layer
+    ends_s = {
+        cores: run(job(2, 1, kinds=(Host(cores=cores), Host(cores=1)), **slow), TEXTS["ps-layers"]()).ends_s[0]
+        for cores in (1, 2, 8)
+    }
+    each_s = 1e-7 * ITEMS
+    assert ends_s[8] == pytest.approx(T + each_s, abs=0.02)  # the last gradient comes when all is computed
+    assert ends_s[2] == pytest.approx(T / 3 + T / 12 + 4 * each_s, abs=0.02)
+    assert ends_s[1] == pytest.approx(T / 3 + T / 12 + 8 * each_s, abs=EXACT)
 
 
 def test_local_sgd_sums_in_every_fourth_step():
