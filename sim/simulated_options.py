@@ -73,7 +73,8 @@ def simulation_options() -> Parser:
 def completed(given: argparse.Namespace, read: options.Readers | None = None) -> argparse.Namespace:
     """The options, with values for those that nobody gave and that depend on others.
 
-    A profile has those of the runs that it was fitted on. A number of hosts has a worker in every slot, and so have hosts with GPUs.
+    A profile has those of the runs that it was fitted on. A number of hosts, or of workers on each, has a worker in every slot, as
+    hosts with GPUs have.
     """
     from sim.job import filling
 
@@ -90,7 +91,8 @@ def completed(given: argparse.Namespace, read: options.Readers | None = None) ->
     if given.batch is None and runs.models and (model := runs.models.get(options.workload_of(given, read).name)):
         found.batch = model.batch
     if given.workers is None:
-        filled = given.hosts is not None or (placed and filling.is_filled(placed))
+        shaped = given.hosts is not None or given.gpus_per_host is not None
+        filled = shaped or (placed and filling.is_filled(placed))
         found.workers = filling.ALL if filled else runs.workers
     return found
 
@@ -160,9 +162,9 @@ def reshaped(given: argparse.Namespace, cluster: Cluster) -> Cluster:
 
     if given.hosts is not None:
         cluster = other_sizes.on_hosts(cluster, given.hosts)
-    elif isinstance(given.workers, int):
-        cluster = other_sizes.on_one_machine(cluster, given.workers)
     cluster = cluster.with_each(given.gpus_per_host)
+    if given.gpus_per_host is None and isinstance(given.workers, int):
+        cluster = other_sizes.on_one_machine(cluster, given.workers)
     return cluster if given.network is None else other_sizes.on_network(cluster, given.network)
 
 

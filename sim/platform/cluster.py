@@ -525,17 +525,19 @@ class Cluster(Checked):
         """The cluster with so many ranks placed on each host, of as many GPUs, or else cores, as it has; the same cluster if None.
 
         Hosts that were fitted to a table of sizes have no number of GPUs of their own: they may have more than the table says.
+        On a machine whose runs were recorded, ranks beyond its cores share them.
 
         Raises:
             WrongSetting: a host takes fewer.
         """
         if ranks is None:
             return self
-        of_sizes = self.provenance is not None and self.provenance.growth is not None
+        known = self.provenance or Provenance()
         most = min(host.gpus or max(host.cores, host.slots or 1) for host in self.hosts)
-        check_integer("--per-host", ranks, 1, MOST_RANKS if of_sizes else most)
-        more = {"slots": ranks} | ({"cores": ranks, "gpus": ranks} if ranks > most else {})
-        return self.model_copy(update={"hosts": tuple(host.model_copy(update=more) for host in self.hosts)})
+        check_integer("--per-host", ranks, 1, MOST_RANKS if known.growth is not None or known.cores else most)
+        more = {"slots": ranks} | ({"cores": ranks, "gpus": ranks} if ranks > most and not known.cores else {})
+        hosts = (host.model_copy(update=more | _cores(host, ranks, known.cores)) for host in self.hosts)
+        return self.model_copy(update={"hosts": tuple(hosts)})
 
     def crowded(self, hosts: list[int]) -> bool:
         """Whether ranks on these hosts, by their index in `machines()`, are more than the cores that they share."""
@@ -544,6 +546,17 @@ class Cluster(Checked):
         ranks = Counter(hosts)
         machines = islice(self.machines(), max(ranks, default=-1) + 1)
         return any(host.gpus is None and ranks[index] > host.cores for index, host in enumerate(machines))
+
+
+def _cores(host: Host, ranks: int, recorded: int | None) -> dict[str, int]:
+    """The cores of a recorded machine with so many ranks; nothing if it has no more than were fitted, or the machine is not known.
+
+    Fitted costs contain what its libraries' threads took of cores that ranks needed: such threads then have cores of their own.
+    """
+    if not recorded or ranks <= host.ranks:
+        return {}
+    spared = host.cores <= recorded  # the fitted ranks left cores to such threads
+    return {"cores": recorded if spared or ranks > recorded else ranks * host.cores // host.ranks}
 
 
 def one_rank_a_host(ranks: int, cores: int = 1, gpu: Gpu | None = None) -> Cluster:

@@ -50,10 +50,7 @@ def on_one_machine(cluster: Cluster, workers: int) -> Cluster:
     known, (first, *others) = cluster.provenance, cluster.hosts
     if not known or others or first.count > 1 or workers <= first.ranks:
         return cluster
-    if not (cores := known.cores):
-        return cluster if known.growth is None else cluster.with_each(workers)
-    more = {"slots": workers, "cores": cores if workers > cores else workers * first.cores // first.ranks}
-    return cluster.model_copy(update={"hosts": (first.model_copy(update=more),)})
+    return cluster.with_each(workers) if known.cores or known.growth is not None else cluster
 
 
 def on_network(cluster: Cluster, text: str) -> Cluster:

@@ -61,7 +61,7 @@ def typed(rows: pd.DataFrame) -> pd.DataFrame:
     """
     try:
         return rows[list(Activity._fields)].astype(TYPES)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
         allowed = f"a table with the columns {', '.join(Activity._fields)} ({error})"
         raise WrongSetting("rows", list(getattr(rows, "columns", [rows])), allowed) from error
 

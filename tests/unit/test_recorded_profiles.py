@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from calibration import check, fit
-from sim import run
+from sim import options, run, simulated_options
 from sim.answers import trust
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
@@ -312,3 +312,27 @@ def test_ranks_wait_for_the_loader_that_is_last(tmp_path, capsys):
     capsys.readouterr()
     assert check.main([str(tmp_path / "p.toml"), runs[0], "--json"]) == 0
     assert abs(json.loads(capsys.readouterr().out)["jobs"][0]["error"]) < 0.06  # planted sums overlap at the early rank
+
+
+@pytest.mark.parametrize(
+    ("given", "hosts", "each", "cores"),
+    [
+        ("", 1, 2, 4),  # as recorded: what threads of sums took of two cores is in the costs
+        ("--workers 4", 1, 4, 2),
+        ("--hosts 1 --workers 4", 1, 4, 2),
+        ("--per-host 4", 1, 4, 2),
+        ("--hosts 2", 2, 2, 4),
+        ("--hosts 2 --per-host 4", 2, 4, 2),
+    ],
+)
+def test_more_ranks_share_the_cores_that_were_recorded(folder, given, hosts, each, cores):
+    words = ["--cluster", str(folder / "p.toml"), "--workload", str(folder / "run-32-0" / "workload.toml")]
+    job = simulated_options.scenario(run.parser().parse_args([*words, *given.split()]), options.Readers())
+    (host,) = job.cluster.hosts
+    assert (host.count, host.ranks, host.cores, job.workers) == (hosts, each, cores, hosts * each)
+
+
+def test_a_machine_that_had_cores_to_spare_has_those_that_were_recorded(tmp_path):
+    assert fit.main([planted(tmp_path / "run", 32, cores=8), "-o", str(tmp_path / "p.toml")]) == 0
+    (host,) = cluster.read(str(tmp_path / "p.toml")).with_each(6).hosts
+    assert (host.ranks, host.cores) == (6, 8)

@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, replace
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -58,6 +59,7 @@ def test_a_trace_without_rows(tmp_path, header, suffix):
     [
         (lambda head: Trace(head, pd.DataFrame({"a": [1]})), "rows"),
         (lambda head: Trace(head, 5), "rows"),
+        (lambda head: Trace(head, np.zeros(3)), "rows"),
         (lambda head: Trace(head, Trace.of(head, [FIRST]).rows.assign(bytes="many")), "rows"),
         (lambda head: Trace("fmb", Trace.of(head, [FIRST]).rows), "header"),
     ],
