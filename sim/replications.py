@@ -107,8 +107,8 @@ class Replications:
         """How stale gradients are, and which part is busiest, in some steps of the event world, where each gradient is an update."""
         if not self.text.each:
             return None
-        steps = max(2, LOOKED_AT // (MESSAGES * self.scenario.workers))
-        few = replace(self.scenario, warmup=steps // 2, steps=min(self.scenario.rounds, steps) - steps // 2)
+        steps = max(2, min(self.scenario.rounds, LOOKED_AT // (MESSAGES * self.scenario.workers)))
+        few = replace(self.scenario, warmup=steps // 2, steps=steps - steps // 2)
         return bottleneck.of_trace(Replications(few, "event").traced(number)[1], few)
 
     def check_needs(self, within_s: float, traced: bool) -> None:

@@ -16,12 +16,16 @@ from sim.recording.activity import NOBODY, Activity
 class Record:
     """The rows of one rank.
 
+    Args:
+        by_updates: rows are numbered by the updates that the rank has made, as each gradient is one.
+
     Attributes:
         version: updates that the weights at hand have seen.
         computed: the version on which the gradient at hand was computed.
     """
 
-    def __init__(self, me: Rank, clock: Clock, recorder: Recorder):
+    def __init__(self, me: Rank, clock: Clock, recorder: Recorder, by_updates: bool = False):
+        self._by_updates = by_updates
         self._me, self._clock, self._recorder = me, clock, recorder
         self.version = self.computed = 0
         self._works, self._idle_from_s, self._lock = 0, 0.0, threading.Lock()
@@ -39,6 +43,7 @@ class Record:
         """An activity that has ended."""
         me, version = self._me, self.version if version is None else version
         step = me.step if step is None else step
+        step = self.version - (activity == "update") if self._by_updates else step
         self._recorder.add(
             Activity(start_s, end_s, me.rank, step, activity, round(samples), round(bytes), peer, version)
         )

@@ -128,7 +128,9 @@ class MpiWorld:
         self._sleeps, self._begun = job.sleeps(comm.rank, text.servers), begun
         delays = job.noise(comm.rank, text.servers, "delay")
         self._messages = Messages(comm, clock, values.kind, here or [True for _ in range(comm.size)], delays)
-        self._record = Record(self.me, clock, recorder or Recorder(comm.rank))
+        self._record = Record(
+            self.me, clock, recorder or Recorder(comm.rank), text.each and comm.rank in self.me.servers
+        )
         self._computing, self._texts = (
             Computing(self._follow_on, self._computed),
             threading.Lock(),

@@ -7,7 +7,7 @@ from itertools import repeat
 from operator import itemgetter
 
 from sim.job.scenario import Scenario
-from sim.language.job import Layer, Rows
+from sim.language.layers import Layer, Rows
 from sim.language.text import Text
 from sim.model.workload import Variable
 from sim.verbs.fusion import layer_shares

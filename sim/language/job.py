@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -11,6 +11,7 @@ from typing import Any
 
 from sim.base.errors import WrongSetting
 from sim.language.hosts import Host
+from sim.language.layers import Layer
 from sim.language.library import Library
 from sim.language.links import Fair, Windows
 from sim.laws import Constant, Law
@@ -20,44 +21,6 @@ from sim.platform.polling import STAGES, polls_per_s
 
 PIECES = 8  # of a round's background work, which comes with messages: a pull and a push have four, with two ends each
 NONE, ONE = Constant(value=0.0), Constant(value=1.0)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The rows of a sparse layer, such as an embedding, whose gradient has those alone that minibatches touch.
-
-    Args:
-        count: of all rows.
-        touched: how many of them so many minibatches touch together.
-    """
-
-    count: int
-    touched: Callable[[int], int]
-
-
-@dataclass(frozen=True)
-class Layer:
-    """One layer of the model.
-
-    Args:
-        items: numbers in its weights.
-        forward_s, backward_s: seconds of a core of speed 1 for the passes of a minibatch; those of a part of it are in proportion.
-        activation_items: numbers in its input, for each sample; None: nobody knows, and no stage of a pipeline can begin with it.
-        rows: of a sparse layer.
-        server: that holds it, by its rank; None: servers hold layers in turn.
-    """
-
-    items: int
-    forward_s: float = 0.0
-    backward_s: float = 0.0
-    activation_items: int | None = 0
-    rows: Rows | None = None
-    server: int | None = None
-
-
-def cuts(layers: Sequence[Any]) -> list[int]:
-    """The layers that a stage of a pipeline can begin with: the first, and those that say what their inputs have."""
-    return [k for k, layer in enumerate(layers) if k == 0 or layer.activation_items is not None]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from sim.language import commands
-from sim.language.job import cuts
+from sim.language.layers import cuts
 from sim.language.pieces import Handle, Message, Piece
 
 MASK = 2**64 - 1

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 SHORTEST_S, LONGEST_S = 50e-6, 400e-6  # between polls, each of which takes a core from another rank
 SHARE = 20  # a sleep is so small a part of the time waited
@@ -33,6 +35,8 @@ def polls(waited_s: np.ndarray, oversleep_s: float) -> np.ndarray:
     Args:
         oversleep_s: by which a sleep is longer than asked.
     """
+    import numpy as np  # here, so that texts load without arrays
+
     count, begins_s = np.zeros(len(waited_s)), 0.0
     for stage, (_, lasts_s) in enumerate(STAGES):
         count += np.clip(waited_s - begins_s, 0.0, lasts_s) * polls_per_s(stage, oversleep_s)

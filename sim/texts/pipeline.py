@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sim.language.job import cuts
+from sim.language.layers import cuts
 from sim.language.text import Text, require
 
 

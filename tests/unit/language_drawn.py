@@ -10,7 +10,8 @@ from math import inf
 
 from sim.language.collectives import ALGORITHMS
 from sim.language.hosts import TICK_S, Host
-from sim.language.job import Job, Laws, Layer, Rows
+from sim.language.job import Job, Laws
+from sim.language.layers import Layer, Rows
 from sim.language.library import Library, Line
 from sim.language.links import Fair, Windows
 from sim.language.text import Text

@@ -25,9 +25,10 @@ FLOORS = [
     for rooms in (
         "base version",
         "command efficiency inline laws zoo",
-        "language model",
-        "collectives platform texts",
-        "verbs",
+        "model",
+        "collectives platform",
+        "language",
+        "texts verbs",
         "protocols",
         "job",
         "needs recording worlds",

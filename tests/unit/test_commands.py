@@ -331,10 +331,6 @@ WRONG_REAL = {
         ["--engine", "numpy", "--workload", "cifar10"],
         ["--workload", "cifar10", "toy_fc, mlp, softmax with --engine numpy"],
     ),
-    "gradients of an engine": (
-        ["--engine", "numpy", "--protocol", "ps-layers", "--workload", "mlp"],
-        ["--engine", "numpy", "tensorflow where gradients are of single variables"],
-    ),
     "device of an engine": (["--engine", "numpy", "--device", "gpu"], ["--device", "cpu with --engine numpy"]),
     "engine of a runtime": (
         ["--engine", "numpy", "--protocol", "ps-async", "--runtime", "tensorflow"],

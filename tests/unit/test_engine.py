@@ -25,6 +25,7 @@ from sim.base.errors import WrongSetting
 from sim.base.threads import in_order
 from sim.engine import choose, kept
 from sim.job.scenario import Scenario
+from sim.laws import Exponential
 from sim.laws.randomness import BLOCK
 from sim.model import workload
 from sim.model.costs import Line
@@ -240,7 +241,7 @@ def test_replications_are_the_engines(compiled, monkeypatch, first):
 
 def test_a_run_that_is_recorded_is_the_event_worlds(compiled, monkeypatch):
     """The others are the engine's, and the answer is the same as without a record."""
-    scenario, made = one("two cores", ("ps-async",)), []
+    scenario, made = one("two cores", ("ps-async",), stragglers=Exponential(mean=0.01)), []
 
     class Always(choose.Engine):
         def suits(self, left_s: float, within_s: float) -> bool:

@@ -115,8 +115,9 @@ def test_a_run_without_time_ends_with_the_steps_that_are_complete(name, monkeypa
         assert 5 <= steps < 200
         assert cut.ends_s == pytest.approx(whole.ends_s[:steps], abs=1e-9)
         assert cut.samples == pytest.approx(whole.samples[:steps])
-        exact = by_event(job(steps=steps), text)
-        assert cut.idle_s == pytest.approx(exact.idle_s, rel=0.1, abs=0.02 * cut.ends_s[-1])
+        exact, further = by_event(job(steps=steps), text), 0.05 if name == "local-sgd" else 0.02
+        # Ranks that are ahead have begun further steps, in which they wait, too.
+        assert cut.idle_s == pytest.approx(exact.idle_s, rel=0.1, abs=further * cut.ends_s[-1])
 
 
 def test_a_scenario_without_time_has_its_first_steps():

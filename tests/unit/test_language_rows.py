@@ -15,7 +15,8 @@ from sim.event.language import run as run_text
 from sim.job.scenario import Scenario
 from sim.language.engine import job as engine
 from sim.language.event import run
-from sim.language.job import Job, Layer, Rows, cuts
+from sim.language.job import Job
+from sim.language.layers import Layer, Rows, cuts
 from sim.language.learning import Values
 from sim.language.text import Text
 from sim.model import sparse_rows, workload

@@ -107,9 +107,12 @@ class Observed(Task):
         local = job.host(message.sender) == job.host(self.me.rank)
         moves_s = job.gap_s + size_bytes / (job.local_bandwidth if local else job.bandwidth)
         moving_s, overhead_s = max(self.since_s, here_s - moves_s), self._overhead_s(message.sender)
+        asked_for = message.flow
         yield from super()._accept(message, into, adds, weight)
         worked_s = world.time_s - here_s
-        landed_s = here_s + (worked_s * overhead_s / self.spent_s if worked_s else 0.0)
+        landed_s = here_s + (worked_s * overhead_s / self.spent_s if self.spent_s else 0.0)
+        if asked_for:
+            landed_s = self.spans[-1][0]  # its bytes come after the overhead, and the sum after them
         about: dict[str, Any] = {"size_bytes": round(size_bytes), "peer": message.sender, "version": version}
         self._row("wait", self.since_s, moving_s, peer=message.sender)
         self._row("receive", moving_s, landed_s, **about)

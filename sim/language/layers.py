@@ -1,0 +1,45 @@
+"""The layers of a job's model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a sparse layer, such as an embedding, whose gradient has those alone that minibatches touch.
+
+    Args:
+        count: of all rows.
+        touched: how many of them so many minibatches touch together.
+    """
+
+    count: int
+    touched: Callable[[int], int]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer of the model.
+
+    Args:
+        items: numbers in its weights.
+        forward_s, backward_s: seconds of a core of speed 1 for the passes of a minibatch; those of a part of it are in proportion.
+        activation_items: numbers in its input, for each sample; None: nobody knows, and no stage of a pipeline can begin with it.
+        rows: of a sparse layer.
+        server: that holds it, by its rank; None: servers hold layers in turn.
+    """
+
+    items: int
+    forward_s: float = 0.0
+    backward_s: float = 0.0
+    activation_items: int | None = 0
+    rows: Rows | None = None
+    server: int | None = None
+
+
+def cuts(layers: Sequence[Any]) -> list[int]:
+    """The layers that a stage of a pipeline can begin with: the first, and those that say what their inputs have."""
+    return [k for k, layer in enumerate(layers) if k == 0 or layer.activation_items is not None]
