@@ -49,6 +49,7 @@ def is_done(S: State, t: integer) -> None:
 @compiled
 def moves(S: State, rank: integer, until: double) -> None:
     """Bytes of the rank move from now until then."""
-    settle(S, rank)
+    if S.rank_since[rank] < S.now:
+        settle(S, rank)
     if S.rank_since[rank] < until:
         S.rank_since[rank] = until
