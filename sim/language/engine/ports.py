@@ -88,22 +88,23 @@ def reach(S: State, message: integer) -> double:
     seconds: double = S.gap_s + S.message_bytes[message] / S.bandwidth[level]
     begin: double = later(S.now, S.port_free[port])
     end: double
+    held: double = 0.0
     if level == 0 and S.sustained < math.inf:
         S.port_earned[port] += S.message_bytes[message] / S.sustained
         begin = later(begin, S.port_earned[port] - seconds)
     S.port_free[port] = begin + seconds
     end = later(S.message_passed[message], S.port_free[port])
-    if hop == 0:
-        S.message_held[message] = 0.0
-        if S.window_room > 0:
+    if S.window_room > 0:
+        if hop == 0:
             S.message_held[message] = later(0.0, windowed(S, message, begin) - end)
+        held = S.message_held[message]
     if hop + 1 == 2 * climb:
-        comes(S, message, begin, end + S.message_held[message])
+        comes(S, message, begin, end + held)
     else:
         S.message_passed[message] = end + S.latency_s
         S.message_hop[message] = hop + 1
         reaches_at(S, message, (end if S.whole_messages else begin) + S.latency_s)
-    return end + S.message_held[message]
+    return end + held
 
 
 @compiled
