@@ -23,17 +23,21 @@ def reduce_scatter(me: Rank, piece: Piece, group):
     Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009.
     """
     n, i = len(group), group.index(me.rank)
+    left, right, sent = group[i - 1], group[(i + 1) % n], piece.part((i - 1) % n, n)
     for turn in range(n - 1):
-        sent, right = piece.part((i - turn - 1) % n, n), group[(i + 1) % n]
-        yield from exchange(me, sent, right, group[i - 1], piece.part((i - turn - 2) % n, n), adds=True)
+        into = piece.part((i - turn - 2) % n, n)
+        yield from exchange(me, sent, right, left, into, adds=True)
+        sent = into
 
 
 def allgather(me: Rank, piece: Piece, group):
     """The ring's second half: each rank ends with all parts, of which the k-th was the k-th rank's."""
     n, i = len(group), group.index(me.rank)
+    left, right, sent = group[i - 1], group[(i + 1) % n], piece.part(i, n)
     for turn in range(n - 1):
-        sent, right = piece.part((i - turn) % n, n), group[(i + 1) % n]
-        yield from exchange(me, sent, right, group[i - 1], piece.part((i - turn - 1) % n, n))
+        into = piece.part((i - turn - 1) % n, n)
+        yield from exchange(me, sent, right, left, into)
+        sent = into
 
 
 def allreduce(me: Rank, piece: Piece, group):

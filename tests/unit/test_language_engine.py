@@ -9,13 +9,15 @@ from test_language_engine_jobs import differ
 from sim.base.errors import RunFailed, WrongText
 from sim.language import event
 from sim.language.collectives import allreduce, halving_doubling, tree
-from sim.language.engine import building, running
+from sim.language.engine import building, layout, running
 from sim.language.engine import job as engine
+from sim.language.engine.programs import program_of
 from sim.language.engine.values import NotLowered
 from sim.language.job import Job, Laws, Layer
 from sim.language.text import Text
 from sim.language.verbs import compute, exchange
 from sim.laws import Exponential
+from sim.texts import TEXTS
 
 LAYERS = (Layer(1000, 1e-3, 2e-3), Layer(2_000_000, 2e-3, 4e-3))
 SLEEPS = Laws(sleep=Exponential(mean=0.01), seed=3)
@@ -247,3 +249,12 @@ def test_speed_is_told_of_each_kind():
     found = timed("fmb", {}, 9, 2, {})
     assert (found.text, found.ranks) == ("fmb", 9)
     assert min(found[2:]) >= 0
+
+
+def test_a_message_of_a_ring_takes_few_op_codes():
+    """Of both halves: the loops of the program that post."""
+    rows = program_of(job(64), TEXTS["ddp"]()).rows
+    loops = [rows[row[1] : at + 1] for at, row in enumerate(rows) if row[0] == layout.REPEAT]
+    sizes = [len(loop) for loop in loops if layout.POST in [row[0] for row in loop]]
+    assert len(sizes) == 2
+    assert max(sizes) <= 20

@@ -177,8 +177,9 @@ class Expressions(Code):
         if isinstance(x, PieceValue) and y == NOTHING:
             return Known(kind is ast.IsNot)
         if isinstance(x, PieceValue) and isinstance(y, PieceValue):
-            same = self.reckon(op.LEAST, self.compared(ast.Eq, x.start, y.start), self.compared(ast.Eq, x.stop, y.stop))
-            same = self.reckon(op.LEAST, same, Known(int(x.vector == y.vector)))
+            if x.vector != y.vector:
+                return Known(int(kind is ast.NotEq))
+            same = self.both(self.compared(ast.Eq, x.start, y.start), self.compared(ast.Eq, x.stop, y.stop))
             return same if kind is ast.Eq else self.reckon(op.EQUAL, same, ZERO)
         if kind in (ast.In, ast.NotIn):
             inside = self.inside(x, y)
@@ -187,15 +188,21 @@ class Expressions(Code):
             x, y, kind = y, x, ast.Lt if kind is ast.Gt else ast.LtE
         return self.reckon(COMPARED[kind], x, y)
 
+    def both(self, x: Any, y: Any) -> Any:
+        """Whether two truths hold, 1 or 0, without an op-code where one is known."""
+        if is_known(x):
+            return y if plain(x) else ZERO
+        if is_known(y):
+            return x if plain(y) else ZERO
+        return self.reckon(op.LEAST, x, y)
+
     def inside(self, x: Any, group: Any) -> Any:
         """Whether a number is in a range."""
         found = self.as_range(group)
-        inside = self.reckon(
-            op.LEAST, self.reckon(op.LESS_OR_EQUAL, found.start, x), self.reckon(op.LESS, x, found.stop)
-        )
+        inside = self.both(self.reckon(op.LESS_OR_EQUAL, found.start, x), self.reckon(op.LESS, x, found.stop))
         if found.step != 1:
             far = self.reckon(op.MODULO, self.reckon(op.SUBTRACT, x, found.start), Known(found.step))
-            inside = self.reckon(op.LEAST, inside, self.reckon(op.EQUAL, far, ZERO))
+            inside = self.both(inside, self.reckon(op.EQUAL, far, ZERO))
         return inside
 
     def as_range(self, value: Any) -> RangeValue:

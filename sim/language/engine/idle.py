@@ -8,8 +8,10 @@ from sim.language.engine.plain import compiled, double, integer
 
 @compiled
 def settle(S: State, rank: integer) -> None:
-    """Count until now."""
+    """Count until now; where nothing is to be counted, what was counted before is put in its place later."""
     begin: double
+    if S.rank_busy[rank] or S.rank_since[rank] >= S.now:
+        return
     if S.rank_from[rank] != S.measured_from:  # all that was counted lies before
         S.rank_from[rank] = S.measured_from
         S.rank_idle[rank] = 0.0
@@ -18,8 +20,6 @@ def settle(S: State, rank: integer) -> None:
         S.rank_to[rank] = S.measured_to
         S.rank_idle[rank] += S.rank_idle_after[rank]
         S.rank_idle_after[rank] = 0.0
-    if S.rank_busy[rank] or S.rank_since[rank] >= S.now:
-        return
     begin = S.rank_since[rank] if S.rank_since[rank] > S.measured_from else S.measured_from
     S.rank_since[rank] = S.now
     if S.rank_main[rank]:

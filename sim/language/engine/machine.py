@@ -88,8 +88,9 @@ def simulate(S: State) -> integer:
             if which == NONE:
                 continue
         elif what == op.ARRIVES:
-            all_there(S, which)
-            status = NONE if overtakes(S, which) else hold_back(S, which)
+            if S.shares_ports:
+                all_there(S, which)
+            status = NONE if S.may_overtake and overtakes(S, which) else hold_back(S, which)
             if status != op.DONE:
                 if status != NONE:
                     return status

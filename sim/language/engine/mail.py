@@ -34,10 +34,11 @@ def post(S: State, t: integer, to: integer, items: double, share: double, is_gra
     if is_gradient and not S.rank_used[S.text_rank[t]]:
         S.message_samples[message] = S.rank_samples[S.text_rank[t]] / S.vector_items
     S.message_there[message] = 0
-    S.flow_announced[message] = 0
-    S.flow_moves[message] = 0
-    S.flow_first[message] = NONE
-    S.flow_taker[message] = NONE
+    if S.shares_ports:
+        S.flow_announced[message] = 0
+        S.flow_moves[message] = 0
+        S.flow_first[message] = NONE
+        S.flow_taker[message] = NONE
     S.rank_underway[to] += 1
     return message
 
@@ -72,9 +73,9 @@ def is_fellow(S: State, message: integer, other: integer) -> bool:
 
 @compiled
 def overtakes(S: State, message: integer) -> bool:
-    """Whether a message, the first event, comes before one that was posted sooner; then it waits for that."""
+    """Where messages may overtake: whether one, the first event, comes before one that was posted sooner; then it waits for that."""
     other: integer
-    if S.message_there[message] == 2 or not S.may_overtake:
+    if S.message_there[message] == 2:
         return False
     if S.rank_underway[S.message_to[message]] > 1:
         for other in range(S.message_room):

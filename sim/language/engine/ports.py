@@ -81,27 +81,30 @@ def reach(S: State, message: integer) -> double:
     frm: integer = S.message_from[message]
     to: integer = S.message_to[message]
     hop: integer = S.message_hop[message]
-    port: integer = port_of(S, frm, to, hop)
-    level: integer = level_of(S, port)
+    climb: integer = 1 if S.levels == 1 else climb_of(S, frm, to)
+    is_out: bool = hop < climb
+    level: integer = hop if is_out else 2 * climb - 1 - hop
+    port: integer = 2 * (level * S.ranks + S.place[level * S.ranks + (frm if is_out else to)]) + (0 if is_out else 1)
     seconds: double = S.gap_s + S.message_bytes[message] / S.bandwidth[level]
     begin: double = later(S.now, S.port_free[port])
     end: double
-    if level == 0:
+    held: double = 0.0
+    if level == 0 and S.sustained < math.inf:
         S.port_earned[port] += S.message_bytes[message] / S.sustained
         begin = later(begin, S.port_earned[port] - seconds)
     S.port_free[port] = begin + seconds
     end = later(S.message_passed[message], S.port_free[port])
-    if hop == 0:
-        S.message_held[message] = 0.0
-        if S.window_room > 0:
+    if S.window_room > 0:
+        if hop == 0:
             S.message_held[message] = later(0.0, windowed(S, message, begin) - end)
-    if hop + 1 == 2 * climb_of(S, frm, to):
-        comes(S, message, begin, end + S.message_held[message])
+        held = S.message_held[message]
+    if hop + 1 == 2 * climb:
+        comes(S, message, begin, end + held)
     else:
         S.message_passed[message] = end + S.latency_s
         S.message_hop[message] = hop + 1
         reaches_at(S, message, (end if S.whole_messages else begin) + S.latency_s)
-    return end + S.message_held[message]
+    return end + held
 
 
 @compiled

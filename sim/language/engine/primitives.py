@@ -288,7 +288,9 @@ class Lowering(Statements):
 
     def sum_s(self, items: Any, share: Any) -> Any:
         """As sim.language.job.Job.sum_s."""
-        job, is_rows = self.job, self.reckon(op.UNEQUAL, share, ONE)
+        job, is_rows = self.job, NOTHING
+        if (job.rows_s, job.rows_base_s) != (None, None):
+            is_rows = self.reckon(op.UNEQUAL, share, ONE)
         each_s, base_s = (
             self.either(is_rows, of_rows, usual)
             for of_rows, usual in ((job.rows_s, job.mix_s), (job.rows_base_s, job.mix_base_s))
@@ -327,13 +329,14 @@ class Lowering(Statements):
         return NOTHING
 
     def me_mix(self, into: Any, what: Any, a: Any = ONE, b: Any = ONE) -> Any:
+        items = self.items(into)
         if into != what:
-            self.same_size(self.items(what), self.items(into))
+            self.same_size(self.items(what), items)
         share, seconds = Number(what.at + 4) if isinstance(what, MessageValue) else ONE, ZERO
         if isinstance(what, MessageValue) and a == ZERO and b == ONE:
             seconds = self.put_s(into, share)
         elif not (a == ZERO and b == ZERO):  # else the memory is set to zeros
-            seconds = self.sum_s(self.items(into), share)
+            seconds = self.sum_s(items, share)
         if seconds != ZERO:
             self.emit(op.WORK, self.at(seconds))
         if isinstance(into, PieceValue) and into.vector == "gradient":
@@ -359,7 +362,7 @@ class Lowering(Statements):
                 (getattr(what, "at", 0) + 3,),
             ),
         ):
-            tells = whole if isinstance(given, Coefficient) else self.reckon(op.LEAST, given, whole)
+            tells = whole if isinstance(given, Coefficient) else self.both(given, whole)
             if isinstance(tells, Known):
                 if tells.value:
                     self.emit(code, *operand)
@@ -495,8 +498,11 @@ class Lowering(Statements):
 
     def put_s(self, into: PieceValue, share: Any) -> Any:
         """Seconds of putting a message in place of a piece."""
-        job, items = self.job, self.items(into)
-        if into.vector != "weights" or items == ZERO or not (job.take_up_base_s or job.take_up_s):
+        job = self.job
+        if into.vector != "weights" or not (job.take_up_base_s or job.take_up_s):
+            return ZERO
+        items = self.items(into)
+        if items == ZERO:
             return ZERO
         each_s = self.reckon(op.MULTIPLY, Known(job.take_up_s), self.reckon(op.MULTIPLY, items, share))
         seconds = self.reckon(op.ADD, Known(job.take_up_base_s), each_s)

@@ -24,6 +24,8 @@ def pace_of(S: State, device: integer, works: integer, polls: double) -> double:
     cores: double = S.device_cores[device]
     busy: double = works + polls
     share: double = cores * MOST_POLLS
+    if polls == 0.0 and busy <= cores and (works == 1 or S.device_switching[device] == 0.0):  # a core for each
+        return 1.0 if S.device_contention[device] == 0.0 else 1.0 / (1 + S.device_contention[device] * (busy - 1))
     share = (cores - (polls if polls < share else share)) / (1.0 * works)
     if busy > cores:
         busy = cores
@@ -64,7 +66,7 @@ def put(S: State, core: integer, t: integer, since: double) -> None:
     """Put a text on a core: last, or first in a turn that has begun."""
     device: integer = S.core_device[core]
     last: integer = S.core_first[core]
-    advance(S, core, pace(S, device))
+    advance(S, core, pace(S, device) if S.core_works[core] else 1.0)
     S.text_core[t] = core
     S.text_due[t] = -1.0
     S.text_next[t] = NONE
