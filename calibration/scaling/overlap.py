@@ -63,7 +63,7 @@ class Overlap:
         shares = layer_shares(list(sizes), ORDER)
         self.sizes, self.fusion_bytes = tuple(sizes), fusion_bytes
         self.ready = np.array([*accumulate(reversed(shares), initial=1 - sum(shares))][1:])
-        self.summed = np.array([0.0, *accumulate(size / sum(sizes) for size in reversed(sizes))])
+        self.summed = [0.0, *accumulate(size / sum(sizes) for size in reversed(sizes))]
 
     @classmethod
     def of(cls, model: Workload, fusion_bytes: int = BUCKET_BYTES) -> Overlap:
@@ -71,12 +71,11 @@ class Overlap:
         return cls([variable.size for variable in model.variables], fusion_bytes)
 
     @cached_property
-    def _lists(self) -> tuple[list[float], list[float], list[int]]:
-        """When each variable is ready, what is summed before it, and the end of a buffer that begins with it, if all are ready."""
+    def _ends(self) -> list[int]:
+        """The end of a buffer that begins with each variable, if all are ready."""
         edges = [*accumulate(reversed(self.sizes), initial=0)]
         pieces = [slice(*ends) for ends in pairwise(edges)]
-        ends = [first + len(fuse(pieces[first:], self.fusion_bytes)[0]) for first in range(len(pieces))]
-        return self.ready.tolist(), self.summed.tolist(), ends
+        return [first + len(fuse(pieces[first:], self.fusion_bytes)[0]) for first in range(len(pieces))]
 
     def calls(self, computing_s: np.ndarray, sum_s: np.ndarray) -> Sums:
         """The sums of a step.
@@ -92,16 +91,20 @@ class Overlap:
 
     def _count(self, computing_s: float, sum_s: Sequence[float], left: np.ndarray) -> None:
         """Set what is left of one row, shape (4, variables)."""
-        ready, summed, ends = self._lists
-        now_s, spent, done, upto = 0.0, np.zeros((len(PARTS), 1)), 0, 0  # as `left` counts it
+        ready, now_s, spent, done, upto = (
+            self.ready.tolist(),
+            0.0,
+            np.zeros((len(PARTS), 1)),
+            0,
+            0,
+        )  # as `left` counts it
         while done < len(ready):
-            asks = done == upto
-            if asks:
+            if asks := done == upto:
                 now_s = max(now_s, computing_s * ready[done])
                 upto = max(bisect_right(ready, now_s / computing_s), done + 1)
                 left[:, done:upto] = spent
-            end = min(ends[done], upto)
-            share = summed[end] - summed[done]
+            end = min(self._ends[done], upto)
+            share = self.summed[end] - self.summed[done]
             other = share * sum_s[2] > share * sum_s[0] + sum_s[1]
             more = (0.0, 0.0, share, asks) if other else (share, 1.0, 0.0, asks)
             now_s += sum(map(mul, sum_s, more))
