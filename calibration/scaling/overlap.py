@@ -7,9 +7,11 @@ plus what is left from then on: all that is agreed on with it, and later.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
+from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -61,7 +63,7 @@ class Overlap:
         shares = layer_shares(list(sizes), ORDER)
         self.sizes, self.fusion_bytes = tuple(sizes), fusion_bytes
         self.ready = np.array([*accumulate(reversed(shares), initial=1 - sum(shares))][1:])
-        self.summed = np.array([0.0, *accumulate(size / sum(sizes) for size in reversed(sizes))])
+        self.summed = [0.0, *accumulate(size / sum(sizes) for size in reversed(sizes))]
 
     @classmethod
     def of(cls, model: Workload, fusion_bytes: int = BUCKET_BYTES) -> Overlap:
@@ -69,11 +71,11 @@ class Overlap:
         return cls([variable.size for variable in model.variables], fusion_bytes)
 
     @cached_property
-    def _ends(self) -> np.ndarray:
+    def _ends(self) -> list[int]:
         """The end of a buffer that begins with each variable, if all are ready."""
         edges = [*accumulate(reversed(self.sizes), initial=0)]
         pieces = [slice(*ends) for ends in pairwise(edges)]
-        return np.array([first + len(fuse(pieces[first:], self.fusion_bytes)[0]) for first in range(len(pieces))])
+        return [first + len(fuse(pieces[first:], self.fusion_bytes)[0]) for first in range(len(pieces))]
 
     def calls(self, computing_s: np.ndarray, sum_s: np.ndarray) -> Sums:
         """The sums of a step.
@@ -82,23 +84,33 @@ class Overlap:
             computing_s: shape (rows,).
             sum_s: seconds of each of PARTS, of all bytes; a sum takes as long as the slower of both links. Shape (4, rows).
         """
-        last, now_s = len(self.ready), np.zeros(len(computing_s))
-        left = np.zeros((len(PARTS), len(computing_s), last))
-        done, upto = np.zeros((2, len(computing_s)), int)
-        spent = np.zeros((len(PARTS), len(computing_s)))  # as `left` counts it
-        while (going := done < last).any():
-            first, asks = np.minimum(done, last - 1), going & (done == upto)
-            now_s = np.where(asks, np.maximum(now_s, computing_s * self.ready[first]), now_s)
-            ready = np.searchsorted(self.ready, now_s / computing_s, side="right")
-            upto = np.where(asks, np.maximum(ready, np.minimum(done + 1, last)), upto)
-            together = asks[:, None] & (np.arange(last) >= done[:, None]) & (np.arange(last) < upto[:, None])
-            left = np.where(together, spent[:, :, None], left)
-            end = np.where(going, np.minimum(self._ends[first], upto), done)
+        left = np.zeros((len(PARTS), len(computing_s), len(self.ready)))
+        for row, (each_s, parts_s) in enumerate(zip(computing_s.tolist(), sum_s.T.tolist(), strict=True)):
+            self._count(each_s, parts_s, left[:, row])
+        return Sums(self.ready, left)
+
+    def _count(self, computing_s: float, sum_s: Sequence[float], left: np.ndarray) -> None:
+        """Set what is left of one row, shape (4, variables)."""
+        ready, now_s, spent, done, upto = (
+            self.ready.tolist(),
+            0.0,
+            np.zeros((len(PARTS), 1)),
+            0,
+            0,
+        )  # as `left` counts it
+        while done < len(ready):
+            if asks := done == upto:
+                now_s = max(now_s, computing_s * ready[done])
+                upto = max(bisect_right(ready, now_s / computing_s), done + 1)
+                left[:, done:upto] = spent
+            end = min(self._ends[done], upto)
             share = self.summed[end] - self.summed[done]
             other = share * sum_s[2] > share * sum_s[0] + sum_s[1]
-            more = np.stack([share * ~other, going & ~other, share * other, asks])
-            now_s, spent, done = now_s + (sum_s * more).sum(axis=0), spent + more, end
-        return Sums(self.ready, spent[:, :, None] - left)
+            more = (0.0, 0.0, share, asks) if other else (share, 1.0, 0.0, asks)
+            now_s += sum(map(mul, sum_s, more))
+            spent[:, 0] += more
+            done = end
+        np.subtract(spent, left, out=left)
 
 
 AFTER = Overlap([1], BUCKET_BYTES)  # one gradient, summed after all computing
