@@ -253,6 +253,7 @@ OFF_S = {  # links, and steps that end with their slowest rank, where all have t
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimiser", ["mom", "adm"])
 @pytest.mark.parametrize("name", KINDS_OF_TODAY)
 def test_versions_are_those_of_sim_protocols(name, optimiser, monkeypatch):
