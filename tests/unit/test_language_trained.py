@@ -342,6 +342,7 @@ MOST_LIVE = {"fmb": 3, "ddp": 3, "ps-async": 14, "ps-ssp": 14, "kbatch-async": 1
 
 
 @pytest.mark.parametrize("name", MOST_LIVE)
+@pytest.mark.slow
 def test_versions_that_nobody_holds_are_freed(name, monkeypatch):
     """Twelve workers and their server hold one each at most, and there is a new one; where all wait, the newest and those before."""
     live, counts = weakref.WeakSet(), []
