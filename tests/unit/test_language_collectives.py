@@ -42,6 +42,7 @@ def test_all_ranks_end_with_the_sum(algorithm, ranks):
         assert values.vectors[rank]["weights"] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("name", ["allreduce", "horovod", "ddp"])
 def test_the_engine_takes_as_long(name, algorithm):
@@ -72,6 +73,7 @@ def found_and_expected(scenario, text, **besides):
     return np.diff(updates.ends_s, prepend=0.0)[scenario.warmup :], expected.step_s[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_steps_are_those_of_sim_protocols(algorithm, fused):
@@ -154,6 +156,7 @@ def close_links(number: int, said: str):
     return replace(scenario, cluster=cluster.model_copy(update={"hosts": hosts, "network": network}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "said", ["", " order=uniform fusion_bytes=100000", " order=end", " by_name=true algorithm=tree"]
 )

@@ -88,6 +88,7 @@ SAID = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", SAID)
 def test_costs_are_charged_as_in_sim_protocols(said):
     for number in range(3):

@@ -366,6 +366,7 @@ TODAY = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @TODAY
 @pytest.mark.parametrize("kind", LINKS)
 def test_steps_are_those_of_sim_event(kind, said, text, header_items, shared):

@@ -97,6 +97,7 @@ def test_layers_of_two_kinds_count_each_sample_once():
             assert found.samples == pytest.approx([32.0] * 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [None, engine._kernel], ids=["plain", "compiled"])
 def test_the_engine_takes_as_long(kernel):
     costs = {

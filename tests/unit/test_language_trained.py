@@ -253,6 +253,7 @@ OFF_S = {  # links, and steps that end with their slowest rank, where all have t
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimiser", ["mom", "adm"])
 @pytest.mark.parametrize("name", KINDS_OF_TODAY)
 def test_versions_are_those_of_sim_protocols(name, optimiser, monkeypatch):
@@ -341,6 +342,7 @@ MOST_LIVE = {"fmb": 3, "ddp": 3, "ps-async": 14, "ps-ssp": 14, "kbatch-async": 1
 
 
 @pytest.mark.parametrize("name", MOST_LIVE)
+@pytest.mark.slow
 def test_versions_that_nobody_holds_are_freed(name, monkeypatch):
     """Twelve workers and their server hold one each at most, and there is a new one; where all wait, the newest and those before."""
     live, counts = weakref.WeakSet(), []
