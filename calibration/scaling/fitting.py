@@ -39,8 +39,7 @@ CONTENTION_SPREAD = 0.05  # hosts of four T4 GPUs: 0.03 to 0.08
 UNEVEN_SPREAD = 0.15  # between fits of a table up to some number of hosts, and up to more
 FEW = 1e-9
 SCATTERS = 3  # fits in turn, of which each has the scatter that the one before leaves
-PASSES = 5  # of a fit at most; the last one gains less than ENOUGH
-SHARES, ENOUGH = (1.0, 0.5, 0.25, 0.1), 0.01  # of the way of a pass that are tried; of the logarithm of a posterior
+PASSES = 2  # of a fit; allreduces are counted before each
 WIDE = 2.0  # of a logarithm, where next to nothing is known
 # Seconds of a byte that published runs reach, and the spread of its logarithm (between hosts WIDE). The table's own steps do not tell
 # it: messages that computing hides would then take as long as computing.
@@ -140,30 +139,22 @@ def fitted(rows: Table, like: Scaling, within: Before = WITHIN, between: Before 
 
     bounds = [np.array([getattr(before[name], end) for name in free]) / scale for end in ("low", "high")]
 
-    def cost_of(at, scatter: float) -> float:
-        """Minus the logarithm of a posterior."""
-        return float(SOFT_L1**2 * (np.sqrt(1 + (off(at, None, scatter) / SOFT_L1) ** 2) - 1).sum())
-
-    def nearest(at, scatter: float, held: int | None = None) -> tuple[np.ndarray, float]:
-        """The likeliest constants, and their cost; one of them is held if its place is given.
-
-        A pass keeps the order of allreduces. Where it goes so far that computing hides them no more, it is shortened.
-        """
-        places, cost = [place for place in range(len(free)) if place != held], cost_of(at, scatter)
+    def nearest(at, scatter: float, held: int | None = None):
+        """The likeliest constants, and their cost; one of them is held if its place is given."""
+        places = [place for place in range(len(free)) if place != held]
         limits = [end[places] for end in bounds]
         for _ in range(PASSES):
-            calls, here, most, there = made(at).calls(rows), at, cost, at.copy()
+            calls, here = made(at).calls(rows), at
 
-            def others(values, there=there, calls=calls) -> np.ndarray:
-                there[places] = values
-                return off(there, calls, scatter)
+            def others(values, here=here, calls=calls) -> np.ndarray:
+                whole = here.copy()
+                whole[places] = values
+                return off(whole, calls, scatter)
 
-            there[places] = least_squares(others, here[places], bounds=limits, loss="soft_l1", f_scale=SOFT_L1).x
-            tried = (here + share * (there - here) for share in SHARES)
-            at, cost = next(((one, less) for one in tried if (less := cost_of(one, scatter)) < most), (here, most))
-            if cost > most - ENOUGH:
-                break
-        return at, cost
+            told = least_squares(others, here[places], bounds=limits, loss="soft_l1", f_scale=SOFT_L1)
+            at = here.copy()
+            at[places] = told.x
+        return at, told.cost
 
     starts = [np.array([one[name] for name in free]) / scale for one in _starts(rows, like.gradient_bytes, before)]
     at, _ = min((nearest(one, SCATTER) for one in starts), key=lambda told: told[1])
