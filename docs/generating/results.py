@@ -113,7 +113,14 @@ def _of_evidence() -> Iterator[list[str]]:
         start = f"{len(sources)} {title[0].lower()}{title[1:]}: "
         line = next(part for part in result.shown if isinstance(part, str) and part.startswith(start))
         held = line.partition("hold of rows ")[2].split()[1]
-        yield [f"{said} ({len(sources)})", "`evidence`", str(sum(rows)), error, "not published", f"{held}, mean of sources"]
+        yield [
+            f"{said} ({len(sources)})",
+            "`evidence`",
+            str(sum(rows)),
+            error,
+            "not published",
+            f"{held}, mean of sources",
+        ]
 
 
 def markdown(headings: list[str], rows: list[list[str]]) -> str:
