@@ -67,7 +67,7 @@ class InLanguage(Protocol):
 
     def worker(self, me):
         """The worlds of the language alone run the text."""
-        raise WrongText("a text of named vectors runs over MPI by real.language.compare alone")
+        raise WrongText("a text of named vectors has no roles and verbs: real.run --runtime mpi runs it over MPI")
 
     master = server = worker
 
