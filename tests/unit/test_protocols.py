@@ -20,7 +20,7 @@ NAMES = list(protocols.PROTOCOLS)
 
 def subclasses(of: type) -> set[type]:
     """All of them, whose module is one of ours."""
-    found = {c for c in of.__subclasses__() if c.__module__.startswith("sim.")}
+    found = {c for c in of.__subclasses__() if c.__module__.startswith("sim.protocols.")}
     return found.union(*map(subclasses, found)) if found else found
 
 
