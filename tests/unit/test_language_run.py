@@ -116,7 +116,7 @@ def test_it_is_not_run_for_real():
     from sim.worlds.texts import text_of
 
     of = scenario("fsdp")
-    with pytest.raises(RunFailed, match="real.run --runtime mpi runs it over MPI"):
+    with pytest.raises(RunFailed, match=r"real\.run --runtime mpi runs it over MPI"):
         next(text_of(of, "worker", SimpleNamespace(scenario=of)))
 
 
