@@ -25,8 +25,8 @@ from sim.language.engine.programs import program_of
 from sim.language.engine.running import NOT_COMPILED
 from sim.language.engine.values import NotLowered
 from sim.language.event.observed import ObservedWorld
-from sim.protocols import is_ours, texts
-from sim.protocols.in_language import InLanguage
+from sim.protocols import is_ours
+from sim.protocols.texts import text_of
 
 if TYPE_CHECKING:
     from sim.answers.bottleneck import Arrivals
@@ -125,20 +125,6 @@ class Replications:
             return None
         least, until_s = least_warmup(self.scenario) + 1, time.monotonic() + within_s
         return lambda complete: complete >= least and time.monotonic() > until_s
-
-
-def text_of(scenario: Scenario) -> Text:
-    """What the ranks of a scenario follow.
-
-    Raises:
-        WrongSetting: the protocol has no text in the language.
-    """
-    if isinstance(scenario.protocol, InLanguage):
-        return scenario.protocol.text(scenario.servers)
-    found = texts.text_of(scenario.protocol, scenario.servers, scenario.workers, scenario.traffic.sends_rows)
-    if found is None:
-        raise WrongSetting("--protocol", scenario.protocol.name, "one with a text in the language of named vectors")
-    return found
 
 
 def lowered(job: Job, text: Text) -> Program:

@@ -295,9 +295,7 @@ def _ran(scenario: Scenario, world: str, asked_for: _Asked) -> _Ran:
             for key, jobs in ends.items()
         }
         outcomes = [_with_ends(outcome, runs)]
-    alike = (
-        is_ours(scenario.protocol) and scenario.draws.are_alike
-    )  # nothing is drawn: further runs would be the first again
+    alike = is_ours(scenario.protocol) and scenario.draws.are_alike  # further runs would be the first again
     further = repeat(outcomes[0]) if alike else _further(scenario, range(first + 1, first + asked), fast)
     took_s = 0.0 if alike else took_s
     while whole and len(outcomes) < asked and time.monotonic() - start_s + took_s < within_s:

@@ -232,9 +232,11 @@ def _covariance(found: Scaling, rows: Table, scatter: float, known: dict[str, fl
     slopes, names = found.slopes(rows) * _weights(rows) / scatter, [*CONSTANTS]
     places, uneven = [names.index(name) for name in known], names.index("uneven")
     told = slopes[places] @ slopes[places].T + np.diag([spread**-2 for spread in known.values()])
-    scale = 1 / np.sqrt(
-        np.where(np.diag(told) > 0, np.diag(told), np.inf)
-    )  # constants have other units; of some rows and priors say nothing
+    sizes = np.array([max(getattr(found, name), CONSTANTS[name]) for name in known])
+    told += np.diag(
+        np.where(np.diag(told) == 0, sizes**-2.0, 0.0)
+    )  # of what nothing is told, such as hidden computing: as wide as it is
+    scale = np.diag(told) ** -0.5  # constants have other units
     alone = np.linalg.pinv(told * np.outer(scale, scale), hermitian=True) * np.outer(scale, scale)
     covariance = np.zeros((len(names),) * 2)
     covariance[np.ix_(places, places)] = alone

@@ -91,13 +91,8 @@ class Overlap:
 
     def _count(self, computing_s: float, sum_s: Sequence[float], left: np.ndarray) -> None:
         """Set what is left of one row, shape (4, variables)."""
-        ready, now_s, spent, done, upto = (
-            self.ready.tolist(),
-            0.0,
-            np.zeros((len(PARTS), 1)),
-            0,
-            0,
-        )  # as `left` counts it
+        ready, now_s, done, upto = self.ready.tolist(), 0.0, 0, 0
+        spent = np.zeros((len(PARTS), 1))  # as `left` counts it
         while done < len(ready):
             if asks := done == upto:
                 now_s = max(now_s, computing_s * ready[done])

@@ -10,16 +10,14 @@ import numpy as np
 
 from real.language.values import ModelValues
 from real.language.versions import Versions
-from sim.base.errors import RunFailed, WrongSetting
+from sim.base.errors import RunFailed
 from sim.event.language import job_of
 from sim.language.event import EventWorld
-from sim.protocols.in_language import InLanguage
 from sim.protocols.texts import text_of
 
 if TYPE_CHECKING:
     from real.learning.trainer import Trainer
     from sim.job.scenario import Scenario
-    from sim.language.text import Text
 
 
 class Over(RunFailed):
@@ -43,7 +41,7 @@ def train(
         if made(*version):
             raise Over
 
-    text, run = in_language(scenario), scenario.sleeps_of
+    text, run = text_of(scenario), scenario.sleeps_of
     job, versions = job_of(scenario, text, replication), Versions(told, text.each)
     values = ModelValues(job, text, trainer, replication if run is None else run, versions, places_of(scenario))
     world = EventWorld(job, text, values)
@@ -53,27 +51,12 @@ def train(
     return versions
 
 
-def in_language(scenario: Scenario) -> Text:
-    """The text of a job's protocol.
-
-    Raises:
-        WrongSetting: there is none.
-    """
-    protocol, servers = scenario.protocol, scenario.servers
-    if isinstance(protocol, InLanguage):
-        return protocol.text(servers)
-    found = text_of(protocol, servers, scenario.workers, scenario.traffic.sends_rows)
-    if found is None:
-        raise WrongSetting("--protocol", str(protocol), "a protocol that has a text in the language of named vectors")
-    return found
-
-
 def places_of(scenario: Scenario) -> np.ndarray | None:
     """Where the weights of a job's layers are in the model's flat vector, shape (parameters,); None: they are in its order.
 
     Servers hold weights side by side; where rows travel, layers are in the order of sim.event.job_layers.
     """
-    text = in_language(scenario)
+    text = text_of(scenario)
     if not scenario.traffic.in_parts and (text.servers < 2 or text.layerwise):
         return None
     model = scenario.workload.variables

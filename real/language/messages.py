@@ -14,9 +14,8 @@ from real.worlds.polling import arrived
 from sim.language.pieces import Message
 
 HEADER = np.dtype([("step", np.int64), ("version", np.int64), ("samples", np.float64), ("items", np.int64)])
-ENDED, LAST, TEXTS = range(
-    3
-)  # tags: the main text of the sender has ended; nothing of it follows; the first of those of texts
+# Tags: the main text of the sender has ended; nothing of it follows; the first of those of texts.
+ENDED, LAST, TEXTS = range(3)
 
 
 @dataclass(slots=True)
@@ -66,10 +65,8 @@ class Messages:
 
     def __init__(self, comm, clock: Callable[[], float], kind: type, here: Sequence[bool], delays: Any):
         self._comm, self._clock, self._kind, self._here, self._delays = comm, clock, np.dtype(kind), here, delays
-        self._came, self._held = (
-            0,
-            list[tuple[float, int, int, Letter]](),
-        )  # held back: until when, which, for which text
+        self._came = 0
+        self._held = list[tuple[float, int, int, Letter]]()  # held back: until when, which, for which text
         self._leaving: list[tuple[Any, np.ndarray, Callable[[float], None] | None]] = []
         self._coming: list[Coming] = []
         self._inboxes: dict[int, deque[Letter]] = defaultdict(deque)  # by the number of the text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import accumulate
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from real.learning.trainer import Trainer
     from sim.language.job import Job
     from sim.language.text import Text
-
-COLLECTED_BYTES = 2.5e8  # of weights that are made from one collection of garbage to the next
 
 
 class Whole:
@@ -59,7 +56,7 @@ class ModelValues(Valueless):
         self, job: Job, text: Text, trainer: Trainer, run: int, versions: Versions, places: np.ndarray | None = None
     ):
         self._job, self._text, self._trainer, self._run, self._versions = job, text, trainer, run, versions
-        self._places, self._made_bytes = places, 0
+        self._places = places
         self._vectors: list[dict[str, Vector]] = []
         self._passes = defaultdict[int, dict[str, Gradient]](dict)  # activations and slopes
         self._states = defaultdict[int, dict[tuple[int, int], State]](dict)  # of optimisers, by what they update
@@ -246,20 +243,12 @@ class ModelValues(Valueless):
             optimiser = self._optimiser(key, command.rate)
             touched = self._touched(piece, gradient)
             made = optimiser.updated(self.array(weights), state, self.array(gradient), command.samples, touched)
-            self._collect(made.values.nbytes)
             known[which] = made
         assert made.state
         states[key] = made.state
         self._vector(me, piece).write(piece.start, [Cell(0, piece.items, made)])
         self._vector(me, summed).write(piece.start, [Cell(0, piece.items, None)])
         self._versions.updated(me, piece, command.samples)
-
-    def _collect(self, size_bytes: int) -> None:
-        """Free what circles of references hold, such as messages that have come, once that may be much."""
-        self._made_bytes += size_bytes
-        if self._made_bytes > COLLECTED_BYTES:
-            self._made_bytes = 0
-            gc.collect()
 
     def _check_overlaps(self, me: Rank, states: dict[tuple[int, int], State], key: tuple[int, int]) -> None:
         for start, stop in states:

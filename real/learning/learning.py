@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from real.language.learning import in_language, train
+from real.language.learning import train
 from real.learning.learned import Learned
 from real.learning.world import LearningWorld
 from real.training.trainee import Training
@@ -25,6 +25,7 @@ from sim.event.world import garbage_left_lying
 from sim.job.scenario import Scenario
 from sim.laws.randomness import generator
 from sim.protocols.in_language import InLanguage
+from sim.protocols.texts import text_of
 from sim.recording.activity import Activity
 from sim.recording.curves import TARGETS, Curves, Target, reached
 from sim.recording.traces import Trace
@@ -159,7 +160,7 @@ def check_trainable(scenario: Scenario, training: Training) -> None:
     needs.check(scenario, "event")
     forward_of(scenario.workload)
     if is_text(scenario):
-        job_of(scenario, in_language(scenario))  # which refuses what texts do not have
+        job_of(scenario, text_of(scenario))  # which refuses what texts do not have
     if scenario.gathered_variables or scenario.traffic.sends_rows:
         check_by_rows(training.optimiser)
     if scenario.protocol.layerwise and scenario.traffic.sends_rows:

@@ -112,7 +112,7 @@ def trace_of(scenario: Scenario, world: ObservedWorld, outcome: Outcome) -> Trac
     """The trace of a run that has been observed. An update by each gradient is a step of rank 0."""
     rows = [Activity(*row) for row in world.activities()]
     if scenario.updates_per_step > 1:
-        made, kept = 0, [row for row in rows if row.rank not in range(scenario.servers)]
+        kept = [row for row in rows if row.rank not in range(scenario.servers)]
         for rank in range(scenario.servers):
             made = 0
             for row in sorted(row for row in rows if row.rank == rank):
@@ -141,16 +141,13 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
     to_device_s, to_host_s = scenario.traffic.copies_s
     layers = layers_of(scenario, text, compute_s + (0.0 if text.joins else to_device_s + to_host_s))
     header_bytes = HEADER_BYTES if scenario.servers else 0  # which are added and updated, too
-    servers, updates = (
-        scenario.servers,
-        len(layers) / scenario.servers if text.layerwise else 1,
-    )  # of a server in a step
+    servers = scenario.servers
+    updates = len(layers) / servers if text.layerwise else 1  # of a server in a step
     shares = [(size - HEADER_BYTES) // ITEM_BYTES for size in scenario.traffic.server_bytes] if servers > 1 else []
     takes_up = bool(servers) and not text.layerwise
     at = [0] * scenario.ranks if scenario.cluster.shared_cores else scenario.hosts  # whose speed a rank's cores have
-    overhead_s, others_s = (
-        (0.0, link.overhead_s) if text.layerwise else (link.overhead_s, 0.0)
-    )  # other threads send and receive
+    # Servers of layers have other threads that send and receive.
+    overhead_s, others_s = (0.0, link.overhead_s) if text.layerwise else (link.overhead_s, 0.0)
     return Job(
         scenario.ranks,
         layers,

@@ -39,7 +39,7 @@ class Draws:
         elsewhere = (
             job.protocol.delay_std_s,
             job.network.unfairness,
-            job.cluster.oversleep_s,
+            job.cluster.poll_s,  # what is left of a sleep between polls is drawn
             *vars(job.costs.background).values(),
         )
         laws = [job.stragglers, *(getattr(job.costs, name) for name in NOISES)]

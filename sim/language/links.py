@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from sim.base.errors import WrongSetting
 
-LEAST_TIMEOUT_S = 0.2  # Linux, TCP_RTO_MIN: added to the round trip, it is how long a quiet connection keeps its window
-
 
 @dataclass(frozen=True)
 class Windows:
@@ -47,36 +45,3 @@ class Fair:
     queue_bytes: float = 0.0
     buffer_bytes: float = 0.0
     eager_bytes: float = math.inf
-
-
-class Connection:
-    """The window from one rank to another.
-
-    Args:
-        round_trip_s: until bytes are acknowledged.
-        rate: of the path, bytes/s.
-    """
-
-    def __init__(self, windows: Windows, round_trip_s: float, rate: float):
-        self._windows, self._round_trip_s, self._rate = windows, round_trip_s, rate
-        self._window, self._free_s = windows.initial_bytes, 0.0
-
-    def send(self, now_s: float, size_bytes: float) -> float:
-        """When the last byte of a message leaves that a port begins to send now.
-
-        Cardwell, Savage and Anderson, "Modeling TCP latency", INFOCOM 2000, equations 12 to 17, without loss or delayed
-        acknowledgements: one window is sent in a round trip, and each doubles it, until it is the largest or keeps the path full. It is
-        halved for every timeout without a message (RFC 2861; Linux, tcp_slow_start_after_idle).
-        """
-        most, trip_s, rate = self._windows.most_bytes, self._round_trip_s, self._rate
-        begin_s = max(now_s, self._free_s)
-        timeouts = int((begin_s - self._free_s) / (LEAST_TIMEOUT_S + trip_s))
-        window = max(self._windows.initial_bytes, self._window * 0.5 ** min(timeouts, 99))
-        elapsed_s, left, full = 0.0, size_bytes, rate * trip_s
-        while left > window and window < min(full, most):
-            elapsed_s, left, window = elapsed_s + trip_s, left - window, min(2 * window, most)
-        if left > window and window < full:
-            rounds = math.ceil(left / window) - 1
-            elapsed_s, left = elapsed_s + rounds * trip_s, left - rounds * window
-        self._window, self._free_s = min(most, window + left), begin_s + (elapsed_s + left / rate)
-        return self._free_s

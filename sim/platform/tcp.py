@@ -53,11 +53,16 @@ def transfer_s(size_bytes: float, window_bytes: float, most_bytes: float, round_
 
 
 class Connection:
-    """A connection from one rank to another."""
+    """A connection from one rank to another.
 
-    def __init__(self, tcp: Tcp, latency_s: float, rate: float):
-        self._initial, self._most = tcp.initial_window_bytes * tcp.connections, tcp.window_bytes * tcp.connections
-        self._round_trip_s, self._rate = 2 * latency_s, rate
+    Args:
+        initial_bytes, most_bytes: of its window, after a rest and at most.
+        round_trip_s: until bytes are acknowledged.
+        rate: of the path, bytes a second.
+    """
+
+    def __init__(self, initial_bytes: float, most_bytes: float, round_trip_s: float, rate: float):
+        self._initial, self._most, self._round_trip_s, self._rate = initial_bytes, most_bytes, round_trip_s, rate
         self._window, self._free_s = self._initial, 0.0
 
     def send(self, now_s: float, size_bytes: float) -> float:

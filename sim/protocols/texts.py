@@ -1,4 +1,4 @@
-"""Today's protocols as texts of the language (sim.texts), with settings that mean the same."""
+"""The text of a job's protocol: its own, or for one of today's the one of sim.texts with settings that mean the same."""
 
 from __future__ import annotations
 
@@ -6,28 +6,34 @@ from collections.abc import Callable
 from typing import Any
 
 from sim import texts
+from sim.base.errors import WrongSetting
 from sim.language.text import Text
+from sim.protocols import PROTOCOLS
 from sim.protocols.amb import AnytimeMinibatch
-from sim.protocols.base import Protocol
 from sim.protocols.horovod import Horovod
+from sim.protocols.in_language import InLanguage
 from sim.protocols.ps_sync import SynchronousServers
 
 
-def text_of(protocol: Protocol, servers: int, workers: int, rows: bool = False) -> Text | None:
-    """The text of a job's protocol; None if there is none.
+def text_of(scenario) -> Text:
+    """What the ranks of a scenario (sim.job.scenario.Scenario) follow.
 
-    Args:
-        servers: parameter servers.
-        workers: 0 is one process alone.
-        rows: whether rows of sparse variables travel between servers and workers (sim.job.traffic.Traffic.sends_rows).
+    Raises:
+        WrongSetting: the protocol has no text in the language.
     """
-    if workers == 0:
+    protocol, servers = scenario.protocol, scenario.servers
+    if isinstance(protocol, InLanguage):
+        return protocol.text(servers)
+    if not scenario.workers:  # one process alone
         timed = (protocol.time_limit_s, protocol.partitions) if isinstance(protocol, AnytimeMinibatch) else ()
         return texts.Alone(*timed)
-    if rows and type(protocol) is SynchronousServers and protocol.barrier:
+    if type(protocol) is SynchronousServers and protocol.barrier and scenario.traffic.sends_rows:
         return texts.RowServers(servers, local_aggregation=False)
-    way = WAYS.get(type(protocol).__name__)
-    return way(protocol, servers) if way else None
+    is_ours = PROTOCOLS.get(protocol.name) is type(protocol)
+    found = WAYS[protocol.name](protocol, servers) if is_ours else None
+    if found is None:
+        raise WrongSetting("--protocol", str(protocol), "a protocol that has a text in the language of named vectors")
+    return found
 
 
 def _synchronous(of: SynchronousServers, servers: int) -> Text:
@@ -43,20 +49,16 @@ def _horovod(of: Horovod) -> Text:
 
 
 WAYS: dict[str, Callable[[Any, int], Text | None]] = {
-    "AnytimeMinibatch": lambda of, _: texts.AnytimeMinibatch(of.time_limit_s, of.partitions),
-    "AnytimeDelayedGradients": lambda of, _: texts.AnytimeDelayedGradients(
-        of.delay_std_s, of.time_limit_s, of.partitions, of.window_s
-    ),
-    "Hybrid": lambda of, servers: texts.Hybrid(servers, of.algorithm, of.local_aggregation),
-    "Allreduce": lambda of, _: texts.Allreduce(of.algorithm, of.fused, of.sparse_as_dense),
-    "Horovod": lambda of, _: _horovod(of),
-    "FixedMinibatch": lambda *_: texts.FixedMinibatch(),
-    "KBatchAsynchronous": lambda of, _: texts.KBatchAsynchronous(of.delay_std_s, of.gradients),
-    "AsynchronousServers": lambda _, servers: texts.AsynchronousServers(servers),
-    "StaleSynchronousServers": lambda of, servers: texts.StaleSynchronousServers(servers, of.staleness),
-    "SynchronousServers": _synchronous,
-    "BackupWorkers": _synchronous,
-    "LayerwiseServers": lambda of, servers: (
-        None if of.barrier or of.local_aggregation else texts.LayerwiseServers(servers)
-    ),
+    "amb": lambda of, _: texts.AnytimeMinibatch(of.time_limit_s, of.partitions),
+    "amb-dg": lambda of, _: texts.AnytimeDelayedGradients(of.delay_std_s, of.time_limit_s, of.partitions, of.window_s),
+    "hybrid": lambda of, servers: texts.Hybrid(servers, of.algorithm, of.local_aggregation),
+    "allreduce": lambda of, _: texts.Allreduce(of.algorithm, of.fused, of.sparse_as_dense),
+    "horovod": lambda of, _: _horovod(of),
+    "fmb": lambda *_: texts.FixedMinibatch(),
+    "kbatch-async": lambda of, _: texts.KBatchAsynchronous(of.delay_std_s, of.gradients),
+    "ps-async": lambda _, servers: texts.AsynchronousServers(servers),
+    "ps-ssp": lambda of, servers: texts.StaleSynchronousServers(servers, of.staleness),
+    "ps-sync": _synchronous,
+    "ps-backup": _synchronous,
+    "ps-layers": lambda of, servers: None if of.barrier or of.local_aggregation else texts.LayerwiseServers(servers),
 }

@@ -19,8 +19,7 @@ class BarrierServers(Text):
 
     def __call__(self, me):
         if me.rank in me.workers:
-            yield from work_with_servers(me)
-            return
+            return (yield from work_with_servers(me))
         weights, gradient = me.held(me.weights, me.rank), me.held(me.gradient, me.rank)
         needed = len(me.workers) - self.backup
         for step in me.steps():

@@ -50,7 +50,9 @@ def test_what_else_is_drawn_makes_them_differ():
     assert not replace(job(), stragglers=Exponential(mean=0.01)).draws.are_alike
     assert not job(background=Line(base_s=1e-3)).draws.are_alike
     assert not job(cluster="fair shares").draws.are_alike
-    assert not job(cluster="polls").draws.are_alike
+    polls = job(cluster="polls")
+    assert not polls.draws.are_alike
+    assert not replace(polls, cluster=polls.cluster.model_copy(update={"oversleep_s": 0.0})).draws.are_alike
     assert not job(("amb-dg", "time_limit_s=0.02", "delay_std_s=0.01")).draws.are_alike
 
 

@@ -60,11 +60,6 @@ def test_the_engine_takes_as_long(name, algorithm):
         assert got.samples == pytest.approx(want.samples)
 
 
-def text_for(scenario):
-    """The text of a job's protocol."""
-    return text_of(scenario.protocol, scenario.servers, scenario.workers)
-
-
 def found_and_expected(scenario, text, **besides):
     """Step times by the language and by sim.protocols."""
     expected, _ = event.run(scenario, want_trace=False)
@@ -79,7 +74,7 @@ def found_and_expected(scenario, text, **besides):
 def test_steps_are_those_of_sim_protocols(algorithm, fused):
     for number in (0, 3, 4, 11):  # numbers whose messages need a core (overhead_s) or not
         scenario = common(number, f"allreduce algorithm={algorithm} fused={str(fused).lower()}")
-        found, expected = found_and_expected(scenario, text_for(scenario))
+        found, expected = found_and_expected(scenario, text_of(scenario))
         # who adds waits for its own piece to leave, and takes what has come then, overhead included
         apart_s = EXACT if fused else 1e-6  # layers do not divide: messages differ by an item
         assert np.abs(found - expected).max() < (0.003 * expected.mean() if scenario.network.overhead_s else apart_s)
@@ -164,7 +159,7 @@ def test_horovod_takes_as_long_as_in_sim_protocols_where_messages_are_short(said
     off = []
     for number in range(8):
         scenario = close_links(number, f"horovod cycle_s=0.0001{said}")
-        found, expected = found_and_expected(scenario, text_for(scenario), cores=2)
+        found, expected = found_and_expected(scenario, text_of(scenario), cores=2)
         off.append(found.mean() / expected.mean() - 1)
     assert max(map(abs, off)) < 0.01
 
@@ -184,9 +179,9 @@ def test_settings_are_refused_by_name():
 
 def test_protocols_of_today_have_their_texts():
     scenario = common(1, "horovod algorithm=tree fusion_bytes=5 cycle_s=0.2 order=end by_name=true")
-    assert text_for(scenario) == TEXTS["horovod"]("tree", 5, 0.2, "end", True)
-    assert text_for(replace(scenario, protocol=protocols.make("ddp", []))) == TEXTS["ddp"]()
-    assert text_for(common(1, "allreduce fused=false")) == TEXTS["allreduce"]("auto", False)
+    assert text_of(scenario) == TEXTS["horovod"]("tree", 5, 0.2, "end", True)
+    assert text_of(replace(scenario, protocol=protocols.make("ddp", []))) == TEXTS["ddp"]()
+    assert text_of(common(1, "allreduce fused=false")) == TEXTS["allreduce"]("auto", False)
     on_gpus = replace(scenario, cluster=read("p3.16xlarge"), workers=8)
     assert job_of(on_gpus, TEXTS["allreduce"]()).library.auto == "ring"  # NCCL
     assert job_of(scenario, TEXTS["allreduce"]()).library.auto == "auto"  # Open MPI's choice

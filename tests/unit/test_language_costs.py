@@ -64,7 +64,7 @@ def with_costs(number: int, said: str) -> Scenario:
 
 def off_s(scenario: Scenario) -> tuple[float, float]:
     """How far the language is off: of ends of updates, seconds, and of samples. Its engine has the same ends."""
-    text = text_of(scenario.protocol, scenario.servers, scenario.workers)
+    text = text_of(scenario)
     expected, _ = event.run(scenario, want_trace=False)
     job, updates = job_of(scenario, text), Updates()
     found, each = run(job, text, updates), scenario.updates_per_step

@@ -16,7 +16,7 @@ from sim.language.engine import job as engine
 from sim.language.event import run
 from sim.language.event.valueless import Valueless
 from sim.language.job import Job, Laws, Layer
-from sim.language.links import Connection, Fair, Windows
+from sim.language.links import Fair, Windows
 from sim.language.text import Text
 from sim.laws import LogNormal
 from sim.model.costs import Line
@@ -136,19 +136,6 @@ def test_slow_start_takes_its_closed_form(windows, kernel):
     of = Job(2, (Layer(windows * initial // 4),), latency_s=L, bandwidth=1e12, windows=Windows(initial, 1e9))
     expected = (np.ceil(np.log2(windows + 1)) - 1) * trip_s + L
     assert step_s(of, Sends((windows * initial // 4,)), kernel) == pytest.approx(expected, abs=1e-4)
-
-
-def test_a_connection_is_that_of_the_platform():
-    rng = random.Random(1)
-    for _ in range(50):
-        given = tcp.Tcp(window_bytes=10 ** rng.uniform(4.2, 7), connections=rng.choice([1, 4]))
-        windows = Windows(given.initial_window_bytes * given.connections, given.window_bytes * given.connections)
-        latency_s, rate, now_s = 10 ** rng.uniform(-5, -1), 10 ** rng.uniform(5, 10), 0.0
-        ours, theirs = Connection(windows, 2 * latency_s, rate), tcp.Connection(given, latency_s, rate)
-        for _ in range(5):
-            now_s += rng.choice([0.0, 0.1, 1.0])
-            size_bytes = 10 ** rng.uniform(2, 8)
-            assert ours.send(now_s, size_bytes) == theirs.send(now_s, size_bytes)
 
 
 @KERNELS

@@ -61,7 +61,7 @@ def test_ranks_of_one_host_take_as_long_as_today(name, servers, settings):
     cluster = Cluster(name="one host", hosts=(Host(name="h", cores=16, slots=8),), local=local)
     given = {"workers": 4, "steps": 10, "warmup": 1, "batch": 64, "cluster": cluster, "servers": servers}
     scenario = Scenario(protocols.make(name, settings), workload.read("mlp"), **given)
-    text = text_of(scenario.protocol, servers, 4)
+    text = text_of(scenario)
     ends_s = event.run(job_of(scenario, text), text).ends_s
     before = today.run(scenario, want_trace=False)[0]
     assert (ends_s[-1] - ends_s[0]) / 10 == pytest.approx(before.step_s.mean(), rel=1e-9)

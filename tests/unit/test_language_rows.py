@@ -173,11 +173,11 @@ def test_hybrid_with_parts_and_dense_variables_takes_about_as_long():
 
 
 @pytest.mark.parametrize("servers", [1, 2])
-@pytest.mark.parametrize("said", ["ps-sync", "ps-sync barrier=true", "ps-backup", "ps-async", "ps-ssp"])
+@pytest.mark.parametrize("said", ["ps-sync", "ps-backup", "ps-async", "ps-ssp"])
 def test_servers_send_and_take_rows(said, servers):
     """A message of a server, or to it, has rows of all that it holds."""
     of = scenario(said, ROWS, costs=ALL, servers=servers, variable_partitions=servers)
-    text, updates, each = text_of(of.protocol, servers, of.workers), Updates(), of.updates_per_step
+    text, updates, each = text_of(of), Updates(), of.updates_per_step
     expected, _ = event.run(of, want_trace=False)
     job = job_of(of, text)
     run(job, text, updates)
@@ -190,7 +190,7 @@ def test_layers_of_servers_are_messages_of_their_own():
     """With a barrier each layer is added and updated by itself; before, a server added what had come when all had."""
     for more, least in (({"costs": COMPUTING}, 1e-3), ({"costs": ALL}, 0.03)):
         of = scenario("ps-sync barrier=true", ROWS, NUMBERS, servers=2, variable_partitions=2, **more)
-        text = text_of(of.protocol, of.servers, of.workers, of.traffic.sends_rows)
+        text = text_of(of)
         assert text.name == "ps-rows"
         assert off(of, text) < least
 

@@ -42,7 +42,7 @@ X = V / B  # seconds of the model in a port
 )
 def test_sim_event_takes_as_long_with_the_rule_and_not_without(rule, number, exact):
     scenario = drawn(number)
-    text, updates = text_of(scenario.protocol, scenario.servers, scenario.workers), Updates()
+    text, updates = text_of(scenario), Updates()
     run(job_of(scenario, text), text, updates)
     each = scenario.updates_per_step * (len(scenario.workload.variables) if text.layerwise else 1)
     ends_s = updates.ends_s[each - 1 :: each][: scenario.rounds]

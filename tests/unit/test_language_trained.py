@@ -247,7 +247,6 @@ KINDS_OF_TODAY = {
     "allreduce": ("allreduce", "algorithm=ring"),
     "horovod": ("horovod",),
 }
-TEXT_OF = {"horovod": TEXTS["horovod"]()}  # of those that sim.protocols.texts does not have yet
 OFF_S = {  # links, and steps that end with their slowest rank, where all have the same weights
     **{"kbatch-async": 2e-5, "ps-layers": 1e-3, "hybrid": 1e-4, "allreduce": 1e-3, "horovod": 1e-2},
 }
@@ -261,8 +260,6 @@ def test_versions_are_those_of_sim_protocols(name, optimiser, monkeypatch):
     training = replace(TRAINING, optimiser=optimiser, learning_rate=None, decay_steps=3, decay_rate=0.5)
     scenario, found = job(*KINDS_OF_TODAY[name]), []
     expected = trained(scenario, 1, training)
-    if name in TEXT_OF:
-        monkeypatch.setattr(real.language.learning, "text_of", lambda *of: TEXT_OF[name])
     train(scenario, 1, Trainer(MODEL, 0, training), lambda of, *made: found.append((*made, of.newest.vector)))
     updates, times_s, samples, versions = zip(*found, strict=True)
     assert updates == tuple(range(1, scenario.updates + 1))

@@ -196,6 +196,16 @@ def test_a_table_that_is_refused_names_them(tmp_path):
         profiled.profile(written(tmp_path, of), "x", "resnet50", "allreduce")
 
 
+def test_computing_that_a_hosts_input_hides_in_all_rows_is_not_known():
+    """Each sample takes the host 10 ms to read, whatever its GPUs compute: rows say nothing of the constant part of computing."""
+    of = rows([(1, 1, 32), (1, 2, 32), (1, 1, 64), (1, 2, 64)])
+    of = of._replace(step_s=0.01 * of.gpus * of.batch * (1.0, 1.3, 1.0, 0.85))
+    found = fit(of, BYTES, overlap=Overlap.of(MODEL))
+    assert found.misses(of) < 0.2
+    spread = dict(zip(steps.CONSTANTS, np.sqrt(np.diag(found.covariance)), strict=True))
+    assert spread["base_s"] >= 0.9 * found.base_s > 0
+
+
 @pytest.mark.slow
 def test_rounds_of_256_gpus_are_as_long_as_in_the_fit(monkeypatch):
     """Planted: rounds of 20 us on 64 hosts of 4 GPUs take a twentieth of a step; without them the profile is faster: the control."""

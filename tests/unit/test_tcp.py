@@ -52,7 +52,7 @@ def test_a_full_window_leaves_only_the_rate(size, rate):
 
 def test_a_message_follows_the_one_before_with_its_window():
     """Two halves take as long as the whole, and one after a pause of many timeouts as the first."""
-    whole, halves = (Connection(Tcp(), RTT / 2, 1e8) for _ in range(2))
+    whole, halves = (Connection(W0, Tcp().window_bytes, RTT, 1e8) for _ in range(2))
     size = 2 * 7 * W0
     first_s, second_s = (halves.send(0.0, size / 2) for _ in range(2))
     assert whole.send(0.0, size) >= second_s > first_s

@@ -36,10 +36,8 @@ def off(found, kept, least: float) -> float:
 def compared(kept: dict) -> dict | str:
     """By how much the numbers of one job differ; or why it is refused."""
     scenario = drawn(kept["number"])
-    text = text_of(scenario.protocol, scenario.servers, scenario.workers)
-    if text is None:
-        return f"no text of {kept['protocol']}"
     try:
+        text = text_of(scenario)
         job = job_of(scenario, text)
     except WrongSetting as error:
         return f"{error.setting} {error.allowed.partition(' with ')[0]}" if hasattr(error, "allowed") else str(error)

@@ -40,7 +40,8 @@ class Ports:
     def _connection(self, peer: int) -> Connection:
         link = self._link
         if peer not in self._connections:
-            self._connections[peer] = Connection(link.tcp, link.latency_s, link.bandwidth_bytes_per_s)
+            windows = (one * link.tcp.connections for one in (link.tcp.initial_window_bytes, link.tcp.window_bytes))
+            self._connections[peer] = Connection(*windows, 2 * link.latency_s, link.bandwidth_bytes_per_s)
         return self._connections[peer]
 
     def reached(self, message: Message) -> None:

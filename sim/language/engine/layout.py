@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sim.language import links
 from sim.language.hosts import MOST_POLLS, MOST_TURNS, ROUND_OFF, ROUND_OFF_S, TICK_S
+from sim.platform import tcp
 
 NONE = -1  # no text, no message, no rank
 
@@ -50,9 +50,8 @@ THREADS, PIECES = 2**20, 8  # numbers of the texts of background work; pieces of
 MOST_AT_ONCE = 1_000_000  # events of each text without any time passing
 MOST_JUMPS = 2**27  # of a text's loops within one event
 NEWEST, UNTIL, SIZED, LASTS = 1, 2, 4, 8  # flags of a TAKE; LASTS: as long as something may come
-PASSES, INPUT, UPDATES, DELAYS, SHARES = range(
-    5
-)  # kinds of drawn numbers: by rounds, rounds, updates, messages that have come, or left
+# Kinds of drawn numbers: by rounds, rounds, updates, messages that have come, or left.
+PASSES, INPUT, UPDATES, DELAYS, SHARES = range(5)
 FACTORS = ("noise", "input", "update", "delay", "share")
 HELD_BACK = -1  # in place of a hop, of a message that has been held back where it has come
 GENERATION = 2**26  # handle of a text: -1 - slot - GENERATION x how many texts had the slot before it
@@ -60,7 +59,7 @@ GENERATION = 2**26  # handle of a text: -1 - slot - GENERATION x how many texts 
 MESSAGES = 2**25  # handle of a message that shares ports: likewise, with this more than its slot
 
 # Of links: sim.language.links, sim.language.event.flows.
-TIMEOUT_S = links.LEAST_TIMEOUT_S
+TIMEOUT_S = tcp.LEAST_TIMEOUT_S
 LEAST_BYTES, OF_DOUBLING, FULL, RESOLUTION, DOUBLINGS = 1e-3, 1e-6, 1 - 1e-9, 2.0**-52, 4
 
 # Arrays of a run: the name, and of what there is one place for each.

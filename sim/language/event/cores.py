@@ -24,7 +24,7 @@ class Polled:
         self._polling, self._polls = (
             [0] * len(world.job.poll_rates),
             0.0,
-        )  # ranks by the stage of their wait; cores that they take
+        )  # ranks by stage of their wait, and cores that they take
 
     def poll(self, stage: int, more: int) -> None:
         """From now on so many ranks more, or less, are in a stage of waiting."""

@@ -7,8 +7,8 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 from functools import cache, partial
 
-from sim.language.links import Connection
 from sim.language.pieces import Handle, Message
+from sim.platform.tcp import Connection
 
 
 @dataclass(slots=True)
@@ -67,7 +67,8 @@ class Links:
             lambda: job.bandwidth, rack_out=job.uplink, rack_in=job.uplink, local=job.local_bandwidth
         )
         self._lines = defaultdict[tuple, deque[Parcel]](deque)  # messages under way, of a sender, a receiver and a text
-        self._connection = cache(lambda frm, to: Connection(job.windows, 2 * job.latency_s, job.bandwidth))
+        windows = (job.windows.initial_bytes, job.windows.most_bytes) if job.windows else (0.0, 0.0)
+        self._connection = cache(lambda frm, to: Connection(*windows, 2 * job.latency_s, job.bandwidth))
 
     def path(self, frm: int, to: int) -> list[tuple[str, int]]:
         """The ports from a rank to another: out of a host, if need be out of a rack and into one, into a host; or a host's memory."""
@@ -85,31 +86,42 @@ class Links:
 
     def send(self, task, message: Message, to: int, size_bytes: float) -> Handle:
         """Send a message now; the handle is done when it has left the first port."""
-        world, handle, parcel = self._world, Handle(), self._under_way(task, message, to)
-        path, key, job = [self._port(name) for name in self.path(message.sender, to)], task.key, self._job
-
-        def reaches(hop: int, before_s: float, held_s: float) -> None:
-            """The message reaches a port, and its last byte not before `before_s`; a window holds that back for `held_s` in the end."""
-            port = path[hop]
-            gap_s = job.gap_s if len(path) > 1 else 0.0
-            begin_s = port.take(world.time_s, gap_s + size_bytes / port.bandwidth, size_bytes)
-            passed_s = max(before_s, port.free_s)
-            if hop == 0:
-                if job.windows and len(path) > 1:
-                    left_s = self._connection(message.sender, to).send(begin_s, size_bytes)
-                    held_s = max(0.0, left_s - passed_s)
-                handle.done_s = passed_s + held_s
-                world.busy[message.sender].moves(world.time_s, handle.done_s)
-            if hop + 1 < len(path):
-                on_s = passed_s if job.whole_messages else begin_s
-                world.at(on_s + job.latency_s, key, lambda: reaches(hop + 1, passed_s + job.latency_s, held_s))
-            else:
-                there_s = passed_s + held_s + (job.local_latency_s if hop == 0 else 0.0)
-                world.busy[to].moves(begin_s, there_s)
-                world.at(there_s, key, partial(self._there, parcel))
-
-        reaches(0, 0.0, 0.0)
+        parcel, path = self._under_way(task, message, to), [self._port(name) for name in self.path(message.sender, to)]
+        handle = Handle()
+        handle.done_s = self._reaches(parcel, path, size_bytes)
+        self._world.busy[message.sender].moves(self._world.time_s, handle.done_s)
         return handle
+
+    def _reaches(
+        self,
+        parcel: Parcel,
+        path: list[Port],
+        size_bytes: float,
+        hop: int = 0,
+        before_s: float = 0.0,
+        held_s: float = 0.0,
+    ) -> float:
+        """A message reaches a port of its path; when it has passed that.
+
+        Args:
+            before_s: its last byte has not come before.
+            held_s: a window holds that back for so long in the end.
+        """
+        world, job, port, frm = self._world, self._job, path[hop], parcel.message.sender
+        gap_s = job.gap_s if len(path) > 1 else 0.0
+        begin_s = port.take(world.time_s, gap_s + size_bytes / port.bandwidth, size_bytes)
+        passed_s = max(before_s, port.free_s)
+        if hop == 0 and job.windows and len(path) > 1:
+            held_s = max(0.0, self._connection(frm, parcel.to).send(begin_s, size_bytes) - passed_s)
+        if hop + 1 < len(path):
+            on_s = passed_s if job.whole_messages else begin_s
+            further = partial(self._reaches, parcel, path, size_bytes, hop + 1, passed_s + job.latency_s, held_s)
+            world.at(on_s + job.latency_s, parcel.key, further)
+        else:
+            there_s = passed_s + held_s + (job.local_latency_s if hop == 0 else 0.0)
+            world.busy[parcel.to].moves(begin_s, there_s)
+            world.at(there_s, parcel.key, partial(self._there, parcel))
+        return passed_s + held_s
 
     def announces(self, size_bytes: float) -> bool:
         """Whether a message leaves when its receiver has asked for it."""

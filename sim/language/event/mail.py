@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from sim.language.pieces import Message
@@ -66,20 +67,16 @@ class Mail:
     def take(self, number: int, frm: int | range, newest: bool = False) -> Message | None:
         """The first message of a rank or a group, or the newest, in which case those before are lost; None if there is none."""
         box, group = self._boxes[number], among(frm)
-        found = next((k for k, message in enumerate(box) if message.sender in group), None)
-        if found is None:
-            return None
-        first = box.pop(found)
-        self._taken(first)
-        if not newest:
-            return first
-        *lost, last = [first, *(message for message in box if message.sender in group)]
-        for message in [*lost[1:], last] if lost else []:
+        places = (k for k, message in enumerate(box) if message.sender in group)
+        chosen = list(places if newest else islice(places, 1))
+        taken = [box[k] for k in chosen]
+        for k in reversed(chosen):
+            del box[k]
+        for message in taken:
             self._taken(message)
-        box[:] = [message for message in box if message.sender not in group]
-        for message in lost:
+        for message in taken[:-1]:
             self._world.links.lose(message)
-        return last
+        return taken[-1] if taken else None
 
 
 def among(frm: int | range) -> range:

@@ -320,7 +320,6 @@ class Task:
                 step = message.step if k == 0 else step
                 yield from self._accept(message, command.into.part(k, len(group)))
         me.step, me.round = step, me.round + 1
-        self.world.begin_round(me)
         return True
 
     def may_come(self) -> bool:
