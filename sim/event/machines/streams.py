@@ -9,7 +9,7 @@ import simpy
 from sim.event.machines.cores import ROUND_OFF_S
 from sim.event.machines.flows import Flow
 from sim.event.ranks.message import Message
-from sim.platform.tcp import Connection
+from sim.platform.slow_start import Connection
 
 
 class Ports:

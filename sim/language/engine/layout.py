@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sim.language.hosts import MOST_POLLS, MOST_TURNS, ROUND_OFF, ROUND_OFF_S, TICK_S
-from sim.platform import tcp
+from sim.platform import slow_start
 
 NONE = -1  # no text, no message, no rank
 
@@ -59,7 +59,7 @@ GENERATION = 2**26  # handle of a text: -1 - slot - GENERATION x how many texts 
 MESSAGES = 2**25  # handle of a message that shares ports: likewise, with this more than its slot
 
 # Of links: sim.language.links, sim.language.event.flows.
-TIMEOUT_S = tcp.LEAST_TIMEOUT_S
+TIMEOUT_S = slow_start.LEAST_TIMEOUT_S
 LEAST_BYTES, OF_DOUBLING, FULL, RESOLUTION, DOUBLINGS = 1e-3, 1e-6, 1 - 1e-9, 2.0**-52, 4
 
 # Arrays of a run: the name, and of what there is one place for each.

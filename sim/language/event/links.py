@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from sim.language.pieces import Handle, Message
-from sim.platform.tcp import Connection
+from sim.platform.slow_start import Connection
 
 
 @dataclass(slots=True)
