@@ -1,7 +1,9 @@
 """The engine of the language: its rules, what it says of wrong texts, and what it does not understand."""
 
+import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from test_language_engine_jobs import differ
@@ -258,3 +260,9 @@ def test_a_message_of_a_ring_takes_few_op_codes():
     sizes = [len(loop) for loop in loops if layout.POST in [row[0] for row in loop]]
     assert len(sizes) == 2
     assert max(sizes) <= 20
+
+
+def test_what_builds_the_engine_needs_no_package():
+    """It is compiled before anything is installed beside Cython."""
+    line = [sys.executable, "-S", "-c", "import sim.language.engine.layout, sim.language.engine.building"]
+    subprocess.run(line, cwd=Path(__file__).parents[2], check=True)
