@@ -351,7 +351,6 @@ def test_versions_that_nobody_holds_are_freed(name, monkeypatch):
 
     monkeypatch.setattr(real.language.values, "Held", Known)
     text = TEXTS[name](bucket_mb=1e6) if name == "ddp" else TEXTS[name]()
-    monkeypatch.setattr(real.language.values, "COLLECTED_BYTES", 0)
     run(text, of_text(text, 13), made=lambda *version: counts.append(len(live)))
     assert max(counts[1:]) <= MOST_LIVE[name]
 
