@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+import event
 import pytest
-from engines import agree
+from event import agree
 
-from sim import event
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs, Line
