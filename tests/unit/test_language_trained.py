@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from learning_jobs import MODEL, TRAINING, job, trained
 
-import real.language.learning
-import real.language.values
+import real.learning.values
 from real.data import Batches
 from real.engines import engine_of
-from real.language.learning import train
-from real.language.values import ModelValues
-from real.language.vectors import Held, Vector
-from real.language.versions import Versions
+from real.learning.train import train
+from real.learning.values import ModelValues
+from real.learning.vectors import Held, Vector
+from real.learning.versions import Versions
 from real.learning.learning import learn
 from real.learning.trainer import Trainer
 from sim import protocols
@@ -47,7 +46,7 @@ class Plain(Valueless):
         start = self.trainer.initial()
         for me in ranks:
             self.vectors[me.rank] = {"weights": start.copy(), "gradient": np.zeros_like(start)}
-            owner = 0 if self.text.data == "shared" else worker_number(me.rank, self.text.servers)
+            owner = 1 if self.text.data == "shared" else worker_number(me.rank, self.text.servers)
             batches = Batches(self.trainer.data, self.job.batch, self.job.seed, 0, owner)
             self.numbers[me.rank] = [batches.places() for _ in range(20 * self.job.steps)]
 
@@ -131,7 +130,7 @@ def weights(values, world) -> list[np.ndarray]:
     found = []
     for me in world.ranks:
         each = [values.cells(me, me.weights[k : k + 1])[0] for k in range(me.weights.items)]
-        lost = [cell.node is real.language.values.LOST for cell in each]
+        lost = [cell.node is real.learning.values.LOST for cell in each]
         found.append(
             np.array([np.nan if gone else values.array([cell])[0] for gone, cell in zip(lost, each, strict=True)])
         )
@@ -349,7 +348,7 @@ def test_versions_that_nobody_holds_are_freed(name, monkeypatch):
             super().__init__(*held)
             live.add(self)
 
-    monkeypatch.setattr(real.language.values, "Held", Known)
+    monkeypatch.setattr(real.learning.values, "Held", Known)
     text = TEXTS[name](bucket_mb=1e6) if name == "ddp" else TEXTS[name]()
     run(text, of_text(text, 13), made=lambda *version: counts.append(len(live)))
     assert max(counts[1:]) <= MOST_LIVE[name]
@@ -415,13 +414,13 @@ def test_what_cannot_be_trained_is_said(what, said):
 
 
 def test_cells_are_read_as_they_were_written():
-    rng, vector, expected = np.random.default_rng(0), Vector(real.language.values.Cell(0, 20, None)), np.zeros(20)
+    rng, vector, expected = np.random.default_rng(0), Vector(real.learning.values.Cell(0, 20, None)), np.zeros(20)
     for number in range(300):
         start, stop = sorted(rng.integers(21, size=2))
         if start < stop:
             node = Held(np.full(30, number, np.float32) + np.arange(30) / 100)
             expected[start:stop] = node.values[3 : 3 + stop - start]
-            vector.write(start, [real.language.values.Cell(0, int(stop - start), node, 3)])
+            vector.write(start, [real.learning.values.Cell(0, int(stop - start), node, 3)])
         low, high = sorted(rng.integers(21, size=2))
         found = [
             cell.node.values[cell.first : cell.first + cell.stop - cell.start]

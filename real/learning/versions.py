@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from real.language.vectors import Cell, Vector
+from real.learning.vectors import Cell, Vector
 from sim.language.pieces import Piece
 from sim.language.rank import Rank
 
 if TYPE_CHECKING:
-    from real.language.values import ModelValues, Whole
+    from real.learning.values import ModelValues, Whole
 
 
 class Versions:
