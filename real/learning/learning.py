@@ -16,10 +16,9 @@ from real.learning.train import train
 from real.training.trainee import Training
 from sim import needs
 from sim.answers import candidates, ends, shares
-from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_REPLICATIONS, check_integer, check_kind
 from sim.efficiency.noise import NoiseScale, noise_scale, noise_scale_of_run
-from sim.event.language import activities_of, job_of
+from sim.event.language import job_of
 from sim.job.scenario import Scenario
 from sim.laws.randomness import generator
 from sim.protocols.texts import text_of
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from real.learning.trainer import Trainer
     from real.learning.versions import Versions
     from sim.answers.result import Result
-    from sim.language.event import EventWorld
 
 RUNS = 5
 MOVED = 0.1  # logarithm of the throughput at an end that is trained, where steps last a fixed time
@@ -225,7 +223,7 @@ class _Run:
         self._found: list[tuple[int, float, int, float, float]] = []
         self._next, self._counted, self.updates = job.every or 1, job.trainer.computed, 0
         self._left = work(job.scenario)
-        self._version: tuple[Versions, int, float, int] | None = None  # the last one: updates, seconds, samples
+        self._version: tuple[int, float, int] | None = None  # the last one: updates, seconds, samples
         self.trace: Trace | None = None
         self.noise: list[tuple[int, NoiseScale]] = []  # and the updates since the evaluation before
         self._drawn = generator(job.scenario.seed, number, 0, "gradient")
@@ -233,11 +231,11 @@ class _Run:
     def run(self) -> _Run:
         """Train until the target, or to the last step."""
         want_trace = self._job.want_trace and self._number == 0
-        world = train(self._scenario, self._number, self._job.trainer, self._made, want_trace)
+        versions, rows = train(self._scenario, self._number, self._job.trainer, self._made, want_trace)
         if self._version and self._found[-1][0] < self.updates:  # what was learned last
-            self._evaluate(*self._version)
+            self._evaluate(versions, *self._version)
         self._job.done(max(0.0, self._left))
-        self.trace, self._version = self._traced(world) if want_trace else None, None
+        self.trace = self._traced(rows) if want_trace else None
         return self
 
     def _made(self, versions: Versions, updates: int, time_s: float, samples: int) -> bool:
@@ -245,11 +243,11 @@ class _Run:
         job, computed = self._job, self._job.trainer.computed - self._counted
         self._counted, self._left, self.updates = self._counted + computed, self._left - computed, updates
         job.done(computed)
-        self._version = versions, updates, time_s, samples
+        self._version = updates, time_s, samples
         if updates < self._next:
             return False
         self._next = updates + (job.every or max(1, updates // RARELY))
-        return self._evaluate(*self._version)
+        return self._evaluate(versions, updates, time_s, samples)
 
     def _evaluate(self, versions: Versions, updates: int, time_s: float, samples: int) -> bool:
         job, newest = self._job, versions.newest
@@ -268,11 +266,11 @@ class _Run:
         step, time_s, samples, loss, accuracy = np.array(self._found, float).reshape(-1, 5).T
         return Curves(step.astype(int), time_s, samples.astype(int), loss, accuracy)
 
-    def _traced(self, world: EventWorld) -> Trace:
+    def _traced(self, rows: list[Activity]) -> Trace:
         """The activities until the last update, with an evaluation that takes no time for each that nobody waited for."""
         scenario, end_s = self._scenario, self._found[-1][1]
         found = {step - 1: at_s for step, at_s, *_ in self._found}
-        rows = [row for row in activities_of(scenario, world) if row.end_s <= end_s]
+        rows = [row for row in rows if row.end_s <= end_s]
         rows = [row for row in rows if row.activity != "evaluate" or row.step in found]
         free = found.keys() - {row.step for row in rows if row.activity == "evaluate"}
         rows += [

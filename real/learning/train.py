@@ -11,10 +11,11 @@ import numpy as np
 from real.learning.values import ModelValues
 from real.learning.versions import Versions
 from sim.base.errors import RunFailed
-from sim.event.language import job_of
+from sim.event.language import activities_of, job_of
 from sim.language.event import EventWorld
 from sim.language.event.observed import ObservedWorld
 from sim.protocols.texts import text_of
+from sim.recording.activity import Activity
 
 if TYPE_CHECKING:
     from real.learning.trainer import Trainer
@@ -27,8 +28,14 @@ class Over(RunFailed):
     """Training is over before the text is; a world passes it on."""
 
 
-def train(scenario: Scenario, replication: int, trainer: Trainer, made: Made, want_trace: bool = False) -> EventWorld:
-    """Train a job; the world in which it was trained, an ObservedWorld with a trace.
+def train(
+    scenario: Scenario,
+    replication: int,
+    trainer: Trainer,
+    made: Made = lambda *version: False,
+    want_trace: bool = False,
+) -> tuple[Versions, list[Activity]]:
+    """Train a job: what it has learned, and what ranks have done, if that is asked for.
 
     Args:
         replication: the number of the run, which draws its times and the order of its data; that has the scenario's `sleeps_of`, if any.
@@ -56,7 +63,7 @@ def train(scenario: Scenario, replication: int, trainer: Trainer, made: Made, wa
     versions.samples = world.samples.of
     with suppress(Over):
         world.run()
-    return world
+    return versions, activities_of(scenario, world) if isinstance(world, ObservedWorld) else []
 
 
 def places_of(scenario: Scenario) -> np.ndarray | None:

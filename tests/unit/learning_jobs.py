@@ -11,10 +11,10 @@ from real.learning.vectors import Gradient
 from real.learning.versions import Versions
 from real.training.trainee import Training
 from sim import protocols, stragglers
-from sim.event.language import activities_of
 from sim.job.scenario import Scenario
 from sim.language.text import Text
 from sim.model.workload import Variable, Workload
+from sim.protocols.base import Protocol
 from sim.protocols.in_language import protocol_of
 from sim.recording.activity import Activity
 
@@ -31,11 +31,11 @@ MODEL = Workload(
 
 
 def job(
-    protocol: str | Text, *settings: str, workers: int = 3, batch: int = 16, steps: int = 12, **further
+    protocol: str | Text | Protocol, *settings: str, workers: int = 3, batch: int = 16, steps: int = 12, **further
 ) -> Scenario:
     """A job whose workers sleep, each at another time."""
-    named = isinstance(protocol, str)
-    asked = protocols.make(protocol, settings) if named else protocol_of(type(protocol))(**vars(protocol))
+    asked = protocols.make(protocol, settings) if isinstance(protocol, str) else protocol
+    asked = protocol_of(type(asked))(**vars(asked)) if isinstance(asked, Text) else asked
     sleeps = further.pop("stragglers", "exponential(mean=5ms)")
     law = stragglers.read(sleeps) if isinstance(sleeps, str) else sleeps
     return Scenario(asked, MODEL, workers=workers, batch=batch, steps=steps, warmup=0, stragglers=law, **further)
@@ -51,7 +51,7 @@ class Trained:
         times_s, samples: of each version, since the start.
         rows: all activities.
         weights: of each rank at the end.
-        newest, end: all weights when the last rank has ended.
+        end: all weights when the last rank has ended.
     """
 
     versions: list[np.ndarray] = field(default_factory=list)
@@ -60,7 +60,6 @@ class Trained:
     samples: list[int] = field(default_factory=list)
     rows: list[Activity] = field(default_factory=list)
     weights: list[np.ndarray] = field(default_factory=list)
-    newest: Versions | None = None
     end: np.ndarray | None = None
 
 
@@ -92,12 +91,11 @@ def trained(
         found.summed.append(trainer.kept)
         found.times_s.append(time_s)
         found.samples.append(samples)
-        trainer.kept, found.newest = [], versions
+        trainer.kept = []
         seen(versions)
         return False
 
-    world = train(scenario, replication, trainer, made, want_trace=True)
-    values, found.rows = world.values, activities_of(scenario, world)
-    found.weights = [values.whole(values.cells(me, me.weights)).vector for me in world.ranks]
-    found.end = found.newest.newest.vector
+    versions, found.rows = train(scenario, replication, trainer, made, want_trace=True)
+    values, found.end = versions._values, versions.newest.vector
+    found.weights = [values.whole(values.cells(me, me.weights)).vector for me in versions._ranks]
     return found
