@@ -468,6 +468,24 @@ def test_a_rank_that_is_ahead_is_evaluated_after_the_step_that_is_over():
         assert time_s == pytest.approx(number * 0.324, rel=0.1)
 
 
+@dataclass(frozen=True)
+class Apart(Text):
+    """Two servers that update with gradients of their own, the second one before the first."""
+
+    servers: int = 2
+    name, each = "apart", True
+
+    def __call__(self, me):
+        for _ in me.steps():
+            yield from compute(me)
+            yield from me.work(seconds=0.1 * (me.rank == me.master))
+            yield from me.update(me.held(me.weights, me.rank), samples=me.batch)
+
+
+def test_where_each_gradient_is_an_update_the_first_server_counts():
+    assert [number for number, *_ in versions_of(Apart(), 2)] == list(range(1, STEPS + 1))
+
+
 def test_a_step_without_an_update_makes_no_version():
     found = versions_of(Alone(3), 2)
     assert [number for number, *_ in found] == [1, 2]
