@@ -122,7 +122,7 @@ def of_text(text: Text, ranks: int, **of_job) -> Job:
 
 def run(text: Text, job: Job, training=SGD, made=lambda *version: None, trainer=None):
     """The values of all ranks after a run."""
-    trainer, versions = trainer or Trainer(MODEL, job.seed, training), Versions(made)
+    trainer, versions = trainer or Trainer(MODEL, job.seed, training), Versions(made, text.each)
     values = ModelValues(job, text, trainer, 0, versions)
     world = EventWorld(job, text, values)
     versions.samples = world.samples.of
