@@ -147,6 +147,8 @@ class Cell(NamedTuple):
 
     def part(self, start: int, stop: int, move: int = 0) -> Cell:
         """The items between two places, if there are some, moved."""
+        if start <= self.start and self.stop <= stop and not move:
+            return self
         low, high = max(self.start, start), min(self.stop, stop)
         return Cell(low + move, high + move, self.node, self.first + low - self.start)
 
@@ -154,13 +156,13 @@ class Cell(NamedTuple):
 def joined(cells: Sequence[Cell]) -> list[Cell]:
     """The same; neighbours of a node are one."""
     found: list[Cell] = []
-    for cell in cells:
+    for cell in cells if len(cells) > 1 else ():
         last = found[-1] if found else cell._replace(node=LOST, start=-1)
         if last.node is cell.node and (not cell.node or last.first - last.start == cell.first - cell.start):
             found[-1] = last._replace(stop=cell.stop)
         else:
             found.append(cell)
-    return found
+    return found or list(cells)
 
 
 def aligned(some: Sequence[Cell], others: Sequence[Cell]) -> Iterator[tuple[Cell, Cell]]:
@@ -193,6 +195,9 @@ class Vector:
         if not cells:
             return
         stop = start + cells[-1].stop
+        if start == 0 and stop == self._cells[-1].stop:
+            self._cells, self._starts = list(cells), [cell.start for cell in cells]
+            return
         k, m = bisect_right(self._starts, start) - 1, bisect_left(self._starts, stop)
         ends = self._cells[k].part(0, start), self._cells[m - 1].part(stop, self._cells[m - 1].stop)
         new = [ends[0], *(cell.part(0, cell.stop, start) for cell in cells), ends[1]]
