@@ -31,6 +31,7 @@ from sim.language.verbs import compute
 from sim.laws import Exponential
 from sim.laws.steps import NOTHING, ONES, Steps
 from sim.model.workload import NAMED
+from sim.recording.curves import curves
 from sim.texts import TEXTS
 
 SGD = replace(TRAINING, optimiser="sgd")
@@ -499,6 +500,16 @@ def test_weights_are_new_when_the_last_rank_has_changed_its_own():
     scenario = own("local-sgd", "local=2", workers=2, stragglers="slow-ranks(rank=1, seconds=100ms)", steps=4)
     found = learn(scenario, TRAINING, replications=1, evaluate_every=1).curves[0]
     assert np.diff(found.time_s, prepend=0.0) == pytest.approx(0.1, rel=0.2)
+
+
+@pytest.mark.parametrize("name", ["local-sgd", "d-psgd", "ddp", "fsdp", "gradient-coding"])
+def test_a_trace_has_the_same_curves(name):
+    """The first rank goes ahead of the last one by a step, or none."""
+    settings = ["local=2"] if name == "local-sgd" else []
+    scenario = own(name, *settings, workers=3, stragglers="slow-ranks(rank=2, seconds=30ms)", steps=8)
+    found = learn(scenario, TRAINING, replications=1, evaluate_every=2, want_trace=True)
+    for column, expected in vars(found.curves[0]).items():
+        np.testing.assert_allclose(getattr(curves(found.trace), column), expected, rtol=1e-9, err_msg=column)
 
 
 @pytest.mark.slow
