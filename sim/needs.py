@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Unit(NamedTuple):
-    """The needs of a rank, once, and of a message in a world, measured on a core of 2024."""
+    """The needs of a rank, once, and of a message in the event world, measured on a core of 2024."""
 
     rank_bytes: float
     rank_s: float
@@ -31,7 +31,7 @@ class Unit(NamedTuple):
     message_bytes: float  # of one that is on its way
 
 
-UNITS = {"event": Unit(25e3, 40e-6, 16e-6, 14e-6, 700), "engine": Unit(10e3, 10e-6, 0.5e-6, 0.03e-6, 0)}
+UNIT = Unit(25e3, 40e-6, 16e-6, 14e-6, 700)
 RUN_S = 1e-3  # of a run
 PARTITIONS_OF_A_MESSAGE = 16  # take as long as one
 ROW_BYTES, ROW_S = 40, 1e-6  # of a sparse variable: how often it is drawn
@@ -67,14 +67,13 @@ class Needs:
         return sum(self.of_bytes.values())
 
 
-def of(scenario: Scenario, world: str, within_s: float = math.inf, *, traced: bool = False) -> Needs:
-    """The needs of a run: memory for all that is done in the time, and seconds until the least answer is there.
+def of(scenario: Scenario, within_s: float = math.inf, *, traced: bool = False) -> Needs:
+    """The needs of a run in the event world: memory for all that is done in the time, and seconds until the least answer is there.
 
     Args:
-        world: event or engine.
         traced: whether all activities are kept.
     """
-    found, unit, sent = Needs(), UNITS[world], messages(scenario)
+    found, unit, sent = Needs(), UNIT, messages(scenario)
     least = 1 + (scenario.warmup if scenario.updates_per_step > 1 else min(1, scenario.warmup))
     by_rows = sum(variable.rows.of or variable.shape[0] for variable in _drawn_rows(scenario))
     found.add("--workload", ROW_S * by_rows, ROW_BYTES * by_rows)
@@ -95,9 +94,9 @@ def of(scenario: Scenario, world: str, within_s: float = math.inf, *, traced: bo
     return found
 
 
-def once_and_step_s(scenario: Scenario, world: str) -> tuple[float, float]:
+def once_and_step_s(scenario: Scenario) -> tuple[float, float]:
     """Seconds of a run before any step, and of each one: by counts, so that they do not depend on how busy the machine is."""
-    one, two = (of(replace(scenario, warmup=warmup), world).seconds for warmup in (0, 1))
+    one, two = (of(replace(scenario, warmup=warmup)).seconds for warmup in (0, 1))
     return 2 * one - two, two - one
 
 
@@ -199,13 +198,13 @@ def patience_s(within_s: float) -> float:
     return max(LEAST_PATIENCE_S, min(TIMES * within_s, PATIENCE_S), within_s)
 
 
-def check(scenario: Scenario, world: str, within_s: float = math.inf, *, traced: bool = False) -> Needs:
-    """The needs of a run, if the machine can meet them; with all activities kept if it is traced.
+def check(scenario: Scenario, within_s: float = math.inf, *, traced: bool = False) -> Needs:
+    """The needs of a run in the event world, if the machine can meet them; with all activities kept if it is traced.
 
     Raises:
         WrongSetting: it takes more memory than the machine has for it, or much longer than anybody has said to wait.
     """
-    found, most = of(scenario, world, within_s, traced=traced), most_bytes()
+    found, most = of(scenario, within_s, traced=traced), most_bytes()
     longest_s = patience_s(within_s)
     if found.bytes <= most and found.seconds <= longest_s:
         return found
@@ -219,11 +218,10 @@ def check(scenario: Scenario, world: str, within_s: float = math.inf, *, traced:
         "--warmup": scenario.warmup,
         "--set gradients": scenario.protocol.gradients_per_update(scenario.workers),
     }
-    said = "the engine" if world == "engine" else "the event world"
     takes = f"about {_said_s(found.seconds)} for the least of an answer; --within SECONDS waits for it"
     if found.bytes > most:
         takes = f"about {found.bytes / 1e9:,.1f} GB of memory, and {most / 1e9:,.1f} GB are the most here"
-    raise WrongSetting(option, given[option], f"a smaller job: {said} would take {takes}")
+    raise WrongSetting(option, given[option], f"a smaller job: the event world would take {takes}")
 
 
 def _blamed(needs: dict[str, float], most: float) -> str:

@@ -149,7 +149,7 @@ def check_trainable(scenario: Scenario, training: Training) -> None:
 
     scenario.check_computing()
     scenario.check_evaluation()
-    needs.check(scenario, "event")
+    needs.check(scenario)
     forward_of(scenario.workload)
     job_of(scenario, text_of(scenario))  # which refuses what texts do not have
     if scenario.gathered_variables or scenario.traffic.sends_rows:
@@ -190,7 +190,7 @@ def estimate(jobs: list[tuple[Scenario, Trainer]], runs: int, want_noise: bool =
     """The seconds and bytes of so many runs of each job, by timing a gradient."""
     seconds, largest = 0.0, 0.0
     for scenario, trainer in jobs:
-        once_s, step_s = needs.once_and_step_s(scenario, "event")
+        once_s, step_s = needs.once_and_step_s(scenario)
         apart = scenario.protocol.by_arrival or scenario.by_all_ranks
         alike = 1.0 if apart else trainer.share(scenario.batch, max(1, scenario.workers))
         samples = work(scenario) * alike

@@ -127,9 +127,7 @@ def _is(one: Any, kind: type) -> bool:
 PIECE, INTEGER, NUMBER, SECONDS = "a piece of a vector", "an integer", "a number from 0", "seconds from 0"
 FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("first", "stop", "micro", "of", "to", "needed"), (INTEGER, lambda one: _is(one, Integral))),
-    **dict.fromkeys(
-        ("share", "flops", "bytes", "samples"), (NUMBER, lambda one: _is(one, Real) and float(one) >= 0)
-    ),
+    **dict.fromkeys(("share", "flops", "bytes", "samples"), (NUMBER, lambda one: _is(one, Real) and float(one) >= 0)),
     **dict.fromkeys(("weight", "a", "b"), ("a number", lambda one: _is(one, Real) and not math.isnan(one))),
     "piece": (PIECE, lambda one: isinstance(one, Piece)),
     "into": (PIECE, lambda one: one is None or isinstance(one, Piece)),

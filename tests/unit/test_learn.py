@@ -10,11 +10,12 @@ import sys
 from dataclasses import replace
 from math import log
 
+import event
 import numpy as np
 import pandas as pd
 import pytest
 from learning_jobs import MODEL, TRAINING, job
-from test_learning import rows, simulated
+from test_learning import rows
 
 from real import learn as command_of_learn
 from real.learning.learned import in_a_line
@@ -89,9 +90,9 @@ def test_evaluations_take_no_time_unless_they_are_asked_to():
         learn(replace(scenario, test_size=size, evaluate_every=5), TRAINING, replications=1, want_trace=True)
         for size in (0, 200)
     )
-    assert rows(free.trace) == rows(simulated(scenario))
+    assert rows(free.trace) == rows(event.trace(scenario))
     assert waited.curves[0].step.tolist() == [5, 10, 15, 20]
-    expected = simulated(replace(scenario, test_size=200, evaluate_every=5))
+    expected = event.trace(replace(scenario, test_size=200, evaluate_every=5))
     assert rows(waited.trace) == rows(expected, end_s=waited.curves[0].time_s[-1])
     assert waited.curves[0].time_s[-1] > free.curves[0].time_s[-1]
 
@@ -108,7 +109,7 @@ def test_evaluations_come_more_rarely_as_the_run_goes_on():
 def test_a_trace_has_the_same_curves(protocol, tmp_path):
     """It is the beginning of the simulation's, until the last evaluation."""
     found = learn(job(protocol, steps=40), TRAINING, "accuracy=0.9", 2, want_trace=True)
-    assert rows(found.trace) == rows(simulated(job(protocol, steps=40)), end_s=found.times_s[0])
+    assert rows(found.trace) == rows(event.trace(job(protocol, steps=40)), end_s=found.times_s[0])
     early = found.at("accuracy=0.5")
     assert found.slower_than(early).value == pytest.approx(found.time_s / early.time_s)
     assert found.time_s > 1.1 * early.time_s
