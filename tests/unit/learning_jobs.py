@@ -50,8 +50,6 @@ class Trained:
         summed: the gradients whose sums were computed since the version before, of each.
         times_s, samples: of each version, since the start.
         rows: all activities.
-        weights: of each rank at the end.
-        end: all weights when the last rank has ended.
     """
 
     versions: list[np.ndarray] = field(default_factory=list)
@@ -59,8 +57,17 @@ class Trained:
     times_s: list[float] = field(default_factory=list)
     samples: list[int] = field(default_factory=list)
     rows: list[Activity] = field(default_factory=list)
-    weights: list[np.ndarray] = field(default_factory=list)
-    end: np.ndarray | None = None
+    learned: Versions | None = None
+
+    @property
+    def end(self) -> np.ndarray:
+        """All weights when the last rank has ended."""
+        return self.learned.newest.vector
+
+    def weights(self, rank: int) -> np.ndarray:
+        """Those of a rank at the end."""
+        me, values = self.learned._ranks[rank], self.learned._values
+        return values.whole(values.cells(me, me.weights)).vector
 
 
 class Keeping(Trainer):
@@ -95,7 +102,5 @@ def trained(
         seen(versions)
         return False
 
-    versions, found.rows = train(scenario, replication, trainer, made, want_trace=True)
-    values, found.end = versions._values, versions.newest.vector
-    found.weights = [values.whole(values.cells(me, me.weights)).vector for me in versions._ranks]
+    found.learned, found.rows = train(scenario, replication, trainer, made, want_trace=True)
     return found

