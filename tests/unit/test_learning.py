@@ -118,8 +118,8 @@ def test_gradients_are_of_the_versions_that_the_simulation_says(kind):
         said = Counter(row.version for row in added)
         stale += sum(row.version < number for row in added)
         of = {one: _version(found.versions[: number + 1], one.whole.vector) for one in gradients}
-        if kind == "amb-dg":  # a gradient counts as of the newest version of its partitions
-            assert max(of.values()) == max(said)
+        if kind == "amb-dg":  # a gradient counts as of a version of one of its partitions
+            assert set(said) <= set(of.values())
             assert len(of) == samples // (scenario.batch // 4)
         elif kind == "amb":
             assert set(of.values()) == set(said)
