@@ -110,20 +110,24 @@ def least_warmup(scenario: Scenario) -> int:
     return scenario.warmup if scenario.updates_per_step > 1 else min(scenario.warmup, 1)
 
 
-def trace_of(scenario: Scenario, world: ObservedWorld, outcome: Outcome) -> Trace:
-    """The trace of a run that has been observed. An update by each gradient is a step of rank 0."""
+def activities_of(scenario: Scenario, world: ObservedWorld) -> list[Activity]:
+    """What ranks have done in a world. An update by each gradient is a step of rank 0, to which its evaluation belongs."""
     rows = [Activity(*row) for row in world.activities()]
     if scenario.updates_per_step > 1:
         kept = [row for row in rows if row.rank not in range(scenario.servers)]
         for rank in range(scenario.servers):
             made = 0
             for row in sorted(row for row in rows if row.rank == rank):
-                kept.append(row._replace(step=made))
+                kept.append(row._replace(step=made - (row.activity == "evaluate")))
                 made += row.activity == "update"
         rows = kept
-    rows = [row._replace(samples=scenario.test_size) if row.activity == "evaluate" else row for row in rows]
+    return [row._replace(samples=scenario.test_size) if row.activity == "evaluate" else row for row in rows]
+
+
+def trace_of(scenario: Scenario, world: ObservedWorld, outcome: Outcome) -> Trace:
+    """The trace of a run that has been observed."""
     header = replace(scenario.header("event", world.job.replication), warmup=outcome.warmup)
-    return Trace.of(header, rows)
+    return Trace.of(header, activities_of(scenario, world))
 
 
 def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:

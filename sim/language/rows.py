@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from sim.language.collectives import summed
 from sim.language.rank import Rank
-from sim.language.verbs import agree, clear, fetch, gather, spread
+from sim.language.verbs import agree, begin, clear, gather, spread
 
 
 def pull(me: Rank, layers: Sequence[int]):
-    """A worker fetches its minibatch, asks servers for the rows that it reads, and takes them up."""
-    yield from fetch(me)
+    """A worker begins a gradient, asks servers for the rows that it reads, and takes them up."""
+    yield from begin(me)
     for layer in layers:
         yield from me.post(me.rows(layer), me.server_of(layer))
     for layer in layers:

@@ -148,8 +148,8 @@ class ObservedWorld(EventWorld):
 
     task_class = Observed
 
-    def __init__(self, job: Job, text: Text):
-        super().__init__(job, text)
+    def __init__(self, job: Job, text: Text, values=None):
+        super().__init__(job, text, values)
         self.rows, self.versions, self.firsts = list[Row](), [0] * job.ranks, dict[int, int]()
         self.sent, self.computing = dict[int, tuple[int, float]](), dict[Task, int]()
         self.held: dict[int, tuple[Message, dict[str, Any]]] = {}
