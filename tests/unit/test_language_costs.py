@@ -9,13 +9,14 @@ from test_language_today import Updates
 from today import common
 
 from sim import event, stragglers
+from sim.base.errors import WrongValue
 from sim.event.language import job_of
 from sim.event.machines import streams
 from sim.job.scenario import Scenario
 from sim.language.engine import job as engine
 from sim.language.event import run
 from sim.laws import LogNormal
-from sim.model.costs import Line
+from sim.model.costs import Costs, Line
 from sim.protocols.texts import text_of
 
 EXACT_S = 1e-9
@@ -135,3 +136,8 @@ def test_what_has_begun_to_come_is_not_there_yet(said, monkeypatch):
         )  # which sim.event takes for old parameters, too
         of = replace(of, cluster=of.cluster.model_copy(update={"network": link}))
         assert off_s(of) == pytest.approx((0.0, 0.0), abs=EXACT_S)
+
+
+def test_what_bytes_take_has_no_floor():
+    with pytest.raises(WrongValue, match=r"reduce: floor_s = 0"):
+        Costs(reduce=Line(floor_s=1e-3))

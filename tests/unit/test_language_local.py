@@ -1,6 +1,7 @@
 """Messages within a host take a core of their receiver, which copies them: in closed form, and by the engine alike."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pytest
 
@@ -10,12 +11,17 @@ from sim.event.language import job_of
 from sim.job.scenario import Scenario
 from sim.language import event
 from sim.language.engine import job as engine
+from sim.language.hosts import Host
 from sim.language.job import Job, Layer
 from sim.language.text import Text
 from sim.model import workload
-from sim.platform.cluster import Cluster, Host, Link
+from sim.platform.cluster import Cluster, Link
+from sim.platform.cluster import Host as ScenarioHost
 from sim.protocols.texts import text_of
 
+KERNELS = pytest.mark.parametrize(
+    "run", [event.run, partial(engine.run, kernel=None), engine.run], ids=["event", "plain", "compiled"]
+)
 EACH_S, BYTE_S, ITEMS = 0.01, 1e-3, 100
 
 
@@ -52,13 +58,52 @@ def test_a_receiver_copies_what_its_host_sends(job, end_s):
         assert engine.run(job, Told()).ends_s == event.run(job, Told()).ends_s
 
 
+@dataclass(frozen=True)
+class Heard(Told):
+    """The last rank sends to the second, which waits, while the first computes for some seconds."""
+
+    seconds: float = 0.0
+
+    def __call__(self, me):
+        for _ in me.steps():
+            if me.rank == 0:
+                yield from me.work(seconds=self.seconds)
+            elif me.rank == 1:
+                yield from me.take(2)
+            else:
+                yield from me.post(me.weights, 1)
+
+
+@KERNELS
+@pytest.mark.parametrize(
+    ("cores", "seconds", "begins_s"),
+    [
+        (2, 0.5, 0.3),
+        (2, 0.0, 0.3),
+        (1, 0.0, 0.3),
+        (1, 0.5, 0.5),
+    ],  # where all cores are busy it waits for its core alone
+)
+def test_an_idle_core_is_woken_and_a_busy_one_is_not(cores, seconds, begins_s, run):
+    job = replace(JOB, kinds=(Host(cores),), local_wakes=True, local_latency_s=0.3)
+    assert run(job, Heard(seconds=seconds)).ends_s == [pytest.approx(begins_s + COPIED_S)]
+
+
+@KERNELS
+def test_other_threads_work_for_a_message_at_both_its_ends(run):
+    job = replace(JOB, kinds=(Host(1),), local_background_s=0.2)
+    assert run(job, Heard()).ends_s == [pytest.approx(2 * 0.2 + COPIED_S)]  # on one core all of it is in turn
+    apart = replace(JOB, per_host=1, latency_s=0.0, bandwidth=1e3, overhead_s=0.1, message_background_s=0.7)
+    assert run(apart, Heard()).ends_s == [pytest.approx(0.1 + 0.7 + 0.1)]  # longer than its bytes, at its receiver
+
+
 @pytest.mark.parametrize(
     ("name", "servers", "settings"),
     [("fmb", 1, []), ("ps-async", 1, []), ("ps-sync", 2, ["barrier=true"]), ("kbatch-async", 1, ["gradients=2"])],
 )
 def test_ranks_of_one_host_take_as_long_as_today(name, servers, settings):
     local = Link(latency_s=1e-5, overhead_s=1e-4, bandwidth_bytes_per_s=1e9, gap_s=3e-6)
-    cluster = Cluster(name="one host", hosts=(Host(name="h", cores=16, slots=8),), local=local)
+    cluster = Cluster(name="one host", hosts=(ScenarioHost(name="h", cores=16, slots=8),), local=local)
     given = {"workers": 4, "steps": 10, "warmup": 1, "batch": 64, "cluster": cluster, "servers": servers}
     scenario = Scenario(protocols.make(name, settings), workload.read("mlp"), **given)
     text = text_of(scenario)

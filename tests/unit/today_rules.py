@@ -23,16 +23,6 @@ def reached_whole(ports: Ports, message) -> None:
     env.after(message.end_s - env.now, ports._mechanics.inbox.put, message)
 
 
-def departs_at_once(mechanics: Mechanics, to: Mechanics, message, depart=Mechanics.depart):
-    """A message within a host has left when it is posted, as into a buffer of the library, and not when its receiver has copied it."""
-    waits_until_taken = message.departure is not None
-    left = depart(mechanics, to, message)
-    if to.machine is mechanics.machine and not waits_until_taken:
-        message.departure = None
-        return mechanics.env.timeout(0)
-    return left
-
-
 def pieces_of_some(world: EventWorld, fused: bool) -> list[slice]:
     """A model whose layers all are sparse has no dense layers to sum: no call is made for the number of samples alone."""
     return collectives.pieces(world.scenario.summed, fused) if world.scenario.summed else []
@@ -66,7 +56,6 @@ def senders_in_order(me, workers, count: int, take_first=hybrid.take_first):
 
 RULES: dict[str, list[tuple[Any, str, Callable]]] = {  # by name: where sim.event has it, and what takes its place there
     "whole messages": [(Ports, "reached", reached_whole)],
-    "buffered within a host": [(Mechanics, "depart", departs_at_once)],
     "asking in a library": [(Streams, "_goes_first", asks_behind_what_was_asked_for)],
     "updates layer by layer": [
         (Summing, "_update_some", updates_whole_layers),
