@@ -1,6 +1,6 @@
 """Where the language takes other times than sim.event on purpose: with its rules sim.event takes the same."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -13,7 +13,10 @@ from sim import event as today
 from sim.event.language import job_of
 from sim.language.event import run
 from sim.language.hosts import Host
+from sim.language.job import Job
+from sim.language.layers import Layer
 from sim.language.text import Text
+from sim.language.verbs import push
 from sim.protocols.texts import text_of
 from sim.texts import TEXTS
 
@@ -114,3 +117,32 @@ def test_a_rank_of_fmb_is_idle_while_the_trace_of_sim_event_has_nothing_of_it(nu
     for rank, idle_s in enumerate(found.idle_s):
         times = rows[rows["rank"] == rank][["start_s", "end_s"]].to_numpy().tolist()
         assert idle_s == pytest.approx(to_s - from_s - covered_s(times, from_s, to_s), abs=1e-9)
+
+
+@dataclass(frozen=True)
+class Pushed(Text):
+    """A worker pushes its gradient to two servers."""
+
+    servers: int = 2
+    name = "pushed"
+
+    def __call__(self, me):
+        for _ in me.steps():
+            if me.rank in me.workers:
+                yield from push(me, me.servers)
+                assert me.now() == pytest.approx(X)  # both halves have left
+            else:
+                yield from me.take(2)
+
+
+def test_a_gradient_that_is_pushed_begins_anew_when_it_has_left():
+    run(job(3, 1), Pushed())
+
+
+def test_a_server_works_on_several_layers_at_once():
+    """As the pool of threads of TensorFlow's servers does; sim.event's works on one after another."""
+    layers = tuple(Layer(1000) for _ in range(2))
+    of = Job(2, layers, 1, latency_s=0.0, bandwidth=1e12, update_base_s=1.0, kinds=(Host(2), Host(2)))
+    assert run(of, TEXTS["ps-layers"](1)).ends_s == [pytest.approx(1.0, rel=1e-6)]
+    one_core = replace(of, kinds=(Host(1), Host(2)))
+    assert run(one_core, TEXTS["ps-layers"](1)).ends_s == [pytest.approx(2.0, rel=1e-6)]
