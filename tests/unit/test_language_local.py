@@ -5,19 +5,11 @@ from functools import partial
 
 import pytest
 
-from sim import event as today
-from sim import protocols
-from sim.event.language import job_of
-from sim.job.scenario import Scenario
 from sim.language import event
 from sim.language.engine import job as engine
 from sim.language.hosts import Host
 from sim.language.job import Job, Layer
 from sim.language.text import Text
-from sim.model import workload
-from sim.platform.cluster import Cluster, Link
-from sim.platform.cluster import Host as ScenarioHost
-from sim.protocols.texts import text_of
 
 KERNELS = pytest.mark.parametrize(
     "run", [event.run, partial(engine.run, kernel=None), engine.run], ids=["event", "plain", "compiled"]
@@ -97,16 +89,22 @@ def test_other_threads_work_for_a_message_at_both_its_ends(run):
     assert run(apart, Heard()).ends_s == [pytest.approx(0.1 + 0.7 + 0.1)]  # longer than its bytes, at its receiver
 
 
-@pytest.mark.parametrize(
-    ("name", "servers", "settings"),
-    [("fmb", 1, []), ("ps-async", 1, []), ("ps-sync", 2, ["barrier=true"]), ("kbatch-async", 1, ["gradients=2"])],
-)
-def test_ranks_of_one_host_take_as_long_as_today(name, servers, settings):
-    local = Link(latency_s=1e-5, overhead_s=1e-4, bandwidth_bytes_per_s=1e9, gap_s=3e-6)
-    cluster = Cluster(name="one host", hosts=(ScenarioHost(name="h", cores=16, slots=8),), local=local)
-    given = {"workers": 4, "steps": 10, "warmup": 1, "batch": 64, "cluster": cluster, "servers": servers}
-    scenario = Scenario(protocols.make(name, settings), workload.read("mlp"), **given)
-    text = text_of(scenario)
-    ends_s = event.run(job_of(scenario, text), text).ends_s
-    before = today.run(scenario, want_trace=False)[0]
-    assert (ends_s[-1] - ends_s[0]) / 10 == pytest.approx(before.step_s.mean(), rel=1e-9)
+@dataclass(frozen=True)
+class OnOneHost(Text):
+    """Rank 0 sends to its neighbour, which takes after a second."""
+
+    name = "on one host"
+
+    def __call__(self, me):
+        for _ in me.steps():
+            if me.rank == 0:
+                handle = yield from me.post(me.weights, 1)
+                yield from me.wait(handle)
+                assert me.now() == pytest.approx(1.0 + 1e-9 * 4 * ITEMS)  # its receiver has copied it
+            else:
+                yield from me.work(seconds=1.0)
+                yield from me.take(0)
+
+
+def test_a_message_within_a_host_has_left_when_its_receiver_has_copied_it():
+    event.run(replace(JOB, ranks=2, local_overhead_s=0.0, local_copy_s=1e-9, header_bytes=0), OnOneHost())
