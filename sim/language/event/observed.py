@@ -106,8 +106,8 @@ class Observed(Task):
         world, job, here_s = self.world, self.world.job, self.world.time_s
         version, size_bytes = world.sent.pop(id(message), (0, 0.0))
         local = job.host(message.sender) == job.host(self.me.rank)
-        moves_s = job.gap_s + size_bytes / (job.local_bandwidth if local else job.bandwidth)
-        moving_s, overhead_s = max(self.since_s, here_s - moves_s), self._overhead_s(message.sender)
+        moves_s = size_bytes / job.local_bandwidth if local else job.gap_s + size_bytes / job.bandwidth
+        moving_s, overhead_s = max(self.since_s, here_s - moves_s), self._received_s(message)
         asked_for = message.flow
         yield from super()._accept(message, into, adds, weight)
         worked_s = world.time_s - here_s

@@ -353,9 +353,7 @@ class Task:
 
     def _accept(self, message: Message, into: Piece | None, adds: bool = False, weight: float = 1.0):
         """A message becomes a piece, or part of a sum; its overhead and the sum are one work of the core."""
-        job, seconds, found_s = self.world.job, self._overhead_s(message.sender), self.world.time_s
-        if job.host(message.sender) == job.host(self.me.rank):
-            seconds = job.local_overhead_s + job.local_copy_s * job.bytes_of(message.items, message.share)
+        job, seconds, found_s = self.world.job, self._received_s(message), self.world.time_s
         if message.flow:
             yield from self._spend(seconds)
             yield from self.world.links.land(self, message.flow, found_s)
@@ -370,6 +368,13 @@ class Task:
         if into.vector == "gradient" and adds:
             self.world.samples.added(self.me, message.samples)
         self.world.values.put(self.me, into, message.values, adds, weight)
+
+    def _received_s(self, message: Message) -> float:
+        """Seconds of a core for a message that has come, before it is added or put anywhere."""
+        job = self.world.job
+        if job.host(message.sender) == job.host(self.me.rank):
+            return job.local_overhead_s + job.local_copy_s * job.bytes_of(message.items, message.share)
+        return job.overhead_s
 
     def _put_s(self, into: Piece, share: float) -> float:
         """Seconds of putting a message in place of a piece."""
