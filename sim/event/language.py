@@ -173,6 +173,9 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         local_latency_s=local.latency_s,
         local_overhead_s=local.overhead_s + local.occupancy_s(0),
         local_copy_s=1 / local.bandwidth_bytes_per_s,
+        local_wakes=local.wakes,
+        message_background_s=link.background_s,
+        local_background_s=local.background_s,
         item_bytes=scenario.item_bytes,
         header_bytes=header_bytes,
         update_s=4 * costs.update.slope_s,
@@ -228,12 +231,5 @@ def in_items(line: ByBytes) -> Line:
 
 def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]:
     """What a text in the language cannot have: the setting, its value in this job (nothing if it is right), and what is allowed."""
-    link, local, costs = scenario.network, scenario.local, scenario.costs
     servers = scenario.servers if scenario.workers else 0
     yield "--servers", servers if servers != text.servers else 0, str(text.servers)
-    yield "--cluster: network: background_s", link.background_s, "none"
-    announces = link.eager_bytes is not None and scenario.cluster.poll_s > 0
-    yield "--cluster: network: eager_bytes", announces and str(link.eager_bytes), "none where ranks poll"
-    yield "--cluster: local: wakes", local.wakes, "false"
-    for name in ("reduce", "take_up", "update"):
-        yield f"costs: {name}: floor_s", getattr(costs, name).floor_s, "0"

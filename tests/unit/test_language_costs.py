@@ -8,9 +8,10 @@ from common import common
 from event import agree
 
 from sim import stragglers
+from sim.base.errors import WrongValue
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
-from sim.model.costs import Line
+from sim.model.costs import Costs, Line
 
 EXACT_S = 1e-9
 SLOW = (
@@ -97,3 +98,8 @@ def test_a_process_alone_trains(said):
             with_costs(number, said), stragglers=stragglers.read("exponential(mean=5ms)"), workers=0, cluster=None
         )
         agree(of)
+
+
+def test_what_bytes_take_has_no_floor():
+    with pytest.raises(WrongValue, match=r"reduce: floor_s = 0"):
+        Costs(reduce=Line(floor_s=1e-3))
