@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from sim.language.pieces import Piece
 from sim.language.rank import Rank
@@ -168,7 +169,7 @@ def send(me: Rank, piece: Piece, group: range):
     yield from me.wait(sent)
 
 
-def spread(me: Rank, piece: Piece, group: range, share: float = 1.0):
+def spread(me: Rank, piece: Piece, group: Sequence[int], share: float = 1.0):
     """Send a piece to each rank of a group, and go on at once."""
     for rank in group:
         yield from me.post(piece, rank, share)

@@ -60,6 +60,7 @@ def drawn(seed: int) -> tuple[Job, Text]:  # noqa: PLR0912
                 "window_s": rng.uniform(0.01, 0.1),
                 "time_limit_s": rng.uniform(0.001, 0.1),
             },
+            "ps-layers": {"barrier": rng.random() < 0.3, "local_aggregation": rng.random() < 0.3},
             "kbatch-async": {"gradients": rng.randrange(ranks + 3)},
             "amb": {"time_limit_s": rng.uniform(0.001, 0.1), "partitions": rng.choice([1, 4, 16])},
             "horovod": {"fusion_bytes": int(10 ** rng.uniform(4, 7)), "cycle_s": 10 ** rng.uniform(-4, -2)},

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from test_language_engine_jobs import differ
 from test_language_learning import BATCH, CHAIN, RATE, STEPS, serial
+from test_layers import LAYER_S
+from test_layers import job as layered
 
 from sim import protocols
 from sim.base.errors import WrongSetting, WrongText
+from sim.event.language import job_of
 from sim.job.scenario import Scenario
 from sim.language.engine import job as engine
 from sim.language.event import run
@@ -20,7 +23,9 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
+from sim.protocols.texts import text_of
 from sim.simulation import simulate
+from sim.texts import TEXTS
 from sim.texts.allreduce import Allreduce
 from sim.texts.hybrid import Hybrid
 
@@ -193,3 +198,30 @@ def test_variables_say_themselves_what_their_layers_inputs_have():
         WrongSetting, match="activation_items: given 5; allowed: in variables, or with parameters and layers"
     ):
         Workload(name="model", variables=[Variable(name="numbers", shape=(7199,))], activation_items=5)
+
+
+@pytest.mark.parametrize("gpus", [1, 4])
+@pytest.mark.parametrize("added_up", [False, True])
+@pytest.mark.parametrize("barrier", [False, True])
+@pytest.mark.parametrize("servers_on", ["own", "workers"])
+def test_layers_of_servers_saturate_a_shared_port(gpus, added_up, barrier, servers_on):
+    """One server, no computation: a copy for every sender on another host, and the last sender's gradient back."""
+    settings = f"barrier={barrier}", f"local_aggregation={added_up}"
+    scenario = layered(*settings, hosts=3, gpus=gpus, servers_on=servers_on)
+    text = text_of(scenario)
+    found = run(job_of(scenario, text), text)
+    copies = (3 - (servers_on == "workers")) * (1 if added_up else gpus)
+    assert np.diff(found.ends_s)[2:] == pytest.approx((copies + 1) * LAYER_S, rel=1e-4)
+    assert found.samples == [3 * gpus * 10.0] * scenario.rounds
+
+
+def test_servers_of_layers_meet_before_weights_leave():
+    """One worker, whose port has both layers, each of a server of its own: all up, then all down."""
+    scenario = layered("barrier=true", layers=(1.0, 5.0), hosts=1, servers=2)
+    text = text_of(scenario)
+    assert np.diff(run(job_of(scenario, text), text).ends_s)[2:] == pytest.approx(2 * (1.0 + 5.0), rel=1e-4)
+
+
+@pytest.mark.parametrize("kernel", [None, engine._kernel], ids=["plain", "compiled"])
+def test_as_many_texts_begin_at_once_as_there_are_layers(kernel):
+    assert differ(Job(2, (Layer(1),) * 300), TEXTS["ps-layers"](1), kernel) == {}

@@ -92,14 +92,15 @@ def simulate(S: State) -> integer:
             if which == NONE:
                 continue
         elif what == op.ARRIVES:
+            status = NONE if S.may_overtake and overtakes(S, which) else hold_back(S, which)
+            if status != op.DONE and status != NONE:
+                return status
+            if status == op.DONE:
+                pop(S)
             if S.shares_ports:
                 all_there(S, which)
-            status = NONE if S.may_overtake and overtakes(S, which) else hold_back(S, which)
-            if status != op.DONE:
-                if status != NONE:
-                    return status
+            if status == NONE:
                 continue
-            pop(S)
             which = arrive(S, which)
             if which == NONE:
                 continue
@@ -349,6 +350,8 @@ def go_on(S: State, t: integer) -> integer:
         ):  # a: the handle; where it begins, its first argument, how many, the list to wait for and from where
             if S.free_text == NONE:
                 return stops_at(S, t, at, op.SHORT_OF_TEXTS)
+            if is_full(S):
+                return stops_at(S, t, at, op.SHORT_OF_EVENTS)
             n = start_list(S, t, row)
             if n < 0:
                 return stops_at(S, t, at, op.SHORT_OF_ITEMS)

@@ -609,7 +609,7 @@ class Lowering(Statements):
             return self.chosen(handles, lambda one: self.me_wait(one, count))
         if isinstance(handles, Number):
             self.emit(op.WAIT, handles.at)
-        elif isinstance(handles, Pair) and count == NOTHING:
+        elif isinstance(handles, Pair) and count == NOTHING and not self.job.poll_s:  # who polls sees several at once
             for one in handles.parts:
                 self.emit(op.WAIT, self.at(one))
         else:
