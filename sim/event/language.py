@@ -192,6 +192,7 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         input_s=costs.input(batch),
         resume_s=costs.resume_s,
         to_device_s=to_device_s if text.joins else 0.0,
+        copied_at_once=text.loops,
         pack_s=costs.pack(scenario.traffic.packed_bytes) + to_host_s if text.joins else 0.0,
         take_up_base_s=costs.take_up(HEADER_BYTES) if takes_up else 0.0,
         take_up_s=4 * costs.take_up.slope_s if takes_up else 0.0,

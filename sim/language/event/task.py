@@ -210,7 +210,8 @@ class Task:
             seconds = (to_s[command.stop] - to_s[command.first]) * part + (
                 loop_s if opens and command.micro == 0 else 0.0
             )
-            yield from self._spend(job.to_device_s * share if opens else 0.0)
+            copied = float(command.micro == 0) if job.copied_at_once else share
+            yield from self._spend(job.to_device_s * copied if opens else 0.0)
             yield from self._spend(costs.pass_s(seconds, opens), self.world.of_passes[me.rank])
             costs.warm_s = self.world.time_s
         return samples
