@@ -53,13 +53,15 @@ class Replications:
         slow: why the event world runs them, where the engine was to do it.
 
     Raises:
-        WrongSetting: the job has what texts in the language do not have, or the engine is asked for and cannot.
+        WrongSetting: the job has what texts in the language do not have, or the engine is asked for and cannot, or the first of several
+            servers is to evaluate.
         WrongText: a user's text makes a mistake that is seen in its source.
     """
 
     threads: ClassVar[int | None] = None  # on which they run; None: one for each core
 
     def __init__(self, scenario: Scenario, world: str = "auto"):
+        scenario.check_evaluation()
         self.scenario, self.text = scenario, text_of(scenario)
         if not is_ours(scenario.protocol):
             mistakes.check(self.text)

@@ -51,7 +51,7 @@ class Observed(Task):
             world.versions[me.rank] += of_all
             world.read[me.rank] = None
             samples = round(command.samples) if of_all else 0
-            self._row("update", self.since_s, samples=samples, size_bytes=self._bytes(command.piece))
+            self._row("update", self.since_s, samples=samples, size_bytes=self._bytes(command.piece, command.share))
         elif isinstance(command, commands.Mix) and id(command.what) in world.held:
             message, about = world.held.pop(id(command.what))
             self._joined(command.into, message, command.a != 0, self.since_s, about)
@@ -70,8 +70,8 @@ class Observed(Task):
         version = world.versions[rank] if version is None else version
         world.rows.append(Row(since_s, end_s, rank, self.round, activity, samples, size_bytes, peer, version))
 
-    def _bytes(self, piece: Piece) -> int:
-        return round(self.world.job.bytes_of(piece.items))
+    def _bytes(self, piece: Piece, share: float = 1.0) -> int:
+        return round(self.world.job.bytes_of(piece.items, share))
 
     def _spend(self, seconds: float, device=None):
         begin_s, self.spent_s = self.world.time_s, seconds
@@ -88,7 +88,8 @@ class Observed(Task):
         if command.stop > command.first:  # the pass is the last
             for begin_s, end_s in self.spans[:-1]:
                 if end_s > begin_s:
-                    self._row("copy to device", begin_s, end_s)
+                    copied = self.world.job.batch if self.world.job.copied_at_once else samples
+                    self._row("copy to device", begin_s, end_s, copied)
             self.spans = self.spans[-1:]
         for begin_s, end_s in self.spans:
             if command.stop == 0:
