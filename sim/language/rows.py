@@ -70,7 +70,10 @@ def hand_over(me: Rank, layer: int, group: range, firsts: list[int]):
 
 
 def there_and_back(me: Rank, layer: int, group: range, firsts: list[int], back: bool):
-    """A layer's gradients go to its server, which sums them up and updates it; and the weights come back, unless others let them."""
+    """A layer's gradients go to its server, which sums them up and updates it; and the weights come back, unless others let them.
+
+    A server works on several layers at once, as far as its host has cores (the pool of threads of TensorFlow's).
+    """
     if me.rank in me.workers:
         yield from hand_in(me, layer, group)
     yield from sum_up(me, layer, len(firsts))

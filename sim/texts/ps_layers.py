@@ -12,9 +12,7 @@ class LayerwiseServers(Text):
     """Wait-free back-propagation (Zhang et al., "Poseidon", USENIX ATC 2017, section 3.1); each layer is on one server."""
 
     servers: int = 1
-    barrier: bool = (
-        False  # weights leave when all servers have updated all layers; else each layer's when it is updated
-    )
+    barrier: bool = False  # weights leave when all layers of all servers are updated; else each layer's when it is
     local_aggregation: bool = False  # the first worker of a host adds up its workers' gradients, and passes weights on
     name, layerwise = "ps-layers", True
 
