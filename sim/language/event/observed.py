@@ -58,6 +58,8 @@ class Observed(Task):
         elif type(command) in WORKS and world.time_s > self.since_s:
             beside = self.number and isinstance(command, commands.Work)  # as a library's thread has
             self._row("pack" if beside else WORKS[type(command)], self.since_s)
+        elif isinstance(command, commands.Wait) and world.polls and world.time_s > self.since_s:
+            self._seen_to_leave(command.handles)
         elif isinstance(command, commands.Take) and reply is None:
             self._row("wait", self.since_s)
         if isinstance(command, commands.Mix) and command.into.vector == "gradient" and command.a == 0:
@@ -69,6 +71,12 @@ class Observed(Task):
         end_s = world.time_s if until_s is None else until_s
         version = world.versions[rank] if version is None else version
         world.rows.append(Row(since_s, end_s, rank, self.round, activity, samples, size_bytes, peer, version))
+
+    def _seen_to_leave(self, handles) -> None:
+        """Who polls sends until it sees that its message has left."""
+        last = max(handles, key=lambda handle: handle.done_s)
+        if number := self.world.leaving.pop(id(last), None):
+            self.world.rows[number] = self.world.rows[number]._replace(end_s=self.world.time_s)
 
     def _bytes(self, piece: Piece, share: float = 1.0) -> int:
         return round(self.world.job.bytes_of(piece.items, share))
@@ -116,6 +124,7 @@ class Observed(Task):
         version, size_bytes, _ = world.sent.pop(id(message), (0, 0.0, self.me.rank))
         local = job.host(message.sender) == job.host(self.me.rank)
         moves_s = size_bytes / job.local_bandwidth if local else job.gap_s + size_bytes / job.bandwidth
+        moves_s = 0.0 if message.flow else moves_s  # of one that is asked for, nothing has moved
         moving_s, overhead_s = max(self.since_s, here_s - moves_s), self._received_s(message)
         apart = message.flow or message.is_awaited
         yield from super()._accept(message, into, adds, weight)
@@ -154,6 +163,7 @@ class ObservedWorld(EventWorld):
         read: those that the oldest weights had seen which are in each rank's gradient; None: it begins anew.
         firsts: where the first piece begins that each rank has updated.
         computing: the last row of each text in which it computes.
+        leaving: the row of each message that is sent, by its handle.
     """
 
     task_class = Observed
@@ -163,6 +173,7 @@ class ObservedWorld(EventWorld):
         self.rows, self.versions, self.firsts = list[Row](), [0] * job.ranks, dict[int, int]()
         self.read: list[int | None] = [None] * job.ranks
         self.sent, self.computing = dict[int, tuple[int, float, int]](), dict[Task, int]()
+        self.leaving = dict[int, int]()
         self.held: dict[int, tuple[Message, dict[str, Any]]] = {}
         self._left_s = [0.0] * job.ranks  # when the last message of each has left
         links: Any = self.links
@@ -178,6 +189,7 @@ class ObservedWorld(EventWorld):
         self.sent[id(message)] = version, size_bytes, to
         begin_s = min(max(task.since_s, self._left_s[rank]), handle.done_s)
         self._left_s[rank] = max(begin_s, handle.done_s) if handle.done_s < float("inf") else begin_s
+        self.leaving[id(handle)] = len(self.rows)
         task._row("send", begin_s, message.taken or handle, size_bytes=round(size_bytes), peer=to, version=version)
         return handle
 
