@@ -189,7 +189,8 @@ class ObservedWorld(EventWorld):
         self.sent[id(message)] = version, size_bytes, to
         begin_s = min(max(task.since_s, self._left_s[rank]), handle.done_s)
         self._left_s[rank] = max(begin_s, handle.done_s) if handle.done_s < float("inf") else begin_s
-        self.leaving[id(handle)] = len(self.rows)
+        waited_for = handle if task.command.taken else message.taken or handle
+        self.leaving[id(waited_for)] = len(self.rows)
         task._row("send", begin_s, message.taken or handle, size_bytes=round(size_bytes), peer=to, version=version)
         return handle
 
