@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 from common import common
-from event import agree
+from event import agree, by_engine
 
 from sim import stragglers
 from sim.base.errors import WrongValue
 from sim.job.scenario import Scenario
-from sim.laws import LogNormal
+from sim.laws import Constant, LogNormal
 from sim.model.costs import Costs, Line
 
 EXACT_S = 1e-9
@@ -103,3 +103,16 @@ def test_a_process_alone_trains(said):
 def test_what_bytes_take_has_no_floor():
     with pytest.raises(WrongValue, match=r"reduce: floor_s = 0"):
         Costs(reduce=Line(floor_s=1e-3))
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_one_slow_rank_is_slow_whichever_it_is(rank):
+    """All streams were taken for alike where that of the first worker was a constant."""
+    of = common(1, "allreduce")
+    quiet = of.workload.model_copy(
+        update={"costs": of.workload.costs.model_copy(update={"noise": Constant(value=1.0)})}
+    )
+    of = replace(of, workload=quiet, workers=4, stragglers=stragglers.read("none"))
+    slow = replace(of, stragglers=stragglers.read(f"slow-ranks(factor=3, rank={rank})"))
+    agree(slow)
+    assert by_engine(slow).step_s.mean() > 1.05 * by_engine(of).step_s.mean()
