@@ -53,7 +53,8 @@ class Replications:
         slow: why the event world runs them, where the engine was to do it.
 
     Raises:
-        WrongSetting: the job has what texts in the language do not have, or the engine is asked for and cannot.
+        WrongSetting: the job has what texts in the language do not have, or the engine is asked for and cannot, or the first of several
+            servers is to evaluate.
         WrongText: a user's text makes a mistake that is seen in its source.
     """
 
@@ -61,6 +62,7 @@ class Replications:
 
     def __init__(self, scenario: Scenario, world: str = "auto"):
         needs.check_rows(scenario)
+        scenario.check_evaluation()
         self.scenario, self.text = scenario, text_of(scenario)
         if not is_ours(scenario.protocol):
             mistakes.check(self.text)

@@ -103,6 +103,7 @@ class Job:
             has of a round's minibatch it does not fetch again.
         resume_s: seconds more if the rank has slept before.
         to_device_s: seconds of copying a minibatch to the device of its passes, before their first layer; in proportion.
+        copied_at_once: a minibatch is copied with its first part, and not each part with its own pass.
         pack_s: seconds of joining the gradients of all layers: of a backward pass through no layer (sim.language.verbs.join).
         take_up_base_s, take_up_s: seconds of a message with weights that come in place of others, and of each item.
         library: what sums take besides their messages.
@@ -163,6 +164,7 @@ class Job:
     input_s: float = 0.0
     resume_s: float = 0.0
     to_device_s: float = 0.0
+    copied_at_once: bool = False
     pack_s: float = 0.0
     take_up_base_s: float = 0.0
     take_up_s: float = 0.0

@@ -225,6 +225,11 @@ def pause(me: Rank, end_s: float):
 def update(me: Rank):
     """Update all weights, which are those of all ranks; the first rank evaluates them."""
     yield from me.update()
+    yield from evaluate(me)
+
+
+def evaluate(me: Rank):
+    """The first rank evaluates its weights, if it is time."""
     if me.rank == me.master:
         yield from me.evaluate()
 

@@ -7,12 +7,14 @@ from typing import Any
 
 from sim import texts
 from sim.base.errors import WrongSetting
+from sim.language.buffers import LEAST
 from sim.language.text import Text
 from sim.protocols import PROTOCOLS
 from sim.protocols.amb import AnytimeMinibatch
-from sim.protocols.horovod import Horovod
 from sim.protocols.in_language import InLanguage
 from sim.protocols.ps_sync import SynchronousServers
+
+LEAST_S = LEAST["cycle_s"]
 
 
 def text_of(scenario) -> Text:
@@ -41,19 +43,14 @@ def _synchronous(of: SynchronousServers, servers: int) -> Text:
     return texts.BarrierServers(servers, backup) if of.barrier else texts.SynchronousServers(servers, backup)
 
 
-def _horovod(of: Horovod) -> Text:
-    """Without a cycle time a background thread sums gradients as soon as all ranks have them: PyTorch's DDP."""
-    if not of.cycle_s:
-        return texts.Ddp(of.fusion_bytes / 2**20, algorithm=of.algorithm)
-    return texts.Horovod(of.algorithm, of.fusion_bytes, of.cycle_s, of.order, of.by_name)
-
-
 WAYS: dict[str, Callable[[Any, int], Text | None]] = {
     "amb": lambda of, _: texts.AnytimeMinibatch(of.time_limit_s, of.partitions),
     "amb-dg": lambda of, _: texts.AnytimeDelayedGradients(of.delay_std_s, of.time_limit_s, of.partitions, of.window_s),
     "hybrid": lambda of, servers: texts.Hybrid(servers, of.algorithm, of.local_aggregation),
     "allreduce": lambda of, _: texts.Allreduce(of.algorithm, of.fused, of.sparse_as_dense),
-    "horovod": lambda of, _: _horovod(of),
+    "horovod": lambda of, _: texts.Horovod(
+        of.algorithm, of.fusion_bytes, max(LEAST_S, of.cycle_s), of.order, of.by_name
+    ),
     "fmb": lambda *_: texts.FixedMinibatch(),
     "kbatch-async": lambda of, _: texts.KBatchAsynchronous(of.delay_std_s, of.gradients),
     "ps-async": lambda _, servers: texts.AsynchronousServers(servers),

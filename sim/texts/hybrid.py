@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sim.language.collectives import ALGORITHMS, summed
 from sim.language.rows import hear, pull, push_rows, serve
 from sim.language.text import Text, require
-from sim.language.verbs import agree, compute
+from sim.language.verbs import agree, compute, evaluate
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,7 @@ class Hybrid(Text):
     name, least, names, serves = "hybrid", {"servers": 0}, {"algorithm": ALGORITHMS}, "sparse"
 
     def check(self, job):
-        sparse = any(layer.rows for layer in job.layers)
-        require(self.servers > 0 or not sparse, "--servers", 0, "an integer from 1 with sparse variables")
+        require(self.servers > 0 or not job.sparse, "--servers", 0, "an integer from 1 with sparse variables")
 
     def __call__(self, me):
         group = me.neighbours(me.rank) if self.local_aggregation else range(me.rank, me.rank + 1)
@@ -37,4 +36,4 @@ class Hybrid(Text):
                 yield from summed(me, me.of(me.gradient, first, stop), self.algorithm)
                 yield from me.update(me.of(me.weights, first, stop))
             yield from hear(me, group)
-            yield from me.evaluate() if me.rank == me.master else me.wait([])
+            yield from evaluate(me)

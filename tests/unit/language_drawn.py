@@ -196,6 +196,7 @@ def drawn_costs(rng: random.Random) -> dict:
         "take_up_base_s": rng.choice([0.0, 1e-4]),
         "input_s": rng.choice([0.0, 1e-3]),
         "to_device_s": rng.choice([0.0, 1e-3]),
+        "copied_at_once": rng.random() < 0.5,
         "pack_s": rng.choice([0.0, 1e-4]),
         "take_up_s": rng.choice([0.0, 1e-10]),
         "library": Library(*(drawn_line(rng) for _ in range(2)), rng.choice([0.0, 1e-3]), rng.choice([0.0, 1e-4])),

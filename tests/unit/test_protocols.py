@@ -52,13 +52,12 @@ def test_settings_are_frozen_and_the_source_is_named(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_rank_does_two_things_at_once(name):
-    """Within a rank activities do not overlap, but for answers, posts, and transfers that are meant to: their sender goes on."""
+    """Within a rank activities do not overlap, but for transfers, whose sender goes on, and for what texts beside the main one do."""
     trace, scenario = run(name, stragglers=stragglers.read("niagara*0.01"))
     for rank, rows in trace.rows.groupby("rank"):
-        protocol = scenario.protocol
-        goes_on = protocol.counts_updates and (rank < scenario.servers or not protocol.has_servers)
-        goes_on = goes_on or not scenario.served
-        beside = ["send", "receive"] if protocol.overlaps else ["send"] if goes_on else []
+        beside = ["send", "receive"] if scenario.protocol.overlaps else ["send"]
+        if scenario.protocol.overlaps and rank < scenario.servers:  # which sums and updates layer beside layer
+            beside += ["reduce", "update"]
         if name == "horovod":  # whose background thread sums and copies while the other computes
             beside += ["reduce", "pack"]
         own = rows[~rows["activity"].isin(beside) & (rows["end_s"] > rows["start_s"])]
@@ -68,12 +67,17 @@ def test_no_rank_does_two_things_at_once(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_sent_is_received(name):
-    """Between any two ranks, but for the last messages, which carry nothing and are not recorded as sent."""
+    """Between any two ranks, but for what is under way when training is over: of each worker at most two gradients."""
     rows = run(name)[0].rows
     rows = rows[rows["bytes"] > HEADER_BYTES]
     sent, received = (rows[rows["activity"] == way] for way in ("send", "receive"))
-    pairs = sent.groupby(["rank", "peer"])["bytes"].agg(["sum", "count"])
-    assert pairs.equals(received.groupby(["peer", "rank"])["bytes"].agg(["sum", "count"]).rename_axis(["rank", "peer"]))
+    left = sent.groupby(["rank", "peer"])["bytes"].agg(["sum", "count"])
+    came = received.groupby(["peer", "rank"])["bytes"].agg(["sum", "count"]).rename_axis(["rank", "peer"])
+    under_way = left - came
+    assert (under_way["sum"] == under_way["count"] * (left["sum"] / left["count"])).all()
+    assert under_way["count"].between(0, 2).all()
+    if name not in ("kbatch-async", "amb-dg", "ps-backup"):
+        assert not under_way["count"].any()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -260,10 +260,12 @@ class Lowering(Statements):
             seconds = self.reckon(op.SUBTRACT, self.looked_up(to_s, stop), self.looked_up(to_s, first))
             part = self.reckon(op.ADD, Known(job.fixed), self.reckon(op.MULTIPLY, Known(1 - job.fixed), share))
             part = self.reckon(op.MOST, Known(job.least), part) if job.least else part
-            loop = self.reckon(op.LEAST, opens, self.reckon(op.EQUAL, micro, ZERO)) if job.loop_s and begins else ZERO
+            begun = self.reckon(op.EQUAL, micro, ZERO) if begins and (job.loop_s or job.copied_at_once) else ZERO
+            loop = self.reckon(op.LEAST, opens, begun) if job.loop_s and begins else ZERO
             loop_s = self.reckon(op.MULTIPLY, Known(job.loop_s), loop)
             if begins and job.to_device_s:
-                some = self.reckon(op.MULTIPLY, Known(job.to_device_s), share)
+                copied = begun if job.copied_at_once else share
+                some = self.reckon(op.MULTIPLY, Known(job.to_device_s), copied)
                 self.emit(op.WORK, self.at(self.reckon(op.MULTIPLY, opens, some)))
             self.compute(
                 self.reckon(op.ADD, self.reckon(op.MULTIPLY, seconds, part), loop_s),

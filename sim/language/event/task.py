@@ -210,7 +210,8 @@ class Task:
             seconds = (to_s[command.stop] - to_s[command.first]) * part + (
                 loop_s if opens and command.micro == 0 else 0.0
             )
-            yield from self._spend(job.to_device_s * share if opens else 0.0)
+            copied = float(command.micro == 0) if job.copied_at_once else share
+            yield from self._spend(job.to_device_s * copied if opens else 0.0)
             yield from self._spend(costs.pass_s(seconds, opens), self.world.of_passes[me.rank])
             costs.warm_s = self.world.time_s
         return samples
@@ -362,9 +363,7 @@ class Task:
 
     def _accept(self, message: Message, into: Piece | None, adds: bool = False, weight: float = 1.0):
         """A message becomes a piece, or part of a sum; its overhead and the sum are one work, if nobody waits for its taking."""
-        job, seconds, found_s = self.world.job, self._overhead_s(message.sender), self.world.time_s
-        if job.host(message.sender) == job.host(self.me.rank):
-            seconds = job.local_overhead_s + job.local_copy_s * job.bytes_of(message.items, message.share)
+        job, seconds, found_s = self.world.job, self._received_s(message), self.world.time_s
         if message.flow or message.is_awaited:
             try:
                 yield from self._spend(seconds)
@@ -383,6 +382,13 @@ class Task:
         if into.vector == "gradient" and adds:
             self.world.samples.added(self.me, message.samples)
         self.world.values.put(self.me, into, message.values, adds, weight)
+
+    def _received_s(self, message: Message) -> float:
+        """Seconds of a core for a message that has come, before it is added or put anywhere."""
+        job = self.world.job
+        if job.host(message.sender) == job.host(self.me.rank):
+            return job.local_overhead_s + job.local_copy_s * job.bytes_of(message.items, message.share)
+        return job.overhead_s
 
     def _put_s(self, into: Piece, share: float) -> float:
         """Seconds of putting a message in place of a piece."""
