@@ -13,6 +13,7 @@ import numpy as np
 
 from sim.base.errors import RunFailed, WrongSetting, WrongText
 from sim.language.engine import building, layout, machine
+from sim.language.engine.alone import in_the_way
 from sim.language.engine.layout import GOES_ON, KINDS, NONE, OPERANDS
 from sim.language.engine.primitives import Program
 from sim.language.engine.programs import program_of
@@ -48,6 +49,7 @@ class Run:
         program: the text's, which does not depend on the replication.
         kernel: the compiled module; None: the plain files.
         most_bytes: that its arrays may have.
+        rings: whether one loop may go around ring allreduces; else messages of all of them are events.
     """
 
     def __init__(
@@ -57,12 +59,14 @@ class Run:
         program: Program,
         kernel: ModuleType | None = _kernel,
         most_bytes: float = math.inf,
+        rings: bool = True,
     ):
         self.job, self.text, self.program, self.kernel, self.most_bytes = job, text, program, kernel, most_bytes
         self.ranks, self.texts = job.ranks, job.ranks
         self.arrays: dict[str, np.ndarray] = {}
         self.state: Any = kernel.State() if kernel else layout.State()
         self._begin()
+        self.state.rings = int(rings and self.state.factor_sole[layout.DELAYS] == 0 and not in_the_way(job, program))
 
     # ---- arrays
 
@@ -153,7 +157,7 @@ class Run:
         S.shortest_s, S.longest_s, S.waited_share = SHORTEST_S, LONGEST_S, float(SHARE)
         S.texts = S.ranks = S.left = n
         S.width, S.fixed_lists, S.own_lists, S.levels = program.width, known, own, len(levels)
-        S.free_text = S.free_message = S.running = S.about = NONE
+        S.free_text = S.free_message = S.ringing = S.running = S.about = NONE
         S.latency_s, S.local_latency_s, S.local_bandwidth, S.gap_s = (
             job.latency_s,
             job.local_latency_s,
@@ -165,6 +169,8 @@ class Run:
             job.item_bytes,
             sum(layer.items for layer in job.layers),
         )
+        S.overhead_s, S.local_overhead_s, S.local_copy_s = job.overhead_s, job.local_overhead_s, job.local_copy_s
+        S.mix_base_s, S.mix_s = job.mix_base_s, job.mix_s
         S.sustained, S.whole_messages, S.look_due = job.sustained, int(job.whole_messages), math.inf
         S.may_overtake = int(bool(job.windows or job.fair))
         if job.windows:

@@ -15,6 +15,7 @@ from sim.language.engine.mail import arrive, found, give_back, overtakes, post, 
 from sim.language.engine.plain import compiled, double, integer, nan
 from sim.language.engine.polls import begins_to_poll, late, next_stage, polls_no_more
 from sim.language.engine.ports import reach
+from sim.language.engine.rings import joins, part
 from sim.language.engine.texts import (
     beside,
     done_at,
@@ -342,6 +343,11 @@ def go_on(S: State, t: integer) -> integer:
             if value(S, t, a) != value(S, t, S.code[row + 2]):
                 S.about = NONE
                 return stops_at(S, t, at, op.SIZES_DIFFER)
+        elif code == op.RING:
+            if S.rings:
+                S.text_at[t] = at
+                k = joins(S, t)
+                return k if k == op.DONE else stops_at(S, t, at, k)
         elif code == op.STOP:
             stop(S, value(S, t, a))
         elif code == op.WAIT or code == op.WAIT_ALL:
@@ -482,13 +488,6 @@ def reckon(code: integer, x: double, y: double) -> double:
     if code == op.MOST:
         return x if x > y else y
     return math.trunc(x)  # WHOLE
-
-
-@compiled
-def part(items: double, k: integer, n: integer) -> double:
-    """Where the k-th of n parts begins."""
-    whole: integer = int(items)
-    return whole * k // n
 
 
 @compiled

@@ -7,10 +7,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from sim.language.collectives import allreduce
 from sim.language.engine import layout as op
 from sim.language.engine.binding import Scope, arguments
 from sim.language.engine.lowering import Statements
-from sim.language.engine.rows import AFTER, FIRST, RANK, described
+from sim.language.engine.rows import AFTER, FIRST, RANK, described, plain_or_none
 from sim.language.engine.values import (
     NO,
     NOTHING,
@@ -115,6 +116,26 @@ class Lowering(Statements):
         self.is_main = not self.rows
         self.inlined(call)
         self.emit(op.END)
+
+    def inlined(self, call: Call) -> Any:
+        """A function's statements; those of a ring allreduce stand behind the op-code that may take their place."""
+        row = self.ring(**call.given) if call.function is allreduce else None
+        found = super().inlined(call)
+        if row is not None:
+            self.rows[row][1] = len(self.rows)
+        return found
+
+    def ring(self, me: Any, piece: Any, group: Any) -> int | None:
+        """The op-code of a ring; of a group that is not the same at all ranks, or no range upwards, it has no stride."""
+        group = plain_or_none(group)
+        if isinstance(group, range) and len(group) < 2:
+            return None
+        alike = isinstance(piece, PieceValue) and isinstance(group, range) and group.step > 0
+        if not alike or (piece.vector == "weights" and (self.job.take_up_base_s or self.job.take_up_s)):
+            self.emit(op.RING)
+            return None
+        ends = (Known(one) for one in (group.start, group.start + len(group) * group.step, group.step))
+        return self.emit(op.RING, 0, self.at(piece.start), self.at(piece.stop), *(self.at(one) for one in ends))
 
     # ---- primitives
 
