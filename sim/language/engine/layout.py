@@ -38,7 +38,9 @@ GOES_ON, REACHES, MOVES, ARRIVES, TAKEN, POLLS, BALANCES, LOOKS, BEGINS, ASKED, 
 KINDS = 16
 
 # What a text waits in.
-NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, FOLLOWING, LANDING, WAITING, NOTICING, RINGING, ENDED = range(13)
+(
+    NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, FOLLOWING, LANDING, WAITING, NOTICING, RINGING, ENDED,
+) = range(13)  # fmt: skip
 
 # What a run ends with. After one that says what is short, the run goes on with more of it.
 (
@@ -126,9 +128,9 @@ DOUBLES = {
     "ring_at": "rank",  # of the members of a ring: when they go on,
     "ring_left": "rank",  # when their part has left,
     "ring_begin": "rank",  # when the one that they get begins to pass its last port,
-    "ring_there": "rank",  # and when it is there
-    "ring_until": "rank",  # until when they work or their bytes move
-    "ring_idle": "rank",  # seconds before that in which they did not
+    "ring_there": "rank",  # and is there; until when they work or their bytes move,
+    "ring_until": "rank",
+    "ring_idle": "rank",  # and seconds before that in which they did not
     "ring_items": "rank",  # of parts
     "step_end": "step",
     "step_computed": "step",  # samples x items of gradients; sim.language.samples says which updates count

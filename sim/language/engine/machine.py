@@ -11,11 +11,11 @@ from sim.language.engine.flows import all_there, ask, flows_on, land, send
 from sim.language.engine.heap import arrives_at, goes_on_at, is_full, key_of, pop
 from sim.language.engine.idle import moves
 from sim.language.engine.layout import KINDS, NONE, OPERANDS, State
-from sim.language.engine.mail import arrive, found, give_back, overtakes, post, taken, value
+from sim.language.engine.mail import arrive, found, give_back, overtakes, part, post, taken, value
 from sim.language.engine.plain import compiled, double, integer, nan
 from sim.language.engine.polls import begins_to_poll, late, next_stage, polls_no_more
 from sim.language.engine.ports import reach
-from sim.language.engine.rings import joins, part
+from sim.language.engine.rings import joins
 from sim.language.engine.texts import (
     beside,
     done_at,
@@ -56,7 +56,7 @@ def simulate(S: State) -> integer:
         which = what // KINDS
         what = what % KINDS
         S.happened += 1
-        if S.happened == S.pause_at:
+        if S.happened >= S.pause_at:
             return op.PAUSED
         if what == op.REACHES:
             pop(S)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from sim.language.collectives import allreduce
@@ -79,6 +80,7 @@ class Lowering(Statements):
         self.queue: list[tuple[int, Call]] = []
         self.begins: dict[int, int] = {}
         self.draws: dict[int, int] = {}
+        self.groups: dict[range, int] = {}  # numbers of those that rings are of
 
     def program(self) -> Program:
         """Lower the main text, and those that it starts.
@@ -134,8 +136,9 @@ class Lowering(Statements):
         if not alike or (piece.vector == "weights" and (self.job.take_up_base_s or self.job.take_up_s)):
             self.emit(op.RING)
             return None
-        ends = (Known(one) for one in (group.start, group.start + len(group) * group.step, group.step))
-        return self.emit(op.RING, 0, self.at(piece.start), self.at(piece.stop), *(self.at(one) for one in ends))
+        ends = (self.at(Known(one)) for one in (group.start, group.step, len(group)))
+        number = self.groups.setdefault(group, len(self.groups))
+        return self.emit(op.RING, 0, self.at(piece.start), self.at(piece.stop), *ends, number)
 
     # ---- primitives
 
@@ -261,7 +264,7 @@ class Lowering(Statements):
             if over is not None:
                 self.rows[over][1] = len(self.rows)
         if stop != first:
-            seconds = self.reckon(op.SUBTRACT, self.looked_up(to_s, stop), self.looked_up(to_s, first))
+            seconds = self.between(to_s, first, stop)
             part = self.reckon(op.ADD, Known(job.fixed), self.reckon(op.MULTIPLY, Known(1 - job.fixed), share))
             part = self.reckon(op.MOST, Known(job.least), part) if job.least else part
             loop = self.reckon(op.LEAST, opens, self.reckon(op.EQUAL, micro, ZERO)) if job.loop_s and begins else ZERO
@@ -274,7 +277,14 @@ class Lowering(Statements):
                 self.reckon(op.MULTIPLY, Known(job.cold_s), opens),
                 op.PASSES,
             )
-        return samples, self.reckon(op.SUBTRACT, *(self.looked_up(self.items_to, one) for one in (stop, first)))
+        return samples, self.between(self.items_to, first, stop)
+
+    def between(self, to: list[Any], first: Any, stop: Any) -> Any:
+        """What a stretch of layers has, of sums up to each layer; of one layer it is looked up once."""
+        after = [op.ADD, self.at(stop), self.at(first), self.at(ONE)]
+        if isinstance(stop, Number) and after in [row[:4] for row in self.rows[-4:]]:
+            return self.looked_up([y - x for x, y in pairwise(to)], first)
+        return self.reckon(op.SUBTRACT, self.looked_up(to, stop), self.looked_up(to, first))
 
     def compute(self, seconds: Any, cold_s: Any, factors: int) -> None:
         """Work of the core whose seconds vary, after which the rank is warm."""

@@ -1,28 +1,19 @@
-"""Ring allreduces of groups that enter them alone: one loop over messages, in place of events.
+"""Ring allreduces of groups that enter them alone: one loop over their messages, in place of events.
 
-A text that reaches one is held until the last member of its group has come with its text of the same number. Then each member's end is
-computed from when all have come and when their ports are free, message by message: what sim.language.collectives.allreduce comes to where
-nobody else uses the ports. A ring has its ports until it needs them no more: a message that is posted meanwhile goes behind all of it, and
-two rings go one behind the other. Its members' bytes move from then to their ends, with the gaps of latency between messages. A text
-that is stopped once all have come does not hinder the others.
+A text that reaches one is held until the last of its group has come with its text of the same number. The end of each is computed then:
+what sim.language.collectives.allreduce comes to where nobody else uses the ports. A message that is posted meanwhile goes behind all of
+the ring, as does another ring. What a member is idle in it lies at its end. One that is stopped once all have come hinders nobody.
 """
 
 from __future__ import annotations
 
 from sim.language.engine import layout as op
 from sim.language.engine.heap import goes_on_at
-from sim.language.engine.idle import moves
+from sim.language.engine.idle import is_busy
 from sim.language.engine.layout import NONE, OPERANDS, State
-from sim.language.engine.mail import value
+from sim.language.engine.mail import part, value
 from sim.language.engine.plain import compiled, double, integer
-from sim.language.engine.ports import begins_at, climb_of, later
-
-
-@compiled
-def part(items: double, k: integer, n: integer) -> double:
-    """Where the k-th of n parts begins."""
-    whole: integer = int(items)
-    return whole * k // n
+from sim.language.engine.ports import begins_at, climb_of, later, level_of, port_of
 
 
 @compiled
@@ -34,132 +25,96 @@ def items_of(S: State, t: integer) -> double:
 
 @compiled
 def is_member(S: State, one: integer, t: integer) -> bool:
-    """Whether a text that is held is in the ring of text t."""
-    row: integer = S.text_at[one] * OPERANDS
-    other: integer = S.text_at[t] * OPERANDS
-    if S.text_number[one] != S.text_number[t]:
-        return False
-    return row == other or (
-        value(S, one, S.code[row + 4]) == value(S, t, S.code[other + 4])
-        and value(S, one, S.code[row + 5]) == value(S, t, S.code[other + 5])
-        and value(S, one, S.code[row + 6]) == value(S, t, S.code[other + 6])
-    )
+    """Whether a text that is held is in the ring of text t, of the same number and group."""
+    group: integer = S.code[S.text_at[one] * OPERANDS + 7]
+    return S.text_number[one] == S.text_number[t] and group == S.code[S.text_at[t] * OPERANDS + 7]
 
 
 @compiled
 def joins(S: State, t: integer) -> integer:
-    """Text t reaches a RING: a: where to go on; the piece's start and stop, the group's start, stop and stride. DONE or SIZES_DIFFER."""
+    """Text t reaches a RING: where it goes on; the piece's start and stop; a group's first, stride, size, number. DONE or SIZES_DIFFER."""
     row: integer = S.text_at[t] * OPERANDS
     first: integer = int(value(S, t, S.code[row + 4]))
-    stride: integer = int(value(S, t, S.code[row + 6]))
-    n: integer = (int(value(S, t, S.code[row + 5])) - first + stride - 1) // stride
-    came: integer = 1
-    before: integer = NONE
+    stride: integer = int(value(S, t, S.code[row + 5]))
+    missing: integer = int(value(S, t, S.code[row + 6])) - 1
     one: integer = S.ringing
     while one != NONE:
         if is_member(S, one, t):
-            came += 1
+            missing -= 1
             if items_of(S, one) != items_of(S, t):
                 S.about = one
                 return op.SIZES_DIFFER
         one = S.text_next[one]
+    is_busy(S, t)
     S.text_in[t] = op.RINGING
     S.text_due[t] = -1.0
     S.text_count[t] += 1
     S.text_work[t] = S.now
     S.text_next[t] = S.ringing
     S.ringing = t
-    if came == n:
-        one = S.ringing
+    if missing == 0:
+        one = t
         while one != NONE:
             if is_member(S, one, t):
                 S.ring_text[(S.text_rank[one] - first) // stride] = one
-                if before == NONE:
-                    S.ringing = S.text_next[one]
-                else:
-                    S.text_next[before] = S.text_next[one]
-            else:
-                before = one
+                lets_go(S, one)
             one = S.text_next[one]
-        go_around(S, n)
+        go_around(S, int(value(S, t, S.code[row + 6])))
     return op.DONE
 
 
 @compiled
-def comes_no_more(S: State, t: integer) -> None:
-    """Text t is stopped: if it is held it does not come."""
-    before: integer = NONE
-    one: integer = S.ringing
-    while one != t and one != NONE:
-        before = one
-        one = S.text_next[one]
-    if one == NONE:
-        return
-    if before == NONE:
+def lets_go(S: State, t: integer) -> None:
+    """Text t, which is held, is so no more, because all have come, or it is stopped."""
+    before: integer = S.ringing
+    S.rank_busy[S.text_rank[t]] -= 1
+    if before == t:
         S.ringing = S.text_next[t]
-    else:
-        S.text_next[before] = S.text_next[t]
+        return
+    while S.text_next[before] != t:
+        before = S.text_next[before]
+    S.text_next[before] = S.text_next[t]
 
 
 @compiled
 def go_around(S: State, n: integer) -> None:
     """All n members have come: when each of them ends."""
     items: double = items_of(S, S.ring_text[0])
-    turn: integer
     k: integer
-    left: integer
     rank: integer
-    t: integer
+    turn: integer
     sent: integer
-    at: double
-    seconds: double
     for k in range(n):
         S.ring_at[k] = S.text_work[S.ring_text[k]]
-        S.ring_until[k] = S.now
+        S.ring_until[k] = S.ring_at[k]
         S.ring_idle[k] = 0.0
         S.ring_items[k] = part(items, k + 1, n) - part(items, k, n)
+    S.happened += n * (n - 1) // 4  # as eight messages take about as long as an event
     for turn in range(2 * n - 2):
         sent = (2 * n - 1 - turn) % n  # by the first
         for k in range(n):
-            send_on(S, k, k + 1 if k + 1 < n else 0, S.ring_items[sent])
+            passes_on(S, k, k + 1 if k + 1 < n else 0, S.ring_items[sent])
             sent = sent + 1 if sent + 1 < n else 0
         for k in range(n):
-            left = k - 1 if k > 0 else n - 1
-            rank = S.text_rank[S.ring_text[k]]
-            items = S.ring_items[sent - 1 if sent > 0 else n - 1]  # the one before sends it
-            at = later(S.ring_at[k], S.ring_there[k])
-            if S.rank_host[rank] == S.rank_host[S.text_rank[S.ring_text[left]]]:
-                seconds = S.local_overhead_s + S.local_copy_s * (S.header_bytes + items * S.item_bytes)
-            else:
-                seconds = S.overhead_s
-            at = later(at + seconds / S.rank_speed[rank], S.ring_left[k])
-            if turn < n - 1:
-                at += (S.mix_base_s + S.mix_s * items) / S.rank_speed[rank]
-            S.ring_at[k] = at
-            S.ring_until[k] = later(S.ring_until[k], S.ring_left[k])
-            if S.ring_begin[k] > S.ring_until[k]:
-                S.ring_idle[k] += S.ring_begin[k] - S.ring_until[k]
-            S.ring_until[k] = later(S.ring_until[k], later(at, S.ring_there[k]))
+            takes_in(S, k, k - 1 if k > 0 else n - 1, S.ring_items[sent - 1 if sent > 0 else n - 1], turn < n - 1)
             sent = sent + 1 if sent + 1 < n else 0
     for k in range(n):
-        t = S.ring_text[k]
-        moves(S, S.text_rank[t], S.ring_at[k] - S.ring_idle[k])
-        S.text_at[t] = S.code[S.text_at[t] * OPERANDS + 1]
-        goes_on_at(S, t, S.ring_at[k])
+        rank = S.text_rank[S.ring_text[k]]
+        S.rank_since[rank] = later(S.rank_since[rank], S.ring_at[k] - S.ring_idle[k])
+        S.text_at[S.ring_text[k]] = S.code[S.text_at[S.ring_text[k]] * OPERANDS + 1]
+        goes_on_at(S, S.ring_text[k], S.ring_at[k])
 
 
 @compiled
-def send_on(S: State, k: integer, right: integer, items: double) -> None:
-    """The k-th member sends the one on its right a part: when it goes on, when the part has left, and when it is there."""
+def passes_on(S: State, k: integer, right: integer, items: double) -> None:
+    """The k-th member sends the one on its right a part: when that has left, and when it comes."""
     frm: integer = S.text_rank[S.ring_text[k]]
     to: integer = S.text_rank[S.ring_text[right]]
     size: double = S.header_bytes + items * S.item_bytes
     at: double = S.ring_at[k]
     passed: double = 0.0
-    climb: integer
-    hop: integer
-    level: integer
     port: integer
+    hop: integer
     if S.rank_host[frm] == S.rank_host[to]:
         S.ring_begin[right] = later(at, S.local_free[frm])
         S.local_free[frm] = S.ring_begin[right] + size / S.local_bandwidth
@@ -168,15 +123,30 @@ def send_on(S: State, k: integer, right: integer, items: double) -> None:
         return
     at += S.overhead_s / S.rank_speed[frm]
     S.ring_at[k] = at
-    climb = 1 if S.levels == 1 else climb_of(S, frm, to)
-    for hop in range(2 * climb):
-        level = hop if hop < climb else 2 * climb - 1 - hop
-        port = 2 * (level * S.ranks + S.place[level * S.ranks + (frm if hop < climb else to)]) + (0 if hop < climb else 1)
-        at = begins_at(S, port, level, size, at)
+    for hop in range(2 * climb_of(S, frm, to)):
+        port = port_of(S, frm, to, hop)
+        S.ring_begin[right] = begins_at(S, port, 0 if S.levels == 1 else level_of(S, port), size, at)
         passed = later(passed, S.port_free[port])
         if hop == 0:
             S.ring_left[k] = passed
-        S.ring_begin[right] = at
         S.ring_there[right] = passed
-        at = (passed if S.whole_messages else at) + S.latency_s
+        at = (passed if S.whole_messages else S.ring_begin[right]) + S.latency_s
         passed += S.latency_s
+
+
+@compiled
+def takes_in(S: State, k: integer, left: integer, items: double, adds: bool) -> None:
+    """The k-th member has a part from the one on its left, and its own has left: when it goes on."""
+    rank: integer = S.text_rank[S.ring_text[k]]
+    until: double = later(S.ring_until[k], S.ring_left[k])
+    seconds: double = S.overhead_s
+    at: double = later(S.ring_at[k], S.ring_there[k])
+    if S.rank_host[rank] == S.rank_host[S.text_rank[S.ring_text[left]]]:
+        seconds = S.local_overhead_s + S.local_copy_s * (S.header_bytes + items * S.item_bytes)
+    at = later(at + seconds / S.rank_speed[rank], S.ring_left[k])
+    if adds:
+        at += (S.mix_base_s + S.mix_s * items) / S.rank_speed[rank]
+    if S.ring_begin[k] > until:
+        S.ring_idle[k] += S.ring_begin[k] - until
+    S.ring_until[k] = later(until, later(at, S.ring_there[k]))
+    S.ring_at[k] = at
