@@ -423,13 +423,12 @@ class Lowering(Statements):
         """Seconds of a core for a message to or from a rank of another host."""
         if not self.job.overhead_s:
             return ZERO
-        return self.reckon(op.MULTIPLY, Known(self.job.overhead_s), self.far(peer))
+        return self.reckon(op.MULTIPLY, Known(self.job.overhead_s), self.hosts(op.UNEQUAL, peer))
 
-    def far(self, peer: Any) -> Any:
-        """Whether a rank is on another host."""
+    def hosts(self, compared: int, peer: Any) -> Any:
+        """Whether a rank's host is this one, or another."""
         of_ranks = [float(self.job.host(rank)) for rank in range(self.job.ranks)]
-        hosts = [self.looked_up(of_ranks, one) for one in (peer, Number(RANK))]
-        return self.reckon(op.UNEQUAL, *hosts)
+        return self.reckon(compared, *(self.looked_up(of_ranks, one) for one in (peer, Number(RANK))))
 
     def taking(self, sender: Any, items: Any, share: Any) -> Any:
         """Seconds of a core for a message that comes: of its host's, for its bytes, too."""
@@ -439,7 +438,7 @@ class Lowering(Statements):
         whole = self.reckon(op.MULTIPLY, items, Known(job.item_bytes))
         size = self.reckon(op.ADD, Known(job.header_bytes), self.reckon(op.MULTIPLY, whole, share))
         copied = self.reckon(op.MULTIPLY, Known(job.local_copy_s), size)
-        near = self.reckon(op.EQUAL, self.far(sender), ZERO)
+        near = self.hosts(op.EQUAL, sender)
         local = self.reckon(op.MULTIPLY, self.reckon(op.ADD, Known(job.local_overhead_s), copied), near)
         return self.reckon(op.ADD, seconds, local)
 
