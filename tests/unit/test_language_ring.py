@@ -175,6 +175,24 @@ def test_pieces_of_different_sizes_are_refused():
 
 
 @dataclass(frozen=True)
+class Outside(Text):
+    """Ranks sum over a group, also those that are not in it."""
+
+    name = "outside"
+
+    def __call__(self, me):
+        for _ in me.steps():
+            yield from compute(me)
+            yield from allreduce(me, me.gradient, me.workers[2:6:2])
+
+
+def test_a_rank_outside_its_group_is_refused():
+    for world in (engine, event):
+        with pytest.raises(WrongText, match=r"outside, rank 0"):
+            world.run(Job(8, LAYERS), Outside())
+
+
+@dataclass(frozen=True)
 class Two(Text):
     """Two rings at once, in texts of their own, of groups of which one is every second rank."""
 

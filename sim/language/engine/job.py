@@ -410,6 +410,8 @@ class Run:
             said = f"{layout.MOST_AT_ONCE:,} requests without any time passing"
         if status == layout.NO_SUCH_RANK:
             said = f"me.{'post to' if row[0] == layout.POST else 'follow of'} rank {self._operand(t, row[2]):.0f} of {self.ranks}"
+        elif status == layout.NO_SUCH_PLACE and row[0] == layout.RING:
+            said = "an allreduce of a group in which this rank is not"
         elif status == layout.NO_SUCH_PLACE:
             said = "a step, an element of a list, or more handles, than there are"
         elif status == layout.SIZES_DIFFER and row[0] == layout.RING:

@@ -1,16 +1,14 @@
 """Ring allreduces of groups that enter them alone: one loop over their messages, in place of events.
 
-A text that reaches one is held until the last of its group has come with its text of the same number. The end of each is computed then:
-what sim.language.collectives.allreduce comes to where nobody else uses the ports. A message that is posted meanwhile goes behind all of
-the ring, as does another ring. What a member is idle in it lies at its end. One that is stopped once all have come hinders nobody.
+A text is held until the last of its group has come with its text of the same number. They end when collectives.allreduce does where
+nobody else uses the ports; a message that is posted meanwhile, or another ring, goes behind all of the ring.
 """
 
 from __future__ import annotations
 
-from sim.language.engine import layout as op
 from sim.language.engine.heap import goes_on_at
 from sim.language.engine.idle import is_busy
-from sim.language.engine.layout import NONE, OPERANDS, State
+from sim.language.engine.layout import DONE, NO_SUCH_PLACE, NONE, OPERANDS, RINGING, SIZES_DIFFER, State
 from sim.language.engine.mail import part, value
 from sim.language.engine.plain import compiled, double, integer
 from sim.language.engine.ports import begins_at, climb_of, later, level_of, port_of
@@ -34,20 +32,21 @@ def is_member(S: State, one: integer, t: integer) -> bool:
 def joins(S: State, t: integer) -> integer:
     """Text t reaches a RING: where it goes on; the piece's start and stop; a group's first, stride, size, number. DONE or SIZES_DIFFER."""
     row: integer = S.text_at[t] * OPERANDS
-    first: integer = int(value(S, t, S.code[row + 4]))
     stride: integer = int(value(S, t, S.code[row + 5]))
     missing: integer = int(value(S, t, S.code[row + 6])) - 1
+    k: integer = S.text_rank[t] - int(value(S, t, S.code[row + 4]))
     one: integer = S.ringing
+    if k < 0 or k % stride or k // stride > missing:
+        return NO_SUCH_PLACE
     while one != NONE:
         if is_member(S, one, t):
             missing -= 1
             if items_of(S, one) != items_of(S, t):
                 S.about = one
-                return op.SIZES_DIFFER
+                return SIZES_DIFFER
         one = S.text_next[one]
     is_busy(S, t)
-    S.text_in[t] = op.RINGING
-    S.text_due[t] = -1.0
+    S.text_in[t] = RINGING
     S.text_count[t] += 1
     S.text_work[t] = S.now
     S.text_next[t] = S.ringing
@@ -56,29 +55,29 @@ def joins(S: State, t: integer) -> integer:
         one = t
         while one != NONE:
             if is_member(S, one, t):
-                S.ring_text[(S.text_rank[one] - first) // stride] = one
+                S.ring_text[(S.text_rank[one] - S.text_rank[t] + k) // stride] = one
                 lets_go(S, one)
             one = S.text_next[one]
         go_around(S, int(value(S, t, S.code[row + 6])))
-    return op.DONE
+    return DONE
 
 
 @compiled
 def lets_go(S: State, t: integer) -> None:
-    """Text t, which is held, is so no more, because all have come, or it is stopped."""
+    """Text t is held no more: all have come, or it is stopped, which hinders nobody once all have come."""
     before: integer = S.ringing
     S.rank_busy[S.text_rank[t]] -= 1
+    while before != t and S.text_next[before] != t:
+        before = S.text_next[before]
     if before == t:
         S.ringing = S.text_next[t]
-        return
-    while S.text_next[before] != t:
-        before = S.text_next[before]
-    S.text_next[before] = S.text_next[t]
+    else:
+        S.text_next[before] = S.text_next[t]
 
 
 @compiled
 def go_around(S: State, n: integer) -> None:
-    """All n members have come: when each of them ends."""
+    """All n members have come: when each of them ends. What they are idle meanwhile lies at their end."""
     items: double = items_of(S, S.ring_text[0])
     k: integer
     rank: integer
@@ -127,8 +126,7 @@ def passes_on(S: State, k: integer, right: integer, items: double) -> None:
         port = port_of(S, frm, to, hop)
         S.ring_begin[right] = begins_at(S, port, 0 if S.levels == 1 else level_of(S, port), size, at)
         passed = later(passed, S.port_free[port])
-        if hop == 0:
-            S.ring_left[k] = passed
+        S.ring_left[k] = passed if hop == 0 else S.ring_left[k]
         S.ring_there[right] = passed
         at = (passed if S.whole_messages else S.ring_begin[right]) + S.latency_s
         passed += S.latency_s
