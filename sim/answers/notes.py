@@ -21,6 +21,7 @@ ALIKE = 1e-3  # ranks' own steps that differ by this share at most are not said
 MOST_NAMES = 3  # of hosts without a rank
 SELDOM = 0.005  # of steps; what is said in whole percent
 OVERRUN = 0.2  # of a time limit
+LONG_RING = 256  # ranks from which on it takes a while
 FEW = 6  # numbers of missed updates whose shares are said one by one
 
 
@@ -39,6 +40,8 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
         found.append(
             f"simulated event by event, which takes longer: {outcome.slow}; docs/protocol.md says what the engine runs"
         )
+    if outcome.by_message and scenario.ranks >= LONG_RING:
+        found.append(f"all messages of ring allreduces are simulated, which takes longer: {outcome.by_message}")
     worker_steps = len(outcome.step_s) * scenario.rounds * max(1, scenario.workers)
     if outcome.ran_out and (by_arrival or outcome.ran_out > SELDOM * worker_steps):
         often = f"{outcome.ran_out} times" if by_arrival else f"in {outcome.ran_out / worker_steps:.0%} of their steps"

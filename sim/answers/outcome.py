@@ -35,6 +35,7 @@ class Outcome:
         ends: by key, the logarithms by which a step takes longer and shorter where a quantity is at the ends of what it may be
             (sim.answers.ends); those that were not simulated are missing.
         slow: what the job has that the engine has not, where the event world took long for it.
+        by_message: why each message of a ring allreduce was an event, where one loop might have gone around it.
     """
 
     step_s: np.ndarray
@@ -46,6 +47,7 @@ class Outcome:
     rank_step_s: np.ndarray | None = None
     ends: dict[str, tuple[float, float]] = field(default_factory=dict)
     slow: str = ""
+    by_message: str = ""
 
     def __post_init__(self):
         read_only(self)
@@ -90,7 +92,18 @@ def join(outcomes: Sequence[Outcome]) -> Outcome:
     own = [o.rank_step_s for o in outcomes if o.rank_step_s is not None]
     rank_step_s = np.concatenate(own) if len(own) == len(outcomes) else None
     ran_out, one = sum(o.ran_out for o in outcomes), outcomes[0]
-    return Outcome(step_s, samples, idle_fraction, ran_out, one.warmup, one.arrivals, rank_step_s, _ends(outcomes))
+    return Outcome(
+        step_s,
+        samples,
+        idle_fraction,
+        ran_out,
+        one.warmup,
+        one.arrivals,
+        rank_step_s,
+        _ends(outcomes),
+        "",
+        one.by_message,
+    )
 
 
 def _ends(outcomes: Sequence[Outcome]) -> dict[str, tuple[float, float]]:

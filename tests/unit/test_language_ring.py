@@ -5,7 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from today import common
 
+from sim import protocols
+from sim.answers.notes import notes
+from sim.answers.outcome import join
 from sim.base.errors import RunFailed, WrongText
 from sim.language import event
 from sim.language.collectives import allreduce
@@ -18,6 +22,8 @@ from sim.language.library import Library, Line
 from sim.language.text import Text
 from sim.language.verbs import compute
 from sim.laws import Exponential
+from sim.platform.cluster import read
+from sim.replications import Replications
 from sim.texts import TEXTS
 
 KERNELS = [pytest.param(None, id="plain"), pytest.param(engine._kernel, id="compiled")]
@@ -236,3 +242,15 @@ def test_what_is_in_the_way_of_a_ring(given):
     run = engine.Run(job, text, program_of(job, text))
     assert run.state.rings == 0
     assert run.result().ends_s == pytest.approx(event.run(job, text).ends_s, rel=1e-9)
+
+
+def test_a_note_says_where_all_messages_of_long_rings_are_simulated(monkeypatch):
+    scenario = replace(common(1, "horovod algorithm=ring"), steps=1, warmup=0)
+    found = Replications(replace(scenario, protocol=protocols.make("ddp", []))).outcome(0)
+    assert found.by_message == "passes take the cores on which a ring adds"
+    line = f"all messages of ring allreduces are simulated, which takes longer: {found.by_message}"
+    assert line not in notes(scenario, found, "engine")
+    monkeypatch.setattr("sim.answers.notes.LONG_RING", 2)
+    assert line in notes(scenario, join([found]), "engine")
+    on_gpus = replace(scenario, cluster=read("p3.16xlarge"), workers=8, protocol=protocols.make("ddp", []))
+    assert not Replications(on_gpus).outcome(0).by_message

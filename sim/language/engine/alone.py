@@ -21,9 +21,13 @@ def in_the_way(job: Job, program: Program) -> str:
         return ""
     if any(not row[1] for row in rings):
         return "the group of a ring is no range that is the same at all ranks"
-    for name in ("fair", "windows", "poll_s"):
+    for name, said in (
+        ("fair", "messages share ports"),
+        ("windows", "links have TCP's windows"),
+        ("poll_s", "ranks poll"),
+    ):
         if getattr(job, name):
-            return f"{name} of links or ranks"
+            return said
     hosts = [job.host(rank) for rank in range(job.ranks)]
     if hosts != sorted(hosts):
         return "ranks do not stand host by host"
