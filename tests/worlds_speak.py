@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from real.worlds.mpi import Rank as RealRank
     from sim.event.ranks.rank import Rank
+
+    from real.worlds.mpi import Rank as RealRank
     from sim.verbs.me import Me
 
     def of_events(me: Rank) -> Me:

@@ -157,7 +157,7 @@ def check_trainable(scenario: Scenario, training: Training) -> None:
 
     scenario.check_computing()
     scenario.check_evaluation()
-    needs.check(scenario, "event")
+    needs.check(scenario)
     forward_of(scenario.workload)
     if is_text(scenario):
         job_of(scenario, text_of(scenario))  # which refuses what texts do not have
@@ -207,7 +207,7 @@ def estimate(jobs: list[tuple[Scenario, Trainer]], runs: int, want_noise: bool =
     """The seconds and bytes of so many runs of each job, by timing a gradient."""
     seconds, largest = 0.0, 0.0
     for scenario, trainer in jobs:
-        once_s, step_s = needs.once_and_step_s(scenario, "event")
+        once_s, step_s = needs.once_and_step_s(scenario)
         apart = scenario.protocol.counts_updates or (is_text(scenario) and scenario.protocol.masterless)
         alike = 1.0 if apart else trainer.share(scenario.batch, max(1, scenario.workers))
         samples = work(scenario) * alike

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from today import common
 
 from sim import protocols
 from sim.answers.notes import notes
 from sim.answers.outcome import join
 from sim.base.errors import RunFailed, WrongText
+from sim.job.scenario import Scenario
 from sim.language import event
 from sim.language.collectives import allreduce
 from sim.language.engine import job as engine
@@ -22,6 +22,7 @@ from sim.language.library import Library, Line
 from sim.language.text import Text
 from sim.language.verbs import compute
 from sim.laws import Exponential
+from sim.model import workload
 from sim.platform.cluster import read
 from sim.replications import Replications
 from sim.texts import TEXTS
@@ -245,12 +246,12 @@ def test_what_is_in_the_way_of_a_ring(given):
 
 
 def test_a_note_says_where_all_messages_of_long_rings_are_simulated(monkeypatch):
-    scenario = replace(common(1, "horovod algorithm=ring"), steps=1, warmup=0)
-    found = Replications(replace(scenario, protocol=protocols.make("ddp", []))).outcome(0)
+    scenario = Scenario(protocols.make("ddp", []), workload.read("mlp"), 4, steps=1, warmup=0)
+    found = Replications(scenario).outcome(0)
     assert found.by_message == "passes take the cores on which a ring adds"
     line = f"all messages of ring allreduces are simulated, which takes longer: {found.by_message}"
     assert line not in notes(scenario, found, "engine")
     monkeypatch.setattr("sim.answers.notes.LONG_RING", 2)
     assert line in notes(scenario, join([found]), "engine")
-    on_gpus = replace(scenario, cluster=read("p3.16xlarge"), workers=8, protocol=protocols.make("ddp", []))
+    on_gpus = replace(scenario, cluster=read("p3.16xlarge"), workers=8)
     assert not Replications(on_gpus).outcome(0).by_message
