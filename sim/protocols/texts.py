@@ -60,5 +60,5 @@ WAYS: dict[str, Callable[[Any, int], Text | None]] = {
     "ps-ssp": lambda of, servers: texts.StaleSynchronousServers(servers, of.staleness),
     "ps-sync": _synchronous,
     "ps-backup": _synchronous,
-    "ps-layers": lambda of, servers: None if of.barrier or of.local_aggregation else texts.LayerwiseServers(servers),
+    "ps-layers": lambda of, servers: texts.LayerwiseServers(servers, of.barrier, of.local_aggregation),
 }

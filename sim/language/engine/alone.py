@@ -21,11 +21,15 @@ def in_the_way(job: Job, program: Program) -> str:
         return ""
     if any(not row[1] for row in rings):
         return "the group of a ring is no range that is the same at all ranks"
-    for name, said in (
-        ("fair", "messages share ports"),
-        ("windows", "links have TCP's windows"),
-        ("poll_s", "ranks poll"),
-    ):
+    hindrances = {
+        "fair": "messages share ports",
+        "windows": "links have TCP's windows",
+        "poll_s": "ranks poll",
+        "local_wakes": "messages within a host wake their receivers",
+        "message_background_s": "messages are other threads' work",
+        "local_background_s": "messages are other threads' work",
+    }
+    for name, said in hindrances.items():
         if getattr(job, name):
             return said
     hosts = [job.host(rank) for rank in range(job.ranks)]

@@ -95,7 +95,10 @@ def go_around(S: State, n: integer) -> None:
             passes_on(S, k, k + 1 if k + 1 < n else 0, S.ring_items[sent])
             sent = sent + 1 if sent + 1 < n else 0
         for k in range(n):
-            takes_in(S, k, k - 1 if k > 0 else n - 1, S.ring_items[sent - 1 if sent > 0 else n - 1], turn < n - 1)
+            takes_in(S, k, k - 1 if k > 0 else n - 1, S.ring_items[sent - 1 if sent > 0 else n - 1])
+            sent = sent + 1 if sent + 1 < n else 0
+        for k in range(n):
+            adds_up(S, k, S.ring_items[sent - 1 if sent > 0 else n - 1], turn < n - 1)
             sent = sent + 1 if sent + 1 < n else 0
     for k in range(n):
         rank = S.text_rank[S.ring_text[k]]
@@ -117,7 +120,7 @@ def passes_on(S: State, k: integer, right: integer, items: double) -> None:
     if S.rank_host[frm] == S.rank_host[to]:
         S.ring_begin[right] = later(at, S.local_free[frm])
         S.local_free[frm] = S.ring_begin[right] + size / S.local_bandwidth
-        S.ring_left[k] = S.local_free[frm]
+        S.ring_until[k] = later(S.ring_until[k], S.local_free[frm])
         S.ring_there[right] = S.local_free[frm] + S.local_latency_s
         return
     at += S.overhead_s / S.rank_speed[frm]
@@ -128,23 +131,39 @@ def passes_on(S: State, k: integer, right: integer, items: double) -> None:
         passed = later(passed, S.port_free[port])
         S.ring_left[k] = passed if hop == 0 else S.ring_left[k]
         S.ring_there[right] = passed
+        S.ring_until[k] = later(S.ring_until[k], S.ring_left[k])
         at = (passed if S.whole_messages else S.ring_begin[right]) + S.latency_s
         passed += S.latency_s
 
 
 @compiled
-def takes_in(S: State, k: integer, left: integer, items: double, adds: bool) -> None:
-    """The k-th member has a part from the one on its left, and its own has left: when it goes on."""
+def takes_in(S: State, k: integer, left: integer, items: double) -> None:
+    """The k-th member takes a part from the one on its left, which waits for that on the same host."""
     rank: integer = S.text_rank[S.ring_text[k]]
-    until: double = later(S.ring_until[k], S.ring_left[k])
+    near: bool = S.rank_host[rank] == S.rank_host[S.text_rank[S.ring_text[left]]]
     seconds: double = S.overhead_s
-    at: double = later(S.ring_at[k], S.ring_there[k])
-    if S.rank_host[rank] == S.rank_host[S.text_rank[S.ring_text[left]]]:
+    if near:
         seconds = S.local_overhead_s + S.local_copy_s * (S.header_bytes + items * S.item_bytes)
-    at = later(at + seconds / S.rank_speed[rank], S.ring_left[k])
+    rests(S, k, S.ring_begin[k])
+    S.ring_at[k] = later(S.ring_at[k], S.ring_there[k]) + seconds / S.rank_speed[rank]
+    S.ring_until[k] = later(S.ring_until[k], S.ring_at[k])
+    if near:
+        S.ring_left[left] = S.ring_at[k]
+
+
+@compiled
+def rests(S: State, k: integer, until: double) -> None:
+    """The k-th member is idle until then, if it has no more to do."""
+    if until > S.ring_until[k]:
+        S.ring_idle[k] += until - S.ring_until[k]
+        S.ring_until[k] = until
+
+
+@compiled
+def adds_up(S: State, k: integer, items: double, adds: bool) -> None:
+    """The k-th member's own part has left, or was taken: it sums, and goes on."""
+    S.ring_at[k] = later(S.ring_at[k], S.ring_left[k])
+    rests(S, k, S.ring_at[k])
     if adds:
-        at += (S.mix_base_s + S.mix_s * items) / S.rank_speed[rank]
-    if S.ring_begin[k] > until:
-        S.ring_idle[k] += S.ring_begin[k] - until
-    S.ring_until[k] = later(until, later(at, S.ring_there[k]))
-    S.ring_at[k] = at
+        S.ring_at[k] += (S.mix_base_s + S.mix_s * items) / S.rank_speed[S.text_rank[S.ring_text[k]]]
+    S.ring_until[k] = later(S.ring_until[k], S.ring_at[k])
