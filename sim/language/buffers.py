@@ -59,13 +59,22 @@ def negotiated(me: Rank, ready: list, done: int, by_name: bool):
 
 def reduce_ready(me: Rank, done: int, most: int, size_bytes: int, algorithm: str):
     """Sum all gradients that are ready everywhere, as many in a call as fit in a buffer, and at least one."""
+    firsts = fitting(me, size_bytes)
     while done < most:
         stop = len(me.layers) - done
-        first = stop - 1
-        while first > len(me.layers) - most and ITEM_BYTES * me.of(me.gradient, first - 1, stop).items <= size_bytes:
-            first -= 1
+        first = max(firsts[stop], len(me.layers) - most)
         yield from reduced(me, first, stop, algorithm)
         done = len(me.layers) - first
+
+
+def fitting(me: Rank, size_bytes: int) -> list[int]:
+    """For each layer, the first one whose gradient fits in a buffer with all up to the one before it; that one alone always does."""
+    firsts, first = [0], 0
+    for stop in range(1, len(me.layers) + 1):
+        while first < stop - 1 and ITEM_BYTES * me.of(me.gradient, first, stop).items > size_bytes:
+            first += 1
+        firsts.append(first)
+    return firsts
 
 
 def reduced(me: Rank, first: int, stop: int, algorithm: str):

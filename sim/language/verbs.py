@@ -270,8 +270,8 @@ def agreed(me: Rank, own: int, most: int, group: range):
         far *= 2
     if i:
         yield from me.post(counted[:own], group[i - far])
-        message = yield from me.take(group[i - far])
-        own = message.items
+        least = yield from me.take(group[i - far])
+        own = least.items
     while far > 1:
         far //= 2
         if i + far < len(group):

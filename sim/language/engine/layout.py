@@ -19,8 +19,8 @@ NONE = -1  # no text, no message, no rank
     MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
     WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, BEGIN_STEP, END_STEP,
     COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE, IN_STEP, IS_WARM,
-    WORK, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, FOLLOW, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, END, IS_AWAITED, TOOK,
-) = range(54)  # fmt: skip
+    WORK, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, FOLLOW, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, RING, END, IS_AWAITED, TOOK,
+) = range(55)  # fmt: skip
 REALS = {
     "MOST_POLLS": MOST_POLLS,
     "MOST_TURNS": MOST_TURNS,
@@ -38,7 +38,9 @@ GOES_ON, REACHES, MOVES, ARRIVES, TAKEN, POLLS, BALANCES, LOOKS, BEGINS, ASKED, 
 KINDS = 16
 
 # What a text waits in.
-NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, FOLLOWING, LANDING, WAITING, NOTICING, ENDED = range(12)
+(
+    NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, FOLLOWING, LANDING, WAITING, NOTICING, RINGING, ENDED,
+) = range(13)  # fmt: skip
 
 # What a run ends with. After one that says what is short, the run goes on with more of it.
 (
@@ -124,6 +126,13 @@ DOUBLES = {
     "device_polls": "device",  # cores that polls take
     "device_done": "device",  # seconds that each sharer has had since the beginning
     "device_since": "device",  # until when they are counted
+    "ring_at": "rank",  # of the members of a ring: when they go on,
+    "ring_left": "rank",  # when their part has left,
+    "ring_begin": "rank",  # when the one that they get begins to pass its last port,
+    "ring_there": "rank",  # and is there; until when they work or their bytes move,
+    "ring_until": "rank",
+    "ring_idle": "rank",  # and seconds before that in which they did not
+    "ring_items": "rank",  # of parts
     "step_end": "step",
     "step_computed": "step",  # samples x items of gradients; sim.language.samples says which updates count
     "step_replicated": "step",
@@ -202,6 +211,7 @@ INTEGERS = {
     "rank_flows": "rank",  # messages that it has posted that do
     "window_pair": "window",  # sender and receiver
     "message_next": "message",  # in the box, or of those that are free
+    "ring_text": "rank",  # of the members of a ring
     "device_cores": "device",
     "device_core": "device",  # its first
     "device_polling": "device's stage",  # ranks
@@ -241,6 +251,13 @@ NUMBERS = {  # single numbers
     "flows_since": float,  # until when they have gone on
     "look_due": float,
     "header_bytes": float,
+    "overhead_s": float,  # and what follows: of rings' messages
+    "local_overhead_s": float,
+    "local_copy_s": float,
+    "mix_base_s": float,
+    "mix_s": float,
+    "rings": int,  # whether they are gone around by one loop
+    "ringing": int,  # the first text that is held in one
     "item_bytes": float,
     "vector_items": float,  # of the weights
     "events": int,

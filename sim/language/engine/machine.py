@@ -11,10 +11,11 @@ from sim.language.engine.flows import all_there, ask, flows_on, land, send
 from sim.language.engine.heap import arrives_at, goes_on_at, is_full, key_of, pop
 from sim.language.engine.idle import moves
 from sim.language.engine.layout import KINDS, NONE, OPERANDS, State
-from sim.language.engine.mail import arrive, found, give_back, overtakes, post, value
+from sim.language.engine.mail import arrive, found, give_back, overtakes, part, post, value
 from sim.language.engine.plain import compiled, double, integer, nan
 from sim.language.engine.polls import begins_to_poll, late, next_stage, polls_no_more
 from sim.language.engine.ports import reach
+from sim.language.engine.rings import joins
 from sim.language.engine.texts import (
     beside,
     done_at,
@@ -57,7 +58,7 @@ def simulate(S: State) -> integer:
         which = what // KINDS
         what = what % KINDS
         S.happened += 1
-        if S.happened == S.pause_at:
+        if S.happened >= S.pause_at:
             return op.PAUSED
         if what == op.REACHES:
             pop(S)
@@ -371,6 +372,11 @@ def go_on(S: State, t: integer) -> integer:
             if value(S, t, a) != value(S, t, S.code[row + 2]):
                 S.about = NONE
                 return stops_at(S, t, at, op.SIZES_DIFFER)
+        elif code == op.RING:
+            if S.rings:
+                S.text_at[t] = at
+                k = joins(S, t)
+                return k if k == op.DONE else stops_at(S, t, at, k)
         elif code == op.STOP:
             stop(S, value(S, t, a))
         elif code == op.WAIT or code == op.WAIT_ALL:
@@ -520,13 +526,6 @@ def reckon(code: integer, x: double, y: double) -> double:
     if code == op.MOST:
         return x if x > y else y
     return math.trunc(x)  # WHOLE
-
-
-@compiled
-def part(items: double, k: integer, n: integer) -> double:
-    """Where the k-th of n parts begins."""
-    whole: integer = int(items)
-    return whole * k // n
 
 
 @compiled

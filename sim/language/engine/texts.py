@@ -22,6 +22,7 @@ from sim.language.engine.layout import (
     OPERANDS,
     PIECES,
     QUEUED,
+    RINGING,
     SHARING,
     SLEEPING,
     TAKING,
@@ -34,6 +35,7 @@ from sim.language.engine.layout import (
 from sim.language.engine.mail import give_back, is_underway, lose_all, taken, value
 from sim.language.engine.plain import compiled, double, integer
 from sim.language.engine.polls import begins_to_poll, polls_no_more
+from sim.language.engine.rings import lets_go
 
 
 @compiled
@@ -325,6 +327,8 @@ def stop(S: State, handle: double) -> None:
     elif S.text_in[t] == TAKING or S.text_in[t] == WAITING:
         waits_no_more(S, t)
         polls_no_more(S, t)
+    elif S.text_in[t] == RINGING and S.text_due[t] < 0.0:
+        lets_go(S, t)
     elif S.text_in[t] == LANDING:
         S.flow_taker[S.text_lands[t]] = NONE
         taken(S, S.text_lands[t])
