@@ -124,7 +124,7 @@ def protocols_of(runs: Sequence[Recorded]) -> tuple[str, ...]:
     """Those that runs may have been of: with some messages hidden, the one whose simulation is nearer to the traces is taken."""
     if runs[0].about.protocol:
         return (runs[0].about.protocol,)
-    return ("horovod", "allreduce") if max(one.hidden for one in runs) > HIDDEN else ("allreduce",)
+    return ("ddp", "allreduce") if max(one.hidden for one in runs) > HIDDEN else ("allreduce",)
 
 
 def _fitted(
@@ -147,7 +147,9 @@ def placed(made: Cluster, device: str, each: int | None) -> Cluster:
 
 def _told_of(about: About, protocol: str, link: Link | None, gradients: Summed) -> About:
     """What the user and the traces say of the run. Libraries of GPUs sum by rings, unless the user says otherwise."""
-    rings = protocol in ("horovod", "allreduce") and not any(one.startswith("algorithm=") for one in about.settings)
+    rings = protocol in ("ddp", "horovod", "allreduce") and not any(
+        one.startswith("algorithm=") for one in about.settings
+    )
     settings = (*about.settings, ALGORITHM) if rings else about.settings
     return replace(about, protocol=protocol, settings=settings, link=link, item_bytes=gradients.item_bytes)
 

@@ -132,7 +132,7 @@ def _served(scenario: Scenario) -> float:
         apart = protocol.layerwise or scenario.traffic.sends_rows
         parts = len(scenario.traffic.placed) if apart else scenario.servers
         found += workers * parts * (4 if protocol.has_servers else 2)
-    found += workers * (protocol.masterless and protocol.uses("exchange"))  # one at least
+    found += workers * protocol.masterless  # one at least
     return found + workers * workers * len(scenario.gathered_variables)
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from sim.engine import choose
 
 from sim import simulated_options
 from sim.base import progress
-from sim.engine import choose
 from sim.recording.traces import Activity, Header, Trace
 
 # Tests draw the same examples in each run, or else a test is red now and then whatever was changed. TRAINSIM_FUZZ=1 in the environment

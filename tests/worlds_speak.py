@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from real.worlds.mpi import Rank as RealRank
     from sim.event.ranks.rank import Rank
     from sim.verbs.me import Me
+
+    from real.worlds.mpi import Rank as RealRank
 
     def of_events(me: Rank) -> Me:
         """A rank of the event world."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.verbs.fusion import fuse, layer_shares
+from sim.collectives.fusion import fuse, layer_shares
 
 if TYPE_CHECKING:
     from sim.model.workload import Workload

@@ -36,8 +36,8 @@ import numpy as np
 from calibration import algorithms
 from calibration.scaling.overlap import AFTER, Sums
 from calibration.scaling.table import Table
+from sim.collectives import fusion
 from sim.platform.cluster import INNER_S, TREE_S, slowest, trees_s
-from sim.verbs import fusion
 
 if TYPE_CHECKING:
     from calibration.scaling.fitting import Before

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from sim.event.world import garbage_left_lying
 
 from real.language.learning import train
 from real.learning.learned import Learned
@@ -21,10 +22,9 @@ from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_REPLICATIONS, check_integer, check_kind
 from sim.efficiency.noise import NoiseScale, noise_scale, noise_scale_of_run
 from sim.event.language import job_of
-from sim.event.world import garbage_left_lying
 from sim.job.scenario import Scenario
 from sim.laws.randomness import generator
-from sim.protocols.in_language import InLanguage
+from sim.protocols.base import Protocol as InLanguage
 from sim.protocols.texts import text_of
 from sim.recording.activity import Activity
 from sim.recording.curves import TARGETS, Curves, Target, reached

@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
+from sim.worlds.texts import role_of, text_of
+
 from real.language.session import TextRank, every
 from real.recording.growing_trace import begin
 from real.recording.parameters import joined, write
@@ -24,9 +26,8 @@ from real.worlds.rows import SparseRank
 from real.worlds.variables import VariablesRank
 from sim.base.progress import duration
 from sim.job.scenario import Scenario
-from sim.protocols.in_language import InLanguage
+from sim.protocols.base import Protocol as InLanguage
 from sim.recording.traces import Activity, Header, Trace
-from sim.worlds.texts import role_of, text_of
 
 PROGRESS_S = 2.0
 

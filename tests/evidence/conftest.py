@@ -1,7 +1,6 @@
 """What is simulated here is long."""
 
 import pytest
-
 from sim.engine import choose
 
 

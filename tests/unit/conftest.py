@@ -2,7 +2,6 @@
 
 import pytest
 from engines import as_python, by_numba, compiled
-
 from sim.engine import kept
 
 __all__ = ["as_python", "by_numba", "compiled", "installed"]

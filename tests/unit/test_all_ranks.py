@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from engines import run as by_engine
 from learning_texts import Alone, Drifting
+from sim.verbs import allreduce, reduce
+from sim.verbs.me import Partition
 
 from sim import event, stragglers
 from sim.answers.outcome import join, of_trace
@@ -15,8 +17,6 @@ from sim.model import workload
 from sim.platform.cluster import Cluster, Host
 from sim.recording import conformance
 from sim.simulation import simulate
-from sim.verbs import allreduce, reduce
-from sim.verbs.me import Partition
 
 BATCH = 32
 

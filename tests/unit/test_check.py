@@ -6,11 +6,11 @@ import signal
 import time
 
 import pytest
+from sim.engine.choose import engine
 from test_own_protocols import WORKER
 
 from sim import command, protocols
 from sim.base import deadline
-from sim.engine.choose import engine
 from sim.protocols import check
 from sim.recording import conformance
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from sim.protocols.fmb import FixedMinibatch
 
 from calibration import checks
 from calibration.checks import check
@@ -15,7 +16,6 @@ from sim.model import workload
 from sim.platform.cluster import Cluster, Host
 from sim.protocols import PROTOCOLS
 from sim.protocols import make as protocol
-from sim.protocols.fmb import FixedMinibatch
 from sim.recording.traces import Trace
 
 

@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 import simpy
+from sim.event.machines.cores import MOST_TURNS, TICK_S, Cores
 
 from sim import event, protocols
-from sim.event.machines.cores import MOST_TURNS, TICK_S, Cores
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs, Line

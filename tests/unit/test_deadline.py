@@ -9,6 +9,7 @@ import time
 
 import pytest
 from documents import ROOT
+from sim.verbs.fusion import layer_shares
 
 from sim import needs, protocols, simulation
 from sim.base import deadline as module
@@ -16,7 +17,6 @@ from sim.base.deadline import ended_after
 from sim.base.errors import RunFailed, WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
-from sim.verbs.fusion import layer_shares
 
 
 @pytest.fixture(autouse=True)

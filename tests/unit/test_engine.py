@@ -19,11 +19,13 @@ import numpy as np
 import pytest
 from engines import assert_alike, loaded_anew
 from scenarios import CLUSTERS, EXACT_S, SETTINGS, made, scenarios
+from sim.engine import choose, kept
+from sim.protocols.fmb import FixedMinibatch
+from sim.verbs.me import PARAMETERS
 
 from sim import event, options, protocols, run, simulated_options, simulation, stragglers
 from sim.base.errors import WrongSetting
 from sim.base.threads import in_order
-from sim.engine import choose, kept
 from sim.job.scenario import Scenario
 from sim.laws import Exponential
 from sim.laws.randomness import BLOCK
@@ -31,8 +33,6 @@ from sim.model import workload
 from sim.model.costs import Line
 from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.base import Protocol
-from sim.protocols.fmb import FixedMinibatch
-from sim.verbs.me import PARAMETERS
 
 FUZZ = int(os.environ.get("TRAINSIM_FUZZ", "0"))
 NIAGARA = stragglers.read("niagara*0.01")

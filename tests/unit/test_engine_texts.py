@@ -16,20 +16,20 @@ import pytest
 from drawn_statements import HELPERS, Statements
 from engines import assert_alike
 from scenarios import CLUSTERS, EXACT_S
+from sim.engine import choose
+from sim.protocols.fmb import FixedMinibatch
+from sim.verbs import allreduce, gather, let_go, pull, push, take, training
+from sim.verbs.me import GRADIENT, PARAMETERS, Partition
 from test_all_ranks import TEXTS, LastIdle, Ring, job
 
 from sim import event, stragglers
 from sim.base.errors import RunFailed
 from sim.collectives.base import swap
-from sim.engine import choose
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform.cluster import Cluster, Host
 from sim.protocols.base import Protocol
-from sim.protocols.fmb import FixedMinibatch
 from sim.simulation import simulate
-from sim.verbs import allreduce, gather, let_go, pull, push, take, training
-from sim.verbs.me import GRADIENT, PARAMETERS, Partition
 
 FUZZ = int(os.environ.get("TRAINSIM_FUZZ", "0"))
 DRAWN = 150 * max(1, FUZZ)

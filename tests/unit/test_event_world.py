@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scenarios import CLUSTERS, EXACT_S, made
+from sim.event.clock import Clock
 
 from sim import event
 from sim.answers.outcome import of_trace
 from sim.event import world
-from sim.event.clock import Clock
 
 JOBS = (("fmb",), ("amb", "time_limit_s=0.02"), ("ps-sync",), ("ps-async",), ("allreduce",), ("horovod",))
 

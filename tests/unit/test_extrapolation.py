@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+from sim.engine import kept
 
 from calibration.profiles import FREE
 from experiments.extrapolation.held import doublings
@@ -14,7 +15,6 @@ from sim.answers.ignorance import CORE, HOST, LAW, UNCHANGED
 from sim.answers.result import Result
 from sim.answers.sources import HOSTS, INNER_LINKS, LINKS
 from sim.base import interval
-from sim.engine import kept
 from sim.job import variants
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal

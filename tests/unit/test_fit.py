@@ -8,6 +8,10 @@ from functools import cache
 import engines
 import numpy as np
 import pytest
+from sim.protocols.amb import AnytimeMinibatch
+from sim.protocols.amb_dg import AnytimeDelayedGradients
+from sim.protocols.fmb import FixedMinibatch
+from sim.protocols.hybrid import Hybrid
 
 from calibration import fit
 from calibration.estimators import lines
@@ -24,10 +28,6 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform import cluster
 from sim.platform.cluster import Cluster, Host, Link
-from sim.protocols.amb import AnytimeMinibatch
-from sim.protocols.amb_dg import AnytimeDelayedGradients
-from sim.protocols.fmb import FixedMinibatch
-from sim.protocols.hybrid import Hybrid
 from sim.recording.traces import Activity, Header, Trace, read
 
 PLANTED = Costs(

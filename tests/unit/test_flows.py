@@ -5,13 +5,13 @@ import pytest
 import simpy
 from hypothesis import given
 from hypothesis import strategies as st
+from sim.event.machines.cores import TICK_S
+from sim.event.machines.flows import Bucket, Flow, Flows, share
 
 from sim import event, protocols
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.base.files import validated
-from sim.event.machines.cores import TICK_S
-from sim.event.machines.flows import Bucket, Flow, Flows, share
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs, Line

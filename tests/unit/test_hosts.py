@@ -6,6 +6,7 @@ import engines
 import numpy as np
 import pandas as pd
 import pytest
+from sim.protocols.fmb import FixedMinibatch
 
 from calibration.evidence import factors
 from calibration.evidence import host_speeds as hosts
@@ -17,7 +18,6 @@ from sim.laws import LogNormal
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import Cluster, Host
-from sim.protocols.fmb import FixedMinibatch
 from sim.recording.traces import Trace
 
 MLP = workload.NAMED["mlp"]

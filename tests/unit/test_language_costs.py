@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sim.event.machines import streams
 from test_language_today import Updates
 from today import common
 
 from sim import event, stragglers
 from sim.event.language import job_of
-from sim.event.machines import streams
 from sim.job.scenario import Scenario
 from sim.language.engine import job as engine
 from sim.language.event import run

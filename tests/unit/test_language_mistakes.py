@@ -8,6 +8,7 @@ from random import randrange
 
 import numpy as np
 import pytest
+from sim.protocols.fmb import FixedMinibatch
 
 from sim import protocols
 from sim.base.errors import RunFailed, WrongSetting, WrongText
@@ -19,7 +20,6 @@ from sim.language.text import Text
 from sim.language.verbs import compute
 from sim.model import workload
 from sim.protocols import own
-from sim.protocols.fmb import FixedMinibatch
 from sim.replications import Replications
 from sim.texts import TEXTS
 

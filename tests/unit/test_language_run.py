@@ -4,13 +4,13 @@ import pickle
 from types import SimpleNamespace
 
 import pytest
+from sim.protocols.in_language import InLanguage
 
 from sim import protocols
 from sim.base.errors import RunFailed, WrongSetting
 from sim.job.scenario import Scenario
 from sim.language.engine import job as engine
 from sim.model import workload
-from sim.protocols.in_language import InLanguage
 from sim.run import main
 from sim.simulation import simulate
 from sim.texts import TEXTS

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sim.event.machines.port import Port
 
 from sim import event, protocols
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
-from sim.event.machines.port import Port
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs, Line

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import pytest
+from sim.engine import choose
+from sim.verbs import allreduce
 
 from sim import event, needs, protocols
 from sim.base.errors import WrongSetting
 from sim.collectives.base import swap
-from sim.engine import choose
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model import workload
@@ -19,7 +20,6 @@ from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.base import Protocol
 from sim.simulation import simulate
-from sim.verbs import allreduce
 
 ROUGHLY = 4  # a factor
 EVENT_CALL_S = 0.125e-6  # seconds of a core for each counted call, in the middle

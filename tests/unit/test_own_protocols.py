@@ -6,6 +6,7 @@ from importlib import import_module
 from unittest import mock
 
 import pytest
+from sim.protocols.fmb import FixedMinibatch
 
 from real.launching import mpirun as launch
 from sim import command, event, protocols, simulation
@@ -14,7 +15,6 @@ from sim.base.errors import RunFailed
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.protocols.base import VERBS, Protocol
-from sim.protocols.fmb import FixedMinibatch
 from sim.recording import traces
 
 HEAD = """

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from sim.worlds import time_budget
 from test_commands import refused, run
 from test_sweep import Killing
 
@@ -33,7 +34,6 @@ from sim.platform.cluster import Cluster, Provenance
 from sim.platform.cluster import read as read_cluster
 from sim.simulation import simulate
 from sim.sweeps import pools
-from sim.worlds import time_budget
 
 pytestmark = pytest.mark.slow
 

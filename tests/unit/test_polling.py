@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sim.event.machines.cores import Cores
 
 from calibration.estimators import latency as messages
 from calibration.estimators.polling import poll_s
@@ -17,7 +18,6 @@ from real.probing import links
 from real.worlds.polling import poll
 from sim import event, protocols
 from sim.collectives.barrier import barrier
-from sim.event.machines.cores import Cores
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs, Line

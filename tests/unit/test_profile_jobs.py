@@ -4,6 +4,7 @@ import json
 
 import pandas as pd
 import pytest
+from sim.protocols.horovod import DDP
 from test_recorded_profiles import planted
 
 import trainsim
@@ -14,7 +15,6 @@ from sim.base.errors import WrongSetting
 from sim.model import workload
 from sim.platform import cluster
 from sim.platform.cluster import Cluster, Model, Provenance
-from sim.protocols.horovod import DDP
 from sim.studies import changes
 
 STEP_S = {(1, 1): 0.294, (1, 2): 0.307, (2, 2): 0.319, (4, 2): 0.343}  # by hosts and GPUs of each

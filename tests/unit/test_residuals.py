@@ -5,6 +5,8 @@ from dataclasses import replace
 import engines
 import numpy as np
 import pytest
+from sim.protocols.amb import AnytimeMinibatch
+from sim.protocols.fmb import FixedMinibatch
 
 from calibration.estimators import contentions, residuals
 from calibration.estimators.errors import Residuals
@@ -21,8 +23,6 @@ from sim.laws import Constant, LogNormal
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import ASSUMED, Cluster, Host, Link
-from sim.protocols.amb import AnytimeMinibatch
-from sim.protocols.fmb import FixedMinibatch
 from sim.simulation import simulate
 
 PLANTED = Costs(compute=Line(base_s=4e-3, slope_s=2e-4), update=Line(base_s=2e-3), noise=LogNormal(cv=0.05), error=0.08)

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import simpy
+from sim.event.machines.shared_gpu import SharedGpu
 
 from calibration.estimators import lines
 from calibration.profiles import Source, make
 from sim import event, protocols
 from sim.answers.outcome import of_trace
-from sim.event.machines.shared_gpu import SharedGpu
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model import workload

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from sim.protocols.fmb import FixedMinibatch
 from test_outputs import child, end, limited
 
 from experiments import sweeps
@@ -22,7 +23,6 @@ from sim.base import progress
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model.workload import read as read_workload
-from sim.protocols.fmb import FixedMinibatch
 from sim.simulation import simulate
 from sim.sweep import main, sweep, swept
 from sim.sweeps import grid, jobs, pools, results, work

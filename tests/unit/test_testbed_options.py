@@ -6,13 +6,13 @@ import shutil
 import numpy as np
 import pytest
 import simpy
+from sim.event.machines.flows import Bucket, Flows
 
 from real import run
 from real.launching import mpirun as launch
 from real.launching import testbed
 from real.probing import link_from_times as wire
 from sim.base.errors import WrongSetting
-from sim.event.machines.flows import Bucket, Flows
 from sim.laws import LogNormal
 from sim.platform.cluster import Link
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from sim.protocols.fmb import FixedMinibatch
 
 from calibration.profiles import FREE, Source, make
 from sim import event
@@ -14,7 +15,6 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.model.workload import Workload
 from sim.platform.cluster import Cluster, Host, Link, Model, Provenance
-from sim.protocols.fmb import FixedMinibatch
 from sim.simulation import simulate
 
 MLP = workload.NAMED["mlp"]

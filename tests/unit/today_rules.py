@@ -5,12 +5,13 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from sim import collectives
 from sim.event.machines.cores import ROUND_OFF_S
 from sim.event.machines.mechanics import Mechanics
 from sim.event.machines.streams import Ports, Streams
 from sim.event.ranks.summing import Summing
 from sim.event.world import EventWorld
+
+from sim import collectives
 from sim.protocols import hybrid
 
 
