@@ -76,7 +76,6 @@ def _nobody_is_in_a_hurry():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(progress, "EVERY_S", math.inf)
         patch.setattr(simulated_options, "WITHIN_S", 3600.0)
-        patch.setattr(choose, "LEAST_S", math.inf)  # whatever another test took or loaded
         yield
 
 

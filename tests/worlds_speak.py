@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sim.event.ranks.rank import Rank
+
+    from real.worlds.mpi import Rank as RealRank
     from sim.verbs.me import Me
 
     from real.worlds.mpi import Rank as RealRank

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+import event
 import numpy as np
 import pytest
 
-from sim import event, protocols
+from sim import protocols
 from sim.answers import bottleneck
 from sim.job.scenario import Scenario
 from sim.model import workload

@@ -5,11 +5,12 @@ When gradients are ready is TensorFlow's business, so that Horovod's number of f
 
 from __future__ import annotations
 
+import event
 import numpy as np
 import pytest
 from test_real_hybrid import with_models
 
-from sim import event, protocols
+from sim import protocols
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform.cluster import Cluster, Host

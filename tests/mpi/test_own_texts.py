@@ -8,10 +8,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import event
 import numpy as np
 import pytest
 
-from sim import event, protocols, stragglers
+from sim import protocols, stragglers
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.recording.conformance import order, record

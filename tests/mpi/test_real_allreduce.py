@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import event
 import pytest
 from processes import under_mpirun
 
-from sim import collectives, event, protocols, stragglers
+from sim import collectives, protocols, stragglers
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform.cluster import Cluster, Host

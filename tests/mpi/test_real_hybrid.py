@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import event
 import numpy as np
 import pytest
 
 from real.data import Batches, data_for
-from sim import event, protocols
+from sim import protocols
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.sparse_rows import Load

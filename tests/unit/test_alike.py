@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+import event
 import pytest
 from scenarios import CLUSTERS, SETTINGS, bare
 
-from sim import event, protocols, simulation
+from sim import protocols, simulation
 from sim.job.scenario import Scenario
 from sim.laws import Constant, Exponential, LogNormal
 from sim.model.costs import Line

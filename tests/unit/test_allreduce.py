@@ -3,11 +3,12 @@
 import math
 from dataclasses import replace
 
+import event
 import numpy as np
 import pytest
-from engines import agree
+from event import agree
 
-from sim import collectives, event, protocols, stragglers
+from sim import collectives, protocols, stragglers
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.collectives.nccl import CHUNK_BYTES, SLICES

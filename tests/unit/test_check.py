@@ -159,20 +159,6 @@ def test_a_mistake_is_one_line(checked, mistake):
     assert complaint.count("\n") == 1
 
 
-@pytest.mark.usefixtures("installed")
-def test_worlds_that_differ_are_told(checked, monkeypatch):
-    run = engine.outcome
-
-    def late(*given):
-        outcome = run(*given)
-        return dataclasses.replace(outcome, step_s=outcome.step_s + 1e-6)
-
-    monkeypatch.setattr(engine, "outcome", late)
-    code, _, complaint = checked(GATHERS)
-    assert code == 1
-    assert "the engine and the event world differ (1 workers" in complaint
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("samples", "code"), [((64, 64), 0), ((64, 32), 1), ((64, 96), 1)])
 def test_samples_that_are_lost_or_counted_twice_are_told(checked, monkeypatch, samples, code):

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+import event
 import numpy as np
 import pytest
 from sim.protocols.fmb import FixedMinibatch
@@ -9,7 +10,7 @@ from sim.protocols.fmb import FixedMinibatch
 from calibration import checks
 from calibration.checks import check
 from calibration.profiles import Source, make
-from sim import event, stragglers
+from sim import stragglers
 from sim.base.errors import RunFailed, WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload

@@ -84,35 +84,6 @@ def test_what_has_to_be_whole_is_not_ended_in_its_midst():
     assert done
 
 
-ENDED_AS_IT_LOADS = """
-from sim import protocols
-from sim.base import deadline
-from sim.base.errors import RunFailed
-from sim.engine.choose import engine
-from sim.job.scenario import Scenario
-from sim.model import workload
-from sim.base.deadline import ended_after
-
-deadline.EVERY_S = 0.001
-scenario = Scenario(protocols.make("fmb"), workload.read("mlp"), 2, steps=1)
-try:
-    with ended_after(0.1, "too long"):
-        engine.suits(1e9, 1.0)
-except RunFailed:
-    print("ended")
-if engine.suits(1e9, 1.0):
-    print(engine.outcome(engine.replications(scenario), 0) is not None, engine.is_at_hand)
-"""
-
-
-@pytest.mark.processes
-@pytest.mark.usefixtures("installed")
-def test_the_engine_is_whole_though_a_deadline_passed_while_it_loaded():
-    """Half of numba was imported, which a second import leaves so, and the engine failed in all further jobs of the process."""
-    said = subprocess.run([sys.executable, "-c", ENDED_AS_IT_LOADS], check=True, capture_output=True, text=True).stdout
-    assert said.split() == ["ended", "True", "True"]
-
-
 def test_a_simulation_without_an_answer_is_a_line(monkeypatch):
     monkeypatch.setattr(needs, "patience_s", lambda _: 0.02)
     monkeypatch.setattr(simulation, "_ran", lambda *_: spin())
@@ -177,9 +148,8 @@ def test_shares_of_many_variables_are_found_in_one_pass():
 
 def test_a_server_of_many_variables_looks_at_one_for_each_gradient():
     """By calls: with four times the variables there are four times as many."""
+    import event
     from test_needs import calls
-
-    from sim import event
 
     def of(layers: int) -> int:
         model = workload.Workload(name="w", parameters=10 * layers, layers=layers, step={"time": 0.01, "batch": 8})

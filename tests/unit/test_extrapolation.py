@@ -39,10 +39,7 @@ def job(workers, hosts_seen=2, workers_seen=2, algorithm="ring", **seen):
 
 
 def simulate(scenario: Scenario, replications: int) -> Result:
-    """By the engine, whose answers are the event world's."""
-    if not kept.is_kept():
-        pytest.skip("the engine is not compiled: python -m sim.engine.install")
-    return simulated(scenario, "engine", replications)
+    return simulated(scenario, replications=replications)
 
 
 @cache

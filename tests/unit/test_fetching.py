@@ -2,17 +2,17 @@
 
 from dataclasses import dataclass
 
+import event
 import pytest
-from engines import agree
-from sim.verbs import gather
-from sim.verbs.me import GRADIENT, PARAMETERS, Partition
+from event import agree
 
-from sim import event
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import Cluster, Host
 from sim.protocols.base import Protocol
+from sim.verbs import gather
+from sim.verbs.me import GRADIENT, PARAMETERS, Partition
 
 COSTS = Costs(compute=Line(slope_s=1e-4), input=Line(slope_s=1e-5), partition=Line(slope_s=1e-4))
 

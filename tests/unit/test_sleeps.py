@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 
+import event
 import numpy as np
 import pytest
-from engines import agree
+from event import agree
 from law_examples import SEQUENCES
 from sim.verbs import allreduce, pull, push, training
 from sim.verbs.me import Partition
 
-from sim import event, stragglers
+from sim import stragglers
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.protocols.base import Protocol

@@ -5,14 +5,15 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from unittest import mock
 
+import event
 import numpy as np
 import pytest
-from engines import agree, run
+from event import agree, by_engine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sim.verbs import gather
 
-from sim import collectives, event, protocols, stragglers
+from sim import collectives, protocols, stragglers
 from sim.answers import notes
 from sim.answers.outcome import of_trace
 from sim.base.errors import RunFailed
@@ -123,7 +124,7 @@ def test_memory_does_not_grow_with_the_steps(protocol, workers, monkeypatch):
     costs, peaks, settings = quiet_costs(noise=LogNormal(cv=0.5)), {}, ["algorithm=ring"] * (protocol == "allreduce")
     for steps in (BLOCK, 4 * BLOCK):
         tracemalloc.start()
-        run(quiet(protocol, *settings, workers=workers, steps=steps, warmup=0, costs=costs))
+        by_engine(quiet(protocol, *settings, workers=workers, steps=steps, warmup=0, costs=costs))
         peaks[steps] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert (peaks[4 * BLOCK] - peaks[BLOCK]) / (3 * BLOCK) < 1000
@@ -131,7 +132,7 @@ def test_memory_does_not_grow_with_the_steps(protocol, workers, monkeypatch):
 
 def test_replications_are_the_same_together_and_apart():
     scenario = quiet("amb", costs=Costs(noise=LogNormal(cv=0.5), run=LogNormal(cv=0.2), partition=Line(slope_s=1e-3)))
-    together, apart = run(scenario, 5), run(scenario, 2, first=3)
+    together, apart = by_engine(scenario, 5), by_engine(scenario, 2, first=3)
     np.testing.assert_array_equal(together.step_s[3:], apart.step_s)
     np.testing.assert_array_equal(together.idle_fraction[3:], apart.idle_fraction)
 
@@ -208,7 +209,7 @@ def test_fmb_step_is_compute_plus_logp_messages_and_master_work():
     down_s = 1e-4 + 3 * port_s + 1e-3 + 1e-4
     up_s = 1e-4 + port_s + 1e-3 + 1e-4
     expected_s = down_s + 0.1 + up_s + 2e-4 + 3e-3
-    for outcome in (of_trace(event.trace(scenario)), run(scenario)):
+    for outcome in (of_trace(event.trace(scenario)), by_engine(scenario)):
         np.testing.assert_allclose(outcome.step_s, expected_s, rtol=0, atol=EXACT_S)
 
 
@@ -216,8 +217,8 @@ def test_fmb_step_waits_for_the_largest_sleep():
     law = stragglers.read("niagara*0.1")
     scenario = quiet("fmb", workers=4, batch=10, steps=400, warmup=0, stragglers=law)
     sleeps = np.stack([scenario.draws.sleeps(0, rank).first(400) for rank in range(1, 5)])
-    np.testing.assert_allclose(run(scenario).step_s[0], sleeps.max(axis=0) + 0.01, atol=EXACT_S)
-    assert run(scenario, 20).step_s.mean() == pytest.approx(law.expected_maximum(4) + 0.01, rel=0.03)
+    np.testing.assert_allclose(by_engine(scenario).step_s[0], sleeps.max(axis=0) + 0.01, atol=EXACT_S)
+    assert by_engine(scenario, 20).step_s.mean() == pytest.approx(law.expected_maximum(4) + 0.01, rel=0.03)
 
 
 def test_the_first_work_after_a_sleep_takes_longer():
@@ -225,7 +226,7 @@ def test_the_first_work_after_a_sleep_takes_longer():
     costs = {"costs": quiet_costs(resume_s=0.02), "workers": 1, "batch": 10, "steps": 50, "warmup": 0}
     scenario = quiet("fmb", stragglers=law, **costs)
     slept_s = scenario.draws.sleeps(0, 1).first(50)
-    for outcome in (of_trace(event.trace(scenario)), run(scenario)):
+    for outcome in (of_trace(event.trace(scenario)), by_engine(scenario)):
         np.testing.assert_allclose(outcome.step_s[0], slept_s + 0.02 * (slept_s > 0) + 0.01, atol=EXACT_S)
     assert 0 < np.count_nonzero(slept_s) < 50
 
@@ -236,7 +237,7 @@ def test_the_first_work_after_a_sleep_takes_longer():
 def test_amb_checks_the_clock_before_each_partition(limit_s, expected):
     """16 partitions of 10 ms: one at least, the last overruns, and no more than there are."""
     scenario = quiet("amb", f"time_limit_s={limit_s}", "partitions=16", workers=1, batch=160, steps=3)
-    assert (run(scenario).samples == expected).all()
+    assert (by_engine(scenario).samples == expected).all()
     assert (of_trace(event.trace(scenario)).samples == expected).all()
 
 
@@ -245,7 +246,7 @@ def test_partitions_that_take_no_time_are_all_computed_while_there_is_time(limit
     """The loop is entered in 0.1 s; of no time left one is computed."""
     costs = Costs(loop_s=0.1, update=Line(base_s=1e-3))
     scenario = quiet("amb", f"time_limit_s={limit_s}", "partitions=16", workers=2, batch=160, steps=3, costs=costs)
-    outcome, simulated = run(scenario), of_trace(event.trace(scenario))
+    outcome, simulated = by_engine(scenario), of_trace(event.trace(scenario))
     assert (outcome.samples == (320 if limit_s > 0.1 else 20)).all()
     np.testing.assert_array_equal(outcome.samples, simulated.samples)
     assert outcome.ran_out == simulated.ran_out == (2 * scenario.rounds if limit_s > 0.1 else 0)
@@ -260,7 +261,7 @@ def test_amb_step_does_not_depend_on_stragglers_shorter_than_the_limit():
         )
         for name in ("none", "cedar*0.2")
     ]
-    free, slowed = (run(job) for job in jobs)
+    free, slowed = (by_engine(job) for job in jobs)
     for outcome in (free, slowed):
         assert (outcome.step_s >= limit_s - EXACT_S).all()
         assert (outcome.step_s <= limit_s + partition_s + EXACT_S).all()
@@ -269,7 +270,7 @@ def test_amb_step_does_not_depend_on_stragglers_shorter_than_the_limit():
 
 def test_amb_leaves_the_rest_of_a_division_out():
     scenario = quiet("amb", "time_limit_s=9", "partitions=16", workers=2, batch=356)
-    outcome = run(scenario)
+    outcome = by_engine(scenario)
     assert (outcome.samples == 2 * 16 * 22).all()
     assert outcome.ran_out == 2 * scenario.rounds
 
@@ -285,7 +286,7 @@ def test_a_partition_that_may_overrun_the_limit_by_much_is_said(partitions, said
 @pytest.mark.parametrize(("ran_out", "said"), [(1, []), (6, ["in 3% of their steps"])])
 def test_what_is_none_in_whole_percent_is_no_note(ran_out, said):
     scenario = quiet("amb", "time_limit_s=0.1", workers=2, batch=160, steps=100)
-    outcome = replace(run(scenario), ran_out=ran_out)
+    outcome = replace(by_engine(scenario), ran_out=ran_out)
     found = [one for one in notes.notes(scenario, outcome, "event") if "ran out of data" in one]
     assert [one.split("limit ")[1].split(":")[0] for one in found] == said
 
@@ -298,7 +299,7 @@ def test_idle_is_what_is_left_of_a_step():
         costs={"mlp": quiet_costs()},
     )
     scenario = Scenario(protocols.make("fmb"), MLP, workers=2, batch=40, cluster=cluster)
-    for outcome in (of_trace(event.trace(scenario)), run(scenario)):
+    for outcome in (of_trace(event.trace(scenario)), by_engine(scenario)):
         expected = [1, 0.75 * 99 / 100, 0]  # the last step leaves nothing to wait for
         np.testing.assert_allclose(outcome.idle_fraction[0], expected, atol=1e-6)
 
@@ -308,7 +309,7 @@ def test_ranks_on_one_host_share_its_cores():
         hosts=[Host(cores=2, slots=8)], local=Link(latency_s=0, overhead_s=0), costs={"mlp": quiet_costs()}
     )
     scenario = Scenario(protocols.make("fmb"), MLP, workers=4, batch=100, cluster=shared)
-    for found in (of_trace(event.trace(scenario)), run(scenario)):
+    for found in (of_trace(event.trace(scenario)), by_engine(scenario)):
         assert found.step_s == pytest.approx(0.2, rel=0.01)  # four workers of 100 ms on two cores
 
 
