@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from sim.engine import choose
 
 from sim import simulated_options
 from sim.base import progress

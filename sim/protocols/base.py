@@ -196,5 +196,10 @@ def protocol_of(of: type[Text]) -> type[Protocol]:
     return KNOWN[of]
 
 
+def with_settings(text: Text) -> Protocol:
+    """The protocol of a text, with its settings."""
+    return protocol_of(type(text))(**{one.name: getattr(text, one.name) for one in fields(text) if one.name != "servers"})  # type: ignore[arg-type]
+
+
 def _made(of: type[Text], settings: list) -> Protocol:
     return protocol_of(of)(*settings)

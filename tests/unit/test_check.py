@@ -6,7 +6,6 @@ import signal
 import time
 
 import pytest
-from sim.engine.choose import engine
 from test_own_protocols import WORKER
 
 from sim import command, protocols

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 import event
 import numpy as np
 import pytest
-from sim.protocols.fmb import FixedMinibatch
 
 from calibration import checks
 from calibration.checks import check
@@ -17,6 +16,7 @@ from sim.model import workload
 from sim.platform.cluster import Cluster, Host
 from sim.protocols import PROTOCOLS
 from sim.protocols import make as protocol
+from sim.texts import FixedMinibatch
 from sim.recording.traces import Trace
 
 

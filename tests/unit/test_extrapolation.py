@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from sim.engine import kept
 
 from calibration.profiles import FREE
 from experiments.extrapolation.held import doublings

@@ -7,42 +7,42 @@ import pytest
 from event import agree
 
 from sim.job.scenario import Scenario
+from sim.language.text import Text
+from sim.language.verbs import compute, compute_until, fetch, gather, push, send
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import Cluster, Host
-from sim.protocols.base import Protocol
-from sim.verbs import gather
-from sim.verbs.me import GRADIENT, PARAMETERS, Partition
 
 COSTS = Costs(compute=Line(slope_s=1e-4), input=Line(slope_s=1e-5), partition=Line(slope_s=1e-4))
 
 
 @dataclass(frozen=True)
-class Fetching(Protocol):
+class Fetching(Text):
     """Fetches while parameters are on their way, or leaves it to what computes."""
 
     how: str = "whole"
     ahead: bool = True
 
-    def worker(self, me):
-        for _ in me.steps():
-            if self.ahead:
-                yield from me.fetch()
-            yield from me.take_up((yield from me.receive(me.master)))
-            if self.how == "whole":
-                yield from me.compute()
-            elif self.how == "until":
-                yield from me.compute_until(me.now_s + 1.0, 4)
-            else:
-                for index in range(4):
-                    yield from me.compute(Partition(index, 4))
-            yield from me.send(GRADIENT, me.master)
+    servers = 1
 
-    def master(self, me):
+    def __call__(self, me):
         for _ in me.steps():
-            yield from me.send(PARAMETERS, me.workers)
-            yield from gather(me, me.workers)
-            yield from me.update()
+            if me.rank == me.master:
+                yield from send(me, me.weights, me.workers)
+                yield from gather(me, me.workers, me.gradient)
+                yield from me.update()
+                continue
+            if self.ahead:
+                yield from fetch(me)
+            yield from me.take(me.master, me.weights)
+            if self.how == "whole":
+                yield from compute(me)
+            elif self.how == "until":
+                yield from compute_until(me, me.now() + 1.0, 4)
+            else:
+                for micro in range(4):
+                    yield from compute(me, micro, 4)
+            yield from push(me, me.servers)
 
 
 def job(how: str, ahead: bool) -> Scenario:
@@ -55,7 +55,8 @@ def job(how: str, ahead: bool) -> Scenario:
 def test_a_step_fetches_one_minibatch(how, ahead):
     scenario = job(how, ahead)
     inputs = event.trace(scenario).rows.query("activity == 'input'")
-    assert len(inputs) == scenario.workers * scenario.rounds
+    seconds = (inputs["end_s"] - inputs["start_s"]).sum()
+    assert seconds == pytest.approx(scenario.workers * scenario.rounds * 32e-5)
 
 
 @pytest.mark.parametrize("how", ["whole", "until", "parts"])

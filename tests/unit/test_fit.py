@@ -25,10 +25,7 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform import cluster
 from sim.platform.cluster import Cluster, Host, Link
-from sim.protocols.amb import AnytimeMinibatch
-from sim.protocols.amb_dg import AnytimeDelayedGradients
-from sim.protocols.fmb import FixedMinibatch
-from sim.protocols.hybrid import Hybrid
+from sim.texts import AnytimeDelayedGradients, AnytimeMinibatch, FixedMinibatch, Hybrid
 from sim.recording.traces import Activity, Header, Trace, read
 
 PLANTED = Costs(

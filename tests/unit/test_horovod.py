@@ -7,12 +7,11 @@ from dataclasses import replace
 import event
 import numpy as np
 import pytest
-from sim.event.ranks.calls import Calls
-from sim.verbs.fusion import REQUEST_BYTES, agreement_s, fuse, layer_shares
 
 from sim import protocols, stragglers
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
+from sim.collectives.fusion import fuse, layer_shares
 from sim.job.scenario import Scenario
 from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload

@@ -5,7 +5,6 @@ from dataclasses import replace
 import event
 import numpy as np
 import pytest
-from sim.event.machines.port import Port
 
 from sim import protocols
 from sim.answers.outcome import of_trace

@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from sim.protocols.fmb import FixedMinibatch
 
 from sim import command, laws, stragglers
 from sim import run as sim_run
@@ -12,6 +11,7 @@ from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.laws import Law, checked
 from sim.model import workload
+from sim.texts import FixedMinibatch
 
 HEAD = """
 import numpy as np

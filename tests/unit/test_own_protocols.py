@@ -7,7 +7,6 @@ from unittest import mock
 
 import event
 import pytest
-from sim.protocols.fmb import FixedMinibatch
 
 from real.launching import mpirun as launch
 from sim import command, protocols, simulation
@@ -16,6 +15,7 @@ from sim.base.errors import RunFailed
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.protocols.base import VERBS, Protocol
+from sim.protocols.fmb import FixedMinibatch
 from sim.recording import traces
 
 HEAD = """

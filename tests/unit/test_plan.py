@@ -13,7 +13,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from sim.worlds import time_budget
 from test_commands import refused, run
 from test_sweep import Killing
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 import event
 import numpy as np
 import pytest
-from sim.event.machines.cores import Cores
 
 from calibration.estimators import latency as messages
 from calibration.estimators.polling import poll_s

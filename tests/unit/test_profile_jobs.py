@@ -1,10 +1,10 @@
 """A profile is a job: what it was fitted on are the defaults of commands and of Python; what they are without a profile."""
 
+import math
 import json
 
 import pandas as pd
 import pytest
-from sim.protocols.horovod import DDP
 from test_recorded_profiles import planted
 
 import trainsim
@@ -18,7 +18,7 @@ from sim.platform.cluster import Cluster, Model, Provenance
 from sim.studies import changes
 
 STEP_S = {(1, 1): 0.294, (1, 2): 0.307, (2, 2): 0.319, (4, 2): 0.343}  # by hosts and GPUs of each
-SETTINGS = {"algorithm": "ring", **DDP}
+SETTINGS = {"algorithm": "ring"}
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def told(found):
     return found.protocol, found.workload.name, found.workers, found.batch, found.stragglers_name
 
 
-FITTED = protocols.make("horovod", [f"{name}={value}" for name, value in SETTINGS.items()])
+FITTED = protocols.make("ddp", [f"{name}={value}" for name, value in SETTINGS.items()])
 
 
 def test_a_fitted_row_is_answered_without_further_options(table, capsys):
@@ -73,7 +73,7 @@ def test_a_fitted_row_is_answered_without_further_options(table, capsys):
         ("--batch 32 --hosts 16", (FITTED, "resnet50", 32, 32, "none")),
         ("--workload vgg16", (FITTED, "vgg16", 8, 32, "none")),
         ("--stragglers niagara*0.01", (FITTED, "resnet50", 8, 256, "niagara*0.01")),
-        ("--set cycle_s=0.5", (protocols.make("ddp", ["cycle_s=0.5"]), "resnet50", 8, 256, "none")),
+        ("--set bucket_mb=8", (protocols.make("ddp", ["bucket_mb=8"]), "resnet50", 8, 256, "none")),
         ("--protocol amb --workers 3 --batch 64", (protocols.make("amb"), "resnet50", 3, 64, "none")),
     ],
 )
@@ -232,8 +232,8 @@ def test_without_a_profile(words, protocol, workers, stragglers):
 
 
 def test_ddp_is_understood_and_offered():
-    assert protocols.make("ddp") == protocols.make("horovod", [f"{name}={value}" for name, value in DDP.items()])
-    assert protocols.make("ddp", ["fusion_bytes=7"]).fusion_bytes == 7
+    assert protocols.make("ddp").bucket_mb == 25  # as PyTorch has it
+    assert protocols.make("ddp", ["bucket_mb=inf"]).bucket_mb == math.inf
     with pytest.raises(WrongSetting, match="ddp"):
         protocols.make("dpp")
 

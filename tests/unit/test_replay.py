@@ -9,7 +9,6 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 from law_examples import EVERY
-from sim.protocols.fmb import FixedMinibatch
 
 from sim import stragglers
 from sim.base.errors import WrongSetting
@@ -23,6 +22,7 @@ from sim.model.costs import Costs, Line
 from sim.model.variable_placement import STRATEGIES
 from sim.platform.cluster import Cluster, Host
 from sim.protocols import PROTOCOLS
+from sim.texts import FixedMinibatch
 
 
 @dataclass(frozen=True)

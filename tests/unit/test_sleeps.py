@@ -1,5 +1,6 @@
 """Every sleep of a text draws anew: the first of a step as ever, further ones independently of it, and alike in all worlds."""
 
+import math
 from dataclasses import dataclass
 
 import event
@@ -7,55 +8,46 @@ import numpy as np
 import pytest
 from event import agree
 from law_examples import SEQUENCES
-from sim.verbs import allreduce, pull, push, training
-from sim.verbs.me import Partition
 
 from sim import stragglers
 from sim.job.scenario import Scenario
+from sim.language.collectives import allreduce
+from sim.language.text import Text
+from sim.language.verbs import compute, pull, push
 from sim.model import workload
-from sim.protocols.base import Protocol
+from sim.texts import AsynchronousServers
 
 
 @dataclass(frozen=True)
-class LocalSteps(Protocol):
-    """So many local steps between two sums."""
+class LocalSteps(Text):
+    """So many sleeps in a round, as of local steps between two sums."""
 
     local_steps: int = 3
 
-    def worker(self, me):
+    def __call__(self, me):
         for _ in me.steps():
             for _ in range(self.local_steps):
                 yield from me.sleep()
-            yield from me.compute()
-            yield from allreduce(me, "ring")
+            yield from compute(me)
+            yield from allreduce(me, me.gradient, me.workers)
             yield from me.update()
 
 
 @dataclass(frozen=True)
-class Served(Protocol):
-    """Two sleeps beside servers, without rounds of its own."""
+class Served(AsynchronousServers):
+    """Two sleeps of a worker beside servers, whose rounds are counted by them."""
 
-    def worker(self, me):
-        while training(me):
+    def __call__(self, me):
+        if me.rank in me.servers:
+            yield from super().__call__(me)
+            return
+        while (yield from me.follow(me.servers, me.weights[:0], wait=False)):
+            yield from me.sleep()
             yield from pull(me, me.servers)
-            for index in range(2):
-                yield from me.sleep()
-                yield from me.compute(Partition(index, 2))
+            yield from me.sleep()
+            yield from compute(me)
             yield from push(me, me.servers)
-
-    def server(self, me):
-        from sim.verbs import let_go, take
-
-        while True:
-            letter = yield from take(me, me.workers)
-            if letter is None:
-                break
-            yield from me.add(letter)
-            yield from me.update()
-            yield from let_go(me, [letter.sender])
-
-    def updates_per_step(self, workers):
-        return workers
+            yield from me.take(me.servers, until_s=math.inf)
 
 
 def job(protocol, law, **more):

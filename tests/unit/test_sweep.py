@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from sim.protocols.fmb import FixedMinibatch
 from test_outputs import child, end, limited
 
 from experiments import sweeps
@@ -23,6 +22,7 @@ from sim.base import progress
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model.workload import read as read_workload
+from sim.texts import FixedMinibatch
 from sim.simulation import simulate
 from sim.sweep import main, sweep, swept
 from sim.sweeps import grid, jobs, pools, results, work
@@ -41,22 +41,21 @@ class Killing(FixedMinibatch):
 
     until: str = ""
 
-    def worker(self, me):
+    def __call__(self, me):
         if not (self.until and Path(self.until).exists()):
             if self.until:
                 Path(self.until).touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        yield from super().worker(me)
+        yield from super().__call__(me)
 
 
 @dataclass(frozen=True)
 class Waiting(FixedMinibatch):
     """A deadlock."""
 
-    def worker(self, me):
+    def __call__(self, me):
         for _ in me.steps():
-            yield from me.receive([me.master])
-            yield from me.receive([me.master])
+            yield from me.take(me.workers)
 
 
 def job(protocol, workers=2, **settings):

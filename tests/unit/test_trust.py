@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import event
 import pytest
-from sim.protocols.fmb import FixedMinibatch
 
 from calibration.profiles import FREE, Source, make
 from sim import stragglers as laws
@@ -15,6 +14,7 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.model.workload import Workload
 from sim.platform.cluster import Cluster, Host, Link, Model, Provenance
+from sim.texts import FixedMinibatch
 from sim.simulation import simulate
 
 MLP = workload.NAMED["mlp"]
