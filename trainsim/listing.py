@@ -76,7 +76,7 @@ def protocols() -> dict[str, Entry]:
     found = {}
     for name, protocol in PROTOCOLS.items():
         line = _first(sys.modules[protocol.__module__].__doc__)
-        found[name] = Entry(line, tuple(map(default_of, fields(protocol))), about(protocol.of))
+        found[name] = Entry(line, tuple(map(default_of, fields(protocol))), about(protocol.text_class))
     return found
 
 

@@ -43,9 +43,9 @@ def _of_protocol(name: str, protocol: type) -> str:
     """A heading, the text of its docstring, and a line for each setting."""
     from sim.protocols.own import about
 
-    text = about(protocol.of)
+    text = about(protocol.text_class)
     meanings = {
-        name: said for base in protocol.of.__mro__[::-1] for name, said in described(base.__doc__ or "").items()
+        name: said for base in protocol.text_class.__mro__[::-1] for name, said in described(base.__doc__ or "").items()
     }
     meanings |= described(text)
     lines = [

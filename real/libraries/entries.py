@@ -17,13 +17,13 @@ class ByHorovod(Runtime):
     world, about, timeline = "horovod", "Horovod", True
 
     def has(self, protocol):
-        return protocol.of in (Allreduce, Horovod)
+        return protocol.text_class in (Allreduce, Horovod)
 
     def is_home_of(self, protocol):
-        return protocol.of is Horovod and not self.missing(protocol)
+        return protocol.text_class is Horovod and not self.missing(protocol)
 
     def missing(self, protocol):
-        gone = protocol.of is Horovod and not find_spec("horovod")
+        gone = protocol.text_class is Horovod and not find_spec("horovod")
         return "Horovod is not installed (`make horovod`)" if gone else ""
 
     def check(self, scenario):
@@ -54,7 +54,7 @@ class ByCollectives(Runtime):
     world, about = "tensorflow", "TensorFlow's own servers or collectives"
 
     def has(self, protocol):
-        return protocol.of is Allreduce
+        return protocol.text_class is Allreduce
 
     def check(self, scenario):
         refuse_rows(scenario, self.world)

@@ -13,13 +13,13 @@ class ByServers(Runtime):
     world, about, by_hand = "tensorflow", "TensorFlow's own servers or collectives", True
 
     def has(self, protocol):
-        return protocol.of in (AsynchronousServers, SynchronousServers, BackupWorkers)
+        return protocol.text_class in (AsynchronousServers, SynchronousServers, BackupWorkers)
 
     def is_home_of(self, protocol):
         return self.has(protocol) and not getattr(protocol, "barrier", False)  # the textbook's barrier is our text
 
     def check(self, scenario):
-        if scenario.protocol.of is BackupWorkers and scenario.protocol.barrier:
+        if scenario.protocol.text_class is BackupWorkers and scenario.protocol.barrier:
             allowed = f"false with --runtime {self.world}: backup workers need tokens that nobody waits for"
             raise WrongSetting("--set barrier", True, allowed)
 

@@ -133,7 +133,7 @@ class Workshop:
     @staticmethod
     def _warm_up(gradients: Gradients, scenario: Scenario) -> None:
         partitions = getattr(scenario.protocol, "partitions", None)
-        if partitions and not scenario.protocol.of.loops:
+        if partitions and not scenario.protocol.text_class.loops:
             gradients.warm_up(scenario.batch // partitions)
         else:
             gradients.warm_up(scenario.batch, partitions)

@@ -147,7 +147,7 @@ class Bounds:
         """Whether every worker computes a minibatch of its own, and all sum by a named algorithm or send to servers."""
         protocol = self._scenario.protocol
         sums = not protocol.masterless or hasattr(protocol, "algorithm")
-        return is_ours(protocol) and protocol.of.data == "own" and sums
+        return is_ours(protocol) and protocol.text_class.data == "own" and sums
 
     @property
     def port_s(self) -> float:
@@ -160,7 +160,7 @@ class Bounds:
         samples, work_s = float(batch), costs.compute(batch)
         parts: Any = getattr(protocol, "partitions", None)
         limit_s: Any = getattr(protocol, "time_limit_s", None)
-        if parts and limit_s is not None and protocol.of.loops:
+        if parts and limit_s is not None and protocol.text_class.loops:
             part = batch // parts
             part_s = costs.partition(part) * (1 - UNLUCKY) / speed
             turns = min(parts, 1 + limit_s / part_s) if part_s else parts

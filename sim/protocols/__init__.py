@@ -66,7 +66,7 @@ def make(name: str, assignments: Iterable[str] = ()) -> Protocol:
             raise WrongSetting("--set", assignment, allowed + nearest(key, known))
         if key in settings:
             raise WrongSetting("--set", assignment, f"each setting once: {key} was given before")
-        settings[key] = _value(known[key], value, protocol.of.infinite)
+        settings[key] = _value(known[key], value, protocol.text_class.infinite)
     missing = [f.name for f in known.values() if f.name not in settings and own.is_required(f)]
     if missing:
         raise WrongSetting("--set", None, f"{missing[0]}=VALUE: {name} has no default for it")

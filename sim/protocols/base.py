@@ -18,13 +18,13 @@ class Protocol:
     """A protocol: a subclass for each class of texts, made by `protocol_of`, a frozen dataclass of the text's settings but `servers`.
 
     Attributes:
-        of: the text's class, whose docstring names the paper.
+        text_class: the text's class, whose docstring names the paper.
         name: by which commands know it.
         delay_std_s: every message is delayed by |N(0, delay_std_s)| seconds where it is received.
         local_aggregation: the first worker of a host sends for all its workers.
     """
 
-    of: ClassVar[type[Text]]
+    text_class: ClassVar[type[Text]]
     name: ClassVar[str]
     __dataclass_fields__: ClassVar[dict[str, Field]]  # of every subclass
     __dataclass_params__: ClassVar[Any]
@@ -46,11 +46,11 @@ class Protocol:
         if not workers:
             timed = {name: settings[name] for name in ("time_limit_s", "partitions") if name in settings}
             return texts.Alone(**timed)
-        if self.of in (texts.SynchronousServers, texts.BackupWorkers) and settings.pop("barrier"):
+        if self.text_class in (texts.SynchronousServers, texts.BackupWorkers) and settings.pop("barrier"):
             if rows and not settings["backup"]:
                 return texts.RowServers(servers, local_aggregation=False)
             return texts.BarrierServers(servers, **settings)
-        return self.of(**settings, **({"servers": servers} if self.has_servers else {}))
+        return self.text_class(**settings, **({"servers": servers} if self.has_servers else {}))
 
     @cached_property
     def _text(self) -> Text:
@@ -69,39 +69,39 @@ class Protocol:
     @property
     def has_servers(self) -> bool:
         """Whether ranks 0, 1, ... are parameter servers, any number of them."""
-        return "servers" in self.of.__dataclass_fields__
+        return "servers" in self.text_class.__dataclass_fields__
 
     @property
     def masterless(self) -> bool:
         """Whether every rank, from 0, is a worker that updates its own parameters."""
-        return not (self.has_servers or self.of.servers)
+        return not (self.has_servers or self.text_class.servers)
 
     @property
     def can_be_alone(self) -> bool:
         """Whether a single process can train by it."""
-        return self.of.alone
+        return self.text_class.alone
 
     @property
     def in_step(self) -> bool:
         """Whether all ranks end a step together, so that rank 0's step is that of all."""
-        return self.of.in_step
+        return self.text_class.in_step
 
     # When they go on
 
     @property
     def counts_updates(self) -> bool:
         """Whether each gradient is an update."""
-        return self.of.each
+        return self.text_class.each
 
     @property
     def by_arrival(self) -> bool:
         """Whether the order in which gradients arrive decides what becomes of them."""
-        return self._text.by_arrival or self.of.each or self.gradients_per_update(SOME) < SOME
+        return self._text.by_arrival or self.text_class.each or self.gradients_per_update(SOME) < SOME
 
     @property
     def stale(self) -> bool:
         """Whether gradients of an update may be of other parameters than those that it changes."""
-        return self.of.stale or self.of.each
+        return self.text_class.stale or self.text_class.each
 
     @property
     def limits_computing(self) -> bool:
@@ -111,12 +111,12 @@ class Protocol:
     @property
     def overlaps(self) -> bool:
         """Whether messages travel while a rank computes."""
-        return self.layerwise or not self.of.joins
+        return self.layerwise or not self.text_class.joins
 
     @property
     def layerwise(self) -> bool:
         """Whether variables travel one by one between workers and servers."""
-        return self.of.layerwise
+        return self.text_class.layerwise
 
     def gradients_per_update(self, workers: int) -> int:
         """Gradients whose sum makes an update."""
@@ -124,12 +124,12 @@ class Protocol:
 
     def updates_per_step(self, workers: int) -> int:
         """Updates of a server in which every worker contributes once on average."""
-        return max(1, workers) if self.of.each else 1
+        return max(1, workers) if self.text_class.each else 1
 
     @property
     def way(self) -> str:
         """The kind of update: by each gradient as it comes, or by several at once."""
-        return "asynchronous" if self.of.each else "synchronous"
+        return "asynchronous" if self.text_class.each else "synchronous"
 
     @property
     def in_library(self) -> bool:
@@ -151,13 +151,13 @@ class Protocol:
         return tuple(one for one in workload.variables if not (self._is_served(one) or self._is_gathered(one)))
 
     def _is_served(self, variable) -> bool:
-        return not self.masterless and bool(variable.rows or self.of.serves == "all")
+        return not self.masterless and bool(variable.rows or self.text_class.serves == "all")
 
     def _is_gathered(self, variable) -> bool:
         return bool(variable.rows) and not getattr(self, "sparse_as_dense", True)
 
     def __reduce__(self):
-        return _made, (self.of, [getattr(self, one.name) for one in fields(self)])  # type: ignore[arg-type]
+        return _made, (self.text_class, [getattr(self, one.name) for one in fields(self)])  # type: ignore[arg-type]
 
 
 class Size(NamedTuple):
@@ -187,7 +187,7 @@ def protocol_of(of: type[Text]) -> type[Protocol]:
     ]
     about = {
         "name": of.name,
-        "of": of,
+        "text_class": of,
         "__doc__": of.__doc__,
         "__module__": of.__module__,
         "__qualname__": of.__qualname__,
@@ -198,7 +198,9 @@ def protocol_of(of: type[Text]) -> type[Protocol]:
 
 def with_settings(text: Text) -> Protocol:
     """The protocol of a text, with its settings."""
-    return protocol_of(type(text))(**{one.name: getattr(text, one.name) for one in fields(text) if one.name != "servers"})  # type: ignore[arg-type]
+    return protocol_of(type(text))(
+        **{one.name: getattr(text, one.name) for one in fields(text) if one.name != "servers"}
+    )  # type: ignore[arg-type]
 
 
 def _made(of: type[Text], settings: list) -> Protocol:

@@ -63,6 +63,10 @@ def _check(found: type[Text], name: str, ours: dict[str, type[Protocol]]) -> Non
         if kind_of(setting) not in KINDS or not setting.init:
             allowed = f"settings of type {', '.join(KINDS)}; {setting.name} is {_said(setting)}"
             raise WrongSetting("--protocol", name, allowed)
+        if setting.name in dir(Protocol) and not hasattr(Text, setting.name):
+            raise WrongSetting(
+                "--protocol", name, f"another name than {setting.name} for a setting: all protocols have it"
+            )
     if "name" in found.__dataclass_fields__ and found.__dataclass_fields__["name"] in fields(found):
         raise WrongSetting("--protocol", name, "a name that is no setting: `name = ...`, without a type")
     if not isinstance(found.name, str) or not found.name or found.name in ours:

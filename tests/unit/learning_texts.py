@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
+from sim.verbs import allreduce, reduce
 
 from sim.collectives.base import swap
 from sim.protocols.base import Protocol
-from sim.verbs import allreduce, reduce
 
 
 @dataclass(frozen=True)

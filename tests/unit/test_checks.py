@@ -16,8 +16,8 @@ from sim.model import workload
 from sim.platform.cluster import Cluster, Host
 from sim.protocols import PROTOCOLS
 from sim.protocols import make as protocol
-from sim.texts import FixedMinibatch
 from sim.recording.traces import Trace
+from sim.texts import FixedMinibatch
 
 
 def run(name="fmb", model="mlp", **job):

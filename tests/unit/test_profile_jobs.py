@@ -1,7 +1,7 @@
 """A profile is a job: what it was fitted on are the defaults of commands and of Python; what they are without a profile."""
 
-import math
 import json
+import math
 
 import pandas as pd
 import pytest

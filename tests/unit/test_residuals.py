@@ -22,8 +22,8 @@ from sim.laws import Constant, LogNormal
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import ASSUMED, Cluster, Host, Link
-from sim.texts import AnytimeMinibatch, FixedMinibatch
 from sim.simulation import simulate
+from sim.texts import AnytimeMinibatch, FixedMinibatch
 
 PLANTED = Costs(compute=Line(base_s=4e-3, slope_s=2e-4), update=Line(base_s=2e-3), noise=LogNormal(cv=0.05), error=0.08)
 DRIFTING = Cluster(hosts=[Host(count=2)], network=ASSUMED, costs={"mlp": PLANTED})

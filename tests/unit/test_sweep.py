@@ -22,13 +22,13 @@ from sim.base import progress
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model.workload import read as read_workload
-from sim.texts import FixedMinibatch
 from sim.simulation import simulate
 from sim.sweep import main, sweep, swept
 from sim.sweeps import grid, jobs, pools, results, work
 from sim.sweeps.columns import ANSWERED, ASKED, SETTING
 from sim.sweeps.dealing import Dealing
 from sim.sweeps.results import Results
+from sim.texts import FixedMinibatch
 
 ROOT = Path(__file__).parents[2]
 ONE_GO = {"processes": 1, "replications": 2}

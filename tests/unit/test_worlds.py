@@ -11,6 +11,7 @@ import pytest
 from event import agree, by_engine
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sim.verbs import gather
 
 from sim import collectives, protocols, stragglers
 from sim.answers import notes
@@ -24,7 +25,6 @@ from sim.model.costs import Costs, Line
 from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.base import Protocol
 from sim.simulation import simulate
-from sim.verbs import gather
 
 MLP = workload.read("mlp")
 EXACT_S = 1e-9
