@@ -118,7 +118,7 @@ LINES = {  # a line of the text above, what stands in its place, and what is sai
     "a loop in which no time passes": (COMPUTE, "while True: yield from me.work()", ":LINE"),
     "no update": (UPDATE, "pass", "no sample enters an update: a text makes them by `yield from me.update"),
     "leaving": (PUSH, "raise SystemExit(0)", ":LINE: SystemExit: 0$"),
-    "an exception": (PUSH, f"{PUSH}; {{}}[me.step]", ":LINE: KeyError: 0$"),
+    "an exception": (PUSH, f"{PUSH}; int(str(me))", ":LINE: ValueError"),
     "a deadlock": (SEND, "pass", r"all wait for ever: rank 0, mine\d+.py:\d+ for a message"),
 }
 
