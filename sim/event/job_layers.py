@@ -6,10 +6,10 @@ from functools import cache
 from itertools import repeat
 from operator import itemgetter
 
-from sim.collectives.fusion import layer_shares
 from sim.job.scenario import Scenario
 from sim.language.layers import Layer, Rows
 from sim.language.text import Text
+from sim.model.readiness import layer_shares
 from sim.model.workload import Variable
 
 

@@ -11,7 +11,7 @@ import pytest
 from sim import protocols, stragglers
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
-from sim.collectives.fusion import fuse, layer_shares
+from sim.model.readiness import fuse, layer_shares
 from sim.job.scenario import Scenario
 from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload

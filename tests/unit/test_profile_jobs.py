@@ -68,7 +68,7 @@ def test_a_fitted_row_is_answered_without_further_options(table, capsys):
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ("--protocol horovod", (FITTED, "resnet50", 8, 256, "none")),
+        ("--protocol ddp", (FITTED, "resnet50", 8, 256, "none")),
         ("--protocol allreduce --workers 2", (protocols.make("allreduce"), "resnet50", 2, 256, "none")),
         ("--batch 32 --hosts 16", (FITTED, "resnet50", 32, 32, "none")),
         ("--workload vgg16", (FITTED, "vgg16", 8, 32, "none")),
@@ -108,7 +108,7 @@ def test_a_plan_is_of_the_profiles_job(table, capsys):
     assert plan.main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     asked, row = found["question"], found["best"][0]
-    assert (asked["workload"], asked["protocols"], asked["batches"]) == ("resnet50", ["horovod"], [256])
+    assert (asked["workload"], asked["protocols"], asked["batches"]) == ("resnet50", ["ddp"], [256])
     assert row["samples_per_s"]["mid"] == pytest.approx(4 * 256 / STEP_S[2, 2], rel=0.03)
     assert "--set algorithm=ring" in found["best"][0]["command"]
 
@@ -135,8 +135,8 @@ def test_a_sweep_is_of_the_profiles_job(table, tmp_path):
     assert sweep.main([*words, "--workers-processes", "1", "-o", str(tmp_path / "s.parquet")]) == 0
     rows = pd.read_parquet(tmp_path / "s.parquet")
     assert rows[["protocol", "workers", "batch", "stragglers"]].to_numpy().tolist() == [
-        ["horovod", 2, 256, "none"],
-        ["horovod", 4, 256, "none"],
+        ["ddp", 2, 256, "none"],
+        ["ddp", 4, 256, "none"],
     ]
     assert rows["step_mean_s"].tolist() == pytest.approx([STEP_S[1, 2], STEP_S[2, 2]], rel=0.03)
 
@@ -182,7 +182,7 @@ def test_a_profile_predicts_checks_and_sums_itself_up_in_python(recorded, capsys
     assert abs(profile.check(recorded / "run-0")[0].error) < 0.03
     assert profile.summary().startswith("Net, from 3 runs\n  2 ranks on a")
     assert "Net, from 3 runs" in repr(profile)
-    assert profile.job(protocol="ddp", set=["cycle_s=0.1"]).protocol == protocols.make("ddp", ["cycle_s=0.1"])
+    assert profile.job(protocol="ddp", set=["bucket_mb=8"]).protocol == protocols.make("ddp", ["bucket_mb=8"])
     again = trainsim.fit(*(recorded / f"run-{seed}" for seed in range(3)), link="100 Gbit/s, 20 us")
     assert again.predict(replications=1).samples_per_s == pytest.approx(
         profile.predict(replications=1).samples_per_s, rel=1e-3

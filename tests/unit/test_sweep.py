@@ -39,12 +39,12 @@ LINE = ["--workload", "mlp", "--steps", "4", "--warmup", "1", "--replications", 
 class Killing(FixedMinibatch):
     """Kills the process that simulates it: always, or until there is a file of this name."""
 
-    until: str = ""
+    mark: str = ""
 
     def __call__(self, me):
-        if not (self.until and Path(self.until).exists()):
-            if self.until:
-                Path(self.until).touch()
+        if not (self.mark and Path(self.mark).exists()):
+            if self.mark:
+                Path(self.mark).touch()
             os.kill(os.getpid(), signal.SIGKILL)
         yield from super().__call__(me)
 
@@ -237,7 +237,7 @@ def test_a_scenario_that_fails_is_a_row_and_the_others_go_on(processes, tmp_path
     """One that is a deadlock, and one that can be simulated."""
     found = sweep([job(Waiting()), job("fmb")], str(tmp_path / "x.parquet"), processes=processes)
     assert found["error"].isna().tolist() == [False, True]
-    assert "deadlock" in found["error"][0]
+    assert "wait for ever" in found["error"][0]
 
 
 def test_what_no_column_holds_is_a_row(tmp_path):

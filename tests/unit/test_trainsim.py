@@ -107,7 +107,7 @@ def test_the_page_of_commands_names_the_kinds_that_are_listed():
 
 def test_settings_are_those_that_can_be_set(capsys):
     assert "time_limit_s=0.06, partitions=16" in said(capsys, "list", "protocols")
-    assert "seconds a worker computes in each step" in said(capsys, "list", "protocols", "amb")
+    assert "seconds that a worker computes in each step" in said(capsys, "list", "protocols", "amb")
 
 
 @pytest.mark.processes

@@ -85,8 +85,6 @@ def test_a_name_in_a_string_is_found(text):
         "protocols.check",
         "language.text",
         "texts.ddp",
-        "verbs",
-        "verbs.me",
         "laws",
         "base.ranges",
     ],
