@@ -14,9 +14,9 @@ from sim import needs, protocols, simulation
 from sim.base import deadline as module
 from sim.base.deadline import ended_after
 from sim.base.errors import RunFailed, WrongSetting
-from sim.model.readiness import layer_shares
 from sim.job.scenario import Scenario
 from sim.model import workload
+from sim.model.readiness import layer_shares
 
 
 @pytest.fixture(autouse=True)

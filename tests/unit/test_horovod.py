@@ -11,9 +11,9 @@ import pytest
 from sim import protocols, stragglers
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
-from sim.model.readiness import fuse, layer_shares
 from sim.job.scenario import Scenario
 from sim.model.costs import Costs, Line
+from sim.model.readiness import fuse, layer_shares
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
 

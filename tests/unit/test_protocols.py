@@ -111,7 +111,9 @@ def test_a_seed_is_a_run(name):
     assert not np.array_equal(first["end_s"].to_numpy()[:50], other["end_s"].to_numpy()[:50])
 
 
-@pytest.mark.parametrize("path", sorted(Path(getsourcefile(TEXTS["fmb"])).parent.glob("*.py")), ids=lambda one: one.stem)
+@pytest.mark.parametrize(
+    "path", sorted(Path(getsourcefile(TEXTS["fmb"])).parent.glob("*.py")), ids=lambda one: one.stem
+)
 def test_a_protocol_reads_like_its_paper(path):
     """In at most 40 lines."""
     assert len(path.read_text().splitlines()) <= 40

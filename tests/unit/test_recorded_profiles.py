@@ -126,7 +126,7 @@ def test_sums_that_begin_when_computing_ends_are_not_hidden_by_it(tmp_path, caps
         for seed in (0, 1)
     ]
     assert fit.main([*runs, "-o", str(tmp_path / "p.toml")]) == 0
-    assert ("order=end" in capsys.readouterr().out) == (first > 0.9)
+    assert ("fused=False" in capsys.readouterr().out) == (first > 0.9)
     assert check.main([str(tmp_path / "p.toml"), *runs, "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["jobs"]
     assert abs(found["error"]) < 0.04
