@@ -33,7 +33,7 @@ class Unit(NamedTuple):
 
 UNIT = Unit(25e3, 40e-6, 16e-6, 14e-6, 700)
 RUN_S = 1e-3  # of a run
-PARTITIONS_OF_A_MESSAGE = 16  # take as long as one
+PARTITIONS_OF_A_MESSAGE = 2  # take as long as one
 ROW_BYTES, ROW_S = 40, 1e-6  # of a sparse variable: how often it is drawn
 UPDATE_BYTES = 100
 ACTIVITY_BYTES, ACTIVITIES_OF_A_MESSAGE = 700, 4  # of a trace; a ring has 3.5 activities a message, a master 5.8
@@ -75,7 +75,7 @@ def of(scenario: Scenario, within_s: float = math.inf, *, traced: bool = False) 
     """
     found, unit, sent = Needs(), UNIT, messages(scenario)
     least = 1 + (scenario.warmup if scenario.updates_per_step > 1 else min(1, scenario.warmup))
-    by_rows = sum(variable.rows.of or variable.shape[0] for variable in _drawn_rows(scenario))
+    by_rows = _rows(scenario)
     found.add("--workload", ROW_S * by_rows, ROW_BYTES * by_rows)
     step_s, rounds = unit.ring_message_s * sent.in_rings + unit.message_s * sent.others, gradients_each(scenario)
     found.add("--workers", RUN_S + unit.rank_s * scenario.ranks + step_s * min(2, least) / rounds)
@@ -166,10 +166,11 @@ def _ahead(scenario: Scenario) -> float:
     return max(1.0, window_s / worker_s) if worker_s else math.inf if window_s else 1.0
 
 
-def _drawn_rows(scenario: Scenario) -> list:
-    """The sparse variables of which it has to be known how many rows are drawn."""
+def _rows(scenario: Scenario) -> int:
+    """The rows of sparse variables of which it has to be known how many are drawn."""
     served = scenario.served if scenario.traffic.sends_rows else ()
-    return [variable for variable in (*served, *scenario.gathered_variables) if variable.rows]
+    drawn = [variable for variable in (*served, *scenario.gathered_variables) if variable.rows]
+    return sum(variable.rows.of or variable.shape[0] for variable in drawn)
 
 
 def cores() -> int:
@@ -196,6 +197,18 @@ def _bytes_here() -> int:
 def patience_s(within_s: float) -> float:
     """Seconds that the least of an answer may take, where one is wanted within so many; of the processor, where it is ended."""
     return max(LEAST_PATIENCE_S, min(TIMES * within_s, PATIENCE_S), within_s)
+
+
+def check_rows(scenario: Scenario) -> None:
+    """Refuse sparse variables of which it would take more memory than there is to know how many rows are drawn.
+
+    Raises:
+        WrongSetting: naming the workload.
+    """
+    size_bytes, most = ROW_BYTES * _rows(scenario), most_bytes()
+    if size_bytes > most:
+        takes = f"about {size_bytes / 1e9:,.1f} GB of memory, and {most / 1e9:,.1f} GB are the most here"
+        raise WrongSetting("--workload", scenario.workload.name, f"smaller variables: their rows would take {takes}")
 
 
 def check(scenario: Scenario, within_s: float = math.inf, *, traced: bool = False) -> Needs:

@@ -60,6 +60,7 @@ class Replications:
     threads: ClassVar[int | None] = None  # on which they run; None: one for each core
 
     def __init__(self, scenario: Scenario, world: str = "auto"):
+        needs.check_rows(scenario)
         self.scenario, self.text = scenario, text_of(scenario)
         if not is_ours(scenario.protocol):
             mistakes.check(self.text)

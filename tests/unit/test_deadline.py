@@ -124,8 +124,8 @@ def test_an_update_of_more_gradients_than_anybody_waits_for_is_refused():
     """10^30 was refused as too large; of 10^9 there was no word for minutes."""
     scenario = Scenario(protocols.make("kbatch-async", ["gradients=1000000000"]), workload.read("mlp"))
     with pytest.raises(WrongSetting, match="--set gradients: given 1000000000; allowed: a smaller job"):
-        needs.check(scenario, "event", 3)
-    needs.check(Scenario(protocols.make("kbatch-async", ["gradients=1000"]), workload.read("mlp")), "event", 3)
+        needs.check(scenario, 3)
+    needs.check(Scenario(protocols.make("kbatch-async", ["gradients=1000"]), workload.read("mlp")), 3)
 
 
 class Counted(int):
@@ -144,20 +144,6 @@ def test_shares_of_many_variables_are_found_in_one_pass():
     shares = layer_shares([Counted(2)] * 50, "parameters")
     assert Counted.added == 50
     assert sum(shares) == pytest.approx(2 / 3)
-
-
-def test_a_server_of_many_variables_looks_at_one_for_each_gradient():
-    """By calls: with four times the variables there are four times as many."""
-    import event
-    from test_needs import calls
-
-    def of(layers: int) -> int:
-        model = workload.Workload(name="w", parameters=10 * layers, layers=layers, step={"time": 0.01, "batch": 8})
-        scenario = Scenario(protocols.make("ps-layers"), model, 2, steps=1, warmup=1)
-        event.run(scenario, want_trace=False)
-        return calls(lambda: event.run(scenario, want_trace=False))
-
-    assert of(120) < 4.5 * of(30)
 
 
 @pytest.mark.processes

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 from common import common
-from event import agree
+from event import agree, by_engine
 
 from sim import stragglers
 from sim.job.scenario import Scenario
-from sim.laws import LogNormal
+from sim.laws import Constant, LogNormal
 from sim.model.costs import Line
 
 EXACT_S = 1e-9
@@ -97,3 +97,16 @@ def test_a_process_alone_trains(said):
             with_costs(number, said), stragglers=stragglers.read("exponential(mean=5ms)"), workers=0, cluster=None
         )
         agree(of)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_one_slow_rank_is_slow_whichever_it_is(rank):
+    """All streams were taken for alike where that of the first worker was a constant."""
+    of = common(1, "allreduce")
+    quiet = of.workload.model_copy(
+        update={"costs": of.workload.costs.model_copy(update={"noise": Constant(value=1.0)})}
+    )
+    of = replace(of, workload=quiet, workers=4, stragglers=stragglers.read("none"))
+    slow = replace(of, stragglers=stragglers.read(f"slow-ranks(factor=3, rank={rank})"))
+    agree(slow)
+    assert by_engine(slow).step_s.mean() > 1.05 * by_engine(of).step_s.mean()
