@@ -128,7 +128,7 @@ def job(row: Row, platform: Platform, constants: Constants) -> Scenario:
     )
     host = Host(count=ceil(row.gpus / platform.gpus), cores=platform.cores, gpus=platform.gpus)
     return Scenario(
-        protocols.make("ps-layers", [f"barrier={not row.replicated}"]),
+        protocols.make("ps-layers", [f"barrier={not row.replicated}", "local_aggregation=true"]),
         NAMED[MODEL].without_untrained() if row.replicated else NAMED[MODEL],
         workers=row.gpus,
         servers=row.servers,

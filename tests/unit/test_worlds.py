@@ -11,7 +11,6 @@ import pytest
 from event import agree, by_engine
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sim.verbs import gather
 
 from sim import collectives, protocols, stragglers
 from sim.answers import notes
