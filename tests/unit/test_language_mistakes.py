@@ -280,3 +280,22 @@ def test_a_class_with_a_text_for_each_role_is_told_how_texts_are_written():
 def test_a_file_that_imports_verbs_of_roles_is_told_so(gone, module):
     with pytest.raises(WrongSetting, match=r"a protocol is a class of trainsim\.language\.text\.Text"):
         protocols.make(f"{module(f'import {gone}')}:Own")
+
+
+def timed():
+    return time.time()
+
+
+@dataclass(frozen=True)
+class NamesakeOfAFunction(Text):
+    """Its setting is called as a function of its module, which it does not call."""
+
+    timed: float = 0.0
+
+    def __call__(self, me):
+        for _ in me.steps():
+            yield from me.work(seconds=self.timed)
+
+
+def test_a_setting_is_no_function_of_the_same_name():
+    mistakes.check(NamesakeOfAFunction())
