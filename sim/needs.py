@@ -169,8 +169,7 @@ def _ahead(scenario: Scenario) -> float:
 def _rows(scenario: Scenario) -> int:
     """The rows of sparse variables of which it has to be known how many are drawn."""
     served = scenario.served if scenario.traffic.sends_rows else ()
-    drawn = [variable for variable in (*served, *scenario.gathered_variables) if variable.rows]
-    return sum(variable.rows.of or variable.shape[0] for variable in drawn)
+    return sum(one.rows.of or one.shape[0] for one in (*served, *scenario.gathered_variables) if one.rows)
 
 
 def cores() -> int:

@@ -66,7 +66,8 @@ def of(scenario: Scenario) -> Sums:
 
 def _calling(scenario: Scenario) -> Callable[[slice], Call]:
     """What says the call that sums a piece."""
-    hosts, algorithm = tuple(scenario.hosts[scenario.servers :]), scenario.algorithm(scenario.protocol.algorithm)
+    protocol: Any = scenario.protocol
+    hosts, algorithm = tuple(scenario.hosts[scenario.servers :]), scenario.algorithm(protocol.algorithm)
 
     def of_piece(piece: slice) -> Call:
         named, items = collectives.named(algorithm, hosts, piece), piece.stop - piece.start

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import Field, dataclass, fields
 from typing import Any, ClassVar
 
@@ -51,7 +51,7 @@ class Text:
     by_arrival: ClassVar[bool] = False
     stale: ClassVar[bool] = False
     each: ClassVar[bool] = False
-    names: ClassVar[dict[str, Collection[str]]] = {}
+    names: ClassVar[Mapping[str, Collection[str]]] = {}
     least: ClassVar[dict[str, float]] = {"servers": 1}
     infinite: ClassVar[Collection[str]] = ()
     joins: ClassVar[bool] = True

@@ -42,7 +42,7 @@ class Protocol:
             workers: 0 is one process alone.
             rows: whether rows of sparse variables travel between servers and workers.
         """
-        settings = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        settings = {one.name: getattr(self, one.name) for one in fields(self)}
         if not workers:
             timed = {name: settings[name] for name in ("time_limit_s", "partitions") if name in settings}
             return texts.Alone(**timed)
@@ -157,7 +157,7 @@ class Protocol:
         return bool(variable.rows) and not getattr(self, "sparse_as_dense", True)
 
     def __reduce__(self):
-        return _made, (self.text_class, [getattr(self, one.name) for one in fields(self)])  # type: ignore[arg-type]
+        return _made, (self.text_class, [getattr(self, one.name) for one in fields(self)])
 
 
 class Size(NamedTuple):
@@ -200,7 +200,7 @@ def with_settings(text: Text) -> Protocol:
     """The protocol of a text, with its settings."""
     return protocol_of(type(text))(
         **{one.name: getattr(text, one.name) for one in fields(text) if one.name != "servers"}
-    )  # type: ignore[arg-type]
+    )
 
 
 def _made(of: type[Text], settings: list) -> Protocol:
