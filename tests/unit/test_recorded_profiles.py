@@ -311,7 +311,7 @@ def test_ranks_wait_for_the_loader_that_is_last(tmp_path, capsys):
     assert fit.main([*runs, "-o", str(tmp_path / "p.toml")]) == 0
     capsys.readouterr()
     assert check.main([str(tmp_path / "p.toml"), runs[0], "--json"]) == 0
-    assert abs(json.loads(capsys.readouterr().out)["jobs"][0]["error"]) < 0.06  # planted sums overlap at the early rank
+    assert abs(json.loads(capsys.readouterr().out)["jobs"][0]["error"]) < 0.08  # planted sums overlap at the early rank
 
 
 @pytest.mark.parametrize(
