@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from sim.language.pieces import Piece
 from sim.language.rank import Rank
@@ -70,12 +71,14 @@ def clear(me: Rank, piece: Piece):
 
 
 def push(me: Rank, group: range, piece: Piece | None = None, share: float = 1.0):
-    """Send each of a group of servers what it holds of the gradient; or of a piece of it an equal part. It begins anew."""
+    """Send each of a group of servers what it holds of the gradient; or of a piece of it an equal part. It begins anew when it has left."""
+    sent = []
     for k in range(len(group)):
         if piece is None:
-            yield from me.post(me.held(me.gradient, k), group[k], me.held_share(k, numbered=True))
+            sent.append((yield from me.post(me.held(me.gradient, k), group[k], me.held_share(k, numbered=True))))
         else:
-            yield from me.post(piece.part(k, len(group)), group[k], share)
+            sent.append((yield from me.post(piece.part(k, len(group)), group[k], share)))
+    yield from me.wait(sent)
     yield from clear(me, me.gradient if piece is None else piece)
 
 
@@ -168,7 +171,7 @@ def send(me: Rank, piece: Piece, group: range):
     yield from me.wait(sent)
 
 
-def spread(me: Rank, piece: Piece, group: range, share: float = 1.0):
+def spread(me: Rank, piece: Piece, group: Sequence[int], share: float = 1.0):
     """Send a piece to each rank of a group, and go on at once."""
     for rank in group:
         yield from me.post(piece, rank, share)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sim.language.cyclic_code import code, decoded
 from sim.language.text import Text, require
-from sim.language.verbs import compute, push, send
+from sim.language.verbs import compute, push, spread
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class GradientCoding(Text):
         n = len(me.workers)
         if me.rank == me.master:
             for step in me.steps():
-                yield from send(me, me.weights, me.workers)
+                yield from spread(me, me.weights, me.workers)  # late ones may be sending
                 messages = []
                 while len(messages) < n - self.late:
                     message = yield from me.take(me.workers)

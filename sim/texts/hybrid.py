@@ -29,7 +29,6 @@ class Hybrid(Text):
             if me.rank in me.servers:
                 yield from serve(me, layers, senders)
                 continue
-            yield from me.sleep()
             yield from me.wait((yield from me.start(pull(me, layers))))
             yield from compute(me)
             yield from push_rows(me, layers, group)
@@ -38,3 +37,4 @@ class Hybrid(Text):
                 yield from summed(me, me.of(me.gradient, first, stop), self.algorithm)
                 yield from me.update(me.of(me.weights, first, stop))
             yield from hear(me, group)
+            yield from me.evaluate() if me.rank == me.master else me.wait([])

