@@ -58,7 +58,9 @@ def _gpu_seconds(rows, place: Placement, switching: float) -> np.ndarray:
         if here.any():
             at_once = np.ones(here.sum(), int)
             gpu_of_ranks = Device(1, 0.0, switching=switching)
-            seconds[here] = _integral(start_s[here], end_s[here], [at_once], np.vectorize(gpu_of_ranks.pace, otypes=[float]))
+            seconds[here] = _integral(
+                start_s[here], end_s[here], [at_once], np.vectorize(gpu_of_ranks.pace, otypes=[float])
+            )
     return seconds
 
 

@@ -15,7 +15,7 @@ from sim.language.job import Job, Layer
 from sim.language.pieces import Piece
 from sim.language.text import Text
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
-from sim.protocols.in_language import InLanguage
+from sim.protocols.base import Protocol as InLanguage
 
 TRIED = 3  # steps
 PASS_S = 1e-3  # of a minibatch, in those

@@ -16,7 +16,7 @@ from real.recording.recorder import Recorder
 from real.training.trainee import Trainee
 from real.worlds.clock import Clock
 from sim.job.scenario import Scenario
-from sim.protocols.in_language import InLanguage
+from sim.protocols.base import Protocol as InLanguage
 
 NOTHING = np.empty(0, np.float32)
 

@@ -105,7 +105,7 @@ def _follow(later: list, earlier: list) -> None:
 
 def computes_by_layer(protocol) -> bool:
     """Whether a text of a protocol asks for gradients of single variables."""
-    return protocol.uses("compute_by_layer") or protocol.uses("Layer")
+    return protocol.overlaps
 
 
 class Nobody:

@@ -26,7 +26,7 @@ from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_CORES, check_integer, check_kind
 from sim.job.scenario import Scenario
 from sim.model.workload import Workload
-from sim.protocols.in_language import InLanguage
+from sim.protocols.base import Protocol as InLanguage
 from sim.recording import traces
 
 
@@ -133,7 +133,7 @@ class Workshop:
     @staticmethod
     def _warm_up(gradients: Gradients, scenario: Scenario) -> None:
         partitions = getattr(scenario.protocol, "partitions", None)
-        if scenario.protocol.uses("compute_renewing"):
+        if partitions and not scenario.protocol.text_class.loops:
             gradients.warm_up(scenario.batch // partitions)
         else:
             gradients.warm_up(scenario.batch, partitions)

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
+from sim.verbs.me import Layer
 
 from real.worlds.polling import poll
 from sim.base.errors import RunFailed
 from sim.recording.traces import NOBODY
-from sim.verbs.me import Layer
 
 NONE_READY = "deadlock: me.cycle waits for gradients, of which none will be ready"
 ALL = 1 - 1e-9  # of a gradient's computing time, but for rounding

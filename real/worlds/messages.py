@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
+from sim.verbs.me import GRADIENT, PARAMETERS, Note, Variable
 
 from real.worlds.parcels import LAST, LETTER, NOTE, NOTHING, TAG, Answers, Departure, Letter, Parcel, Sent, Shards
 from real.worlds.polling import arrived, poll, receive
 from real.worlds.verbs import verb
 from sim.recording.traces import Activity
-from sim.verbs.me import GRADIENT, PARAMETERS, Note, Variable
 
 ENDLESS = math.inf
 

@@ -7,6 +7,9 @@ import time
 from collections.abc import Collection, Sequence
 
 import numpy as np
+from sim.verbs.at_hand import AtHand
+from sim.verbs.book import Book
+from sim.verbs.collectives import allreduce, reduce_by_exchanges
 
 from real.recording.parameters import Piece
 from real.recording.recorder import Recorder
@@ -23,9 +26,6 @@ from sim.collectives import Exchange
 from sim.collectives.base import DENSE
 from sim.job.scenario import Scenario
 from sim.recording.traces import NOBODY, Activity
-from sim.verbs.at_hand import AtHand
-from sim.verbs.book import Book
-from sim.verbs.collectives import allreduce, reduce_by_exchanges
 
 
 class Rank(Work, Messages):

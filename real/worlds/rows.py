@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from sim.verbs.me import Note
 
 from real.recording.parameters import Piece
 from real.training.row_optimiser import Table
@@ -14,7 +15,6 @@ from real.worlds.parcels import LETTER, NOTHING, REQUEST, TAG, Departure, Letter
 from real.worlds.polling import arrived, poll, receive
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.model.sparse_rows import Load
-from sim.verbs.me import Note
 
 
 class SparseRank(Rank):

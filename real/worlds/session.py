@@ -26,7 +26,7 @@ from real.worlds.rows import SparseRank
 from real.worlds.variables import VariablesRank
 from sim.base.progress import duration
 from sim.job.scenario import Scenario
-from sim.protocols.in_language import InLanguage
+from sim.protocols.base import Protocol as InLanguage
 from sim.recording.traces import Activity, Header, Trace
 
 PROGRESS_S = 2.0

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+from sim.verbs.me import Partition
 
 from real.training.gradients import Gradient
 from real.worlds.parcels import Letter, put
 from real.worlds.verbs import verb
 from sim.base.errors import WrongText
-from sim.verbs.me import Partition
 
 NOTHING_TO_UPDATE = "me.update is for ranks that hold parameters: the master, servers, or workers that sum them"
 

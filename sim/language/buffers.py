@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from sim.language.collectives import ALGORITHMS, summed
+from sim.language.collectives import SETTINGS, summed
 from sim.language.rank import Rank
 from sim.language.verbs import CLOCK_S, agreed, agreed_by_name, pause, until_woken
 from sim.model.sizes import ITEM_BYTES
 
-NAMES = {"algorithm": ALGORITHMS, "order": ("parameters", "uniform", "end")}  # that settings may be
-LEAST = {"cycle_s": 1e-6}  # nothing but the clock ends a cycle without a gradient
+NAMES = {"algorithm": SETTINGS, "order": ("parameters", "uniform", "end")}  # that settings may be
 
 
 def on_time(me: Rank, begin_s: float, cycle_s: float) -> float:
     """When the first cycle begins that is not over, of those that follow one another from `begin_s` on and find nothing to do."""
+    if cycle_s == 0:
+        return max(begin_s, me.now())
     late_s = me.now() - CLOCK_S - begin_s
     return begin_s + cycle_s * (1 + int(late_s / cycle_s)) if late_s > 0 else begin_s
 

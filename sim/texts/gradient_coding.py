@@ -12,7 +12,7 @@ class GradientCoding(Text):
     """Tandon, Lei, Dimakis, Karampatziakis, "Gradient Coding", ICML 2017: a cyclic code, decoded by least squares."""
 
     late: int = 1  # workers of each step that need not be waited for; each computes late + 1 partitions
-    name, servers, data = "gradient-coding", 1, "shared"
+    name, servers, data, by_arrival = "gradient-coding", 1, "shared", True
 
     def check(self, job):
         require(self.late < job.ranks - 1, "--set late", self.late, "an integer, less than the workers")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sim.language.collectives import ALGORITHMS, summed
+from sim.language.collectives import SETTINGS, summed
 from sim.language.rows import hear, pull, push_rows, serve
 from sim.language.text import Text, require
 from sim.language.verbs import agree, compute, evaluate
@@ -15,7 +15,7 @@ class Hybrid(Text):
     servers: int = 1
     algorithm: str = "ring"  # as of allreduce
     local_aggregation: bool = True  # the first worker of a host adds up what its workers push: a row leaves it once
-    name, least, names, serves = "hybrid", {"servers": 0}, {"algorithm": ALGORITHMS}, "sparse"
+    name, in_step, least, names, serves = "hybrid", True, {"servers": 0}, {"algorithm": SETTINGS}, "sparse"
 
     def check(self, job):
         require(self.servers > 0 or not job.sparse, "--servers", 0, "an integer from 1 with sparse variables")

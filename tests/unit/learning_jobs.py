@@ -14,8 +14,7 @@ from sim import protocols, stragglers
 from sim.job.scenario import Scenario
 from sim.language.text import Text
 from sim.model.workload import Variable, Workload
-from sim.protocols.base import Protocol
-from sim.protocols.in_language import protocol_of
+from sim.protocols.base import Protocol, protocol_of
 from sim.recording.activity import Activity
 
 SHAPES = {"w1": (16, 8), "b1": (8,), "w2": (8, 3), "b2": (3,)}

@@ -25,11 +25,8 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform import cluster
 from sim.platform.cluster import Cluster, Host, Link
-from sim.protocols.amb import AnytimeMinibatch
-from sim.protocols.amb_dg import AnytimeDelayedGradients
-from sim.protocols.fmb import FixedMinibatch
-from sim.protocols.hybrid import Hybrid
 from sim.recording.traces import Activity, Header, Trace, read
+from sim.texts import AnytimeDelayedGradients, AnytimeMinibatch, FixedMinibatch, Hybrid
 
 PLANTED = Costs(
     input=Line(base_s=1e-4, slope_s=1e-6),

@@ -1,8 +1,6 @@
 """Horovod's background thread: without overlap it is allreduce; with it, back-propagation hides what it can."""
 
-import itertools
 import math
-from dataclasses import replace
 
 import event
 import numpy as np
@@ -13,9 +11,9 @@ from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model.costs import Costs, Line
+from sim.model.readiness import layer_shares
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
-from sim.verbs.fusion import REQUEST_BYTES, agreement_s, fuse, layer_shares
 
 LINK = Link(latency_s=1e-3, overhead_s=2e-4, gap_s=3e-5, bandwidth_bytes_per_s=1e9)
 SIZES = [100_000 * (i + 1) for i in range(7)] + [800_000]  # divisible by 8
@@ -55,16 +53,6 @@ def test_one_buffer_and_no_overlap_is_allreduce(workers):
         event.run(one)[0].step_s[0, 0] for one in (alike, plain)
     ]  # all ranks begin it together, and the last ends it
     assert first_s[0] == pytest.approx(first_s[1] + more_s, abs=1.1 * CYCLE_S)
-
-
-def test_hosts_agree_inside_before_they_agree_with_one_another():
-    """Four ranks on two hosts: a hop of each kind, there and back."""
-    local = Link(latency_s=1e-5, overhead_s=1e-6, bandwidth_bytes_per_s=1e10)
-    hosts = [Host(name=f"h{i}", cores=4, slots=2) for i in range(2)]
-    of = replace(job("horovod"), cluster=Cluster(hosts=hosts, network=LINK, local=local, costs={"layers": COSTS}))
-    between_s = LINK.latency_s + 2 * LINK.overhead_s + LINK.occupancy_s(REQUEST_BYTES)
-    within_s = local.latency_s + local.overhead_s + local.occupancy_s(REQUEST_BYTES)
-    assert agreement_s(of, by_name=False) == (pytest.approx(2 * (between_s + within_s)), 0.0)
 
 
 @pytest.mark.parametrize("workers", [2, 4, 8])
@@ -154,12 +142,6 @@ def test_every_rank_updates_with_the_samples_of_all(order, workers):
     updates = trace.rows[trace.rows["activity"] == "update"]
     assert len(updates) == 5 * workers
     assert (updates["samples"] == 10 * workers).all()
-
-
-def test_buffers_are_filled_in_order_and_never_beyond_the_brim():
-    pieces = [slice(a, b) for a, b in itertools.pairwise([0, 10, 30, 35, 200, 210])]
-    for fusion_bytes, sizes in ((0, [1] * 5), (120, [2, 1, 1, 1]), (140, [3, 1, 1]), (10**6, [5])):
-        assert [len(buffer) for buffer in fuse(pieces, fusion_bytes)] == sizes
 
 
 def test_gradients_are_ready_in_proportion():

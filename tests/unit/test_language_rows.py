@@ -9,7 +9,6 @@ from test_language_learning import BATCH, CHAIN, RATE, STEPS, serial
 
 from sim import protocols
 from sim.base.errors import WrongSetting, WrongText
-from sim.event.language import job_of
 from sim.job.scenario import Scenario
 from sim.language.engine import job as engine
 from sim.language.event import run
@@ -23,7 +22,6 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
-from sim.protocols.texts import text_of
 from sim.simulation import simulate
 from sim.texts import TEXTS
 from sim.texts.allreduce import Allreduce

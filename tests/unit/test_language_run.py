@@ -9,7 +9,6 @@ from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.language.engine import job as engine
 from sim.model import workload
-from sim.protocols.in_language import InLanguage
 from sim.run import main
 from sim.simulation import simulate
 from sim.texts import TEXTS
@@ -48,7 +47,7 @@ def test_a_job_can_be_handed_to_another_process():
     of = scenario("hierarchical", "group=2")
     again = pickle.loads(pickle.dumps(of))
     assert again == of
-    assert isinstance(again.protocol, InLanguage)
+    assert type(again.protocol) is type(of.protocol)
     assert protocols.settings_of(again.protocol) == ["group=2"]
     assert protocols.make(protocols.name_of(of.protocol), ["group=2"]) == of.protocol
 

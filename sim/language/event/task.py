@@ -96,7 +96,7 @@ class Task:
             return None
         except (RunFailed, WrongSetting):
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             frames = [one for one in extract_tb(error.__traceback__) if not one.filename.startswith(LANGUAGE)]
             where = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else self.started
             raise WrongText(f"{self.world.text.name}, rank {self.me.rank}, {where}: {own.complaint(error)}") from error
