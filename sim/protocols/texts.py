@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from sim.language.text import Text
 
-LEAST_S = LEAST["cycle_s"]
-
 
 def text_of(scenario) -> Text:
     """What the ranks of a scenario (sim.job.scenario.Scenario) follow."""
