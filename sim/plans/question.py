@@ -18,7 +18,7 @@ from sim.studies import failures
 SCHEMA = "plan-job/1"
 HOUR_S = 3600.0
 MOST_USD = 1e9
-DEFAULT_PROTOCOLS = ("allreduce", "horovod", "ps-sync")  # synchronous: equal samples are worth the same
+DEFAULT_PROTOCOLS = ("allreduce", "ddp", "ps-sync")  # synchronous: equal samples are worth the same
 DEFAULT_COUNTS = (1, 2, 4, 8, 16, 32)
 TARGETS = (
     "a throughput, as --samples-per-s 5000; or the samples of the whole training with a deadline or a budget, "
