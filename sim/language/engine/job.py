@@ -200,7 +200,7 @@ class Run:
         if size_bytes > self.most_bytes:
             takes = f"{size_bytes / 1e9:,.1f} GB of memory, and {self.most_bytes / 1e9:,.1f} GB are the most here"
             of_steps = self.job.steps > 100 * self.ranks
-            given = ("--steps", self.job.steps) if of_steps else ("--workers", self.ranks)
+            given = ("--steps", self.job.steps - self.job.warmup) if of_steps else ("--workers", self.ranks)
             raise WrongSetting(*given, f"a smaller job: the engine would take {takes}")
 
     def _grow(self, each: str, more: int) -> None:
