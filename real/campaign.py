@@ -201,7 +201,7 @@ def work(cells: list[argparse.Namespace], probe: str | None, comm, resume: bool 
     """The work of each rank."""
     from real.probe import measure, write
     from real.recording import growing_trace as parts
-    from real.worlds.polling import barrier
+    from real.launching.polling import barrier
 
     if resume:
         cells, probe = comm.bcast(left(cells, probe) if comm.rank == 0 else None)  # the files are on its host
@@ -249,7 +249,7 @@ class Runners:
             from mpi4py import MPI
 
             from real.servers.task_runner import leave
-            from real.worlds.polling import barrier
+            from real.launching.polling import barrier
 
             barrier(self._comm)
             MPI.Finalize()

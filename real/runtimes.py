@@ -9,7 +9,7 @@ from real.libraries.entries import ByCollectives, ByHorovod
 from real.options import scenario as scenario_of
 from real.runtime import Runtime
 from real.servers.entry import ByServers
-from real.worlds.entry import OwnText
+from real.language.entry import OwnText
 from sim.base.errors import WrongSetting
 from sim.protocols import PROTOCOLS, Protocol
 

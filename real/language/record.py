@@ -6,7 +6,7 @@ import math
 import threading
 
 from real.recording.recorder import Recorder
-from real.worlds.clock import Clock
+from real.launching.clock import Clock
 from sim.language.commands import Update
 from sim.language.pieces import Piece
 from sim.language.rank import Rank

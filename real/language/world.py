@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -15,7 +16,7 @@ from real.language.computing import Computing, Work
 from real.language.messages import ENDED, LAST, Letter, Messages
 from real.language.record import Record
 from real.recording.recorder import Recorder
-from real.worlds.clock import Clock
+from real.launching.clock import Clock
 from sim.base import own
 from sim.base.errors import RunFailed, WrongSetting, WrongText
 from sim.language import commands
@@ -27,7 +28,6 @@ from sim.language.pieces import Handle, Message, Piece
 from sim.language.rank import Rank
 from sim.language.samples import Samples
 from sim.language.text import Text
-from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.platform.polling import pause_s
 
 PATIENCE_S = 600.0  # without any text that goes on
@@ -89,6 +89,7 @@ class Measured:
         samples: that entered updates.
         handled_s: seconds of a core until the end of each round in which the main thread moved messages and resumed texts.
         polls, polled_s: how often it looked in vain, and seconds of a core for that.
+        ran_out: how often the last micro-batch of a minibatch was over before the text's time limit.
     """
 
     samples: Samples
@@ -97,6 +98,7 @@ class Measured:
     handled_s: list[float] = field(default_factory=list)
     polls: int = 0
     polled_s: float = 0.0
+    ran_out: int = 0
 
 
 class MpiWorld:
@@ -126,6 +128,7 @@ class MpiWorld:
         self.me = Rank(comm.rank, job, text.servers, self, text.data == "shared")
         self._comm, self._job, self._text, self._values, self._clock = comm, job, text, values, clock
         self._sleeps, self._begun = job.sleeps(comm.rank, text.servers), begun
+        self._limit_s, self._since_s = getattr(text, "time_limit_s", -math.inf), 0.0  # of a round, and when it has begun
         delays = job.noise(comm.rank, text.servers, "delay")
         self._messages = Messages(comm, clock, values.kind, here or [True for _ in range(comm.size)], delays)
         self._record = Record(
@@ -149,11 +152,14 @@ class MpiWorld:
 
     def begin_round(self, me: Rank) -> None:
         """A round begins."""
+        self._since_s = self._clock()
         self._begun(me.round)
 
     def end_round(self, me: Rank) -> None:
         """Note when a round has ended."""
-        self.measured.ends_s.append(self._clock())
+        now_s = self._clock()
+        self.measured.ends_s.append(now_s)
+        self._record.add("wait", now_s, now_s)  # for nobody, by which traces without a master count steps
         self.measured.handled_s.append(self._handled_s)
 
     # ---- the loop
@@ -325,21 +331,35 @@ class MpiWorld:
         which = "backward", command.first, command.stop, command.of
         if command.stop == 0:  # gradients are joined
             return self._later(which, self._values.backward, me, command)
-        then = lambda: self.measured.samples.computed(me, samples, items)  # noqa: E731
+
+        def then() -> None:
+            self.measured.samples.computed(me, samples, items)
+            if (command.first, command.micro) == (0, command.of - 1) and self._clock() < self._since_s + self._limit_s:
+                self._run_out()
+
         return self._later(which, self._values.backward, me, command, then=then)
+
+    def _run_out(self) -> None:
+        self.measured.ran_out += 1
+        if self.measured.ran_out == 1:
+            said = f"ran out of data before the time limit in step {self.me.step}"
+            print(f"rank {self.me.rank}: {said}", file=sys.stderr)
 
     def _update(self, task: Task, command: commands.Update) -> Work:
         items = command.piece.items
         then = lambda: self.measured.samples.updated(self.me, command.samples, items)  # noqa: E731
-        row = "update", self._record.samples_of(command, self._values.updated_items), HEADER_BYTES + ITEM_BYTES * items
-        return self._later(("update", items), self._update_now, command, then=then, row=row)
+        samples = self._record.samples_of(command, self._values.updated_items)
+        return self._later(("update", items), self._update_now, command, samples, then=then)
 
-    def _update_now(self, command: commands.Update) -> None:
-        self._values.update(self.me, command)
-        self._record.updated(command.piece)
+    def _update_now(self, command: commands.Update, samples: int) -> None:
+        record, start_s = self._record, self._clock()
+        updated = self._values.update(self.me, command)
+        record.updated(command.piece)
+        record.add("update", start_s, record.now_s, samples, self._job.bytes_of(updated))
 
     def _mix(self, task: Task, command: commands.Mix) -> Work:
-        me, samples, what, bytes = self.me, self.measured.samples, command.what, self._job.bytes_of(command.what.items)
+        me, samples, what = self.me, self.measured.samples, command.what
+        bytes = self._job.bytes_of(what.values.size if isinstance(what, Letter) else what.items)
         self._check(task, what.items, command.into, "mixed into")
         if command.into == me.gradient and command.a == 0:
             samples.begin_anew(me)
@@ -373,19 +393,20 @@ class MpiWorld:
         me, piece = self.me, command.piece
         if not 0 <= command.to < me.n or command.to == me.rank:
             raise self._wrong(task, f"me.post to rank {command.to} of {me.n}, from rank {me.rank}")
-        if command.share != 1:
+        if command.share != 1 and not self._job.sparse:
             raise self._wrong(task, f"me.post of a share, {command.share:g}: only simulated")
         begin_s, record, handle, step = self._clock(), self._record, Handle(), me.step
         of_gradient = piece.vector == "gradient"
         samples = self.measured.samples.at_hand(me) if of_gradient else 0.0
-        version, bytes = record.computed if of_gradient else record.version, self._job.bytes_of(piece.items)
+        values = self._values.payload(me, piece, command.to)
+        version, bytes = record.computed if of_gradient else record.version, self._job.bytes_of(values.size)
 
         def left(now_s: float) -> None:
             handle.done_s = now_s
             record.add("send", begin_s, now_s, 0, bytes, command.to, version, step)
 
-        values = self._values.view(me, piece)
-        self._messages.post(values, command.to, task.number, (me.step, version, samples), left, command.taken)
+        head = me.step, version, samples, piece.items
+        self._messages.post(values, command.to, task.number, head, left, command.taken)
         return at_once, lambda: handle
 
     def _take(self, task: Task, command: commands.Take) -> Answer:
@@ -401,6 +422,8 @@ class MpiWorld:
             self._received(message, asked_s)
             if command.into is not None:
                 self._put(task, message, command.into, command.adds, command.weight)
+            else:
+                self._values.heard(self.me, message)
             return message
 
         task.waits_for = f"a message of {named(command.frm)}"
@@ -430,6 +453,7 @@ class MpiWorld:
                 self._received(message, asked_s)
                 self._put(task, message, command.into.part(k, len(group)))
             me.round += 1
+            self._since_s = self._clock()
             return True
 
         task.waits_for = f"a message of {named(command.frm)}"
@@ -437,7 +461,7 @@ class MpiWorld:
 
     def _received(self, message: Letter, asked_s: float) -> None:
         """Record that a text has waited for a message, and that it has come."""
-        bytes, peer = self._job.bytes_of(message.items), message.sender
+        bytes, peer = self._job.bytes_of(message.values.size), message.sender
         self._record.waited(asked_s, message.began_s, peer)
         self._record.add("receive", message.began_s, message.came_s, 0, bytes, peer)
 
@@ -448,7 +472,7 @@ class MpiWorld:
             samples = message.samples
             self.measured.samples.added(self.me, samples)
         self._values.put(self.me, into, message.values, adds, weight)
-        bytes = self._job.bytes_of(message.items)
+        bytes = self._job.bytes_of(message.values.size)
         if adds:
             record.add("reduce", begin_s, record.now_s, samples, bytes, message.sender, message.version)
         elif into.vector == "weights" and into.items:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from real.libraries.summed import Library, SummedGradients, SummedRank, waits_apart
 from real.training.trainee import Trainee, Training
-from real.worlds.session import Session
+from real.language.session import Session
 from sim.base.errors import RunFailed
 from sim.job.scenario import Scenario
 from sim.recording.traces import Activity, Trace

@@ -14,7 +14,7 @@ from real.launching.ranks import join
 from real.options import scenario
 from real.run import parse
 from real.worlds.mpi import Rank
-from real.worlds.polling import barrier
+from real.launching.polling import barrier
 
 
 def train(comm, cells: dict[str, list[str]], file: str) -> None:

@@ -14,7 +14,7 @@ from calibration.evidence.seats import Placement
 from calibration.probes import Measured, Probe
 from calibration.profiles import Source, make
 from real.probing import links
-from real.worlds.polling import poll
+from real.launching.polling import poll
 from sim import event, protocols
 from sim.collectives.barrier import barrier
 from sim.event.machines.cores import Cores
