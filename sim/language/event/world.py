@@ -115,7 +115,7 @@ class EventWorld:
     def start(self, task: Task) -> None:
         """Begin a text now, behind what happens now to ranks and texts of lower numbers."""
         self.tasks[task.me.rank, task.number] = task
-        self.at(self.time_s, task.key, task.go)
+        self.at(self.time_s, task.key, task.waker(task.turn))
 
     def ended(self, task: Task) -> None:
         """A text has ended: those that wait for it look again."""
