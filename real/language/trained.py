@@ -78,7 +78,6 @@ class Trained(Values):
         """The rank begins with the weights with which all do."""
         weights = self._trainee.initial().copy()
         self.vectors = {me.rank: {"weights": weights, "gradient": np.zeros_like(weights)} for me in ranks}
-        self.updated_items = sum(stop - start for start, stop in self._asked.updates.get(ranks[0].rank, ())) or 1
 
     def _data(self, me: Rank, command) -> tuple[np.ndarray, np.ndarray]:
         """The samples of a micro-batch; the minibatch of a round, or of a step, is fetched when its first one is asked for."""

@@ -348,10 +348,10 @@ class MpiWorld:
     def _update(self, task: Task, command: commands.Update) -> Work:
         items = command.piece.items
         then = lambda: self.measured.samples.updated(self.me, command.samples, items)  # noqa: E731
-        samples = self._record.samples_of(command, self._values.updated_items)
+        samples = 0 if command.piece.start else command.samples  # of all pieces once
         return self._later(("update", items), self._update_now, command, samples, then=then)
 
-    def _update_now(self, command: commands.Update, samples: int) -> None:
+    def _update_now(self, command: commands.Update, samples: float) -> None:
         record, start_s = self._record, self._clock()
         updated = self._values.update(self.me, command)
         record.updated(command.piece)
@@ -365,12 +365,16 @@ class MpiWorld:
             samples.begin_anew(me)
         if command.into == me.gradient and command.b and isinstance(what, Message):
             samples.added(me, what.samples)
-        about = (what.samples, bytes, what.sender, what.version) if isinstance(what, Letter) else (0, bytes)
+        about = (self._counted(command.into, what), bytes, what.sender, what.version) if isinstance(what, Letter) else (0, bytes)
         row = ("reduce", *about) if command.a or command.b else ("",)  # which only sets memory to zeros
         then = nothing
         if isinstance(what, Letter) and (command.a, command.b) == (0, 1) and command.into.vector == "weights":
-            row, then = ("update", 0, bytes), lambda: self._taken_up(what)
+            row, then = ("update", 0, *about[1:]), lambda: self._taken_up(what)
         return self._later(("mix", command.into.items), self._values.mix, me, command, then=then, row=row)
+
+    def _counted(self, into: Piece, message: Letter) -> float:
+        """The samples that a row of a sum has: a server's."""
+        return message.samples if into.vector == "gradient" and self.me.rank in self.me.servers else 0.0
 
     def _taken_up(self, message: Letter) -> None:
         """Weights of another rank have come in place of some; the first one's version counts."""
@@ -395,7 +399,7 @@ class MpiWorld:
             raise self._wrong(task, f"me.post to rank {command.to} of {me.n}, from rank {me.rank}")
         if command.share != 1 and not self._job.sparse:
             raise self._wrong(task, f"me.post of a share, {command.share:g}: only simulated")
-        begin_s, record, handle, step = self._clock(), self._record, Handle(), me.step
+        begin_s, record, handle, step = self._clock(), self._record, Handle(), self._record.round
         of_gradient = piece.vector == "gradient"
         samples = self.measured.samples.at_hand(me) if of_gradient else 0.0
         values = self._values.payload(me, piece, command.to)
@@ -445,6 +449,7 @@ class MpiWorld:
         def followed() -> bool:
             if any(frm in messages.ended and not here(frm) for frm in group):
                 return False
+            me.round += 1
             for k, frm in enumerate(group):
                 if not here(frm):  # of a text that does not wait for news
                     continue
@@ -452,7 +457,6 @@ class MpiWorld:
                 me.step = message.step if k == 0 else me.step
                 self._received(message, asked_s)
                 self._put(task, message, command.into.part(k, len(group)))
-            me.round += 1
             self._since_s = self._clock()
             return True
 
@@ -467,17 +471,17 @@ class MpiWorld:
 
     def _put(self, task: Task, message: Letter, into: Piece, adds: bool = False, weight: float = 1.0) -> None:
         self._check(task, message.items, into, f"taken from rank {message.sender} into")
-        record, begin_s, samples = self._record, self._clock(), 0.0
+        record, begin_s = self._record, self._clock()
         if into.vector == "gradient" and adds:
-            samples = message.samples
-            self.measured.samples.added(self.me, samples)
+            self.measured.samples.added(self.me, message.samples)
         self._values.put(self.me, into, message.values, adds, weight)
         bytes = self._job.bytes_of(message.values.size)
+        about = bytes, message.sender, message.version
         if adds:
-            record.add("reduce", begin_s, record.now_s, samples, bytes, message.sender, message.version)
+            record.add("reduce", begin_s, record.now_s, self._counted(into, message), *about)
         elif into.vector == "weights" and into.items:
             self._taken_up(message)
-            record.add("update", begin_s, record.now_s, 0, bytes)
+            record.add("update", begin_s, record.now_s, 0, *about)
 
     def _check(self, task: Task, items: int, into: Piece, how: str) -> None:
         if items != into.items:

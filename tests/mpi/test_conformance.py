@@ -6,8 +6,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from alike import simulated
 
-from sim import event, protocols
+from sim import protocols
 from sim.answers import bottleneck
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -25,7 +26,7 @@ CELLS = [
     ("ps-sync", ["barrier=true"]),
     ("ps-ssp", ["staleness=0"]),
 ]
-WORKERS = (1, 2, 3, 4)
+WORKERS, STEPS, WARMUP = (1, 2, 3, 4), 6, 2
 CLOCKS_S = 1e-3  # by which the clocks of two ranks may differ
 # Workers that wait for nobody. Beside one worker's sleeps all else is short, however busy the machine is, so that the
 # simulator knows what comes when; of several only the protocol's own rules are certain.
@@ -113,7 +114,7 @@ def scenario_of(folder, protocol, settings, workers, steps) -> Scenario:
 def test_one_worker_that_waits_for_nobody_leaves_the_simulated_record(real_traces, protocol, settings):
     """But for parameters that come as a step begins: the worker sees them in that step or in the next."""
     real = read(real_traces / f"{name(protocol, settings, 1)}.parquet")
-    alike = event.trace(scenario_of(real_traces, protocol, settings, 1, 4))
+    alike = simulated(scenario_of(real_traces, protocol, settings, 1, 4))
     assert whenever(real) == whenever(alike)
     assert bottleneck.staleness(real).max() <= bottleneck.staleness(alike).max() == 1
 
@@ -124,7 +125,7 @@ def test_workers_that_wait_for_nobody_keep_the_rules(real_traces, protocol, sett
     """Those of the protocol, whoever is fast; how fast and how stale is for experiments to say."""
     scenario = scenario_of(real_traces, protocol, settings, workers, 15)
     real = real_traces / f"{name(protocol, settings, workers)}.parquet"
-    trace = read(real) if world == "mpi" else event.trace(scenario)
+    trace = read(real) if world == "mpi" else simulated(scenario)
     rows = trace.rows
     made = rows[(rows["rank"] == 0) & (rows["activity"] == "update")].sort_values("start_s")
     added = rows[(rows["rank"] == 0) & (rows["activity"] == "reduce")].sort_values("start_s")
@@ -207,9 +208,14 @@ def test_real_and_simulated_records_are_equal(real_traces, protocol, settings, w
         test_size=10,
         evaluate_every=3,
     )
-    real = read(real_traces / f"{name(protocol, settings, workers)}.parquet")
-    assert record(real) == record(event.trace(scenario))
-    assert order(real) == order(event.trace(scenario))
+    real, alike = in_time(read(real_traces / f"{name(protocol, settings, workers)}.parquet")), in_time(simulated(scenario))
+    assert record(real) == record(alike)
+    assert order(real) == order(alike)
+
+
+def in_time(trace) -> Trace:
+    """Without rounds that workers begin before they hear that training is over."""
+    return Trace(trace.header, trace.rows[trace.rows["step"] < STEPS + WARMUP])
 
 
 @pytest.mark.parametrize("served", SERVED, ids=lambda served: file_of(*served))

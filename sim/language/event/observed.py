@@ -48,13 +48,13 @@ class Observed(Task):
         elif isinstance(command, commands.Update):
             world.versions[me.rank] += 1
             samples = 0 if command.piece.start else round(command.samples)  # of all pieces once
-            self._row("update", self.since_s, samples=samples, size_bytes=self._bytes(command.piece))
+            self._row("update", self.since_s, samples=samples, size_bytes=self._bytes(command.piece, command.share))
         elif isinstance(command, commands.Mix) and id(command.what) in world.held:
             message, about = world.held.pop(id(command.what))
             self._joined(command.into, message, command.a != 0, self.since_s, about)
         elif type(command) in WORKS and world.time_s > self.since_s:
             self._row(WORKS[type(command)], self.since_s)
-        elif isinstance(command, commands.Take) and reply is None:
+        elif isinstance(command, commands.Take) and reply is None and world.time_s > self.since_s:
             self._row("wait", self.since_s)
         return reply
 
@@ -64,8 +64,14 @@ class Observed(Task):
         version = world.versions[rank] if version is None else version
         world.rows.append(Row(since_s, end_s, rank, self.round, activity, samples, size_bytes, peer, version))
 
-    def _bytes(self, piece: Piece) -> int:
-        return round(self.world.job.bytes_of(piece.items))
+    def _bytes(self, piece: Piece, share: float = 1.0) -> int:
+        return round(self.world.job.bytes_of(piece.items, share))
+
+    def _joined_bytes(self) -> int:
+        """Of a gradient as it is sent: of sparse layers, rows and their numbers."""
+        job = self.world.job
+        sent = sum(of.items * job.share(layer, numbered=True) for layer, of in enumerate(job.layers))
+        return round(job.bytes_of(1, sent))
 
     def _spend(self, seconds: float, device=None):
         begin_s, self.spent_s = self.world.time_s, seconds
@@ -86,7 +92,7 @@ class Observed(Task):
             self.spans = self.spans[-1:]
         for begin_s, end_s in self.spans:
             if command.stop == 0:
-                self._row("pack", begin_s, end_s, size_bytes=self._bytes(self.me.gradient))
+                self._row("pack", begin_s, end_s, size_bytes=self._joined_bytes())
                 continue
             done = samples if isinstance(command, commands.Backward) and command.first == 0 else 0
             last = world.computing.get(self)

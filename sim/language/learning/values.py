@@ -27,7 +27,6 @@ class Values(Valueless):
     kind: type = np.float64  # of the values
     record: Any = None  # of what a rank does, where a world keeps one
     tested = 0  # samples of an evaluation: a chain of random numbers has none
-    updated_items = 1  # of the weights, that a rank updates in a step
 
     def __init__(self, job: Job, model: Chain, shared: bool = False):
         self._job, self._model, self._shared = job, model, shared
