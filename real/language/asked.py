@@ -152,7 +152,9 @@ def asked_of(scenario: Scenario) -> Asked:
         RunFailed: they wait for one another for ever, or do what no world can run.
     """
     job = _job(scenario, placement=tuple(scenario.hosts))
-    return _tried(replace(job, steps=min(job.steps, TRIED), warmup=0, evaluate_every=1, laws=NOTHING), text_of(scenario))
+    return _tried(
+        replace(job, steps=min(job.steps, TRIED), warmup=0, evaluate_every=1, laws=NOTHING), text_of(scenario)
+    )
 
 
 @lru_cache(maxsize=8)

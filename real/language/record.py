@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import threading
 
-from real.recording.recorder import Recorder
 from real.launching.clock import Clock
+from real.recording.recorder import Recorder
 from sim.language.pieces import Piece
 from sim.language.rank import Rank
 from sim.recording.activity import NOBODY, Activity
@@ -20,7 +20,7 @@ class Record:
 
     Attributes:
         version: updates that the weights at hand have seen.
-        computed: the version on which the gradient at hand was computed.
+        computed: the version on which the gradient at hand was begun.
     """
 
     def __init__(self, me: Rank, clock: Clock, recorder: Recorder, by_updates: bool = False):

@@ -70,9 +70,13 @@ class RowsTrained(Trained):
             start += variable.size
         of_job = np.empty(places.size, int)
         of_job[places] = np.arange(places.size)
-        self._dense = of_job[np.concatenate(dense)] if dense else np.empty(0, int)  # where they are in the job's weights
+        self._dense = (
+            of_job[np.concatenate(dense)] if dense else np.empty(0, int)
+        )  # where they are in the job's weights
         self._read = dict[int, np.ndarray]()  # of each sparse layer, the rows that the minibatch reads
-        self._requests = defaultdict[int, deque[np.ndarray]](deque)  # that have not been answered, by the rank that asks
+        self._requests = defaultdict[int, deque[np.ndarray]](
+            deque
+        )  # that have not been answered, by the rank that asks
         self._passed = dict[str, np.ndarray]()  # messages that are passed on, by the vector that they were put into
         self._touched = dict[int, np.ndarray]()  # which rows have a gradient
 
@@ -190,10 +194,13 @@ class RowsTrained(Trained):
             return self._packed(me, piece, rows, numbered=True)
         if self._requests[to]:
             asked = self._requests[to].popleft()
-            ends = np.cumsum(asked[: len(layers)])[:-1] if len(layers) > 1 else []
-            rows = dict(zip(layers, np.split(asked[len(layers) if len(layers) > 1 else 0 :], ends), strict=True))
+            counted = len(layers) if len(layers) > 1 else 0
+            ends = np.cumsum(asked[:counted])[:-1]
+            rows = dict(zip(layers, np.split(asked[counted:], ends), strict=True))
             return self._packed(me, piece, rows, numbered=False)
-        return self._packed(me, piece, {layer: np.arange(self._touched[layer].size) for layer in layers}, numbered=False)
+        return self._packed(
+            me, piece, {layer: np.arange(self._touched[layer].size) for layer in layers}, numbered=False
+        )
 
     def _request(self, me: Rank, piece: Piece, to: int) -> np.ndarray:
         """The numbers of the rows that this rank's minibatch reads, of a layer or of all that a server holds."""

@@ -12,12 +12,12 @@ from pathlib import Path
 from zlib import crc32
 
 from real.language.rank import TextRank, every
+from real.launching.clock import Clock, common_clock
+from real.launching.polling import barrier
 from real.recording.growing_trace import begin
 from real.recording.parameters import joined, write
 from real.recording.recorder import Recorder
 from real.training.trainee import Trainee, Training, Workshop
-from real.launching.clock import Clock, common_clock
-from real.launching.polling import barrier
 from sim.base.progress import duration
 from sim.job.scenario import Scenario
 from sim.recording.traces import Activity, Header, Trace
@@ -125,7 +125,7 @@ class Session:
             write(file, joined(me.scenario.workload, [piece for pieces in held for piece in pieces]))
 
     def _gathered(self, comm, header, me: TextRank) -> Trace | None:
-        parts = [(me.recorder.activities, me.ran_out, crc32(me.parameters), me.recorder.cpu_s)]
+        parts = [(me.recorder.activities, me.ran_out, crc32(me.parameters.tobytes()), me.recorder.cpu_s)]
         if comm is not None:
             barrier(comm)
             parts = comm.gather(parts[0])

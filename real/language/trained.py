@@ -15,7 +15,6 @@ from real.data import Batches
 from real.language.asked import Asked
 from real.language.record import Record
 from real.training.gradients import Gradient
-from real.training.optimiser import OptimiserByPiece
 from real.training.trainee import Trainee
 from sim.base.errors import WrongText
 from sim.language import commands
@@ -72,7 +71,10 @@ class Trained(Values):
         self._layers = layers_in(job, trainee.scenario.workload)
         self._graph: Graph | None = None
         self._joined_s = 0.0, 0.0  # from when until when the last gradient was joined
-        self._loop_s, self._looped = -1.0, 0  # when a loop over micro-batches has begun, if one goes on, and its samples so far
+        self._loop_s, self._looped = (
+            -1.0,
+            0,
+        )  # when a loop over micro-batches has begun, if one goes on, and its samples so far
 
     def begin(self, ranks: list[Rank]) -> None:
         """The rank begins with the weights with which all do."""
@@ -112,7 +114,7 @@ class Trained(Values):
         if command.stop == 0:
             self._join()
             return
-        if command.stop == len(me.layers):
+        if command.stop == len(me.layers) and command.micro == 0:
             self.record.computed = self.record.version
         data = self._data(me, command)
         if not self._asked.layered:

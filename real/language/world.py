@@ -15,8 +15,8 @@ from typing import Any
 from real.language.computing import Computing, Work
 from real.language.messages import ENDED, LAST, Letter, Messages
 from real.language.record import Record
-from real.recording.recorder import Recorder
 from real.launching.clock import Clock
+from real.recording.recorder import Recorder
 from sim.base import own
 from sim.base.errors import RunFailed, WrongSetting, WrongText
 from sim.language import commands
@@ -128,7 +128,10 @@ class MpiWorld:
         self.me = Rank(comm.rank, job, text.servers, self, text.data == "shared")
         self._comm, self._job, self._text, self._values, self._clock = comm, job, text, values, clock
         self._sleeps, self._begun = job.sleeps(comm.rank, text.servers), begun
-        self._limit_s, self._since_s = getattr(text, "time_limit_s", -math.inf), 0.0  # of a round, and when it has begun
+        self._limit_s, self._since_s = (
+            getattr(text, "time_limit_s", -math.inf),
+            0.0,
+        )  # of a round, and when it has begun
         delays = job.noise(comm.rank, text.servers, "delay")
         self._messages = Messages(comm, clock, values.kind, here or [True for _ in range(comm.size)], delays)
         self._record = Record(
@@ -365,7 +368,11 @@ class MpiWorld:
             samples.begin_anew(me)
         if command.into == me.gradient and command.b and isinstance(what, Message):
             samples.added(me, what.samples)
-        about = (self._counted(command.into, what), bytes, what.sender, what.version) if isinstance(what, Letter) else (0, bytes)
+        about = (
+            (self._counted(command.into, what), bytes, what.sender, what.version)
+            if isinstance(what, Letter)
+            else (0, bytes)
+        )
         row = ("reduce", *about) if command.a or command.b else ("",)  # which only sets memory to zeros
         then = nothing
         if isinstance(what, Letter) and (command.a, command.b) == (0, 1) and command.into.vector == "weights":

@@ -15,10 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from real.probing import link_from_times as wire
 from real.launching.clock import common_clock
-from real.launching.polling import TAG
-from real.launching.polling import arrived, poll, receive
+from real.launching.polling import TAG, arrived, poll, receive
+from real.probing import link_from_times as wire
 from sim.platform.polling import late_s
 
 SIZES_BYTES = (  # within a host

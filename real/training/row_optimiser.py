@@ -104,7 +104,7 @@ class Table:
         """Add a gradient to the sum of the next update."""
         self._sum = self._sum + gradient if self._sum else gradient
 
-    def update(self, samples: int) -> int:
+    def update(self, samples: float) -> int:
         """Apply the sum over so many samples; how many rows it touched."""
         touched, self._sum = self._sum, None
         values, moments = self.read(touched.rows), self._moments[touched.rows]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -172,16 +172,16 @@ class Trainee:
     """One rank's share of one run.
 
     Args:
-        of_rows: makes an optimiser of rows.
+        optimiser: an OptimiserByPiece, and `of_rows` makes a RowOptimiser, where the rank updates by itself.
     """
 
     scenario: Scenario
-    gradients: Gradients
+    gradients: Any
     data: Data
-    optimiser: OptimiserByPiece | None
+    optimiser: Any
     replication: int
     number: int
-    of_rows: Callable[[], RowOptimiser] | None = None
+    of_rows: Any = None
     _batches: Batches = field(init=False)
 
     def __post_init__(self):

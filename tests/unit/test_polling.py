@@ -13,8 +13,8 @@ from calibration.evidence.core_seconds import core_seconds
 from calibration.evidence.seats import Placement
 from calibration.probes import Measured, Probe
 from calibration.profiles import Source, make
-from real.probing import links
 from real.launching.polling import poll
+from real.probing import links
 from sim import event, protocols
 from sim.collectives.barrier import barrier
 from sim.event.machines.cores import Cores

@@ -42,6 +42,8 @@ class Observed(Task):
         world, me = self.world, self.me
         self.since_s, self.spent_s, self.spans = world.time_s, 0.0, list[tuple[float, float]]()
         self.round = max(0, me.round + isinstance(command, commands.Follow))  # who follows begins the next one
+        if isinstance(command, commands.Backward) and command.stop == len(me.layers) and command.micro == 0:
+            world.begun[me.rank] = world.versions[me.rank]
         reply = yield from super().execute(command)
         if isinstance(command, PASSES):
             self._passed(command)
@@ -146,7 +148,7 @@ class ObservedWorld(EventWorld):
         rows: so far.
         sent: version and bytes of messages that nobody has taken.
         held: messages that were taken without a piece to put them into, until they are mixed into one.
-        versions: updates that each rank's weights have seen.
+        versions: updates that each rank's weights have seen; begun: those on which its gradient was begun.
         computing: the last row of each text in which it computes.
     """
 
@@ -154,7 +156,7 @@ class ObservedWorld(EventWorld):
 
     def __init__(self, job: Job, text: Text):
         super().__init__(job, text)
-        self.rows, self.versions = list[Row](), [0] * job.ranks
+        self.rows, self.versions, self.begun = list[Row](), [0] * job.ranks, [0] * job.ranks
         self.sent, self.computing = dict[int, tuple[int, float]](), dict[Task, int]()
         self.held: dict[int, tuple[Message, dict[str, Any]]] = {}
         self._left_s = [0.0] * job.ranks  # when the last message of each has left
@@ -163,7 +165,8 @@ class ObservedWorld(EventWorld):
 
     def _send(self, send, task: Observed, message: Message, to: int, size_bytes: float) -> Handle:
         """Send a message: its bytes begin to leave once those before have left."""
-        rank, version = task.me.rank, self.versions[task.me.rank]
+        rank = task.me.rank
+        version = (self.begun if message.samples else self.versions)[rank]
         handle = send(task, message, to, size_bytes)
         self.sent[id(message)] = version, size_bytes
         begin_s = min(max(task.since_s, self._left_s[rank]), handle.done_s)
