@@ -135,7 +135,10 @@ class MpiWorld:
         delays = job.noise(comm.rank, text.servers, "delay")
         self._messages = Messages(comm, clock, values.kind, here or [True for _ in range(comm.size)], delays)
         self._record = Record(
-            self.me, clock, recorder or Recorder(comm.rank), text.each and comm.rank in self.me.servers
+            self.me,
+            clock,
+            recorder or Recorder(comm.rank),
+            text.each and comm.rank in self.me.servers and len(self.me.workers) > 1,
         )
         self._computing, self._texts = (
             Computing(self._follow_on, self._computed),
