@@ -220,7 +220,7 @@ def test_real_and_simulated_records_are_equal(real_traces, protocol, settings, w
 
 def in_time(trace, protocol: str) -> Trace:
     """Without rounds that workers begin before they hear that training is over, which ask a server that goes on without them."""
-    rows = trace.rows[trace.rows["step"] < STEPS + WARMUP]
+    rows = trace.rows[(trace.rows["rank"] == 0) | (trace.rows["step"] < STEPS + WARMUP)]
     asked = (rows["rank"] == 0) & rows["activity"].isin(["wait", "receive", "send"])
     return Trace(trace.header, rows[~asked] if protocol == "ps-ssp" else rows)
 

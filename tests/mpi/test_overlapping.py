@@ -32,7 +32,7 @@ AT_ONCE = [
 ]
 OVERLAPPED = [(workers, RING) for workers in WORKERS] + [(3, [*RING, "fusion_bytes=0", "order=uniform"])]
 # Workers, servers, parts of each variable, and settings.
-SERVED = [(1, 1, 1, []), (2, 1, 1, []), (2, 2, 1, ["barrier=true"]), (2, 2, 3, []), (1, 3, 1, ["barrier=true"])]
+SERVED = [(1, 1, 1, []), (2, 1, 1, []), (2, 2, 1, []), (2, 2, 3, []), (1, 3, 1, [])]
 GATHERED = (1, 2, 3)
 
 

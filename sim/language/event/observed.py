@@ -124,7 +124,7 @@ class Observed(Task):
         about: dict[str, Any] = {"size_bytes": round(size_bytes), "peer": message.sender, "version": version}
         self._row("wait", self.since_s, moving_s, peer=message.sender)
         self._row("receive", moving_s, landed_s, **about)
-        if into is None:
+        if into is None or (into.vector not in ("weights", "gradient") and not adds):
             world.held[id(message)] = message, about
         else:
             self._joined(into, message, adds, landed_s, about)
@@ -147,7 +147,7 @@ class ObservedWorld(EventWorld):
     Attributes:
         rows: so far.
         sent: version and bytes of messages that nobody has taken.
-        held: messages that were taken without a piece to put them into, until they are mixed into one.
+        held: messages that were not put into weights or gradients when they were taken, until they are mixed.
         versions: updates that each rank's weights have seen; begun: those on which its gradient was begun.
         computing: the last row of each text in which it computes.
     """
