@@ -102,6 +102,11 @@ class Messages:
         return not self._leaving and len(self._silent) == self._comm.size - 1
 
     @property
+    def are_under_way(self) -> bool:
+        """Whether messages leave or come that have not yet."""
+        return bool(self._leaving or self._coming or self._held)
+
+    @property
     def all_ended(self) -> bool:
         """Whether the main texts of all other ranks have ended."""
         return len(self.ended) == self._comm.size - 1

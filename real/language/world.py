@@ -142,10 +142,11 @@ class MpiWorld:
         )
         self._computing, self._texts = (
             Computing(self._follow_on, self._computed),
-            threading.Lock(),
+            threading.RLock(),
         )  # one text goes on at a time
         self._has_computed = threading.Event()  # since the loop has looked
         self._started, self._tasks, self._handled_s = 0, list[Task](), 0.0
+        self._here_s = 0.0  # seconds of a core that the main thread has computed
         self.measured = Measured(Samples([self.me] * job.ranks))
         values.begin([self.me])
         values.record = self._record
@@ -193,14 +194,14 @@ class MpiWorld:
         """Move messages and resume texts until something is over, asleep while nothing happens."""
         since_s = time.perf_counter()
         while not over():
-            begin_s, moved = time.thread_time(), self._messages.move()
+            begin_s, moved = time.thread_time() - self._here_s, self._messages.move()
             for task in list(self._tasks):
                 while task in self._tasks and not task.computes and task.ready():
                     with self._texts:
                         self._resume(task)
                     moved = True
             waited_s = time.perf_counter() - since_s
-            spent_s = time.thread_time() - begin_s
+            spent_s = time.thread_time() - self._here_s - begin_s
             if moved:
                 since_s = time.perf_counter()
                 self._handled_s += spent_s
@@ -208,8 +209,15 @@ class MpiWorld:
                 raise RunFailed(f"waited {PATIENCE_S:g} s: {self._dead_end()}")
             else:
                 self.measured.polls, self.measured.polled_s = self.measured.polls + 1, self.measured.polled_s + spent_s
-                self._has_computed.wait(pause_s(waited_s))
+                self._pause(pause_s(waited_s))
+
+    def _pause(self, seconds: float) -> None:
+        """Sleep, or wait until something is computed, which costs more."""
+        if any(task.computes for task in self._tasks):
+            self._has_computed.wait(seconds)
             self._has_computed.clear()
+        else:
+            time.sleep(seconds)
 
     def _dead_end(self) -> str:
         waiting = [f"rank {self.me.rank}, {task.place} for {task.waits_for}" for task in self._tasks]
@@ -226,12 +234,24 @@ class MpiWorld:
         if task.error is not None:
             raise task.error
         found = self._begun_with(task, task.asked.pop() if task.asked else self._next(task))
-        if isinstance(found, Work):
+        if isinstance(found, Work) and len(self._tasks) == 1 and not self._messages.are_under_way:
+            self._work_here(task, found)
+        elif isinstance(found, Work):
             task.computes = True
             self._record.begin_work()
             self._computing.ask(task, found)
         elif found is not None:
             task.ready, task.give = found
+
+    def _work_here(self, task: Task, work: Work) -> None:
+        """Compute in the main thread: nothing else is to be done, and handing over to another thread takes longer than much of it."""
+        begin_s, record = time.thread_time(), self._record
+        record.begin_work()
+        work.run()
+        record.end_work()
+        self._here_s += time.thread_time() - begin_s
+        work.then()
+        task.ready, task.give = at_once, nothing
 
     def _next(self, task: Task):
         """The next command of a text."""
@@ -390,15 +410,15 @@ class MpiWorld:
         """Weights of another rank have come in place of some; the first one's version counts."""
         self._record.version = message.version if message.sender == 0 else self._record.version
 
-    def _work(self, task: Task, command: commands.Work) -> Work:
+    def _work(self, task: Task, command: commands.Work) -> Answer | Work:
         job = self._job
         seconds = max(command.seconds, command.flops / job.flops, command.bytes / job.memory_bandwidth)
-        return self._later(("work",), time.sleep, seconds)
+        return self._later(("work",), time.sleep, seconds) if seconds else (at_once, nothing)
 
-    def _evaluate(self, task: Task, command: commands.Evaluate) -> Work:
+    def _evaluate(self, task: Task, command: commands.Evaluate) -> Answer | Work:
         tested = self._values.tested if (self.me.step + 1) % self._job.evaluate_every == 0 else 0
         if not tested:
-            return self._later(("evaluate",), nothing)
+            return at_once, nothing
         return self._later(("evaluate",), self._values.evaluate, self.me, row=("evaluate", tested, 0))
 
     # ---- messages
@@ -426,6 +446,8 @@ class MpiWorld:
     def _take(self, task: Task, command: commands.Take) -> Answer:
         frm, messages, asked_s = among(command.frm), self._messages, self._clock()
         until_s = math.inf if command.until_s is None else command.until_s
+        if until_s <= asked_s:  # what has come while this thread computed is here, too
+            messages.move()
 
         def taken() -> Message | None:
             if not messages.has(task.number, frm):
