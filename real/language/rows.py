@@ -78,7 +78,7 @@ class RowsTrained(Trained):
             deque
         )  # that have not been answered, by the rank that asks
         self._passed = dict[str, np.ndarray]()  # messages that are passed on, by the vector that they were put into
-        self._touched = dict[int, np.ndarray]()  # which rows have a gradient
+        self._gradients = dict[int, list[Slices]]()  # of each sparse layer, what has been added
 
     def _part(self, layer: int) -> Part:
         variables = self._trainee.scenario.workload.variables
@@ -100,7 +100,7 @@ class RowsTrained(Trained):
         self._tables = dict[int, Table]()
         for layer, part in self._parts.items():
             start, stop = self._ends[layer : layer + 2]
-            self._touched[layer] = np.zeros((stop - start) // part.width, bool)
+            self._gradients[layer] = []
             if any(first <= start and stop <= last for first, last in updates):
                 self._tables[layer] = Table(weights[start:stop].reshape(-1, part.width), self._trainee.of_rows())
 
@@ -150,7 +150,7 @@ class RowsTrained(Trained):
         gradient[self._dense] += weight * found.sum
         for layer, part in self._parts.items():
             of_layer = found.rows[part.variable][part.here(self._words)]
-            self._add(me, layer, self._read[layer], of_layer, weight)
+            self._add(layer, self._read[layer], of_layer, weight)
         return found.computed_s
 
     def _rows_of(self, me: Rank, layer: int, rows: np.ndarray) -> np.ndarray:
@@ -159,18 +159,21 @@ class RowsTrained(Trained):
             return self._tables[layer].read(rows)
         return self._of(me, me.of(me.weights, layer))[rows]
 
-    def _add(self, me: Rank, layer: int, rows: np.ndarray, values: np.ndarray, weight: float = 1.0) -> None:
+    def _add(self, layer: int, rows: np.ndarray, values: np.ndarray, weight: float = 1.0) -> None:
         """Add to the gradient of some rows, each named once."""
-        self._of(me, me.of(me.gradient, layer))[rows] += values if weight == 1 else weight * values
-        self._touched[layer][rows] = True
+        self._gradients[layer].append(Slices(rows, values if weight == 1 else np.float32(weight) * values))
+
+    def _summed(self, layer: int) -> Slices:
+        """The gradient of a sparse layer, added up in an order that is the same at all ranks."""
+        none = Slices(NO_ROWS, np.empty((0, self._parts[layer].width), np.float32))
+        return sum(sorted(self._gradients[layer], key=lambda one: (one.rows.tobytes(), one.values.tobytes())), none)
 
     def _clear(self, me: Rank, piece: Piece) -> None:
         for layer, part in self._stretches(piece):
             if layer is None:
                 self.view(me, part)[:] = 0
             else:
-                self._of(me, part)[self._touched[layer]] = 0
-                self._touched[layer][:] = False
+                self._gradients[layer].clear()
 
     @property
     def joined_items(self) -> int:
@@ -190,17 +193,19 @@ class RowsTrained(Trained):
         if not layers or piece.vector not in ("weights", "gradient"):
             return self.view(me, piece)
         if piece.vector == "gradient":
-            rows = {layer: np.flatnonzero(self._touched[layer]).astype(np.int32) for layer in layers}
-            return self._packed(me, piece, rows, numbered=True)
+            return self._packed(me, piece, {layer: self._summed(layer) for layer in layers}, numbered=True)
+        rows = {layer: np.arange(self._count(layer)) for layer in layers}
         if self._requests[to]:
             asked = self._requests[to].popleft()
             counted = len(layers) if len(layers) > 1 else 0
             ends = np.cumsum(asked[:counted])[:-1]
             rows = dict(zip(layers, np.split(asked[counted:], ends), strict=True))
-            return self._packed(me, piece, rows, numbered=False)
-        return self._packed(
-            me, piece, {layer: np.arange(self._touched[layer].size) for layer in layers}, numbered=False
-        )
+        found = {layer: Slices(of, self._rows_of(me, layer, of)) for layer, of in rows.items()}
+        return self._packed(me, piece, found, numbered=False)
+
+    def _count(self, layer: int) -> int:
+        """All rows of a sparse layer."""
+        return self._job.layers[layer].items // self._parts[layer].width
 
     def _request(self, me: Rank, piece: Piece, to: int) -> np.ndarray:
         """The numbers of the rows that this rank's minibatch reads, of a layer or of all that a server holds."""
@@ -210,16 +215,16 @@ class RowsTrained(Trained):
         counts = [np.array([of.size for of in rows], np.int32)] if len(rows) > 1 else []
         return np.concatenate([*counts, *rows]).view(np.float32)
 
-    def _packed(self, me: Rank, piece: Piece, rows: dict[int, np.ndarray], numbered: bool) -> np.ndarray:
-        found = [np.array([of.size for of in rows.values()], np.int32).view(np.float32)] if len(rows) > 1 else []
+    def _packed(self, me: Rank, piece: Piece, slices: dict[int, Slices], numbered: bool) -> np.ndarray:
+        several = len(slices) > 1
+        found = [np.array([of.rows.size for of in slices.values()], np.int32).view(np.float32)] if several else []
         for layer, part in self._stretches(piece):
             if layer is None:
                 found.append(self.view(me, part))
-                continue
-            if numbered:
-                found.append(rows[layer].view(np.float32))
-            of = self._of(me, part)[rows[layer]] if numbered else self._rows_of(me, layer, rows[layer])
-            found.append(of.ravel())
+            else:
+                of = slices[layer]
+                found += [of.rows.astype(np.int32).view(np.float32)] if numbered else []
+                found.append(of.values.ravel())
         return np.concatenate(found)
 
     def _unpacked(
@@ -241,7 +246,7 @@ class RowsTrained(Trained):
             count, width, rows = counts.pop(0), self._parts[layer].width, self._read.get(layer, NO_ROWS)
             if numbered:
                 rows, at = values[at : at + count].view(np.int32), at + count
-            elif count == self._touched[layer].size:
+            elif count == self._count(layer):
                 rows = np.arange(count)
             yield layer, part, rows, values[at : at + count * width].reshape(count, width)
             at += count * width
@@ -280,7 +285,7 @@ class RowsTrained(Trained):
             if layer is None:
                 super().put(me, part, of, a == 1, b)
             elif into.vector == "gradient":
-                self._add(me, layer, rows, of, b)
+                self._add(layer, rows, of, b)
             else:
                 self._of(me, part)[rows] = of
 
@@ -293,11 +298,10 @@ class RowsTrained(Trained):
             if layer is None:
                 updated += super().update(me, command._replace(piece=part))
                 continue
-            gradient, rows = Piece("gradient", part.start, part.stop), np.flatnonzero(self._touched[layer])
             table = self._tables[layer]
-            table.add(Slices(rows, self._of(me, gradient)[rows]))
+            table.add(self._summed(layer))
             updated += table.update(command.samples) * self._parts[layer].width
-            self._clear(me, gradient)
+            self._gradients[layer].clear()
         return updated
 
     def whole(self, me: Rank) -> np.ndarray:
