@@ -23,7 +23,6 @@ $(STAMP): setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --editable '.[real,report,test,docs]'
 	@real/libraries/horovod.sh $(BIN)/python --if-kept
-	@$(BIN)/python -m sim.engine.install
 	@touch $@
 
 # The wheel is kept in pip's cache, which `make clean` leaves; a later `make setup` installs it.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Unit(NamedTuple):
-    """The needs of a rank, once, and of a message in a world, measured on a core of 2024."""
+    """The needs of a rank, once, and of a message in the event world, measured on a core of 2024."""
 
     rank_bytes: float
     rank_s: float
@@ -31,9 +31,9 @@ class Unit(NamedTuple):
     message_bytes: float  # of one that is on its way
 
 
-UNITS = {"event": Unit(25e3, 40e-6, 16e-6, 14e-6, 700), "engine": Unit(10e3, 10e-6, 0.5e-6, 0.03e-6, 0)}
+UNIT = Unit(25e3, 40e-6, 16e-6, 14e-6, 700)
 RUN_S = 1e-3  # of a run
-PARTITIONS_OF_A_MESSAGE = 16  # take as long as one
+PARTITIONS_OF_A_MESSAGE = 2  # take as long as one
 ROW_BYTES, ROW_S = 40, 1e-6  # of a sparse variable: how often it is drawn
 UPDATE_BYTES = 100
 ACTIVITY_BYTES, ACTIVITIES_OF_A_MESSAGE = 700, 4  # of a trace; a ring has 3.5 activities a message, a master 5.8
@@ -67,16 +67,15 @@ class Needs:
         return sum(self.of_bytes.values())
 
 
-def of(scenario: Scenario, world: str, within_s: float = math.inf, *, traced: bool = False) -> Needs:
-    """The needs of a run: memory for all that is done in the time, and seconds until the least answer is there.
+def of(scenario: Scenario, within_s: float = math.inf, *, traced: bool = False) -> Needs:
+    """The needs of a run in the event world: memory for all that is done in the time, and seconds until the least answer is there.
 
     Args:
-        world: event or engine.
         traced: whether all activities are kept.
     """
-    found, unit, sent = Needs(), UNITS[world], messages(scenario)
+    found, unit, sent = Needs(), UNIT, messages(scenario)
     least = 1 + (scenario.warmup if scenario.updates_per_step > 1 else min(1, scenario.warmup))
-    by_rows = sum(variable.rows.of or variable.shape[0] for variable in _drawn_rows(scenario))
+    by_rows = _rows(scenario)
     found.add("--workload", ROW_S * by_rows, ROW_BYTES * by_rows)
     step_s, rounds = unit.ring_message_s * sent.in_rings + unit.message_s * sent.others, gradients_each(scenario)
     found.add("--workers", RUN_S + unit.rank_s * scenario.ranks + step_s * min(2, least) / rounds)
@@ -95,9 +94,9 @@ def of(scenario: Scenario, world: str, within_s: float = math.inf, *, traced: bo
     return found
 
 
-def once_and_step_s(scenario: Scenario, world: str) -> tuple[float, float]:
+def once_and_step_s(scenario: Scenario) -> tuple[float, float]:
     """Seconds of a run before any step, and of each one: by counts, so that they do not depend on how busy the machine is."""
-    one, two = (of(replace(scenario, warmup=warmup), world).seconds for warmup in (0, 1))
+    one, two = (of(replace(scenario, warmup=warmup)).seconds for warmup in (0, 1))
     return 2 * one - two, two - one
 
 
@@ -167,10 +166,11 @@ def _ahead(scenario: Scenario) -> float:
     return max(1.0, window_s / worker_s) if worker_s else math.inf if window_s else 1.0
 
 
-def _drawn_rows(scenario: Scenario) -> list:
-    """The sparse variables of which it has to be known how many rows are drawn."""
+def _rows(scenario: Scenario) -> int:
+    """The rows of sparse variables of which it has to be known how many are drawn."""
     served = scenario.served if scenario.traffic.sends_rows else ()
-    return [variable for variable in (*served, *scenario.gathered_variables) if variable.rows]
+    drawn = [variable for variable in (*served, *scenario.gathered_variables) if variable.rows]
+    return sum(variable.rows.of or variable.shape[0] for variable in drawn)
 
 
 def cores() -> int:
@@ -199,13 +199,25 @@ def patience_s(within_s: float) -> float:
     return max(LEAST_PATIENCE_S, min(TIMES * within_s, PATIENCE_S), within_s)
 
 
-def check(scenario: Scenario, world: str, within_s: float = math.inf, *, traced: bool = False) -> Needs:
-    """The needs of a run, if the machine can meet them; with all activities kept if it is traced.
+def check_rows(scenario: Scenario) -> None:
+    """Refuse sparse variables of which it would take more memory than there is to know how many rows are drawn.
+
+    Raises:
+        WrongSetting: naming the workload.
+    """
+    size_bytes, most = ROW_BYTES * _rows(scenario), most_bytes()
+    if size_bytes > most:
+        takes = f"about {size_bytes / 1e9:,.1f} GB of memory, and {most / 1e9:,.1f} GB are the most here"
+        raise WrongSetting("--workload", scenario.workload.name, f"smaller variables: their rows would take {takes}")
+
+
+def check(scenario: Scenario, within_s: float = math.inf, *, traced: bool = False) -> Needs:
+    """The needs of a run in the event world, if the machine can meet them; with all activities kept if it is traced.
 
     Raises:
         WrongSetting: it takes more memory than the machine has for it, or much longer than anybody has said to wait.
     """
-    found, most = of(scenario, world, within_s, traced=traced), most_bytes()
+    found, most = of(scenario, within_s, traced=traced), most_bytes()
     longest_s = patience_s(within_s)
     if found.bytes <= most and found.seconds <= longest_s:
         return found
@@ -219,11 +231,10 @@ def check(scenario: Scenario, world: str, within_s: float = math.inf, *, traced:
         "--warmup": scenario.warmup,
         "--set gradients": scenario.protocol.gradients_per_update(scenario.workers),
     }
-    said = "the engine" if world == "engine" else "the event world"
     takes = f"about {_said_s(found.seconds)} for the least of an answer; --within SECONDS waits for it"
     if found.bytes > most:
         takes = f"about {found.bytes / 1e9:,.1f} GB of memory, and {most / 1e9:,.1f} GB are the most here"
-    raise WrongSetting(option, given[option], f"a smaller job: {said} would take {takes}")
+    raise WrongSetting(option, given[option], f"a smaller job: the event world would take {takes}")
 
 
 def _blamed(needs: dict[str, float], most: float) -> str:

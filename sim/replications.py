@@ -60,6 +60,7 @@ class Replications:
     threads: ClassVar[int | None] = None  # on which they run; None: one for each core
 
     def __init__(self, scenario: Scenario, world: str = "auto"):
+        needs.check_rows(scenario)
         self.scenario, self.text = scenario, text_of(scenario)
         if not is_ours(scenario.protocol):
             mistakes.check(self.text)
@@ -118,7 +119,7 @@ class Replications:
             WrongSetting: naming the option.
         """
         if traced or not self._program:
-            needs.check(self.scenario, "event", within_s, traced=traced)
+            needs.check(self.scenario, within_s, traced=traced)
 
     def _is_over(self, within_s: float) -> Callable[[int], bool] | None:
         if within_s == math.inf:
@@ -161,7 +162,7 @@ def once_and_step_s(scenario: Scenario) -> tuple[float, float]:
         if len(_counted) == MOST_COUNTED:
             _counted.clear()
         _counted[key] = _events_of_a_step(scenario, text)
-    by_event = 1 if engine._kernel else needs.UNITS["event"].message_s / EVENT_S
+    by_event = 1 if engine._kernel else needs.UNIT.message_s / EVENT_S
     return ONCE_S + RANK_S * scenario.ranks, _counted[key] * EVENT_S * by_event
 
 

@@ -12,7 +12,7 @@ from sim import options
 from sim.base.errors import WrongSetting
 from sim.base.ranges import LONGEST_S
 from sim.command import Parser
-from sim.worlds import WORLDS
+from sim.simulation import WORLDS
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario

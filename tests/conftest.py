@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, settings
 
 from sim import simulated_options
 from sim.base import progress
-from sim.engine import choose
 from sim.recording.traces import Activity, Header, Trace
 
 # Tests draw the same examples in each run, or else a test is red now and then whatever was changed. TRAINSIM_FUZZ=1 in the environment
@@ -76,7 +75,6 @@ def _nobody_is_in_a_hurry():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(progress, "EVERY_S", math.inf)
         patch.setattr(simulated_options, "WITHIN_S", 3600.0)
-        patch.setattr(choose, "LEAST_S", math.inf)  # whatever another test took or loaded
         yield
 
 

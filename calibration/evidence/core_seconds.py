@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from calibration.evidence.seats import Placement
-from sim.event.machines.cores import rate
-from sim.event.machines.shared_gpu import pace
+from sim.language.hosts import Device
 from sim.model.costs import TO_DEVICE, TO_HOST
 from sim.platform.polling import polls
 
@@ -18,7 +17,7 @@ BUSY = ("input", "compute", "pack", TO_DEVICE, TO_HOST, "reduce", "update", "eva
 def core_seconds(rows, place: Placement, contention: float = 0.0, switching: float = 0.0) -> np.ndarray:
     """Seconds of a core, shape (rows,); the seconds elapsed where no more ranks were busy than the host has cores.
 
-    Tasks take turns (sim.event.machines.cores). On average n busy ranks on c cores each get min(1, c / n) of a core, less contention.
+    Tasks take turns (sim.language.hosts). On average n busy ranks on c cores each get min(1, c / n) of a core, less contention.
     A waiting rank counts for the share of its wait that its polls take. A profile holds the time of work on a core of its own,
     because the simulator shares the cores again: the sharing would otherwise count twice.
 
@@ -46,7 +45,7 @@ def core_seconds(rows, place: Placement, contention: float = 0.0, switching: flo
 
 
 def _gpu_seconds(rows, place: Placement, switching: float) -> np.ndarray:
-    """Seconds that each computation would have taken alone on its GPU: the integral of sim.event.machines.shared_gpu.pace."""
+    """Seconds that each computation would have taken alone on its GPU: the integral of its pace."""
     numbers = {gpu: number for number, gpu in enumerate(dict.fromkeys(place.gpu_of_rank()))}
     gpu_of_rank = np.array([numbers[gpu] for gpu in place.gpu_of_rank()])
     gpu, start_s, end_s = (
@@ -58,7 +57,10 @@ def _gpu_seconds(rows, place: Placement, switching: float) -> np.ndarray:
         here = gpu == number
         if here.any():
             at_once = np.ones(here.sum(), int)
-            seconds[here] = _integral(start_s[here], end_s[here], [at_once], lambda tasks: pace(tasks, switching))
+            gpu_of_ranks = Device(1, 0.0, switching=switching)
+            seconds[here] = _integral(
+                start_s[here], end_s[here], [at_once], np.vectorize(gpu_of_ranks.pace, otypes=[float])
+            )
     return seconds
 
 
@@ -77,12 +79,10 @@ def _copies(rows, host: np.ndarray, hosts: np.ndarray) -> np.ndarray:
 
 
 def _shared(start_s, end_s, busy, polling, cores: int, contention: float) -> np.ndarray:
-    """The integral of sim.event.machines.cores.rate over each row."""
-
-    def of(tasks, polls):
-        return rate(tasks, cores, contention, polls)
-
-    return _integral(start_s, end_s, [busy.astype(int), polling], of)
+    """The integral of the cores' pace over each row."""
+    return _integral(
+        start_s, end_s, [busy.astype(int), polling], np.vectorize(Device(cores, 0.0, contention).pace, otypes=[float])
+    )
 
 
 def _integral(start_s, end_s, weights: list[np.ndarray], of: Callable[..., np.ndarray]) -> np.ndarray:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim import protocols
-from sim.engine.choose import engine
 from sim.job.scenario import Scenario
 from sim.model.costs import Line
 from sim.platform.cluster import Host
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from sim.platform.cluster import Cluster
 
 MOST_ROWS, MOST_RANKS = 24, 256  # that are simulated, which takes a few seconds
-FEW = 64  # messages of a step, which the event world has done before the engine has read the protocol
 SEVERAL = 4  # steps with servers, which workers come to at other times, and as many before them
 
 
@@ -39,12 +37,9 @@ def off(profile: Cluster, model: Workload, protocol: str, settings: Sequence[str
 
 
 def steps_s(profile: Cluster, model: Workload, protocol: str, settings: Sequence[str], rows: Table) -> list[float]:
-    """Simulated seconds of the steps of rows; of many servers by the engine, where it is compiled, because a fit simulates thousands."""
-    found = []
-    for job in jobs(profile, model, protocol, settings, rows):
-        compiled = job.servers * job.workers > FEW and engine.is_at_hand and engine.replications(job)
-        found.append(float(simulate(job, "engine" if compiled else "auto", replications=1).step_s.mean()))
-    return found
+    """Simulated seconds of the steps of rows."""
+    of_rows = jobs(profile, model, protocol, settings, rows)
+    return [float(simulate(job, replications=1).step_s.mean()) for job in of_rows]
 
 
 def some_of(rows: Table) -> Table:

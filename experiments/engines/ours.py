@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from experiments.engines.job import COMPUTE_S, CV, UPDATE_S, Job
 from sim import protocols
-from sim.base.errors import RunFailed
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model.costs import Costs, Line
@@ -31,17 +30,9 @@ def event(job: Job) -> list[float]:
 
 
 def engine(job: Job) -> list[float]:
-    """Seconds of each step, by the compiled engine, which simulates replications after the first.
+    """Seconds of each step, by the compiled engine.
 
     Raises:
-        RunFailed: numba does not compile here.
+        WrongSetting: it is not compiled here.
     """
-    from sim.engine import choose, install
-    from sim.engine.replications import Replications
-
-    if not install.keep():
-        raise RunFailed("the engine is not compiled")
-    (found,) = choose.engine.outcomes(Replications(scenario(job)), range(1))
-    if found is None:
-        raise RunFailed("the engine leaves the job to the event world")
-    return found.step_s.ravel().tolist()
+    return simulate(scenario(job), "engine", 1).outcome.step_s.ravel().tolist()

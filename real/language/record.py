@@ -51,10 +51,11 @@ class Record:
             Activity(start_s, end_s, me.rank, step, activity, round(samples), round(bytes), peer, version)
         )
 
-    def updated(self, piece: Piece) -> None:
-        """A piece of the weights has been updated: once round, the weights have another version."""
+    def updated(self, piece: Piece) -> bool:
+        """A piece of the weights has been updated; whether it is the rank's first, so that the weights have another version."""
         self._first = self._first or piece
         self.version += piece == self._first
+        return piece == self._first
 
     def begin_work(self) -> None:
         """A text of the rank begins to compute or sleep: until it ends nothing counts as waiting."""

@@ -374,13 +374,12 @@ class MpiWorld:
     def _update(self, task: Task, command: commands.Update) -> Work:
         items = command.piece.items
         then = lambda: self.measured.samples.updated(self.me, command.samples, items)  # noqa: E731
-        samples = 0 if command.piece.start else command.samples  # of all pieces once
-        return self._later(("update", items), self._update_now, command, samples, then=then)
+        return self._later(("update", items), self._update_now, command, then=then)
 
-    def _update_now(self, command: commands.Update, samples: float) -> None:
+    def _update_now(self, command: commands.Update) -> None:
         record, start_s = self._record, self._clock()
         updated = self._values.update(self.me, command)
-        record.updated(command.piece)
+        samples = command.samples if record.updated(command.piece) else 0  # of all pieces once
         record.add("update", start_s, record.now_s, samples, self._job.bytes_of(updated))
 
     def _mix(self, task: Task, command: commands.Mix) -> Work:

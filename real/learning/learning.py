@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from sim.event.world import garbage_left_lying
 
 from real.language.learning import train
 from real.learning.learned import Learned
@@ -21,7 +22,6 @@ from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_REPLICATIONS, check_integer, check_kind
 from sim.efficiency.noise import NoiseScale, noise_scale, noise_scale_of_run
 from sim.event.language import job_of
-from sim.event.world import garbage_left_lying
 from sim.job.scenario import Scenario
 from sim.laws.randomness import generator
 from sim.protocols.in_language import InLanguage
@@ -157,7 +157,7 @@ def check_trainable(scenario: Scenario, training: Training) -> None:
 
     scenario.check_computing()
     scenario.check_evaluation()
-    needs.check(scenario, "event")
+    needs.check(scenario)
     forward_of(scenario.workload)
     if is_text(scenario):
         job_of(scenario, text_of(scenario))  # which refuses what texts do not have
@@ -207,7 +207,7 @@ def estimate(jobs: list[tuple[Scenario, Trainer]], runs: int, want_noise: bool =
     """The seconds and bytes of so many runs of each job, by timing a gradient."""
     seconds, largest = 0.0, 0.0
     for scenario, trainer in jobs:
-        once_s, step_s = needs.once_and_step_s(scenario, "event")
+        once_s, step_s = needs.once_and_step_s(scenario)
         apart = scenario.protocol.counts_updates or (is_text(scenario) and scenario.protocol.masterless)
         alike = 1.0 if apart else trainer.share(scenario.batch, max(1, scenario.workers))
         samples = work(scenario) * alike

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-
-from real.learning.parameters import Carried, Gradient, Shared, Whole
-from sim.collectives.base import DENSE, NOTHING, Exchange
 from sim.event.ranks.calls import Calls
 from sim.event.ranks.letters import Letters
 from sim.event.ranks.rank import Rank
+
+from real.learning.parameters import Carried, Gradient, Shared, Whole
+from sim.collectives.base import DENSE, NOTHING, Exchange
 from sim.verbs.collectives import allgather
 from sim.verbs.me import Layer, Partition
 

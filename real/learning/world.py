@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 import numpy as np
+from sim.event.world import EventWorld
 
 from real.data import Batches
 from real.learning.layers import Layers
 from real.learning.parameters import Gradient, Held, Shared, Whole
 from real.learning.rank import LearningRank
 from sim.base.errors import RunFailed
-from sim.event.world import EventWorld
 from sim.protocols import is_ours, name_of
 
 if TYPE_CHECKING:

@@ -102,7 +102,7 @@ def unfairness(first_s, last_s) -> float:
 def ramp_bytes(left_bytes, passed_bytes) -> float:
     """The bytes after which a late message has as much of a port as an earlier one: sim.platform.cluster.Link.ramp_bytes.
 
-    Its share of the bytes that pass the port is w / (1 + w). Its window w doubles after so many bytes (sim.event.machines.flows).
+    Its share of the bytes that pass the port is w / (1 + w). Its window w doubles after so many bytes (sim.language.event.flows).
 
     Args:
         left_bytes: of the first message, when the second began; shape (rounds,).
@@ -110,7 +110,7 @@ def ramp_bytes(left_bytes, passed_bytes) -> float:
     """
     from scipy.optimize import brentq
 
-    from sim.event.machines.flows import DOUBLINGS
+    from sim.language.event.flows import DOUBLINGS
 
     left_bytes, passed = np.asarray(left_bytes, float), float(np.sum(passed_bytes))
     windows = 2.0 ** np.arange(-DOUBLINGS, 0)

@@ -131,7 +131,6 @@ def _shortened(outcome: Outcome, runs: int, steps: int) -> Outcome:
         step_s=outcome.step_s[:runs, :steps],
         samples=outcome.samples[:runs, :steps],
         idle_fraction=outcome.idle_fraction[:runs],
-        rank_step_s=None if outcome.rank_step_s is None else outcome.rank_step_s[:runs, :steps],
     )
 
 

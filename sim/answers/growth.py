@@ -163,7 +163,6 @@ def of_table(scenario: Scenario, outcome: Outcome, run: Callable[[Scenario], Out
     found = told(scenario, unchanged)
     if found is None:
         return outcome
-    times, own_s = exp(found.longer), outcome.rank_step_s
-    rank_step_s = None if own_s is None else times * own_s
+    times = exp(found.longer)
     ends = outcome.ends | {BEYOND: (found.slower, found.faster)}
-    return replace(outcome, step_s=times * outcome.step_s, rank_step_s=rank_step_s, ends=ends)
+    return replace(outcome, step_s=times * outcome.step_s, ends=ends)

@@ -17,7 +17,6 @@ from sim.protocols import is_ours
 from sim.recording.traces import Trace
 
 BOUND = 0.02  # a step's seconds are those of its busiest port's bytes within this share
-ALIKE = 1e-3  # ranks' own steps that differ by this share at most are not said
 MOST_NAMES = 3  # of hosts without a rank
 SELDOM = 0.005  # of steps; what is said in whole percent
 OVERRUN = 0.2  # of a time limit
@@ -33,16 +32,11 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
     found = _of_arrivals(arrivals) if arrivals else []
     if scenario.unused:
         found.append(f"{scenario.protocol.name} does not use {', '.join(scenario.unused)}")
-    if outcome.rank_step_s is not None:
-        found += _of_ranks(outcome.rank_step_s)
     if outcome.slow and not is_ours(scenario.protocol):
         found.append(
             f"simulated event by event, which takes longer: {outcome.slow}; docs/protocol.md says what the engine runs"
         )
-    worker_steps = len(outcome.step_s) * scenario.rounds * max(1, scenario.workers)
-    if outcome.ran_out and (by_arrival or outcome.ran_out > SELDOM * worker_steps):
-        often = f"{outcome.ran_out} times" if by_arrival else f"in {outcome.ran_out / worker_steps:.0%} of their steps"
-        found.append(f"workers ran out of data before the time limit {often}: a larger --batch would use it")
+    found += _of_data(scenario, outcome)
     found += scenario.stragglers.notes(scenario)
     if measured(world):
         return found + (_of_evaluations(scenario, trace) if trace is not None else [])
@@ -72,15 +66,12 @@ def _of_evaluations(scenario: Scenario, trace: Trace) -> list[str]:
     ]
 
 
-def _of_ranks(rank_step_s: np.ndarray) -> list[str]:
-    """What steps take by themselves, where ranks do not go on together."""
-    own_s = rank_step_s.mean(axis=(0, 1))
-    if np.ptp(own_s) <= ALIKE * own_s.max():
+def _of_data(scenario: Scenario, outcome: Outcome) -> list[str]:
+    """Steps in which workers compute all of their data before the time limit."""
+    whole = float(np.mean(outcome.samples >= scenario.global_batch))
+    if not hasattr(scenario.protocol, "time_limit_s") or whole <= SELDOM:
         return []
-    least, most = summary.seconds(own_s.min()), summary.seconds(own_s.max())
-    return [
-        f"a step is over when the slowest rank has ended it; steps of single ranks take {least} to {most} on average"
-    ]
+    return [f"workers ran out of data before the time limit in {whole:.0%} of the steps: a larger --batch would use it"]
 
 
 def _of_batch(scenario: Scenario) -> list[str]:

@@ -27,11 +27,8 @@ class Outcome:
         step_s: seconds of each step, shape (replications, steps).
         samples: samples summed by each step's update, shape (replications, steps).
         idle_fraction: share of the measured time that a rank waited, shape (replications, ranks); rank 0 is the master.
-        ran_out: how often, warm-up included, a worker had time left and no data.
         warmup: steps before these.
         arrivals: of the first replication, where the order of arrival matters and it was kept.
-        rank_step_s: seconds of each rank's own steps, shape (replications, steps, ranks), of a user's text without a master, where a
-            step is that of the slowest rank; None elsewhere.
         ends: by key, the logarithms by which a step takes longer and shorter where a quantity is at the ends of what it may be
             (sim.answers.ends); those that were not simulated are missing.
         slow: what the job has that the engine has not, where the event world took long for it.
@@ -40,10 +37,8 @@ class Outcome:
     step_s: np.ndarray
     samples: np.ndarray
     idle_fraction: np.ndarray
-    ran_out: int = 0
     warmup: int = 0
     arrivals: Arrivals | None = None
-    rank_step_s: np.ndarray | None = None
     ends: dict[str, tuple[float, float]] = field(default_factory=dict)
     slow: str = ""
 
@@ -71,7 +66,6 @@ def some(outcome: Outcome, runs: slice) -> Outcome:
         step_s=outcome.step_s[runs],
         samples=outcome.samples[runs],
         idle_fraction=outcome.idle_fraction[runs],
-        rank_step_s=None if outcome.rank_step_s is None else outcome.rank_step_s[runs],
     )
 
 
@@ -87,10 +81,8 @@ def join(outcomes: Sequence[Outcome]) -> Outcome:
     step_s, samples, idle_fraction = (
         np.concatenate([getattr(o, name) for o in outcomes]) for name in ("step_s", "samples", "idle_fraction")
     )
-    own = [o.rank_step_s for o in outcomes if o.rank_step_s is not None]
-    rank_step_s = np.concatenate(own) if len(own) == len(outcomes) else None
-    ran_out, one = sum(o.ran_out for o in outcomes), outcomes[0]
-    return Outcome(step_s, samples, idle_fraction, ran_out, one.warmup, one.arrivals, rank_step_s, _ends(outcomes))
+    one = outcomes[0]
+    return Outcome(step_s, samples, idle_fraction, one.warmup, one.arrivals, _ends(outcomes))
 
 
 def _ends(outcomes: Sequence[Outcome]) -> dict[str, tuple[float, float]]:
@@ -113,12 +105,12 @@ def of_trace(trace: Trace) -> Outcome:
     Raises:
         WrongSetting: no step was completed after warm-up, or they took no time.
     """
-    own_s, first = None, trace.header.warmup
+    first = trace.header.warmup
     if trace.header.by_all_ranks:
         from sim.recording.all_ranks import rounds_of
 
-        own_s, samples, _ = rounds_of(trace)
-        ends_s = own_s.max(axis=1)
+        ends_s, samples, _ = rounds_of(trace)
+        ends_s = ends_s.max(axis=1)
     else:
         ends_s, samples = _updates(trace)
     if len(ends_s) <= first:
@@ -129,10 +121,7 @@ def of_trace(trace: Trace) -> Outcome:
     if not ends_s[-1] - start_s > SHORTEST_S * len(step_s):
         raise WrongSetting("trace", f"steps from {start_s:g} s to {ends_s[-1]:g} s", "measured steps that take time")
     idle = _idle_fraction(trace, start_s, ends_s[-1])
-    rank_step_s = None if own_s is None else np.diff(own_s, axis=0, prepend=0.0)[None, first:]
-    return Outcome(
-        step_s[None], samples[first:][None], idle[None], trace.header.ran_out, first, rank_step_s=rank_step_s
-    )
+    return Outcome(step_s[None], samples[first:][None], idle[None], first)
 
 
 def _updates(trace: Trace) -> tuple[np.ndarray, np.ndarray]:

@@ -124,11 +124,6 @@ class Result:
     def __repr__(self) -> str:
         return f"<Result: {summary.in_a_line(self.answer(), self.scenario)}>"
 
-    @property
-    def rank_step_s(self) -> np.ndarray | None:
-        """Seconds of each rank's own steps, shape (replications, steps, ranks), of a text of one's own without a master; None elsewhere."""
-        return self.outcome.rank_step_s
-
     def to_frame(self) -> pd.DataFrame:
         """One row a step: replication, step (from 0, after warm-up), step_s (seconds), samples."""
         import numpy as np

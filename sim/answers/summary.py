@@ -101,7 +101,6 @@ def figures(scenario: Scenario, world: str, outcome: Outcome) -> dict:
         "step_s": _distribution(outcome.step_s),
         "samples_per_step": {"mean": float(outcome.samples.mean()), "sd": float(outcome.samples.std())},
         "idle_fraction": [float(share) for share in outcome.idle_fraction.mean(axis=0)],
-        **_of_ranks(outcome),
         "interval": {
             "level": interval.LEVEL,
             "samples_per_s": pair,
@@ -128,13 +127,6 @@ def apart(scenario: Scenario, world: str, outcome: Outcome, pair: tuple[float, f
     middle = interval.middle(outcome.throughput())
     low, high = extrapolation.widened(interval.UNKNOWN, middle, extrapolation.unknowns(scenario, outcome))
     return known | ({"not_known": (low, high)} if low < high else {})
-
-
-def _of_ranks(outcome: Outcome) -> dict:
-    """The mean seconds of each rank's own steps, where a step is that of the slowest."""
-    if outcome.rank_step_s is None:
-        return {}
-    return {"rank_step_s": [float(seconds) for seconds in outcome.rank_step_s.mean(axis=(0, 1))]}
 
 
 def told(scenario: Scenario, world: str, ran: Header | None = None) -> dict:

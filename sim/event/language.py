@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from sim.answers.outcome import Outcome
-from sim.base.errors import WrongText
+from sim.base.errors import WrongSetting, WrongText
 from sim.base.ranges import SHORTEST_S
 from sim.event.job_layers import layers_of
 from sim.job.scenario import Scenario
@@ -30,7 +30,7 @@ from sim.model.costs import Line as ByBytes
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.platform.cluster import Link
 from sim.platform.tcp import Tcp
-from sim.protocols import name_of
+from sim.protocols import is_ours, name_of
 from sim.recording.activity import Activity
 from sim.recording.traces import Trace
 
@@ -72,7 +72,7 @@ class Drawn:
         differ = of == "noise" and (scenario.stragglers.slows_computing or scenario.costs.run.sole is None)
         if found.sole == 1.0 and not differ:
             return stream
-        return found if number else Steps(found.first, found.sole)
+        return Steps(found.first, found.sole)  # no stream: those of others may differ
 
 
 def run(scenario: Scenario, text: Text, replication: int = 0) -> Outcome:
@@ -96,6 +96,8 @@ def outcome_of(scenario: Scenario, found: Result) -> Outcome:
     if not len(step_s):
         raise WrongText(f"{name}: no step is ever over: a text goes through them by `for step in me.steps():`")
     if not step_s.sum() > SHORTEST_S * len(step_s):
+        if is_ours(scenario.protocol):
+            raise WrongSetting("--workload", scenario.workload.name, f"a model whose steps take time with {name}")
         raise WrongText(f"{name}: its steps take no time")
     if not sum(found.samples):
         raise WrongText(f"{name}: no sample enters an update: a text makes them by `yield from me.update()`")

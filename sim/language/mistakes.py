@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dis
 import inspect
 import os
 import textwrap
@@ -70,16 +71,19 @@ def functions(text: Text) -> list[FunctionType]:
         function = todo.pop()
         if isinstance(function, FunctionType) and function not in own and not function.__module__.startswith(OURS):
             own.append(function)
-            names = (*function.__code__.co_names, *function.__code__.co_freevars)
-            todo += [inspect.unwrap(one) for name in names if (one := _meant(text, function, name)) is not None]
+            known = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
+            for one in dis.get_instructions(function):
+                if one.opname in ("LOAD_GLOBAL", "LOAD_DEREF"):
+                    todo += _function(known.get(one.argval))
+                elif one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+                    todo += _function(inspect.getattr_static(type(text), one.argval, None))
     return own
 
 
-def _meant(text: Text, function: FunctionType, name: str) -> Any:
-    known = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
-    meant = known.get(name, inspect.getattr_static(type(text), name, None))
+def _function(meant: Any) -> list[FunctionType]:
+    """The function that a name means, or none."""
     meant = getattr(meant, "__func__", meant)
-    return meant if isinstance(meant, FunctionType) else None
+    return [inspect.unwrap(meant)] if isinstance(meant, FunctionType) else []
 
 
 def found(function: FunctionType, tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:

@@ -9,13 +9,11 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from sim import needs, replications
+from sim import replications
 from sim.answers import candidates, extrapolation, quantities
 from sim.base.errors import WrongSetting
 from sim.base.progress import advance
-from sim.engine.choose import engine
 from sim.plans.candidates import EFFORTS, WHOLE, Candidate, Figures
-from sim.protocols.in_language import InLanguage
 from sim.studies import failures
 
 if TYPE_CHECKING:
@@ -107,9 +105,8 @@ class Simulating:
         """By counts, and not by the clock: the same plan comes of them whatever else the machine does."""
         much = EFFORTS[effort]
         further = sum(len(one.sides) for one in quantities.of(scenario))  # at ends (sim.answers.ends)
-        world = "engine" if engine.is_at_hand else "event"
         able = candidates.of(scenario).values() if candidates.unknown(scenario) else [scenario]
-        once_s, step_s = map(sum, zip(*(_once_and_step_s(one, world) for one in able), strict=True))
+        once_s, step_s = map(sum, zip(*map(replications.once_and_step_s, able), strict=True))
 
         def needed(runs: int) -> tuple[float, float]:
             several = runs + further * (runs > 1)
@@ -157,12 +154,6 @@ class Simulating:
         one.figures = replace(
             figures, low=mid * math.exp(-sides[0]), mid=mid, high=mid * math.exp(sides[1]), goodput=share
         )
-
-
-def _once_and_step_s(scenario: Scenario, world: str) -> tuple[float, float]:
-    if isinstance(scenario.protocol, InLanguage):
-        return replications.once_and_step_s(scenario)
-    return needs.once_and_step_s(scenario, world)
 
 
 def _slower(scenario: Scenario, step_s: float, optimism: float) -> float:

@@ -168,11 +168,8 @@ def by_engine(jobs: list[Scenario], traces: list[Trace], limit_s: float = LIMIT_
     import numpy as np
 
     from sim.answers.outcome import of_trace
-    from sim.engine.choose import engine
     from sim.simulation import simulate
 
-    if not (is_text(jobs[0]) or engine.is_at_hand):
-        return f"not compiled: python -m {installed('sim.engine.install')} does that"
     alike, refused = 0, ""
     for job, trace in zip(jobs, traces, strict=True):
         try:

@@ -13,7 +13,6 @@ from sim import command
 from sim.answers import summary
 from sim.base import interval, own
 from sim.base.errors import WrongSetting
-from sim.engine.choose import engine
 from sim.job import gpu_memory
 from sim.replications import by_one_thread
 from sim.simulation import simulate
@@ -43,7 +42,7 @@ def work(digests: list[str], chunk: bytes | list[Task]) -> list[dict]:
         tasks = pickle.loads(chunk) if isinstance(chunk, bytes) else chunk
     except Exception as error:
         return [{"digest": digest, "error": f"not to be had by another process: {said(error)}"} for digest in digests]
-    with engine.by_one_thread(), by_one_thread():
+    with by_one_thread():
         return [row(task) for task in tasks]
 
 

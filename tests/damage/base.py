@@ -5,9 +5,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import event
 import pandas as pd
 
-from sim import event, protocols, stragglers
+from sim import protocols, stragglers
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform.cluster import Cluster, Host

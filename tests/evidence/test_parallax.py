@@ -3,10 +3,10 @@
 from dataclasses import replace
 from functools import cache
 
+import event
 import pytest
 
 from experiments import parallax
-from sim import event
 from sim.answers.outcome import of_trace
 
 # What `python -m experiments.run parallax` fits; fitting takes long.

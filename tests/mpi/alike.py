@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sim.event.language import job_of, outcome_of, trace_of
+import event
+
 from sim.job.scenario import Scenario
-from sim.language.event.observed import ObservedWorld
 from sim.model.costs import Line
-from sim.protocols.texts import text_of
 from sim.recording.traces import Trace
 
 INPUT = Line(base_s=1e-5, slope_s=0)  # that takes time, or it leaves no row
@@ -18,7 +17,4 @@ def simulated(scenario: Scenario) -> Trace:
     """The trace of a scenario in the event world, where fetching a minibatch takes time."""
     costs = scenario.costs.model_copy(update={"input": INPUT})
     cluster = scenario.cluster.model_copy(update={"costs": {scenario.workload.name: costs}})
-    found = replace(scenario, cluster=cluster)
-    text = text_of(found)
-    world = ObservedWorld(job_of(found, text), text)
-    return trace_of(found, world, outcome_of(found, world.run()))
+    return event.trace(replace(scenario, cluster=cluster))

@@ -2,13 +2,15 @@
 
 from dataclasses import replace
 
+import event
 import pytest
 from scenarios import CLUSTERS, SETTINGS, bare
 
-from sim import event, protocols, simulation
+from sim import protocols
 from sim.job.scenario import Scenario
 from sim.laws import Constant, Exponential, LogNormal
 from sim.model.costs import Line
+from sim.replications import Replications
 from sim.simulation import simulate
 
 
@@ -58,9 +60,8 @@ def test_what_else_is_drawn_makes_them_differ():
 
 def test_a_job_without_draws_is_simulated_once(monkeypatch):
     calls = []
-    monkeypatch.setattr(
-        simulation, "_one", lambda job, *args, run=simulation._one: calls.append(job) or run(job, *args)
-    )
+    outcome = Replications.outcome
+    monkeypatch.setattr(Replications, "outcome", lambda self, *given: calls.append(self) or outcome(self, *given))
     found = simulate(job(), "event", 5)
     assert found.step_s.shape == (5, 3)
     assert (found.step_s == found.step_s[0]).all()

@@ -3,11 +3,12 @@
 import math
 from dataclasses import replace
 
+import event
 import numpy as np
 import pytest
-from engines import agree
+from event import agree
 
-from sim import collectives, event, protocols, stragglers
+from sim import collectives, protocols, stragglers
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.collectives.nccl import CHUNK_BYTES, SLICES
@@ -21,7 +22,7 @@ from sim.platform.cluster import Cluster, Host, Link
 
 ITEMS = 720_720  # can be cut in 2 to 16 equal parts
 BYTES = 4 * ITEMS
-DIVISIBLE = Workload(name="divisible", variables=[Variable(name="w", shape=(ITEMS - 1,))])  # and the number of samples
+DIVISIBLE = Workload(name="divisible", variables=[Variable(name="w", shape=(ITEMS,))])
 LINK = Link(latency_s=1e-3, overhead_s=2e-4, gap_s=3e-5, bandwidth_bytes_per_s=1e8)
 LOCAL = Link(latency_s=1e-5, overhead_s=1e-4, bandwidth_bytes_per_s=1e9)
 COSTS = Costs(compute=Line(base_s=0.01), reduce=Line(base_s=1e-5, slope_s=1e-9), update=Line(base_s=1e-3))
@@ -64,7 +65,7 @@ def test_ring_takes_its_closed_form(n):
 def test_nccl_pays_the_latencies_of_every_chunk(n, turns, latency_s):
     """Each of 2 (n - 1) rounds of each turn the longer of two slices through the port and of one on its way."""
     link = Link(latency_s=latency_s, overhead_s=0, bandwidth_bytes_per_s=1e8)
-    model = Workload(name="chunks", variables=[Variable(name="w", shape=(turns * n * CHUNK_BYTES // 4 - 1,))])
+    model = Workload(name="chunks", variables=[Variable(name="w", shape=(turns * n * CHUNK_BYTES // 4,))])
     slice_s = CHUNK_BYTES / SLICES / link.bandwidth_bytes_per_s
     round_s = max(SLICES * slice_s, latency_s + slice_s)
     last_s = min(latency_s, (SLICES - 1) * slice_s)  # after its last round a turn's last slice is still to come
@@ -80,7 +81,7 @@ def test_reduce_broadcast_pays_a_chain_s_latencies_twice(n, chunks, latency_s):
     """2 ((K + n - 2) (g + c / B) + (n - 1) L): the last to know is at the chain's end."""
     link = LINK.model_copy(update={"latency_s": latency_s, "overhead_s": 0.0})
     items = chunks * CHAIN_CHUNK_BYTES // 4
-    model = Workload(name="chunks", variables=[Variable(name="w", shape=(items - 1,))])
+    model = Workload(name="chunks", variables=[Variable(name="w", shape=(items,))])
     expected_s = 2 * ((chunks + n - 2) * link.occupancy_s(CHAIN_CHUNK_BYTES) + (n - 1) * latency_s)
     scenario = job("reduce-broadcast", n, workload=model, link=link, costs=Costs(), steps=1, warmup=0)
     assert seconds(scenario).max() == pytest.approx(expected_s, rel=1e-9)
@@ -196,7 +197,7 @@ def test_every_rank_updates_with_the_samples_of_all(algorithm, workers, fused):
 def test_unfused_calls_carry_the_same_bytes_in_more_messages():
     fused, apart = (event.trace(job(workload=workload.read("mlp"), fused=f)).rows for f in (True, False))
     for rows in (fused, apart):
-        assert rows[rows["activity"] == "send"]["bytes"].sum() == 4 * 4 * 6 * (workload.read("mlp").parameters + 1)
+        assert rows[rows["activity"] == "send"]["bytes"].sum() == 4 * 4 * 6 * workload.read("mlp").parameters
     variables = len(workload.read("mlp").variables)
     assert (apart["activity"] == "send").sum() == variables * (fused["activity"] == "send").sum()
 

@@ -3,13 +3,14 @@
 import math
 from dataclasses import replace
 
-import engines
+import event
 import numpy as np
 import pytest
+from event import by_engine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim import event, protocols, stragglers
+from sim import protocols, stragglers
 from sim.answers import bottleneck
 from sim.answers.notes import notes
 from sim.answers.outcome import of_trace
@@ -132,7 +133,7 @@ def test_a_rank_that_packs_stays_warm(pack_s):
     """A worker idles while the master updates, 4 ms, in which it gets half cold; packing does not count."""
     costs = Costs(compute=Line(slope_s=1e-3, cold_s=COLD_S), update=Line(base_s=0.004), pack=Line(base_s=pack_s))
     scenario = job("fmb", costs=costs, workers=1)
-    for found in (event.run(scenario)[0], engines.run(scenario)):
+    for found in (event.run(scenario)[0], by_engine(scenario)):
         np.testing.assert_allclose(found.step_s, 0.01 + pack_s + 0.004 + COLD_S / 2, atol=1e-9)
 
 

@@ -1,8 +1,9 @@
 """The part that bounds a job with servers is named, and its share is the closed form's."""
 
+import event
 import pytest
 
-from sim import event, protocols
+from sim import protocols
 from sim.answers import bottleneck
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal

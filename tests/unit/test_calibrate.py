@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
+import event
 import pytest
 
 from real import calibrate, campaign
 from real import calibration_plan as plan
 from real.calibration_plan import Asked
 from real.cells import Cell, refusal
-from sim import command, event
+from sim import command
 from sim.answers import notes, outcome
 from sim.platform.cluster import one_rank_a_host
 from sim.protocols import PROTOCOLS

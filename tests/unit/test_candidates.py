@@ -3,9 +3,10 @@
 import math
 from dataclasses import replace
 
+import event
 import pytest
 
-from sim import event, protocols
+from sim import protocols
 from sim.answers import candidates
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario

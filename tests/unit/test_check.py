@@ -10,7 +10,6 @@ from test_own_protocols import WORKER
 
 from sim import command, protocols
 from sim.base import deadline
-from sim.engine.choose import engine
 from sim.protocols import check
 from sim.recording import conformance
 
@@ -157,20 +156,6 @@ def test_a_mistake_is_one_line(checked, mistake):
     assert (code, said) == (1, "")
     assert re.search(f"^sim.protocols.check: .*({expected}).*$", complaint), complaint
     assert complaint.count("\n") == 1
-
-
-@pytest.mark.usefixtures("installed")
-def test_worlds_that_differ_are_told(checked, monkeypatch):
-    run = engine.outcome
-
-    def late(*given):
-        outcome = run(*given)
-        return dataclasses.replace(outcome, step_s=outcome.step_s + 1e-6)
-
-    monkeypatch.setattr(engine, "outcome", late)
-    code, _, complaint = checked(GATHERS)
-    assert code == 1
-    assert "the engine and the event world differ (1 workers" in complaint
 
 
 @pytest.mark.slow

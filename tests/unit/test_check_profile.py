@@ -3,11 +3,12 @@
 import json
 from dataclasses import replace
 
+import event
 import pytest
 
 from calibration import check, comparison, profiles
 from calibration.profiles import Source
-from sim import event, protocols
+from sim import protocols
 from sim.base.errors import WrongSetting
 from sim.job.header import Training
 from sim.job.scenario import Scenario

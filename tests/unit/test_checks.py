@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass, replace
 
+import event
 import numpy as np
 import pytest
 
 from calibration import checks
 from calibration.checks import check
 from calibration.profiles import Source, make
-from sim import event, stragglers
+from sim import stragglers
 from sim.base.errors import RunFailed, WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload

@@ -2,14 +2,15 @@
 
 from functools import cache
 
+import event
 import numpy as np
 import pytest
-from engines import agree
+from event import agree
 
 from calibration import collectives, profiles
 from calibration.collectives import Amounts
 from calibration.profiles import Probe, Source
-from sim import event, protocols
+from sim import protocols
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario

@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
+import event
 import numpy as np
 import pytest
-from scenarios import SETTINGS
-from test_all_ranks import Gossip, job
-from test_engine import one
+from scenarios import CLUSTERS, SETTINGS, bare
 
-from sim import event
+from sim import protocols
 from sim.base.errors import WrongSetting
+from sim.job.scenario import Scenario
 from sim.recording.curves import Curves, Target, curves, reached
 from sim.recording.traces import Activity, Trace
 
@@ -57,11 +57,17 @@ def test_evaluations_without_their_activities_are_refused(trace):
         curves(Trace(replace(trace.header, evaluations=((0, 2.3, 0.1), (1, 2.2, 0.2))), trace.rows), "t.jsonl")
 
 
+def evaluating(cluster: str, said: tuple[str, ...]) -> Scenario:
+    name, *settings = said
+    about = {"steps": 6, "warmup": 0, "batch": 16, "test_size": 100, "evaluate_every": 2}
+    return Scenario(protocols.make(name, settings), bare("toy_fc"), 3, cluster=CLUSTERS[cluster], **about)
+
+
 @pytest.mark.parametrize("cluster", ["one core each", "two cores"])
 @pytest.mark.parametrize("said", SETTINGS, ids=" ".join)
 def test_every_protocol_evaluates_the_update_of_its_step(cluster, said):
     """At the end of that update to the last digit, where each rank has a core, and where they share some."""
-    trace = event.trace(replace(one(cluster, said, test_size=100, evaluate_every=2), steps=6))
+    trace = event.trace(evaluating(cluster, said))
     found, rows = curves(with_numbers(trace)), trace.rows
     steps = rows.loc[rows["activity"] == "evaluate", "step"].to_numpy()
     updates = rows[(rows["rank"] == 0) & (rows["activity"] == "update")].set_index("step")
@@ -69,16 +75,6 @@ def test_every_protocol_evaluates_the_update_of_its_step(cluster, said):
     assert found.step.tolist() == (steps + 1).tolist()
     assert found.time_s.tolist() == updates.loc[steps, "end_s"].tolist()
     assert found.samples.tolist() == updates["samples"].cumsum().loc[steps].tolist()
-
-
-def test_steps_of_all_ranks_count_the_samples_of_all():
-    scenario = job(Gossip(), workers=4, test_size=64, evaluate_every=4)
-    trace = event.trace(scenario)
-    found, rows = curves(with_numbers(trace)), trace.rows
-    assert found.step.tolist() == [4, 8, 12, 16, 20]
-    assert found.samples.tolist() == (found.step * 4 * scenario.batch).tolist()
-    own = rows[(rows["rank"] == 0) & (rows["activity"] == "update")].set_index("step")
-    assert found.time_s.tolist() == own.loc[found.step - 1, "end_s"].tolist()
 
 
 CURVES = Curves(

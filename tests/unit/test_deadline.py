@@ -84,35 +84,6 @@ def test_what_has_to_be_whole_is_not_ended_in_its_midst():
     assert done
 
 
-ENDED_AS_IT_LOADS = """
-from sim import protocols
-from sim.base import deadline
-from sim.base.errors import RunFailed
-from sim.engine.choose import engine
-from sim.job.scenario import Scenario
-from sim.model import workload
-from sim.base.deadline import ended_after
-
-deadline.EVERY_S = 0.001
-scenario = Scenario(protocols.make("fmb"), workload.read("mlp"), 2, steps=1)
-try:
-    with ended_after(0.1, "too long"):
-        engine.suits(1e9, 1.0)
-except RunFailed:
-    print("ended")
-if engine.suits(1e9, 1.0):
-    print(engine.outcome(engine.replications(scenario), 0) is not None, engine.is_at_hand)
-"""
-
-
-@pytest.mark.processes
-@pytest.mark.usefixtures("installed")
-def test_the_engine_is_whole_though_a_deadline_passed_while_it_loaded():
-    """Half of numba was imported, which a second import leaves so, and the engine failed in all further jobs of the process."""
-    said = subprocess.run([sys.executable, "-c", ENDED_AS_IT_LOADS], check=True, capture_output=True, text=True).stdout
-    assert said.split() == ["ended", "True", "True"]
-
-
 def test_a_simulation_without_an_answer_is_a_line(monkeypatch):
     monkeypatch.setattr(needs, "patience_s", lambda _: 0.02)
     monkeypatch.setattr(simulation, "_ran", lambda *_: spin())
@@ -153,8 +124,8 @@ def test_an_update_of_more_gradients_than_anybody_waits_for_is_refused():
     """10^30 was refused as too large; of 10^9 there was no word for minutes."""
     scenario = Scenario(protocols.make("kbatch-async", ["gradients=1000000000"]), workload.read("mlp"))
     with pytest.raises(WrongSetting, match="--set gradients: given 1000000000; allowed: a smaller job"):
-        needs.check(scenario, "event", 3)
-    needs.check(Scenario(protocols.make("kbatch-async", ["gradients=1000"]), workload.read("mlp")), "event", 3)
+        needs.check(scenario, 3)
+    needs.check(Scenario(protocols.make("kbatch-async", ["gradients=1000"]), workload.read("mlp")), 3)
 
 
 class Counted(int):
@@ -173,21 +144,6 @@ def test_shares_of_many_variables_are_found_in_one_pass():
     shares = layer_shares([Counted(2)] * 50, "parameters")
     assert Counted.added == 50
     assert sum(shares) == pytest.approx(2 / 3)
-
-
-def test_a_server_of_many_variables_looks_at_one_for_each_gradient():
-    """By calls: with four times the variables there are four times as many."""
-    from test_needs import calls
-
-    from sim import event
-
-    def of(layers: int) -> int:
-        model = workload.Workload(name="w", parameters=10 * layers, layers=layers, step={"time": 0.01, "batch": 8})
-        scenario = Scenario(protocols.make("ps-layers"), model, 2, steps=1, warmup=1)
-        event.run(scenario, want_trace=False)
-        return calls(lambda: event.run(scenario, want_trace=False))
-
-    assert of(120) < 4.5 * of(30)
 
 
 @pytest.mark.processes

@@ -14,7 +14,6 @@ from sim.answers.ignorance import CORE, HOST, LAW, UNCHANGED
 from sim.answers.result import Result
 from sim.answers.sources import HOSTS, INNER_LINKS, LINKS
 from sim.base import interval
-from sim.engine import kept
 from sim.job import variants
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
@@ -39,10 +38,7 @@ def job(workers, hosts_seen=2, workers_seen=2, algorithm="ring", **seen):
 
 
 def simulate(scenario: Scenario, replications: int) -> Result:
-    """By the engine, whose answers are the event world's."""
-    if not kept.is_kept():
-        pytest.skip("the engine is not compiled: python -m sim.engine.install")
-    return simulated(scenario, "engine", replications)
+    return simulated(scenario, replications=replications)
 
 
 @cache

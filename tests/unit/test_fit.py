@@ -5,9 +5,10 @@ import io
 import json
 from functools import cache
 
-import engines
+import event
 import numpy as np
 import pytest
+from event import by_engine
 
 from calibration import fit
 from calibration.estimators import lines
@@ -16,7 +17,7 @@ from calibration.evidence.core_seconds import core_seconds
 from calibration.evidence.seats import Placement
 from calibration.evidence.work_rows import idle_s
 from calibration.profiles import Probe, Source, make, write
-from sim import command, event, stragglers
+from sim import command, stragglers
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.laws import Empirical, LogNormal
@@ -516,7 +517,7 @@ def test_imported_logs_reproduce_their_own_rounds(tmp_path):
     asked = {"batch": 8, "cluster": where, "stragglers": law}
     job = Scenario(FixedMinibatch(), workload.read("cifar10"), workers=3, steps=4000, warmup=1, **asked)
     expected_s = 2.4 + law.expected_maximum(3)
-    assert engines.run(job, 4).step_s.mean() == pytest.approx(expected_s, rel=0.01)
+    assert by_engine(job, 4).step_s.mean() == pytest.approx(expected_s, rel=0.01)
 
 
 def test_costs_of_an_imported_workload_go_by_its_name_and_are_used(tmp_path, capsys):

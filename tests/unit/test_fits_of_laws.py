@@ -2,6 +2,7 @@
 
 import tomllib
 
+import event
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +11,7 @@ from calibration import laws as fits
 from calibration.laws import best, exact, ranking, ranks
 from calibration.laws.families import FAMILIES
 from calibration.laws.likelihood import interval
-from sim import event, laws, protocols, stragglers
+from sim import laws, protocols, stragglers
 from sim.base import progress
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario

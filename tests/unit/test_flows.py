@@ -1,18 +1,15 @@
 """Messages that share ports: closed forms, max-min fairness, token buckets."""
 
+import event
 import numpy as np
 import pytest
-import simpy
-from hypothesis import given
-from hypothesis import strategies as st
 
-from sim import event, protocols
+from sim import protocols
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.base.files import validated
-from sim.event.machines.cores import TICK_S
-from sim.event.machines.flows import Bucket, Flow, Flows, share
 from sim.job.scenario import Scenario
+from sim.language.hosts import TICK_S
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import Cluster, Host, Link
@@ -119,35 +116,6 @@ def test_a_word_waits_behind_what_stands_before_its_senders_port():
         assert long_s - short_s == pytest.approx(waits * queue / RATE, abs=1e-6)
 
 
-def test_what_stands_before_a_busy_port():
-    """At the sender's, if it is that which holds a message up, no more than is left; else at the receiver's; none beside tokens."""
-    queue, env = 0.2 * RATE, simpy.Environment()
-    flows, (out, slow, other, into, elsewhere) = Flows(env), (Bucket(RATE, queue=queue) for _ in range(5))
-    with_tokens = Bucket(RATE, RATE, queue)
-    flows.start(out, into, RATE)
-    assert flows.backlog_s(out, elsewhere) == pytest.approx(0.2)
-    assert flows.backlog_s(other, into) == 0
-    env.run(0.9)
-    assert flows.backlog_s(out, elsewhere) == pytest.approx(0.1)
-    env.run(2.0)
-    assert flows.backlog_s(out, elsewhere) == 0
-    for egress in (out, slow):
-        flows.start(egress, into, RATE)
-    assert [flows.backlog_s(*ports) for ports in ((other, into), (out, elsewhere))] == pytest.approx([0.2, 0])
-    flows.start(with_tokens, elsewhere, 0.5 * RATE)
-    assert flows.backlog_s(with_tokens, other) == 0
-
-
-def test_a_short_message_waits_in_the_queue_and_a_long_one_shares():
-    """Half a second of bytes and a tenth's, beside a second's: the long one from the start on, the short one 0.2 s later."""
-    for seconds, queue, ended_s in ((0.1, 0.2, 0.2 + 0.2), (0.5, 0.2, 1.0)):
-        env = simpy.Environment()
-        flows, egress = Flows(env), Bucket(RATE, queue=queue * RATE)
-        flows.start(egress, Bucket(RATE), RATE)
-        env.run(flows.start(egress, Bucket(RATE), seconds * RATE).done)
-        assert env.now == pytest.approx(ended_s)
-
-
 @pytest.mark.parametrize("eager", [{}, {"eager_bytes": 0}])
 def test_a_send_ends_when_the_senders_system_has_the_rest(eager):
     """Which is earlier than its last byte's leaving; its receiver has it as late as ever."""
@@ -173,85 +141,6 @@ def test_an_idle_port_s_burst_is_for_nothing():
     assert step_s("fmb", workers=1, burst_bytes=burst) - COMPUTE_S == pytest.approx(
         2 * (WHOLE_S - burst / RATE), rel=1e-3
     )
-
-
-def test_a_bucket_fills_at_its_rate():
-    """A message that comes when half of the depth has come again has half of it for nothing."""
-    env = simpy.Environment()
-    flows, one, other, ended_s = Flows(env), Bucket(RATE, RATE), Bucket(RATE, RATE), []
-
-    def send():
-        for wait_s in (0.0, 0.5):
-            yield env.timeout(wait_s)
-            yield flows.start(one, other, 3 * RATE).done
-            ended_s.append(env.now)
-
-    env.process(send())
-    env.run()
-    assert ended_s == pytest.approx([2.0, 2.0 + 0.5 + 2.5])
-
-
-def test_the_deeper_bucket_s_tokens_outlast_an_incast():
-    """Two senders without tokens into a port with some: at twice its rate until these are gone, at its rate after."""
-    env = simpy.Environment()
-    flows, into = Flows(env), Bucket(RATE, RATE)
-    done = [flows.start(Bucket(RATE), into, 3 * RATE).done for _ in range(2)]
-    env.run(simpy.AllOf(env, done))
-    assert env.now == pytest.approx(1.0 + (6 - 2) * 1.0)
-
-
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12), st.data())
-def test_rates_are_max_min_fair(pairs, data):
-    """No port passes more than its rate, and every flow has a full port where no other has more for its weight."""
-    out, into = ([Bucket(data.draw(st.floats(1, 100))) for _ in range(5)] for _ in range(2))
-    env = simpy.Environment()
-    flows = [
-        Flow((out[a], into[b]), 1.0, env.event(), env.event(), weight=data.draw(st.floats(0.1, 10))) for a, b in pairs
-    ]
-    share(flows)
-    through = {port: sum(f.rate for f in flows if port in f.ports) for flow in flows for port in flow.ports}
-    most = {port: max(f.rate / f.weight for f in flows if port in f.ports) for port in through}
-    assert all(used <= port.rate * (1 + 1e-9) for port, used in through.items())
-    for flow in flows:
-        full = [port for port in flow.ports if through[port] >= port.rate * (1 - 1e-9)]
-        assert any(flow.rate / flow.weight >= most[port] * (1 - 1e-9) for port in full)
-
-
-def test_unequal_shares_end_as_late_but_not_at_once():
-    """Weights 3 to 1: the first ends after 4/3 of a message's time, and then the other has the port alone."""
-    env = simpy.Environment()
-    flows, egress, ended_s = Flows(env), Bucket(RATE), []
-    for weight in (3.0, 1.0):
-        flows.start(egress, Bucket(RATE), RATE, weight=weight).done.callbacks.append(lambda _: ended_s.append(env.now))
-    env.run()
-    assert ended_s == pytest.approx([4 / 3, 2.0])
-
-
-@pytest.mark.parametrize(
-    ("one_sender", "late_s", "first_s"), [(True, 0, 4.0), (True, 1, 2 + 269 / 765), (False, 1, 3.0)]
-)
-def test_who_came_first_keeps_most_of_its_senders_port(one_sender, late_s, first_s):
-    """Messages of 2 s, windows that double each 1/4 s: of 1 + w bytes w are the second's, 1/16, then 1/8 and so on."""
-    env = simpy.Environment()
-    flows, ended_s = Flows(env), []
-    egress, ingress = (Bucket(RATE), None) if one_sender else (None, Bucket(RATE))
-    for begin_s in (0, late_s):
-        if begin_s:
-            env.run(begin_s)
-        flow = flows.start(egress or Bucket(RATE), ingress or Bucket(RATE), 2 * RATE, ramp=RATE / 4)
-        flow.done.callbacks.append(lambda _: ended_s.append(env.now))
-    env.run()
-    assert ended_s == pytest.approx([first_s, 4.0])
-
-
-@pytest.mark.parametrize("ramp", [0.0, 1e-9])
-def test_what_takes_less_than_the_clock_can_tell_ends(ramp):
-    env = simpy.Environment(initial_time=1e6)
-    ended = Flows(env).start(Bucket(1e11), Bucket(1e11), 1.5, ramp=ramp).done
-    for _ in range(100):
-        if not ended.triggered:
-            env.step()
-    assert ended.triggered
 
 
 def test_unequal_shares_let_workers_that_wait_for_nobody_drift_apart():

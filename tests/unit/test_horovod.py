@@ -4,13 +4,13 @@ import itertools
 import math
 from dataclasses import replace
 
+import event
 import numpy as np
 import pytest
 
-from sim import event, protocols, stragglers
+from sim import protocols, stragglers
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
-from sim.event.ranks.calls import Calls
 from sim.job.scenario import Scenario
 from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload
@@ -108,25 +108,6 @@ def test_one_core_has_nothing_to_hide_what_it_does_itself():
     assert one > two + 0.05
 
 
-@pytest.fixture
-def begun_s(monkeypatch):
-    """When cycles began at rank 0 that found a gradient ready."""
-    found, whole = [], Calls.cycle
-
-    def cycle(self, cycle_s):
-        yield from whole(self, cycle_s)
-        found.extend([self._rank.clock_s] * (self._rank.rank == 0))
-
-    monkeypatch.setattr(Calls, "cycle", cycle)
-    return found
-
-
-def test_the_last_variable_is_ready_first(begun_s):
-    """After the forward pass, a third of the time, and its share of the rest."""
-    event.run(job("horovod", "cycle_s=0", workers=2))
-    assert begun_s[0] == pytest.approx(0.3 * (1 / 3 + 2 / 3 * SIZES[-1] / sum(SIZES)), abs=1e-9)
-
-
 def test_nothing_is_sent_before_it_is_ready():
     """The slow rank's first variable is ready when all is computed: its bytes leave after that."""
     trace = event.trace(job("horovod", "order=uniform", "fusion_bytes=0", workers=2, speeds=[1, 0.25]))
@@ -135,15 +116,6 @@ def test_nothing_is_sent_before_it_is_ready():
     sent = rows[(rows["activity"] == "send")]
     assert sent[sent["start_s"] >= computed_s]["bytes"].sum() == pytest.approx(4 * SIZES[0], abs=4)
     assert sent[sent["start_s"] < computed_s]["bytes"].sum() == pytest.approx(BYTES - 4 * SIZES[0], abs=4)
-
-
-def test_cycles_start_in_their_rhythm(begun_s):
-    """A negotiation begins at a multiple of the cycle after the one before, or at once when that took longer."""
-    event.run(job("horovod", "cycle_s=0.01", "fusion_bytes=0", workers=2))
-    apart = np.diff(begun_s) / 0.01
-    late = np.abs(apart - np.round(apart))
-    assert (apart > 1 - 1e-9).all()
-    assert (late < 1e-6).mean() > 0.5
 
 
 def test_a_longer_cycle_fuses_more_in_fewer_calls():

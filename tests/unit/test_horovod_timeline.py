@@ -3,13 +3,14 @@
 import gzip
 import json
 
+import event
 import numpy as np
 import pytest
 
 from calibration import fit, timelines, torch_traces
 from calibration.importers.about import About
 from calibration.importers.horovod_timeline import read
-from sim import event, protocols
+from sim import protocols
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario

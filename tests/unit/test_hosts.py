@@ -2,15 +2,16 @@
 
 from dataclasses import replace
 
-import engines
+import event
 import numpy as np
 import pandas as pd
 import pytest
+from event import by_engine
 
 from calibration.evidence import factors
 from calibration.evidence import host_speeds as hosts
 from calibration.profiles import FREE, Source, make
-from sim import event, stragglers
+from sim import stragglers
 from sim.answers.outcome import of_trace
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
@@ -69,7 +70,7 @@ def test_a_single_run_is_replayed_with_its_slow_host(hidden):
     assert made.costs["mlp"].compute(256) == pytest.approx(costs.compute(256), rel=0.01)
     speeds = [host.speed for host in list(made.machines())]
     assert speeds == pytest.approx([1] * 6 + [0.85] + [1] * 2, rel=0.01)
-    again = engines.run(Scenario(FixedMinibatch(), cluster=made, **job), 10)
+    again = by_engine(Scenario(FixedMinibatch(), cluster=made, **job), 10)
     recorded = of_trace(trace).step_s
     for percent in (5, 50, 95):
         assert np.percentile(again.step_s, percent) == pytest.approx(np.percentile(recorded, percent), rel=0.02), (

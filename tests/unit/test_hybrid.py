@@ -1,11 +1,12 @@
 """The hybrid and sparse variables: equal to what it mixes, closed forms of bytes, and the law of touched rows."""
 
+import event
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sim import event, protocols, stragglers
+from sim import protocols, stragglers
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario

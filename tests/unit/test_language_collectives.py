@@ -4,11 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from test_language_today import Updates, in_language
-from today import common
+from common import common
 
-from sim import event, protocols
-from sim.base.errors import WrongSetting
+from sim import protocols
 from sim.event.language import job_of
 from sim.language.collectives import ALGORITHMS
 from sim.language.engine import job as engine
@@ -58,26 +56,6 @@ def test_the_engine_takes_as_long(name, algorithm):
         want, got = run(job, text), engine.run(job, text)
         assert got.ends_s == pytest.approx(want.ends_s, abs=EXACT)
         assert got.samples == pytest.approx(want.samples)
-
-
-def found_and_expected(scenario, text, **besides):
-    """Step times by the language and by sim.protocols."""
-    expected, _ = event.run(scenario, want_trace=False)
-    updates = Updates()
-    run(replace(in_language(scenario, text, 1), **besides), text, updates)
-    return np.diff(updates.ends_s, prepend=0.0)[scenario.warmup :], expected.step_s[0]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fused", [True, False])
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_steps_are_those_of_sim_protocols(algorithm, fused):
-    for number in (0, 3, 4, 11):  # numbers whose messages need a core (overhead_s) or not
-        scenario = common(number, f"allreduce algorithm={algorithm} fused={str(fused).lower()}")
-        found, expected = found_and_expected(scenario, text_of(scenario))
-        # who adds waits for its own piece to leave, and takes what has come then, overhead included
-        apart_s = EXACT if fused else 1e-6  # layers do not divide: messages differ by an item
-        assert np.abs(found - expected).max() < (0.003 * expected.mean() if scenario.network.overhead_s else apart_s)
 
 
 def test_a_library_is_called_copies_and_agrees():
@@ -140,41 +118,6 @@ def test_a_text_that_sleeps_is_woken():
     job = Job(1, (Layer(1),), 3)
     assert run(job, Woken()).ends_s == pytest.approx([0.35, 0.6, 0.85])
     assert engine.run(job, Woken()).ends_s == pytest.approx([0.35, 0.6, 0.85])
-
-
-def close_links(number: int, said: str):
-    """A job of the common kind whose ranks agree in no time, and compute beside their messages."""
-    scenario = common(number, said)
-    cluster = scenario.cluster
-    hosts = tuple(host.model_copy(update={"cores": 2, "slots": 1}) for host in cluster.hosts)
-    network = cluster.network.model_copy(update={"latency_s": 1e-6, "overhead_s": 0.0})
-    return replace(scenario, cluster=cluster.model_copy(update={"hosts": hosts, "network": network}))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "said", ["", " order=uniform fusion_bytes=100000", " order=end", " by_name=true algorithm=tree"]
-)
-def test_horovod_takes_as_long_as_in_sim_protocols_where_messages_are_short(said):
-    off = []
-    for number in range(8):
-        scenario = close_links(number, f"horovod cycle_s=0.0001{said}")
-        found, expected = found_and_expected(scenario, text_of(scenario), cores=2)
-        off.append(found.mean() / expected.mean() - 1)
-    assert max(map(abs, off)) < 0.01
-
-
-def test_settings_are_refused_by_name():
-    job = Job(2, (Layer(1000, 0.1, 0.2),))
-    for text, words in (
-        (TEXTS["allreduce"]("rings"), "--set algorithm: given 'rings'; allowed: auto, ring, halving-doubling"),
-        (TEXTS["horovod"]("rings"), "--set algorithm: given 'rings'"),
-        (TEXTS["horovod"](order="size"), "--set order: given 'size'; allowed: parameters, uniform, end"),
-        (TEXTS["horovod"](cycle_s=0.0), "--set cycle_s: given 0"),
-        (TEXTS["horovod"](fusion_bytes=-1), "--set fusion_bytes: given -1"),
-    ):
-        with pytest.raises(WrongSetting, match=words):
-            run(job, text)
 
 
 def test_protocols_of_today_have_their_texts():

@@ -1,22 +1,16 @@
-"""Costs, noises, delays and stragglers of a scenario are charged in the language as in sim.protocols' worlds."""
+"""Costs, noises and stragglers of a scenario: the engine charges them as the event world does, by several protocols."""
 
 import random
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from test_language_today import Updates
-from today import common
+from common import common
+from event import agree, by_engine
 
-from sim import event, stragglers
-from sim.event.language import job_of
-from sim.event.machines import streams
+from sim import stragglers
 from sim.job.scenario import Scenario
-from sim.language.engine import job as engine
-from sim.language.event import run
-from sim.laws import LogNormal
+from sim.laws import Constant, LogNormal
 from sim.model.costs import Line
-from sim.protocols.texts import text_of
 
 EXACT_S = 1e-9
 SLOW = (
@@ -62,19 +56,6 @@ def with_costs(number: int, said: str) -> Scenario:
     return replace(of, workload=workload, workers=workers, stragglers=slow, steps=rounds, warmup=0)
 
 
-def off_s(scenario: Scenario) -> tuple[float, float]:
-    """How far the language is off: of ends of updates, seconds, and of samples. Its engine has the same ends."""
-    text = text_of(scenario)
-    expected, _ = event.run(scenario, want_trace=False)
-    job, updates = job_of(scenario, text), Updates()
-    found, each = run(job, text, updates), scenario.updates_per_step
-    step_s = np.diff(updates.ends_s[each - 1 :: each], prepend=0.0)
-    if engine._kernel:
-        assert engine.run(job, text).ends_s == pytest.approx(found.ends_s, abs=EXACT_S)
-    samples = np.array(found.samples)
-    return np.abs(step_s - expected.step_s[0]).max(), np.abs(samples - expected.samples[0]).max()
-
-
 SAID = (
     "fmb",
     "amb time_limit_s=0.03",
@@ -90,9 +71,9 @@ SAID = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("said", SAID)
-def test_costs_are_charged_as_in_sim_protocols(said):
+def test_costs_are_charged_alike(said):
     for number in range(3):
-        assert off_s(with_costs(number, said)) == pytest.approx((0.0, 0.0), abs=EXACT_S)
+        agree(with_costs(number, said))
 
 
 @pytest.mark.parametrize("said", [one for one in SAID if one.startswith("ps-")])
@@ -106,7 +87,7 @@ def test_servers_hold_what_placement_gives_them(said):
         variables = [one.model_copy(update={"name": f"v{k}"}) for k, one in enumerate(variables)]
         workload = of.workload.model_copy(update={"variables": tuple(variables)})
         of = replace(of, workload=workload, servers=2, placement=placement, variable_partitions=number, cluster=None)
-        assert off_s(of) == pytest.approx((0.0, 0.0), abs=EXACT_S)
+        agree(of)
 
 
 @pytest.mark.parametrize("said", ["fmb", "amb time_limit_s=0.03", "amb time_limit_s=10 partitions=4"])
@@ -115,23 +96,17 @@ def test_a_process_alone_trains(said):
         of = replace(
             with_costs(number, said), stragglers=stragglers.read("exponential(mean=5ms)"), workers=0, cluster=None
         )
-        assert off_s(of) == pytest.approx((0.0, 0.0), abs=EXACT_S)
+        agree(of)
 
 
-@pytest.mark.parametrize("said", ["amb-dg time_limit_s=0.02", "kbatch-async gradients=2", "kbatch-async"])
-def test_what_has_begun_to_come_is_not_there_yet(said, monkeypatch):
-    """The one rule that differs: sim.event's `until_s` waits for a message that has begun to pass the receiver's port."""
-
-    def reached(self, message):
-        link, port = self._link, self._mechanics.machine.ingress
-        message.begin_s, message.end_s = port.take(self._env.now, link.occupancy_s(message.size_bytes))
-        self._env.after(message.end_s - self._env.now, self._mechanics.inbox.put, message)
-
-    monkeypatch.setattr(streams.Ports, "reached", reached)
-    for number in range(3):
-        of = with_costs(number, said)
-        link = of.cluster.network.model_copy(
-            update={"overhead_s": 0.0}
-        )  # which sim.event takes for old parameters, too
-        of = replace(of, cluster=of.cluster.model_copy(update={"network": link}))
-        assert off_s(of) == pytest.approx((0.0, 0.0), abs=EXACT_S)
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_one_slow_rank_is_slow_whichever_it_is(rank):
+    """All streams were taken for alike where that of the first worker was a constant."""
+    of = common(1, "allreduce")
+    quiet = of.workload.model_copy(
+        update={"costs": of.workload.costs.model_copy(update={"noise": Constant(value=1.0)})}
+    )
+    of = replace(of, workload=quiet, workers=4, stragglers=stragglers.read("none"))
+    slow = replace(of, stragglers=stragglers.read(f"slow-ranks(factor=3, rank={rank})"))
+    agree(slow)
+    assert by_engine(slow).step_s.mean() > 1.05 * by_engine(of).step_s.mean()

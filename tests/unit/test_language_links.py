@@ -1,16 +1,12 @@
 """Links of the language: closed forms, what messages keep to, and the numbers of sim.event on the same jobs."""
 
-import random
 from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
 import pytest
 from test_language_engine_jobs import differ
-from test_language_today import Summed, Updates, in_language
-from today import common
 
-from sim import event
 from sim.base.errors import WrongSetting
 from sim.language.engine import job as engine
 from sim.language.event import run
@@ -19,9 +15,6 @@ from sim.language.job import Job, Laws, Layer
 from sim.language.links import Fair, Windows
 from sim.language.text import Text
 from sim.laws import LogNormal
-from sim.model.costs import Line
-from sim.platform import tcp
-from sim.platform.cluster import Cluster, Host, Link
 from sim.texts import TEXTS
 
 ITEMS, B, L = 250_000, 1e6, 0.01
@@ -291,77 +284,3 @@ def test_a_window_has_bytes():
 
 
 # ---- the numbers of sim.event
-
-LINKS = {
-    "earns": lambda rng: {"sustained_bytes_per_s": 10 ** rng.uniform(6, 8)},
-    "whole messages": lambda rng: {"store_and_forward": True},
-    "windows": lambda rng: {
-        "tcp": tcp.Tcp(connections=rng.choice([1, 4]), window_bytes=10 ** rng.uniform(4.5, 6.5)),
-        "latency_s": 10 ** rng.uniform(-4, -2),
-    },
-    "fair": lambda rng: {
-        "fair": True,
-        "ramp_bytes": rng.choice([0, 1e4, 1e5]),
-        "burst_bytes": rng.choice([0, 1e5]),
-        "queue_bytes": rng.choice([0, 1e5, 1e6]),
-        "buffer_bytes": rng.choice([0, 1e5]),
-        "eager_bytes": rng.choice([None, 0, 65536, 1e6]),
-    },
-    "unfair": lambda rng: {
-        "fair": True,
-        "unfairness": 0.3,
-        "ramp_bytes": 1e5,
-        "eager_bytes": rng.choice([None, 65536]),
-    },
-}
-
-
-def with_link(number: int, said: str, link: dict, shared: bool):
-    """A drawn job with a link, without sums' costs: a rank of sim.event waits for who begins to come, here for who is there."""
-    scenario = common(number, said)
-    network = scenario.cluster.network.model_copy(update={**link, "gap_s": 0.0})
-    cluster = scenario.cluster.model_copy(update={"network": network})
-    if shared:  # two ranks a host, between whom nothing takes time
-        hosts, workers = scenario.ranks // 2 + 1, scenario.workers + scenario.ranks % 2
-        kinds = [Host(name=f"h{k}", cores=4, slots=2, speed=1 - k / 37) for k in range(hosts)]
-        local = Link(latency_s=0.0, overhead_s=0.0, bandwidth_bytes_per_s=inf)
-        cluster = Cluster(hosts=kinds, network=network, local=local)
-        scenario = replace(scenario, workers=workers, cluster=cluster)
-    costs = scenario.workload.costs.model_copy(update={"reduce": Line()})
-    workload = scenario.workload.model_copy(update={"costs": costs})
-    return replace(scenario, workload=workload, cluster=cluster)
-
-
-def check_as_today(kind: str, said: str, text, header_items: int, shared: bool, numbers) -> None:
-    for number in numbers:
-        scenario = with_link(number, said, LINKS[kind](random.Random(number)), shared)
-        expected, _ = event.run(scenario, want_trace=False)
-        updates = Updates()
-        run(in_language(scenario, text, header_items), text, updates)
-        found_s = np.diff(updates.ends_s, prepend=0.0)[scenario.warmup :]
-        assert found_s == pytest.approx(expected.step_s[0], rel=EXACT_S), number
-
-
-TODAY = pytest.mark.parametrize(
-    ("said", "text", "header_items", "shared"),
-    [
-        ("fmb", TEXTS["fmb"](), 0, False),
-        ("fmb", TEXTS["fmb"](), 0, True),
-        ("amb time_limit_s=0.03", TEXTS["amb"](0.03), 0, False),
-        ("allreduce algorithm=ring", Summed(), 1, False),
-    ],
-)
-
-
-@pytest.mark.slow
-@TODAY
-@pytest.mark.parametrize("kind", LINKS)
-def test_steps_are_those_of_sim_event(kind, said, text, header_items, shared):
-    check_as_today(kind, said, text, header_items, shared, range(2))
-
-
-@pytest.mark.slow
-@TODAY
-@pytest.mark.parametrize("kind", LINKS)
-def test_many_steps_are_those_of_sim_event(kind, said, text, header_items, shared):
-    check_as_today(kind, said, text, header_items, shared, range(2, 20))

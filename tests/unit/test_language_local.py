@@ -4,17 +4,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from sim import event as today
-from sim import protocols
-from sim.event.language import job_of
-from sim.job.scenario import Scenario
 from sim.language import event
 from sim.language.engine import job as engine
 from sim.language.job import Job, Layer
 from sim.language.text import Text
-from sim.model import workload
-from sim.platform.cluster import Cluster, Host, Link
-from sim.protocols.texts import text_of
 
 EACH_S, BYTE_S, ITEMS = 0.01, 1e-3, 100
 
@@ -50,18 +43,3 @@ def test_a_receiver_copies_what_its_host_sends(job, end_s):
     assert event.run(job, Told()).ends_s == [pytest.approx(end_s)]
     if engine._kernel is not None:
         assert engine.run(job, Told()).ends_s == event.run(job, Told()).ends_s
-
-
-@pytest.mark.parametrize(
-    ("name", "servers", "settings"),
-    [("fmb", 1, []), ("ps-async", 1, []), ("ps-sync", 2, ["barrier=true"]), ("kbatch-async", 1, ["gradients=2"])],
-)
-def test_ranks_of_one_host_take_as_long_as_today(name, servers, settings):
-    local = Link(latency_s=1e-5, overhead_s=1e-4, bandwidth_bytes_per_s=1e9, gap_s=3e-6)
-    cluster = Cluster(name="one host", hosts=(Host(name="h", cores=16, slots=8),), local=local)
-    given = {"workers": 4, "steps": 10, "warmup": 1, "batch": 64, "cluster": cluster, "servers": servers}
-    scenario = Scenario(protocols.make(name, settings), workload.read("mlp"), **given)
-    text = text_of(scenario)
-    ends_s = event.run(job_of(scenario, text), text).ends_s
-    before = today.run(scenario, want_trace=False)[0]
-    assert (ends_s[-1] - ends_s[0]) / 10 == pytest.approx(before.step_s.mean(), rel=1e-9)

@@ -1,14 +1,9 @@
 """Hosts of the language: where ranks are, cores that they share, GPUs, polls; closed forms, and the worlds of today."""
 
-import random
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pytest
-from test_language_today import Updates, in_language
-from today import common
 
-from sim import event
 from sim.base.errors import WrongSetting
 from sim.language.event import run
 from sim.language.hosts import MOST_TURNS, TICK_S, Host, devices
@@ -16,11 +11,8 @@ from sim.language.job import Job, Laws, Layer
 from sim.language.library import Library
 from sim.language.library import Line as Items
 from sim.language.text import Text
-from sim.language.verbs import compute, gather
+from sim.language.verbs import compute
 from sim.laws import Constant
-from sim.model.costs import Line
-from sim.platform.cluster import FREE, Cluster
-from sim.platform.cluster import Host as ScenarioHost
 from sim.platform.polling import LONGEST_S
 from sim.texts import TEXTS
 
@@ -172,85 +164,3 @@ def test_a_straggler_oversleeps():
 
     assert ends(Sleeping(), 2, oversleep_s=0.25, laws=Laws(Constant(value=1.0))) == pytest.approx([1.25])
     assert ends(Sleeping(), 2, oversleep_s=0.25) == [0.0]
-
-
-@dataclass(frozen=True)
-class Today(Text):
-    """Fixed minibatch as sim.protocols has it: who sends a message waits until it has left."""
-
-    name, servers = "today", 1
-
-    def __call__(self, me):
-        if me.rank == me.master:
-            for _ in me.steps():
-                sent = []
-                for rank in me.workers:
-                    sent.append((yield from me.post(me.weights, rank)))
-                for handle in sent:
-                    yield from me.wait(handle)
-                yield from me.update(samples=(yield from gather(me, me.workers, me.gradient)))
-        else:
-            while (yield from me.follow(me.master, me.weights)):
-                yield from me.sleep()
-                yield from compute(me)
-                yield from me.wait((yield from me.post(me.gradient, me.master)))
-                yield from me.mix(me.gradient, me.gradient, 0.0, 0.0)
-
-
-def on(number: int, kind: str):
-    """A job of the common kind on hosts of some kind, without a gap.
-
-    Sums take no time: there a master adds first what has begun to come first, here what is there first.
-    """
-    of, rng = common(number, "fmb"), random.Random(number)
-    background = {"background": Line(base_s=0.02)} if kind == "threads" else {}
-    costs = of.workload.costs.model_copy(update={"reduce": Line(), **background})
-    cores = (
-        {"cores": rng.randrange(1, 4), "contention": rng.choice([0.0, 0.05])}
-        if kind in ("cores", "threads")
-        else {"cores": 8}
-    )
-    gpus = {"gpus": rng.randrange(1, 3), "switching": rng.choice([0.0, 0.1, -0.1])} if kind == "gpus" else {}
-    several = kind in ("placed", "cores", "gpus", "threads")
-    hosts = [
-        ScenarioHost(
-            name=f"h{k}", speed=rng.uniform(0.5, 1.0), slots=rng.randrange(1, 5) if several else 1, **cores, **gpus
-        )
-        for k in range(of.ranks)
-    ]
-    waits = {"poll_s": 4e-5, "oversleep_s": 6e-5} if kind == "polls" else {}
-    machine = {"shared_cores": rng.randrange(1, 5)} if kind == "one machine" else {}
-    link = of.cluster.network.model_copy(update={"gap_s": 0.0})
-    cluster = Cluster(hosts=hosts, network=link, local=FREE, **waits, **machine)
-    return replace(of, cluster=cluster, workload=of.workload.model_copy(update={"costs": costs}))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "worst"),
-    [("placed", 1e-9), ("gpus", 1e-9), ("polls", 1e-7), ("cores", 1e-6), ("one machine", 1e-6), ("threads", 0.01)],
-)
-def test_hosts_take_as_long_as_those_of_sim_protocols(kind, worst):
-    # Polls were rounded to a billionth of a core. A gradient that shares a core is one work here, as there: not forward, then backward.
-    text = Today()
-    for number in range(20):
-        scenario = on(number, kind)
-        expected, _ = event.run(scenario, want_trace=False)
-        job, updates = in_language(scenario, text), Updates()
-        layers = tuple(replace(one, forward_s=0.0, backward_s=one.forward_s + one.backward_s) for one in job.layers)
-        run(replace(job, layers=layers), text, updates)
-        step_s = np.diff(updates.ends_s, prepend=0.0)[scenario.warmup :]
-        assert np.abs(step_s.mean() / expected.step_s[0].mean() - 1) < worst
-
-
-@pytest.mark.slow
-def test_idle_shares_are_those_of_sim_protocols_where_each_rank_has_a_host():
-    text = Today()
-    for number in range(20):
-        scenario = on(number, "apart")
-        expected, _ = event.run(scenario, want_trace=False)
-        found = run(in_language(scenario, text), text)
-        idle = np.array(found.idle_s) / np.diff(found.ends_s, prepend=0.0)[scenario.warmup :].sum()
-        assert idle[0] == pytest.approx(expected.idle_fraction[0, 0], abs=1e-9)
-        # There a worker ends with its last gradient; here it is idle until the master has ended the last step.
-        assert (idle[1:] >= expected.idle_fraction[0, 1:] - 1e-9).all()

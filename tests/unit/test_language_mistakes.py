@@ -266,3 +266,22 @@ def test_a_class_of_verbs_is_told_how_texts_are_written():
     with pytest.raises(WrongSetting, match=r"whose `def __call__\(self, me\):` is the text of all ranks") as caught:
         own.refuse_verbs(FixedMinibatch, "mine:Mine")
     assert "mine:Mine, with texts of roles (worker, master" in str(caught.value)
+
+
+def timed():
+    return time.time()
+
+
+@dataclass(frozen=True)
+class NamesakeOfAFunction(Text):
+    """Its setting is called as a function of its module, which it does not call."""
+
+    timed: float = 0.0
+
+    def __call__(self, me):
+        for _ in me.steps():
+            yield from me.work(seconds=self.timed)
+
+
+def test_a_setting_is_no_function_of_the_same_name():
+    mistakes.check(NamesakeOfAFunction())

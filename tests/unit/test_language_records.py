@@ -5,10 +5,10 @@ import time
 from dataclasses import dataclass, replace
 
 import pytest
+from common import common
 from language_drawn import drawn
-from today import common
 
-from sim import event, protocols
+from sim import protocols
 from sim.answers import bottleneck
 from sim.answers.outcome import of_trace
 from sim.base.errors import RunFailed, WrongSetting, WrongText
@@ -22,7 +22,7 @@ from sim.language.text import Text
 from sim.language.verbs import compute
 from sim.laws import Exponential
 from sim.model import workload
-from sim.recording import conformance, traces
+from sim.recording import traces
 from sim.replications import Replications, once_and_step_s
 from sim.simulation import simulate
 from sim.texts import TEXTS
@@ -44,16 +44,6 @@ def sums(trace: traces.Trace, activity: str) -> tuple[int, float, int]:
     return len(rows), float((rows["end_s"] - rows["start_s"]).sum()), int(rows["samples"].sum())
 
 
-@pytest.mark.parametrize("number", [3, 16])
-def test_a_trace_has_the_activities_that_sim_protocols_has(number):
-    scenario = common(number, "fmb")
-    old, new = event.trace(scenario), simulate(in_language(scenario, "fmb"), "auto", 1, want_trace=True).kept_trace
-    for activity in ("sleep", "input", "compute", "pack", "send", "receive", "reduce", "update"):
-        assert sums(new, activity) == pytest.approx(sums(old, activity), abs=1e-9), activity
-    assert conformance.gradients(new) == conformance.gradients(old)
-    assert conformance.order(new) == conformance.order(old)
-
-
 @pytest.mark.parametrize("name", ["fmb", "ps-async", "ddp", "fsdp", "local-sgd", "d-psgd"])
 def test_a_trace_is_read_as_the_run_it_is_of(name, tmp_path):
     found = simulate(in_language(common(5, "fmb"), name), "auto", 1, want_trace=True)
@@ -70,9 +60,8 @@ def test_gradients_that_are_applied_as_they_come_miss_updates():
     text = in_language(scenario, "ps-async")
     found = simulate(text, "auto", 1, want_trace=True)
     assert found.kept_trace.header.updates_per_step == scenario.workers
-    old, new = bottleneck.of_trace(event.trace(scenario), scenario), bottleneck.of_trace(found.kept_trace, text)
-    assert new.missed == old.missed
-    assert new.busy == pytest.approx(old.busy, rel=1e-4)
+    missed = bottleneck.of_trace(found.kept_trace, text).missed
+    assert missed.total() == scenario.workers * scenario.steps
     assert any("staleness of gradients" in note for note in found.notes)
 
 

@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from test_language_engine_jobs import differ
 from test_language_learning import BATCH, CHAIN, RATE, STEPS, serial
-from test_language_today import Updates
 
-from sim import event, protocols, stragglers
+from sim import protocols
 from sim.base.errors import WrongSetting, WrongText
-from sim.event.language import job_of
-from sim.event.language import run as run_text
 from sim.job.scenario import Scenario
 from sim.language.engine import job as engine
 from sim.language.event import run
@@ -19,11 +16,10 @@ from sim.language.job import Job
 from sim.language.layers import Layer, Rows, cuts
 from sim.language.learning import Values
 from sim.language.text import Text
-from sim.model import sparse_rows, workload
+from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
-from sim.protocols.texts import text_of
 from sim.simulation import simulate
 from sim.texts.allreduce import Allreduce
 from sim.texts.hybrid import Hybrid
@@ -123,88 +119,6 @@ def test_sparse_layers_need_servers():
 # ---- against the worlds of sim.event
 
 
-PLAIN = Link(latency_s=1e-3, overhead_s=0, gap_s=0, bandwidth_bytes_per_s=1e8)
-
-
-def scenario(said: str, *variables: Variable, costs: Costs, link: Link = PLAIN, workers: int = 4, **of) -> Scenario:
-    """A host of a core for each rank, no two as fast unless `hosts` say so."""
-    name, *settings = said.split()
-    of = {"steps": 5, "warmup": 1, "batch": 10, "stragglers": stragglers.read("niagara*0.01")} | of
-    hosts = of.pop("hosts", [Host(name=f"h{i}", speed=1 - i / 37) for i in range(workers + of.get("servers", 1))])
-    cluster = Cluster(hosts=hosts, network=link)
-    model = Workload(name="model", variables=variables, costs=costs)
-    return Scenario(protocols.make(name, settings), model, workers, cluster=cluster, **of)
-
-
-ROWS = Variable(name="rows", shape=(COUNT, COLUMNS), rows=sparse_rows.Rows(fraction=ALPHA))
-NUMBERS = Variable(name="numbers", shape=(7199,))  # and the number of samples: can be cut in equal parts
-COMPUTING = Costs(compute=Line(base_s=0.01))
-ALL = Costs(
-    compute=Line(base_s=0.01),
-    pack=Line(slope_s=1e-9),
-    reduce=Line(base_s=1e-5, slope_s=1e-9),
-    reduce_rows=Line(base_s=3e-5, slope_s=4e-9),
-    update=Line(base_s=1e-3, slope_s=1e-9),
-)
-LOGGP = Link(latency_s=1e-3, overhead_s=2e-5, gap_s=3e-5, bandwidth_bytes_per_s=1e8)
-
-
-def off(of: Scenario, text: Text) -> float:
-    """By which share of its mean a step differs at most; samples are the same."""
-    expected, _ = event.run(of, want_trace=False)
-    found = run_text(of, text)
-    assert found.samples == pytest.approx(expected.samples)
-    return np.abs(found.step_s - expected.step_s).max() / expected.step_s.mean()
-
-
-@pytest.mark.parametrize("costs", [COMPUTING, ALL], ids=["computing", "all costs"])
-def test_hybrid_takes_as_long(costs):
-    """A note of an update more or less ahead of another is all that differs: acknowledgements go by rank, not by arrival."""
-    of = scenario("hybrid", ROWS, costs=costs, stragglers=stragglers.read("none"))
-    assert off(of, Hybrid()) < 1e-9
-    assert off(scenario("hybrid", ROWS, costs=costs), Hybrid()) < 1e-4
-
-
-def test_hybrid_with_parts_and_dense_variables_takes_about_as_long():
-    """Each part is a message of its own, which is added as it comes; in sim.event those of a server travel together."""
-    for servers, parts in ((1, 1), (2, 2), (2, 6)):
-        of = scenario("hybrid", ROWS, NUMBERS, costs=ALL, link=LOGGP, servers=servers, variable_partitions=parts)
-        assert off(of, Hybrid(servers)) < 0.01
-
-
-@pytest.mark.parametrize("servers", [1, 2])
-@pytest.mark.parametrize("said", ["ps-sync", "ps-backup", "ps-async", "ps-ssp"])
-def test_servers_send_and_take_rows(said, servers):
-    """A message of a server, or to it, has rows of all that it holds."""
-    of = scenario(said, ROWS, costs=ALL, servers=servers, variable_partitions=servers)
-    text, updates, each = text_of(of), Updates(), of.updates_per_step
-    expected, _ = event.run(of, want_trace=False)
-    job = job_of(of, text)
-    run(job, text, updates)
-    step_s = np.diff(updates.ends_s[each - 1 :: each][: of.rounds], prepend=0.0)[of.warmup :]
-    assert step_s == pytest.approx(expected.step_s[0], abs=1e-9)
-    assert differ(job, text, engine._kernel) == {}
-
-
-def test_layers_of_servers_are_messages_of_their_own():
-    """With a barrier each layer is added and updated by itself; before, a server added what had come when all had."""
-    for more, least in (({"costs": COMPUTING}, 1e-3), ({"costs": ALL}, 0.03)):
-        of = scenario("ps-sync barrier=true", ROWS, NUMBERS, servers=2, variable_partitions=2, **more)
-        text = text_of(of)
-        assert text.name == "ps-rows"
-        assert off(of, text) < least
-
-
-def test_gathered_rows_take_as_long():
-    """Behind the gathered rows, sim.event sums the number of samples; where dense variables are summed it is an item more of them."""
-    for costs in (COMPUTING, ALL):
-        of = scenario("allreduce sparse_as_dense=false algorithm=ring", ROWS, costs=costs, hosts=[Host(count=4)])
-        of = replace(of, stragglers=stragglers.read("none"))
-        expected, _ = event.run(of, want_trace=False)
-        found = run_text(of, GATHERED)
-        assert found.step_s == pytest.approx(expected.step_s - 2 * 3 * PLAIN.latency_s, abs=5e-5)
-
-
 # ---- values
 
 
@@ -243,6 +157,10 @@ def test_models_known_by_name_say_what_their_layers_inputs_have(name, layers, it
     assert workload.read(name).variables[found[1]].activation_items == items
 
 
+PLAIN = Link(latency_s=1e-3, overhead_s=0, gap_s=0, bandwidth_bytes_per_s=1e8)
+COMPUTING = Costs(compute=Line(base_s=0.01))
+
+
 def test_a_pipeline_passes_inputs_of_layers_at_which_the_model_can_be_cut():
     """Two stages of equal layers, one micro-batch: both passes one after another, an activation and its gradient between them."""
     model = Workload(name="equal", parameters="8 k", layers=4, activation_items=1000, costs=COMPUTING)
@@ -274,4 +192,4 @@ def test_variables_say_themselves_what_their_layers_inputs_have():
     with pytest.raises(
         WrongSetting, match="activation_items: given 5; allowed: in variables, or with parameters and layers"
     ):
-        Workload(name="model", variables=[NUMBERS], activation_items=5)
+        Workload(name="model", variables=[Variable(name="numbers", shape=(7199,))], activation_items=5)

@@ -1,12 +1,11 @@
 """Texts in the language as a job's protocol: --protocol module:Class."""
 
 import pickle
-from types import SimpleNamespace
 
 import pytest
 
 from sim import protocols
-from sim.base.errors import RunFailed, WrongSetting
+from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.language.engine import job as engine
 from sim.model import workload
@@ -110,14 +109,6 @@ def test_the_engine_says_the_same(name):
     assert got.step_s == pytest.approx(want.step_s, abs=1e-9)
     assert got.samples == pytest.approx(want.samples)
     assert got.idle_fraction == pytest.approx(want.idle_fraction, abs=1e-9)
-
-
-def test_it_is_not_run_for_real():
-    from sim.worlds.texts import text_of
-
-    of = scenario("fsdp")
-    with pytest.raises(RunFailed, match=r"real\.run --runtime mpi runs it over MPI"):
-        next(text_of(of, "worker", SimpleNamespace(scenario=of)))
 
 
 @pytest.mark.slow

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
+import event
 import numpy as np
 import pytest
 
-from sim import event, protocols
+from sim import protocols
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
-from sim.event.machines.port import Port
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs, Line
@@ -145,18 +145,6 @@ def test_hosts_of_8_gpus_in_a_file(tmp_path):
 def test_servers_go_round_the_hosts_that_have_workers():
     scenario = job(layers=(1,) * 5, hosts=2, servers=5, servers_on="workers")
     assert scenario.hosts == [0, 1, 0, 1, 0, 0, 1]
-
-
-def test_a_port_sends_no_byte_without_credit():
-    """10 bytes take 1 s of the line and earn for 4 s; what was not used is kept."""
-    port = Port()
-    assert port.take(0, 1, 4) == (3, 4)  # none saved
-    assert port.take(4, 1, 4) == (7, 8)
-    assert port.take(20, 1, 4) == (20, 21)  # 12 s saved: three at line speed
-    assert port.take(20, 1, 4) == (21, 22)
-    assert port.take(20, 1, 4) == (22, 23)
-    assert port.take(20, 1, 4) == (23, 24)
-    assert port.take(20, 1, 4) == (27, 28)
 
 
 @pytest.mark.parametrize("sustained", [BANDWIDTH / 8, BANDWIDTH / 2, BANDWIDTH])

@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from math import log
 
+import event
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,7 +22,7 @@ from real.learning.learned import in_a_line
 from real.learning.learning import learn
 from real.learning.trainer import Trainer
 from real.training.trainee import Training
-from sim import command, event, protocols
+from sim import command, protocols
 from sim.base.errors import WrongSetting
 from sim.efficiency import law
 from sim.efficiency import law as steps_to_target

@@ -5,6 +5,7 @@ import weakref
 from collections import Counter
 from dataclasses import replace
 
+import event
 import numpy as np
 import pytest
 from learning_jobs import MODEL, TRAINING, job, trained
@@ -17,7 +18,6 @@ from real.data import Batches
 from real.learning.parameters import Gradient, Held, Whole
 from real.learning.trainer import Trainer
 from real.models import initial
-from sim import event
 from sim.base.errors import RunFailed
 from sim.efficiency.noise import noise_scale
 from sim.protocols import PROTOCOLS

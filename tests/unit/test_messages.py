@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
+import event
 import numpy as np
 import pytest
 
 from calibration.estimators import latency as messages
 from calibration.probes import Measured, Probe
 from calibration.profiles import Source, make
-from sim import event, protocols
+from sim import protocols
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model import workload

@@ -1,16 +1,15 @@
 """What a job is said to need, beside what it does: function calls are counted, which are the same however busy the machine is."""
 
 import sys
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
+import event
 import pytest
 
-from sim import event, needs, protocols
+from sim import needs, protocols
 from sim.base.errors import WrongSetting
 from sim.collectives.base import swap
-from sim.engine import choose
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model import workload
@@ -18,7 +17,6 @@ from sim.model.sparse_rows import Rows
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
 from sim.protocols.base import Protocol
-from sim.simulation import simulate
 from sim.verbs import allreduce
 
 ROUGHLY = 4  # a factor
@@ -80,21 +78,13 @@ def test_the_event_world_calls_as_many_functions_as_is_said(name):
     one = EVENT[name]
     event.run(one, want_trace=False)  # loads all
     few, more = (calls(partial(event.run, replace(one, steps=steps), want_trace=False)) for steps in (1, 3))
-    said_s = needs.once_and_step_s(one, "event")[1]
+    said_s = needs.once_and_step_s(one)[1]
     assert 1 / ROUGHLY < said_s / (EVENT_CALL_S * (more - few) / 2) < ROUGHLY
-
-
-@pytest.mark.parametrize("name", EVENT)
-def test_the_engine_needs_less(name):
-    one = EVENT[name]
-    by_events, by_engine = (needs.of(one, world) for world in ("event", "engine"))
-    assert by_engine.seconds < by_events.seconds
-    assert by_engine.bytes < by_events.bytes
 
 
 def test_a_trace_takes_memory_that_no_other_run_does():
     one = replace(EVENT["horovod"], steps=1000)
-    assert needs.of(one, "event", traced=True).bytes > 100 * needs.of(one, "event").bytes
+    assert needs.of(one, traced=True).bytes > 100 * needs.of(one).bytes
 
 
 def test_rows_that_a_part_is_of_need_memory():
@@ -105,7 +95,7 @@ def test_rows_that_a_part_is_of_need_memory():
     )
     one = Scenario(protocols.make("hybrid"), model, 2)
     with pytest.raises(WrongSetting, match="--workload: given 'parts'; allowed: a smaller job"):
-        needs.check(one, "event")
+        needs.check(one)
 
 
 @dataclass(frozen=True)
@@ -141,11 +131,9 @@ def own(protocol: Protocol, workers: int) -> Scenario:
 
 def test_a_text_of_ones_own_needs_what_its_verbs_do():
     """4,096 workers that swap were taken to make a ring of all, and refused for 25.7 GB; they take 0.09 GB."""
-    assert 0.05e9 < needs.of(own(Gossip(), 4096), "event").bytes < 0.3e9
-    assert needs.of(own(Gossip(), 4096), "event").seconds < 10
-    halving, ring = (
-        needs.of(own(one, 1024), "event") for one in (Halving(), protocols.make("allreduce", ["algorithm=ring"]))
-    )
+    assert 0.05e9 < needs.of(own(Gossip(), 4096)).bytes < 0.3e9
+    assert needs.of(own(Gossip(), 4096)).seconds < 10
+    halving, ring = (needs.of(own(one, 1024)) for one in (Halving(), protocols.make("allreduce", ["algorithm=ring"])))
     assert halving.bytes < 0.1e9
     assert halving.seconds < 5
     assert 0.3e9 < ring.bytes < 2e9  # 0.34 GB were measured
@@ -154,25 +142,12 @@ def test_a_text_of_ones_own_needs_what_its_verbs_do():
 def test_a_ring_whose_ranks_share_hosts_is_played_message_by_message():
     together = Cluster(hosts=[Host(count=128, slots=8, cores=32)], network=NET)
     shared = Scenario(protocols.make("allreduce", ["algorithm=ring"]), workload.read("mlp"), 1024, cluster=together)
-    assert needs.of(shared, "event").bytes > 1e9
+    assert needs.of(shared).bytes > 1e9
 
 
 def test_the_event_world_calls_as_many_functions_for_a_text_of_ones_own():
     one = replace(own(Gossip(), 64), warmup=1, steps=1)
     event.run(one, want_trace=False)  # loads all
     few, more = (calls(partial(event.run, replace(one, steps=steps), want_trace=False)) for steps in (1, 3))
-    said_s = needs.once_and_step_s(one, "event")[1]
+    said_s = needs.once_and_step_s(one)[1]
     assert 1 / ROUGHLY < said_s / (EVENT_CALL_S * (more - few) / 2) < ROUGHLY
-
-
-def test_a_job_that_the_event_world_would_refuse_has_the_engine_compiled_first(monkeypatch):
-    tried = []
-    monkeypatch.setattr(choose, "LEAST_S", 0.05)
-    monkeypatch.setattr(choose, "engine", choose.Engine())
-    monkeypatch.setattr(choose.kept, "is_kept", lambda: False)
-    monkeypatch.setattr(choose.install, "keep", lambda: tried.append(1) or False)
-    job = Scenario(protocols.make("ddp"), workload.read("resnet50"), 256, steps=100)
-    for of, compiles in ((replace(job, workers=3), []), (job, [1])):
-        with pytest.raises(WrongSetting) if compiles else nullcontext():
-            simulate(of, within_s=1.0)
-        assert tried == compiles

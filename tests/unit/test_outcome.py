@@ -119,11 +119,10 @@ def test_too_few_steps_of_a_single_run_say_nothing():
 
 
 def test_join_stacks_replications_and_counts():
-    one, two = replace(runs(np.ones((1, 3))), ran_out=2), replace(runs(np.full((2, 3), 2.0)), ran_out=5)
+    one, two = runs(np.ones((1, 3))), runs(np.full((2, 3), 2.0))
     both = join([one, two])
     assert both.step_s[:, 0].tolist() == [1, 2, 2]
     assert both.idle_fraction.shape == (3, 2)
-    assert both.ran_out == 7
 
 
 def test_join_refuses_runs_of_different_length():

@@ -5,10 +5,11 @@ import re
 from importlib import import_module
 from unittest import mock
 
+import event
 import pytest
 
 from real.launching import mpirun as launch
-from sim import command, event, protocols, simulation
+from sim import command, protocols, simulation
 from sim import run as sim_run
 from sim.base.errors import RunFailed
 from sim.job.scenario import Scenario

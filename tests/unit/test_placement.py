@@ -1,10 +1,11 @@
 """Placement by TensorFlow's rules: what lies where, and that nothing is lost."""
 
+import event
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim import event, protocols
+from sim import protocols
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario

@@ -33,7 +33,6 @@ from sim.platform.cluster import Cluster, Provenance
 from sim.platform.cluster import read as read_cluster
 from sim.simulation import simulate
 from sim.sweeps import pools
-from sim.worlds import time_budget
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +51,7 @@ def own_clock() -> Iterator[None]:
     """Whenever the clock is read a microsecond has passed, so that a busy machine simulates as much as an idle one."""
     clock = SimpleNamespace(monotonic=count(step=1e-6).__next__, process_time=count(step=1e-6).__next__)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (plan, search, simulating, simulation, time_budget):
+        for module in (plan, search, simulating, simulation):
             patch.setattr(module, "time", clock)
         yield
 
@@ -413,9 +412,9 @@ def test_the_command_answers_and_says_so_by_its_exit(tmp_path):
 
 @pytest.mark.parametrize("took_s", [1e-6, 1e3])
 @pytest.mark.parametrize(
-    ("by_engine", "expected"), [(False, [(3, 1), (13, 1), (17, 1)]), (True, [(3, 1), (20, 3), (50, 9)])]
+    ("step_s", "expected"), [(0.02, [(3, 1), (13, 1), (17, 1)]), (0.0, [(3, 1), (20, 3), (50, 9)])]
 )
-def test_steps_are_decided_by_counts_and_not_by_the_clock(took_s, by_engine, expected, monkeypatch):
+def test_steps_are_decided_by_counts_and_not_by_the_clock(took_s, step_s, expected, monkeypatch):
     """Whatever a first look took, the second one has as many steps: fewer than all where little time is left."""
     looks = []
 
@@ -428,7 +427,7 @@ def test_steps_are_decided_by_counts_and_not_by_the_clock(took_s, by_engine, exp
             yield {"digest": job.digest, "world": "event", "wall_s": took_s} | said | did
 
     monkeypatch.setattr(Simulating, "_rows", rows)
-    monkeypatch.setattr(type(simulating.engine), "is_at_hand", by_engine)
+    monkeypatch.setattr(simulating.replications, "once_and_step_s", lambda _: (1e-3, step_s))
     room = Room(asked(samples_per_s=1, protocols=["allreduce"], hosts=["g5.12xlarge"], counts=[3], batches=[256]))
     found, _ = search.screened(room)
     looking = Simulating(room, pools.of_size(1), 1.5, math.inf)

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+import event
 import pytest
 
-from sim import event, plot, protocols
+from sim import plot, protocols
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload

@@ -1,8 +1,8 @@
 """Polls of ranks that wait: how often the MPI world and the event world poll, what it takes, and what calibration finds."""
 
-import time
 from dataclasses import replace
 
+import event
 import numpy as np
 import pytest
 
@@ -13,12 +13,11 @@ from calibration.evidence.core_seconds import core_seconds
 from calibration.evidence.seats import Placement
 from calibration.probes import Measured, Probe
 from calibration.profiles import Source, make
-from real.launching.polling import poll
 from real.probing import links
-from sim import event, protocols
+from sim import protocols
 from sim.collectives.barrier import barrier
-from sim.event.machines.cores import Cores
 from sim.job.scenario import Scenario
+from sim.language.event import cores
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform import polling
@@ -87,29 +86,25 @@ class Used:
 
 @pytest.fixture
 def used(monkeypatch) -> Used:
-    noted, work, take = Used(), Cores.work, Cores.take
-    monkeypatch.setattr(Cores, "work", lambda self, seconds, *who: (noted.work(seconds), work(self, seconds, *who))[1])
-    monkeypatch.setattr(Cores, "take", lambda self, cores: (noted.take(self.env.now, cores), take(self, cores))[1])
+    noted, work, poll = Used(), cores.InTurns.work, cores.Polled.poll
+
+    def polled(self, stage, more):
+        before = self._polls
+        poll(self, stage, more)
+        noted.take(self._world.time_s, self._polls - before)
+
+    def worked(self, task, seconds):
+        noted.work(seconds)
+        return work(self, task, seconds)
+
+    monkeypatch.setattr(cores.InTurns, "work", worked)
+    monkeypatch.setattr(cores.Polled, "poll", polled)
     return noted
 
 
 def length_s(trace: Trace, activity: str) -> float:
     rows = trace.rows[trace.rows["activity"] == activity]
     return float((rows["end_s"] - rows["start_s"]).median())
-
-
-@pytest.mark.parametrize("waited_s", [0.0, 40e-6, 151e-6, 1e-3, 60e-3])
-def test_the_mpi_world_naps_as_often_as_counted(waited_s, monkeypatch):
-    now_s, slept_s = [0.0], []
-
-    def sleep(seconds):
-        slept_s.append(seconds)
-        now_s[0] += seconds + OVERSLEEP_S
-
-    monkeypatch.setattr(time, "perf_counter", lambda: now_s[0])
-    monkeypatch.setattr(time, "sleep", sleep)
-    poll(lambda: now_s[0] >= waited_s, "the test")
-    assert polls(np.array([waited_s]), OVERSLEEP_S)[0] == pytest.approx(len(slept_s), rel=0.05, abs=1)
 
 
 def test_the_event_world_looks_as_often(used):

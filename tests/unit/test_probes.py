@@ -2,13 +2,14 @@
 
 import json
 
+import event
 import numpy as np
 import pytest
 
 from calibration import probes, profiles
 from real.probing import link_from_times as wire
 from real.probing import links
-from sim import event, protocols
+from sim import protocols
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform import cluster

@@ -6,13 +6,14 @@ import sys
 from importlib import import_module
 from types import SimpleNamespace
 
+import event
 import pytest
 
 import sim.run
 from calibration.estimators.residuals import of_runs
 from experiments import parallax
 from experiments.extrapolation import servers, sums
-from sim import event, protocols
+from sim import protocols
 from sim.base import progress
 from sim.base.progress import EVERY_S, Progress
 from sim.job.scenario import Scenario

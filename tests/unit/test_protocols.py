@@ -5,10 +5,11 @@ import dataclasses
 import inspect
 import re
 
+import event
 import numpy as np
 import pytest
 
-from sim import event, protocols, stragglers
+from sim import protocols, stragglers
 from sim.answers.outcome import of_trace
 from sim.job.scenario import Scenario
 from sim.model import workload

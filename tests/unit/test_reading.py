@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import inf
 
 import pytest
-from engines import agree
+from event import agree
 
 from sim import protocols
 from sim.answers.extrapolation import unknowns

@@ -1,9 +1,10 @@
 """Sleeps in a trace: steps in which a rank does not sleep count as 0, in fitted laws and when they are replayed."""
 
+import event
 import pytest
 
 from calibration import laws as fits
-from sim import event, protocols, stragglers
+from sim import protocols, stragglers
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload

@@ -2,15 +2,16 @@
 
 from dataclasses import replace
 
-import engines
+import event
 import numpy as np
 import pytest
+from event import by_engine
 
 from calibration.estimators import contentions, residuals
 from calibration.estimators.errors import Residuals
 from calibration.evidence.seats import Placement
 from calibration.profiles import Probe, Source, make
-from sim import event, stragglers
+from sim import stragglers
 from sim.answers import extrapolation, outcome
 from sim.answers.ignorance import CORE
 from sim.answers.notes import notes
@@ -48,7 +49,7 @@ def lucky(job):
 def test_intervals_hold_nine_new_runs_in_ten():
     """Of many calibrations of few runs; by what they plug in alone, they would hold seven. Fourteen say it to about 0.037."""
     drawn = [Scenario(FixedMinibatch(), batch=128, cluster=DRIFTING, seed=10**6 + seed, **JOB) for seed in range(50)]
-    new = np.array([engines.run(lucky(job)).throughput()[0] for job in drawn])
+    new = np.array([by_engine(lucky(job)).throughput()[0] for job in drawn])
     covered = []
     for seed in range(14):
         profile = make(list(runs_of(DRIFTING, seed)), "few runs")

@@ -1,5 +1,6 @@
 """Profiles of TensorFlow's own servers: planted chains are found again, and background work slows who needs the cores."""
 
+import event
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from calibration import profiles, servers
 from calibration.profiles import Probe, Source
 from real.servers import probe as further_server
-from sim import event, protocols, stragglers
+from sim import protocols, stragglers
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario

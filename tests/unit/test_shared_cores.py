@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+import event
 import pytest
 
 from calibration.profiles import Source, make
-from sim import event, protocols
+from sim import protocols
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario

@@ -2,15 +2,14 @@
 
 from dataclasses import replace
 
+import event
 import numpy as np
 import pytest
-import simpy
 
 from calibration.estimators import lines
 from calibration.profiles import Source, make
-from sim import event, protocols
+from sim import protocols
 from sim.answers.outcome import of_trace
-from sim.event.machines.shared_gpu import SharedGpu
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model import workload
@@ -49,22 +48,6 @@ def step_s(scenario: Scenario) -> float:
 )
 def test_ranks_on_one_gpu_go_at_their_share_of_its_pace(workers, gpus, switching, takes):
     assert step_s(job(workers, gpus, switching=switching)) == pytest.approx(takes * COMPUTE_S)
-
-
-def test_who_begins_later_slows_the_other_from_then_on():
-    """The second begins when half of the first's second is over: both then go at half the pace, until the first is done."""
-    env, ended = simpy.Environment(), {}
-    gpu = SharedGpu(env, speed=2.0, switching=0.0)
-
-    def rank(number: int, begins_s: float):
-        yield env.timeout(begins_s)
-        yield gpu.work(2.0)
-        ended[number] = env.now
-
-    for number, begins_s in ((0, 0.0), (1, 0.5)):
-        env.process(rank(number, begins_s))
-    env.run()
-    assert ended == pytest.approx({0: 1.5, 1: 2.0})
 
 
 PLANTED = Costs(

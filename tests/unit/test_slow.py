@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import event
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from calibration import fit, slow
 from calibration.evidence import common_steps
 from calibration.laws import ranks
-from sim import event, run, stragglers
+from sim import run, stragglers
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload

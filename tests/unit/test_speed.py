@@ -12,7 +12,7 @@ from experiments.engines.job import PASSING_S, UPDATE_S, Job
 from experiments.engines.process import Measured, in_python, measure
 from experiments.kit import kept
 from experiments.speed import ENGINES, REFERENCE
-from sim.base.errors import RunFailed
+from sim.base.errors import RunFailed, WrongSetting
 
 WORKERS, STEPS = 10, 2000
 FASTER = {"event": 0.5, "engine": 10.0}  # than the reference, as planted
@@ -87,8 +87,8 @@ def test_the_engine_gives_the_steps_of_the_event_world():
 
 
 def test_an_engine_that_is_not_compiled_is_left_out(monkeypatch):
-    monkeypatch.setattr("sim.engine.install.keep", lambda: False)
-    with pytest.raises(RunFailed, match="not compiled"):
+    monkeypatch.setattr("sim.language.engine.job._kernel", None)
+    with pytest.raises(WrongSetting, match="not compiled"):
         ours.engine(Job(2, 2))
 
 

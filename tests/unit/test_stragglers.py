@@ -6,10 +6,9 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-import engines
 import numpy as np
 import pytest
-from engines import agree
+from event import agree, by_engine
 from law_examples import EVERY, FACTORS, SEQUENCES
 
 from sim import laws, protocols, run, stragglers
@@ -375,7 +374,7 @@ def test_slow_ranks_cost_what_the_median_rank_would_not():
     assert median.costs.run.sole is not None
     assert not median.slowed
     assert variants.at_the_median(median) == median
-    now, free = (engines.run(one).throughput()[0] for one in (scenario, median))
+    now, free = (by_engine(one).throughput()[0] for one in (scenario, median))
     assert free > 1.9 * now
 
 

@@ -21,8 +21,10 @@ from sim import options, protocols
 from sim.base import progress
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
+from sim.language.text import Text
+from sim.language.verbs import compute
 from sim.model.workload import read as read_workload
-from sim.protocols.fmb import FixedMinibatch
+from sim.protocols.in_language import protocol_of
 from sim.simulation import simulate
 from sim.sweep import main, sweep, swept
 from sim.sweeps import grid, jobs, pools, results, work
@@ -36,27 +38,28 @@ LINE = ["--workload", "mlp", "--steps", "4", "--warmup", "1", "--replications", 
 
 
 @dataclass(frozen=True)
-class Killing(FixedMinibatch):
+class Killing(Text):
     """Kills the process that simulates it: always, or until there is a file of this name."""
 
     until: str = ""
 
-    def worker(self, me):
+    def __call__(self, me):
         if not (self.until and Path(self.until).exists()):
             if self.until:
                 Path(self.until).touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        yield from super().worker(me)
+        for _ in me.steps():
+            yield from compute(me)
+            yield from me.update()
 
 
 @dataclass(frozen=True)
-class Waiting(FixedMinibatch):
-    """A deadlock."""
+class Waiting(Text):
+    """A dead end."""
 
-    def worker(self, me):
+    def __call__(self, me):
         for _ in me.steps():
-            yield from me.receive([me.master])
-            yield from me.receive([me.master])
+            yield from me.take((me.rank + 1) % me.n)
 
 
 def job(protocol, workers=2, **settings):
@@ -236,9 +239,9 @@ def test_scenarios_that_cannot_be_are_refused(given, tmp_path):
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_scenario_that_fails_is_a_row_and_the_others_go_on(processes, tmp_path):
     """One that is a deadlock, and one that can be simulated."""
-    found = sweep([job(Waiting()), job("fmb")], str(tmp_path / "x.parquet"), processes=processes)
+    found = sweep([job(protocol_of(Waiting)()), job("fmb")], str(tmp_path / "x.parquet"), processes=processes)
     assert found["error"].isna().tolist() == [False, True]
-    assert "deadlock" in found["error"][0]
+    assert "wait for ever" in found["error"][0]
 
 
 def test_what_no_column_holds_is_a_row(tmp_path):
@@ -254,7 +257,7 @@ def test_what_no_column_holds_is_a_row(tmp_path):
 def test_a_process_that_is_killed_once_costs_nothing(whole, tmp_path, capfd):
     """One line; its scenarios are simulated again."""
     out, mark = str(tmp_path / "x.parquet"), str(tmp_path / "mark")
-    found = sweep([*scenarios(), job(Killing(mark))], out, processes=2, replications=2)
+    found = sweep([*scenarios(), job(protocol_of(Killing)(mark))], out, processes=2, replications=2)
     assert Path(mark).exists()
     assert len(found) == len(whole) + 1
     assert found["error"].isna().all()
@@ -267,7 +270,9 @@ def test_a_process_that_is_killed_once_costs_nothing(whole, tmp_path, capfd):
 @pytest.mark.processes
 def test_a_scenario_that_kills_its_process_is_a_row(whole, tmp_path, capfd):
     out = str(tmp_path / "x.parquet")
-    found = sweep([job(Killing()), *scenarios(), job(Killing(), 3)], out, processes=2, replications=2)
+    found = sweep(
+        [job(protocol_of(Killing)()), *scenarios(), job(protocol_of(Killing)(), 3)], out, processes=2, replications=2
+    )
     assert found["error"].isna().tolist() == [False, *[True] * len(whole), False]
     assert "its process died twice" in found["error"][0]
     rest = timeless(found)[1:-1].reset_index(drop=True)
@@ -276,15 +281,20 @@ def test_a_scenario_that_kills_its_process_is_a_row(whole, tmp_path, capfd):
 
 def test_what_cannot_travel_is_a_row(tmp_path):
     @dataclass(frozen=True)
-    class Local(FixedMinibatch):
+    class Local(Waiting):
         """Its class is in no module."""
 
-    wanted = [job(Local() if seed == 6 else "fmb", seed=seed) for seed in range(12)]
+        def __call__(self, me):
+            for _ in me.steps():
+                yield from compute(me)
+                yield from me.update()
+
+    wanted = [job(protocol_of(Local)() if seed == 6 else "fmb", seed=seed) for seed in range(12)]
     with ThreadPoolExecutor(1) as one:  # of which the second chunk has several scenarios
         found = sweep(wanted, str(tmp_path / "x.parquet"), one)
     assert found["error"].isna().tolist() == [seed != 6 for seed in range(12)]
     assert "not to be sent" in found["error"][6]
-    assert sweep([job(Local())], str(tmp_path / "y.parquet"), processes=1)["error"].isna().all()
+    assert sweep([job(protocol_of(Local)())], str(tmp_path / "y.parquet"), processes=1)["error"].isna().all()
 
 
 SLOW = ["--protocol", "ps-async", "--steps", "60", "--replications", "2", "--workload", "mlp"]
@@ -417,7 +427,7 @@ def test_a_script_without_a_guard_is_told_so(tmp_path):
 
 
 def test_a_sweep_that_ends_before_its_first_row_leaves_nothing(tmp_path):
-    job = jobs.of_scenario(Scenario(FixedMinibatch(), read_workload("mlp"), steps=2), jobs.How())
+    job = jobs.of_scenario(Scenario(protocols.make("fmb"), read_workload("mlp"), steps=2), jobs.How())
     rows = Results(str(tmp_path / "t.parquet"), [job])
     rows.begin(resume=False)
     assert len(rows.finish()) == 0

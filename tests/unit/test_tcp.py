@@ -2,11 +2,12 @@
 
 import math
 
+import event
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim import event, protocols
+from sim import protocols
 from sim.answers.outcome import of_trace
 from sim.job.scenario import Scenario
 from sim.model import workload

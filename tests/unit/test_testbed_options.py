@@ -5,14 +5,12 @@ import shutil
 
 import numpy as np
 import pytest
-import simpy
 
 from real import run
 from real.launching import mpirun as launch
 from real.launching import testbed
 from real.probing import link_from_times as wire
 from sim.base.errors import WrongSetting
-from sim.event.machines.flows import Bucket, Flows
 from sim.laws import LogNormal
 from sim.platform.cluster import Link
 
@@ -74,21 +72,6 @@ def test_a_probe_finds_how_unequal_shares_are(cv):
     one, other = LogNormal(cv=cv).draw(np.random.default_rng(0), 2 * 20_000).reshape(2, -1)
     share = np.maximum(one, other) / (one + other)
     assert wire.unfairness(1 / share, np.full(share.size, 2.0)) == pytest.approx(cv, rel=0.07)
-
-
-@pytest.mark.parametrize("ramp_bytes", [0.05e6, 0.2e6, 0.35e6])
-def test_a_probe_finds_how_soon_who_comes_second_has_its_share(ramp_bytes):
-    """Planted: messages of 4 MB in the simulator, the second of which begins when the first has passed by so much."""
-    passed_bytes, left_bytes = [], np.linspace(1.5e6, 2.5e6, 5)
-    for left in left_bytes:
-        env = simpy.Environment()
-        flows, egress = Flows(env), Bucket(1e6)
-        first = flows.start(egress, Bucket(1e6), 4e6, ramp=ramp_bytes)
-        env.run(4 - left / 1e6)
-        flows.start(egress, Bucket(1e6), 4e6, ramp=ramp_bytes)
-        env.run(first.done)
-        passed_bytes.append((env.now - 4) * 1e6)
-    assert wire.ramp_bytes(left_bytes, passed_bytes) == pytest.approx(ramp_bytes, rel=1e-3)
 
 
 def test_where_who_comes_second_has_as_much_nothing_has_to_grow():

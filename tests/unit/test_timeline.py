@@ -5,9 +5,10 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
+import event
 import pytest
 
-from sim import event, protocols, stragglers, timeline
+from sim import protocols, stragglers, timeline
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform.cluster import Cluster, Host, Link

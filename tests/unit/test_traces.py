@@ -3,13 +3,14 @@
 import json
 from dataclasses import asdict, replace
 
+import event
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sim import event, laws, stragglers
+from sim import laws, stragglers
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload

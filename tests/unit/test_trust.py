@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+import event
 import pytest
 
 from calibration.profiles import FREE, Source, make
-from sim import event
 from sim import stragglers as laws
 from sim.answers import trust
 from sim.base.errors import WrongSetting

@@ -188,7 +188,9 @@ class Run:
     def _check_room(self, size_bytes: float) -> None:
         if size_bytes > self.most_bytes:
             takes = f"{size_bytes / 1e9:,.1f} GB of memory, and {self.most_bytes / 1e9:,.1f} GB are the most here"
-            raise WrongSetting("--workers", self.ranks, f"a smaller job: the engine would take {takes}")
+            of_steps = self.job.steps > 100 * self.ranks
+            given = ("--steps", self.job.steps) if of_steps else ("--workers", self.ranks)
+            raise WrongSetting(*given, f"a smaller job: the engine would take {takes}")
 
     def _grow(self, each: str, more: int) -> None:
         """More places for all that there is one of for each `each`."""

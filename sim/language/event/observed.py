@@ -48,8 +48,9 @@ class Observed(Task):
         if isinstance(command, PASSES):
             self._passed(command)
         elif isinstance(command, commands.Update):
-            world.versions[me.rank] += 1
-            samples = 0 if command.piece.start else round(command.samples)  # of all pieces once
+            of_all = command.piece.start == world.firsts.setdefault(me.rank, command.piece.start)  # once for all pieces
+            world.versions[me.rank] += of_all
+            samples = round(command.samples) if of_all else 0
             self._row("update", self.since_s, samples=samples, size_bytes=self._bytes(command.piece, command.share))
         elif isinstance(command, commands.Mix) and id(command.what) in world.held:
             message, about = world.held.pop(id(command.what))
@@ -149,6 +150,7 @@ class ObservedWorld(EventWorld):
         sent: version and bytes of messages that nobody has taken.
         held: messages that were not put into weights or gradients when they were taken, until they are mixed.
         versions: updates that each rank's weights have seen; begun: those on which its gradient was begun.
+        firsts: where the first piece begins that each rank has updated.
         computing: the last row of each text in which it computes.
     """
 
@@ -156,7 +158,8 @@ class ObservedWorld(EventWorld):
 
     def __init__(self, job: Job, text: Text):
         super().__init__(job, text)
-        self.rows, self.versions, self.begun = list[Row](), [0] * job.ranks, [0] * job.ranks
+        self.rows, self.firsts = list[Row](), dict[int, int]()
+        self.versions, self.begun = [0] * job.ranks, [0] * job.ranks
         self.sent, self.computing = dict[int, tuple[int, float]](), dict[Task, int]()
         self.held: dict[int, tuple[Message, dict[str, Any]]] = {}
         self._left_s = [0.0] * job.ranks  # when the last message of each has left

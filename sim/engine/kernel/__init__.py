@@ -1,1 +1,0 @@
-"""The compiled kernel: flat arrays, events in order, and programs of ranks."""

@@ -1,1 +1,0 @@
-"""A rank of the event world, in parts: what it computes, sums, sends and draws."""

@@ -1,0 +1,40 @@
+"""Scenarios whose texts cannot be had are refused, and what an outcome is."""
+
+from dataclasses import replace
+
+import pytest
+from common import common
+
+from sim.base.errors import WrongSetting
+from sim.event.language import run as outcome_of
+from sim.texts import TEXTS
+
+
+def test_what_a_text_does_not_have_is_named():
+    scenario = common(1, "fmb")
+    threads = scenario.cluster.network.model_copy(update={"background_s": 1e-3})
+    for of, text, words in (
+        (scenario, TEXTS["ddp"](), "--servers: given 1; allowed: 0 with ddp"),
+        (scenario, TEXTS["ps-async"](2), "--servers: given 1; allowed: 2 with ps-async"),
+        (
+            replace(scenario, cluster=scenario.cluster.model_copy(update={"network": threads})),
+            TEXTS["fmb"](),
+            "network: background_s: given 0.001",
+        ),
+        (common(1, "allreduce"), TEXTS["pipeline"](), "one for each layer that has activation_items"),
+    ):
+        with pytest.raises(WrongSetting, match=words):
+            outcome_of(of, text)
+
+
+def test_an_outcome_is_without_the_warm_up():
+    scenario = replace(common(1, "allreduce"), warmup=3, steps=5)
+    found = outcome_of(scenario, TEXTS["fsdp"]())
+    assert found.step_s.shape == found.samples.shape == (1, 5)
+    assert found.warmup == 3
+    assert found.idle_fraction.shape == (1, scenario.workers)
+    assert (found.idle_fraction > 0).all()
+    assert (found.idle_fraction < 1).all()
+    assert found.samples[0] == pytest.approx([32 * scenario.workers] * 5)
+    other = outcome_of(scenario, TEXTS["fsdp"](), replication=1)
+    assert (other.step_s != found.step_s).all()
