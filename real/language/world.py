@@ -443,7 +443,7 @@ class MpiWorld:
         return at_once, lambda: handle
 
     def _take(self, task: Task, command: commands.Take) -> Answer:
-        frm, messages, asked_s = among(command.frm), self._messages, self._clock()
+        frm, messages, asked_s, asked_in = among(command.frm), self._messages, self._clock(), self._record.round
         until_s = math.inf if command.until_s is None else command.until_s
         if until_s <= asked_s:  # what has come while this thread computed is here, too
             messages.move()
@@ -454,9 +454,9 @@ class MpiWorld:
                     self._record.waited(asked_s, self._clock())
                 return None
             message = messages.take(task.number, frm, command.newest)
-            self._received(message, asked_s)
+            self._received(message, asked_s, asked_in)
             if command.into is not None:
-                self._put(task, message, command.into, command.adds, command.weight)
+                self._put(task, message, command.into, command.adds, command.weight, asked_in)
             else:
                 self._values.heard(self.me, message)
             return message
@@ -486,7 +486,7 @@ class MpiWorld:
                     continue
                 message = messages.take(task.number, range(frm, frm + 1), True)
                 me.step = message.step if k == 0 else me.step
-                self._received(message, asked_s)
+                self._received(message, asked_s, me.round)
                 self._put(task, message, command.into.part(k, len(group)))
             self._since_s = self._clock()
             return True
@@ -494,20 +494,22 @@ class MpiWorld:
         task.waits_for = f"a message of {named(command.frm)}"
         return (lambda: not command.wait or all(here(frm) or frm in messages.ended for frm in group)), followed
 
-    def _received(self, message: Letter, asked_s: float) -> None:
-        """Record that a text has waited for a message, and that it has come."""
+    def _received(self, message: Letter, asked_s: float, step: int) -> None:
+        """Record that a text has waited for a message, since the round `step`, and that it has come."""
         bytes, peer = self._job.bytes_of(message.values.size), message.sender
-        self._record.waited(asked_s, message.began_s, peer)
-        self._record.add("receive", message.began_s, message.came_s, 0, bytes, peer)
+        self._record.waited(asked_s, message.began_s, peer, step)
+        self._record.add("receive", message.began_s, message.came_s, 0, bytes, peer, step=step)
 
-    def _put(self, task: Task, message: Letter, into: Piece, adds: bool = False, weight: float = 1.0) -> None:
+    def _put(
+        self, task: Task, message: Letter, into: Piece, adds: bool = False, weight: float = 1.0, step: int | None = None
+    ) -> None:
         self._check(task, message.items, into, f"taken from rank {message.sender} into")
         record, begin_s = self._record, self._clock()
         if into.vector == "gradient" and adds:
             self.measured.samples.added(self.me, message.samples)
         self._values.put(self.me, into, message.values, adds, weight)
         bytes = self._job.bytes_of(message.values.size)
-        about = bytes, message.sender, message.version
+        about = bytes, message.sender, message.version, step
         if adds:
             record.add("reduce", begin_s, record.now_s, self._counted(into, message), *about)
         elif into.vector == "weights" and into.items:
