@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 APART = 1.25  # times as fast that links of two sources are said to differ
 FAR = 0.1  # of a step, from which a source contradicts the profile
-SUMMED_BY = ("allreduce", "horovod")  # protocols that have an algorithm
+SUMMED_BY = ("allreduce", "ddp", "horovod")  # protocols that have an algorithm
 
 
 class Linked(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil, log2
 from statistics import fmean
 from typing import NamedTuple
 
@@ -23,11 +22,11 @@ from sim.platform import catalogue
 from sim.platform.cluster import Cluster, Link, Model
 from sim.platform.gpu import Gpu
 from sim.platform.other_sizes import told
+from sim.protocols import settings_of
 from sim.recording.pauses import SETS_THE_PACE
 from sim.recording.recorded import WORLDS
 from sim.recording.traces import Trace
 
-SETTINGS = ("algorithm", "fusion_bytes", "cycle_s", "order")
 CALL = "receive"  # the activity of an allreduce of a bucket
 
 
@@ -185,8 +184,7 @@ def sums_of(trace: Trace) -> Sums | None:
 def link_of(traces: Sequence[Trace]) -> Link | None:
     """The link on which a ring takes as long as the allreduces, in the mean of those alike; None where there are none.
 
-    The protocol that simulates them negotiates before each, along a tree and back (sim.verbs.fusion). PyTorch does not. What a call
-    takes besides its bytes is shared out among the rounds of both.
+    What a call takes besides its bytes is shared out among its rounds.
 
     Args:
         traces: of equally many ranks.
@@ -200,7 +198,7 @@ def link_of(traces: Sequence[Trace]) -> Link | None:
     if not kept.any():
         return None
     calls, sizes, seconds, group = calls[kept], sizes[kept], seconds[kept], group[kept]
-    rounds, moved = calls * (2 * (ranks - 1) + 2 * ceil(log2(ranks))), 2 * (ranks - 1) / ranks * sizes
+    rounds, moved = calls * 2 * (ranks - 1), 2 * (ranks - 1) / ranks * sizes
     design = np.column_stack([rounds, moved] if len(np.unique(group)) > 1 else [moved])
     *latency_s, seconds_per_byte = lines.fit(design.astype(float), seconds, group)
     bandwidth = 1 / seconds_per_byte if seconds_per_byte else float("inf")
@@ -245,4 +243,4 @@ def _notes(sources: list[Source], largest: Trace, found: Link | None, link: Link
 
 
 def _settings(head: Header) -> list[str]:
-    return [f"{name}={head.settings[name]}" for name in SETTINGS if head.settings.get(name) not in (None, "parameters")]
+    return settings_of(replay.protocol_of(head))

@@ -124,7 +124,7 @@ def _of_trace(trace: Trace, path: str) -> Run:
     from sim.job import replay
 
     head, protocol = trace.header, replay.protocol_of(trace.header)
-    if protocol.by_arrival or protocol.uses("compute_until") or protocol.uses("compute_renewing"):
+    if protocol.by_arrival or protocol.limits_computing:
         raise WrongSetting("RUN", f"{path}, of {head.protocol}", "a run whose ranks wait for one another in each step")
     length_s, rows, own_s = outcome.of_trace(trace).step_s[0], trace.rows, {}
     rows = rows.assign(seconds=rows["end_s"] - rows["start_s"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -58,7 +59,7 @@ class Recorded(NamedTuple):
 
     def trace(self, protocol: str, link: Link | None) -> Trace:
         """The steps as the trace of a run of that protocol, on a link if it is known."""
-        told_of = _told_of(self.about, protocol, link, self.gradients)
+        told_of = _told_of(self, protocol, link)
         return steps.trace_of(
             _logged(self.run), told_of, self.called, measured=self.about.link is None or bool(self.about.tested)
         )
@@ -102,7 +103,7 @@ def of_runs(runs: Sequence[Recorded], name: str, each: int | None = None) -> Clu
     best = min(able, key=lambda one: abs(_off(*able[one]))) if len(able) > 1 else next(iter(able))
     made, traces = able[best]
     assert made.provenance is not None  # `make` has made one
-    told_of = _told_of(first.about, best, link, first.gradients)
+    told_of = _told_of(first, best, link)
     notes = [note for one, trace in zip(runs, traces, strict=True) for note in _of_run(one, trace, made, told_of, link)]
     notes += [note for note in made.provenance.notes if not measured or not note.startswith("the link was given")]
     measured, apart = measured and link is not None, (each or 1) < max(one.run.world for one in runs)
@@ -124,7 +125,7 @@ def protocols_of(runs: Sequence[Recorded]) -> tuple[str, ...]:
     """Those that runs may have been of: with some messages hidden, the one whose simulation is nearer to the traces is taken."""
     if runs[0].about.protocol:
         return (runs[0].about.protocol,)
-    return ("horovod", "allreduce") if max(one.hidden for one in runs) > HIDDEN else ("allreduce",)
+    return ("ddp", "allreduce") if max(one.hidden for one in runs) > HIDDEN else ("allreduce",)
 
 
 def _fitted(
@@ -145,11 +146,14 @@ def placed(made: Cluster, device: str, each: int | None) -> Cluster:
     return made.model_copy(update={"hosts": tuple(here)}) if device else made
 
 
-def _told_of(about: About, protocol: str, link: Link | None, gradients: Summed) -> About:
-    """What the user and the traces say of the run. Libraries of GPUs sum by rings, unless the user says otherwise."""
-    rings = protocol in ("horovod", "allreduce") and not any(one.startswith("algorithm=") for one in about.settings)
-    settings = (*about.settings, ALGORITHM) if rings else about.settings
-    return replace(about, protocol=protocol, settings=settings, link=link, item_bytes=gradients.item_bytes)
+def _told_of(one: Recorded, protocol: str, link: Link | None) -> About:
+    """What the user and the traces say of a run. Libraries of GPUs sum by rings, unless the user says otherwise."""
+    said = {setting.partition("=")[0] for setting in one.about.settings}
+    more = [ALGORITHM] * (protocol in ("ddp", "horovod", "allreduce"))
+    if protocol == "ddp" and (sizes := [call.bytes for call in one.run.calls() if one.run.sums(call) and call.bytes]):
+        more.append(f"bucket_mb={median(sizes) / 2**20:.6g}")
+    settings = (*one.about.settings, *(setting for setting in more if setting.partition("=")[0] not in said))
+    return replace(one.about, protocol=protocol, settings=settings, link=link, item_bytes=one.gradients.item_bytes)
 
 
 def _again_s(made: Cluster, trace: Trace) -> float:

@@ -51,7 +51,7 @@ class Way(NamedTuple):
 
     Args:
         limit_s: of its time, if it has one.
-        every: updates between evaluations.
+        every: steps between evaluations.
     """
 
     protocol: str
@@ -67,7 +67,7 @@ WAYS = (
     Way("ps-sync", runtime="mpi"),
     Way("ps-backup", runtime="mpi"),
     Way("allreduce", settings=("algorithm=ring",)),
-    Way("ps-async", every=4, runtime="mpi"),
+    Way("ps-async", every=1, runtime="mpi"),
     Way("kbatch-async"),
     Way("amb-dg", 0.06, ("window_s=0.1",)),
 )

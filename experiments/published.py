@@ -108,17 +108,19 @@ def turn_s() -> float:
 
 def scenario(protocol: str, cluster: Cluster, steps: int, seed: int = 0) -> Scenario:
     """The EC2 job under `protocol`, fmb or amb."""
-    from sim import stragglers
+    from sim import protocols, stragglers
     from sim.job.scenario import Scenario
     from sim.model import workload
-    from sim.protocols.amb import AnytimeMinibatch
-    from sim.protocols.fmb import FixedMinibatch
 
-    anytime = AnytimeMinibatch(time_limit_s=TIME_LIMIT_S, partitions=PARTITIONS)
-    text, batch = {"fmb": (FixedMinibatch(), FMB_BATCH), "amb": (anytime, AMB_BATCH)}[protocol]
+    timed = [f"time_limit_s={TIME_LIMIT_S}", f"partitions={PARTITIONS}"]
+    settings, batch = {"fmb": ([], FMB_BATCH), "amb": (timed, AMB_BATCH)}[protocol]
     job = {"workers": WORKERS, "steps": steps, "warmup": 1, "batch": batch, "cluster": cluster, "seed": seed}
     return Scenario(
-        text, workload.read("cifar10"), stragglers=stragglers.read("niagara"), stragglers_name="niagara", **job
+        protocols.make(protocol, settings),
+        workload.read("cifar10"),
+        stragglers=stragglers.read("niagara"),
+        stragglers_name="niagara",
+        **job,
     )
 
 

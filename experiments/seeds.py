@@ -19,8 +19,8 @@ import numpy as np
 from experiments.kit import pages
 from experiments.kit.agreement import distance
 from real.learning.learning import learn
-from real.learning.parameters import Held, Whole
 from real.learning.trainer import Trainer, Weights
+from real.learning.values import Whole
 from real.recording import parameters
 from real.training.trainee import Training
 from sim import plot, protocols, stragglers
@@ -118,7 +118,7 @@ def show_choi(data: str, seed: int, last: int) -> None:
     """Accuracy by step, and how far the platforms' weights are apart."""
     training = Training(data=data, optimiser="adm", learning_rate=0.001, threads=2)
     trainer = _KeepsLast(workloads.read("lstm_classifier"), seed, training)
-    start = trainer.evaluate(Whole([Held(trainer.initial())], [slice(None)]), TESTED)[1]
+    start = trainer.evaluate(Whole(trainer.initial()), TESTED)[1]
     learnt, ends = {}, {}
     for platform in each(PLATFORMS, "training in simulated time", label=lambda one: one.name):
         learnt[platform] = [start, *by_step(platform, trainer, training, last)]

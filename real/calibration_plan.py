@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from real.cells import SLEEPS, Cell, fitted_cells
 from sim import protocols
 from sim.base.errors import WrongSetting
-from sim.protocols.amb import AnytimeMinibatch
 
 LEAST_BATCH = 8  # of which a half, three quarters and a partition differ
 PILOT_STEPS, WARMUP = 8, 3
@@ -77,7 +76,7 @@ class Asked:
     @property
     def anytime(self) -> tuple[str, ...]:
         """The protocols that cut a batch into partitions."""
-        return tuple(name for name in self.protocols if issubclass(protocols.find(name), AnytimeMinibatch))
+        return tuple(name for name in self.protocols if protocols.make(name).limits_computing)
 
     @property
     def job(self) -> dict:

@@ -132,7 +132,7 @@ def _served(scenario: Scenario) -> float:
         apart = protocol.layerwise or scenario.traffic.sends_rows
         parts = len(scenario.traffic.placed) if apart else scenario.servers
         found += workers * parts * (4 if protocol.has_servers else 2)
-    found += workers * (protocol.masterless and protocol.uses("exchange"))  # one at least
+    found += workers * protocol.masterless  # one at least
     return found + workers * workers * len(scenario.gathered_variables)
 
 
@@ -169,8 +169,7 @@ def _ahead(scenario: Scenario) -> float:
 def _rows(scenario: Scenario) -> int:
     """The rows of sparse variables of which it has to be known how many are drawn."""
     served = scenario.served if scenario.traffic.sends_rows else ()
-    drawn = [variable for variable in (*served, *scenario.gathered_variables) if variable.rows]
-    return sum(variable.rows.of or variable.shape[0] for variable in drawn)
+    return sum(one.rows.of or one.shape[0] for one in (*served, *scenario.gathered_variables) if one.rows)
 
 
 def cores() -> int:

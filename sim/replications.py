@@ -21,6 +21,7 @@ from sim.base.threads import in_order
 from sim.event.language import job_of, least_warmup, outcome_of, trace_of
 from sim.language import event, mistakes
 from sim.language.engine import job as engine
+from sim.language.engine.alone import in_the_way
 from sim.language.engine.programs import program_of
 from sim.language.engine.running import NOT_COMPILED
 from sim.language.engine.values import NotLowered
@@ -53,7 +54,8 @@ class Replications:
         slow: why the event world runs them, where the engine was to do it.
 
     Raises:
-        WrongSetting: the job has what texts in the language do not have, or the engine is asked for and cannot.
+        WrongSetting: the job has what texts in the language do not have, or the engine is asked for and cannot, or the first of several
+            servers is to evaluate.
         WrongText: a user's text makes a mistake that is seen in its source.
     """
 
@@ -61,6 +63,7 @@ class Replications:
 
     def __init__(self, scenario: Scenario, world: str = "auto"):
         needs.check_rows(scenario)
+        scenario.check_evaluation()
         self.scenario, self.text = scenario, text_of(scenario)
         if not is_ours(scenario.protocol):
             mistakes.check(self.text)
@@ -87,11 +90,13 @@ class Replications:
             RunFailed: all texts wait for ever, or do what no world can run.
         """
         job, is_over = self._replication(number), self._is_over(within_s)
+        by_message = ""
         if self._program:
             found = engine.Run(job, self.text, self._program, most_bytes=needs.most_bytes()).result(is_over)
+            by_message = in_the_way(job, self._program)
         else:
             found = event.run(job, self.text, is_over=is_over)
-        return replace(outcome_of(self.scenario, found), slow=self.slow)
+        return replace(outcome_of(self.scenario, found), slow=self.slow, by_message=by_message)
 
     def outcomes(self, numbers: Sequence[int]) -> Iterator[Outcome]:
         """Replications in order, on as many threads as there are cores: the engine's kernel runs beside Python."""

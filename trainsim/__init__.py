@@ -6,7 +6,7 @@
 >>> found.step_s.shape
 (5, 50)
 
-A protocol or law of one's own imports from trainsim.protocols, trainsim.verbs, trainsim.laws and trainsim.base (see trainsim.aliases).
+A protocol or law of one's own imports from trainsim.language, trainsim.texts, trainsim.laws and trainsim.base (see trainsim.aliases).
 
 Programs that train get the recorder from here: `from trainsim import Recorder`. It loads nothing but Python's own library.
 """

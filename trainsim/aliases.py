@@ -1,4 +1,4 @@
-"""Modules of `sim` that a user's protocols and laws import, by names of `trainsim`: trainsim.protocols.base is sim.protocols.base.
+"""Modules of `sim` that a user's protocols and laws import, by names of `trainsim`: trainsim.language.text is sim.language.text.
 
 They are the same modules, not copies of them. So a user's file has the same imports beside a source tree and beside a wheel.
 """
@@ -11,7 +11,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-PACKAGES = ("base", "language", "laws", "protocols", "texts", "verbs")
+PACKAGES = ("base", "language", "laws", "protocols", "texts")
 BEGINS = tuple(f"{__package__}.{package}" for package in PACKAGES)
 
 

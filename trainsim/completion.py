@@ -78,10 +78,10 @@ def _names() -> dict[str, list[str]]:
     from sim import inline, zoo
     from sim.model.variable_placement import STRATEGIES
     from sim.platform import catalogue
-    from sim.protocols import NAMES
+    from sim.protocols import PROTOCOLS
 
     return {
-        "protocol": list(NAMES),
+        "protocol": list(PROTOCOLS),
         "placement": list(STRATEGIES),
         "workload": zoo.names(),
         "stragglers": [*inline.NAMES, *inline.RECORDED],

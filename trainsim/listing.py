@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields
 from inspect import cleandoc
@@ -71,18 +70,13 @@ def _first(text: str | None) -> str:
 
 def protocols() -> dict[str, Entry]:
     """Protocols by name, with what --set may set."""
-    from sim.protocols import KNOWN_AS, PROTOCOLS
-    from sim.protocols.own import default_of
+    from sim.protocols import PROTOCOLS
+    from sim.protocols.own import about, default_of
 
-    homes = Counter(protocol.__module__ for protocol in PROTOCOLS.values())
     found = {}
     for name, protocol in PROTOCOLS.items():
-        of_its_own = homes[protocol.__module__] == 1
-        line = _first(sys.modules[protocol.__module__].__doc__ if of_its_own else protocol.__doc__)
-        found[name] = Entry(line, tuple(map(default_of, fields(protocol))), cleandoc(protocol.__doc__ or ""))
-    for name, (of, settings) in KNOWN_AS.items():
-        said = ", ".join(f"{one}={value}" for one, value in settings.items())
-        found[name] = Entry(f"Another name of {of}, as PyTorch's DistributedDataParallel sums: {said}")
+        line = _first(sys.modules[protocol.__module__].__doc__)
+        found[name] = Entry(line, tuple(map(default_of, fields(protocol))), about(protocol.text_class))
     return found
 
 

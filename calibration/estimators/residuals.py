@@ -177,7 +177,7 @@ def _sleeps(trace: Trace) -> bool:
 def _has_deadline(trace: Trace) -> bool:
     """Whether a deadline ends what a rank computes in a step, however long it slept."""
     protocol = replay.protocol_of(trace.header)
-    return protocol.uses("compute_until") or protocol.uses("compute_renewing")
+    return protocol.limits_computing
 
 
 def _job(header: Header) -> str:

@@ -1,39 +1,34 @@
-"""Allreduces beside back-propagation, as the protocol `horovod` makes them without waiting for cycles.
+"""Allreduces beside back-propagation, as the protocol `ddp` makes them: a bucket of gradients is summed once all of it is there.
 
-A variable's gradient is ready at its share of a backward pass. Whatever is ready when the last sum has ended is agreed on and summed next,
-buffer by buffer: a queue that is never idle while something waits. It ends at the latest of all moments at which a variable is ready,
-plus what is left from then on: all that is agreed on with it, and later.
+Buckets are summed one after another, the last layers' first. The last sum ends at the latest of all moments at which a bucket is ready,
+plus what is summed from then on: that bucket, and those after it.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from functools import cached_property
-from itertools import accumulate, pairwise
-from operator import mul
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.verbs.fusion import fuse, layer_shares
+from sim.model.readiness import layer_shares
+from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
     from sim.model.workload import Workload
 
-ORDER = "parameters"  # in which gradients are ready over time: the protocol's default
-BUCKET_BYTES = 25 * 2**20  # of gradients that are summed together (PyTorch's DistributedDataParallel)
-
-
-PARTS = ("bytes", "sums", "bytes of the sums that another link delays", "agreements")  # bytes are shares of all
+ORDER = "parameters"  # in which gradients are ready over time
+BUCKET_BYTES = 25 * 2**20  # of gradients, at least, that are summed together (PyTorch's DistributedDataParallel)
+PARTS = ("bytes", "sums", "bytes of the sums that another link delays")  # bytes are shares of all
 
 
 class Sums(NamedTuple):
-    """The sums of a step, as each variable finds them, the last one first.
+    """The sums of a step, as each bucket finds them, the last layers' first.
 
     Args:
-        ready: the share of computing after which its gradient is there, shape (variables,).
-        left: what is agreed on with it and later, in the order of PARTS; shape (4, rows, variables).
+        ready: the share of computing after which its gradients are there, shape (buckets,).
+        left: what is summed from it on, in the order of PARTS; shape (3, rows, buckets).
     """
 
     ready: np.ndarray
@@ -52,60 +47,44 @@ class Sums(NamedTuple):
 
 
 class Overlap:
-    """The gradients of a model, and when they are ready.
+    """The buckets of a model's gradients, and when they are ready.
 
     Args:
         sizes: items of each variable, in the model's order.
-        fusion_bytes: of a buffer.
+        bucket_items: of a bucket, at least.
     """
 
-    def __init__(self, sizes: Sequence[int], fusion_bytes: int):
+    def __init__(self, sizes: Sequence[int], bucket_items: float):
         shares = layer_shares(list(sizes), ORDER)
-        self.sizes, self.fusion_bytes = tuple(sizes), fusion_bytes
-        self.ready = np.array([*accumulate(reversed(shares), initial=1 - sum(shares))][1:])
-        self.summed = [0.0, *accumulate(size / sum(sizes) for size in reversed(sizes))]
+        ready = [*accumulate(reversed(shares), initial=1 - sum(shares))][1:]
+        buckets, held = [], 0
+        for size, moment in zip(reversed(sizes), ready, strict=True):
+            held += size
+            if held >= bucket_items:
+                buckets.append((held, moment))
+                held = 0
+        if held:
+            buckets.append((held, ready[-1]))
+        self.shares, self.ready = (
+            np.array([size for size, _ in buckets]) / sum(sizes),
+            np.array([at for _, at in buckets]),
+        )
 
     @classmethod
-    def of(cls, model: Workload, fusion_bytes: int = BUCKET_BYTES) -> Overlap:
+    def of(cls, model: Workload, bucket_bytes: int = BUCKET_BYTES) -> Overlap:
         """That of a model's variables."""
-        return cls([variable.size for variable in model.variables], fusion_bytes)
+        sizes = [variable.size for variable in model.variables]
+        return cls(sizes, bucket_bytes / (model.gradient_bytes or ITEM_BYTES))
 
-    @cached_property
-    def _ends(self) -> list[int]:
-        """The end of a buffer that begins with each variable, if all are ready."""
-        edges = [*accumulate(reversed(self.sizes), initial=0)]
-        pieces = [slice(*ends) for ends in pairwise(edges)]
-        return [first + len(fuse(pieces[first:], self.fusion_bytes)[0]) for first in range(len(pieces))]
-
-    def calls(self, computing_s: np.ndarray, sum_s: np.ndarray) -> Sums:
+    def calls(self, sum_s: np.ndarray) -> Sums:
         """The sums of a step.
 
         Args:
-            computing_s: shape (rows,).
-            sum_s: seconds of each of PARTS, of all bytes; a sum takes as long as the slower of both links. Shape (4, rows).
+            sum_s: seconds of each of PARTS, of all bytes; a sum takes as long as the slower of both links. Shape (3, rows).
         """
-        left = np.zeros((len(PARTS), len(computing_s), len(self.ready)))
-        for row, (each_s, parts_s) in enumerate(zip(computing_s.tolist(), sum_s.T.tolist(), strict=True)):
-            self._count(each_s, parts_s, left[:, row])
-        return Sums(self.ready, left)
-
-    def _count(self, computing_s: float, sum_s: Sequence[float], left: np.ndarray) -> None:
-        """Set what is left of one row, shape (4, variables)."""
-        ready, now_s, done, upto = self.ready.tolist(), 0.0, 0, 0
-        spent = np.zeros((len(PARTS), 1))  # as `left` counts it
-        while done < len(ready):
-            if asks := done == upto:
-                now_s = max(now_s, computing_s * ready[done])
-                upto = max(bisect_right(ready, now_s / computing_s), done + 1)
-                left[:, done:upto] = spent
-            end = min(self._ends[done], upto)
-            share = self.summed[end] - self.summed[done]
-            other = share * sum_s[2] > share * sum_s[0] + sum_s[1]
-            more = (0.0, 0.0, share, asks) if other else (share, 1.0, 0.0, asks)
-            now_s += sum(map(mul, sum_s, more))
-            spent[:, 0] += more
-            done = end
-        np.subtract(spent, left, out=left)
+        here = np.multiply.outer(sum_s[2] - sum_s[0], self.shares) <= sum_s[1][:, None]
+        parts = np.stack([here * self.shares, here * 1.0, ~here * self.shares])
+        return Sums(self.ready, np.cumsum(parts[..., ::-1], axis=-1)[..., ::-1])
 
 
-AFTER = Overlap([1], BUCKET_BYTES)  # one gradient, summed after all computing
+AFTER = Overlap([1], 1)  # one gradient, summed after all computing

@@ -15,7 +15,7 @@ from calibration.scaling import algorithms as summing
 from calibration.scaling import noticed, replay, table
 from calibration.scaling.changes import MOST_ROWS, MOST_SPREAD, growth_of, largest_off, sizes_of
 from calibration.scaling.fitting import BETWEEN, fit_like, named
-from calibration.scaling.overlap import BUCKET_BYTES, Overlap
+from calibration.scaling.overlap import Overlap
 from calibration.scaling.simulated import Simulated, link_of
 from calibration.scaling.steps import Scaling
 from sim.base.errors import WrongSetting
@@ -37,14 +37,13 @@ from sim.platform.cluster import (
     Provenance,
 )
 from sim.platform.other_sizes import BYTES_OF_GBIT, SERVER, told
-from sim.protocols import KNOWN_AS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from sim.model.workload import Workload
 
-PROTOCOLS = ("horovod", "allreduce")  # the first hides messages behind back-propagation
+PROTOCOLS = ("ddp", "allreduce")  # the first hides messages behind back-propagation
 SERVED = ("ps-sync", "ps-async", "ps-layers")  # with servers; where nobody says which, one of the first two
 FEWEST = 2  # rows
 LEAST_OFF = 1e-3  # by which a protocol misses rows; less counts as much
@@ -78,7 +77,6 @@ def profile(
     """
     from sim.model import workload as workloads
 
-    protocol = KNOWN_AS[protocol][0] if protocol in KNOWN_AS else protocol
     if protocol is not None and protocol not in PROTOCOLS + SERVED:
         allowed = f"{', '.join(PROTOCOLS + SERVED)}, or nothing: the one that meets the table"
         raise WrongSetting("--protocol", protocol, allowed)
@@ -146,7 +144,7 @@ def like(protocol: str, model: Workload, held_bytes: float, alone: tuple[tuple[i
     if protocol in SERVED:
         of = held_bytes, 0.0, 0.0, 0.0
         return Simulated(*of, algorithm=protocol, alone=alone, model=model, protocol=protocol)
-    overlap = Overlap.of(model) if protocol == "horovod" else None
+    overlap = Overlap.of(model) if protocol == "ddp" else None
     return Scaling(held_bytes, 0.0, 0.0, 0.0, overlap=overlap, alone=alone)
 
 
@@ -243,8 +241,7 @@ def settings_of(algorithm: str, protocol: str) -> list[str]:
     """The settings that a fitted protocol is simulated with."""
     if protocol in SERVED:
         return []
-    more = [f"fusion_bytes={BUCKET_BYTES}", "cycle_s=0"] if protocol == "horovod" else []
-    return [f"algorithm={algorithm}", *more]
+    return [f"algorithm={algorithm}"]
 
 
 def _of_links(found: Scaling, rows: table.Table, link: Link | None) -> Iterator[str]:

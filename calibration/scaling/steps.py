@@ -2,7 +2,7 @@
 
 A step computes (a line in the batch), and sums gradients round a ring of all ranks: 2 (n - 1) rounds of the n-th part of the bytes
 (Patarasuk and Yuan, 2009). Between hosts a round takes the time of the slowest link: the port of a host. Back-propagation hides messages
-as in the protocol `horovod` (calibration.scaling.overlap); in `allreduce` nothing is hidden.
+as in the protocol `ddp` (calibration.scaling.overlap); in `allreduce` nothing is hidden.
 
 Gradients of several minibatches are accumulated, and summed once: only the last minibatch's back-propagation hides messages.
 
@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
@@ -37,7 +36,6 @@ from calibration import algorithms
 from calibration.scaling.overlap import AFTER, Sums
 from calibration.scaling.table import Table
 from sim.platform.cluster import INNER_S, TREE_S, slowest, trees_s
-from sim.verbs import fusion
 
 if TYPE_CHECKING:
     from calibration.scaling.fitting import Before
@@ -62,9 +60,9 @@ OF_MESSAGES = ("between_s", "both_ways", "contention", "round_s")  # between hos
 
 
 class Overlaps(Protocol):
-    """How gradients are summed beside back-propagation; arrays are of shape (rows,)."""
+    """How gradients are summed beside back-propagation; sum_s is of shape (3, rows)."""
 
-    def calls(self, computing_s: np.ndarray, sum_s: np.ndarray) -> Sums:
+    def calls(self, sum_s: np.ndarray) -> Sums:
         """The sums of a step: see calibration.scaling.overlap."""
         ...
 
@@ -133,22 +131,21 @@ class Scaling:
 
     def calls(self, rows: Table) -> Sums:
         """The allreduces of a step."""
-        return (self.overlap or AFTER).calls(self.computing_s(rows) / rows.minibatches, self._sum_s(rows))
+        return (self.overlap or AFTER).calls(self._sum_s(rows))
 
     def messages_s(self, rows: Table, calls: Sums | None = None) -> np.ndarray:
         """Seconds that messages take, hidden or not, shape (rows,)."""
         return (calls or self.calls(rows)).messages_s(self._sum_s(rows))
 
     def _sum_s(self, rows: Table) -> np.ndarray:
-        """Seconds of calibration.scaling.overlap.PARTS, shape (4, rows)."""
+        """Seconds of calibration.scaling.overlap.PARTS, shape (3, rows)."""
         rounds, between, within = self._travel(rows)
         bytes_s = self.gradient_bytes * (between * self.byte_s(rows) + within * self.within_s)
-        call_s, inner_s, round_s = rounds * self.round_s, np.zeros(rows.size), np.full(rows.size, self.round_s)
+        call_s, inner_s = rounds * self.round_s, np.zeros(rows.size)
         if self.algorithm == "ring":  # which waits for the slowest of its links
             call_s = np.minimum(call_s, _tree_s(rows))
             inner_s = self.gradient_bytes * between * self.within_s * (rows.most > 1)
-            round_s = call_s / np.maximum(1, rounds)
-        return np.stack([bytes_s, call_s, inner_s, 2 * _hops(rows) * round_s * (self.overlap is not None)])
+        return np.stack([bytes_s, call_s, inner_s])
 
     def byte_s(self, rows: Table) -> np.ndarray:
         """Seconds of a byte between so many hosts, by the slowest of their links, shape (rows,)."""
@@ -212,16 +209,6 @@ def _tree_s(rows: Table) -> np.ndarray:
         for hosts, gpus in zip(rows.hosts, rows.gpus, strict=True)
     ]
     return np.array(longer_s)
-
-
-def _hops(rows: Table) -> np.ndarray:
-    """Hops between hosts of a tree among all ranks, in order, shape (rows,)."""
-    return np.array([_hops_among(*map(int, where)) for where in zip(rows.hosts, rows.gpus, strict=True)])
-
-
-@lru_cache(maxsize=1024)
-def _hops_among(hosts: int, ranks: int) -> int:
-    return sum(fusion.hops((np.arange(ranks) * hosts // ranks).tolist()))
 
 
 def slowest_of(rows: Table) -> np.ndarray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import MISSING, fields
 from importlib import import_module
-from inspect import cleandoc
 from unittest.mock import patch
 
 from docstrings import described
@@ -42,8 +41,13 @@ def protocols() -> str:
 
 def _of_protocol(name: str, protocol: type) -> str:
     """A heading, the text of its docstring, and a line for each setting."""
-    text = cleandoc(protocol.__doc__ or "")
-    meanings = {name: said for base in protocol.__mro__[::-1] for name, said in described(base.__doc__ or "").items()}
+    from sim.protocols.own import about
+
+    text = about(protocol.text_class)
+    meanings = {
+        name: said for base in protocol.text_class.__mro__[::-1] for name, said in described(base.__doc__ or "").items()
+    }
+    meanings |= described(text)
     lines = [
         f"- `{setting.name}` ({setting.default}): {meanings.get(setting.name, '')}"
         for setting in fields(protocol)

@@ -6,7 +6,7 @@ import time
 from typing import NamedTuple
 
 from sim.language.engine.job import Run
-from sim.language.engine.primitives import Lowering
+from sim.language.engine.primitives import lowered
 from sim.language.job import Job, Laws, Layer
 from sim.laws import Exponential
 from sim.texts import TEXTS
@@ -49,7 +49,7 @@ def timed(name: str, settings: dict, ranks: int, steps: int, hosts: dict) -> Tim
         TEXTS[name](**settings),
     )
     start_s = time.process_time()
-    program = Lowering(job, text).program()
+    program = lowered(job, text)
     lowered_s = time.process_time()
     run = Run(job, text, program)
     begun_s = time.process_time()

@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 
 from calibration.scaling.fitting import ANY
-from calibration.scaling.overlap import BUCKET_BYTES
 from experiments import figures
 from experiments.extrapolation import sizes, t4
 from sim import protocols
@@ -33,7 +32,6 @@ from sim.platform.cluster import Cluster
 from sim.platform.named_links import Spread
 from sim.simulation import simulate
 
-SETTINGS = ("algorithm=ring", f"fusion_bytes={BUCKET_BYTES}", "cycle_s=0")
 PCIE, NVLINK, NVLINK_P100 = "PCIe 3 x16", "NVLink 2", "NVLink 1"
 PCIE_BYTES_PER_S = 12e9  # sim/platform/catalogue/links.toml
 LATENCY_S = 30e-6  # nominal, as the catalogue's
@@ -170,7 +168,7 @@ def asked(pair: Pair) -> Asked:
     if pair.network:
         table["network"] = {"bandwidth_bytes_per_s": pair.network, "latency_s": LATENCY_S, "named": True}
     place = Cluster.model_validate(table)
-    text = protocols.make("horovod", list(SETTINGS))
+    text = protocols.make("ddp")
     job = Scenario(text, pair.workload, pair.gpus, STEPS, 1, batch=pair.batch, cluster=place).without_stragglers()
     found, samples = simulate(job, replications=2), pair.batch * pair.gpus
     low, high = found.interval or (math.nan, math.nan)

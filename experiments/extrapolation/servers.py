@@ -1,6 +1,6 @@
 """Parameter servers on three clusters (Bugliarello, 2017): two constants of up to 8 GPUs, and the simulator at 64 and 128.
 
-The model is sim.protocols.ps_layers. Variables are placed as the benchmark's source does (variable_mgr.py of tf_cnn_benchmarks, 2017):
+The model is sim.texts.ps_layers. Variables are placed as the benchmark's source does (variable_mgr.py of tf_cnn_benchmarks, 2017):
 greedy by bytes for parameter_server; round-robin for distributed_replicated, whose servers hold trained variables alone. Servers sit on
 the workers' hosts. One copy of a gradient leaves a host of several GPUs and one of a parameter comes to it (the source's add_n and its
 caching devices). Ports are as documented, and gRPC hands whole tensors over through them. A platform's own inputs are its documented
@@ -112,12 +112,12 @@ FITTED = Constants(0.045, 2.04e9)  # on the rows of up to 8 GPUs
 
 def job(row: Row, platform: Platform, constants: Constants) -> Scenario:
     """The measured job."""
+    from sim import protocols
     from sim.job.scenario import Scenario
     from sim.laws import LogNormal
     from sim.model.costs import Costs, Line
     from sim.model.workload import NAMED
     from sim.platform.cluster import Cluster, Host, Link
-    from sim.protocols.ps_layers import LayerwiseServers
 
     compute_s = BATCH / platform.single * (1 + constants.cost_of_distribution)
     costs = Costs(compute=Line(base_s=compute_s), noise=LogNormal(cv=NOISE_CV))
@@ -128,7 +128,7 @@ def job(row: Row, platform: Platform, constants: Constants) -> Scenario:
     )
     host = Host(count=ceil(row.gpus / platform.gpus), cores=platform.cores, gpus=platform.gpus)
     return Scenario(
-        LayerwiseServers(barrier=not row.replicated, local_aggregation=True),
+        protocols.make("ps-layers", [f"barrier={not row.replicated}", "local_aggregation=true"]),
         NAMED[MODEL].without_untrained() if row.replicated else NAMED[MODEL],
         workers=row.gpus,
         servers=row.servers,

@@ -20,6 +20,7 @@ class Batches:
         self._data, self._batch = data, batch
         self._rng = generator(seed, replication, rank, "data")
         self._left = np.empty(0, int)  # what the epoch has not shown yet
+        self._number, self._chosen = -1, self._left
 
     def __iter__(self) -> Batches:
         return self
@@ -33,5 +34,12 @@ class Batches:
         samples = len(self._data.train_y)
         epochs = -(-max(0, self._batch - len(self._left)) // samples)
         self._left = np.concatenate([self._left, *(self._rng.permutation(samples) for _ in range(epochs))])
-        chosen, self._left = np.split(self._left, [self._batch])
-        return chosen
+        self._chosen, self._left = np.split(self._left, [self._batch])
+        self._number += 1
+        return self._chosen
+
+    def of(self, number: int) -> np.ndarray:
+        """The same of a minibatch by its number, from 0: the last one, or one that is still to come; those in between are left out."""
+        while self._number < number:
+            self.places()
+        return self._chosen

@@ -18,7 +18,7 @@ from sim.language import event
 from sim.language.job import Job
 from sim.language.learning import Chain, Values
 from sim.language.text import Text
-from sim.protocols.in_language import InLanguage
+from sim.protocols.base import Protocol as InLanguage
 from sim.texts import TEXTS
 
 if TYPE_CHECKING:

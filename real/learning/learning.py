@@ -10,21 +10,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from sim.event.world import garbage_left_lying
 
-from real.language.learning import train
 from real.learning.learned import Learned
-from real.learning.world import LearningWorld
+from real.learning.train import train
 from real.training.trainee import Training
 from sim import needs
 from sim.answers import candidates, ends, shares
-from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_REPLICATIONS, check_integer, check_kind
 from sim.efficiency.noise import NoiseScale, noise_scale, noise_scale_of_run
 from sim.event.language import job_of
 from sim.job.scenario import Scenario
 from sim.laws.randomness import generator
-from sim.protocols.in_language import InLanguage
 from sim.protocols.texts import text_of
 from sim.recording.activity import Activity
 from sim.recording.curves import TARGETS, Curves, Target, reached
@@ -32,8 +28,8 @@ from sim.recording.traces import Trace
 from sim.simulation import simulate
 
 if TYPE_CHECKING:
-    from real.language.versions import Versions
     from real.learning.trainer import Trainer
+    from real.learning.versions import Versions
     from sim.answers.result import Result
 
 RUNS = 5
@@ -65,8 +61,8 @@ def learn(
         until: ends each run, such as "accuracy=0.9".
         replications: runs, each with times and an order of data of its own: those of the real runs of these numbers.
         trainer: made before for the same model, seed and training.
-        evaluate_every: updates of rank 0 from one evaluation to the next; if None the scenario's with a test_size, else about 2 % of
-            those so far.
+        evaluate_every: updates of rank 0 from one evaluation to the next; if None those of the scenario's steps with a test_size, else
+            about 2 % of those so far.
         want_trace: record all activities of the first run.
         want_noise: measure the gradient noise scale at each evaluation, with minibatches that are used for nothing else.
         done: called with the number of samples whose gradients have just been computed, of `work(scenario)` in each run.
@@ -91,11 +87,7 @@ def learn(
     training = training or Training(threads=len(os.sched_getaffinity(0)))
     scenario = replace(scenario, steps=scenario.rounds, warmup=0)
     check_trainable(scenario, training)
-    every = evaluate_every or (scenario.evaluate_every if scenario.test_size else None)
-    if want_trace and is_text(scenario):
-        raise WrongSetting(
-            "--trace", scenario.protocol.name, "another protocol: a text of named vectors is not recorded yet"
-        )
+    every = evaluate_every or (scenario.evaluate_every * scenario.updates_per_step if scenario.test_size else None)
     began_s, trainer = time.monotonic(), trainer or Trainer(scenario.workload, scenario.seed, training)
     speed = simulate(replace(scenario, warmup=10, steps=SPEED_STEPS))
     job = _Job(scenario, training, trainer, target, every, want_trace, want_noise, done)
@@ -159,18 +151,9 @@ def check_trainable(scenario: Scenario, training: Training) -> None:
     scenario.check_evaluation()
     needs.check(scenario)
     forward_of(scenario.workload)
-    if is_text(scenario):
-        job_of(scenario, text_of(scenario))  # which refuses what texts do not have
+    job_of(scenario, text_of(scenario))  # which refuses what texts do not have
     if scenario.gathered_variables or scenario.traffic.sends_rows:
         check_by_rows(training.optimiser)
-    if scenario.protocol.layerwise and scenario.traffic.sends_rows:
-        allowed = f"a model without sparse variables for {scenario.protocol.name}"
-        raise WrongSetting("--workload", scenario.workload.name, allowed)
-
-
-def is_text(scenario: Scenario) -> bool:
-    """Whether its protocol is a text of the language of named vectors."""
-    return isinstance(scenario.protocol, InLanguage)
 
 
 def work(scenario: Scenario) -> float:
@@ -208,7 +191,7 @@ def estimate(jobs: list[tuple[Scenario, Trainer]], runs: int, want_noise: bool =
     seconds, largest = 0.0, 0.0
     for scenario, trainer in jobs:
         once_s, step_s = needs.once_and_step_s(scenario)
-        apart = scenario.protocol.counts_updates or (is_text(scenario) and scenario.protocol.masterless)
+        apart = scenario.protocol.by_arrival or scenario.by_all_ranks
         alike = 1.0 if apart else trainer.share(scenario.batch, max(1, scenario.workers))
         samples = work(scenario) * alike
         if want_noise:  # at each evaluation: see RARELY
@@ -248,27 +231,14 @@ class _Run:
     def run(self) -> _Run:
         """Train until the target, or to the last step."""
         want_trace = self._job.want_trace and self._number == 0
-        if is_text(self._scenario):
-            found = train(self._scenario, self._number, self._job.trainer, self._made)
-            self._ended(found)
-            return self
-        with garbage_left_lying():
-            world = LearningWorld(self._scenario, self._number, self._job.trainer, self._made, want_trace)
-            try:
-                world.run()
-                self._ended(world)
-                self.trace = self._traced(world) if want_trace else None
-            finally:
-                world.fall_apart()
+        versions, rows = train(self._scenario, self._number, self._job.trainer, self._made, want_trace)
+        if self._version and self._found[-1][0] < self.updates:  # what was learned last
+            self._evaluate(versions, *self._version)
+        self._job.done(max(0.0, self._left))
+        self.trace = self._traced(rows) if want_trace else None
         return self
 
-    def _ended(self, world: LearningWorld | Versions) -> None:
-        """Training is over: what was learned last is evaluated."""
-        if self._version and self._found[-1][0] < self.updates:
-            self._evaluate(world, *self._version)
-        self._job.done(max(0.0, self._left))
-
-    def _made(self, world: LearningWorld | Versions, updates: int, time_s: float, samples: int) -> bool:
+    def _made(self, versions: Versions, updates: int, time_s: float, samples: int) -> bool:
         """A version has been made; whether training is over with it."""
         job, computed = self._job, self._job.trainer.computed - self._counted
         self._counted, self._left, self.updates = self._counted + computed, self._left - computed, updates
@@ -277,14 +247,14 @@ class _Run:
         if updates < self._next:
             return False
         self._next = updates + (job.every or max(1, updates // RARELY))
-        return self._evaluate(world, updates, time_s, samples)
+        return self._evaluate(versions, updates, time_s, samples)
 
-    def _evaluate(self, world: LearningWorld | Versions, updates: int, time_s: float, samples: int) -> bool:
-        job = self._job
-        loss, accuracy = job.trainer.evaluate(world.newest, self._size)
+    def _evaluate(self, versions: Versions, updates: int, time_s: float, samples: int) -> bool:
+        job, newest = self._job, versions.newest
+        loss, accuracy = job.trainer.evaluate(newest, self._size)
         if job.want_noise:
             batch, count = _minibatches(self._scenario)
-            small, big = job.trainer.norms2(world.newest, batch, count, self._drawn)
+            small, big = job.trainer.norms2(newest, batch, count, self._drawn)
             since = updates - (self._found[-1][0] if self._found else 0)
             self.noise.append((since, noise_scale(batch, small, batch * count, big)))
         self._found.append((updates, time_s, samples, loss, accuracy))
@@ -296,11 +266,11 @@ class _Run:
         step, time_s, samples, loss, accuracy = np.array(self._found, float).reshape(-1, 5).T
         return Curves(step.astype(int), time_s, samples.astype(int), loss, accuracy)
 
-    def _traced(self, world: LearningWorld) -> Trace:
+    def _traced(self, rows: list[Activity]) -> Trace:
         """The activities until the last update, with an evaluation that takes no time for each that nobody waited for."""
         scenario, end_s = self._scenario, self._found[-1][1]
         found = {step - 1: at_s for step, at_s, *_ in self._found}
-        rows = [row for row in world.recorder.rows or [] if row.end_s <= end_s]
+        rows = [row for row in rows if row.end_s <= end_s]
         rows = [row for row in rows if row.activity != "evaluate" or row.step in found]
         free = found.keys() - {row.step for row in rows if row.activity == "evaluate"}
         rows += [

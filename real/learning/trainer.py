@@ -11,9 +11,7 @@ import numpy as np
 
 from real import engines
 from real.data import data_for
-from real.learning.parameters import Held
 from real.models import BY_BATCH, initial
-from real.training.row_optimiser import RowOptimiser
 
 if TYPE_CHECKING:
     from real.training.trainee import Training
@@ -137,18 +135,6 @@ class Trainer:
         """Mean loss, and the share of the first `size` test samples that are labelled right."""
         return self._engine.evaluate(whole.vector, self.data.test_x[:size], self.data.test_y[:size])
 
-    # ---- updates
-
-    def updater(self, size: int, branches: bool = False) -> Updater:
-        """A new optimiser of so many numbers; see Updater."""
-        made = self._library.optimiser(*self.training.rates)
-        made.warm_up(size)
-        return Updater(made, branches)
-
-    def updater_of_rows(self) -> RowUpdater:
-        """A new optimiser of sparse variables."""
-        return RowUpdater(RowOptimiser(*self.training.rates))
-
     def touched(self, gradients: Iterable[OfSamples]) -> np.ndarray:
         """Whether any of these minibatches has read the row of each number of the model, shape (parameters,); of a dense one true."""
         read = np.unique(self.data.train_x[np.concatenate([gradient.samples for gradient in gradients])]).astype(int)
@@ -159,52 +145,3 @@ class Trainer:
                 rows[read] = True
             found.append(rows.ravel())
         return np.concatenate(found)
-
-
-class Updater:
-    """An optimiser, whose state is that behind the newest parameters that it has made.
-
-    Args:
-        optimiser: warm, at its first step.
-        branches: ranks may update the same parameters in different ways, so that the state behind each is kept.
-    """
-
-    def __init__(self, optimiser, branches: bool):
-        self._optimiser, self._branches = optimiser, branches
-        self._start = self._state()
-        self._newest: Held | None = None
-
-    def updated(self, held: Held, gradient: np.ndarray, samples: int, touched: np.ndarray | None = None) -> Held:
-        """New parameters, of those that are held and the sum of gradients over so many samples; `touched` is for rows."""
-        if self._branches and held is not self._newest:
-            self._optimiser.restore([part.copy() for part in held.state or self._start])
-        values = held.values.copy()
-        self._optimiser.apply(values, gradient, samples)
-        self._newest = Held(values, self._state())
-        return self._newest
-
-    def _state(self) -> list[np.ndarray]:
-        """A copy of the optimiser's state; empty where it is never gone back to."""
-        return [part.copy() for part in self._optimiser.state] if self._branches else []
-
-
-class RowUpdater:
-    """An optimiser of the rows that have a gradient, which leaves the others as they are; see real.training.row_optimiser.
-
-    Args:
-        optimiser: of rows.
-    """
-
-    def __init__(self, optimiser: RowOptimiser):
-        self._optimiser = optimiser
-
-    def updated(self, held: Held, gradient: np.ndarray, samples: int, touched: np.ndarray | None = None) -> Held:
-        """New parameters; `touched` says which numbers are of rows that have a gradient, shape (numbers,); all if None."""
-        if touched is None or self._optimiser.name == "sgd":  # whose weight decay comes to all rows in the end
-            touched = np.full(held.values.size, True)
-        values, moments = held.values.copy(), held.state[0].copy() if held.state else np.zeros_like(held.values)
-        some, of_some = values[touched], moments[touched]
-        self._optimiser.apply(some, of_some, gradient[touched] / np.float32(samples))
-        values[touched], moments[touched] = some, of_some
-        self._optimiser.end_update()
-        return Held(values, [moments])

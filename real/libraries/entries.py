@@ -6,8 +6,7 @@ from importlib.util import find_spec
 
 from real.runtime import Joined, Runtime, refuse_algorithms, refuse_gpus, refuse_rows
 from sim.base.errors import WrongSetting
-from sim.protocols.allreduce import Allreduce
-from sim.protocols.horovod import Horovod
+from sim.texts import Allreduce, Horovod
 
 HOW_TO_GET_HOROVOD = "a Python with Horovod: `make horovod` builds it once and installs it"
 
@@ -18,13 +17,13 @@ class ByHorovod(Runtime):
     world, about, timeline = "horovod", "Horovod", True
 
     def has(self, protocol):
-        return type(protocol) in (Allreduce, Horovod)
+        return protocol.text_class in (Allreduce, Horovod)
 
     def is_home_of(self, protocol):
-        return type(protocol) is Horovod and not self.missing(protocol)
+        return protocol.text_class is Horovod and not self.missing(protocol)
 
     def missing(self, protocol):
-        gone = type(protocol) is Horovod and not find_spec("horovod")
+        gone = protocol.text_class is Horovod and not find_spec("horovod")
         return "Horovod is not installed (`make horovod`)" if gone else ""
 
     def check(self, scenario):
@@ -55,7 +54,7 @@ class ByCollectives(Runtime):
     world, about = "tensorflow", "TensorFlow's own servers or collectives"
 
     def has(self, protocol):
-        return type(protocol) is Allreduce
+        return protocol.text_class is Allreduce
 
     def check(self, scenario):
         refuse_rows(scenario, self.world)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from real.runtime import Joined, Runtime
 from sim.base.errors import WrongSetting
-from sim.protocols.ps_async import AsynchronousServers
-from sim.protocols.ps_sync import BackupWorkers, SynchronousServers
+from sim.texts import AsynchronousServers, BackupWorkers, SynchronousServers
 
 
 class ByServers(Runtime):
@@ -14,13 +13,13 @@ class ByServers(Runtime):
     world, about, by_hand = "tensorflow", "TensorFlow's own servers or collectives", True
 
     def has(self, protocol):
-        return type(protocol) in (AsynchronousServers, SynchronousServers, BackupWorkers)
+        return protocol.text_class in (AsynchronousServers, SynchronousServers, BackupWorkers)
 
     def is_home_of(self, protocol):
         return self.has(protocol) and not getattr(protocol, "barrier", False)  # the textbook's barrier is our text
 
     def check(self, scenario):
-        if isinstance(scenario.protocol, BackupWorkers) and scenario.protocol.barrier:
+        if scenario.protocol.text_class is BackupWorkers and scenario.protocol.barrier:
             allowed = f"false with --runtime {self.world}: backup workers need tokens that nobody waits for"
             raise WrongSetting("--set barrier", True, allowed)
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim import collectives
 from sim.answers import candidates, growth
+from sim.model.readiness import layer_shares
 from sim.model.workload import ITEM_BYTES
-from sim.protocols.in_language import InLanguage
-from sim.verbs.fusion import layer_shares
+from sim.protocols import is_ours
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -128,9 +128,9 @@ class Bounds:
     def _simulated(self, batch: int) -> Least:
         scenario, protocol, (sum_s, port_s) = self._scenario, self._scenario.protocol, self._summed_s
         samples, compute_s = self._computing(batch)
-        if isinstance(protocol, InLanguage):  # which may compute, and sum, whatever it likes
+        if not self._known:
             return Least(samples, 0.0, 0.0, 0.0)
-        if protocol.uses("reduce_in_cycles"):
+        if protocol.overlaps and protocol.masterless:
             return Least(samples, compute_s, 0.0, self.port_s, self._calls)
         one_s = self._ports.one_bytes / self._per_s
         if protocol.by_arrival:
@@ -143,6 +143,13 @@ class Bounds:
         return Least(samples, compute_s, sum_s + pull_s + one_s, self.port_s)
 
     @property
+    def _known(self) -> bool:
+        """Whether every worker computes a minibatch of its own, and all sum by a named algorithm or send to servers."""
+        protocol = self._scenario.protocol
+        sums = not protocol.masterless or hasattr(protocol, "algorithm")
+        return is_ours(protocol) and protocol.text_class.data == "own" and sums
+
+    @property
     def port_s(self) -> float:
         """Seconds that the busiest port passes the bytes of a step in one direction, in the long run, if every worker contributes once."""
         return (self._summed_s[1] + self._ports.both_bytes / self._per_s) / self._long_run
@@ -153,7 +160,7 @@ class Bounds:
         samples, work_s = float(batch), costs.compute(batch)
         parts: Any = getattr(protocol, "partitions", None)
         limit_s: Any = getattr(protocol, "time_limit_s", None)
-        if parts and limit_s is not None and protocol.uses("compute_until"):
+        if parts and limit_s is not None and protocol.text_class.loops:
             part = batch // parts
             part_s = costs.partition(part) * (1 - UNLUCKY) / speed
             turns = min(parts, 1 + limit_s / part_s) if part_s else parts
@@ -181,8 +188,8 @@ class Bounds:
 
 
 def _calls(scenario: Scenario, sum_s: float) -> Calls:
-    """The calls of variables in reverse order, as in sim.verbs.fusion; `sum_s` is of all together."""
-    ready, sizes = _readiness(scenario.workload, getattr(scenario.protocol, "order", "end"))
+    """The calls of variables in reverse order, as in sim.model.readiness; `sum_s` is of all together."""
+    ready, sizes = _readiness(scenario.workload, getattr(scenario.protocol, "order", "parameters"))
     whole = sum(sizes)
     return Calls(ready, tuple(sum_s * size / whole for size in sizes))
 

@@ -20,6 +20,7 @@ BOUND = 0.02  # a step's seconds are those of its busiest port's bytes within th
 MOST_NAMES = 3  # of hosts without a rank
 SELDOM = 0.005  # of steps; what is said in whole percent
 OVERRUN = 0.2  # of a time limit
+LONG_RING = 256  # ranks from which on it takes a while
 FEW = 6  # numbers of missed updates whose shares are said one by one
 
 
@@ -36,6 +37,8 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
         found.append(
             f"simulated event by event, which takes longer: {outcome.slow}; docs/protocol.md says what the engine runs"
         )
+    if outcome.by_message and scenario.ranks >= LONG_RING:
+        found.append(f"all messages of ring allreduces are simulated, which takes longer: {outcome.by_message}")
     found += _of_data(scenario, outcome)
     found += scenario.stragglers.notes(scenario)
     if measured(world):

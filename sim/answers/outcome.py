@@ -32,6 +32,7 @@ class Outcome:
         ends: by key, the logarithms by which a step takes longer and shorter where a quantity is at the ends of what it may be
             (sim.answers.ends); those that were not simulated are missing.
         slow: what the job has that the engine has not, where the event world took long for it.
+        by_message: why each message of a ring allreduce was an event, where one loop might have gone around it.
     """
 
     step_s: np.ndarray
@@ -41,6 +42,7 @@ class Outcome:
     arrivals: Arrivals | None = None
     ends: dict[str, tuple[float, float]] = field(default_factory=dict)
     slow: str = ""
+    by_message: str = ""
 
     def __post_init__(self):
         read_only(self)
@@ -82,7 +84,7 @@ def join(outcomes: Sequence[Outcome]) -> Outcome:
         np.concatenate([getattr(o, name) for o in outcomes]) for name in ("step_s", "samples", "idle_fraction")
     )
     one = outcomes[0]
-    return Outcome(step_s, samples, idle_fraction, one.warmup, one.arrivals, _ends(outcomes))
+    return Outcome(step_s, samples, idle_fraction, one.warmup, one.arrivals, _ends(outcomes), by_message=one.by_message)
 
 
 def _ends(outcomes: Sequence[Outcome]) -> dict[str, tuple[float, float]]:

@@ -27,7 +27,6 @@ __all__ = [
     "FLAT",
     "GATHERED",
     "NAMES",
-    "SETTINGS",
     "UNKNOWN",
     "Exchange",
     "Exchanges",
@@ -50,7 +49,6 @@ FLAT: dict[str, Algorithm] = {
 }
 NAMES = ("auto", *FLAT, "hierarchical")
 UNKNOWN = "unknown"  # nobody said which: simulations try several (sim.answers.candidates)
-SETTINGS = (*NAMES, UNKNOWN)
 GATHERED = "gathered rows"  # no allreduce, but a call of all ranks too
 
 

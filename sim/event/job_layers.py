@@ -9,8 +9,8 @@ from operator import itemgetter
 from sim.job.scenario import Scenario
 from sim.language.layers import Layer, Rows
 from sim.language.text import Text
+from sim.model.readiness import layer_shares
 from sim.model.workload import Variable
-from sim.verbs.fusion import layer_shares
 
 
 def layers_of(scenario: Scenario, text: Text, compute_s: float) -> tuple[Layer, ...]:

@@ -26,6 +26,7 @@ from sim.language.text import Text, require
 from sim.laws import Constant, FoldedMixture, LogNormal
 from sim.laws.randomness import Stream
 from sim.laws.steps import Steps, joined
+from sim.model.costs import TO_DEVICE, TO_HOST
 from sim.model.costs import Line as ByBytes
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.platform.cluster import Link
@@ -110,20 +111,42 @@ def least_warmup(scenario: Scenario) -> int:
     return scenario.warmup if scenario.updates_per_step > 1 else min(scenario.warmup, 1)
 
 
-def trace_of(scenario: Scenario, world: ObservedWorld, outcome: Outcome) -> Trace:
-    """The trace of a run that has been observed. An update by each gradient is a step of rank 0."""
+def activities_of(scenario: Scenario, world: ObservedWorld) -> list[Activity]:
+    """What ranks have done in a world. An update by each gradient is a step of rank 0, to which its evaluation belongs."""
     rows = [Activity(*row) for row in world.activities()]
     if scenario.updates_per_step > 1:
         kept = [row for row in rows if row.rank not in range(scenario.servers)]
         for rank in range(scenario.servers):
             made = 0
             for row in sorted(row for row in rows if row.rank == rank):
-                kept.append(row._replace(step=made))
+                kept.append(row._replace(step=made - (row.activity == "evaluate")))  # of what was made last
                 made += row.activity == "update"
         rows = kept
     rows = [row._replace(samples=scenario.test_size) if row.activity == "evaluate" else row for row in rows]
+    if any(scenario.traffic.copies_s):
+        rows = [part for row in rows for part in copies_told(scenario, row)]
+    return rows
+
+
+def trace_of(scenario: Scenario, world: ObservedWorld, outcome: Outcome) -> Trace:
+    """The trace of a run that has been observed."""
     header = replace(scenario.header("event", world.job.replication), warmup=outcome.warmup)
-    return Trace.of(header, rows)
+    return Trace.of(header, activities_of(scenario, world))
+
+
+def copies_told(scenario: Scenario, row: Activity) -> Iterator[Activity]:
+    """A row that is a copy between host and device has its bytes; one of joining gradients tells its copy to the host apart."""
+    traffic = scenario.traffic
+    if row.activity == TO_DEVICE:
+        yield row._replace(samples=0, bytes=traffic.to_device_bytes(row.samples))
+    elif row.activity == "pack" and traffic.copies_s[1]:
+        pack_s, to_host_s = scenario.costs.pack(traffic.packed_bytes), traffic.copies_s[1]
+        copied_s = row.end_s - (row.end_s - row.start_s) * to_host_s / (pack_s + to_host_s)
+        if pack_s:
+            yield row._replace(end_s=copied_s)
+        yield row._replace(start_s=copied_s if pack_s else row.start_s, activity=TO_HOST, bytes=traffic.to_host_bytes)
+    else:
+        yield row
 
 
 def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
@@ -175,6 +198,9 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         local_latency_s=local.latency_s,
         local_overhead_s=local.overhead_s + local.occupancy_s(0),
         local_copy_s=1 / local.bandwidth_bytes_per_s,
+        local_wakes=local.wakes,
+        message_background_s=link.background_s,
+        local_background_s=local.background_s,
         item_bytes=scenario.item_bytes,
         header_bytes=header_bytes,
         update_s=4 * costs.update.slope_s,
@@ -191,6 +217,7 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         input_s=costs.input(batch),
         resume_s=costs.resume_s,
         to_device_s=to_device_s if text.joins else 0.0,
+        copied_at_once=text.loops,
         pack_s=costs.pack(scenario.traffic.packed_bytes) + to_host_s if text.joins else 0.0,
         take_up_base_s=costs.take_up(HEADER_BYTES) if takes_up else 0.0,
         take_up_s=4 * costs.take_up.slope_s if takes_up else 0.0,
@@ -230,12 +257,5 @@ def in_items(line: ByBytes) -> Line:
 
 def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]:
     """What a text in the language cannot have: the setting, its value in this job (nothing if it is right), and what is allowed."""
-    link, local, costs = scenario.network, scenario.local, scenario.costs
     servers = scenario.servers if scenario.workers else 0
     yield "--servers", servers if servers != text.servers else 0, str(text.servers)
-    yield "--cluster: network: background_s", link.background_s, "none"
-    announces = link.eager_bytes is not None and scenario.cluster.poll_s > 0
-    yield "--cluster: network: eager_bytes", announces and str(link.eager_bytes), "none where ranks poll"
-    yield "--cluster: local: wakes", local.wakes, "false"
-    for name in ("reduce", "take_up", "update"):
-        yield f"costs: {name}: floor_s", getattr(costs, name).floor_s, "0"

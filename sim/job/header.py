@@ -120,7 +120,8 @@ class Header:
         """Whether it is of a text without a master whose steps are those of all ranks (sim.job.scenario)."""
         from sim.protocols import PROTOCOLS
 
-        together = getattr(PROTOCOLS.get(self.protocol), "in_step", ":" not in self.protocol)
+        found = PROTOCOLS.get(self.protocol)
+        together = found.text_class.in_step if found else ":" not in self.protocol
         return self.servers == 0 and self.workers > 0 and not together
 
     @property

@@ -17,6 +17,7 @@ from sim.job import measured_steps, named_gpus, reading, unnamed_gpus
 from sim.job.draws import Draws
 from sim.job.header import JOB
 from sim.job.traffic import Traffic
+from sim.language.text import Text
 from sim.laws import Constant, Stragglers, checked
 from sim.model.costs import Costs, Line
 from sim.model.sizes import ITEM_BYTES
@@ -26,7 +27,7 @@ from sim.model.workload import Variable, Workload
 from sim.platform import named_links
 from sim.platform.cluster import Cluster, Host, Link, one_rank_a_host
 from sim.platform.named_links import LINK
-from sim.protocols.base import Protocol
+from sim.protocols.base import Protocol, with_settings
 
 if TYPE_CHECKING:
     from sim.job.header import Header
@@ -70,7 +71,7 @@ class Scenario:
     """One job.
 
     Args:
-        protocol: made by trainsim.make_protocol, or of a class of one's own.
+        protocol: made by trainsim.make_protocol, or a text of a class of one's own (trainsim.language.text.Text).
         workload: the model, as trainsim.read_workload reads it.
         workers: ranks besides the master or the servers; 0 is one process alone, undistributed.
         steps: measured steps, after `warmup` steps that are left out.
@@ -112,6 +113,8 @@ class Scenario:
     unused: ClassVar[tuple[str, ...]] = ()  # options of servers that were given, and that this protocol does not use
 
     def __post_init__(self):
+        if isinstance(self.protocol, Text):
+            object.__setattr__(self, "protocol", with_settings(self.protocol))
         for name, (kind, made) in KINDS.items():
             if not isinstance(getattr(self, name), kind):
                 raise WrongSetting(f"--{name}", getattr(self, name), made)

@@ -9,9 +9,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim import collectives
+from sim.model.nominal import FORWARD_SHARE
 from sim.model.sizes import ITEM_BYTES
-from sim.protocols.base import texts_in
-from sim.verbs.me import FORWARD_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,10 +19,8 @@ if TYPE_CHECKING:
 
 MOST_EXCHANGES = 10**6  # of a rank in a call; those beyond are not counted
 ASKED = 8  # ranks whose exchanges are counted
-SUMMING = ("allreduce", "reduce", "reduce_fused", "reduce_in_cycles")  # verbs by which all workers sum
 BY_SIZE = "nccl"  # how many exchanges it has depends on the size of the vector
 SOME_ITEMS = 2**20
-SETTINGS = {"fusion_bytes": math.inf, "cycle_s": 0.0}  # of a background thread, if a text has no others
 
 
 class Call(NamedTuple):
@@ -55,9 +52,13 @@ class Sums(NamedTuple):
 def of(scenario: Scenario) -> Sums:
     """The sums of one step of ranks that are alike; cycles are those of a rank that nothing holds up."""
     protocol: Any = scenario.protocol
-    if not scenario.summed or scenario.workers < 2 or not any(map(protocol.uses, SUMMING)):
+    if not scenario.summed or scenario.workers < 2 or not hasattr(protocol, "algorithm"):
         return Sums(Counter())
-    if protocol.uses("reduce_in_cycles"):
+    if hasattr(protocol, "bucket_mb"):
+        size_bytes = ITEM_BYTES * scenario.summed_items
+        calls = min(len(scenario.summed), max(1, math.ceil(size_bytes / max(1.0, 2**20 * protocol.bucket_mb))))
+        return Sums(Counter({_calling(scenario)(slice(0, scenario.summed_items // calls)): calls}))
+    if hasattr(protocol, "cycle_s"):
         return _in_cycles(scenario)
     pieces = collectives.pieces(scenario.summed, getattr(protocol, "fused", True))
     return Sums(Counter(map(_calling(scenario), pieces)))
@@ -65,19 +66,14 @@ def of(scenario: Scenario) -> Sums:
 
 def _calling(scenario: Scenario) -> Callable[[slice], Call]:
     """What says the call that sums a piece."""
-    hosts, algorithm = tuple(scenario.hosts[scenario.servers :]), scenario.algorithm(_algorithm(scenario.protocol))
+    protocol: Any = scenario.protocol
+    hosts, algorithm = tuple(scenario.hosts[scenario.servers :]), scenario.algorithm(protocol.algorithm)
 
     def of_piece(piece: slice) -> Call:
         named, items = collectives.named(algorithm, hosts, piece), piece.stop - piece.start
         return _call(named, hosts, 1 << items.bit_length() if named == BY_SIZE else SOME_ITEMS)
 
     return of_piece
-
-
-def _algorithm(protocol: Any) -> str:
-    """The algorithm by which a text sums: a setting, a name that is written in it, or the one that a library takes."""
-    written = texts_in(type(protocol)).intersection(collectives.NAMES)
-    return getattr(protocol, "algorithm", None) or next(iter(sorted(written)), "auto")
 
 
 @lru_cache(maxsize=256)  # many jobs have the same ranks
@@ -93,10 +89,10 @@ def _call(algorithm: str, hosts: tuple[int, ...], items: int) -> Call:
 
 def _in_cycles(scenario: Scenario) -> Sums:
     """As many cycles as begin while gradients are computed; in each what is ready by then is summed, in pieces that fit into a buffer."""
-    protocol, costs, link = scenario.protocol, scenario.costs, scenario.network
-    fusion_bytes, cycle_s = (getattr(protocol, name, other) for name, other in SETTINGS.items())
+    protocol: Any = scenario.protocol
+    costs, link, cycle_s = scenario.costs, scenario.network, protocol.cycle_s
     size_bytes, pieces = ITEM_BYTES * scenario.summed_items, len(scenario.summed)
-    least = min(pieces, max(1, math.ceil(size_bytes / max(1, fusion_bytes))))
+    least = min(pieces, max(1, math.ceil(size_bytes / max(1, protocol.fusion_bytes))))
     hop_s = link.latency_s + 2 * link.overhead_s
     kind = _calling(scenario)(slice(0, scenario.summed_items // least))
     agree_s = costs.negotiate_s + 2 * (scenario.workers - 1).bit_length() * hop_s

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from sim.language.collectives import ALGORITHMS, summed
+from sim.language.collectives import SETTINGS, summed
 from sim.language.rank import Rank
 from sim.language.verbs import CLOCK_S, agreed, agreed_by_name, pause, until_woken
 from sim.model.sizes import ITEM_BYTES
 
-NAMES = {"algorithm": ALGORITHMS, "order": ("parameters", "uniform", "end")}  # that settings may be
-LEAST = {"cycle_s": 1e-6}  # nothing but the clock ends a cycle without a gradient
+NAMES = {"algorithm": SETTINGS, "order": ("parameters", "uniform", "end")}  # that settings may be
 
 
 def on_time(me: Rank, begin_s: float, cycle_s: float) -> float:
     """When the first cycle begins that is not over, of those that follow one another from `begin_s` on and find nothing to do."""
+    if cycle_s == 0:
+        return max(begin_s, me.now())
     late_s = me.now() - CLOCK_S - begin_s
     return begin_s + cycle_s * (1 + int(late_s / cycle_s)) if late_s > 0 else begin_s
 
@@ -59,13 +60,22 @@ def negotiated(me: Rank, ready: list, done: int, by_name: bool):
 
 def reduce_ready(me: Rank, done: int, most: int, size_bytes: int, algorithm: str):
     """Sum all gradients that are ready everywhere, as many in a call as fit in a buffer, and at least one."""
+    firsts = fitting(me, size_bytes)
     while done < most:
         stop = len(me.layers) - done
-        first = stop - 1
-        while first > len(me.layers) - most and ITEM_BYTES * me.of(me.gradient, first - 1, stop).items <= size_bytes:
-            first -= 1
+        first = max(firsts[stop], len(me.layers) - most)
         yield from reduced(me, first, stop, algorithm)
         done = len(me.layers) - first
+
+
+def fitting(me: Rank, size_bytes: int) -> list[int]:
+    """For each layer, the first one whose gradient fits in a buffer with all up to the one before it; that one alone always does."""
+    firsts, first = [0], 0
+    for stop in range(1, len(me.layers) + 1):
+        while first < stop - 1 and ITEM_BYTES * me.of(me.gradient, first, stop).items > size_bytes:
+            first += 1
+        firsts.append(first)
+    return firsts
 
 
 def reduced(me: Rank, first: int, stop: int, algorithm: str):

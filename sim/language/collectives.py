@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from sim.collectives import UNKNOWN
 from sim.collectives.nccl import CHUNK_BYTES, SLICES
 from sim.collectives.reduce_broadcast import CHUNK_BYTES as LINK_BYTES
 from sim.collectives.tuned import NAMES, RULES
@@ -269,6 +270,7 @@ ALGORITHMS = {
     "alltoall-allgather": alltoall_allgather,
     "hierarchical": hierarchical,
 }
+SETTINGS = (*ALGORITHMS, UNKNOWN)
 
 
 def summed(me: Rank, piece: Piece, algorithm: str):

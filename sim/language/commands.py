@@ -119,19 +119,22 @@ class Drop(NamedTuple):
     but: Piece | None
 
 
+def _is(one: Any, kind: type) -> bool:
+    """Whether it is a number of a kind; most are Python's own, of which nothing is asked."""
+    return type(one) is int or (type(one) is float and kind is Real) or isinstance(one, kind)
+
+
 PIECE, INTEGER, NUMBER, SECONDS = "a piece of a vector", "an integer", "a number from 0", "seconds from 0"
 FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    **dict.fromkeys(("first", "stop", "micro", "of", "to", "needed"), (INTEGER, lambda one: isinstance(one, Integral))),
-    **dict.fromkeys(
-        ("share", "flops", "bytes", "samples"), (NUMBER, lambda one: isinstance(one, Real) and float(one) >= 0)
-    ),
-    **dict.fromkeys(("weight", "a", "b"), ("a number", lambda one: isinstance(one, Real) and not math.isnan(one))),
+    **dict.fromkeys(("first", "stop", "micro", "of", "to", "needed"), (INTEGER, lambda one: _is(one, Integral))),
+    **dict.fromkeys(("share", "flops", "bytes", "samples"), (NUMBER, lambda one: _is(one, Real) and float(one) >= 0)),
+    **dict.fromkeys(("weight", "a", "b"), ("a number", lambda one: _is(one, Real) and not math.isnan(one))),
     "piece": (PIECE, lambda one: isinstance(one, Piece)),
     "into": (PIECE, lambda one: one is None or isinstance(one, Piece)),
     "but": (PIECE, lambda one: one is None or isinstance(one, Piece)),
     "what": (f"{PIECE}, or a message", lambda one: isinstance(one, Piece | Message)),
-    "seconds": (SECONDS, lambda one: isinstance(one, Real) and float(one) >= 0),
-    "until_s": ("a time of me.now()", lambda one: one is None or (isinstance(one, Real) and not math.isnan(one))),
+    "seconds": (SECONDS, lambda one: _is(one, Real) and float(one) >= 0),
+    "until_s": ("a time of me.now()", lambda one: one is None or (_is(one, Real) and not math.isnan(one))),
     "text": ("a text that has not begun: a call of a function with `yield from`", inspect.isgenerator),
     "handle": ("the handle of a text", lambda one: isinstance(one, Handle)),
     "handles": ("handles", lambda several: all(isinstance(one, Handle) for one in several)),

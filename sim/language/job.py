@@ -79,8 +79,11 @@ class Job:
         windows: of TCP, from each rank to each other one; None: there are none.
         fair: how messages share ports; None: they pass one after another.
         shared_ports: the ranks of a host share its port in each direction; else each has one of its own.
-        local_latency_s, local_bandwidth: of messages within a host, which leave their sender one after another.
+        local_latency_s, local_bandwidth: of messages within a host, which pass its memory one after another, from each sender.
+        local_wakes: that latency is the time to wake an idle core: there is none while all cores of the host are busy.
         local_overhead_s, local_copy_s: seconds of the receiver's core for each of them, and for each of its bytes, which it copies.
+        message_background_s, local_background_s: seconds of a core that other threads work at each end of a message between hosts, or
+            within one, from when it is posted on; no text waits for that.
         per_rack: hosts of a rack, behind an uplink of `uplink` bytes/s in each direction; 0: no racks.
         item_bytes, header_bytes: of a number, and of a message besides its numbers.
         update_s, mix_s: seconds of a core for an item that the optimiser updates, or that is added, mixed or weighed.
@@ -100,6 +103,7 @@ class Job:
             has of a round's minibatch it does not fetch again.
         resume_s: seconds more if the rank has slept before.
         to_device_s: seconds of copying a minibatch to the device of its passes, before their first layer; in proportion.
+        copied_at_once: a minibatch is copied with its first part, and not each part with its own pass.
         pack_s: seconds of joining the gradients of all layers: of a backward pass through no layer (sim.language.verbs.join).
         take_up_base_s, take_up_s: seconds of a message with weights that come in place of others, and of each item.
         library: what sums take besides their messages.
@@ -136,6 +140,9 @@ class Job:
     local_bandwidth: float = math.inf
     local_overhead_s: float = 0.0
     local_copy_s: float = 0.0
+    local_wakes: bool = False
+    message_background_s: float = 0.0
+    local_background_s: float = 0.0
     per_rack: int = 0
     uplink: float = math.inf
     item_bytes: float = 4
@@ -157,6 +164,7 @@ class Job:
     input_s: float = 0.0
     resume_s: float = 0.0
     to_device_s: float = 0.0
+    copied_at_once: bool = False
     pack_s: float = 0.0
     take_up_base_s: float = 0.0
     take_up_s: float = 0.0
@@ -268,6 +276,11 @@ class Job:
         while servers <= rank and stop < self.ranks and self.host(stop) == self.host(rank):
             stop += 1
         return range(first, stop)
+
+    @cached_property
+    def shares_hosts(self) -> bool:
+        """Whether several ranks are on one host."""
+        return len({self.host(rank) for rank in range(self.ranks)}) < self.ranks
 
     @property
     def hosts(self) -> int:

@@ -46,7 +46,7 @@ class Message:
         samples: in the gradient that the sender had when it sent; 0 of other vectors.
         values: its items' values, shape (items,), where a world has values.
         share: of the piece's items that have travelled.
-        taken: a handle that is done when the message is taken; None: nobody waits for that.
+        taken: a handle that is done when the receiver has taken the message; None: nobody waits for that.
         flow: of a message that was announced, by which a world asks for its bytes; None of one that is there.
     """
 
@@ -59,10 +59,15 @@ class Message:
     taken: Handle | None = None
     flow: Any = None
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether its sender may wait until it is taken."""
+        return self.taken is not None and self.taken.done_s == math.inf
+
 
 @dataclass(eq=False, slots=True)
 class Handle:
-    """A posted message, done when it has left its sender, or a started text, done at its end.
+    """A posted message, done when it has left its sender, within a host when its receiver has copied it; or a started text.
 
     Args:
         done_s: seconds of the clock at which it is done; infinity as long as nobody knows.

@@ -174,7 +174,7 @@ class Rank:
         yield commands.Evaluate()
 
     def post(self, piece: Piece, to: int, share: float = 1.0, taken: bool = False) -> Generator[Any, Any, Handle]:
-        """Send what a piece is now to a rank, and go on; the handle is done when it has left.
+        """Send what a piece is now to a rank, and go on; the handle is done when it has left, within a host when it is copied.
 
         Args:
             share: of the piece's items that travel: compression, or rows of a sparse layer.

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from sim.language.collectives import summed
 from sim.language.rank import Rank
-from sim.language.verbs import agree, clear, fetch, gather, spread
+from sim.language.verbs import agree, begin, clear, gather, spread
 
 
 def pull(me: Rank, layers: Sequence[int]):
-    """A worker fetches its minibatch, asks servers for the rows that it reads, and takes them up."""
-    yield from fetch(me)
+    """A worker begins a gradient, asks servers for the rows that it reads, and takes them up."""
+    yield from begin(me)
     for layer in layers:
         yield from me.post(me.rows(layer), me.server_of(layer))
     for layer in layers:
@@ -56,11 +56,29 @@ def sum_up(me: Rank, layer: int, senders: int):
         yield from me.update(me.of(me.weights, layer), share=me.share(layer, len(me.workers)))
 
 
-def publish(me: Rank, layers: Sequence[int]):
-    """The layers' servers send all workers their weights, or rows, layer by layer, and go on at once."""
-    for layer in layers:
-        if me.rank == me.server_of(layer):
-            yield from spread(me, me.of(me.weights, layer), me.workers, me.share(layer, numbered=True))
+def hand_over(me: Rank, layer: int, group: range, firsts: list[int]):
+    """The layer's server sends its weights, or rows, to the first worker of each group, which passes them on to the others of its own."""
+    weights, share = me.of(me.weights, layer), me.share(layer, numbered=True)
+    if me.rank == me.server_of(layer):
+        yield from spread(me, weights, firsts, share)
+    elif me.rank in me.workers:
+        if me.rank == group[0]:
+            yield from me.take(me.server_of(layer), weights)
+            yield from spread(me, weights, group[1:], share)
+        else:
+            yield from me.take(group[0], weights)
+
+
+def there_and_back(me: Rank, layer: int, group: range, firsts: list[int], back: bool):
+    """A layer's gradients go to its server, which sums them up and updates it; and the weights come back, unless others let them.
+
+    A server works on several layers at once, as far as its host has cores (the pool of threads of TensorFlow's).
+    """
+    if me.rank in me.workers:
+        yield from hand_in(me, layer, group)
+    yield from sum_up(me, layer, len(firsts))
+    if back:
+        yield from hand_over(me, layer, group, firsts)
 
 
 def serve(me: Rank, layers: Sequence[int], senders: list[int]):

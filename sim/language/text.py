@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import Field, dataclass, fields
 from typing import Any, ClassVar
 
-from sim.base.errors import WrongSetting
-from sim.base.ranges import MOST, check, check_integer, check_kind
+from sim.base.errors import Default, WrongSetting
+from sim.base.ranges import LONGEST_S, MOST_BYTES, check, check_integer, check_kind
 from sim.language.rank import Rank
 
 
@@ -21,10 +21,17 @@ class Text:
         serves: all: servers hold all layers; sparse: those whose gradients are rows alone, and workers the others.
         delay_std_s: see Delayed.
         data: own: a rank has a minibatch of its own in each of its rounds; shared: all ranks have the same one in a step.
+        backup: workers whose gradients an update does not wait for.
         names: those that a setting may be, of settings that are names.
         least: of settings that are numbers, where it is not 0.
+        infinite: settings that may be so.
+        alone: whether a single process may train in its stead (`--workers 0`).
+        in_step: whether all ranks end a step together, so that rank 0's step is that of all.
+        by_arrival: whether the order in which gradients come decides what becomes of them.
+        stale: whether gradients of an update may be of other weights than those that it changes.
         each: whether rank 0 updates with each gradient by itself: a step is then as many updates as there are workers.
-        joins: whether the gradient of a minibatch is copied as a whole, from a device and before it is sent; else layer by layer.
+        joins: whether the gradient of a minibatch is copied as a whole, from a device and before it is sent; else layer by layer, while
+            others are computed.
         micros: the setting that says how many micro-batches a minibatch has.
         loops: these are turns of one loop in a graph, and no computations by themselves.
         layerwise: servers update each layer by itself.
@@ -38,9 +45,15 @@ class Text:
     serves: ClassVar[str] = "all"
     delay_std_s: float = 0.0
     data: ClassVar[str] = "own"
+    backup: int = 0
+    alone: ClassVar[bool] = False
+    in_step: ClassVar[bool] = False
+    by_arrival: ClassVar[bool] = False
+    stale: ClassVar[bool] = False
     each: ClassVar[bool] = False
-    names: ClassVar[dict[str, Collection[str]]] = {}
+    names: ClassVar[Mapping[str, Collection[str]]] = {}
     least: ClassVar[dict[str, float]] = {"servers": 1}
+    infinite: ClassVar[Collection[str]] = ()
     joins: ClassVar[bool] = True
     micros: ClassVar[str] = ""
     loops: bool = False
@@ -52,27 +65,45 @@ class Text:
         super().__init_subclass__(**named)
         cls.name = vars(cls).get("name", cls.__name__)
 
-    def checked(self, job) -> None:
-        """Refuse settings and jobs that the protocol cannot have.
+    def check_settings(self) -> None:
+        """Refuse settings that no job can have.
 
         Raises:
             WrongSetting: naming the setting.
         """
         for one in fields(self):
             setting, value, least = f"--set {one.name}", getattr(self, one.name), self.least.get(one.name, 0)
-            if one.name == self.micros:
-                allowed = f"an integer from 1 to the batch, {job.batch}"
-                require(isinstance(value, int) and 1 <= value <= job.batch, setting, value, allowed)
-            elif one.name in self.names:
+            if one.name in self.names:
                 require(value in self.names[one.name], setting, value, ", ".join(self.names[one.name]))
-            elif one.type is int:
-                check_integer(setting, value, int(least), MOST)
-            elif one.type is float:
-                check(setting, value, least, math.inf)
-            elif one.type is bool:
+            elif one.type in (int, "int"):
+                check_integer(setting, value, int(least), MOST_BYTES)
+            elif one.type in (float, "float"):
+                in_seconds = one.name.endswith("_s")
+                most = math.inf if one.name in self.infinite else LONGEST_S if in_seconds else MOST_BYTES
+                check(setting, value, least, most, "seconds" if in_seconds else "a number")
+            elif one.type in (bool, "bool"):
                 check_kind(setting, value, bool, "true or false")
+
+    def checked(self, job) -> None:
+        """Refuse settings and jobs that the protocol cannot have.
+
+        Raises:
+            WrongSetting: naming the setting.
+        """
+        self.check_settings()
+        for one in fields(self):
+            if one.name == self.micros:
+                value = getattr(self, one.name)
+                given = Default(value) if value == one.default else value
+                require(
+                    1 <= value <= job.batch, f"--set {one.name}", given, f"an integer from 1 to the batch, {job.batch}"
+                )
         require(self.servers < job.ranks, "ranks", job.ranks, f"an integer from {self.servers + 1} with {self.name}")
         self.check(job)
+
+    def gradients_per_update(self, workers: int) -> int:
+        """Gradients whose sum makes an update."""
+        return 1 if self.each else max(1, workers - self.backup)
 
     def check(self, job) -> None:
         """Refuse further jobs.
@@ -95,6 +126,8 @@ class Delayed(Text):
     """
 
     delay_std_s: float = 0.0
+
+    by_arrival, stale = True, True
 
 
 def require(ok: bool, setting: str, given: object, allowed: str) -> None:

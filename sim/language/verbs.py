@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from sim.language.pieces import Piece
 from sim.language.rank import Rank
@@ -70,12 +71,14 @@ def clear(me: Rank, piece: Piece):
 
 
 def push(me: Rank, group: range, piece: Piece | None = None, share: float = 1.0):
-    """Send each of a group of servers what it holds of the gradient; or of a piece of it an equal part. It begins anew."""
+    """Send each of a group of servers what it holds of the gradient; or of a piece of it an equal part. It begins anew when it has left."""
+    sent = []
     for k in range(len(group)):
         if piece is None:
-            yield from me.post(me.held(me.gradient, k), group[k], me.held_share(k, numbered=True))
+            sent.append((yield from me.post(me.held(me.gradient, k), group[k], me.held_share(k, numbered=True))))
         else:
-            yield from me.post(piece.part(k, len(group)), group[k], share)
+            sent.append((yield from me.post(piece.part(k, len(group)), group[k], share)))
+    yield from me.wait(sent)
     yield from clear(me, me.gradient if piece is None else piece)
 
 
@@ -168,7 +171,7 @@ def send(me: Rank, piece: Piece, group: range):
     yield from me.wait(sent)
 
 
-def spread(me: Rank, piece: Piece, group: range, share: float = 1.0):
+def spread(me: Rank, piece: Piece, group: Sequence[int], share: float = 1.0):
     """Send a piece to each rank of a group, and go on at once."""
     for rank in group:
         yield from me.post(piece, rank, share)
@@ -222,6 +225,11 @@ def pause(me: Rank, end_s: float):
 def update(me: Rank):
     """Update all weights, which are those of all ranks; the first rank evaluates them."""
     yield from me.update()
+    yield from evaluate(me)
+
+
+def evaluate(me: Rank):
+    """The first rank evaluates its weights, if it is time."""
     if me.rank == me.master:
         yield from me.evaluate()
 
@@ -262,8 +270,8 @@ def agreed(me: Rank, own: int, most: int, group: range):
         far *= 2
     if i:
         yield from me.post(counted[:own], group[i - far])
-        message = yield from me.take(group[i - far])
-        own = message.items
+        least = yield from me.take(group[i - far])
+        own = least.items
     while far > 1:
         far //= 2
         if i + far < len(group):

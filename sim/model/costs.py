@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Annotated
 
 import numpy as np
-from pydantic import AfterValidator
+from pydantic import AfterValidator, model_validator
 
 from sim.base.models import Checked
 from sim.base.ranges import Count, Exponent, ItemBytes, LogSpread, Seconds, Slowdown
@@ -33,7 +33,8 @@ class Line(Checked):
         base_s: seconds whatever the amount.
         slope_s: seconds for each sample or byte more.
         cold_s: seconds more after the rank has long been idle: its caches have gone cold, and its threads sleep.
-        floor_s: no amount takes less. A GPU's small minibatch takes what launching its kernels takes, whatever its size.
+        floor_s: no amount takes less. A GPU's small minibatch takes what launching its kernels takes, whatever its size. Sums, updates
+            and taking up have none.
     """
 
     base_s: Seconds = 0.0
@@ -154,6 +155,13 @@ class Costs(Checked):
     common_update_noise: Factor = LogNormal(cv=0.0)
     run: Factor = LogNormal(cv=0.0)
     error: LogSpread = 0.0
+
+    @model_validator(mode="after")
+    def _bytes_have_no_floor(self):
+        for name in ("take_up", "reduce", "reduce_rows", "update"):
+            if (line := getattr(self, name)) and line.floor_s:
+                raise ValueError(f"{name}: floor_s = 0")
+        return self
 
     def at_the_median(self) -> Costs:
         """With every factor in which ranks differ at its median."""

@@ -18,6 +18,7 @@ CORE_FLOPS = 100e9  # a second, forward and backward, of a nominal core
 CORE_BYTES_PER_S = 4e9  # of its memory
 GPU_BYTES_PER_S = 9e11  # of the memory of a GPU that nobody named: a V100's, in the middle of the catalogue
 TRAINING = 3  # times the operations of a forward pass: the backward pass takes two forward passes
+FORWARD_SHARE = 1 / TRAINING  # of a gradient's computing
 TO_ADD = 3  # accesses to memory for a number that is added: two are read, one is written
 LAUNCH_S = 1e-3  # of a step besides its operations: input, and starting kernels
 

@@ -164,7 +164,7 @@ def notes(plan: Plan) -> list[str]:
     """Caveats for the reader."""
     found = [CUT] if not plan.whole else []
     asked = {(one.configuration.protocol, one.configuration.settings) for one in plan.best}
-    if stale := sorted({name for name, settings in asked if plan.room.protocol(name, settings).way == "asynchronous"}):
+    if stale := sorted({name for name, settings in asked if plan.room.protocol(name, settings).stale}):
         found.append(
             f"gradients are stale with {', '.join(stale)}: a sample may be worth less than with a synchronous protocol"
         )

@@ -9,7 +9,6 @@ from sim.base import tables
 from sim.base.errors import WrongSetting
 from sim.base.interval import LEVEL
 from sim.efficiency import law, published
-from sim.protocols.ps_sync import BarrierServers
 
 if TYPE_CHECKING:
     from sim.efficiency.law import Steps
@@ -96,6 +95,6 @@ def no_law(protocol: Protocol) -> str:
     """The reason why the law of steps is not a protocol's; empty if it is."""
     if protocol.limits_computing:
         return "the batch differs from step to step"
-    if protocol.counts_updates and not isinstance(protocol, BarrierServers):
-        return "gradients are of older parameters"
+    if protocol.stale:
+        return "gradients may be of older parameters than others"
     return ""

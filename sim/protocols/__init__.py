@@ -1,9 +1,9 @@
-"""The protocols by name, and their settings from the command line."""
+"""The protocols by name, and their settings from the command line: each is a text (sim.texts) with its settings."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import Field, fields
 
 from sim.base.errors import WrongSetting
@@ -13,39 +13,25 @@ from sim.base.own import complaint, place
 from sim.base.ranges import LONGEST_S, MOST_BYTES
 from sim.base.units import quantity
 from sim.protocols import own
-from sim.protocols.allreduce import Allreduce
-from sim.protocols.amb import AnytimeMinibatch
-from sim.protocols.amb_dg import AnytimeDelayedGradients
-from sim.protocols.base import INFINITE, Protocol
-from sim.protocols.fmb import FixedMinibatch
-from sim.protocols.horovod import DDP, Horovod
-from sim.protocols.hybrid import Hybrid
-from sim.protocols.kbatch_async import KBatchAsynchronous
-from sim.protocols.ps_async import AsynchronousServers
-from sim.protocols.ps_layers import LayerwiseServers
-from sim.protocols.ps_ssp import StaleSynchronousServers
-from sim.protocols.ps_sync import BackupWorkers, SynchronousServers
+from sim.protocols.base import Protocol, protocol_of
+from sim.texts import TEXTS
 
-PROTOCOLS: dict[str, type[Protocol]] = {
-    protocol.name: protocol
-    for protocol in (
-        AnytimeMinibatch,
-        FixedMinibatch,
-        KBatchAsynchronous,
-        AnytimeDelayedGradients,
-        AsynchronousServers,
-        SynchronousServers,
-        BackupWorkers,
-        StaleSynchronousServers,
-        LayerwiseServers,
-        Allreduce,
-        Horovod,
-        Hybrid,
-    )
-}
-# Other names, each of a protocol with settings.
-KNOWN_AS: dict[str, tuple[str, Mapping[str, object]]] = {"ddp": ("horovod", DDP)}
-NAMES = PROTOCOLS | {name: PROTOCOLS[of] for name, (of, _) in KNOWN_AS.items()}
+NAMES = (
+    *("amb", "fmb", "kbatch-async", "amb-dg", "ps-async", "ps-sync", "ps-backup", "ps-ssp", "ps-layers"),
+    *(
+        "allreduce",
+        "ddp",
+        "horovod",
+        "hybrid",
+        "fsdp",
+        "hierarchical",
+        "local-sgd",
+        "d-psgd",
+        "gradient-coding",
+        "pipeline",
+    ),
+)
+PROTOCOLS: dict[str, type[Protocol]] = {name: protocol_of(TEXTS[name]) for name in NAMES}
 
 
 def find(name: str) -> type[Protocol]:
@@ -54,7 +40,7 @@ def find(name: str) -> type[Protocol]:
     Raises:
         WrongSetting: there is none, or none that can be run.
     """
-    return NAMES.get(name) or own.find(name, NAMES)
+    return PROTOCOLS.get(name) or own.find(name, PROTOCOLS)
 
 
 def make(name: str, assignments: Iterable[str] = ()) -> Protocol:
@@ -70,25 +56,22 @@ def make(name: str, assignments: Iterable[str] = ()) -> Protocol:
     if isinstance(assignments, str | Mapping) or not isinstance(assignments, Iterable):
         raise WrongSetting("--set", assignments, "a list of NAME=VALUE")
     known = {f.name: f for f in fields(protocol)}
-    usual, settings = dict(KNOWN_AS.get(name, ("", {}))[1]), {}
+    settings = {}
     for assignment in assignments:
         key, equals, value = text_of("--set", assignment).partition("=")
         if key in known and not equals:
             raise WrongSetting("--set", assignment, f"NAME=VALUE, such as {own.default_of(known[key])}")
         if key not in known:
-            shown = [
-                f"{one}={usual[one]}" if one in usual else own.default_of(setting) for one, setting in known.items()
-            ]
-            allowed = ", ".join(shown) or f"nothing: {name} has no settings"
+            allowed = ", ".join(map(own.default_of, known.values())) or f"nothing: {name} has no settings"
             raise WrongSetting("--set", assignment, allowed + nearest(key, known))
         if key in settings:
             raise WrongSetting("--set", assignment, f"each setting once: {key} was given before")
-        settings[key] = _value(known[key], value)
+        settings[key] = _value(known[key], value, protocol.text_class.infinite)
     missing = [f.name for f in known.values() if f.name not in settings and own.is_required(f)]
     if missing:
         raise WrongSetting("--set", None, f"{missing[0]}=VALUE: {name} has no default for it")
     try:
-        return protocol(**usual | settings)
+        return protocol(**settings)
     except WrongSetting:
         raise
     except Exception as error:  # in a user's own class, whatever it does there
@@ -114,14 +97,14 @@ def is_ours(protocol: Protocol) -> bool:
     return PROTOCOLS.get(protocol.name) is type(protocol)
 
 
-def _value(setting: Field, text: str):
+def _value(setting: Field, text: str, infinite: Collection[str]):
     """A setting's value from the command line."""
     kind = own.kind_of(setting)
     if text == "None" and (setting.default is None or "None" in str(setting.type)):
         return None
     try:
         if kind == "float":
-            return _number(setting, text)
+            return _number(setting, text, setting.name in infinite)
         kinds: dict[str, Callable[[str], object]] = {"int": _integer, "str": str, "bool": _boolean}
         return kinds[kind](text)
     except ValueError as error:
@@ -137,12 +120,12 @@ def _in_seconds(setting: Field) -> bool:
     return setting.name.endswith("_s")
 
 
-def _number(setting: Field, text: str) -> float:
-    """A finite number, unless the setting may be infinite; of seconds, with or without a unit."""
+def _number(setting: Field, text: str, infinite: bool) -> float:
+    """A finite number, unless it may be infinite; of seconds, with or without a unit."""
     in_seconds = _in_seconds(setting)
     value = float(quantity(text, "second", "80 ms")) if in_seconds and not _is_number(text) else float(text)
     most = LONGEST_S if in_seconds else MOST_BYTES
-    if not (abs(value) <= most or (value == math.inf and INFINITE in setting.metadata)):
+    if not (abs(value) <= most or (value == math.inf and infinite)):
         raise ValueError(text)
     return value
 

@@ -1,4 +1,4 @@
-"""Check a protocol: `python -m sim.protocols.check module:Class` runs it in every world that can, and compares their records.
+"""Check a protocol: `python -m sim.protocols.check module:Class` runs it in every world that can, and compares them.
 
 Each job is small. The first mistake ends the command with one line and exit 1.
 """
@@ -21,7 +21,6 @@ from sim.base import ranges
 from sim.base.deadline import within
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.home import installed
-from sim.protocols.in_language import InLanguage
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -31,14 +30,13 @@ PROGRAM = "sim.protocols.check"
 WORKERS, SERVERS, SLEEPS = (1, 2, 3, 4), (1, 2), ("none", "niagara*0.01")
 MOST_RANKS = WORKERS[-1] + SERVERS[-1]
 JOB = {"batch": 32, "steps": 6, "warmup": 2}
-REAL_WORKERS, WITH_RACKS = (2, 3), 4  # of real runs, and of one more where workers treat one another differently
-BY_PLACE = ("hosts", "neighbours", "aggregators", "senders")  # what texts say of racks and hosts
+REAL_WORKERS = (2, 3, 4)  # of real runs
 LIMIT_S = 20.0  # of the processor, for a simulated job
 REAL_TIMES = 30  # as long, for all real runs
 LEAST_S, MOST_S = 0.01, 86400
 ENDING_S = 30.0  # that processes have to end when they are told to
 EXACT_S = 1e-9  # times of the engine and of the event world may differ by so much
-DROPPING = "a text that drops some on purpose receives them with take(me, ...)"
+DROPPING = "a text that drops some on purpose says so: by_arrival = True"
 NEEDED = (installed("real"), "mpi4py", "tensorflow")  # for a real run
 
 
@@ -69,8 +67,8 @@ def main(argv: list[str] | None = None) -> int:
     traces = all_simulated(jobs, given.time_limit)
     lines = [("simulated", f"{len(jobs)} jobs of {_range(jobs)}; none deadlocks, and each repeats itself")]
     lines.append(("gradients", gradients(jobs, traces)))
-    lines.append(("engine", by_engine(jobs, traces, given.time_limit)))
-    lines += [("real run", "not asked for")] if given.simulate_only else by_mpi(given, real_jobs(jobs, traces))
+    lines.append(("engine", by_engine(jobs, given.time_limit)))
+    lines += [("real run", "not asked for")] if given.simulate_only else by_mpi(given, real_jobs(jobs))
     print(protocols.name_of(jobs[0].protocol))
     print(*(f"{label:13} {said}" for label, said in lines), sep="\n")
     return 0
@@ -148,7 +146,8 @@ def gradients(jobs: list[Scenario], traces: list[Trace]) -> str:
 
     found = [(job, conformance.gradients(trace)) for job, trace in zip(jobs, traces, strict=True)]
     for job, samples in found:
-        lost = samples.applied < samples.computed and not (job.protocol.by_arrival or is_text(job))
+        protocol = job.protocol
+        lost = samples.applied < samples.computed and not protocol.by_arrival and protocol.text_class.data == "own"
         if samples.applied > samples.computed or lost:
             of = "all ranks" if job.by_all_ranks else "rank 0"
             said = f"{samples.computed} samples were computed, and {samples.applied} are in the updates of {of}"
@@ -159,7 +158,7 @@ def gradients(jobs: list[Scenario], traces: list[Trace]) -> str:
     return f"{computed:,} samples computed, {applied:,} applied once{dropped}"
 
 
-def by_engine(jobs: list[Scenario], traces: list[Trace], limit_s: float = LIMIT_S) -> str:
+def by_engine(jobs: list[Scenario], limit_s: float = LIMIT_S) -> str:
     """Compare the engine's answers to the jobs with the event world's, where it is compiled and its subset of Python has the texts.
 
     Raises:
@@ -167,19 +166,16 @@ def by_engine(jobs: list[Scenario], traces: list[Trace], limit_s: float = LIMIT_
     """
     import numpy as np
 
-    from sim.answers.outcome import of_trace
     from sim.simulation import simulate
 
     alike, refused = 0, ""
-    for job, trace in zip(jobs, traces, strict=True):
+    for job in jobs:
         try:
             with within(limit_s):
-                fast, exact = simulate(job, "engine", 1), of_trace(trace)
+                fast, exact = simulate(job, "engine", 1), simulate(job, "event", 1)
         except WrongSetting as error:
             refused = error.allowed.removeprefix("auto or event: ")
             continue
-        if is_text(job):
-            exact = simulate(job, "event", 1).outcome
         if not (np.allclose(fast.samples, exact.samples) and np.allclose(fast.step_s, exact.step_s, 0, EXACT_S)):
             raise RunFailed(f"{protocols.name_of(job.protocol)}: the engine and the event world differ ({_said(job)})")
         alike += 1
@@ -187,29 +183,14 @@ def by_engine(jobs: list[Scenario], traces: list[Trace], limit_s: float = LIMIT_
     return f"{said}; refused: {refused}" if refused else said
 
 
-def is_text(job: Scenario) -> bool:
-    """Whether its ranks follow one text of named vectors, which may compute a gradient that enters no update, as a code does."""
-    return isinstance(job.protocol, InLanguage)
-
-
-def real_jobs(jobs: list[Scenario], traces: list[Trace]) -> list[Scenario]:
-    """The jobs that are run for real: of two and of three workers, and of four if these treat one another differently."""
-    by_place = is_text(jobs[0]) or any(map(jobs[0].protocol.uses, BY_PLACE)) or any(map(_among_workers, traces))
-    wanted = (*REAL_WORKERS, WITH_RACKS) if by_place else REAL_WORKERS
-    found = [next((job for job in jobs if job.workers == workers), None) for workers in wanted]
+def real_jobs(jobs: list[Scenario]) -> list[Scenario]:
+    """The jobs that are run for real: the first of each number of workers, or the last of all."""
+    found = [next((job for job in jobs if job.workers == workers), None) for workers in REAL_WORKERS]
     return [job for job in found if job is not None] or jobs[-1:]
 
 
-def _among_workers(trace: Trace) -> bool:
-    """Whether workers that have a master or servers send to one another."""
-    rows, servers = trace.rows, trace.header.servers
-    return bool(
-        servers and ((rows["activity"] == "send") & (rows["rank"] >= servers) & (rows["peer"] >= servers)).any()
-    )
-
-
 def by_mpi(given: argparse.Namespace, jobs: list[Scenario]) -> list[tuple[str, str]]:
-    """Compare the records of real runs with those of simulated ones, and the parameters of ranks that update by themselves; lines.
+    """Run the jobs for real, count gradients, and compare the parameters of ranks that update by themselves; lines.
 
     Raises:
         RunFailed: one failed, did not end or did something else.
@@ -267,35 +248,13 @@ def _cell(given: argparse.Namespace, job: Scenario, path: Path) -> list[str]:
 
 
 def _compared(job: Scenario, real: Trace) -> str:
-    from sim import stragglers
     from sim.recording import conformance
-    from sim.simulation import simulate
 
-    name, samples = protocols.name_of(job.protocol), conformance.gradients(real)
+    samples = conformance.gradients(real)
     if samples.applied > samples.computed:
-        raise RunFailed(f"{name}: the real run computed {samples.computed} samples and applied {samples.applied}")
-    if is_text(job):
-        return f"{job.workers} workers trained: {samples.computed:,} samples computed, {samples.applied:,} applied"
-    if job.protocol.by_arrival:
-        return f"{job.workers} workers trained; the order of arrival decides their record"
-    alike = simulate(
-        replace(job, stragglers=stragglers.read("none"), stragglers_name="none"), "event", 1, want_trace=True
-    ).kept_trace
-    mine, theirs = (_record(job, trace) for trace in (real, alike))
-    if mine != theirs:
-        differs = next(iter((mine - theirs) or (theirs - mine)))
-        raise RunFailed(f"{name}: real and simulated record differ, first in (rank, step, activity, ...) {differs}")
-    but = ", but for what depends on when gradients are ready" if job.protocol.overlaps else ""
-    return f"{job.workers} workers trained, and their record is the simulated one{but} ({len(real.rows)} activities)"
-
-
-def _record(job: Scenario, trace: Trace):
-    """The part of a run's record that the text determines."""
-    from sim.recording import conformance
-
-    if job.protocol.overlaps:
-        return conformance.settled(trace, job.protocol.uses("reduce_in_cycles"))
-    return conformance.record(trace)
+        said = f"the real run computed {samples.computed} samples and applied {samples.applied}"
+        raise RunFailed(f"{protocols.name_of(job.protocol)}: {said}")
+    return f"{job.workers} workers trained: {samples.computed:,} samples computed, {samples.applied:,} applied"
 
 
 def _range(jobs: list[Scenario]) -> str:

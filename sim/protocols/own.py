@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import get_origin
 
@@ -10,14 +12,14 @@ from sim.base.home import installed
 from sim.base.nearest import nearest
 from sim.base.own import SOURCES, imported, sources
 from sim.language.text import Text
-from sim.protocols.base import Protocol
-from sim.protocols.in_language import protocol_of
+from sim.protocols.base import Protocol, protocol_of
 
+COMMENT = re.compile(r"^ +(\w+): \w+ = [^#\n]+  # (.+)$", re.MULTILINE)  # behind a setting
 KINDS = ("int", "float", "str", "bool")  # types of settings, which a command line and the header of a trace can hold
 
 
 def find(name: str, ours: dict[str, type[Protocol]]) -> type[Protocol]:
-    """The class that is called module:Class.
+    """The protocol of the class of texts that is called module:Class.
 
     Args:
         ours: the protocols that have a name without a module.
@@ -25,22 +27,29 @@ def find(name: str, ours: dict[str, type[Protocol]]) -> type[Protocol]:
     Raises:
         WrongSetting: there is none, or none that can be run.
     """
-    allowed = f"{', '.join(ours)}, or module:Class of your own{nearest(name, ours)}"
-    found = imported("--protocol", name, allowed)
-    if isinstance(found, type) and issubclass(found, Text) and found is not Text:
-        if not found.__module__.startswith(installed("sim.texts")):
-            SOURCES.update(sources(found))
-            _check(found, name, ours)
-        return protocol_of(found)
-    if not (isinstance(found, type) and issubclass(found, Protocol)):
-        raise WrongSetting("--protocol", name, f"{', '.join(ours)}, or module:Class of your own")
-    if found not in ours.values():
+    allowed = f"{', '.join(ours)}, or module:Class of your own"
+    found = imported("--protocol", name, allowed + nearest(name, ours))
+    if not (isinstance(found, type) and issubclass(found, Text) and Text in found.__mro__[1:]):
+        _refuse_roles(found, name)
+        raise WrongSetting("--protocol", name, allowed)
+    if not found.__module__.startswith(installed("sim.texts")):
         SOURCES.update(sources(found))
         _check(found, name, ours)
-    return found
+    return protocol_of(found)
 
 
-def _check(found: type[Protocol] | type[Text], name: str, ours: dict[str, type[Protocol]]) -> None:
+def _refuse_roles(found: object, name: str) -> None:
+    """Refuse a class that has a text for each role: the language before this one.
+
+    Raises:
+        WrongSetting: with how a protocol is written.
+    """
+    if isinstance(found, type) and (roles := [one for one in ("master", "server", "worker") if hasattr(found, one)]):
+        allowed = "a class of trainsim.language.text.Text, whose `def __call__(self, me):` is the text of every rank (docs/protocol.md)"
+        raise WrongSetting("--protocol", f"{name}, with a text for each role ({', '.join(roles)})", allowed)
+
+
+def _check(found: type[Text], name: str, ours: dict[str, type[Protocol]]) -> None:
     """Refuse a class whose settings could not be given, or whose name is another's.
 
     Raises:
@@ -54,22 +63,34 @@ def _check(found: type[Protocol] | type[Text], name: str, ours: dict[str, type[P
         if kind_of(setting) not in KINDS or not setting.init:
             allowed = f"settings of type {', '.join(KINDS)}; {setting.name} is {_said(setting)}"
             raise WrongSetting("--protocol", name, allowed)
+        if setting.name in dir(Protocol) and not hasattr(Text, setting.name):
+            raise WrongSetting(
+                "--protocol", name, f"another name than {setting.name} for a setting: all protocols have it"
+            )
     if "name" in found.__dataclass_fields__ and found.__dataclass_fields__["name"] in fields(found):
         raise WrongSetting("--protocol", name, "a name that is no setting: `name = ...`, without a type")
     if not isinstance(found.name, str) or not found.name or found.name in ours:
         raise WrongSetting("--protocol", name, f"a name of its own; given {found.name!r}")
 
 
-def refuse_verbs(found: type[Protocol], name: str) -> None:
-    """Refuse a class whose texts are written with the verbs of before: nothing runs them any more.
+def about(of: type[Text]) -> str:
+    """The docstring of a class of texts; what comments in its source say of settings stands under `Args:`."""
+    said: dict[str, str] = {}
+    for one in of.__mro__[::-1]:
+        if "__dataclass_fields__" in vars(one):
+            said |= {name: "" for name in said if f" {name}: " in (one.__doc__ or "")} | dict(
+                COMMENT.findall(_source(one))
+            )
+    text, args, told = inspect.cleandoc(of.__doc__ or "").partition("Args:")
+    lines = [f"    {one.name}: {said[one.name]}" for one in fields(of) if said.get(one.name)]
+    return "\n".join([f"{text}Args:{told}" if args else f"{text}\n\nArgs:", *lines]) if lines else text + args + told
 
-    Raises:
-        WrongSetting: with how the class is written now.
-    """
-    roles = [role for role in ("worker", "master", "server", "alone") if role in dir(found)]
-    allowed = "a class of trainsim.language.text.Text, whose `def __call__(self, me):` is the text of all ranks over named vectors "
-    allowed += "(me.forward, me.backward, me.post, me.take, me.update; docs/protocol.md)"
-    raise WrongSetting("--protocol", f"{name}, with texts of roles ({', '.join(roles)})", allowed)
+
+def _source(of: type) -> str:
+    try:
+        return inspect.getsource(of)
+    except OSError:  # of a class that was typed
+        return ""
 
 
 def kind_of(setting: Field) -> str:

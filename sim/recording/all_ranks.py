@@ -50,6 +50,7 @@ def _last_s(rows: pd.DataFrame, ranks: range) -> pd.DataFrame:
 
 def _complete(updated_s: pd.DataFrame, ended_s: pd.DataFrame, rounds: int) -> int:
     """The number of steps that all ranks have ended: they have updated in it, or have gone on to the next."""
+    rounds = min(rounds, int(ended_s.index.max()) + 2)  # of a run that was cut short
     of_first = updated_s[0].reindex(range(rounds)).notna().to_numpy()
     updates = rounds if of_first.all() else int(of_first.argmin())
     if updates == rounds:

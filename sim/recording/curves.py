@@ -15,6 +15,8 @@ from sim.base.arrays import read_only
 from sim.base.errors import WrongSetting
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from sim.recording.traces import Trace
 
 TARGETS = "accuracy=0.9 or loss=0.3: an accuracy above 0 and up to 1, or a loss above 0"
@@ -26,7 +28,8 @@ class Curves:
 
     Args:
         step: updates of rank 0 behind the evaluated parameters, warm-up included: 1 after the first.
-        time_s: when the last of these updates ended, seconds since the run's common start; 0 before any.
+        time_s: when the last of these updates ended, of a text without a master at the last rank, seconds since the run's common start;
+            0 before any.
         samples: whose gradients these updates applied, warm-up included; of a user's text without a master, those of all ranks.
         loss: mean over the test samples.
         accuracy: share of the test samples that are classified correctly, 0 to 1.
@@ -98,21 +101,25 @@ def curves(trace: Trace, source: str = "trace") -> Curves:
     if len(found) and len(found) != len(starts_s):
         given = f"{len(found)} evaluations in its header, {len(starts_s)} activities `evaluate`"
         raise WrongSetting(source, given, "as many of both")
-    updates = trace.rows[(trace.rows["rank"] == 0) & (trace.rows["activity"] == "update")]
+    updates = trace.rows[trace.rows["activity"] == "update"]
+    if trace.header.by_all_ranks:
+        return _of_all_ranks(trace, found, starts_s[: len(found)], updates)
+    updates = updates[updates["rank"] == 0]
     ends_s = updates["end_s"].to_numpy(float)
     behind = np.searchsorted(ends_s, starts_s[: len(found)], side="right")
     step, time_s = np.append(0, updates["step"].to_numpy(int) + 1)[behind], np.append(0.0, ends_s)[behind]
-    return Curves(step, time_s, _samples(trace, updates["samples"].to_numpy(int), behind, step), *found.T[1:])
+    samples = np.append(0, np.cumsum(updates["samples"].to_numpy(int)))[behind]
+    return Curves(step, time_s, samples, *found.T[1:])
 
 
-def _samples(trace: Trace, updated: np.ndarray, behind: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """Samples that so many updates of rank 0 applied, or so many steps of all ranks."""
-    if trace.header.by_all_ranks:
-        from sim.recording.all_ranks import rounds_of
+def _of_all_ranks(trace: Trace, found: np.ndarray, starts_s: np.ndarray, updates: pd.DataFrame) -> Curves:
+    """The same where steps are those of all ranks: an evaluation counts when the last of them has updated in its step."""
+    from sim.recording.all_ranks import rounds_of
 
-        updated = rounds_of(trace).samples
-        behind = np.minimum(step, len(updated))
-    return np.append(0, np.cumsum(updated))[behind]
+    step, samples = found[:, 0].astype(int) + 1, rounds_of(trace).samples
+    ends_s = updates.groupby("step")["end_s"].max().reindex(step - 1).fillna(0.0).to_numpy(float)
+    applied = np.append(0, np.cumsum(samples))[np.minimum(step, len(samples))]
+    return Curves(step, np.maximum(starts_s, ends_s), applied, *found.T[1:])
 
 
 def reached(curves: Curves, target: Target | str) -> float:

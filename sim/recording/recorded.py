@@ -156,7 +156,7 @@ def _header(folder: Path, ranks: list[Facts], rows: list[Activity]) -> Header:
 
 
 def _order(rows: list[Activity], warmup: int) -> str:
-    """When gradients are ready (sim.protocols.horovod): at the end, if computing is all but over when the first sum of a step begins."""
+    """When gradients are ready (sim.model.readiness): at the end, if computing is all but over when the first sum of a step begins."""
     computed: dict[tuple[int, int], Activity] = {}
     called: dict[tuple[int, int], float] = {}
     for row in rows:
@@ -179,9 +179,10 @@ def _scenario(first: Facts, workload: Workload, steps: int, warmup: int, batch: 
 
     if first.summing is None:
         protocol = protocols.make("allreduce")
+    elif order == "end":
+        protocol = protocols.make("allreduce", ["algorithm=ring", "fused=false"])
     else:
-        said = {"algorithm": "ring", "fusion_bytes": 0, "cycle_s": 0, "order": order}
-        protocol = protocols.make("horovod", [f"{name}={value}" for name, value in said.items()])
+        protocol = protocols.make("ddp", ["bucket_mb=0"])
     return Scenario(protocol, workload, first.world, steps, warmup, batch)
 
 

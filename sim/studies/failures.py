@@ -187,7 +187,7 @@ def _share_missing(failures: Failures) -> float:
 def stopping_hosts(scenario: Scenario) -> tuple[int, float]:
     """The number of hosts whose failure stops the run, and the share of the workers on other hosts."""
     hosts, servers = scenario.hosts, scenario.servers
-    if scenario.protocol.waits_for_all(scenario.workers):
+    if not scenario.protocol.by_arrival:
         return len(set(hosts)), 0.0
     stopping = set(hosts[:servers])
     return len(stopping), sum(host not in stopping for host in hosts[servers:]) / max(1, scenario.workers)

@@ -18,6 +18,7 @@ from sim.texts.kbatch_async import KBatchAsynchronous
 from sim.texts.local_sgd import LocalSgd
 from sim.texts.pipeline import Pipeline
 from sim.texts.ps_async import AsynchronousServers
+from sim.texts.ps_backup import BackupWorkers
 from sim.texts.ps_barrier import BarrierServers
 from sim.texts.ps_layers import LayerwiseServers
 from sim.texts.ps_rows import RowServers
@@ -27,8 +28,8 @@ from sim.texts.ps_sync import SynchronousServers
 TEXTS = {
     one.name: one
     for one in (
-        Allreduce, Alone, AnytimeDelayedGradients, AnytimeMinibatch, AsynchronousServers, BarrierServers, Ddp, DecentralisedSgd,
-        FixedMinibatch, Fsdp, GradientCoding, Hierarchical, Horovod, Hybrid, KBatchAsynchronous, LayerwiseServers, LocalSgd,
-        Pipeline, RowServers, StaleSynchronousServers, SynchronousServers,
+        Allreduce, Alone, AnytimeDelayedGradients, AnytimeMinibatch, AsynchronousServers, BackupWorkers, BarrierServers, Ddp,
+        DecentralisedSgd, FixedMinibatch, Fsdp, GradientCoding, Hierarchical, Horovod, Hybrid, KBatchAsynchronous, LayerwiseServers,
+        LocalSgd, Pipeline, RowServers, StaleSynchronousServers, SynchronousServers,
     )
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sim.language.collectives import ALGORITHMS, summed
+from sim.language.collectives import SETTINGS, summed
 from sim.language.rows import sum_by_kind
 from sim.language.text import Text
 from sim.language.verbs import agree, compute
@@ -14,7 +14,7 @@ class Allreduce(Text):
 
     Args:
         algorithm: auto (what Open MPI takes), ring, halving-doubling, tree, recursive-doubling, nccl, hierarchical, reduce-broadcast (a
-            server, along a chain) or alltoall-allgather (every rank is the server of a part).
+            server, along a chain) or alltoall-allgather (every rank is the server of a part). unknown: all of these.
         fused: all gradients in one call; else a call for each layer.
         sparse_as_dense: gradients of sparse layers are summed as if all rows had one; else rows go to all ranks, layer by layer.
     """
@@ -23,7 +23,7 @@ class Allreduce(Text):
     fused: bool = True
     sparse_as_dense: bool = True
 
-    name, names = "allreduce", {"algorithm": ALGORITHMS}
+    name, in_step, names = "allreduce", True, {"algorithm": SETTINGS}
 
     def __call__(self, me):
         for _ in me.steps():

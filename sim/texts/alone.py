@@ -14,7 +14,7 @@ class Alone(Text):
     time_limit_s: float = math.inf  # seconds for a gradient, its sleep included
     partitions: int = 1  # micro-batches of a minibatch
 
-    name, micros = "alone", "partitions"
+    name, micros, infinite = "alone", "partitions", ("time_limit_s",)
 
     @property
     def loops(self):  # type: ignore[override]

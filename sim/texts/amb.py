@@ -18,7 +18,7 @@ class AnytimeMinibatch(Text):
     time_limit_s: float = 0.06
     partitions: int = 16
 
-    name, servers, micros, loops = "amb", 1, "partitions", True
+    name, servers, micros, loops, alone = "amb", 1, "partitions", True, True
 
     def __call__(self, me):
         if me.rank == me.master:

@@ -16,7 +16,7 @@ class DecentralisedSgd(Text):
 
     drawn: bool = False
 
-    name = "d-psgd"
+    name, stale = "d-psgd", True
 
     def check(self, job):
         require(job.ranks > 1, "ranks", job.ranks, "an integer from 2")

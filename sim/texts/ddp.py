@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sim.language.buffers import ALGORITHMS, reduced
+from sim.language.buffers import NAMES, reduced
 from sim.language.text import Text
 from sim.language.verbs import buckets, update
 
@@ -21,7 +21,7 @@ class Ddp(Text):
     accumulate: int = 1
     algorithm: str = "ring"
 
-    name, names, joins, micros = "ddp", {"algorithm": ALGORITHMS}, False, "accumulate"
+    name, in_step, joins, names, micros, infinite = "ddp", True, False, NAMES, "accumulate", ("bucket_mb",)
 
     def __call__(self, me):
         stretches, last = buckets(me, self.bucket_mb * 2**20), self.accumulate - 1

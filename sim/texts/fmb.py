@@ -13,7 +13,7 @@ class FixedMinibatch(Text):
     Baseline of Ferdinand, Al-Lawati, Draper, Nokleby, "Anytime Minibatch", ICLR 2019 (arXiv 2006.05752), section 5.
     """
 
-    name, servers = "fmb", 1
+    name, servers, alone = "fmb", 1, True
 
     def __call__(self, me):
         if me.rank == me.master:

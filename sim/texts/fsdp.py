@@ -12,7 +12,7 @@ class Fsdp(Text):
 
     ahead: int = 1  # layers that are gathered while one is computed
 
-    name = "fsdp"
+    name, in_step, joins = "fsdp", True, False
 
     def __call__(self, me):
         order = [*me.layers, *reversed(me.layers)]

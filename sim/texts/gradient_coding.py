@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sim.language.cyclic_code import code, decoded
 from sim.language.text import Text, require
-from sim.language.verbs import compute, push, send
+from sim.language.verbs import compute, push, spread
 
 
 @dataclass(frozen=True)
@@ -12,7 +12,7 @@ class GradientCoding(Text):
     """Tandon, Lei, Dimakis, Karampatziakis, "Gradient Coding", ICML 2017: a cyclic code, decoded by least squares."""
 
     late: int = 1  # workers of each step that need not be waited for; each computes late + 1 partitions
-    name, servers, data = "gradient-coding", 1, "shared"
+    name, servers, data, by_arrival = "gradient-coding", 1, "shared", True
 
     def check(self, job):
         require(self.late < job.ranks - 1, "--set late", self.late, "an integer, less than the workers")
@@ -22,7 +22,7 @@ class GradientCoding(Text):
         n = len(me.workers)
         if me.rank == me.master:
             for step in me.steps():
-                yield from send(me, me.weights, me.workers)
+                yield from spread(me, me.weights, me.workers)  # late ones may be sending
                 messages = []
                 while len(messages) < n - self.late:
                     message = yield from me.take(me.workers)

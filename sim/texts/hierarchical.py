@@ -20,7 +20,7 @@ class Hierarchical(Text):
 
     group: int = 8
 
-    name, least = "hierarchical", {"group": 1}
+    name, in_step, least = "hierarchical", True, {"group": 1}
 
     def check(self, job):
         require(job.ranks % self.group == 0, "--set group", self.group, f"a divisor of the {job.ranks} ranks")

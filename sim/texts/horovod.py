@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sim.language.buffers import LEAST, NAMES, reduce_in_cycles
+from sim.language.buffers import NAMES, reduce_in_cycles
 from sim.language.text import Text
 from sim.language.verbs import until_woken, update, wake
 
@@ -17,7 +17,7 @@ class Horovod(Text):
     order: str = "parameters"  # of the moments at which gradients are ready: by size, uniform, or all at the end
     by_name: bool = False  # ranks negotiate in a message for each gradient, as until 2018
 
-    name, joins, names, least = "horovod", False, NAMES, LEAST
+    name, in_step, joins, names = "horovod", True, False, NAMES
 
     def __call__(self, me):
         ready, idle, over = [], [], []  # gradients to be summed, and texts that wait for another one, and for the last

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from sim.language.collectives import ALGORITHMS, summed
+from sim.language.collectives import SETTINGS, summed
 from sim.language.rows import hear, pull, push_rows, serve
 from sim.language.text import Text, require
-from sim.language.verbs import agree, compute
+from sim.language.verbs import agree, compute, evaluate
 
 
 @dataclass(frozen=True)
@@ -15,11 +15,10 @@ class Hybrid(Text):
     servers: int = 1
     algorithm: str = "ring"  # as of allreduce
     local_aggregation: bool = True  # the first worker of a host adds up what its workers push: a row leaves it once
-    name, least, names, serves = "hybrid", {"servers": 0}, {"algorithm": ALGORITHMS}, "sparse"
+    name, in_step, least, names, serves = "hybrid", True, {"servers": 0}, {"algorithm": SETTINGS}, "sparse"
 
     def check(self, job):
-        sparse = any(layer.rows for layer in job.layers)
-        require(self.servers > 0 or not sparse, "--servers", 0, "an integer from 1 with sparse variables")
+        require(self.servers > 0 or not job.sparse, "--servers", 0, "an integer from 1 with sparse variables")
 
     def __call__(self, me):
         group = me.neighbours(me.rank) if self.local_aggregation else range(me.rank, me.rank + 1)
@@ -29,7 +28,6 @@ class Hybrid(Text):
             if me.rank in me.servers:
                 yield from serve(me, layers, senders)
                 continue
-            yield from me.sleep()
             yield from me.wait((yield from me.start(pull(me, layers))))
             yield from compute(me)
             yield from push_rows(me, layers, group)
@@ -38,3 +36,4 @@ class Hybrid(Text):
                 yield from summed(me, me.of(me.gradient, first, stop), self.algorithm)
                 yield from me.update(me.of(me.weights, first, stop))
             yield from hear(me, group)
+            yield from evaluate(me)

@@ -14,11 +14,14 @@ class KBatchAsynchronous(Delayed):
 
     name, servers = "kbatch-async", 1
 
+    def gradients_per_update(self, workers):
+        return self.gradients or workers
+
     def __call__(self, me):
         if me.rank == me.master:
             yield from spread(me, me.weights, me.workers)
             for _ in me.steps():
-                samples = yield from gather(me, me.workers, me.gradient, self.gradients or len(me.workers))
+                samples = yield from gather(me, me.workers, me.gradient, self.gradients_per_update(len(me.workers)))
                 yield from me.update(samples=samples)
                 yield from me.evaluate()
                 yield from spread(me, me.weights, me.workers)

@@ -20,7 +20,7 @@ class LocalSgd(Text):
     outer_rate: float = 1.0
     momentum: float = 0.0
 
-    name, least = "local-sgd", {"local": 1}
+    name, stale, least = "local-sgd", True, {"local": 1}
 
     def __call__(self, me):
         anchor, velocity = me.vector("anchor", me.weights.items), me.vector("velocity", me.weights.items)

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from sim.language.rows import hand_in, publish, sum_up
+from sim.language.rows import hand_over, there_and_back
 from sim.language.text import Text
-from sim.language.verbs import begin
+from sim.language.verbs import agreed, begin
 
 
 @dataclass(frozen=True)
@@ -12,29 +12,29 @@ class LayerwiseServers(Text):
     """Wait-free back-propagation (Zhang et al., "Poseidon", USENIX ATC 2017, section 3.1); each layer is on one server."""
 
     servers: int = 1
+    barrier: bool = False  # weights leave when all layers of all servers are updated; else each layer's when it is
+    local_aggregation: bool = False  # the first worker of a host adds up its workers' gradients, and passes weights on
     name, layerwise = "ps-layers", True
 
     def __call__(self, me):
-        handles = []
-        yield from publish(me, me.layers)
+        group = me.neighbours(me.rank) if self.local_aggregation else range(me.rank, me.rank + 1)
+        firsts = [one for one in me.workers if me.neighbours(one)[0] == one or not self.local_aggregation]
+        texts = [0 for _ in me.layers]
         for step in me.steps():
+            if self.barrier and step and me.rank in me.servers:
+                yield from agreed(me, 0, 1, me.servers)
+            if self.barrier or step == 0:
+                for layer in me.layers:
+                    texts[layer] = yield from me.start(hand_over(me, layer, group, firsts))
             if me.rank in me.workers:
                 yield from begin(me)
                 for layer in me.layers:
-                    yield from me.wait(handles[-1 - layer :])  # its weights and those of the layers before have come
-                    if step == 0:
-                        yield from me.take(me.server_of(layer), me.of(me.weights, layer))
+                    yield from me.wait(texts[layer])  # its weights have come
                     yield from me.forward(layer, layer + 1)
-            handles = []
             for layer in reversed(me.layers):
                 if me.rank in me.workers:
                     yield from me.backward(layer, layer + 1)
-                handles.append((yield from me.start(self.exchanged(me, layer))))
-            yield from me.wait(handles if me.rank in me.servers else [])
-
-    def exchanged(self, me, layer):
-        if me.rank in me.workers:
-            yield from hand_in(me, layer, range(me.rank, me.rank + 1))
-            yield from me.take(me.server_of(layer), me.of(me.weights, layer))
-        yield from sum_up(me, layer, len(me.workers))
-        yield from publish(me, range(layer, layer + 1))
+                texts[layer] = yield from me.start(there_and_back(me, layer, group, firsts, not self.barrier))
+            yield from me.wait(texts if me.rank in me.servers else [])
+            if me.rank == me.master:
+                yield from me.evaluate()

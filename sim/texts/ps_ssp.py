@@ -11,9 +11,9 @@ class StaleSynchronousServers(Text):
     """Stale synchronous parallel (Ho et al., "More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server", 2013)."""
 
     servers: int = 1  # that have a share of the weights each
-    staleness: float = 3.0  # steps by which a worker may be ahead of the slowest; 0 is synchronous, inf asynchronous
+    staleness: float = 3  # steps by which a worker may be ahead of the slowest; 0 is synchronous, inf asynchronous
 
-    name, each = "ps-ssp", True
+    name, each, infinite = "ps-ssp", True, ("staleness",)
 
     def __call__(self, me):
         if me.rank in me.servers:

@@ -13,12 +13,12 @@ class SynchronousServers(BarrierServers):
     A fast worker may take a slow one's token and push twice. A gradient of an older step than the newest is dropped.
     """
 
-    name = "ps-sync"
+    barrier: bool = False  # the textbook's, without tokens: sim.texts.ps_barrier
+    name, by_arrival = "ps-sync", True
 
     def __call__(self, me):
         if me.rank in me.workers:
-            yield from work_with_servers(me, tokens=True)
-            return
+            return (yield from work_with_servers(me, tokens=True))
         weights, gradient, n = me.held(me.weights, me.rank), me.held(me.gradient, me.rank), len(me.workers)
         needed, waiting, given = n - self.backup, [], 0  # gradients, workers, tokens
         for step in me.steps():

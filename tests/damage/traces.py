@@ -36,7 +36,7 @@ def _headers() -> Iterator[Case]:
     }
     for name, value in others.items():
         yield f"header: another {name}", trace_file(head | {name: value}, rows)
-    for protocol in ("os:system", "this", ":", "a:", "sim.protocols.fmb:FixedMinibatch", "json:loads"):
+    for protocol in ("os:system", "this", ":", "a:", "sim.texts.fmb:FixedMinibatch", "json:loads"):
         yield f"header: protocol {protocol}", trace_file(head | {"protocol": protocol}, rows)
     for text in ("null", "[]", "3", '"x"', "", "{", "[" * 9999, json.dumps(head)[:-9]):
         yield f"header {text:.9}", _lines(lambda lines, text=text: [text, *lines[1:]])

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from real.learning.learning import learn
+from real.learning.train import train
 from real.learning.trainer import Trainer
-from real.learning.world import LearningWorld
 from real.options import training as training_of
 from real.recording import parameters
 from real.run import parse
@@ -140,8 +140,4 @@ def test_parameters_are_those_of_real_ranks(ran, name):
 def ended(scenario, training) -> np.ndarray:
     """The parameters of the first run when all ranks have ended."""
     whole = replace(scenario, steps=scenario.rounds, warmup=0)
-    world = LearningWorld(whole, 0, Trainer(whole.workload, whole.seed, training), lambda *made: False)
-    world.run()
-    vector = world.newest.vector
-    world.fall_apart()
-    return vector
+    return train(whole, 0, Trainer(whole.workload, whole.seed, training))[0].newest.vector

@@ -142,9 +142,9 @@ def test_what_variables_leave_is_the_simulated_record(traces, cell):
 
 
 def summed(trace) -> Trace:
-    """Without the samples of sums: a gradient of several variables counts them by what has been computed meanwhile."""
+    """Without what depends on when: the step in which a text beside the main one does something, and the samples of its sums."""
     rows = trace.rows
-    return Trace(trace.header, rows.assign(samples=rows["samples"].where(rows["activity"] != "reduce", 0)))
+    return Trace(trace.header, rows.assign(step=0, samples=rows["samples"].where(rows["activity"] != "reduce", 0)))
 
 
 # ---- rows that all workers gather

@@ -60,6 +60,7 @@ def drawn(seed: int) -> tuple[Job, Text]:  # noqa: PLR0912
                 "window_s": rng.uniform(0.01, 0.1),
                 "time_limit_s": rng.uniform(0.001, 0.1),
             },
+            "ps-layers": {"barrier": rng.random() < 0.3, "local_aggregation": rng.random() < 0.3},
             "kbatch-async": {"gradients": rng.randrange(ranks + 3)},
             "amb": {"time_limit_s": rng.uniform(0.001, 0.1), "partitions": rng.choice([1, 4, 16])},
             "horovod": {"fusion_bytes": int(10 ** rng.uniform(4, 7)), "cycle_s": 10 ** rng.uniform(-4, -2)},
@@ -146,6 +147,8 @@ def drawn_hosts(rng: random.Random, ranks: int) -> dict:
         found |= {"local_bandwidth": 10 ** rng.uniform(9, 11)}
     if rng.random() < 0.5:
         found |= {"local_overhead_s": rng.choice([0.0, 1e-4]), "local_copy_s": rng.choice([0.0, 1e-10, 1e-8])}
+    if rng.random() < 0.3:
+        found |= {"local_wakes": True, "local_latency_s": 1e-5}
     if rng.random() < 0.5:
         found |= {"per_rack": rng.randrange(1, 3), "uplink": 10 ** rng.uniform(7, 10)}
     return found
@@ -162,6 +165,8 @@ def drawn_machines(rng: random.Random, ranks: int) -> dict:
     }
     if rng.random() < 0.3:
         found["background_s"] = rng.choice([1e-3, 0.05])
+    if rng.random() < 0.3:
+        found |= {"message_background_s": rng.choice([0.0, 1e-4]), "local_background_s": rng.choice([0.0, 1e-4])}
     return found | ({"poll_s": rng.choice([4e-5, 1e-6])} if rng.random() < 0.6 else {})
 
 
@@ -191,6 +196,7 @@ def drawn_costs(rng: random.Random) -> dict:
         "take_up_base_s": rng.choice([0.0, 1e-4]),
         "input_s": rng.choice([0.0, 1e-3]),
         "to_device_s": rng.choice([0.0, 1e-3]),
+        "copied_at_once": rng.random() < 0.5,
         "pack_s": rng.choice([0.0, 1e-4]),
         "take_up_s": rng.choice([0.0, 1e-10]),
         "library": Library(*(drawn_line(rng) for _ in range(2)), rng.choice([0.0, 1e-3]), rng.choice([0.0, 1e-4])),

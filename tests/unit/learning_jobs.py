@@ -5,15 +5,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from real.learning.parameters import Gradient
+from real.learning.train import train
 from real.learning.trainer import Trainer
-from real.learning.world import LearningWorld
+from real.learning.vectors import Gradient
+from real.learning.versions import Versions
 from real.training.trainee import Training
 from sim import protocols, stragglers
 from sim.job.scenario import Scenario
+from sim.language.text import Text
 from sim.model.workload import Variable, Workload
-from sim.protocols.base import Protocol
-from sim.recording.traces import Trace
+from sim.protocols.base import Protocol, protocol_of
+from sim.recording.activity import Activity
 
 SHAPES = {"w1": (16, 8), "b1": (8,), "w2": (8, 3), "b2": (3,)}
 TRAINING = Training(data="synthetic", optimiser="mom", learning_rate=0.1, engine="numpy")
@@ -28,10 +30,11 @@ MODEL = Workload(
 
 
 def job(
-    protocol: str | Protocol, *settings: str, workers: int = 3, batch: int = 16, steps: int = 12, **further
+    protocol: str | Text | Protocol, *settings: str, workers: int = 3, batch: int = 16, steps: int = 12, **further
 ) -> Scenario:
     """A job whose workers sleep, each at another time."""
     asked = protocols.make(protocol, settings) if isinstance(protocol, str) else protocol
+    asked = protocol_of(type(asked))(**vars(asked)) if isinstance(asked, Text) else asked
     sleeps = further.pop("stragglers", "exponential(mean=5ms)")
     law = stragglers.read(sleeps) if isinstance(sleeps, str) else sleeps
     return Scenario(asked, MODEL, workers=workers, batch=batch, steps=steps, warmup=0, stragglers=law, **further)
@@ -42,60 +45,61 @@ class Trained:
     """A run.
 
     Args:
-        versions: all parameters before and after each update of rank 0, float32 (updates + 1, parameters).
-        summed: the gradients of each sum that was computed.
-        times_s, samples: of each update, since the start.
-        trace: all activities.
-        parameters: of each rank at the end, by its section.
-        end: all parameters when the last rank has ended.
+        versions: all weights before and after each update of rank 0, float32 (updates + 1, parameters).
+        summed: the gradients whose sums were computed since the version before, of each.
+        times_s, samples: of each version, since the start.
+        rows: all activities.
     """
 
     versions: list[np.ndarray] = field(default_factory=list)
     summed: list[list[Gradient]] = field(default_factory=list)
     times_s: list[float] = field(default_factory=list)
     samples: list[int] = field(default_factory=list)
-    trace: Trace | None = None
-    parameters: list[dict] = field(default_factory=list)
-    end: np.ndarray | None = None
+    rows: list[Activity] = field(default_factory=list)
+    learned: Versions | None = None
+
+    @property
+    def end(self) -> np.ndarray:
+        """All weights when the last rank has ended."""
+        return self.learned.newest.vector
+
+    def weights(self, rank: int) -> np.ndarray:
+        """Those of a rank at the end."""
+        me, values = self.learned._ranks[rank], self.learned._values
+        return values.whole(values.cells(me, me.weights)).vector
 
 
 class Keeping(Trainer):
-    """Keeps the gradients of each sum."""
+    """Keeps the gradients of the sums since they were last taken."""
 
     def __init__(self, *given):
         super().__init__(*given)
-        self.kept: list[list[Gradient]] = []
+        self.kept: list[Gradient] = []
 
     def sum(self, gradients):
         """As any trainer."""
-        of = list(gradients)
-        self.kept.append(of)
-        return super().sum(of)
+        self.kept += gradients
+        return super().sum(gradients)
 
 
 def trained(
     scenario: Scenario,
     replication: int = 0,
     training: Training = TRAINING,
-    seen: Callable[[LearningWorld], object] = lambda world: None,
-    keep: bool = True,
+    seen: Callable[[Versions], object] = lambda versions: None,
 ) -> Trained:
-    """Train a job, run `replication`; `seen` is called with the world after each update of rank 0. Gradients are kept, or not."""
-    found = Trained()
-    trainer = (Keeping if keep else Trainer)(scenario.workload, scenario.seed, training)
-    found.summed = trainer.kept if keep else []
+    """Train a job, run `replication`; `seen` is called with each version."""
+    found, trainer = Trained(), Keeping(scenario.workload, scenario.seed, training)
     found.versions.append(trainer.initial(replication))
 
-    def made(world, updates, time_s, samples):
-        found.versions.append(world.newest.vector.copy())
+    def made(versions, updates, time_s, samples):
+        found.versions.append(versions.newest.vector.copy())
+        found.summed.append(trainer.kept)
         found.times_s.append(time_s)
         found.samples.append(samples)
-        seen(world)
+        trainer.kept = []
+        seen(versions)
         return False
 
-    world = LearningWorld(scenario, replication, trainer, made, want_trace=True)
-    world.run()
-    found.trace, found.parameters = world.trace, [dict(rank.parameters) for rank in world.ranks]
-    found.end = world.newest.vector
-    world.fall_apart()
+    found.learned, found.rows = train(scenario, replication, trainer, made, want_trace=True)
     return found

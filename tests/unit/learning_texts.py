@@ -4,26 +4,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim.collectives.base import swap
-from sim.protocols.base import Protocol
-from sim.verbs import allreduce, reduce
+from sim.language.collectives import allreduce
+from sim.language.text import Text
+from sim.language.verbs import compute, exchange
 
 
 @dataclass(frozen=True)
-class Alone(Protocol):
+class Alone(Text):
     """Workers that train for themselves; what these texts have in common."""
 
-    def worker(self, me):
+    def __call__(self, me):
         for step in me.steps():
             yield from me.sleep()
-            yield from me.compute()
-            yield from self.mix(me, step)
-            yield from me.update()
-            yield from me.evaluate()
+            yield from compute(me)
+            samples = yield from self.mix(me, step)
+            yield from me.update(samples=samples)
+            if me.rank == me.master:
+                yield from me.evaluate()
 
     def mix(self, me, step):
-        return
-        yield
+        yield from ()
+        return me.batch
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class Drifting(Alone):
 
     def mix(self, me, step):
         if step % self.every == 0:
-            yield from allreduce(me, "ring")
+            yield from allreduce(me, me.gradient, me.workers)
+        return me.batch * (me.n if step % self.every == 0 else 1)
 
     @staticmethod
     def expected(step, vectors, every=3):
@@ -47,9 +49,9 @@ class Gossip(Alone):
     """Each worker adds its neighbour's gradient, in turn the one before and the one after."""
 
     def mix(self, me, step):
-        peer = self.peer(me.rank, step, len(me.workers))
-        whole = slice(0, me.scenario.summed_items + 1)
-        yield from me.exchange(swap(peer, whole, whole, adds=True))
+        peer = self.peer(me.rank, step, me.n)
+        yield from exchange(me, me.gradient, peer, peer, me.gradient, adds=True)
+        return 2 * me.batch
 
     @staticmethod
     def peer(rank, step, workers):
@@ -64,10 +66,11 @@ class Gossip(Alone):
 
 @dataclass(frozen=True)
 class TopPart(Alone):
-    """The first 50 numbers are summed; of the others, and of the number of samples, each worker has its own."""
+    """The first 50 numbers are summed; of the others each worker has its own."""
 
     def mix(self, me, step):
-        yield from reduce(me, "ring", slice(0, 50))
+        yield from allreduce(me, me.gradient[:50], me.workers)
+        return me.batch
 
     @staticmethod
     def expected(step, vectors):
@@ -80,9 +83,10 @@ class Swapped(Alone):
     """Two pieces of the gradient are exchanged one after the other; the second replaces one's own."""
 
     def mix(self, me, step):
-        peer, items = me.rank ^ 1, me.scenario.summed_items
-        yield from me.exchange(swap(peer, slice(0, 70), slice(0, 70), adds=True))
-        yield from me.exchange(swap(peer, slice(70, items), slice(70, items), adds=False))
+        peer, first, second = me.rank ^ 1, me.gradient[:70], me.gradient[70:]
+        yield from exchange(me, first, peer, peer, first, adds=True)
+        yield from exchange(me, second, peer, peer, second)
+        return me.batch
 
     @staticmethod
     def expected(step, vectors):
@@ -92,21 +96,3 @@ class Swapped(Alone):
             np.concatenate([(mine + other)[:70], other[70:-1], mine[-1:]])
             for mine, other in zip(vectors, others, strict=True)
         ]
-
-
-@dataclass(frozen=True)
-class Both(Alone):
-    """Pieces are exchanged, and then all sum."""
-
-    def mix(self, me, step):
-        yield from me.exchange(swap(me.rank ^ 1, slice(0, 9), slice(0, 9), adds=True))
-        yield from allreduce(me, "ring")
-
-
-@dataclass(frozen=True)
-class Twice(Alone):
-    """Two calls sum one piece."""
-
-    def mix(self, me, step):
-        yield from reduce(me, "ring", slice(0, 50))
-        yield from reduce(me, "ring", slice(40, 60))

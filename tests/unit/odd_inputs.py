@@ -15,7 +15,7 @@ NONSENSE = (
     *("", " ", "inf", "-inf", "nan", "1e300", "1e-320", "-1", "0", "0.5", "9" * 400, "0x10", "True", "[1, 2]", "{}"),
     *("a\nb", "\udcff", "名", "n" * 5000, "--", "-x", "*", "%s", "a=b", "9**9**9 s", "1/0 s", "((( s", "5 km", "80 ms"),
     *("none*2", "p3.8xlarge*0", "*4", "niagara*inf", "x:y", "folder", "broken.toml", "empty", "nowhere/x", "/dev/full"),
-    *("cluster.toml", "t.jsonl", "cells.json", "x.json", "x.npz", "json:loads", "sim.protocols.amb:AnytimeMinibatch"),
+    *("cluster.toml", "t.jsonl", "cells.json", "x.json", "x.npz", "json:loads", "sim.texts.amb:AnytimeMinibatch"),
 )
 SENSIBLE = {  # of options that are neither numbers nor choices
     "protocol": tuple(protocols.PROTOCOLS),

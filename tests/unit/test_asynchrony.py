@@ -15,6 +15,7 @@ from sim.answers import bottleneck
 from sim.answers.notes import notes
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
+from sim.event.language import Drawn
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs, Line
@@ -143,7 +144,6 @@ def test_new_parameters_are_taken_up_between_partitions_and_the_gradient_is_of_t
     assert (versions["max"] > versions["min"] + 1).mean() > 0.8
     sent = of_rank(trace, 1, "send").set_index("step")["version"]
     assert (sent == versions["first"].loc[sent.index]).all()
-    assert trace.header.ran_out > 0
 
 
 def test_a_worker_takes_the_newest_and_skips_those_before():
@@ -157,19 +157,19 @@ def test_a_worker_takes_the_newest_and_skips_those_before():
 
 
 def test_nobody_waits_but_for_the_gradient_before():
-    """A link that takes 30 ms for a gradient of 10 ms: one is on its way at most, and it sets the pace."""
+    """A link that takes 30 ms for a gradient of 10 ms: one is on its way at most, and it sets the pace. Whose bytes move is not idle."""
     slow = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=MLP.message_bytes / 0.03)
-    for link, idle, pace_s in ((FREE, 0, 0.01), (slow, 2 / 3, 0.03)):
+    for link, pace_s in ((FREE, 0.01), (slow, 0.03)):
         trace = event.trace(job("kbatch-async", "gradients=1", workers=1, link=link))
         sent = of_rank(trace, 1, "send")
         assert (sent["start_s"].to_numpy()[1:] >= sent["end_s"].to_numpy()[:-1] - 1e-9).all()
-        assert of_trace(trace).idle_fraction[0, 1] == pytest.approx(idle, abs=0.02)
+        assert of_trace(trace).idle_fraction[0, 1] == pytest.approx(0, abs=0.02)
         assert np.median(np.diff(sent["start_s"])) == pytest.approx(pace_s)
 
 
 @pytest.mark.parametrize("slots", [1, 4])
 def test_each_worker_has_one_gradient_under_way(slots):
-    """A master's port that passes a gradient in the time in which twelve workers compute six: a posted one has left once it is taken."""
+    """A master's port that passes a gradient in the time in which twelve workers compute six: the next leaves once one is taken."""
     link = Link(latency_s=1e-3, overhead_s=1e-4, bandwidth_bytes_per_s=MLP.message_bytes / 0.02)
     hosts = [Host(name=f"h{i}", speed=1 - i / 37, slots=slots, cores=2) for i in range(13 // slots + 1)]
     costs = {"mlp": Costs(compute=Line(slope_s=1e-3))}
@@ -178,8 +178,11 @@ def test_each_worker_has_one_gradient_under_way(slots):
     taken = of_rank(trace, 0, "receive")
     for worker in range(1, 13):
         sent, came = of_rank(trace, worker, "send"), taken[(taken["peer"] == worker) & (taken["bytes"] > 100)]
-        np.testing.assert_allclose(sent["end_s"].to_numpy()[: len(came)], came["end_s"], atol=1e-9)
-        assert (sent["start_s"].to_numpy()[1:] >= sent["end_s"].to_numpy()[:-1] - 1e-9).all()
+        taken_s, next_s = came["end_s"].to_numpy() - link.overhead_s, sent["start_s"].to_numpy()[1:]
+        together = min(len(taken_s), len(next_s))
+        assert (sent["end_s"].to_numpy()[: len(came)] <= came["end_s"].to_numpy() + 1e-9).all()
+        assert (next_s[:together] >= taken_s[:together] - 1e-9).all()
+        assert len(came) <= len(sent) <= len(came) + 1
 
 
 def test_k_is_the_number_of_workers_unless_it_is_given():
@@ -212,8 +215,11 @@ def test_the_first_update_comes_after_both_delays():
 def test_messages_come_in_the_order_in_which_their_delays_expire():
     scenario = job("kbatch-async", "gradients=1", "delay_std_s=0.05", workers=3, steps=200)
     trace = event.trace(scenario)
-    added, received = of_rank(trace, 0, "reduce"), of_rank(trace, 0, "receive")["end_s"].to_numpy()
-    expire_s = np.sort(received + scenario.draws.delays(0, 0).first(len(received)))
+    added = of_rank(trace, 0, "reduce")
+    sent = trace.rows[(trace.rows["activity"] == "send") & (trace.rows["rank"] > 0)]
+    came_s = sent["start_s"].sort_values().to_numpy()  # they take no time
+    delays_s = Drawn(scenario, 0.05).noises(0, 0, "delay")
+    expire_s = np.sort(came_s + [delays_s[k] for k in range(len(came_s))])
     np.testing.assert_allclose(added["end_s"], expire_s[: len(added)], atol=1e-9)
     overtaken = added[added["peer"] == 1]["version"].diff() < 0
     assert overtaken.any()

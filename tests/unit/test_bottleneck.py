@@ -10,6 +10,7 @@ from sim.laws import LogNormal
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import Cluster, Host, Link
+from sim.replications import Replications
 
 MLP = workload.read("mlp")
 
@@ -81,8 +82,8 @@ def test_a_port_that_earns_credit_is_as_busy_as_the_rate_that_lasts(workers, bou
     network = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e9, sustained_bytes_per_s=1e8)
     cluster = Cluster(hosts=[Host(count=workers + 1)], network=network, costs={"mlp": Costs(compute=Line(base_s=0.01))})
     scenario = Scenario(protocols.make("ps-async"), MLP, workers=workers, cluster=cluster, steps=60)
-    outcome = event.run(scenario, 0, want_trace=False)[0]
-    found = bottleneck.utilisation(event.trace(scenario), scenario) if want_trace else outcome.arrivals.busy
+    outcome, trace = event.run(scenario)
+    found = bottleneck.utilisation(trace, scenario) if want_trace else Replications(scenario).arrivals(0).busy
     assert (max(found, key=found.get) == "server port") == bounds
     gradients_per_s = outcome.throughput()[0] / scenario.batch
     assert found["server port"] == pytest.approx(MLP.message_bytes * gradients_per_s / 1e8, rel=0.03)

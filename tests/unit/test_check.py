@@ -6,41 +6,35 @@ import signal
 import time
 
 import pytest
-from test_own_protocols import WORKER
 
 from sim import command, protocols
 from sim.base import deadline
+from sim.language.engine import job as engine
 from sim.protocols import check
 from sim.recording import conformance
 
 HEAD = """
-import itertools
 from dataclasses import dataclass
-from sim.protocols.base import Protocol
-from sim.verbs.me import GRADIENT, PARAMETERS
-from sim.verbs import gather, take
-
-COUNT = itertools.count()
+from sim.language.text import Text
+from sim.language.verbs import compute, gather, push, send
 
 @dataclass(frozen=True)
-class Own(Protocol):
+class Own(Text):
+    servers = 1
+
 """
-TAKES = f"""
-{WORKER}
-    def master(self, me):
+GATHERS = """
+    def __call__(self, me):
         for _ in me.steps():
-            yield from me.send(PARAMETERS, me.workers)
-            for _ in me.workers:
-                letter = yield from take(me, me.workers)
-                yield from me.add(letter)
-            yield from me.update()
-"""
-GATHERS = f"""{WORKER}
-    def master(self, me):
-        for _ in me.steps():
-            yield from me.send(PARAMETERS, me.workers)
-            yield from gather(me, me.workers)
-            yield from me.update()
+            if me.rank == me.master:
+                yield from send(me, me.weights, me.workers)
+                samples = yield from gather(me, me.workers, me.gradient)
+                yield from me.update(samples=samples)
+            else:
+                yield from me.take(me.master, me.weights)
+                yield from me.sleep()
+                yield from compute(me)
+                yield from push(me, me.servers)
 """
 REFUSED = GATHERS.replace("me.steps():", "me.steps():\n            assert len({rank: 0 for rank in me.workers})")
 
@@ -64,7 +58,7 @@ def checked(module, capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", protocols.PROTOCOLS)
 def test_all_of_ours_pass(checked, name):
-    more = {"amb-dg": ["--set", "partitions=4"]}.get(name, [])
+    more = {"amb-dg": ["--set", "partitions=4"], "hierarchical": ["--set", "group=1"]}.get(name, [])
     model = "bigram" if name == "hybrid" else "mlp"
     code, said, complaint = checked.name(name, "--workload", model, *more)
     assert (code, complaint) == (0, "")
@@ -82,27 +76,31 @@ def test_a_text_for_all_worlds_is_answered_alike(checked):
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_text_that_the_subset_of_the_engine_cannot_say_is_the_event_worlds(checked):
+def test_a_text_that_the_engine_does_not_understand_is_the_event_worlds(checked):
     code, said, _ = checked(REFUSED)
     assert code == 0
-    assert re.search(
-        r"^engine +answers none of the jobs; refused: \w+\.py:\d+: not in the subset: ", said, re.MULTILINE
-    )
+    assert re.search(r"^engine +answers none of the jobs; refused: mine\d+.py:\d+: ", said, re.MULTILINE)
 
 
-DROPS = f"""
+DROPS = """
     k: int = 1
-{WORKER}
-    def master(self, me):
-        for _ in me.steps():
-            yield from me.send(PARAMETERS, me.workers, wait=False)
-            added = 0
-            while added < self.k:
-                letter = yield from take(me, me.workers)
-                if letter.version == me.version:
-                    yield from me.add(letter)
-                    added += 1
-            yield from me.update()
+    servers, by_arrival = 1, True
+
+    def __call__(self, me):
+        for step in me.steps():
+            if me.rank == me.master:
+                yield from send(me, me.weights, me.workers)
+                added = 0
+                while added < self.k:
+                    message = yield from me.take(me.workers)
+                    if message.step == step:
+                        yield from me.mix(me.gradient, message)
+                        added += 1
+                yield from me.update(samples=self.k * me.batch)
+            else:
+                yield from me.take(me.master, me.weights)
+                yield from compute(me)
+                yield from push(me, me.servers)
 """
 
 
@@ -113,49 +111,45 @@ def test_a_text_may_drop_late_gradients_if_it_says_so(checked):
 
 
 def test_a_text_that_drops_gradients_is_told_how_to_say_so(checked):
-    code, _, complaint = checked(DROPS.replace("take(me, me.workers)", "me.receive(me.workers)"))
+    code, _, complaint = checked(DROPS.replace("servers, by_arrival = 1, True", "servers = 1"))
     assert code == 1
     assert "samples were computed" in complaint
-    assert "on purpose receives them with take(me, ...)" in complaint
+    assert "on purpose says so: by_arrival = True" in complaint
 
 
-FIRST_SEND = """
-    def worker(self, me):
-        from sim.collectives.base import hand, take
-
-        count = len(me.workers)
-        for _ in me.steps():
-            yield from me.compute()
-            if count > 1:
-                yield from me.exchange(hand((me.rank + 1) % count, slice(0, 9)))
-                yield from me.exchange(take((me.rank - 1) % count, slice(0, 9), adds=True))
-            yield from me.update()
-"""
-GATHER, ADD = "yield from gather(me, me.workers)", "yield from me.add(letter)"
-SLEEP, SEND_ALL = "yield from me.sleep()", "yield from me.send(PARAMETERS, me.workers)\n"
+GATHER, UPDATE = "gather(me, me.workers, me.gradient)", "yield from me.update(samples=samples)"
+SLEEP, SEND_ALL = "yield from me.sleep()", "yield from send(me, me.weights, me.workers)"
 MISTAKES = {  # of a text, and what is said
-    "a deadlock": (GATHERS, SEND_ALL, "pass\n", r"deadlock in .*:Own: .* \(1 workers, stragglers none"),
-    "a gradient added twice": (TAKES, ADD, f"{ADD}; {ADD}", "me.add adds the gradient of a letter, once"),
-    "a gradient that is left": (GATHERS, GATHER, "yield from gather(me, me.workers[:2])", "samples were computed.*3 w"),
-    "a coin of its own": (GATHERS, SLEEP, f"for _ in range(next(COUNT) % 7 > 0): {SLEEP}", "two simulations differ"),
-    "all send before they receive": (
-        FIRST_SEND,
-        "count > 1",
-        "count > 1",
-        r"deadlock in .*: ranks 0, 1 wait for ever \(2 workers, stragglers none, on two ranks a host",
-    ),
-    "a misspelt verb": (GATHERS, "me.compute()", "me.compote()", "the nearest is me.compute"),
+    "a deadlock": (SEND_ALL, "pass", r"all wait for ever: rank 0, .* \(1 workers, stragglers none"),
+    "a gradient that counts twice": ("(samples=samples)", "(samples=2 * samples)", "samples were computed, and"),
+    "a gradient that is left": (GATHER, "gather(me, me.workers[:2], me.gradient)", "samples were computed.*3 w"),
+    "a coin of its own": (SLEEP, f"if id(object()) % 7: {SLEEP}", "two simulations differ"),
+    "a misspelt verb": ("me.sleep()", "me.slep()", "the nearest is me.sleep"),
 }
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_one_line(checked, mistake):
-    text, line, other, expected = MISTAKES[mistake]
-    assert line in text
-    code, said, complaint = checked(text.replace(line, other))
+    line, other, expected = MISTAKES[mistake]
+    assert line in GATHERS
+    code, said, complaint = checked(GATHERS.replace(line, other))
     assert (code, said) == (1, "")
     assert re.search(f"^sim.protocols.check: .*({expected}).*$", complaint), complaint
     assert complaint.count("\n") == 1
+
+
+@pytest.mark.usefixtures("installed")
+def test_worlds_that_differ_are_told(checked, monkeypatch):
+    run = engine.Run.result
+
+    def late(self, *given):
+        found = run(self, *given)
+        return dataclasses.replace(found, ends_s=[end_s * (1 + 1e-6) for end_s in found.ends_s])
+
+    monkeypatch.setattr(engine.Run, "result", late)
+    code, _, complaint = checked(GATHERS)
+    assert code == 1
+    assert "the engine and the event world differ (1 workers" in complaint
 
 
 @pytest.mark.slow
@@ -163,7 +157,7 @@ def test_a_mistake_is_one_line(checked, mistake):
 def test_samples_that_are_lost_or_counted_twice_are_told(checked, monkeypatch, samples, code):
     monkeypatch.setattr(conformance, "gradients", lambda _: conformance.Gradients(*samples))
     assert checked(GATHERS)[0] == code
-    assert checked(TAKES)[0] == (samples == (64, 96))  # late gradients may be dropped there
+    assert checked(DROPS)[0] == (samples == (64, 96))  # late gradients may be dropped there
 
 
 @pytest.mark.parametrize(
@@ -184,9 +178,8 @@ def test_a_wrong_setting_is_one_line(capsys, words, expected):
     assert expected in complaint
 
 
-LOOPS = GATHERS.replace(
-    "yield from me.compute()", "yield from me.compute()\n            while me.rank == 2:\n                pass"
-)
+COMPUTE = "yield from compute(me)"
+LOOPS = GATHERS.replace(COMPUTE, f"{COMPUTE}\n                while me.rank == 2:\n                    pass")
 SLEEPS = GATHERS.replace(SLEEP, f"while me.rank == 2: {SLEEP}")
 
 
@@ -194,14 +187,15 @@ NO_END = "no end within 0.2 s of processor time"
 
 
 @pytest.mark.parametrize(
-    ("text", "said_of"), [(LOOPS, NO_END), (SLEEPS, f"({NO_END}|20,000 verbs, and no time has passed)")]
+    ("text", "said_of"),
+    [(LOOPS, rf"mine\d+.py:\d+: {NO_END}"), (SLEEPS, f"({NO_END}|requests without any time passing)")],
 )
 def test_a_text_that_does_not_end_is_ended(checked, text, said_of):
-    """Whether or not it calls verbs; those are counted too, and which limit comes first is the machine's to say."""
+    """Whether or not it calls primitives; those are counted too, and which limit comes first is the machine's to say."""
     assert text != GATHERS
     code, said, complaint = checked(text, "--time-limit", "0.2")
     assert (code, said, complaint.count("\n")) == (1, "", 1)
-    assert re.search(rf"check: .*mine\d+.py:\d+: {said_of}.*\(2 workers", complaint)
+    assert re.search(rf"check: .*{said_of}.*\(2 workers", complaint)
 
 
 def test_the_time_limit_is_in_its_range(checked):
@@ -219,34 +213,10 @@ def test_time_limits_end_with_what_they_limit():
     assert signal.getsignal(signal.SIGVTALRM) == signal.SIG_DFL
 
 
-RACKS = """
-    def worker(self, me):
-        first, *others = me.workers
-        for _ in me.steps():
-            yield from me.take_up((yield from me.receive(me.master)))
-            yield from me.compute()
-            if me.rank == first:
-                yield from gather(me, others)
-                yield from me.send(GRADIENT, me.master)
-            else:
-                yield from me.send(GRADIENT, first)
-
-    def master(self, me):
-        for _ in me.steps():
-            yield from me.send(PARAMETERS, me.workers)
-            yield from gather(me, me.workers[:1])
-            yield from me.update()
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "workers"), [(GATHERS, [2, 3]), (RACKS, [2, 3, 4]), (GATHERS + "            _ = me.hosts\n", [2, 3, 4])]
-)
-def test_real_runs_are_of_two_and_three_workers_and_four_where_racks_matter(module, text, workers):
-    jobs = check.jobs_of(check.parser().parse_args([f"{module(HEAD + text)}:Own"]))
-    traces = [check.simulated(job) for job in jobs]
-    assert [job.workers for job in check.real_jobs(jobs, traces)] == workers
-    assert [job.workers for job in check.real_jobs(jobs[:1], traces[:1])] == [1]
+def test_real_runs_are_of_two_to_four_workers(module):
+    jobs = check.jobs_of(check.parser().parse_args([f"{module(HEAD + GATHERS)}:Own"]))
+    assert [job.workers for job in check.real_jobs(jobs)] == [2, 3, 4]
+    assert [job.workers for job in check.real_jobs(jobs[:1])] == [1]
 
 
 def test_replicas_that_drift_apart_are_told():

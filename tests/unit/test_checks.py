@@ -16,8 +16,8 @@ from sim.model import workload
 from sim.platform.cluster import Cluster, Host
 from sim.protocols import PROTOCOLS
 from sim.protocols import make as protocol
-from sim.protocols.fmb import FixedMinibatch
 from sim.recording.traces import Trace
+from sim.texts import FixedMinibatch
 
 
 def run(name="fmb", model="mlp", **job):
@@ -31,7 +31,10 @@ def said(trace, **header):
     return str(refused.value)
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+# A worker of gradient coding computes parts of several minibatches, and a rank of a pipeline some layers.
+@pytest.mark.parametrize(
+    "name", [name for name in PROTOCOLS if name not in ("hierarchical", "gradient-coding", "pipeline")]
+)
 def test_every_protocol_s_runs_can_be_fitted(name):
     """With sleeps, cut short, and with a settings' partitions."""
     law = {"stragglers": stragglers.read("niagara*0.02"), "stragglers_name": "niagara*0.02"}

@@ -16,7 +16,7 @@ from sim.base.deadline import ended_after
 from sim.base.errors import RunFailed, WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
-from sim.verbs.fusion import layer_shares
+from sim.model.readiness import layer_shares
 
 
 @pytest.fixture(autouse=True)
@@ -94,11 +94,11 @@ def test_a_simulation_without_an_answer_is_a_line(monkeypatch):
 
 LOOP = """
 from dataclasses import dataclass
-from sim.protocols.fmb import FixedMinibatch
+from sim.texts import FixedMinibatch
 
 @dataclass(frozen=True)
 class Endless(FixedMinibatch):
-    def master(self, me):
+    def __call__(self, me):
         while me:
             pass
         yield from me.update()

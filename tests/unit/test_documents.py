@@ -18,8 +18,8 @@ from test_commands import COMMANDS
 import trainsim
 from experiments import run
 from experiments.kit import kept, pages
-from sim import verbs
 from sim.base.errors import WrongSetting
+from sim.language import collectives, verbs
 from sim.protocols import PROTOCOLS
 from sim.version import VERSION
 from trainsim.commands import COMMANDS as OF_TRAINSIM
@@ -114,9 +114,10 @@ def test_every_verb_and_every_public_name_has_its_place():
         name.removeprefix("trainsim.") for name in _headings("reference/python.md") | _headings("reference/files.md")
     }
     assert public <= found
-    assert {f"sim.verbs.{name}" for name in dir(verbs) if isfunction(getattr(verbs, name))} <= _headings(
-        "reference/verbs.md"
-    )
+    functions = {
+        f"{of.__name__}.{name}" for of in (verbs, collectives) for name in dir(of) if isfunction(getattr(of, name))
+    }
+    assert functions <= _headings("reference/verbs.md")
 
 
 def test_a_comment_that_no_writer_answers_is_refused():

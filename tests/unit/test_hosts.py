@@ -18,8 +18,8 @@ from sim.laws import LogNormal
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import Cluster, Host
-from sim.protocols.fmb import FixedMinibatch
 from sim.recording.traces import Trace
+from sim.texts import FixedMinibatch
 
 MLP = workload.NAMED["mlp"]
 

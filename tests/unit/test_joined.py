@@ -65,7 +65,7 @@ def test_each_source_tells_what_it_measured(logs, here):  # noqa: F811
     assert compute.base_s == pytest.approx(0.002, rel=0.05)
     assert made.network.bandwidth_bytes_per_s == pytest.approx(BYTES_PER_US * 1e6, rel=0.01)
     assert made.provenance.links_measured
-    assert made.provenance.protocol == "horovod"
+    assert made.provenance.protocol == "ddp"
     assert (made.hosts[0].gpu.name, made.provenance.batches["net"]) == ("A100", (32, 64))
 
 
@@ -92,7 +92,7 @@ def test_a_job_on_the_profile_is_by_default_one_of_its_runs(logs, here):  # noqa
     words = [*NET, "--cluster", "p.toml", "--batch", 64, "--steps", 5, "--replications", 1, "--json"]
     answer = json.loads(here("sim.run", *words).stdout)
     assert (
-        "--protocol horovod --set algorithm=ring (that of the profile's runs), --workers all (4)" in answer["notes"][0]
+        "--protocol ddp --set bucket_mb=0.953674 (that of the profile's runs), --workers all (4)" in answer["notes"][0]
     )
     assert answer["step_s"]["mean"] == pytest.approx(STEP_S[64], rel=0.01)
 

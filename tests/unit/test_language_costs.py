@@ -8,9 +8,10 @@ from common import common
 from event import agree, by_engine
 
 from sim import stragglers
+from sim.base.errors import WrongValue
 from sim.job.scenario import Scenario
 from sim.laws import Constant, LogNormal
-from sim.model.costs import Line
+from sim.model.costs import Costs, Line
 
 EXACT_S = 1e-9
 SLOW = (
@@ -110,3 +111,8 @@ def test_one_slow_rank_is_slow_whichever_it_is(rank):
     slow = replace(of, stragglers=stragglers.read(f"slow-ranks(factor=3, rank={rank})"))
     agree(slow)
     assert by_engine(slow).step_s.mean() > 1.05 * by_engine(of).step_s.mean()
+
+
+def test_what_bytes_take_has_no_floor():
+    with pytest.raises(WrongValue, match=r"reduce: floor_s = 0"):
+        Costs(reduce=Line(floor_s=1e-3))

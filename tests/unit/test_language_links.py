@@ -15,6 +15,7 @@ from sim.language.job import Job, Laws, Layer
 from sim.language.links import Fair, Windows
 from sim.language.text import Text
 from sim.laws import LogNormal
+from sim.platform.polling import late_s
 from sim.texts import TEXTS
 
 ITEMS, B, L = 250_000, 1e6, 0.01
@@ -172,6 +173,17 @@ def test_a_message_that_is_asked_for_takes_a_word_there_and_one_back(kernel):
     assert step_s(of, Sends(), kernel) == pytest.approx(WHOLE_S + L)
     assert step_s(replace(of, fair=Fair(eager_bytes=1000.0)), Sends(), kernel) == pytest.approx(WHOLE_S + 3 * L)
     assert step_s(replace(of, fair=Fair(eager_bytes=4.0 * ITEMS)), Sends(), kernel) == pytest.approx(WHOLE_S + L)
+
+
+@KERNELS
+def test_who_polls_sees_at_its_next_poll_that_its_message_is_asked_for(kernel):
+    of = job(2, latency_s=L, fair=Fair(eager_bytes=1000.0), poll_s=1e-6, oversleep_s=6e-5)
+    shares = [of.pauses(rank, 0) for rank in range(2)]
+    asks_s = L + late_s(L, of.oversleep_s, next(shares[1])) + of.poll_s
+    leaves_s = asks_s + L + late_s(asks_s + L, of.oversleep_s, next(shares[0]))
+    there_s = leaves_s + WHOLE_S + L
+    taken_s = there_s + late_s(there_s - asks_s, of.oversleep_s, next(shares[1])) + of.poll_s
+    assert step_s(of, Sends(), kernel) == pytest.approx(taken_s)
 
 
 @KERNELS

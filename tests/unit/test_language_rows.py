@@ -12,15 +12,18 @@ from sim.base.errors import WrongSetting, WrongText
 from sim.job.scenario import Scenario
 from sim.language.engine import job as engine
 from sim.language.event import run
+from sim.language.hosts import Host as Cores
 from sim.language.job import Job
 from sim.language.layers import Layer, Rows, cuts
 from sim.language.learning import Values
 from sim.language.text import Text
+from sim.language.verbs import push
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
 from sim.simulation import simulate
+from sim.texts import TEXTS
 from sim.texts.allreduce import Allreduce
 from sim.texts.hybrid import Hybrid
 
@@ -193,3 +196,37 @@ def test_variables_say_themselves_what_their_layers_inputs_have():
         WrongSetting, match="activation_items: given 5; allowed: in variables, or with parameters and layers"
     ):
         Workload(name="model", variables=[Variable(name="numbers", shape=(7199,))], activation_items=5)
+
+
+@pytest.mark.parametrize("kernel", [None, engine._kernel], ids=["plain", "compiled"])
+def test_as_many_texts_begin_at_once_as_there_are_layers(kernel):
+    assert differ(Job(2, (Layer(1),) * 300), TEXTS["ps-layers"](1), kernel) == {}
+
+
+@dataclass(frozen=True)
+class Pushed(Text):
+    """A worker pushes its gradient to two servers."""
+
+    servers: int = 2
+    name = "pushed"
+
+    def __call__(self, me):
+        for _ in me.steps():
+            if me.rank in me.workers:
+                yield from push(me, me.servers)
+                assert me.now() == pytest.approx(1.0)  # both halves have left
+            else:
+                yield from me.take(2)
+
+
+def test_a_gradient_that_is_pushed_begins_anew_when_it_has_left():
+    run(Job(3, (Layer(1000),), latency_s=0.0, bandwidth=4000.0), Pushed())
+
+
+def test_a_server_works_on_several_layers_at_once():
+    """As the pool of threads of TensorFlow's servers does; sim.event's works on one after another."""
+    layers = tuple(Layer(1000) for _ in range(2))
+    of = Job(2, layers, 1, latency_s=0.0, bandwidth=1e12, update_base_s=1.0, kinds=(Cores(2), Cores(2)))
+    assert run(of, TEXTS["ps-layers"](1)).ends_s == [pytest.approx(1.0, rel=1e-6)]
+    one_core = replace(of, kinds=(Cores(1), Cores(2)))
+    assert run(one_core, TEXTS["ps-layers"](1)).ends_s == [pytest.approx(2.0, rel=1e-6)]

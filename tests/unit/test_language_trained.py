@@ -1,24 +1,27 @@
-"""Texts that train real models in simulated time: as plain arrays do, as sim.protocols do, and each gradient once."""
+"""Texts that train real models in simulated time: as plain arrays do, and each gradient once."""
 
 import weakref
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from learning_jobs import MODEL, TRAINING, job, trained
+from learning_jobs import MODEL, TRAINING, job
 
-import real.language.learning
-import real.language.values
+import real.learning.optimisers
+import real.learning.values
 from real.data import Batches
 from real.engines import engine_of
-from real.language.learning import train
-from real.language.values import ModelValues
-from real.language.vectors import Held, Vector
-from real.language.versions import Versions
 from real.learning.learning import learn
+from real.learning.train import train
 from real.learning.trainer import Trainer
+from real.learning.values import ModelValues
+from real.learning.vectors import Gradient, Held, Vector
+from real.learning.versions import Versions
+from real.training.row_optimiser import RowOptimiser
+from real.training.trainee import Training
 from sim import protocols
 from sim.base.errors import RunFailed, WrongSetting
+from sim.job.scenario import Scenario
 from sim.language.event import EventWorld
 from sim.language.event.valueless import Valueless
 from sim.language.job import Job, Laws, Layer, worker_number
@@ -27,6 +30,8 @@ from sim.language.text import Text
 from sim.language.verbs import compute
 from sim.laws import Exponential
 from sim.laws.steps import NOTHING, ONES, Steps
+from sim.model.workload import NAMED
+from sim.recording.curves import curves
 from sim.texts import TEXTS
 
 SGD = replace(TRAINING, optimiser="sgd")
@@ -47,7 +52,7 @@ class Plain(Valueless):
         start = self.trainer.initial()
         for me in ranks:
             self.vectors[me.rank] = {"weights": start.copy(), "gradient": np.zeros_like(start)}
-            owner = 0 if self.text.data == "shared" else worker_number(me.rank, self.text.servers)
+            owner = 1 if self.text.data == "shared" else worker_number(me.rank, self.text.servers)
             batches = Batches(self.trainer.data, self.job.batch, self.job.seed, 0, owner)
             self.numbers[me.rank] = [batches.places() for _ in range(20 * self.job.steps)]
 
@@ -118,7 +123,7 @@ def of_text(text: Text, ranks: int, **of_job) -> Job:
 
 def run(text: Text, job: Job, training=SGD, made=lambda *version: None, trainer=None):
     """The values of all ranks after a run."""
-    trainer, versions = trainer or Trainer(MODEL, job.seed, training), Versions(made)
+    trainer, versions = trainer or Trainer(MODEL, job.seed, training), Versions(made, text.each)
     values = ModelValues(job, text, trainer, 0, versions)
     world = EventWorld(job, text, values)
     versions.samples = world.samples.of
@@ -131,7 +136,7 @@ def weights(values, world) -> list[np.ndarray]:
     found = []
     for me in world.ranks:
         each = [values.cells(me, me.weights[k : k + 1])[0] for k in range(me.weights.items)]
-        lost = [cell.node is real.language.values.LOST for cell in each]
+        lost = [cell.node is real.learning.values.LOST for cell in each]
         found.append(
             np.array([np.nan if gone else values.array([cell])[0] for gone, cell in zip(lost, each, strict=True)])
         )
@@ -232,71 +237,43 @@ def test_a_gradient_may_be_added_in_another_place():
     check_plain(Moved(), of_text(Moved(), 2))
 
 
-KINDS_OF_TODAY = {
-    "amb": ("amb", "time_limit_s=10ms", "partitions=4"),
-    "fmb": ("fmb",),
-    "kbatch-async": ("kbatch-async", "gradients=2"),
-    "amb-dg": ("amb-dg", "time_limit_s=10ms", "partitions=4", "window_s=15ms"),
-    "ps-async": ("ps-async",),
-    "ps-sync": ("ps-sync",),
-    "ps-sync, barrier": ("ps-sync", "barrier=true"),
-    "ps-backup": ("ps-backup",),
-    "ps-ssp": ("ps-ssp", "staleness=1"),
-    "ps-layers": ("ps-layers",),
-    "hybrid": ("hybrid",),
-    "allreduce": ("allreduce", "algorithm=ring"),
-    "horovod": ("horovod",),
-}
-OFF_S = {  # links, and steps that end with their slowest rank, where all have the same weights
-    **{"kbatch-async": 2e-5, "ps-layers": 1e-3, "hybrid": 1e-4, "allreduce": 1e-3, "horovod": 1e-2},
+ROWS = {
+    "rows at a server": ("hybrid", {}),
+    "parts at servers": ("hybrid", {"servers": 2, "variable_partitions": 3}),
+    "all at servers": ("ps-sync", {}, "barrier=true"),
+    "layer by layer": ("ps-layers", {}),
+    "gathered": ("allreduce", {}, "sparse_as_dense=false"),
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("optimiser", ["mom", "adm"])
-@pytest.mark.parametrize("name", KINDS_OF_TODAY)
-def test_versions_are_those_of_sim_protocols(name, optimiser, monkeypatch):
-    """To the last digit, but where an allreduce adds in another order."""
-    training = replace(TRAINING, optimiser=optimiser, learning_rate=None, decay_steps=3, decay_rate=0.5)
-    scenario, found = job(*KINDS_OF_TODAY[name]), []
-    expected = trained(scenario, 1, training)
-    train(scenario, 1, Trainer(MODEL, 0, training), lambda of, *made: found.append((*made, of.newest.vector)))
-    updates, times_s, samples, versions = zip(*found, strict=True)
-    assert updates == tuple(range(1, scenario.updates + 1))
-    assert samples == tuple(expected.samples)
-    in_another_order = name in ("allreduce", "horovod", "ps-layers", "hybrid")
-    np.testing.assert_allclose(
-        versions, expected.versions[1:], **(CLOSE if in_another_order else {"rtol": 0, "atol": 0})
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("optimiser", ["sgd", "mom", "rms"])
+def test_rows_that_no_minibatch_touches_stay_as_they_are(optimiser):
+    """But for plain gradient descent, whose weight decay comes to all; and the rate falls once a step, however many ranks update."""
+    further = {"learning_rate": 0.1, "decay_steps": 2, "decay_rate": 0.5}
+    training = Training(data="words", optimiser=optimiser, engine="tensorflow", **further)
+    trainer, workers, steps = Trainer(NAMED["bigram"], 0, training), 3, 4
+    streams = [Batches(trainer.data, BATCH, 0, 0, worker + 1) for worker in range(workers)]
+    made, whole, moments = (
+        RowOptimiser(*training.rates),
+        trainer.initial(),
+        np.zeros(trainer.workload.parameters, np.float32),
     )
-    assert times_s == pytest.approx(expected.times_s, abs=OFF_S.get(name, 1e-12))
-
-
-@pytest.mark.parametrize("name", ["ps-sync", "ps-sync, barrier", "ps-backup", "hybrid"])
-def test_several_servers_have_versions_together(name):
-    """When the last of them has made its update; servers' own weights are those of sim.protocols."""
-    scenario, found = job(*KINDS_OF_TODAY[name], servers=2), []
-    expected = trained(scenario, 1)
-    train(scenario, 1, Trainer(MODEL, 0, TRAINING), lambda of, *made: found.append((*made, of.newest.vector)))
-    _, times_s, samples, versions = zip(*found, strict=True)
-    np.testing.assert_allclose(versions, expected.versions[1:], **CLOSE)
-    assert samples == tuple(expected.samples)
-    assert times_s == pytest.approx(expected.times_s, abs=1e-4)
-
-
-@pytest.mark.parametrize("name", ["ps-async", "ps-ssp"])
-def test_an_update_that_is_under_way_at_another_server_is_not_yet_learned(name):
-    """sim.event counts it from its beginning."""
-    scenario, expected, found = job(*KINDS_OF_TODAY[name], servers=2), [], []
-    trained(scenario, 1, seen=lambda world: expected.append([world.ranks[k].parameters[k].values for k in (0, 1)]))
-
-    def made(of, *version):
-        for_each = [of._values.array(of._values.cells(me, me.held(me.weights, me.rank))) for me in of._ranks[:2]]
-        found.append(for_each)
-
-    train(scenario, 1, Trainer(MODEL, 0, TRAINING), made)
-    assert len(found) == len(expected) == scenario.updates
-    np.testing.assert_array_equal([one for one, _ in found], [one for one, _ in expected])
-    np.testing.assert_array_equal([one for _, one in found[1:]], [one for _, one in expected[:-1]])
+    for _ in range(steps):
+        each = [Gradient(stream.places()) for stream in streams]
+        for one in each:
+            one.whole = real.learning.values.Whole(whole.copy())
+        total, touched = trainer.sum(each), trainer.touched(each)
+        some = np.full(whole.size, True) if optimiser == "sgd" else touched
+        values, of_some = whole[some], moments[some]
+        made.apply(values, of_some, total[some] / np.float32(workers * BATCH))
+        whole[some], moments[some] = values, of_some
+        made.end_update()
+    assert touched.mean() < 0.5
+    asked = {"workers": workers, "batch": BATCH, "steps": steps, "warmup": 0}
+    for name, (protocol, of_job, *settings) in ROWS.items():
+        scenario = Scenario(protocols.make(protocol, settings), trainer.workload, **asked, **of_job)
+        np.testing.assert_allclose(train(scenario, 0, trainer)[0].newest.vector, whole, **CLOSE, err_msg=name)
 
 
 # ---- each gradient once
@@ -349,7 +326,8 @@ def test_versions_that_nobody_holds_are_freed(name, monkeypatch):
             super().__init__(*held)
             live.add(self)
 
-    monkeypatch.setattr(real.language.values, "Held", Known)
+    for module in (real.learning.values, real.learning.optimisers):
+        monkeypatch.setattr(module, "Held", Known)
     text = TEXTS[name](bucket_mb=1e6) if name == "ddp" else TEXTS[name]()
     run(text, of_text(text, 13), made=lambda *version: counts.append(len(live)))
     assert max(counts[1:]) <= MOST_LIVE[name]
@@ -415,13 +393,13 @@ def test_what_cannot_be_trained_is_said(what, said):
 
 
 def test_cells_are_read_as_they_were_written():
-    rng, vector, expected = np.random.default_rng(0), Vector(real.language.values.Cell(0, 20, None)), np.zeros(20)
+    rng, vector, expected = np.random.default_rng(0), Vector(real.learning.values.Cell(0, 20, None)), np.zeros(20)
     for number in range(300):
         start, stop = sorted(rng.integers(21, size=2))
         if start < stop:
             node = Held(np.full(30, number, np.float32) + np.arange(30) / 100)
             expected[start:stop] = node.values[3 : 3 + stop - start]
-            vector.write(start, [real.language.values.Cell(0, int(stop - start), node, 3)])
+            vector.write(start, [real.learning.values.Cell(0, int(stop - start), node, 3)])
         low, high = sorted(rng.integers(21, size=2))
         found = [
             cell.node.values[cell.first : cell.first + cell.stop - cell.start]
@@ -491,6 +469,25 @@ def test_a_rank_that_is_ahead_is_evaluated_after_the_step_that_is_over():
         assert time_s == pytest.approx(number * 0.324, rel=0.1)
 
 
+@dataclass(frozen=True)
+class Apart(Text):
+    """Two servers that update with gradients of their own, the second one before the first."""
+
+    servers: int = 2
+    name, each = "apart", True
+
+    def __call__(self, me):
+        for _ in me.steps():
+            yield from compute(me)
+            if me.rank in me.servers:
+                yield from me.work(seconds=0.1 * (me.rank == me.master))
+                yield from me.update(me.held(me.weights, me.rank), samples=me.batch)
+
+
+def test_where_each_gradient_is_an_update_the_first_server_counts():
+    assert [number for number, *_ in versions_of(Apart(), 3)] == list(range(1, STEPS + 1))
+
+
 def test_a_step_without_an_update_makes_no_version():
     found = versions_of(Alone(3), 2)
     assert [number for number, *_ in found] == [1, 2]
@@ -505,6 +502,16 @@ def test_weights_are_new_when_the_last_rank_has_changed_its_own():
     assert np.diff(found.time_s, prepend=0.0) == pytest.approx(0.1, rel=0.2)
 
 
+@pytest.mark.parametrize("name", ["local-sgd", "d-psgd", "ddp", "fsdp", "gradient-coding"])
+def test_a_trace_has_the_same_curves(name):
+    """The first rank goes ahead of the last one by a step, or none; where all go in step, its updates count in a trace."""
+    settings = ["local=2"] if name == "local-sgd" else []
+    scenario = own(name, *settings, workers=3, stragglers="slow-ranks(rank=2, seconds=30ms)", steps=8)
+    found = learn(scenario, TRAINING, replications=1, evaluate_every=2, want_trace=True)
+    for column, expected in vars(found.curves[0]).items():
+        np.testing.assert_allclose(getattr(curves(found.trace), column), expected, rtol=1e-3, err_msg=column)
+
+
 @pytest.mark.slow
 def test_a_text_learns_by_the_command(capsys):
     from real.learn import main
@@ -517,7 +524,6 @@ def test_a_text_learns_by_the_command(capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--trace", "x.jsonl"], "--trace: given 'local-sgd'; allowed: another protocol"),
         (["--set", "local=0"], "--set local: given 0; allowed: an integer from 1"),
     ],
 )

@@ -114,9 +114,10 @@ def test_every_sample_joins_every_update(barrier, added_up, servers):
     )
     trace = event.trace(scenario)
     assert (of_trace(trace).samples == 6 * 10).all()
-    rows = trace.rows[trace.rows["activity"] == "update"]
-    assert (rows.groupby("rank").size() == scenario.rounds).all()
-    assert len(rows) == servers * scenario.rounds
+    rows = trace.rows[(trace.rows["activity"] == "update") & (trace.rows["peer"] == -1)]  # of servers, layer by layer
+    assert sorted(set(rows["rank"])) == list(range(servers))
+    assert (rows.groupby("step").size() == 4).all()
+    assert len(rows) == 4 * scenario.rounds
     computed = trace.rows[trace.rows["activity"] == "compute"].groupby("rank")
     seconds = (computed["end_s"].sum() - computed["start_s"].sum()) / scenario.rounds
     assert seconds.to_numpy() == pytest.approx(1.0)

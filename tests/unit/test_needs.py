@@ -9,15 +9,15 @@ import pytest
 
 from sim import needs, protocols
 from sim.base.errors import WrongSetting
-from sim.collectives.base import swap
 from sim.job.scenario import Scenario
+from sim.language.text import Text
+from sim.language.verbs import compute, exchange
 from sim.laws import LogNormal
 from sim.model import workload
 from sim.model.sparse_rows import Rows
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
-from sim.protocols.base import Protocol
-from sim.verbs import allreduce
+from sim.texts import Allreduce
 
 ROUGHLY = 4  # a factor
 EVENT_CALL_S = 0.125e-6  # seconds of a core for each counted call, in the middle
@@ -99,33 +99,24 @@ def test_rows_that_a_part_is_of_need_memory():
 
 
 @dataclass(frozen=True)
-class Gossip(Protocol):
+class Gossip(Text):
     """Workers swap with one other."""
 
-    def worker(self, me):
+    def __call__(self, me):
         for _ in me.steps():
-            yield from me.compute()
-            whole = slice(0, sum(variable.size for variable in me.scenario.summed))
-            peer = me.rank ^ 1
-            yield from me.exchange(swap(peer, whole, whole, adds=True))
+            yield from compute(me)
+            yield from exchange(me, me.gradient, me.rank ^ 1, me.rank ^ 1, me.gradient, adds=True)
             yield from me.update()
 
 
 @dataclass(frozen=True)
-class Halving(Protocol):
-    """The name of the algorithm is written in the text."""
+class Halving(Allreduce):
+    """The algorithm is a setting."""
 
-    def worker(self, me):
-        for _ in me.steps():
-            yield from me.compute()
-            yield from self.sum(me)
-            yield from me.update()
-
-    def sum(self, me):
-        yield from allreduce(me, "halving-doubling")
+    algorithm: str = "halving-doubling"
 
 
-def own(protocol: Protocol, workers: int) -> Scenario:
+def own(protocol: Text, workers: int) -> Scenario:
     return Scenario(protocol, workload.read("resnet50"), workers)
 
 

@@ -11,7 +11,7 @@ from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.laws import Law, checked
 from sim.model import workload
-from sim.protocols.fmb import FixedMinibatch
+from sim.texts import FixedMinibatch
 
 HEAD = """
 import numpy as np

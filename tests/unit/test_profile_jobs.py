@@ -1,6 +1,7 @@
 """A profile is a job: what it was fitted on are the defaults of commands and of Python; what they are without a profile."""
 
 import json
+import math
 
 import pandas as pd
 import pytest
@@ -14,11 +15,10 @@ from sim.base.errors import WrongSetting
 from sim.model import workload
 from sim.platform import cluster
 from sim.platform.cluster import Cluster, Model, Provenance
-from sim.protocols.horovod import DDP
 from sim.studies import changes
 
 STEP_S = {(1, 1): 0.294, (1, 2): 0.307, (2, 2): 0.319, (4, 2): 0.343}  # by hosts and GPUs of each
-SETTINGS = {"algorithm": "ring", **DDP}
+SETTINGS = {"algorithm": "ring"}
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def told(found):
     return found.protocol, found.workload.name, found.workers, found.batch, found.stragglers_name
 
 
-FITTED = protocols.make("horovod", [f"{name}={value}" for name, value in SETTINGS.items()])
+FITTED = protocols.make("ddp", [f"{name}={value}" for name, value in SETTINGS.items()])
 
 
 def test_a_fitted_row_is_answered_without_further_options(table, capsys):
@@ -68,12 +68,12 @@ def test_a_fitted_row_is_answered_without_further_options(table, capsys):
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ("--protocol horovod", (FITTED, "resnet50", 8, 256, "none")),
+        ("--protocol ddp", (FITTED, "resnet50", 8, 256, "none")),
         ("--protocol allreduce --workers 2", (protocols.make("allreduce"), "resnet50", 2, 256, "none")),
         ("--batch 32 --hosts 16", (FITTED, "resnet50", 32, 32, "none")),
         ("--workload vgg16", (FITTED, "vgg16", 8, 32, "none")),
         ("--stragglers niagara*0.01", (FITTED, "resnet50", 8, 256, "niagara*0.01")),
-        ("--set cycle_s=0.5", (protocols.make("ddp", ["cycle_s=0.5"]), "resnet50", 8, 256, "none")),
+        ("--set bucket_mb=8", (protocols.make("ddp", ["bucket_mb=8"]), "resnet50", 8, 256, "none")),
         ("--protocol amb --workers 3 --batch 64", (protocols.make("amb"), "resnet50", 3, 64, "none")),
     ],
 )
@@ -108,7 +108,7 @@ def test_a_plan_is_of_the_profiles_job(table, capsys):
     assert plan.main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     asked, row = found["question"], found["best"][0]
-    assert (asked["workload"], asked["protocols"], asked["batches"]) == ("resnet50", ["horovod"], [256])
+    assert (asked["workload"], asked["protocols"], asked["batches"]) == ("resnet50", ["ddp"], [256])
     assert row["samples_per_s"]["mid"] == pytest.approx(4 * 256 / STEP_S[2, 2], rel=0.03)
     assert "--set algorithm=ring" in found["best"][0]["command"]
 
@@ -135,8 +135,8 @@ def test_a_sweep_is_of_the_profiles_job(table, tmp_path):
     assert sweep.main([*words, "--workers-processes", "1", "-o", str(tmp_path / "s.parquet")]) == 0
     rows = pd.read_parquet(tmp_path / "s.parquet")
     assert rows[["protocol", "workers", "batch", "stragglers"]].to_numpy().tolist() == [
-        ["horovod", 2, 256, "none"],
-        ["horovod", 4, 256, "none"],
+        ["ddp", 2, 256, "none"],
+        ["ddp", 4, 256, "none"],
     ]
     assert rows["step_mean_s"].tolist() == pytest.approx([STEP_S[1, 2], STEP_S[2, 2]], rel=0.03)
 
@@ -182,7 +182,7 @@ def test_a_profile_predicts_checks_and_sums_itself_up_in_python(recorded, capsys
     assert abs(profile.check(recorded / "run-0")[0].error) < 0.03
     assert profile.summary().startswith("Net, from 3 runs\n  2 ranks on a")
     assert "Net, from 3 runs" in repr(profile)
-    assert profile.job(protocol="ddp", set=["cycle_s=0.1"]).protocol == protocols.make("ddp", ["cycle_s=0.1"])
+    assert profile.job(protocol="ddp", set=["bucket_mb=8"]).protocol == protocols.make("ddp", ["bucket_mb=8"])
     again = trainsim.fit(*(recorded / f"run-{seed}" for seed in range(3)), link="100 Gbit/s, 20 us")
     assert again.predict(replications=1).samples_per_s == pytest.approx(
         profile.predict(replications=1).samples_per_s, rel=1e-3
@@ -232,8 +232,8 @@ def test_without_a_profile(words, protocol, workers, stragglers):
 
 
 def test_ddp_is_understood_and_offered():
-    assert protocols.make("ddp") == protocols.make("horovod", [f"{name}={value}" for name, value in DDP.items()])
-    assert protocols.make("ddp", ["fusion_bytes=7"]).fusion_bytes == 7
+    assert protocols.make("ddp").bucket_mb == 25  # as PyTorch has it
+    assert protocols.make("ddp", ["bucket_mb=inf"]).bucket_mb == math.inf
     with pytest.raises(WrongSetting, match="ddp"):
         protocols.make("dpp")
 

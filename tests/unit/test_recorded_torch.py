@@ -63,7 +63,7 @@ def test_two_processes_are_recorded_fitted_and_checked(tmp_path):
     fitted = [ddp(tmp_path / name, batch) for name, batch in (("a", 64), ("b", 128))]
     found = traces.read(fitted[0])
     head, rows = found.header, found.rows
-    assert (head.protocol, head.world, head.ranks, head.batch, head.complete) == ("horovod", "torch", 2, 64, True)
+    assert (head.protocol, head.world, head.ranks, head.batch, head.complete) == ("ddp", "torch", 2, 64, True)
     sums = rows[rows["activity"] == "receive"].groupby(["rank", "step"])["bytes"].sum()
     whole = 4 * sum(one["shape"][0] for one in head.model["variables"])
     assert (sums == whole).all()

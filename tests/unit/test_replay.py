@@ -22,7 +22,7 @@ from sim.model.costs import Costs, Line
 from sim.model.variable_placement import STRATEGIES
 from sim.platform.cluster import Cluster, Host
 from sim.protocols import PROTOCOLS
-from sim.protocols.fmb import FixedMinibatch
+from sim.texts import FixedMinibatch
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,8 @@ from sim.laws import Constant, LogNormal
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import ASSUMED, Cluster, Host, Link
-from sim.protocols.amb import AnytimeMinibatch
-from sim.protocols.fmb import FixedMinibatch
 from sim.simulation import simulate
+from sim.texts import AnytimeMinibatch, FixedMinibatch
 
 PLANTED = Costs(compute=Line(base_s=4e-3, slope_s=2e-4), update=Line(base_s=2e-3), noise=LogNormal(cv=0.05), error=0.08)
 DRIFTING = Cluster(hosts=[Host(count=2)], network=ASSUMED, costs={"mlp": PLANTED})
@@ -266,9 +265,10 @@ class NeverEnding(FixedMinibatch):
 
     name = "never-ending"
 
-    def master(self, me):
-        yield from super().master(me)
-        yield from me.gather(me.workers)
+    def __call__(self, me):
+        yield from super().__call__(me)
+        if me.rank == me.master:
+            yield from me.take(me.workers)
 
 
 def test_what_cannot_be_simulated_is_said():

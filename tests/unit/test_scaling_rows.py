@@ -96,7 +96,7 @@ def test_of_servers_without_a_protocol_the_better_one_is_taken(tmp_path):
         ("servers_on", "elsewhere", None, "servers_on: given 'elsewhere'; allowed: own or workers"),
         ("data", "fast", None, "data: given 'fast'; allowed: synthetic or real"),
         ("servers", "0", None, "row 1"),
-        ("servers", "2", "horovod", "--protocol: given 'horovod'; allowed: ps-sync, ps-async, ps-layers"),
+        ("servers", "2", "ddp", "--protocol: given 'ddp'; allowed: ps-sync, ps-async, ps-layers"),
     ],
 )
 def test_columns_that_cannot_be_are_refused(tmp_path, column, value, protocol, said):
@@ -142,13 +142,13 @@ def test_real_and_synthetic_rows_tell_the_ceiling_of_input(tmp_path):
 @pytest.mark.slow
 def test_accumulated_minibatches_are_simulated_and_may_be_said_once(tmp_path):
     """Planted: steps of 4 minibatches. As one minibatch of all samples they would hide the link: the control."""
-    four = planted(rows([(h, 1, 4 * b) for h in (1, 2, 4) for b in (8, 16)], minibatches=np.full(6, 4.0)), "horovod")
+    four = planted(rows([(h, 1, 4 * b) for h in (1, 2, 4) for b in (8, 16)], minibatches=np.full(6, 4.0)), "ddp")
     path = written(tmp_path, four._replace(minibatches=np.ones(6)))
-    made = profiled.profile(path, "x", "resnet50", "horovod", accumulated=4)
+    made = profiled.profile(path, "x", "resnet50", "ddp", accumulated=4)
     assert 1 / made.network.bandwidth_bytes_per_s == pytest.approx(BYTE_S, rel=0.15)
     assert "6 of the rows are off by" in notes_of(made)
-    more = planted(rows([(8, 1, 64)], minibatches=np.full(1, 4.0)), "horovod")
-    assert np.abs(replay.off(made.known(growth=None), MODEL, "horovod", SETTINGS["horovod"], more)).max() < 0.06
+    more = planted(rows([(8, 1, 64)], minibatches=np.full(1, 4.0)), "ddp")
+    assert np.abs(replay.off(made.known(growth=None), MODEL, "ddp", SETTINGS["ddp"], more)).max() < 0.06
     one = fit(four._replace(minibatches=np.ones(6)), BYTES, Overlap.of(MODEL))
     assert one.between_s > 1.3 * BYTE_S
     with pytest.raises(WrongSetting, match="--accumulate"):

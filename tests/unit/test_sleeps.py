@@ -14,7 +14,7 @@ from sim.language.collectives import allreduce
 from sim.language.text import Text
 from sim.language.verbs import compute, gather, push, send
 from sim.model import workload
-from sim.protocols.in_language import protocol_of
+from sim.protocols.base import protocol_of
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from sim.job.scenario import Scenario
 from sim.language.text import Text
 from sim.language.verbs import compute
 from sim.model.workload import read as read_workload
-from sim.protocols.in_language import protocol_of
+from sim.protocols.base import protocol_of
 from sim.simulation import simulate
 from sim.sweep import main, sweep, swept
 from sim.sweeps import grid, jobs, pools, results, work

@@ -108,7 +108,7 @@ def test_the_protocol_is_that_whose_simulation_is_nearer_to_the_trace(tmp_path):
     large.write_text(f'schema = "workload/1"\nname = "large"\nparameters = {sum(buckets)}\nlayers = 3\nbatch = 8\n')
     found = profile(write(tmp_path, [trace(rank, 4, buckets) for rank in range(2)]), str(large))
     (said,) = (note for note in found.provenance.notes if note.startswith("simulated, such a step takes"))
-    assert any("--protocol horovod" in note for note in found.provenance.notes)
+    assert any("--protocol ddp" in note for note in found.provenance.notes)
     assert abs(float(said.split(", ")[2].split("%")[0])) < 5
 
 

@@ -14,7 +14,7 @@ from experiments.run import QUESTIONS
 from sim import collectives, command, stragglers
 from sim.base import extras
 from sim.laws import KINDS as LAWS
-from sim.protocols import NAMES, PROTOCOLS
+from sim.protocols import PROTOCOLS
 from sim.version import VERSION
 from trainsim import listing, main
 from trainsim.commands import COMMANDS
@@ -22,7 +22,7 @@ from trainsim.commands import COMMANDS
 ROOT = Path(__file__).parents[2]
 DRAWING = ("plot", "timeline")  # whose modules are made of arrays
 REGISTRIES = {
-    "protocols": NAMES,
+    "protocols": PROTOCOLS,
     "laws": [*stragglers.NAMED, *stragglers.RECORDED, *LAWS],
     "collectives": collectives.NAMES,
     "experiments": QUESTIONS,
@@ -107,7 +107,7 @@ def test_the_page_of_commands_names_the_kinds_that_are_listed():
 
 def test_settings_are_those_that_can_be_set(capsys):
     assert "time_limit_s=0.06, partitions=16" in said(capsys, "list", "protocols")
-    assert "seconds a worker computes in each step" in said(capsys, "list", "protocols", "amb")
+    assert "seconds that a worker computes in each step" in said(capsys, "list", "protocols", "amb")
 
 
 @pytest.mark.processes
@@ -123,7 +123,7 @@ def test_packages_of_the_user_do_not_hide_ours(tmp_path):
 def test_a_module_of_the_current_folder_is_found(tmp_path):
     """By a console script too, for which Python does not look there."""
     (tmp_path / "mine.py").write_text(
-        "from sim.protocols.fmb import FixedMinibatch\n\n\nclass Mine(FixedMinibatch):\n    name = 'mine'\n"
+        "from sim.texts import FixedMinibatch\n\n\nclass Mine(FixedMinibatch):\n    name = 'mine'\n"
     )
     script = "from trainsim.main import entry; entry()"
     words = [word if word != "fmb" else "mine:Mine" for word in QUICK]

@@ -14,8 +14,8 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.model.workload import Workload
 from sim.platform.cluster import Cluster, Host, Link, Model, Provenance
-from sim.protocols.fmb import FixedMinibatch
 from sim.simulation import simulate
+from sim.texts import FixedMinibatch
 
 MLP = workload.NAMED["mlp"]
 LARGE = Workload(

@@ -85,8 +85,6 @@ def test_a_name_in_a_string_is_found(text):
         "protocols.check",
         "language.text",
         "texts.ddp",
-        "verbs",
-        "verbs.me",
         "laws",
         "base.ranges",
     ],
@@ -107,7 +105,7 @@ def test_a_file_for_the_source_tree_is_told_where_to_import_from(monkeypatch):
     error = ModuleNotFoundError("No module named 'sim'", name="sim")
     assert own._moved(error) == ""
     monkeypatch.setattr(own, "PACKAGE", "trainsim.")
-    assert "trainsim.protocols" in own._moved(error)
+    assert "trainsim.language" in own._moved(error)
     assert own._moved(ModuleNotFoundError("No module named 'sin'", name="sin")) == ""
 
 

@@ -23,7 +23,7 @@ from sim.laws.randomness import BLOCK
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import Cluster, Host, Link
-from sim.protocols.in_language import protocol_of
+from sim.protocols.base import protocol_of
 from sim.simulation import simulate
 
 MLP = workload.read("mlp")

@@ -13,6 +13,7 @@ from sim.language.engine.layout import (
     GENERATION,
     KINDS,
     LANDS,
+    LEAVES,
     LOOKS,
     LOST,
     MESSAGES,
@@ -21,6 +22,7 @@ from sim.language.engine.layout import (
 )
 from sim.language.engine.mail import give_back
 from sim.language.engine.plain import compiled, double, inf, integer
+from sim.language.engine.polls import late_since
 from sim.language.engine.ports import climb_of, later, leave, level_of, port_of
 from sim.language.engine.texts import look_again
 
@@ -107,7 +109,10 @@ def all_there(S: State, message: integer) -> None:
 def land(S: State, message: integer) -> integer:
     """All of an announced message is there; the text that waits for that, or NONE."""
     all_there(S, message)
-    give_back(S, message)
+    if S.flow_taker[message] != NONE and S.message_serial[message]:
+        S.text_takes[S.flow_taker[message]] = message
+    else:
+        give_back(S, message)
     return S.flow_taker[message]
 
 
@@ -119,9 +124,24 @@ def flows_on(S: State, what: integer, message: integer) -> None:
     elif what == BEGINS:
         begin(S, message)
     elif what == ASKED:
+        asked(S, message)
+    elif what == LEAVES:
         stream(S, message)
     elif what == LOST:
         ask(S, message, -inf)
+
+
+@compiled
+def asked(S: State, message: integer) -> None:
+    """A message is asked for: it leaves when its sender sees that, at its next poll while it polls."""
+    sender: integer = S.message_from[message]
+    seconds: double = 0.0
+    if S.rank_polling[sender]:
+        seconds = late_since(S, sender, S.rank_waits_since[sender])
+    if seconds > 0.0:
+        push(S, S.now + seconds, S.message_key[message], message * KINDS + LEAVES)
+    else:
+        stream(S, message)
 
 
 @compiled

@@ -42,7 +42,7 @@ def is_done(S: State, t: integer) -> None:
     """It does no more."""
     rank: integer = S.text_rank[t]
     S.rank_busy[rank] -= S.text_of_rank[t]
-    if S.rank_busy[rank] == 0 and S.text_of_rank[t] and S.rank_since[rank] < S.now:
+    if S.text_of_rank[t] and S.rank_since[rank] < S.now:
         S.rank_since[rank] = S.now
 
 

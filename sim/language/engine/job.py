@@ -13,6 +13,7 @@ import numpy as np
 
 from sim.base.errors import RunFailed, WrongSetting, WrongText
 from sim.language.engine import building, layout, machine
+from sim.language.engine.alone import in_the_way
 from sim.language.engine.layout import GOES_ON, KINDS, NONE, OPERANDS
 from sim.language.engine.primitives import Program
 from sim.language.engine.programs import program_of
@@ -48,6 +49,7 @@ class Run:
         program: the text's, which does not depend on the replication.
         kernel: the compiled module; None: the plain files.
         most_bytes: that its arrays may have.
+        rings: whether one loop may go around ring allreduces; else messages of all of them are events.
     """
 
     def __init__(
@@ -57,12 +59,14 @@ class Run:
         program: Program,
         kernel: ModuleType | None = _kernel,
         most_bytes: float = math.inf,
+        rings: bool = True,
     ):
         self.job, self.text, self.program, self.kernel, self.most_bytes = job, text, program, kernel, most_bytes
         self.ranks, self.texts = job.ranks, job.ranks
         self.arrays: dict[str, np.ndarray] = {}
         self.state: Any = kernel.State() if kernel else layout.State()
         self._begin()
+        self.state.rings = int(rings and self.state.factor_sole[layout.DELAYS] == 0 and not in_the_way(job, program))
 
     # ---- arrays
 
@@ -126,7 +130,7 @@ class Run:
         registers = np.zeros((n, program.width))
         registers[:, 0] = np.arange(n)
         starts = any(np.isin(rows[:, 0], (layout.START, layout.BESIDE)))
-        S.text_bits = 22 if starts else 1
+        S.text_bits = 22 if starts or job.message_background_s or job.local_background_s else 1
         S.count_bits = 63 - S.text_bits - max(1, n.bit_length())
         keys = np.arange(n) << (S.text_bits + S.count_bits)
         none = np.full(n, NONE)
@@ -137,7 +141,7 @@ class Run:
             rank_last=none, rank_fetched=none, rank_used=np.ones(n),
             rank_box=none, rank_box_end=none, rank_takers=none, rank_waiters=none, rank_host=hosts, rank_speed=job.speeds or np.ones(n),
             rank_device=of_work, rank_passes=of_passes, rank_core=none,
-            rank_beside=np.full(n, -2), text_since=np.full(n, -1.0), text_of_rank=np.ones(n),
+            rank_beside=np.full(n, -2), text_since=np.full(n, -1.0), text_of_rank=np.ones(n), text_takes=none,
             device_cores=[device.cores for device in made], device_turn=turn_s,
             device_contention=[device.contention for device in made], device_switching=[device.switching for device in made],
             device_first=np.full(len(made), NONE), device_last=np.full(len(made), NONE),
@@ -153,7 +157,7 @@ class Run:
         S.shortest_s, S.longest_s, S.waited_share = SHORTEST_S, LONGEST_S, float(SHARE)
         S.texts = S.ranks = S.left = n
         S.width, S.fixed_lists, S.own_lists, S.levels = program.width, known, own, len(levels)
-        S.free_text = S.free_message = S.running = S.about = NONE
+        S.free_text = S.free_message = S.ringing = S.running = S.about = NONE
         S.latency_s, S.local_latency_s, S.local_bandwidth, S.gap_s = (
             job.latency_s,
             job.local_latency_s,
@@ -165,8 +169,15 @@ class Run:
             job.item_bytes,
             sum(layer.items for layer in job.layers),
         )
+        S.overhead_s, S.local_overhead_s, S.local_copy_s = job.overhead_s, job.local_overhead_s, job.local_copy_s
+        S.mix_base_s, S.mix_s = job.mix_base_s, job.mix_s
+        S.local_wakes, S.last_row = (
+            int(job.local_wakes),
+            max(k for k, row in enumerate(program.rows) if row[0] == layout.END),
+        )
+        S.message_background_s, S.local_background_s = job.message_background_s, job.local_background_s
         S.sustained, S.whole_messages, S.look_due = job.sustained, int(job.whole_messages), math.inf
-        S.may_overtake = int(bool(job.windows or job.fair))
+        S.may_overtake = int(bool(job.windows or job.fair or job.local_wakes))
         if job.windows:
             S.initial_window, S.most_window = job.windows.initial_bytes, job.windows.most_bytes
             S.round_trip_s = 2 * job.latency_s
@@ -406,8 +417,13 @@ class Run:
             said = f"{layout.MOST_AT_ONCE:,} requests without any time passing"
         if status == layout.NO_SUCH_RANK:
             said = f"me.{'post to' if row[0] == layout.POST else 'follow of'} rank {self._operand(t, row[2]):.0f} of {self.ranks}"
+        elif status == layout.NO_SUCH_PLACE and row[0] == layout.RING:
+            said = "an allreduce of a group in which this rank is not"
         elif status == layout.NO_SUCH_PLACE:
             said = "a step, an element of a list, or more handles, than there are"
+        elif status == layout.SIZES_DIFFER and row[0] == layout.RING:
+            other, own = self._summed(S.about), self._summed(t)
+            said = f"an allreduce of {own:,.0f} items, which rank {self._now('text_rank')[S.about]} enters with {other:,.0f}"
         elif status == layout.SIZES_DIFFER and S.about == NONE:
             said = f"{self._operand(t, row[1]):,.0f} items mixed into {self._operand(t, row[2]):,.0f}"
         elif status == layout.SIZES_DIFFER:
@@ -416,6 +432,25 @@ class Run:
             said = f"{items:,.0f} items taken from rank {sender} into {into:,.0f}"
         return f"{self.text.name}, {self._place(t)}: {said}" if t != NONE else f"{self.text.name}: {said}"
 
+    def _summed(self, t: int) -> float:
+        """Items of the piece that a text in a ring sums."""
+        row = self.program.rows[self._now("text_at")[t]]
+        return self._operand(t, row[3]) - self._operand(t, row[2])
+
+    def _ring(self, t: int) -> tuple:
+        """What a text in a ring shares with all others that are in it: its number, and the group's first, stride and size."""
+        row = self.program.rows[self._now("text_at")[t]]
+        return self._now("text_number")[t], *(int(self._operand(t, one)) for one in row[4:7])
+
+    def _missing(self, t: int) -> str:
+        """The ranks for which a text in a ring waits."""
+        held = [one for one, what in enumerate(self._now("text_in")) if what == layout.RINGING]
+        there = {self._now("text_rank")[one] for one in held if self._ring(one) == self._ring(t)}
+        _, first, stride, n = self._ring(t)
+        missing = [f"rank {rank}" for rank in range(first, first + n * stride, stride) if rank not in there]
+        more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
+        return f"{', '.join(missing[:MOST_NAMED])}{more} to enter an allreduce"
+
     def _dead_end(self) -> str:
         words = {
             layout.TAKING: "a message",
@@ -423,9 +458,12 @@ class Run:
             layout.LANDING: "the bytes of a message",
             layout.WAITING: "a handle",
             layout.QUEUED: "a core",
+            layout.RINGING: "",
         }
         waiting = [t for t, what in enumerate(self._now("text_in")) if what in words]
-        named = [f"{self._place(t)} for {words[self._now('text_in')[t]]}" for t in waiting[:MOST_NAMED]]
+        named = [
+            f"{self._place(t)} for {words[self._now('text_in')[t]] or self._missing(t)}" for t in waiting[:MOST_NAMED]
+        ]
         more = f"; and {len(waiting) - MOST_NAMED} more" if len(waiting) > MOST_NAMED else ""
         return f"{self.text.name}: all wait for ever: {'; '.join(named)}{more}"
 
@@ -436,12 +474,14 @@ def run(
     kernel: ModuleType | None = _kernel,
     is_over: Callable[[int], bool] | None = None,
     most_bytes: float = math.inf,
+    rings: bool = True,
 ) -> Result:
     """Run a job to its end by the engine.
 
     Args:
         is_over: asked now and then with the number of steps that are complete; the run ends with them once it says so.
         most_bytes: of its arrays.
+        rings: whether one loop may go around ring allreduces.
 
     Raises:
         NotLowered: the engine does not understand the text.
@@ -449,7 +489,7 @@ def run(
         WrongText: sizes differ, or a rank or an element is asked for that there is not.
     """
     text.checked(job)
-    return Run(job, text, program_of(job, text), kernel, most_bytes).result(is_over)
+    return Run(job, text, program_of(job, text), kernel, most_bytes, rings).result(is_over)
 
 
 __all__ = ["OPERANDS", "Run", "run"]

@@ -19,8 +19,8 @@ NONE = -1  # no text, no message, no rank
     MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
     WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, BEGIN_STEP, END_STEP,
     COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE, IN_STEP, IS_WARM,
-    WORK, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, FOLLOW, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, END,
-) = range(52)  # fmt: skip
+    WORK, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, FOLLOW, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, RING, END, IS_AWAITED, TOOK,
+) = range(55)  # fmt: skip
 REALS = {
     "MOST_POLLS": MOST_POLLS,
     "MOST_TURNS": MOST_TURNS,
@@ -33,12 +33,14 @@ OPERANDS = 9  # numbers of a row: the op-code and its operands
 
 # Kinds of events: a text goes on; a message reaches the next port of its path, begins to pass the last one, is there, or announced, or was
 # taken; a rank's polls are fewer from now on; a core has been idle for a tick. Of messages that share ports: rates change; the bytes of one
-# begin to pass, behind queues; one that was announced is asked for, is all there, or is taken by nobody.
-GOES_ON, REACHES, MOVES, ARRIVES, TAKEN, POLLS, BALANCES, LOOKS, BEGINS, ASKED, LANDS, LOST = range(12)
+# begin to pass, behind queues; one that was announced is asked for, leaves as its sender sees that, is all there, or is taken by nobody.
+GOES_ON, REACHES, MOVES, ARRIVES, TAKEN, POLLS, BALANCES, LOOKS, BEGINS, ASKED, LEAVES, LANDS, LOST = range(13)
 KINDS = 16
 
 # What a text waits in.
-NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, FOLLOWING, LANDING, WAITING, NOTICING, ENDED = range(12)
+(
+    NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, FOLLOWING, LANDING, WAITING, NOTICING, RINGING, ENDED,
+) = range(13)  # fmt: skip
 
 # What a run ends with. After one that says what is short, the run goes on with more of it.
 (
@@ -76,6 +78,7 @@ DOUBLES = {
     "rank_since": "rank",  # until when it is counted, or bytes move
     "rank_from": "rank",  # `measured_from` and
     "rank_to": "rank",  # `measured_to` as of then
+    "rank_waits_since": "rank",  # when it has begun to poll
     "rank_stage_due": "rank",  # when its polls become fewer
     "rank_slept": "rank",  # seconds, since its background work began
     "rank_beside_at": "rank",  # when that was
@@ -123,6 +126,13 @@ DOUBLES = {
     "device_polls": "device",  # cores that polls take
     "device_done": "device",  # seconds that each sharer has had since the beginning
     "device_since": "device",  # until when they are counted
+    "ring_at": "rank",  # of the members of a ring: when they go on,
+    "ring_left": "rank",  # when their part has left,
+    "ring_begin": "rank",  # when the one that they get begins to pass its last port,
+    "ring_there": "rank",  # and is there; until when they work or their bytes move,
+    "ring_until": "rank",
+    "ring_idle": "rank",  # and seconds before that in which they did not
+    "ring_items": "rank",  # of parts
     "step_end": "step",
     "step_computed": "step",  # samples x items of gradients; sim.language.samples says which updates count
     "step_replicated": "step",
@@ -147,6 +157,7 @@ INTEGERS = {
     "text_core": "text",
     "text_generation": "text",
     "text_lands": "text",  # the message for whose bytes it waits
+    "text_takes": "text",  # the message that it takes, for which its sender may wait; else NONE
     "text_next": "text",  # in the chain that it waits in
     "rank_step": "rank",
     "rank_round": "rank",  # of its own; -1 before the first
@@ -175,6 +186,7 @@ INTEGERS = {
     "rank_core": "rank",  # that it has worked on last
     "rank_beside": "rank",  # the round of its last background work
     "rank_besides": "rank",  # of how many rounds
+    "rank_asides": "rank",  # of how many messages
     "rank_polling": "rank",  # texts that wait for what it polls for
     "rank_stage": "rank",  # of that
     "rank_pauses": "rank",  # how many it has had
@@ -199,6 +211,7 @@ INTEGERS = {
     "rank_flows": "rank",  # messages that it has posted that do
     "window_pair": "window",  # sender and receiver
     "message_next": "message",  # in the box, or of those that are free
+    "ring_text": "rank",  # of the members of a ring
     "device_cores": "device",
     "device_core": "device",  # its first
     "device_polling": "device's stage",  # ranks
@@ -215,6 +228,10 @@ NUMBERS = {  # single numbers
     "latency_s": float,
     "local_latency_s": float,
     "local_bandwidth": float,
+    "local_wakes": int,
+    "local_background_s": float,
+    "message_background_s": float,
+    "last_row": int,  # of the code, where texts of nobody end
     "gap_s": float,
     "sustained": float,
     "whole_messages": int,
@@ -234,6 +251,13 @@ NUMBERS = {  # single numbers
     "flows_since": float,  # until when they have gone on
     "look_due": float,
     "header_bytes": float,
+    "overhead_s": float,  # and what follows: of rings' messages
+    "local_overhead_s": float,
+    "local_copy_s": float,
+    "mix_base_s": float,
+    "mix_s": float,
+    "rings": int,  # whether they are gone around by one loop
+    "ringing": int,  # the first text that is held in one
     "item_bytes": float,
     "vector_items": float,  # of the weights
     "events": int,

@@ -7,6 +7,7 @@ expressions.py, primitives of `me` in primitives.py.
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 from typing import Any
 
 from sim.language.engine import layout as op
@@ -28,6 +29,8 @@ from sim.language.engine.values import (
     place,
     tree_of,
 )
+
+LANGUAGE = str(Path(__file__).parents[1])
 
 
 class Statements(Expressions):
@@ -67,7 +70,9 @@ class Statements(Expressions):
     def body(self, scope: Scope, nodes: list[ast.stmt]) -> None:
         """Some statements."""
         for node in nodes:
-            self.node, self.place = node, place(scope.function, node)
+            self.node = node
+            if not self.place or not scope.function.__code__.co_filename.startswith(LANGUAGE):
+                self.place = place(scope.function, node)
             if node in scope.pythons and self.by_python(scope, node):
                 continue
             way = getattr(self, f"do_{type(node).__name__}", None)

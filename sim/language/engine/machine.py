@@ -11,10 +11,11 @@ from sim.language.engine.flows import all_there, ask, flows_on, land, send
 from sim.language.engine.heap import arrives_at, goes_on_at, is_full, key_of, pop
 from sim.language.engine.idle import moves
 from sim.language.engine.layout import KINDS, NONE, OPERANDS, State
-from sim.language.engine.mail import arrive, found, give_back, overtakes, post, taken, value
+from sim.language.engine.mail import arrive, found, give_back, overtakes, part, post, value
 from sim.language.engine.plain import compiled, double, integer, nan
 from sim.language.engine.polls import begins_to_poll, late, next_stage, polls_no_more
 from sim.language.engine.ports import reach
+from sim.language.engine.rings import joins
 from sim.language.engine.texts import (
     beside,
     done_at,
@@ -22,8 +23,10 @@ from sim.language.engine.texts import (
     handle_of,
     look_again,
     may_come,
+    pass_on,
     start,
     stop,
+    took,
     wait,
     waits_no_more,
 )
@@ -55,13 +58,15 @@ def simulate(S: State) -> integer:
         which = what // KINDS
         what = what % KINDS
         S.happened += 1
-        if S.happened == S.pause_at:
+        if S.happened >= S.pause_at:
             return op.PAUSED
         if what == op.REACHES:
             pop(S)
             reach(S, which)
             continue
-        if what == op.LOOKS or what == op.BEGINS or what == op.ASKED or what == op.LOST:
+        if what == op.LOOKS or what == op.BEGINS or what == op.ASKED or what == op.LEAVES or what == op.LOST:
+            if what == op.ASKED and is_short_of_pauses(S, S.message_from[which]):
+                return op.SHORT_OF_PAUSES
             pop(S)
             flows_on(S, what, which)
             continue
@@ -88,14 +93,15 @@ def simulate(S: State) -> integer:
             if which == NONE:
                 continue
         elif what == op.ARRIVES:
+            status = NONE if S.may_overtake and overtakes(S, which) else hold_back(S, which)
+            if status != op.DONE and status != NONE:
+                return status
+            if status == op.DONE:
+                pop(S)
             if S.shares_ports:
                 all_there(S, which)
-            status = NONE if S.may_overtake and overtakes(S, which) else hold_back(S, which)
-            if status != op.DONE:
-                if status != NONE:
-                    return status
+            if status == NONE:
                 continue
-            pop(S)
             which = arrive(S, which)
             if which == NONE:
                 continue
@@ -156,7 +162,12 @@ def notices_later(S: State, t: integer) -> bool:
         S.text_due[t] = -1.0
         compute(S, t, S.rank_device[rank], S.poll_s / S.rank_speed[rank])
         return True
-    if S.text_in[t] != op.TAKING and S.text_in[t] != op.FOLLOWING and S.text_in[t] != op.WAITING:
+    if (
+        S.text_in[t] != op.TAKING
+        and S.text_in[t] != op.FOLLOWING
+        and S.text_in[t] != op.WAITING
+        and S.text_in[t] != op.LANDING
+    ):
         return False
     seconds = late(S, t)
     polls_no_more(S, t)
@@ -165,6 +176,12 @@ def notices_later(S: State, t: integer) -> bool:
         S.text_in[t] = op.NOTICING
         goes_on_at(S, t, S.now + seconds)
     return seconds > 0.0
+
+
+@compiled
+def is_short_of_pauses(S: State, rank: integer) -> bool:
+    """Whether more pauses must be drawn before a rank that polls waits once more."""
+    return S.poll_s > 0.0 and S.rank_pauses[rank] + S.rank_polling[rank] + 1 > S.pauses
 
 
 @compiled
@@ -311,10 +328,21 @@ def go_on(S: State, t: integer) -> integer:
             k = int(value(S, t, S.code[row + 2]))
             if k < 0 or k >= S.ranks:
                 return stops_at(S, t, at, op.NO_SUCH_RANK)
+            y = S.message_background_s
+            n = S.code[row + 6]
+            if S.rank_host[rank] == S.rank_host[k]:
+                y = S.local_background_s
+                n = 1
+            if y > 0.0:
+                if S.free_text == NONE or S.text_next[S.free_text] == NONE:
+                    S.text_count[t] -= 1
+                    return stops_at(S, t, at, op.SHORT_OF_TEXTS)
+                pass_on(S, rank, y)
+                pass_on(S, k, y)
             which = post(S, t, k, value(S, t, S.code[row + 3]), value(S, t, S.code[row + 4]), S.code[row + 5] != 0)
             x = send(S, which)
             S.message_serial[which] = 0
-            if S.code[row + 6]:
+            if n:
                 S.message_serial[which] = 1 + S.posted % (op.GENERATION - 1)
                 x = 1.0 * op.GENERATION * (op.GENERATION + S.message_serial[which]) + which
             S.registers[base + a] = x
@@ -323,6 +351,8 @@ def go_on(S: State, t: integer) -> integer:
         ):  # a: the handle; where it begins, its first argument, how many, the list to wait for and from where
             if S.free_text == NONE:
                 return stops_at(S, t, at, op.SHORT_OF_TEXTS)
+            if is_full(S):
+                return stops_at(S, t, at, op.SHORT_OF_EVENTS)
             n = start_list(S, t, row)
             if n < 0:
                 return stops_at(S, t, at, op.SHORT_OF_ITEMS)
@@ -342,6 +372,11 @@ def go_on(S: State, t: integer) -> integer:
             if value(S, t, a) != value(S, t, S.code[row + 2]):
                 S.about = NONE
                 return stops_at(S, t, at, op.SIZES_DIFFER)
+        elif code == op.RING:
+            if S.rings:
+                S.text_at[t] = at
+                k = joins(S, t)
+                return k if k == op.DONE else stops_at(S, t, at, k)
         elif code == op.STOP:
             stop(S, value(S, t, a))
         elif code == op.WAIT or code == op.WAIT_ALL:
@@ -350,7 +385,7 @@ def go_on(S: State, t: integer) -> integer:
             if x == math.inf:
                 return stops_at(S, t, at, op.NO_SUCH_PLACE)
             if x < 0.0 or x > S.now:
-                if S.poll_s > 0.0 and S.rank_pauses[rank] + S.rank_polling[rank] + 1 > S.pauses:
+                if is_short_of_pauses(S, rank):
                     return stops_at(S, t, at, op.SHORT_OF_PAUSES)
                 S.text_count[t] += 1
                 wait(S, t, x)
@@ -365,13 +400,22 @@ def go_on(S: State, t: integer) -> integer:
         elif code == op.LAND:  # a: a message that was announced, or NONE
             k = int(S.registers[base + a])
             if k != NONE:
+                if is_short_of_pauses(S, rank):
+                    return stops_at(S, t, at, op.SHORT_OF_PAUSES)
                 S.text_at[t] = at + 1
                 S.text_in[t] = op.LANDING
                 S.text_due[t] = -1.0
                 S.text_lands[t] = k
                 S.flow_taker[k] = t
+                if S.poll_s > 0.0:
+                    S.text_key[t] = key_of(S, rank, S.text_number[t], S.text_count[t])
+                    begins_to_poll(S, t)
                 ask(S, k, S.flow_found[k])
                 return op.DONE
+        elif code == op.IS_AWAITED:
+            S.registers[base + a] = 1.0 if S.text_takes[t] != NONE else 0.0
+        elif code == op.TOOK:
+            took(S, t)
         elif code == op.IN_STEP:
             k = int(value(S, t, a))
             if k < 0 or k > S.steps:
@@ -485,13 +529,6 @@ def reckon(code: integer, x: double, y: double) -> double:
 
 
 @compiled
-def part(items: double, k: integer, n: integer) -> double:
-    """Where the k-th of n parts begins."""
-    whole: integer = int(items)
-    return whole * k // n
-
-
-@compiled
 def within(at: double, items: double) -> double:
     """An end of a slice: from the end if below 0, and never outside."""
     if at < 0.0:
@@ -555,7 +592,7 @@ def take(S: State, t: integer, row: integer) -> integer:
     if S.events + 4 * S.texts + 8 > S.event_room:
         return op.SHORT_OF_EVENTS
     message = found(S, t, flags & op.NEWEST != 0)
-    if message == NONE and S.poll_s > 0.0 and S.rank_pauses[rank] + S.rank_polling[rank] + 1 > S.pauses:
+    if message == NONE and is_short_of_pauses(S, rank):
         return op.SHORT_OF_PAUSES
     if message == NONE:
         S.text_due[t] = -1.0
@@ -608,7 +645,8 @@ def take(S: State, t: integer, row: integer) -> integer:
     if S.flow_announced[message]:
         S.registers[at + 5] = message
         S.flow_found[message] = S.now
-        taken(S, message)
+    elif S.message_serial[message]:
+        S.text_takes[t] = message
     else:
         give_back(S, message)
     return op.DONE

@@ -16,6 +16,13 @@ def value(S: State, t: integer, operand: integer) -> double:
 
 
 @compiled
+def part(items: double, k: integer, n: integer) -> double:
+    """Where the k-th of n parts begins."""
+    whole: integer = int(items)
+    return whole * k // n
+
+
+@compiled
 def post(S: State, t: integer, to: integer, items: double, share: double, is_gradient: bool) -> integer:
     """Text t posts a message, for which there is room."""
     message: integer = S.free_message

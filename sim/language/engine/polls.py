@@ -16,6 +16,7 @@ def begins_to_poll(S: State, t: integer) -> None:
     S.rank_polling[rank] += 1
     if S.rank_polling[rank] == 1:
         S.rank_stage[rank] = 0
+        S.rank_waits_since[rank] = S.now
         enter(S, rank, S.text_key[t])
 
 
@@ -54,9 +55,14 @@ def polls_no_more(S: State, t: integer) -> None:
 @compiled
 def late(S: State, t: integer) -> double:
     """Seconds until the rank sees that what text t has waited for has happened; 0 if now."""
-    rank: integer = S.text_rank[t]
-    waited: double = S.now - S.text_since[t]
-    if S.text_since[t] < 0.0 or waited <= 0.0 or S.spins:
+    return late_since(S, S.text_rank[t], S.text_since[t]) if S.text_since[t] >= 0.0 else 0.0
+
+
+@compiled
+def late_since(S: State, rank: integer, since: double) -> double:
+    """Seconds until a rank sees what has happened, after waiting since then; 0 if now."""
+    waited: double = S.now - since
+    if waited <= 0.0 or S.spins:
         return 0.0
     waited = waited / S.waited_share
     if waited < S.shortest_s:

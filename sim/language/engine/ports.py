@@ -59,19 +59,38 @@ def comes(S: State, message: integer, begin: double, end: double) -> None:
 
 
 @compiled
+def local_latency(S: State, rank: integer) -> double:
+    """Of a message within a rank's host."""
+    device: integer = S.rank_device[rank]
+    return 0.0 if S.local_wakes and S.device_busy[device] >= S.device_cores[device] else S.local_latency_s
+
+
+@compiled
 def leave(S: State, message: integer) -> double:
     """A message is posted; when its last byte has left the sender."""
     sender: integer = S.message_from[message]
     if S.rank_host[sender] == S.rank_host[S.message_to[message]]:
         begin = later(S.now, S.local_free[sender])
         S.local_free[sender] = begin + S.message_bytes[message] / S.local_bandwidth
-        comes(S, message, begin, S.local_free[sender] + S.local_latency_s)
+        comes(S, message, begin, S.local_free[sender] + local_latency(S, sender))
         moves(S, sender, S.local_free[sender])
         return S.local_free[sender]
     S.message_hop[message] = 0
     S.message_passed[message] = 0.0
     begin = reach(S, message)
     moves(S, sender, begin)
+    return begin
+
+
+@compiled
+def begins_at(S: State, port: integer, level: integer, size: double, now: double) -> double:
+    """A message of so many bytes has reached a port: when it begins to pass."""
+    seconds: double = S.gap_s + size / S.bandwidth[level]
+    begin: double = later(now, S.port_free[port])
+    if level == 0 and S.sustained < math.inf:
+        S.port_earned[port] += size / S.sustained
+        begin = later(begin, S.port_earned[port] - seconds)
+    S.port_free[port] = begin + seconds
     return begin
 
 
@@ -85,15 +104,9 @@ def reach(S: State, message: integer) -> double:
     is_out: bool = hop < climb
     level: integer = hop if is_out else 2 * climb - 1 - hop
     port: integer = 2 * (level * S.ranks + S.place[level * S.ranks + (frm if is_out else to)]) + (0 if is_out else 1)
-    seconds: double = S.gap_s + S.message_bytes[message] / S.bandwidth[level]
-    begin: double = later(S.now, S.port_free[port])
-    end: double
+    begin: double = begins_at(S, port, level, S.message_bytes[message], S.now)
+    end: double = later(S.message_passed[message], S.port_free[port])
     held: double = 0.0
-    if level == 0 and S.sustained < math.inf:
-        S.port_earned[port] += S.message_bytes[message] / S.sustained
-        begin = later(begin, S.port_earned[port] - seconds)
-    S.port_free[port] = begin + seconds
-    end = later(S.message_passed[message], S.port_free[port])
     if S.window_room > 0:
         if hop == 0:
             S.message_held[message] = later(0.0, windowed(S, message, begin) - end)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
+from sim.language.collectives import allreduce
 from sim.language.engine import layout as op
 from sim.language.engine.binding import Scope, arguments
 from sim.language.engine.lowering import Statements
-from sim.language.engine.rows import AFTER, FIRST, RANK, described
+from sim.language.engine.rows import AFTER, FIRST, RANK, described, plain_or_none
 from sim.language.engine.values import (
     NO,
     NOTHING,
@@ -62,22 +64,40 @@ class Program:
     draws: dict[int, int]
 
 
+class HandsOver(Exception):
+    """The sender of a message waits until it is taken."""
+
+
+def lowered(job: Job, text: Text) -> Program:
+    """A text, and those that it starts, in op-codes.
+
+    Raises:
+        NotLowered: naming file and line.
+    """
+    try:
+        return Lowering(job, text, job.shares_hosts).program()
+    except HandsOver:
+        return Lowering(job, text, True).program()
+
+
 class Lowering(Statements):
     """A text of a job.
 
     Args:
         text: the protocol.
+        hands_over: whether senders may wait until a message is taken.
     """
 
-    def __init__(self, job: Job, text: Text):
+    def __init__(self, job: Job, text: Text, hands_over: bool):
         super().__init__()
-        self.job, self.text = job, text
+        self.job, self.text, self.hands_over = job, text, hands_over
         self.me = Rank(0, job, text.servers, None, text.data == "shared")
         self.items_to = [self.me.of(self.me.weights, 0, k).items for k in range(len(job.layers) + 1)]
         self.texts: dict[tuple, int] = {}  # numbers of those that are started
         self.queue: list[tuple[int, Call]] = []
         self.begins: dict[int, int] = {}
         self.draws: dict[int, int] = {}
+        self.groups: dict[range, int] = {}  # numbers of those that rings are of
 
     def program(self) -> Program:
         """Lower the main text, and those that it starts.
@@ -115,6 +135,27 @@ class Lowering(Statements):
         self.is_main = not self.rows
         self.inlined(call)
         self.emit(op.END)
+
+    def inlined(self, call: Call) -> Any:
+        """A function's statements; those of a ring allreduce stand behind the op-code that may take their place."""
+        row = self.ring(**call.given) if call.function is allreduce else None
+        found = super().inlined(call)
+        if row is not None:
+            self.rows[row][1] = len(self.rows)
+        return found
+
+    def ring(self, me: Any, piece: Any, group: Any) -> int | None:
+        """The op-code of a ring; of a group that is not the same at all ranks, or no range upwards, it has no stride."""
+        group = plain_or_none(group)
+        if isinstance(group, range) and len(group) < 2:
+            return None
+        alike = isinstance(piece, PieceValue) and isinstance(group, range) and group.step > 0
+        if not alike or (piece.vector == "weights" and (self.job.take_up_base_s or self.job.take_up_s)):
+            self.emit(op.RING)
+            return None
+        ends = (self.at(Known(one)) for one in (group.start, group.step, len(group)))
+        number = self.groups.setdefault(group, len(self.groups))
+        return self.emit(op.RING, 0, self.at(piece.start), self.at(piece.stop), *ends, number)
 
     # ---- primitives
 
@@ -240,20 +281,29 @@ class Lowering(Statements):
             if over is not None:
                 self.rows[over][1] = len(self.rows)
         if stop != first:
-            seconds = self.reckon(op.SUBTRACT, self.looked_up(to_s, stop), self.looked_up(to_s, first))
+            seconds = self.between(to_s, first, stop)
             part = self.reckon(op.ADD, Known(job.fixed), self.reckon(op.MULTIPLY, Known(1 - job.fixed), share))
             part = self.reckon(op.MOST, Known(job.least), part) if job.least else part
-            loop = self.reckon(op.LEAST, opens, self.reckon(op.EQUAL, micro, ZERO)) if job.loop_s and begins else ZERO
+            begun = self.reckon(op.EQUAL, micro, ZERO) if begins and (job.loop_s or job.copied_at_once) else ZERO
+            loop = self.reckon(op.LEAST, opens, begun) if job.loop_s and begins else ZERO
             loop_s = self.reckon(op.MULTIPLY, Known(job.loop_s), loop)
             if begins and job.to_device_s:
-                some = self.reckon(op.MULTIPLY, Known(job.to_device_s), share)
+                copied = begun if job.copied_at_once else share
+                some = self.reckon(op.MULTIPLY, Known(job.to_device_s), copied)
                 self.emit(op.WORK, self.at(self.reckon(op.MULTIPLY, opens, some)))
             self.compute(
                 self.reckon(op.ADD, self.reckon(op.MULTIPLY, seconds, part), loop_s),
                 self.reckon(op.MULTIPLY, Known(job.cold_s), opens),
                 op.PASSES,
             )
-        return samples, self.reckon(op.SUBTRACT, *(self.looked_up(self.items_to, one) for one in (stop, first)))
+        return samples, self.between(self.items_to, first, stop)
+
+    def between(self, to: list[Any], first: Any, stop: Any) -> Any:
+        """What a stretch of layers has, of sums up to each layer; of one layer it is looked up once."""
+        after = [op.ADD, self.at(stop), self.at(first), self.at(ONE)]
+        if isinstance(stop, Number) and after in [row[:4] for row in self.rows[-4:]]:
+            return self.looked_up([y - x for x, y in pairwise(to)], first)
+        return self.reckon(op.SUBTRACT, self.looked_up(to, stop), self.looked_up(to, first))
 
     def compute(self, seconds: Any, cold_s: Any, factors: int) -> None:
         """Work of the core whose seconds vary, after which the rank is warm."""
@@ -392,13 +442,12 @@ class Lowering(Statements):
         """Seconds of a core for a message to or from a rank of another host."""
         if not self.job.overhead_s:
             return ZERO
-        return self.reckon(op.MULTIPLY, Known(self.job.overhead_s), self.far(peer))
+        return self.reckon(op.MULTIPLY, Known(self.job.overhead_s), self.hosts(op.UNEQUAL, peer))
 
-    def far(self, peer: Any) -> Any:
-        """Whether a rank is on another host."""
+    def hosts(self, compared: int, peer: Any) -> Any:
+        """Whether a rank's host is this one, or another."""
         of_ranks = [float(self.job.host(rank)) for rank in range(self.job.ranks)]
-        hosts = [self.looked_up(of_ranks, one) for one in (peer, Number(RANK))]
-        return self.reckon(op.UNEQUAL, *hosts)
+        return self.reckon(compared, *(self.looked_up(of_ranks, one) for one in (peer, Number(RANK))))
 
     def taking(self, sender: Any, items: Any, share: Any) -> Any:
         """Seconds of a core for a message that comes: of its host's, for its bytes, too."""
@@ -408,7 +457,7 @@ class Lowering(Statements):
         whole = self.reckon(op.MULTIPLY, items, Known(job.item_bytes))
         size = self.reckon(op.ADD, Known(job.header_bytes), self.reckon(op.MULTIPLY, whole, share))
         copied = self.reckon(op.MULTIPLY, Known(job.local_copy_s), size)
-        near = self.reckon(op.EQUAL, self.far(sender), ZERO)
+        near = self.hosts(op.EQUAL, sender)
         local = self.reckon(op.MULTIPLY, self.reckon(op.ADD, Known(job.local_overhead_s), copied), near)
         return self.reckon(op.ADD, seconds, local)
 
@@ -416,6 +465,8 @@ class Lowering(Statements):
         seconds, items = self.overhead(to), self.items(piece)
         before, after = self.around(seconds, self.is_announced(items, share))
         self.take_seconds(before)
+        if plain(taken) and not self.hands_over:
+            raise HandsOver
         gradient = int(piece.vector == "gradient") if isinstance(piece, PieceValue) else 0
         handle = self.put(op.POST, self.at(to), self.at(items), self.at(share), gradient, int(plain(taken)))
         self.take_seconds(after)
@@ -484,10 +535,15 @@ class Lowering(Statements):
             lands: and with the message, if it was announced.
         """
         seconds = self.taking(sender, items, share)
+        if self.hands_over:
+            seconds, first = self.around(seconds, self.put(op.IS_AWAITED))
+            self.take_seconds(first)
         if self.job.fair and self.job.fair.eager_bytes < math.inf:
             seconds, first = self.around(seconds, self.reckon(op.UNEQUAL, Number(lands), Known(op.NONE)))
             self.take_seconds(first)
             self.emit(op.LAND, lands)
+        if self.hands_over:
+            self.emit(op.TOOK)
         if into is not None and (adds or weight != ONE):
             seconds = self.reckon(op.ADD, seconds, self.sum_s(self.items(into), share))
         if into is not None and not adds:
@@ -585,7 +641,7 @@ class Lowering(Statements):
             return self.chosen(handles, lambda one: self.me_wait(one, count))
         if isinstance(handles, Number):
             self.emit(op.WAIT, handles.at)
-        elif isinstance(handles, Pair) and count == NOTHING:
+        elif isinstance(handles, Pair) and count == NOTHING and not self.job.poll_s:  # who polls sees several at once
             for one in handles.parts:
                 self.emit(op.WAIT, self.at(one))
         else:

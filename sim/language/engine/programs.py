@@ -7,7 +7,7 @@ from types import MethodType
 from typing import Any, NamedTuple
 
 from sim.base.home import installed
-from sim.language.engine.primitives import Lowering, Program
+from sim.language.engine.primitives import Program, lowered
 from sim.language.job import Job
 from sim.language.text import Text
 
@@ -54,7 +54,7 @@ def program_of(job: Job, text: Text) -> Program:
         if one.text == text and all(getattr(job, name) == value for name, value in one.read.items()):
             return one.program
     noted: Any = Noted(job)
-    found = Lowering(noted, text).program()
+    found = lowered(noted, text)
     if type(text).__module__.startswith(OURS):
         _kept[:] = [Kept(text, noted.read, found), *_kept[: MOST_KEPT - 1]]
     return found

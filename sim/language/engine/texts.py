@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from sim.language.engine.cores import computed, has_slept
+from sim.language.engine.cores import compute, computed, has_slept
 from sim.language.engine.heap import goes_on_at, key_of
 from sim.language.engine.idle import settle
 from sim.language.engine.layout import (
@@ -22,6 +22,7 @@ from sim.language.engine.layout import (
     OPERANDS,
     PIECES,
     QUEUED,
+    RINGING,
     SHARING,
     SLEEPING,
     TAKING,
@@ -31,14 +32,15 @@ from sim.language.engine.layout import (
     WAITING,
     State,
 )
-from sim.language.engine.mail import is_underway, lose_all, taken, value
+from sim.language.engine.mail import give_back, is_underway, lose_all, taken, value
 from sim.language.engine.plain import compiled, double, integer
 from sim.language.engine.polls import begins_to_poll, polls_no_more
+from sim.language.engine.rings import lets_go
 
 
 @compiled
-def start(S: State, rank: integer, number: integer, at: integer) -> integer:
-    """Another text of a rank, from a place in the code; there is room for it."""
+def made(S: State, rank: integer, number: integer, at: integer) -> integer:
+    """Another text of a rank, which goes on from a place in the code; there is room for it."""
     t: integer = S.free_text
     S.free_text = S.text_next[t]
     S.text_rank[t] = rank
@@ -50,8 +52,28 @@ def start(S: State, rank: integer, number: integer, at: integer) -> integer:
     S.text_in[t] = NOTHING
     S.text_since[t] = -1.0
     S.text_of_rank[t] = 1
+    S.text_due[t] = -1.0
+    S.text_takes[t] = NONE
+    return t
+
+
+@compiled
+def start(S: State, rank: integer, number: integer, at: integer) -> integer:
+    """Another text of a rank begins now."""
+    t: integer = made(S, rank, number, at)
     goes_on_at(S, t, S.now)
     return t
+
+
+@compiled
+def pass_on(S: State, rank: integer, seconds: double) -> None:
+    """Other threads of a rank work for some seconds for a message, from now on."""
+    t: integer
+    S.rank_asides[rank] += 1
+    t = made(S, rank, 2 * THREADS + S.rank_asides[rank] % THREADS, S.last_row)
+    S.text_of_rank[t] = 0
+    S.text_count[t] = 1
+    compute(S, t, S.rank_device[rank], seconds / S.rank_speed[rank])
 
 
 @compiled
@@ -305,6 +327,19 @@ def stop(S: State, handle: double) -> None:
     elif S.text_in[t] == TAKING or S.text_in[t] == WAITING:
         waits_no_more(S, t)
         polls_no_more(S, t)
+    elif S.text_in[t] == RINGING and S.text_due[t] < 0.0:
+        lets_go(S, t)
     elif S.text_in[t] == LANDING:
         S.flow_taker[S.text_lands[t]] = NONE
+        taken(S, S.text_lands[t])
+        polls_no_more(S, t)
+    took(S, t)
     end(S, t)
+
+
+@compiled
+def took(S: State, t: integer) -> None:
+    """Text t has taken a message for which its sender may wait, or is stopped while it does."""
+    if S.text_takes[t] != NONE:
+        give_back(S, S.text_takes[t])
+        S.text_takes[t] = NONE

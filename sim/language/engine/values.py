@@ -209,7 +209,7 @@ def tree_of(function) -> ast.FunctionDef:
 
 def place(function, node: ast.AST) -> str:
     """file:line of a node."""
-    return f"{os.path.relpath(function.__code__.co_filename)}:{getattr(node, 'lineno', 0)}"
+    return f"{os.path.basename(function.__code__.co_filename)}:{getattr(node, 'lineno', 0)}"
 
 
 def has_yield(*nodes: ast.AST) -> bool:

@@ -39,6 +39,11 @@ class InTurn(Polled):
         super().__init__(world, device)
         self._queue, self._served = deque[tuple[Any, float]](), list[Any]()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether no core is idle."""
+        return len(self._served) >= self._device.cores
+
     def work(self, task, seconds: float):
         """Work for some seconds of a core."""
         self._queue.append((task, seconds))
@@ -67,6 +72,11 @@ class Evenly(Polled):
         self._done_s, self._last_s = 0.0, 0.0  # seconds that each would have had since the start, and until when
         self._ends = list[tuple[float, tuple, Any]]()  # (done_s at which one ends, key, task), in order
         self._plans = 0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether no core is idle."""
+        return len(self._ends) >= self._device.cores
 
     def work(self, task, seconds: float):
         """Work for some seconds of a core."""
@@ -139,6 +149,11 @@ class InTurns(Polled):
         super().__init__(world, device)
         self._cores, self._busy = [Core() for _ in range(device.cores)], 0
         self._last = dict[int, tuple[Core, float, float]]()  # of each rank: its core, until when, its turn's beginning
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether no core is idle."""
+        return self._busy >= self._device.cores
 
     def work(self, task, seconds: float):
         """Work for some seconds of a core."""

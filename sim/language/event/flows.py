@@ -190,9 +190,17 @@ class Flows(Links):
             (one for one in reversed(self._announced) if one.goes(to, frm) and one.parcel.number == number), None
         )
         if own and own.asked_s <= found_s + ROUND_OFF_S:
-            self._when_there(own, flow.parcel.key, partial(self._stream, flow))
+            self._when_there(own, flow.parcel.key, partial(self._asked, flow))
         else:
-            flow.asked_s = self._control(to, frm, flow.parcel.key, partial(self._stream, flow))
+            flow.asked_s = self._control(to, frm, flow.parcel.key, partial(self._asked, flow))
+
+    def _asked(self, flow: Flow) -> None:
+        """A message is asked for: it leaves when its sender sees that."""
+        stream = partial(self._stream, flow)
+        if self._world.polls:
+            self._world.polls[flow.parcel.message.sender].notice(flow.parcel.key, stream)
+        else:
+            stream()
 
     def _control(self, frm: int, to: int, key, call: Callable[[], object]) -> float:
         """Call when a control message has come, behind bytes on their way there and in queues; when that is, infinity if nobody knows."""

@@ -118,10 +118,14 @@ class Links:
             further = partial(self._reaches, parcel, path, size_bytes, hop + 1, passed_s + job.latency_s, held_s)
             world.at(on_s + job.latency_s, parcel.key, further)
         else:
-            there_s = passed_s + held_s + (job.local_latency_s if hop == 0 else 0.0)
+            there_s = passed_s + held_s + (self._local_latency_s(frm) if hop == 0 else 0.0)
             world.busy[parcel.to].moves(begin_s, there_s)
             world.at(there_s, parcel.key, partial(self._there, parcel))
         return passed_s + held_s
+
+    def _local_latency_s(self, rank: int) -> float:
+        wakes_nobody = self._job.local_wakes and self._world.cores[rank].is_busy
+        return 0.0 if wakes_nobody else self._job.local_latency_s
 
     def announces(self, size_bytes: float) -> bool:
         """Whether a message leaves when its receiver has asked for it."""

@@ -42,7 +42,7 @@ class Mail:
         self.coming[message.sender, number] -= 1
         self._boxes[number].append(message)
         if self._is_over:
-            self._taken(message)
+            self._world.taken(message)
             if number == 0:
                 self._world.links.lose(message)
         if number in self.waiting:
@@ -55,14 +55,9 @@ class Mail:
         self._is_over = True
         for box in self._boxes.values():
             for message in box:
-                self._taken(message)
+                self._world.taken(message)
         for message in self._boxes[0]:
             self._world.links.lose(message)
-
-    def _taken(self, message: Message) -> None:
-        """A message is taken: who has waited for that looks again."""
-        if message.taken is not None:
-            self._world.done(message.taken, message.taken.waiting)
 
     def take(self, number: int, frm: int | range, newest: bool = False) -> Message | None:
         """The first message of a rank or a group, or the newest, in which case those before are lost; None if there is none."""
@@ -72,9 +67,8 @@ class Mail:
         taken = [box[k] for k in chosen]
         for k in reversed(chosen):
             del box[k]
-        for message in taken:
-            self._taken(message)
         for message in taken[:-1]:
+            self._world.taken(message)
             self._world.links.lose(message)
         return taken[-1] if taken else None
 

@@ -41,24 +41,29 @@ class Observed(Task):
         """What a command does, and a row of it."""
         world, me = self.world, self.me
         self.since_s, self.spent_s, self.spans = world.time_s, 0.0, list[tuple[float, float]]()
+        self.command = command
         self.round = max(0, me.round + isinstance(command, commands.Follow))  # who follows begins the next one
-        if isinstance(command, commands.Backward) and command.stop == len(me.layers) and command.micro == 0:
-            world.begun[me.rank] = world.versions[me.rank]
         reply = yield from super().execute(command)
         if isinstance(command, PASSES):
             self._passed(command)
         elif isinstance(command, commands.Update):
             of_all = command.piece.start == world.firsts.setdefault(me.rank, command.piece.start)  # once for all pieces
             world.versions[me.rank] += of_all
+            world.read[me.rank] = None
             samples = round(command.samples) if of_all else 0
             self._row("update", self.since_s, samples=samples, size_bytes=self._bytes(command.piece, command.share))
         elif isinstance(command, commands.Mix) and id(command.what) in world.held:
             message, about = world.held.pop(id(command.what))
             self._joined(command.into, message, command.a != 0, self.since_s, about)
         elif type(command) in WORKS and world.time_s > self.since_s:
-            self._row(WORKS[type(command)], self.since_s)
+            beside = self.number and isinstance(command, commands.Work)  # as a library's thread has
+            self._row("pack" if beside else WORKS[type(command)], self.since_s)
+        elif isinstance(command, commands.Wait) and world.polls and world.time_s > self.since_s:
+            self._seen_to_leave(command.handles)
         elif isinstance(command, commands.Take) and reply is None and world.time_s > self.since_s:
             self._row("wait", self.since_s)
+        if isinstance(command, commands.Mix) and command.into.vector == "gradient" and command.a == 0:
+            world.read[me.rank] = None
         return reply
 
     def _row(self, activity: str, since_s: float, until_s=None, samples=0, size_bytes=0, peer=NOBODY, version=None):
@@ -66,6 +71,12 @@ class Observed(Task):
         end_s = world.time_s if until_s is None else until_s
         version = world.versions[rank] if version is None else version
         world.rows.append(Row(since_s, end_s, rank, self.round, activity, samples, size_bytes, peer, version))
+
+    def _seen_to_leave(self, handles) -> None:
+        """Who polls sends until it sees that its message has left."""
+        last = max(handles, key=lambda handle: handle.done_s)
+        if number := self.world.leaving.pop(id(last), None):
+            self.world.rows[number] = self.world.rows[number]._replace(end_s=self.world.time_s)
 
     def _bytes(self, piece: Piece, share: float = 1.0) -> int:
         return round(self.world.job.bytes_of(piece.items, share))
@@ -91,13 +102,16 @@ class Observed(Task):
         if command.stop > command.first:  # the pass is the last
             for begin_s, end_s in self.spans[:-1]:
                 if end_s > begin_s:
-                    self._row("copy to device", begin_s, end_s)
+                    copied = self.world.job.batch if self.world.job.copied_at_once else samples
+                    self._row("copy to device", begin_s, end_s, copied)
             self.spans = self.spans[-1:]
         for begin_s, end_s in self.spans:
             if command.stop == 0:
                 self._row("pack", begin_s, end_s, size_bytes=self._joined_bytes())
                 continue
             done = samples if isinstance(command, commands.Backward) and command.first == 0 else 0
+            if world.read[self.me.rank] is None:
+                world.read[self.me.rank] = world.versions[self.me.rank]
             last = world.computing.get(self)
             if last is not None and self._goes_on(world.rows[last], begin_s, done):
                 row = world.rows[last]
@@ -107,21 +121,23 @@ class Observed(Task):
                 self._row("compute", begin_s, end_s, done)
 
     def _goes_on(self, row: Row, begin_s: float, samples: int) -> bool:
-        return row.end_s == begin_s and row.step == self.round and row.samples + samples <= self.world.job.batch
+        alike = row.step == self.round and row.version == self.world.versions[self.me.rank]
+        return alike and row.end_s == begin_s and row.samples + samples <= self.world.job.batch
 
     def _accept(self, message: Message, into: Piece | None, adds: bool = False, weight: float = 1.0):
         """A message is waited for, received, and added or taken up."""
         world, job, here_s = self.world, self.world.job, self.world.time_s
-        version, size_bytes = world.sent.pop(id(message), (0, 0.0))
+        version, size_bytes, _ = world.sent.pop(id(message), (0, 0.0, self.me.rank))
         local = job.host(message.sender) == job.host(self.me.rank)
-        moves_s = job.gap_s + size_bytes / (job.local_bandwidth if local else job.bandwidth)
-        moving_s, overhead_s = max(self.since_s, here_s - moves_s), self._overhead_s(message.sender)
-        asked_for = message.flow
+        moves_s = size_bytes / job.local_bandwidth if local else job.gap_s + size_bytes / job.bandwidth
+        moves_s = 0.0 if message.flow else moves_s  # of one that is asked for, nothing has moved
+        moving_s, overhead_s = max(self.since_s, here_s - moves_s), self._received_s(message)
+        apart = message.flow or message.is_awaited
         yield from super()._accept(message, into, adds, weight)
         worked_s = world.time_s - here_s
         landed_s = here_s + (worked_s * overhead_s / self.spent_s if self.spent_s else 0.0)
-        if asked_for:
-            landed_s = self.spans[-1][0]  # its bytes come after the overhead, and the sum after them
+        if apart:
+            landed_s = self.spans[-1][0]  # the sum is a work of its own
         about: dict[str, Any] = {"size_bytes": round(size_bytes), "peer": message.sender, "version": version}
         self._row("wait", self.since_s, moving_s, peer=message.sender)
         self._row("receive", moving_s, landed_s, **about)
@@ -147,35 +163,50 @@ class ObservedWorld(EventWorld):
 
     Attributes:
         rows: so far.
-        sent: version and bytes of messages that nobody has taken.
+        sent: version, bytes and receiver of messages that nobody has taken.
         held: messages that were not put into weights or gradients when they were taken, until they are mixed.
-        versions: updates that each rank's weights have seen; begun: those on which its gradient was begun.
+        versions: updates that each rank's weights have seen.
+        read: those that the oldest weights had seen which are in each rank's gradient; None: it begins anew.
         firsts: where the first piece begins that each rank has updated.
         computing: the last row of each text in which it computes.
+        leaving: the row of each message that is sent, by its handle.
     """
 
     task_class = Observed
 
-    def __init__(self, job: Job, text: Text):
-        super().__init__(job, text)
-        self.rows, self.firsts = list[Row](), dict[int, int]()
-        self.versions, self.begun = [0] * job.ranks, [0] * job.ranks
-        self.sent, self.computing = dict[int, tuple[int, float]](), dict[Task, int]()
+    def __init__(self, job: Job, text: Text, values=None):
+        super().__init__(job, text, values)
+        self.rows, self.versions, self.firsts = list[Row](), [0] * job.ranks, dict[int, int]()
+        self.read: list[int | None] = [None] * job.ranks
+        self.sent, self.computing = dict[int, tuple[int, float, int]](), dict[Task, int]()
+        self.leaving = dict[int, int]()
         self.held: dict[int, tuple[Message, dict[str, Any]]] = {}
         self._left_s = [0.0] * job.ranks  # when the last message of each has left
         links: Any = self.links
-        links.send = partial(self._send, links.send)
+        links.send, links.lose = partial(self._send, links.send), partial(self._lose, links.lose)
 
     def _send(self, send, task: Observed, message: Message, to: int, size_bytes: float) -> Handle:
         """Send a message: its bytes begin to leave once those before have left."""
-        rank = task.me.rank
-        version = (self.begun if message.samples else self.versions)[rank]
+        rank, version = task.me.rank, self.versions[task.me.rank]
+        oldest = self.read[rank]
+        if task.command.piece.vector == "gradient" and oldest is not None:
+            version = oldest
         handle = send(task, message, to, size_bytes)
-        self.sent[id(message)] = version, size_bytes
+        self.sent[id(message)] = version, size_bytes, to
         begin_s = min(max(task.since_s, self._left_s[rank]), handle.done_s)
         self._left_s[rank] = max(begin_s, handle.done_s) if handle.done_s < float("inf") else begin_s
-        task._row("send", begin_s, handle, size_bytes=round(size_bytes), peer=to, version=version)
+        waited_for = handle if task.command.taken else message.taken or handle
+        self.leaving[id(waited_for)] = len(self.rows)
+        task._row("send", begin_s, message.taken or handle, size_bytes=round(size_bytes), peer=to, version=version)
         return handle
+
+    def _lose(self, lose, message: Message) -> None:
+        """A message that nobody takes has come all the same."""
+        lose(message)
+        version, size_bytes, to = self.sent.pop(id(message), (0, 0.0, NOBODY))
+        if to != NOBODY:
+            about = {"bytes": round(size_bytes), "peer": message.sender, "version": version}
+            self.rows.append(Row(self.time_s, self.time_s, to, max(0, self.ranks[to].round), "receive", **about))
 
     def end_round(self, me) -> None:
         """A round ends with a wait of no time, which is for nobody."""

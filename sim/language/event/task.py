@@ -96,7 +96,7 @@ class Task:
             return None
         except (RunFailed, WrongSetting):
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             frames = [one for one in extract_tb(error.__traceback__) if not one.filename.startswith(LANGUAGE)]
             where = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else self.started
             raise WrongText(f"{self.world.text.name}, rank {self.me.rank}, {where}: {own.complaint(error)}") from error
@@ -108,20 +108,26 @@ class Task:
 
     def _until(self, handles, needed: int):
         """Wait until so many of the handles are done."""
-        while sum(handle.done_s <= self.world.time_s for handle in handles) < needed:
-            if all(handle.text is None for handle in handles):
-                yield from self._seen(self._handles(handles, needed))
-            else:
-                yield from self._handles(handles, needed)
+        if self._are_done(handles, needed):
+            return
+        waiting = self._handles(handles, needed)
+        if all(handle.text is None for handle in handles):
+            yield from self._seen(waiting)
+        else:
+            yield from waiting
+
+    def _are_done(self, handles, needed: int) -> bool:
+        return sum(handle.done_s <= self.world.time_s for handle in handles) >= needed
 
     def _handles(self, handles, needed: int):
-        for handle in handles:
-            if handle.done_s == math.inf:
-                handle.waiting.append((self, self.turn))
-        end_s = sorted(handle.done_s for handle in handles)[needed - 1]
-        if end_s < math.inf:
-            self.world.at(end_s, self.key, self.waker(self.turn))
-        yield "a handle"
+        while not self._are_done(handles, needed):
+            for handle in handles:
+                if handle.done_s == math.inf:
+                    handle.waiting.append((self, self.turn))
+            end_s = sorted(handle.done_s for handle in handles)[needed - 1]
+            if end_s < math.inf:
+                self.world.at(end_s, self.key, self.waker(self.turn))
+            yield "a handle"
 
     def _seen(self, waiting: Generator):
         """Wait for what a rank that polls sees at its next poll."""
@@ -204,7 +210,8 @@ class Task:
             seconds = (to_s[command.stop] - to_s[command.first]) * part + (
                 loop_s if opens and command.micro == 0 else 0.0
             )
-            yield from self._spend(job.to_device_s * share if opens else 0.0)
+            copied = float(command.micro == 0) if job.copied_at_once else share
+            yield from self._spend(job.to_device_s * copied if opens else 0.0)
             yield from self._spend(costs.pass_s(seconds, opens), self.world.of_passes[me.rank])
             costs.warm_s = self.world.time_s
         return samples
@@ -274,11 +281,14 @@ class Task:
         samples = self.world.samples.at_hand(me) if piece.vector == "gradient" else 0.0
         values = self.world.values.read(me, piece)
         message = Message(me.rank, me.step, piece.items, samples, values, command.share)
+        here = job.host(command.to) == job.host(me.rank)
+        if here or command.taken:
+            message.taken = Handle()
+        for rank in (me.rank, command.to) if self.world.threads else ():
+            self.world.threads[rank].pass_on(job.local_background_s if here else job.message_background_s)
         handle = self.world.links.send(self, message, command.to, size_bytes)
-        if command.taken:
-            handle = message.taken = Handle()
         yield from self._spend(overhead_s if announces else 0.0)
-        return handle
+        return message.taken or handle
 
     def _overhead_s(self, peer: int) -> float:
         job = self.world.job
@@ -352,13 +362,15 @@ class Task:
             del mail.waiting[self.number]
 
     def _accept(self, message: Message, into: Piece | None, adds: bool = False, weight: float = 1.0):
-        """A message becomes a piece, or part of a sum; its overhead and the sum are one work of the core."""
-        job, seconds, found_s = self.world.job, self._overhead_s(message.sender), self.world.time_s
-        if job.host(message.sender) == job.host(self.me.rank):
-            seconds = job.local_overhead_s + job.local_copy_s * job.bytes_of(message.items, message.share)
-        if message.flow:
-            yield from self._spend(seconds)
-            yield from self.world.links.land(self, message.flow, found_s)
+        """A message becomes a piece, or part of a sum; its overhead and the sum are one work, if nobody waits for its taking."""
+        job, seconds, found_s = self.world.job, self._received_s(message), self.world.time_s
+        if message.flow or message.is_awaited:
+            try:
+                yield from self._spend(seconds)
+                if message.flow:
+                    yield from self._seen(self.world.links.land(self, message.flow, found_s))
+            finally:
+                self.world.taken(message)
             seconds = 0.0
         if into is not None:
             self._check(message.items, into, f"taken from rank {message.sender} into")
@@ -370,6 +382,13 @@ class Task:
         if into.vector == "gradient" and adds:
             self.world.samples.added(self.me, message.samples)
         self.world.values.put(self.me, into, message.values, adds, weight)
+
+    def _received_s(self, message: Message) -> float:
+        """Seconds of a core for a message that has come, before it is added or put anywhere."""
+        job = self.world.job
+        if job.host(message.sender) == job.host(self.me.rank):
+            return job.local_overhead_s + job.local_copy_s * job.bytes_of(message.items, message.share)
+        return job.overhead_s
 
     def _put_s(self, into: Piece, share: float) -> float:
         """Seconds of putting a message in place of a piece."""

@@ -23,7 +23,7 @@ from sim.language.event.threads import OtherThreads
 from sim.language.event.valueless import Valueless
 from sim.language.hosts import devices
 from sim.language.job import Job, Result, first_measured
-from sim.language.pieces import Handle
+from sim.language.pieces import Handle, Message
 from sim.language.rank import Rank
 from sim.language.samples import Samples
 from sim.language.text import Text
@@ -55,7 +55,7 @@ class EventWorld:
         self.of_passes, self.cores = ([every[number] for number in of] for of in (of_passes, of_work))
         polled = job.poll_s > 0
         self.polls = [Polls(self, job, self.cores[rank], job.pauses(rank, text.servers)) for rank in ranks if polled]
-        beside = job.background_s > 0
+        beside = max(job.background_s, job.message_background_s, job.local_background_s) > 0
         self.threads = [OtherThreads(self, me, job.moments(me.rank, text.servers)) for me in self.ranks if beside]
         self.sleeps = [job.sleeps(rank, text.servers) for rank in ranks]
         self.costs = [Costs(job, me, text.servers, self) for me in self.ranks]
@@ -115,7 +115,7 @@ class EventWorld:
     def start(self, task: Task) -> None:
         """Begin a text now, behind what happens now to ranks and texts of lower numbers."""
         self.tasks[task.me.rank, task.number] = task
-        self.at(self.time_s, task.key, task.waker(task.turn))
+        self.at(self.time_s, task.key, task.waker(task.turn))  # unless it is stopped before
 
     def ended(self, task: Task) -> None:
         """A text has ended: those that wait for it look again."""
@@ -129,6 +129,11 @@ class EventWorld:
             followers = self.followers.pop(rank, {}).items()
             looking = [*looking, *((one, turn) for one, turn in followers if not one.may_come())]
         self.done(task.handle, looking)
+
+    def taken(self, message: Message) -> None:
+        """A message is taken, or lost: who waits for that looks again."""
+        if message.is_awaited and message.taken:
+            self.done(message.taken, message.taken.waiting)
 
     def done(self, handle: Handle, looking: Iterable[tuple[Task, int]]) -> None:
         """A handle is done: texts that wait for it look again, each in its turn."""

@@ -7,19 +7,19 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from real.language.vectors import Cell, Vector
+from real.learning.vectors import Cell, Vector
 from sim.language.pieces import Piece
 from sim.language.rank import Rank
 
 if TYPE_CHECKING:
-    from real.language.values import ModelValues, Whole
+    from real.learning.values import ModelValues, Whole
 
 
 class Versions:
     """What has been learned so far: of each item the weights of the first of the ranks that update it.
 
     There is a version when a step is over in which something was updated, of the weights that ranks had at the end of their rounds, since
-    the last of them has changed its own. Where each gradient is an update there is one with each of the first rank's.
+    the last of them has changed its own. Where each gradient is an update there is one with each of rank 0's.
 
     Args:
         made: called with each: how many there are so far, when its weights were made, seconds, and samples in all updates.
@@ -73,7 +73,7 @@ class Versions:
         self._owners[key] = min(me.rank, self._owners.get(key, me.rank))
         self._updated.add(me.step)
         self.changed(me, piece)
-        if self._each and me.rank == min(self._owners.values()):
+        if self._each and me.rank == me.master:
             self._version(me.now(), samples)
 
     def ended(self, me: Rank) -> None:

@@ -6,7 +6,7 @@ Nothing here is ever written to but a rank's list of cells: a message carries re
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -23,6 +23,11 @@ class Node:
 
     def __init__(self):
         self.serial = next(_serials)
+
+    @property
+    def key(self) -> Hashable:
+        """Equal of nodes of equal values."""
+        return self.serial
 
 
 class Held(Node):
@@ -85,23 +90,39 @@ class Sum(Node):
         terms: factors, and gradients or sums of them.
     """
 
-    __slots__ = ("terms",)
+    __slots__ = ("_factors", "_key", "_terms")
 
     def __init__(self, terms: Sequence[tuple[float, Gradient | Sum]]):
         super().__init__()
-        self.terms = terms
+        self._terms, self._factors = terms, dict[Gradient, float]()
+        self._key: frozenset[tuple[int, float]] | None = None
+
+    @property
+    def factors(self) -> dict[Gradient, float]:
+        """Of each gradient, in the order in which they were added."""
+        found, left = self._factors, [(1.0, one, times) for times, one in reversed(self._terms)]
+        while left:
+            factor, one, times = left.pop()
+            if isinstance(one, Sum) and one._terms:
+                left += [(factor * times, term, by) for by, term in reversed(one._terms)]
+            else:
+                for gradient, by in factors(one).items():
+                    found[gradient] = found.get(gradient, 0.0) + factor * times * by
+        self._terms = ()
+        return found
+
+    @property
+    def key(self) -> Hashable:
+        """Equal of sums of the same gradients, in whatever order."""
+        self._key = self._key or frozenset((one.serial, factor) for one, factor in self.factors.items())
+        return self._key
 
 
 def factors(node: Node | None) -> dict[Gradient, float]:
-    """Of each gradient in a node, in the order in which they were added."""
-    found, left = dict[Gradient, float](), [(1.0, node)]
-    while left:
-        factor, one = left.pop()
-        if isinstance(one, Sum):
-            left += [(factor * times, term) for times, term in reversed(one.terms)]
-        elif isinstance(one, Gradient):
-            found[one] = found.get(one, 0.0) + factor
-    return found
+    """Of each gradient in a node."""
+    if isinstance(node, Sum):
+        return node.factors
+    return {node: 1.0} if isinstance(node, Gradient) else {}
 
 
 class Lost(Node):
@@ -119,8 +140,15 @@ class Cell(NamedTuple):
     node: Node | None
     first: int = 0
 
+    @property
+    def key(self) -> Hashable:
+        """Equal of cells of equal values, that begin at the same place."""
+        return self.stop, self.node and self.node.key, self.first
+
     def part(self, start: int, stop: int, move: int = 0) -> Cell:
         """The items between two places, if there are some, moved."""
+        if start <= self.start and self.stop <= stop and not move:
+            return self
         low, high = max(self.start, start), min(self.stop, stop)
         return Cell(low + move, high + move, self.node, self.first + low - self.start)
 
@@ -128,13 +156,13 @@ class Cell(NamedTuple):
 def joined(cells: Sequence[Cell]) -> list[Cell]:
     """The same; neighbours of a node are one."""
     found: list[Cell] = []
-    for cell in cells:
+    for cell in cells if len(cells) > 1 else ():
         last = found[-1] if found else cell._replace(node=LOST, start=-1)
         if last.node is cell.node and (not cell.node or last.first - last.start == cell.first - cell.start):
             found[-1] = last._replace(stop=cell.stop)
         else:
             found.append(cell)
-    return found
+    return found or list(cells)
 
 
 def aligned(some: Sequence[Cell], others: Sequence[Cell]) -> Iterator[tuple[Cell, Cell]]:
@@ -167,6 +195,9 @@ class Vector:
         if not cells:
             return
         stop = start + cells[-1].stop
+        if start == 0 and stop == self._cells[-1].stop:
+            self._cells, self._starts = list(cells), [cell.start for cell in cells]
+            return
         k, m = bisect_right(self._starts, start) - 1, bisect_left(self._starts, stop)
         ends = self._cells[k].part(0, start), self._cells[m - 1].part(stop, self._cells[m - 1].stop)
         new = [ends[0], *(cell.part(0, cell.stop, start) for cell in cells), ends[1]]

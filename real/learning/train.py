@@ -1,4 +1,4 @@
-"""A run of a text that trains a real model in simulated time."""
+"""One run of a job that trains a real model in simulated time."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from real.language.values import ModelValues
-from real.language.versions import Versions
+from real.learning.values import ModelValues
+from real.learning.versions import Versions
 from sim.base.errors import RunFailed
-from sim.event.language import job_of
+from sim.event.language import activities_of, job_of
 from sim.language.event import EventWorld
+from sim.language.event.observed import ObservedWorld
 from sim.protocols.texts import text_of
+from sim.recording.activity import Activity
 
 if TYPE_CHECKING:
     from real.learning.trainer import Trainer
     from sim.job.scenario import Scenario
+
+Made = Callable[[Versions, int, float, int], bool]
 
 
 class Over(RunFailed):
@@ -25,30 +29,41 @@ class Over(RunFailed):
 
 
 def train(
-    scenario: Scenario, replication: int, trainer: Trainer, made: Callable[[Versions, int, float, int], bool]
-) -> Versions:
-    """Train a job whose protocol is a text of the language, or has one.
+    scenario: Scenario,
+    replication: int,
+    trainer: Trainer,
+    made: Made = lambda *version: False,
+    want_trace: bool = False,
+) -> tuple[Versions, list[Activity]]:
+    """Train a job: what it has learned, and what ranks have done, if that is asked for.
 
     Args:
         replication: the number of the run, which draws its times and the order of its data; that has the scenario's `sleeps_of`, if any.
-        made: called with each version (see real.language.versions.Versions); whether training is over with it.
+        made: called with each version (see real.learning.versions.Versions); whether training is over with it.
 
     Raises:
         RunFailed: the ranks wait for one another for ever, or do what no world can run.
     """
+    is_over = False
 
     def told(*version) -> None:
-        if made(*version):
-            raise Over
+        nonlocal is_over
+        if not is_over and made(*version):
+            is_over = True
+            world.at(world.time_s, (job.ranks, 0, 0), end)  # behind all that happens now
+
+    def end() -> None:
+        raise Over
 
     text, run = text_of(scenario), scenario.sleeps_of
     job, versions = job_of(scenario, text, replication), Versions(told, text.each)
-    values = ModelValues(job, text, trainer, replication if run is None else run, versions, places_of(scenario))
-    world = EventWorld(job, text, values)
+    run = replication if run is None else run
+    values = ModelValues(job, text, trainer, run, versions, places_of(scenario), scenario.worker_number)
+    world = (ObservedWorld if want_trace else EventWorld)(job, text, values)
     versions.samples = world.samples.of
     with suppress(Over):
         world.run()
-    return versions
+    return versions, activities_of(scenario, world) if isinstance(world, ObservedWorld) else []
 
 
 def places_of(scenario: Scenario) -> np.ndarray | None:
@@ -57,7 +72,7 @@ def places_of(scenario: Scenario) -> np.ndarray | None:
     Servers hold weights side by side; where rows travel, layers are in the order of sim.event.job_layers.
     """
     text = text_of(scenario)
-    if not scenario.traffic.in_parts and (text.servers < 2 or text.layerwise):
+    if text.layerwise or (text.servers < 2 and not scenario.traffic.in_parts):
         return None
     model = scenario.workload.variables
     ends = np.cumsum([0, *(variable.size for variable in model)])

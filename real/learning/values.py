@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -12,7 +12,8 @@ import numpy as np
 
 from real import engines
 from real.data import Batches
-from real.language.vectors import LOST, Cell, Gradient, Held, State, Sum, Vector, aligned, factors
+from real.learning.optimisers import OfRows, Optimiser
+from real.learning.vectors import LOST, Cell, Gradient, Held, State, Sum, Vector, aligned, factors
 from real.training.row_optimiser import RowOptimiser
 from sim.base.errors import WrongText
 from sim.language import commands
@@ -22,8 +23,8 @@ from sim.language.pieces import Message, Piece
 from sim.language.rank import Rank
 
 if TYPE_CHECKING:
-    from real.language.versions import Versions
     from real.learning.trainer import Trainer
+    from real.learning.versions import Versions
     from sim.language.job import Job
     from sim.language.text import Text
 
@@ -50,19 +51,27 @@ class ModelValues(Valueless):
         run: the number of the real run whose first weights and order of data it has.
         versions: is told what becomes of weights.
         places: of the job's weights in the model's flat vector, shape (parameters,), where they are in another order.
+        number: of the worker that a rank is (sim.job.scenario.Scenario.worker_number), if not as the text's servers say.
     """
 
     def __init__(
-        self, job: Job, text: Text, trainer: Trainer, run: int, versions: Versions, places: np.ndarray | None = None
+        self,
+        job: Job,
+        text: Text,
+        trainer: Trainer,
+        run: int,
+        versions: Versions,
+        places: np.ndarray | None = None,
+        number: Callable[[int], int] | None = None,
     ):
         self._job, self._text, self._trainer, self._run, self._versions = job, text, trainer, run, versions
-        self._places = places
+        self._places, self._number = places, number or (lambda rank: worker_number(rank, text.servers))
         self._vectors: list[dict[str, Vector]] = []
         self._passes = defaultdict[int, dict[str, Gradient]](dict)  # activations and slopes
         self._states = defaultdict[int, dict[tuple[int, int], State]](dict)  # of optimisers, by what they update
         self._optimisers: dict[tuple, Optimiser] = {}
         self._wholes: WeakValueDictionary[tuple, Whole] = WeakValueDictionary()
-        self._data: dict[int, Data] = {}
+        self._batches: dict[int, Batches] = {}
 
     def begin(self, ranks: list[Rank]) -> None:
         """All ranks begin with the same weights."""
@@ -86,7 +95,7 @@ class ModelValues(Valueless):
 
     def whole(self, cells: Sequence[Cell]) -> Whole:
         """The weights in some cells; equal cells are one object."""
-        key = tuple((cell.stop, cell.node and cell.node.serial, cell.first) for cell in cells)
+        key = tuple(cell.key for cell in cells)
         found = self._wholes.get(key)
         if found is None:
             found = self._wholes[key] = Whole(self._of_model(self.array(cells)))
@@ -164,11 +173,11 @@ class ModelValues(Valueless):
     def _samples(self, me: Rank, command: commands.Forward) -> np.ndarray:
         """The places in the training set of a micro-batch, shape (samples,): those of the same real run."""
         shared, job = self._text.data == "shared", self._job
-        if me.rank not in self._data:
-            owner = 0 if shared else worker_number(me.rank, self._text.servers)
-            self._data[me.rank] = Data(Batches(self._trainer.data, job.batch, job.seed, self._run, owner))
+        if me.rank not in self._batches:
+            owner = 1 if shared else self._number(me.rank)
+            self._batches[me.rank] = Batches(self._trainer.data, job.batch, job.seed, self._run, owner)
         samples = job.micro_batch(command.micro, command.of)
-        return self._data[me.rank].of(me.step if shared else max(0, me.round))[samples.start : samples.stop]
+        return self._batches[me.rank].of(me.step if shared else max(0, me.round))[samples.start : samples.stop]
 
     # ---- sums and messages
 
@@ -235,7 +244,7 @@ class ModelValues(Valueless):
         state = states.get(key)
         if state is None:
             self._check_overlaps(me, states, key)
-        of = [(cell.stop, cell.node and cell.node.serial, cell.first) for cell in (*weights, *gradient)]
+        of = [cell.key for cell in (*weights, *gradient)]
         which = (*key, command.samples, command.rate, state.serial if state else -1, *of)
         known = weights[0].node.next if isinstance(weights[0].node, Held) else {}
         made = known.get(which)
@@ -277,67 +286,3 @@ class ModelValues(Valueless):
             return None
         each = dict.fromkeys(one for cell in gradient for one in factors(cell.node))
         return self._of_job(self._trainer.touched(each))[piece.start : piece.stop]
-
-
-class Optimiser:
-    """A library's, of so many numbers, that many ranks use.
-
-    Args:
-        made: by the library.
-    """
-
-    def __init__(self, made, items: int):
-        made.warm_up(items)
-        self._made, self._start = made, State(self._copied(made.state))
-        self._newest = self._start
-
-    @staticmethod
-    def _copied(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        return [part.copy() for part in arrays]
-
-    def updated(
-        self, values: np.ndarray, state: State | None, gradient: np.ndarray, samples: float, touched: np.ndarray | None
-    ) -> Held:
-        """New weights, of those of which `state` is the optimiser's and the sum of gradients over so many samples."""
-        state = state or self._start
-        if state is not self._newest:
-            self._made.restore(self._copied(state.arrays))
-        values = values.copy()
-        self._made.apply(values, gradient, samples)
-        self._newest = made = State(self._copied(self._made.state))
-        return Held(values, made)
-
-
-class OfRows(Optimiser):
-    """One of rows that have a gradient, which leaves the others as they are; see real.training.row_optimiser."""
-
-    def __init__(self, made, items: int):
-        self._made, self._start = made, State([np.zeros(items, np.float32)])
-
-    def updated(self, values, state, gradient, samples, touched) -> Held:
-        """New weights; `touched` says which numbers are of rows that have a gradient, shape (items,)."""
-        if self._made.name == "sgd":  # whose weight decay comes to all rows in the end
-            touched = np.full(values.size, True)
-        values, moments = values.copy(), (state or self._start).arrays[0].copy()
-        some, of_some = values[touched], moments[touched]
-        self._made.apply(some, of_some, gradient[touched] / np.float32(samples))
-        values[touched], moments[touched] = some, of_some
-        self._made.end_update()
-        return Held(values, State([moments]))
-
-
-class Data:
-    """A rank's minibatches, one after another.
-
-    Args:
-        batches: all of them.
-    """
-
-    def __init__(self, batches: Batches):
-        self._batches, self._number, self._places = batches, -1, np.empty(0, int)
-
-    def of(self, number: int) -> np.ndarray:
-        """The places of the samples of a minibatch, shape (samples,); none before the one that was asked for last."""
-        while self._number < number:
-            self._number, self._places = self._number + 1, self._batches.places()
-        return self._places

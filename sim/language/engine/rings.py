@@ -1,0 +1,169 @@
+"""Ring allreduces of groups that enter them alone: one loop over their messages, in place of events.
+
+A text is held until the last of its group has come with its text of the same number. They end when collectives.allreduce does where
+nobody else uses the ports; a message that is posted meanwhile, or another ring, goes behind all of the ring.
+"""
+
+from __future__ import annotations
+
+from sim.language.engine.heap import goes_on_at
+from sim.language.engine.idle import is_busy
+from sim.language.engine.layout import DONE, NO_SUCH_PLACE, NONE, OPERANDS, RINGING, SIZES_DIFFER, State
+from sim.language.engine.mail import part, value
+from sim.language.engine.plain import compiled, double, integer
+from sim.language.engine.ports import begins_at, climb_of, later, level_of, port_of
+
+
+@compiled
+def items_of(S: State, t: integer) -> double:
+    """Items of the piece that a text in a ring sums."""
+    row: integer = S.text_at[t] * OPERANDS
+    return value(S, t, S.code[row + 3]) - value(S, t, S.code[row + 2])
+
+
+@compiled
+def is_member(S: State, one: integer, t: integer) -> bool:
+    """Whether a text that is held is in the ring of text t, of the same number and group."""
+    group: integer = S.code[S.text_at[one] * OPERANDS + 7]
+    return S.text_number[one] == S.text_number[t] and group == S.code[S.text_at[t] * OPERANDS + 7]
+
+
+@compiled
+def joins(S: State, t: integer) -> integer:
+    """Text t reaches a RING: where it goes on; the piece's start and stop; a group's first, stride, size, number. DONE or SIZES_DIFFER."""
+    row: integer = S.text_at[t] * OPERANDS
+    stride: integer = int(value(S, t, S.code[row + 5]))
+    missing: integer = int(value(S, t, S.code[row + 6])) - 1
+    k: integer = S.text_rank[t] - int(value(S, t, S.code[row + 4]))
+    one: integer = S.ringing
+    if k < 0 or k % stride or k // stride > missing:
+        return NO_SUCH_PLACE
+    while one != NONE:
+        if is_member(S, one, t):
+            missing -= 1
+            if items_of(S, one) != items_of(S, t):
+                S.about = one
+                return SIZES_DIFFER
+        one = S.text_next[one]
+    is_busy(S, t)
+    S.text_in[t] = RINGING
+    S.text_count[t] += 1
+    S.text_work[t] = S.now
+    S.text_next[t] = S.ringing
+    S.ringing = t
+    if missing == 0:
+        one = t
+        while one != NONE:
+            if is_member(S, one, t):
+                S.ring_text[(S.text_rank[one] - S.text_rank[t] + k) // stride] = one
+                lets_go(S, one)
+            one = S.text_next[one]
+        go_around(S, int(value(S, t, S.code[row + 6])))
+    return DONE
+
+
+@compiled
+def lets_go(S: State, t: integer) -> None:
+    """Text t is held no more: all have come, or it is stopped, which hinders nobody once all have come."""
+    before: integer = S.ringing
+    S.rank_busy[S.text_rank[t]] -= 1
+    while before != t and S.text_next[before] != t:
+        before = S.text_next[before]
+    if before == t:
+        S.ringing = S.text_next[t]
+    else:
+        S.text_next[before] = S.text_next[t]
+
+
+@compiled
+def go_around(S: State, n: integer) -> None:
+    """All n members have come: when each of them ends. What they are idle meanwhile lies at their end."""
+    items: double = items_of(S, S.ring_text[0])
+    k: integer
+    rank: integer
+    turn: integer
+    sent: integer
+    for k in range(n):
+        S.ring_at[k] = S.text_work[S.ring_text[k]]
+        S.ring_until[k] = S.ring_at[k]
+        S.ring_idle[k] = 0.0
+        S.ring_items[k] = part(items, k + 1, n) - part(items, k, n)
+    S.happened += n * (n - 1) // 4  # as eight messages take about as long as an event
+    for turn in range(2 * n - 2):
+        sent = (2 * n - 1 - turn) % n  # by the first
+        for k in range(n):
+            passes_on(S, k, k + 1 if k + 1 < n else 0, S.ring_items[sent])
+            sent = sent + 1 if sent + 1 < n else 0
+        for k in range(n):
+            takes_in(S, k, k - 1 if k > 0 else n - 1, S.ring_items[sent - 1 if sent > 0 else n - 1])
+            sent = sent + 1 if sent + 1 < n else 0
+        for k in range(n):
+            adds_up(S, k, S.ring_items[sent - 1 if sent > 0 else n - 1], turn < n - 1)
+            sent = sent + 1 if sent + 1 < n else 0
+    for k in range(n):
+        rank = S.text_rank[S.ring_text[k]]
+        S.rank_since[rank] = later(S.rank_since[rank], S.ring_at[k] - S.ring_idle[k])
+        S.text_at[S.ring_text[k]] = S.code[S.text_at[S.ring_text[k]] * OPERANDS + 1]
+        goes_on_at(S, S.ring_text[k], S.ring_at[k])
+
+
+@compiled
+def passes_on(S: State, k: integer, right: integer, items: double) -> None:
+    """The k-th member sends the one on its right a part: when that has left, and when it comes."""
+    frm: integer = S.text_rank[S.ring_text[k]]
+    to: integer = S.text_rank[S.ring_text[right]]
+    size: double = S.header_bytes + items * S.item_bytes
+    at: double = S.ring_at[k]
+    passed: double = 0.0
+    port: integer
+    hop: integer
+    if S.rank_host[frm] == S.rank_host[to]:
+        S.ring_begin[right] = later(at, S.local_free[frm])
+        S.local_free[frm] = S.ring_begin[right] + size / S.local_bandwidth
+        S.ring_until[k] = later(S.ring_until[k], S.local_free[frm])
+        S.ring_there[right] = S.local_free[frm] + S.local_latency_s
+        return
+    at += S.overhead_s / S.rank_speed[frm]
+    S.ring_at[k] = at
+    for hop in range(2 * climb_of(S, frm, to)):
+        port = port_of(S, frm, to, hop)
+        S.ring_begin[right] = begins_at(S, port, 0 if S.levels == 1 else level_of(S, port), size, at)
+        passed = later(passed, S.port_free[port])
+        S.ring_left[k] = passed if hop == 0 else S.ring_left[k]
+        S.ring_there[right] = passed
+        S.ring_until[k] = later(S.ring_until[k], S.ring_left[k])
+        at = (passed if S.whole_messages else S.ring_begin[right]) + S.latency_s
+        passed += S.latency_s
+
+
+@compiled
+def takes_in(S: State, k: integer, left: integer, items: double) -> None:
+    """The k-th member takes a part from the one on its left, which waits for that on the same host."""
+    rank: integer = S.text_rank[S.ring_text[k]]
+    near: bool = S.rank_host[rank] == S.rank_host[S.text_rank[S.ring_text[left]]]
+    seconds: double = S.overhead_s
+    if near:
+        seconds = S.local_overhead_s + S.local_copy_s * (S.header_bytes + items * S.item_bytes)
+    rests(S, k, S.ring_begin[k])
+    S.ring_at[k] = later(S.ring_at[k], S.ring_there[k]) + seconds / S.rank_speed[rank]
+    S.ring_until[k] = later(S.ring_until[k], S.ring_at[k])
+    if near:
+        S.ring_left[left] = S.ring_at[k]
+
+
+@compiled
+def rests(S: State, k: integer, until: double) -> None:
+    """The k-th member is idle until then, if it has no more to do."""
+    if until > S.ring_until[k]:
+        S.ring_idle[k] += until - S.ring_until[k]
+        S.ring_until[k] = until
+
+
+@compiled
+def adds_up(S: State, k: integer, items: double, adds: bool) -> None:
+    """The k-th member's own part has left, or was taken: it sums, and goes on."""
+    S.ring_at[k] = later(S.ring_at[k], S.ring_left[k])
+    rests(S, k, S.ring_at[k])
+    if adds:
+        S.ring_at[k] += (S.mix_base_s + S.mix_s * items) / S.rank_speed[S.text_rank[S.ring_text[k]]]
+    S.ring_until[k] = later(S.ring_until[k], S.ring_at[k])
