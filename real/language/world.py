@@ -196,10 +196,10 @@ class MpiWorld:
         while not over():
             begin_s, moved = time.thread_time() - self._here_s, self._messages.move()
             for task in list(self._tasks):
-                while task in self._tasks and not task.computes and task.ready():
-                    with self._texts:
+                with self._texts:  # no other text goes on between commands that take no time
+                    while task in self._tasks and not task.computes and task.ready():
                         self._resume(task)
-                    moved = True
+                        moved = True
             waited_s = time.perf_counter() - since_s
             spent_s = time.thread_time() - self._here_s - begin_s
             if moved:
