@@ -32,6 +32,8 @@ def hosts(slots: int = 1, **of_host) -> tuple[Host, ...]:
     return tuple(Host(name=f"h{i}", speed=speed, slots=slots, **of_host) for i, speed in enumerate(SPEEDS))
 
 
+# Protocols that any number of workers and of layers can follow.
+ANYWHERE = [name for name in protocols.PROTOCOLS if name not in ("pipeline", "hierarchical")]
 CLUSTERS = {
     "one core each": Cluster(hosts=hosts()),
     "four GPUs": Cluster(hosts=hosts(4, cores=8, gpus=4)),

@@ -15,7 +15,12 @@ from sim.platform.cluster import one_rank_a_host
 from sim.protocols import PROTOCOLS
 from sim.recording import traces
 
-OVER_MPI = sorted(name for name, protocol in PROTOCOLS.items() if not protocol().overlaps and name != "hybrid")
+SPECIAL = ("hybrid", "pipeline", "hierarchical", "gradient-coding")  # of special models, or numbers of workers
+OVER_MPI = sorted(name for name, protocol in PROTOCOLS.items() if not protocol().overlaps and name not in SPECIAL)
+    name
+    for name, protocol in PROTOCOLS.items()
+    if not protocol().overlaps and name not in ("hybrid", "pipeline", "hierarchical", "gradient-coding")
+)
 
 
 def asked(**further) -> Asked:

@@ -84,12 +84,12 @@ def test_hosts_of_the_catalogue_keep_their_name_and_price():
 def test_a_model_of_ones_own_on_gpus_is_trained_as_most_are(folder):
     words = ["--workload", "mine.toml", "--cluster", "g5.12xlarge*2"]
     job = described(*words)
-    assert (job.protocol.name, job.protocol.fusion_bytes, job.protocol.cycle_s) == ("horovod", 25 * 2**20, 0)
+    assert (job.protocol.name, job.protocol.bucket_mb) == ("ddp", 25.0)
     assert (job.workers, job.stragglers_name) == (8, "none")
     said = described(*words, "--protocol", "amb", "--stragglers", "niagara*0.02", "--workers", "2")
     assert (said.protocol.name, said.stragglers_name, said.workers) == ("amb", "niagara*0.02", 2)
-    assert described(*words, "--set", "fusion_bytes=7").protocol.fusion_bytes == 7
-    assert described(*words, change="fusion_bytes=9").protocol.fusion_bytes == 9
+    assert described(*words, "--set", "bucket_mb=7").protocol.bucket_mb == 7
+    assert described(*words, change="bucket_mb=9").protocol.bucket_mb == 9
     assert described(*words, change="protocol=ps-sync").workers == 7
     assert described("--workload", "mine.toml").protocol == job.protocol
     assert described("--workload", "mine.toml", "--cluster", "cpu.toml", "--workers", "2").protocol == job.protocol

@@ -92,14 +92,6 @@ def test_ranks_that_begin_within_a_words_travel_exchange_at_once():
     assert apart_s - COMPUTE_S - 3 * LATENCY_S == pytest.approx(2 * WHOLE_S + words_s, rel=2e-3)
 
 
-def test_a_library_asks_for_what_it_knows_before_it_announces_its_own():
-    """Rank 1 is late, and slow to ask: of texts rank 0 has asked by then, of a library it sends first."""
-    slow = {"workers": 2, "hosts": [Host(speed=2), Host()], "overhead_s": 1e-3}
-    slow |= {"latency_s": LATENCY_S, "eager_bytes": 1000}
-    library_s, text_s = (step_s("allreduce", f"algorithm={name}", **slow) for name in ("auto", "halving-doubling"))
-    assert library_s - text_s > 0.9 * WHOLE_S / 2
-
-
 def test_a_receiver_that_is_late_holds_the_bytes_up():
     """Gradients wait until all parameters have left the master; unasked, those of the first worker leave before."""
     late_s, early_s = (step_s("fmb", workers=3, compute_s=0, unfairness=0.5, **e) for e in ({"eager_bytes": 0}, {}))

@@ -155,7 +155,7 @@ def test_a_check_knows_the_model_of_the_profile(table, capsys):
 def test_a_recorded_loop_is_a_job_by_itself(recorded):
     made = cluster.read(recorded / "p.toml")
     found = job("--cluster", recorded / "p.toml")
-    assert (found.protocol.name, found.workload.name, found.workers, found.batch) == ("horovod", "Net", 2, 32)
+    assert (found.protocol.name, found.workload.name, found.workers, found.batch) == ("ddp", "Net", 2, 32)
     assert found.has_measured_costs
     again = job("--cluster", recorded / "p.toml", "--workload", recorded / "run-0" / "workload.toml")
     assert again.batch == 32  # of a step, where the file has a minibatch's 8
@@ -178,7 +178,7 @@ def test_more_processes_share_the_cores_of_the_machine_that_was_recorded(recorde
 def test_a_profile_predicts_checks_and_sums_itself_up_in_python(recorded, capsys):
     profile = trainsim.Profile.read(recorded / "p.toml")
     found = profile.predict(hosts=8, batch=64, replications=1)
-    assert (found.scenario.workers, found.scenario.batch, found.scenario.protocol.name) == (16, 64, "horovod")
+    assert (found.scenario.workers, found.scenario.batch, found.scenario.protocol.name) == (16, 64, "ddp")
     assert abs(profile.check(recorded / "run-0")[0].error) < 0.03
     assert profile.summary().startswith("Net, from 3 runs\n  2 ranks on a")
     assert "Net, from 3 runs" in repr(profile)

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import event
 import pytest
+from scenarios import ANYWHERE
 
 from sim import protocols, stragglers, timeline
 from sim.job.scenario import Scenario
@@ -92,7 +93,7 @@ def simulated(protocol):
     return event.trace(Scenario(ours, workload.NAMED[name], cluster=cluster, **job))
 
 
-@pytest.mark.parametrize("protocol", protocols.PROTOCOLS)
+@pytest.mark.parametrize("protocol", ANYWHERE)
 def test_no_viewer_drops_a_slice(protocol, tmp_path):
     """On a thread they are disjoint, and every activity is there."""
     trace = simulated(protocol)

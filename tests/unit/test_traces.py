@@ -9,13 +9,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scenarios import ANYWHERE
 
 from sim import laws, stragglers
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs
-from sim.protocols import PROTOCOLS, make
+from sim.protocols import make
 from sim.recording import records, traces
 from sim.recording.traces import Activity, Trace
 
@@ -29,7 +30,7 @@ def written(trace, folder, suffix):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", ANYWHERE)
 def test_a_trace_is_read_as_it_was_written(tmp_path, name, suffix):
     """Its rows are such as its header allows, whatever the order of messages: workers with sleeps make unequal steps."""
     tested = 0 if name == "hybrid" else 8

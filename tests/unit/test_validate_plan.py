@@ -44,8 +44,9 @@ def test_every_fitted_kind_is_repeated(plan):
 
 
 def test_every_protocol_over_mpi_is_predicted(plan):
-    """But for those of a library, of layers and of sparse variables, which other experiments ask."""
+    """But for those of a library, of layers and of sparse variables, which other experiments ask, and those that are texts alone."""
     elsewhere = {"horovod", "ps-layers", "hybrid"}
+    elsewhere |= {"ddp", "fsdp", "hierarchical", "local-sgd", "d-psgd", "gradient-coding", "pipeline"}
     predicted = {cell.protocol for cell in [*plan.predicted, *plan.further]}
     assert set(PROTOCOLS) - elsewhere <= predicted
 

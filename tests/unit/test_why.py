@@ -3,13 +3,13 @@
 import json
 
 import pytest
+from scenarios import ANYWHERE
 
 from sim import options, protocols, run
 from sim.job.scenario import Scenario
 from sim.laws import Constant
 from sim.model.workload import Workload
 from sim.platform.cluster import Link, one_rank_a_host
-from sim.protocols import PROTOCOLS
 from sim.simulation import simulate
 from sim.studies import changes
 from sim.studies.why import candidates, why, without_causes
@@ -81,7 +81,7 @@ def test_half_the_computing_doubles_a_job_that_only_computes():
     assert best.ratio == pytest.approx(2, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", ANYWHERE)
 def test_no_cause_of_any_protocol_makes_it_faster_by_being_there(name):
     scenario = job(name, link=SLOW, sleep_s=0.1, compute={"base_s": 0.1}, update={"base_s": 0.05})
     base = simulate(scenario, replications=1).samples_per_s
@@ -113,7 +113,7 @@ def test_a_better_placement_is_advised_where_one_server_holds_nearly_all(capsys,
 
 
 def test_candidates_are_changes_that_a_user_can_type():
-    for name in PROTOCOLS:
+    for name in ANYWHERE:
         given = run.parser().parse_args(["--protocol", name, "--servers", "2"])
         scenario = options.scenario(given)
         tried = list(candidates(scenario))
