@@ -17,10 +17,6 @@ from sim.recording import traces
 
 SPECIAL = ("hybrid", "pipeline", "hierarchical", "gradient-coding")  # of special models, or numbers of workers
 OVER_MPI = sorted(name for name, protocol in PROTOCOLS.items() if not protocol().overlaps and name not in SPECIAL)
-    name
-    for name, protocol in PROTOCOLS.items()
-    if not protocol().overlaps and name not in ("hybrid", "pipeline", "hierarchical", "gradient-coding")
-)
 
 
 def asked(**further) -> Asked:
