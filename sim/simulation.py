@@ -124,7 +124,7 @@ def try_out(scenario: Scenario) -> None:
     """
     from sim.job.scenario import LATER
     from sim.protocols import is_ours
-    from sim.replications import Replications
+    from sim.runs.replications import Replications
 
     if not is_ours(scenario.protocol):
         few = replace(scenario, steps=min(scenario.steps, TRY_STEPS), warmup=min(scenario.warmup, 1), cluster=LATER)
@@ -135,7 +135,7 @@ def _ran(scenario: Scenario, world: str, asked: _Asked) -> _Ran:
     """As many replications as there is time for, and at least the first steps of one."""
     from sim.answers.outcome import join
     from sim.protocols import is_ours
-    from sim.replications import Replications
+    from sim.runs.replications import Replications
 
     if world == "engine" and asked.want_trace:
         raise WrongSetting("--world", "engine", "auto or event, which records what ranks do")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from sim.base.errors import WrongSetting
-from sim.event.language import Drawn
 from sim.job.scenario import Scenario
 from sim.language import event
 from sim.language.event.valueless import Valueless
@@ -16,6 +15,7 @@ from sim.language.pieces import Piece
 from sim.language.text import Text
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.protocols.base import Protocol as InLanguage
+from sim.runs.job import Drawn
 
 TRIED = 3  # steps
 PASS_S = 1e-3  # of a minibatch, in those

@@ -6,7 +6,7 @@ import pytest
 from common import common
 
 from sim.base.errors import WrongSetting
-from sim.event.language import run as outcome_of
+from sim.runs.outcome import run as outcome_of
 from sim.texts import TEXTS
 
 
