@@ -184,7 +184,7 @@ def _pilots(asked: Asked, folder: Path) -> list[Namespace]:
 
 def work(given: Namespace, comm) -> int:
     """The work of each rank. Where the user's own launcher started the ranks, the first one also fits and checks."""
-    from real.worlds.polling import barrier
+    from real.launching.polling import barrier
 
     asked = asked_of(given, comm.size - 1 if given.workers is None else given.workers)
     if comm.rank == 0:

@@ -199,9 +199,9 @@ def name_of(cell: argparse.Namespace) -> str:
 
 def work(cells: list[argparse.Namespace], probe: str | None, comm, resume: bool = False) -> int:
     """The work of each rank."""
+    from real.launching.polling import barrier
     from real.probe import measure, write
     from real.recording import growing_trace as parts
-    from real.worlds.polling import barrier
 
     if resume:
         cells, probe = comm.bcast(left(cells, probe) if comm.rank == 0 else None)  # the files are on its host
@@ -248,8 +248,8 @@ class Runners:
         if not all(joined.ends for joined in self._joined.values()):
             from mpi4py import MPI
 
+            from real.launching.polling import barrier
             from real.servers.task_runner import leave
-            from real.worlds.polling import barrier
 
             barrier(self._comm)
             MPI.Finalize()

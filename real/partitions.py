@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from real.language.session import Session
 from real.runtime import Runner
-from real.worlds.session import Session
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario

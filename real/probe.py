@@ -64,8 +64,8 @@ def write(measured: dict, path: str) -> None:
 
 def measure(comm) -> dict:
     """Cores, oversleep and the link between ranks 0 and 1: `local` if they share a host, else `network` and `library`. Collective."""
+    from real.launching.polling import barrier
     from real.probing import links, ports
-    from real.worlds.polling import barrier
 
     hosts, found, slept_s = comm.allgather(socket.gethostname()), {}, oversleeps()
     over_s = median(slept_s)

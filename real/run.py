@@ -76,13 +76,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def start(given: argparse.Namespace, argv: list[str], scenario: Scenario, runtime: Runtime) -> None:
-    """Start all processes of a run, and see them to their end; those of a user's text when the event world has tried it."""
+    """Start all processes of a run, and see them to their end."""
     from real.recording import growing_trace as parts
-    from sim.protocols.base import Protocol as InLanguage
-    from sim.simulation import try_out
 
-    if not isinstance(scenario.protocol, InLanguage):  # which was tried when its trainee was checked
-        try_out(scenario)
     parts.remove(given.trace)
     with parts.kept(given.trace, runtime.mended), testbed.asked(given.testbed, scenario.ranks) as hosts:
         runtime.start(given, argv, scenario, hosts)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from real.language.entry import OwnText
 from real.libraries.entries import ByCollectives, ByHorovod
 from real.options import scenario as scenario_of
 from real.runtime import Runtime
 from real.servers.entry import ByServers
-from real.worlds.entry import OwnText
 from sim.base.errors import WrongSetting
 from sim.protocols import PROTOCOLS, Protocol
 

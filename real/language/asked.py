@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import accumulate
 
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.language import event
 from sim.language.event.valueless import Valueless
-from sim.language.job import Job, Layer
+from sim.language.job import Job, Laws
+from sim.language.layers import Layer, Rows
+from sim.language.library import Library
 from sim.language.pieces import Piece
 from sim.language.text import Text
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
-from sim.protocols.base import Protocol as InLanguage
+from sim.protocols.texts import text_of
 from sim.runs.job import Drawn
+from sim.runs.layers import layers_of
 
 TRIED = 3  # steps
 PASS_S = 1e-3  # of a minibatch, in those
+NOTHING = Laws()
 
 
 @dataclass(frozen=True)
@@ -30,12 +36,22 @@ class Asked:
         drops: weights are dropped.
         samples: of the gradients that ranks compute, by the rank.
         updates: pieces of the weights, (first item, behind the last), by the rank that updates them.
+        sparse: those of layers of which rows travel.
     """
 
     layered: bool
     drops: bool
     samples: dict[int, set[int]]
     updates: dict[int, dict[tuple[int, int], None]]
+    sparse: list[tuple[int, int]]
+
+    def dense(self, rank: int) -> list[tuple[int, int]]:
+        """The pieces that a rank updates and that have no sparse layer."""
+        return [
+            (start, stop)
+            for start, stop in self.updates.get(rank, ())
+            if not any(start < last and first < stop for first, last in self.sparse)
+        ]
 
     def of(self, rank: int) -> list[tuple[int, int]]:
         """The pieces that a rank updates and none before it does."""
@@ -90,32 +106,23 @@ class Noting(Valueless):
         return WrongSetting("--protocol", self._name, f"{allowed}, in a real run")
 
 
-def job_of(scenario: Scenario, replication: int = 0) -> Job:
+def job_of(scenario: Scenario, replication: int = 0, placement: Sequence[int] = ()) -> Job:
     """The job of a run whose times nobody has to say.
 
-    Raises:
-        WrongSetting: variables of which rows travel.
+    Args:
+        placement: the host of each rank; the scenario's if empty.
     """
-    laws = Drawn(scenario, _text(scenario).delay_std_s)
-    return _job(scenario, laws=laws, replication=replication, seed=scenario.seed)
-
-
-def _text(scenario: Scenario) -> Text:
-    assert isinstance(scenario.protocol, InLanguage)
-    return scenario.protocol.text(scenario.servers)
+    laws = Drawn(scenario, text_of(scenario).delay_std_s)
+    placement = tuple(placement or scenario.hosts)
+    return _job(scenario, laws=laws, replication=replication, seed=scenario.seed, placement=placement)
 
 
 def _job(scenario: Scenario, **more) -> Job:
-    workload = scenario.workload
-    if any(variable.rows for variable in workload.variables):
-        raise WrongSetting(
-            "--workload", workload.name, "a model of dense variables with a text of named vectors, in a real run"
-        )
-    share_s, servers = PASS_S / workload.parameters, scenario.servers
+    text, servers = text_of(scenario), scenario.servers
     shares = [(size - HEADER_BYTES) // ITEM_BYTES for size in scenario.traffic.server_bytes] if servers > 1 else []
     return Job(
         scenario.ranks,
-        tuple(Layer(one.size, one.size * share_s, one.size * share_s) for one in workload.variables),
+        tuple(_without_law(layer) for layer in layers_of(scenario, text, PASS_S)),
         scenario.rounds,
         scenario.warmup,
         scenario.batch,
@@ -123,24 +130,37 @@ def _job(scenario: Scenario, **more) -> Job:
         header_bytes=HEADER_BYTES if servers else 0,
         evaluate_every=scenario.evaluate_every,
         shares=tuple(shares),
+        library=Library(auto=scenario.algorithm("auto")),
         **more,
     )
 
 
+def _without_law(layer: Layer) -> Layer:
+    """A layer of which data say how many rows a minibatch touches."""
+    return replace(layer, rows=layer.rows and Rows(layer.rows.count, _one))
+
+
+def _one(minibatches: int) -> int:
+    return 1
+
+
 def asked_of(scenario: Scenario) -> Asked:
-    """What the ranks of a scenario whose protocol is a text ask for.
+    """What the ranks of a scenario ask for.
 
     Raises:
         WrongSetting: no engine has it.
         RunFailed: they wait for one another for ever, or do what no world can run.
     """
-    job = _job(scenario)
-    return _tried(job.ranks, job.layers, min(job.steps, TRIED), job.batch, job.shares, _text(scenario))
+    job = _job(scenario, placement=tuple(scenario.hosts))
+    return _tried(
+        replace(job, steps=min(job.steps, TRIED), warmup=0, evaluate_every=1, laws=NOTHING), text_of(scenario)
+    )
 
 
 @lru_cache(maxsize=8)
-def _tried(ranks: int, layers: tuple[Layer, ...], steps: int, batch: int, shares: tuple[int, ...], text: Text) -> Asked:
-    job = Job(ranks, layers, steps, batch=batch, shares=shares)
+def _tried(job: Job, text: Text) -> Asked:
     noted = Noting(job, text)
     event.run(job, text, noted)
-    return Asked(noted.layered, noted.drops, noted.samples, noted.updates)
+    ends = [0, *accumulate(layer.items for layer in job.layers)]
+    sparse = [(ends[layer], ends[layer + 1]) for layer in job.sparse]
+    return Asked(noted.layered, noted.drops, noted.samples, noted.updates, sparse)

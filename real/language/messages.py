@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from real.worlds.polling import arrived
+from real.launching.polling import arrived
 from sim.language.pieces import Message
 
 HEADER = np.dtype([("step", np.int64), ("version", np.int64), ("samples", np.float64), ("items", np.int64)])
@@ -79,12 +79,12 @@ class Messages:
         """Begin to send a copy of values to the text of that number at a rank.
 
         Args:
-            head: step, version and samples.
+            head: step, version, samples, and items of the piece that is sent, of which rows alone may travel.
             left: called with the time when they have left, or been received.
             taken: whether they have left when they are received.
         """
         buffer = np.empty(HEADER.itemsize + values.nbytes, np.uint8)
-        buffer[: HEADER.itemsize].view(HEADER)[0] = *head, values.size
+        buffer[: HEADER.itemsize].view(HEADER)[0] = head
         buffer[HEADER.itemsize :].view(self._kind)[:] = values
         send = self._comm.Issend if taken else self._comm.Isend
         self._leaving.append((send(buffer, to, TEXTS + text), buffer, left))
@@ -100,6 +100,11 @@ class Messages:
     def are_over(self) -> bool:
         """Whether all that was posted has left, and nothing can come any more."""
         return not self._leaving and len(self._silent) == self._comm.size - 1
+
+    @property
+    def are_under_way(self) -> bool:
+        """Whether messages leave or come that have not yet."""
+        return bool(self._leaving or self._coming or self._held)
 
     @property
     def all_ended(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from real.language.world import Measured, MpiWorld
-from real.worlds.clock import common_clock
+from real.launching.clock import common_clock
 from sim.language.job import Job
 from sim.language.learning import Chain, Values
 from sim.language.text import Text

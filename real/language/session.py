@@ -1,96 +1,194 @@
-"""One rank of a scenario whose protocol is a text, as real.worlds.session has ranks."""
+"""Runs under MPI: what the ranks of one launch do together, run after run."""
 
 from __future__ import annotations
 
+import os
+import platform
+import socket
+import sys
 import time
-from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from zlib import crc32
 
-import numpy as np
-
-from real.language.asked import asked_of, job_of
-from real.language.messages import Alone
-from real.language.trained import Trained
-from real.language.world import MpiWorld
-from real.recording.parameters import Piece
+from real.language.rank import TextRank, every
+from real.launching.clock import Clock, common_clock
+from real.launching.polling import barrier
+from real.recording.growing_trace import begin
+from real.recording.parameters import joined, write
 from real.recording.recorder import Recorder
-from real.training.trainee import Trainee
-from real.worlds.clock import Clock
+from real.training.trainee import Trainee, Training, Workshop
+from sim.base.progress import duration
 from sim.job.scenario import Scenario
-from sim.protocols.base import Protocol as InLanguage
+from sim.recording.traces import Activity, Header, Trace
 
-NOTHING = np.empty(0, np.float32)
+PROGRESS_S = 2.0
 
 
-class TextRank:
-    """A rank that follows a text.
+def local_rank() -> int:
+    """This rank's number on its host, from the launcher; it chooses the GPU."""
+    for name in ("OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", "MPI_LOCALRANKID"):
+        if name in os.environ:
+            return int(os.environ[name])
+    return 0
+
+
+class Session:
+    """The ranks of one launch, which follow the text of a protocol over MPI.
 
     Args:
-        comm: the ranks of the run; None for one process alone.
-        hosts: the name of each rank's host.
+        comm: all ranks, rank 0 the master if there is one; None for a process alone.
+        progress: the master says how far it is.
     """
 
-    ran_out = 0  # a text does not tell when there were no more samples
+    world = "mpi"
+    rank_class: type = TextRank
 
-    def __init__(
-        self,
-        comm,
-        scenario: Scenario,
-        replication: int,
-        trainee: Trainee,
-        clock: Clock,
-        recorder: Recorder,
-        hosts: Sequence[str] = ("",),
-    ):
-        assert isinstance(scenario.protocol, InLanguage)
-        self.rank, self.scenario, self.recorder, self._clock = comm.rank if comm else 0, scenario, recorder, clock
-        text, self._asked = scenario.protocol.text(scenario.servers), asked_of(scenario)
-        job = job_of(scenario, replication)
-        self._values = Trained(job, trainee, text.data == "shared", self._asked)
-        here = [host == hosts[self.rank] for host in hosts]
-        self._say: Callable[[TextRank, int], None] = lambda me, step: None
-        self._world = MpiWorld(
-            comm or Alone(), job, text, self._values, clock, recorder, here, lambda step: self._say(self, step)
-        )
+    def __init__(self, comm, training: Training, progress: bool = True):
+        comm = None if comm is None or comm.size == 1 else comm
+        self.comm, self.training, self.progress = comm, training, progress
+        self.rank = comm.rank if comm else 0
+        self.workshop = Workshop(training, self.rank, local_rank())
+        self._communicators: dict[int, object] = {}
 
-    def follow(self, said: Callable[[TextRank, int], None] | None = None) -> None:
-        """Follow the text to its end.
+    @property
+    def answers(self) -> bool:
+        """Whether this rank has the traces: the first."""
+        return self.rank == 0
+
+    def run(
+        self, scenario: Scenario, replication: int = 0, parts: Path | None = None, parameters: str | None = None
+    ) -> Trace | None:
+        """One run on the first ranks of the launch; its trace at rank 0, None elsewhere. Collective.
 
         Args:
-            said: called when a round of `me.steps()` begins.
+            parts: folder for the growing trace; none if a crash may lose it.
+            parameters: file for those that the run ends with.
         """
-        self._say = said or self._say
-        self._world.run()
+        comm = self._members(scenario.ranks)
+        if self.comm is not None and comm is None:
+            return None
+        self._say("building graphs")
+        trainee = self._trainee(comm, scenario, replication)
+        if comm is not None:
+            barrier(comm)
+        hosts = self._hosts(comm)
+        header = self._header(scenario, replication, hosts, trainee, self._gpus(comm, scenario))
+        if parts and self.rank == 0:
+            begin(parts, header)
+        if comm is not None:
+            barrier(comm)
+        recorder = Recorder(self.rank, parts, scenario.warmup)
+        clock = common_clock(comm) if comm is not None else Clock(0.0, time.perf_counter())
+        names = [name for name, _ in hosts]
+        me = self.rank_class(comm, scenario, replication, trainee, clock, recorder, names)
+        self._follow(me)
+        recorder.close()
+        if parameters:
+            self._keep(comm, me, parameters)
+        return self._gathered(comm, header, me)
 
     @property
-    def now_s(self) -> float:
-        """Seconds since the run's common start."""
-        return self._clock()
+    def machines(self) -> int:
+        """The number of hosts of the launch; collective."""
+        return len(set(self._hosts(self.comm)))
 
-    @property
-    def evaluations(self) -> list[tuple[int, float, float]]:
-        """Step, loss and accuracy of each."""
-        return self._values.evaluations
+    def rest(self) -> None:
+        """Wait for all ranks of the launch, whether the run needs them or not; the ranks sleep meanwhile."""
+        barrier(self.comm)
 
-    @property
-    def parameters(self) -> np.ndarray:
-        """The weights of a rank that updates all of them; of others nothing, because what they hold are copies that may be lost."""
-        whole = (0, self.scenario.workload.parameters)
-        return self._values.vectors[self.rank]["weights"] if whole in self._asked.updates[self.rank] else NOTHING
+    def _trainee(self, comm, scenario: Scenario, replication: int) -> Trainee:
+        """The trainee of this rank of `comm`."""
+        return self.workshop.trainee(scenario, replication)
 
-    def pieces(self) -> list[Piece]:
-        """Those of the weights that are this rank's to give: what it updates and none before it does."""
-        weights = self._values.vectors[self.rank]["weights"]
-        return [(slice(start, stop), weights[start:stop]) for start, stop in self._asked.of(self.rank)]
+    def _members(self, ranks: int):
+        """The communicator of the first `ranks` ranks; None to the others."""
+        if self.comm is None:
+            return None
+        from mpi4py import MPI
+
+        if ranks not in self._communicators:
+            self._communicators[ranks] = self.comm.Split(0 if self.rank < ranks else MPI.UNDEFINED, self.rank)
+        comm = self._communicators[ranks]
+        return None if comm == MPI.COMM_NULL else comm
+
+    def _follow(self, me: TextRank) -> None:
+        """Run this rank's text to its end."""
+        says = self.rank == 0 and self.progress
+        me.follow(every(PROGRESS_S, lambda me, step: self._say(progress_line(me, step))) if says else None)
+
+    @staticmethod
+    def _keep(comm, me: TextRank, file: str) -> None:
+        """Write all parameters to `file`, at rank 0. Collective."""
+        held = comm.gather(me.pieces()) if comm is not None else [me.pieces()]
+        if me.rank == 0:
+            write(file, joined(me.scenario.workload, [piece for pieces in held for piece in pieces]))
+
+    def _gathered(self, comm, header, me: TextRank) -> Trace | None:
+        parts = [(me.recorder.activities, me.ran_out, crc32(me.parameters.tobytes()), me.recorder.cpu_s)]
+        if comm is not None:
+            barrier(comm)
+            parts = comm.gather(parts[0])
+        if self.rank != 0:
+            return None
+        header = replace(
+            header,
+            ran_out=sum(ran_out for _, ran_out, *_ in parts),
+            evaluations=tuple(map(tuple, me.evaluations)),
+            cpu_s={str(rank): seconds for rank, (*_, seconds) in enumerate(parts)},
+            complete=True,
+            details=header.details | {"parameters_crc32": [checksum for *_, checksum, _ in parts]},
+        )
+        return Trace.of(header, self._rows([Activity(*row) for activities, *_ in parts for row in activities]))
+
+    def _rows(self, activities: list[Activity]) -> list[Activity]:
+        """The activities that a trace has, of those of all ranks."""
+        return activities
+
+    @staticmethod
+    def _hosts(comm) -> list[tuple[str, int]]:
+        """The host of each rank, and its cores."""
+        mine = (socket.gethostname(), len(os.sched_getaffinity(0)))
+        return comm.allgather(mine) if comm is not None else [mine]
+
+    def _gpus(self, comm, scenario: Scenario) -> list[str]:
+        """The names of the GPUs of a host, as ranks that compute on them say."""
+        mine = self.workshop.gpus(scenario)
+        return max(comm.allgather(mine), key=len) if comm is not None else mine
+
+    def _header(
+        self, scenario: Scenario, replication: int, hosts: list[tuple[str, int]], trainee: Trainee, gpus: list[str]
+    ) -> Header:
+        """The header of a run that begins."""
+        training = self.training.recorded(scenario.workload)
+        recorded = {"training": training, "hosts": tuple(hosts), "gpus": len(gpus), "complete": False}
+        details = self._details(trainee) | ({"gpus": gpus} if gpus else {})
+        return scenario.header(self.world, replication, details=details, **recorded)
+
+    def _details(self, trainee: Trainee) -> dict:
+        from importlib.metadata import version
+
+        return {
+            "data": trainee.data.name,
+            "synthetic_data": trainee.data.synthetic,
+            "versions": {
+                "python": platform.python_version(),
+                "numpy": version("numpy"),
+                self.training.engine: self.workshop.engine.version(),
+            },
+        }
+
+    def _say(self, line: str) -> None:
+        if self.rank == 0 and self.progress:
+            print(line, file=sys.stderr, flush=True)
 
 
-def every(seconds: float, say: Callable[[TextRank, int], None]) -> Callable[[TextRank, int], None]:
-    """Say something when so much time has passed."""
-    said_s = time.perf_counter()
-
-    def saying(me: TextRank, step: int) -> None:
-        nonlocal said_s
-        if time.perf_counter() - said_s > seconds:
-            said_s = time.perf_counter()
-            say(me, step)
-
-    return saying
+def progress_line(me: TextRank, step: int) -> str:
+    """Print the progress of a run."""
+    step_s = me.now_s / max(1, step)
+    left = duration(step_s * (me.scenario.rounds - step))
+    line = f"step {step} of {me.scenario.rounds}, {step_s * 1e3:.1f} ms a step, about {left} left"
+    if me.evaluations:
+        _, loss, accuracy = me.evaluations[-1]
+        line += f", loss {loss:.4f}, accuracy {accuracy:.3f}"
+    return line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -14,8 +15,8 @@ from typing import Any
 from real.language.computing import Computing, Work
 from real.language.messages import ENDED, LAST, Letter, Messages
 from real.language.record import Record
+from real.launching.clock import Clock
 from real.recording.recorder import Recorder
-from real.worlds.clock import Clock
 from sim.base import own
 from sim.base.errors import RunFailed, WrongSetting, WrongText
 from sim.language import commands
@@ -27,7 +28,6 @@ from sim.language.pieces import Handle, Message, Piece
 from sim.language.rank import Rank
 from sim.language.samples import Samples
 from sim.language.text import Text
-from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.platform.polling import pause_s
 
 PATIENCE_S = 600.0  # without any text that goes on
@@ -89,6 +89,7 @@ class Measured:
         samples: that entered updates.
         handled_s: seconds of a core until the end of each round in which the main thread moved messages and resumed texts.
         polls, polled_s: how often it looked in vain, and seconds of a core for that.
+        ran_out: how often the last micro-batch of a minibatch was over before the text's time limit.
     """
 
     samples: Samples
@@ -97,6 +98,7 @@ class Measured:
     handled_s: list[float] = field(default_factory=list)
     polls: int = 0
     polled_s: float = 0.0
+    ran_out: int = 0
 
 
 class MpiWorld:
@@ -126,17 +128,25 @@ class MpiWorld:
         self.me = Rank(comm.rank, job, text.servers, self, text.data == "shared")
         self._comm, self._job, self._text, self._values, self._clock = comm, job, text, values, clock
         self._sleeps, self._begun = job.sleeps(comm.rank, text.servers), begun
+        self._limit_s, self._since_s = (
+            getattr(text, "time_limit_s", -math.inf),
+            0.0,
+        )  # of a round, and when it has begun
         delays = job.noise(comm.rank, text.servers, "delay")
         self._messages = Messages(comm, clock, values.kind, here or [True for _ in range(comm.size)], delays)
         self._record = Record(
-            self.me, clock, recorder or Recorder(comm.rank), text.each and comm.rank in self.me.servers
+            self.me,
+            clock,
+            recorder or Recorder(comm.rank),
+            text.each and comm.rank in self.me.servers and len(self.me.workers) > 1,
         )
         self._computing, self._texts = (
             Computing(self._follow_on, self._computed),
-            threading.Lock(),
+            threading.RLock(),
         )  # one text goes on at a time
         self._has_computed = threading.Event()  # since the loop has looked
         self._started, self._tasks, self._handled_s = 0, list[Task](), 0.0
+        self._here_s = 0.0  # seconds of a core that the main thread has computed
         self.measured = Measured(Samples([self.me] * job.ranks))
         values.begin([self.me])
         values.record = self._record
@@ -149,11 +159,14 @@ class MpiWorld:
 
     def begin_round(self, me: Rank) -> None:
         """A round begins."""
+        self._since_s = self._clock()
         self._begun(me.round)
 
     def end_round(self, me: Rank) -> None:
         """Note when a round has ended."""
-        self.measured.ends_s.append(self._clock())
+        now_s = self._clock()
+        self.measured.ends_s.append(now_s)
+        self._record.add("wait", now_s, now_s)  # for nobody, by which traces without a master count steps
         self.measured.handled_s.append(self._handled_s)
 
     # ---- the loop
@@ -181,14 +194,14 @@ class MpiWorld:
         """Move messages and resume texts until something is over, asleep while nothing happens."""
         since_s = time.perf_counter()
         while not over():
-            begin_s, moved = time.thread_time(), self._messages.move()
+            begin_s, moved = time.thread_time() - self._here_s, self._messages.move()
             for task in list(self._tasks):
-                while task in self._tasks and not task.computes and task.ready():
-                    with self._texts:
+                with self._texts:  # no other text goes on between commands that take no time
+                    while task in self._tasks and not task.computes and task.ready():
                         self._resume(task)
-                    moved = True
+                        moved = True
             waited_s = time.perf_counter() - since_s
-            spent_s = time.thread_time() - begin_s
+            spent_s = time.thread_time() - self._here_s - begin_s
             if moved:
                 since_s = time.perf_counter()
                 self._handled_s += spent_s
@@ -196,8 +209,15 @@ class MpiWorld:
                 raise RunFailed(f"waited {PATIENCE_S:g} s: {self._dead_end()}")
             else:
                 self.measured.polls, self.measured.polled_s = self.measured.polls + 1, self.measured.polled_s + spent_s
-                self._has_computed.wait(pause_s(waited_s))
+                self._pause(pause_s(waited_s))
+
+    def _pause(self, seconds: float) -> None:
+        """Sleep, or wait until something is computed, which costs more."""
+        if any(task.computes for task in self._tasks):
+            self._has_computed.wait(seconds)
             self._has_computed.clear()
+        else:
+            time.sleep(seconds)
 
     def _dead_end(self) -> str:
         waiting = [f"rank {self.me.rank}, {task.place} for {task.waits_for}" for task in self._tasks]
@@ -214,12 +234,24 @@ class MpiWorld:
         if task.error is not None:
             raise task.error
         found = self._begun_with(task, task.asked.pop() if task.asked else self._next(task))
-        if isinstance(found, Work):
+        if isinstance(found, Work) and len(self._tasks) == 1 and not self._messages.are_under_way:
+            self._work_here(task, found)
+        elif isinstance(found, Work):
             task.computes = True
             self._record.begin_work()
             self._computing.ask(task, found)
         elif found is not None:
             task.ready, task.give = found
+
+    def _work_here(self, task: Task, work: Work) -> None:
+        """Compute in the main thread: nothing else is to be done, and handing over to another thread takes longer than much of it."""
+        begin_s, record = time.thread_time(), self._record
+        record.begin_work()
+        work.run()
+        record.end_work()
+        self._here_s += time.thread_time() - begin_s
+        work.then()
+        task.ready, task.give = at_once, nothing
 
     def _next(self, task: Task):
         """The next command of a text."""
@@ -325,46 +357,67 @@ class MpiWorld:
         which = "backward", command.first, command.stop, command.of
         if command.stop == 0:  # gradients are joined
             return self._later(which, self._values.backward, me, command)
-        then = lambda: self.measured.samples.computed(me, samples, items)  # noqa: E731
+
+        def then() -> None:
+            self.measured.samples.computed(me, samples, items)
+            if (command.first, command.micro) == (0, command.of - 1) and self._clock() < self._since_s + self._limit_s:
+                self._run_out()
+
         return self._later(which, self._values.backward, me, command, then=then)
+
+    def _run_out(self) -> None:
+        self.measured.ran_out += 1
+        if self.measured.ran_out == 1:
+            said = f"ran out of data before the time limit in step {self.me.step}"
+            print(f"rank {self.me.rank}: {said}", file=sys.stderr)
 
     def _update(self, task: Task, command: commands.Update) -> Work:
         items = command.piece.items
         then = lambda: self.measured.samples.updated(self.me, command.samples, items)  # noqa: E731
-        row = "update", self._record.samples_of(command, self._values.updated_items), HEADER_BYTES + ITEM_BYTES * items
-        return self._later(("update", items), self._update_now, command, then=then, row=row)
+        return self._later(("update", items), self._update_now, command, then=then)
 
     def _update_now(self, command: commands.Update) -> None:
-        self._values.update(self.me, command)
-        self._record.updated(command.piece)
+        record, start_s = self._record, self._clock()
+        updated = self._values.update(self.me, command)
+        samples = command.samples if record.updated(command.piece) else 0  # of all pieces once
+        record.add("update", start_s, record.now_s, samples, self._job.bytes_of(updated))
 
     def _mix(self, task: Task, command: commands.Mix) -> Work:
-        me, samples, what, bytes = self.me, self.measured.samples, command.what, self._job.bytes_of(command.what.items)
+        me, samples, what = self.me, self.measured.samples, command.what
+        bytes = self._job.bytes_of(what.values.size if isinstance(what, Letter) else what.items)
         self._check(task, what.items, command.into, "mixed into")
         if command.into == me.gradient and command.a == 0:
             samples.begin_anew(me)
         if command.into == me.gradient and command.b and isinstance(what, Message):
             samples.added(me, what.samples)
-        about = (what.samples, bytes, what.sender, what.version) if isinstance(what, Letter) else (0, bytes)
+        about = (
+            (self._counted(command.into, what), bytes, what.sender, what.version)
+            if isinstance(what, Letter)
+            else (0, bytes)
+        )
         row = ("reduce", *about) if command.a or command.b else ("",)  # which only sets memory to zeros
         then = nothing
         if isinstance(what, Letter) and (command.a, command.b) == (0, 1) and command.into.vector == "weights":
-            row, then = ("update", 0, bytes), lambda: self._taken_up(what)
+            row, then = ("update", 0, *about[1:]), lambda: self._taken_up(what)
         return self._later(("mix", command.into.items), self._values.mix, me, command, then=then, row=row)
+
+    def _counted(self, into: Piece, message: Letter) -> float:
+        """The samples that a row of a sum has: a server's."""
+        return message.samples if into.vector == "gradient" and self.me.rank in self.me.servers else 0.0
 
     def _taken_up(self, message: Letter) -> None:
         """Weights of another rank have come in place of some; the first one's version counts."""
         self._record.version = message.version if message.sender == 0 else self._record.version
 
-    def _work(self, task: Task, command: commands.Work) -> Work:
+    def _work(self, task: Task, command: commands.Work) -> Answer | Work:
         job = self._job
         seconds = max(command.seconds, command.flops / job.flops, command.bytes / job.memory_bandwidth)
-        return self._later(("work",), time.sleep, seconds)
+        return self._later(("work",), time.sleep, seconds) if seconds else (at_once, nothing)
 
-    def _evaluate(self, task: Task, command: commands.Evaluate) -> Work:
+    def _evaluate(self, task: Task, command: commands.Evaluate) -> Answer | Work:
         tested = self._values.tested if (self.me.step + 1) % self._job.evaluate_every == 0 else 0
         if not tested:
-            return self._later(("evaluate",), nothing)
+            return at_once, nothing
         return self._later(("evaluate",), self._values.evaluate, self.me, row=("evaluate", tested, 0))
 
     # ---- messages
@@ -373,24 +426,27 @@ class MpiWorld:
         me, piece = self.me, command.piece
         if not 0 <= command.to < me.n or command.to == me.rank:
             raise self._wrong(task, f"me.post to rank {command.to} of {me.n}, from rank {me.rank}")
-        if command.share != 1:
+        if command.share != 1 and not self._job.sparse:
             raise self._wrong(task, f"me.post of a share, {command.share:g}: only simulated")
-        begin_s, record, handle, step = self._clock(), self._record, Handle(), me.step
+        begin_s, record, handle, step = self._clock(), self._record, Handle(), self._record.round
         of_gradient = piece.vector == "gradient"
         samples = self.measured.samples.at_hand(me) if of_gradient else 0.0
-        version, bytes = record.computed if of_gradient else record.version, self._job.bytes_of(piece.items)
+        values = self._values.payload(me, piece, command.to)
+        version, bytes = record.computed if of_gradient else record.version, self._job.bytes_of(values.size)
 
         def left(now_s: float) -> None:
             handle.done_s = now_s
             record.add("send", begin_s, now_s, 0, bytes, command.to, version, step)
 
-        values = self._values.view(me, piece)
-        self._messages.post(values, command.to, task.number, (me.step, version, samples), left, command.taken)
+        head = me.step, version, samples, piece.items
+        self._messages.post(values, command.to, task.number, head, left, command.taken)
         return at_once, lambda: handle
 
     def _take(self, task: Task, command: commands.Take) -> Answer:
-        frm, messages, asked_s = among(command.frm), self._messages, self._clock()
+        frm, messages, asked_s, asked_in = among(command.frm), self._messages, self._clock(), self._record.round
         until_s = math.inf if command.until_s is None else command.until_s
+        if until_s <= asked_s:  # what has come while this thread computed is here, too
+            messages.move()
 
         def taken() -> Message | None:
             if not messages.has(task.number, frm):
@@ -398,9 +454,11 @@ class MpiWorld:
                     self._record.waited(asked_s, self._clock())
                 return None
             message = messages.take(task.number, frm, command.newest)
-            self._received(message, asked_s)
+            self._received(message, asked_s, asked_in)
             if command.into is not None:
-                self._put(task, message, command.into, command.adds, command.weight)
+                self._put(task, message, command.into, command.adds, command.weight, asked_in)
+            else:
+                self._values.heard(self.me, message)
             return message
 
         task.waits_for = f"a message of {named(command.frm)}"
@@ -422,38 +480,41 @@ class MpiWorld:
         def followed() -> bool:
             if any(frm in messages.ended and not here(frm) for frm in group):
                 return False
+            me.round += 1
             for k, frm in enumerate(group):
                 if not here(frm):  # of a text that does not wait for news
                     continue
                 message = messages.take(task.number, range(frm, frm + 1), True)
                 me.step = message.step if k == 0 else me.step
-                self._received(message, asked_s)
+                self._received(message, asked_s, me.round)
                 self._put(task, message, command.into.part(k, len(group)))
-            me.round += 1
+            self._since_s = self._clock()
             return True
 
         task.waits_for = f"a message of {named(command.frm)}"
         return (lambda: not command.wait or all(here(frm) or frm in messages.ended for frm in group)), followed
 
-    def _received(self, message: Letter, asked_s: float) -> None:
-        """Record that a text has waited for a message, and that it has come."""
-        bytes, peer = self._job.bytes_of(message.items), message.sender
-        self._record.waited(asked_s, message.began_s, peer)
-        self._record.add("receive", message.began_s, message.came_s, 0, bytes, peer)
+    def _received(self, message: Letter, asked_s: float, step: int) -> None:
+        """Record that a text has waited for a message, since the round `step`, and that it has come."""
+        bytes, peer = self._job.bytes_of(message.values.size), message.sender
+        self._record.waited(asked_s, message.began_s, peer, step)
+        self._record.add("receive", message.began_s, message.came_s, 0, bytes, peer, step=step)
 
-    def _put(self, task: Task, message: Letter, into: Piece, adds: bool = False, weight: float = 1.0) -> None:
+    def _put(
+        self, task: Task, message: Letter, into: Piece, adds: bool = False, weight: float = 1.0, step: int | None = None
+    ) -> None:
         self._check(task, message.items, into, f"taken from rank {message.sender} into")
-        record, begin_s, samples = self._record, self._clock(), 0.0
+        record, begin_s = self._record, self._clock()
         if into.vector == "gradient" and adds:
-            samples = message.samples
-            self.measured.samples.added(self.me, samples)
+            self.measured.samples.added(self.me, message.samples)
         self._values.put(self.me, into, message.values, adds, weight)
-        bytes = self._job.bytes_of(message.items)
+        bytes = self._job.bytes_of(message.values.size)
+        about = bytes, message.sender, message.version, step
         if adds:
-            record.add("reduce", begin_s, record.now_s, samples, bytes, message.sender, message.version)
+            record.add("reduce", begin_s, record.now_s, self._counted(into, message), *about)
         elif into.vector == "weights" and into.items:
             self._taken_up(message)
-            record.add("update", begin_s, record.now_s, 0, bytes)
+            record.add("update", begin_s, record.now_s, 0, *about)
 
     def _check(self, task: Task, items: int, into: Piece, how: str) -> None:
         if items != into.items:

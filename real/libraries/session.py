@@ -6,9 +6,9 @@ import sys
 import time
 from pathlib import Path
 
+from real.language.session import Session
 from real.libraries.summed import Library, SummedGradients, SummedRank, waits_apart
 from real.training.trainee import Trainee, Training
-from real.worlds.session import Session
 from sim.base.errors import RunFailed
 from sim.job.scenario import Scenario
 from sim.recording.traces import Activity, Trace

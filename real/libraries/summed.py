@@ -1,19 +1,21 @@
-"""Gradients that somebody else's library sums over all ranks: the text is allreduce's, its verbs are run by the library."""
+"""Gradients that somebody else's library sums over all ranks, in a loop as allreduce's text has it."""
 
 from __future__ import annotations
 
 import time
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from real.launching.clock import Clock
+from real.recording.parameters import Piece
+from real.recording.recorder import Recorder
 from real.training.gradients import Gradients
-from real.training.trainee import Training
-from real.worlds.mpi import Rank
-from real.worlds.verbs import verb
+from real.training.trainee import Trainee, Training
 from sim.job.scenario import Scenario
 from sim.model.sizes import ITEM_BYTES
-from sim.recording.traces import Activity
+from sim.recording.traces import NOBODY, Activity
 
 
 class Library(Protocol):
@@ -111,49 +113,87 @@ class SummedGradients(Gradients):
         return sums, computed_s, self._clock_after(sums)
 
 
-class SummedRank(Rank):
-    """`me` of a rank whose gradients a library sums. It cannot see the waiting for others; `waits_apart` finds that afterwards."""
+class SummedRank:
+    """A rank whose gradients a library sums, as real.language.rank.TextRank; what it follows is a loop of its own.
 
-    @verb
-    def compute(self):
-        """The gradient of the whole minibatch."""
-        self.oldest = self.version
-        x, y = self._input()
+    It cannot see the waiting for others; `waits_apart` finds that afterwards.
+    """
+
+    ran_out = 0
+
+    def __init__(
+        self,
+        comm,
+        scenario: Scenario,
+        replication: int,
+        trainee: Trainee,
+        clock: Clock,
+        recorder: Recorder,
+        hosts: Sequence[str] = ("",),
+    ):
+        self.rank, self.scenario, self.recorder, self._clock = comm.rank if comm else 0, scenario, recorder, clock
+        self._trainee, self._gradients, self._step = trainee, trainee.gradients, 0
+        self._sleeps = scenario.draws.every_sleep(replication, scenario.worker_number(self.rank))
+        self.parameters, self._sum = trainee.initial().copy(), np.empty_like(trainee.initial())
+        self.evaluations: list[tuple[int, float, float]] = []
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since the run's common start."""
+        return self._clock()
+
+    def pieces(self) -> list[Piece]:
+        """Those of the parameters that are this rank's to give: of the first rank all."""
+        return [] if self.rank else [(slice(None), self.parameters)]
+
+    def follow(self, said: Callable[[Any, int], None] | None = None) -> None:
+        """Train to the end of the run."""
+        scenario, whole = self.scenario, (0, self._sum.size)
+        for self._step in range(scenario.rounds):
+            if said:
+                said(self, self._step)
+            self._sleep()
+            samples = self._summed() * scenario.workers
+            start_s = self.now_s
+            self._trainee.optimiser.apply(whole, self.parameters, self._sum, samples)
+            self._record("update", start_s, samples=samples, bytes=ITEM_BYTES * self._sum.size, version=self._step + 1)
+            if self.rank == 0 and scenario.evaluates(self._step):
+                self._evaluate()
+
+    def _sleep(self) -> None:
+        start_s, seconds = self.now_s, self._sleeps.next(self._step)
+        if seconds > 0:
+            time.sleep(seconds)
+            self._record("sleep", start_s)
+
+    def _summed(self) -> int:
+        """Compute and sum a minibatch's gradient; its samples."""
         start_s = self.now_s
-        self._apart, computed_s = self.trainee.gradients.apart(self.parameters, x, y)
-        self.samples = len(x)
-        self.record("compute", start_s, start_s + computed_s, samples=len(x))
-
-    @verb
-    def allreduce(self, algorithm="auto", fused=True):
-        """The sum by the library, which learned `fused` when the run began."""
+        x, y = self._trainee.next_batch()
+        self._record("input", start_s, samples=len(x))
         start_s = self.now_s
-        sums = self.trainee.gradients.summed(self._apart)
-        self._take_sums(sums, start_s, self.now_s)
-
-    def beside(self, computing, communicating):
-        """Both at once: what communicates is the library's own thread, not our text of it."""
-        communicating.close()
-        yield from computing
-
-    @verb
-    def compute_by_layer(self, order):
-        """The gradient, variable by variable in the order that TensorFlow has."""
-        self.oldest = self.version
-        x, y = self._input()
-        start_s = self.now_s
-        step = self.trainee.gradients.beside(self.parameters, x, y)
-        self.samples = len(x)
-        self.record("compute", start_s, start_s + step.computed_s, samples=len(x))
-        self._take_sums(step.sums, start_s + step.computed_s, start_s + step.summed_s)
-
-    def _take_sums(self, sums: list[np.ndarray], start_s: float, end_s: float) -> None:
-        """Record the moving of bytes, and join the sums into one vector."""
-        size_bytes = ITEM_BYTES * self._sum.size
-        self.record("receive", start_s, end_s, bytes=size_bytes)
+        if self.scenario.protocol.overlaps:
+            step = self._gradients.beside(self.parameters, x, y)
+            sums, computed_s, summed_s = step.sums, start_s + step.computed_s, start_s + step.summed_s
+        else:
+            gradients, of_call_s = self._gradients.apart(self.parameters, x, y)
+            sums, computed_s = self._gradients.summed(gradients), start_s + of_call_s
+            summed_s = self.now_s
+        self._record("compute", start_s, computed_s, samples=len(x))
+        self._record("receive", computed_s, summed_s, bytes=ITEM_BYTES * self._sum.size)
         np.concatenate([total.ravel() for total in sums], out=self._sum)
-        self.record("pack", end_s, bytes=size_bytes)
-        self.samples *= len(self.workers)
+        self._record("pack", summed_s, bytes=ITEM_BYTES * self._sum.size)
+        return len(x)
+
+    def _evaluate(self) -> None:
+        start_s, size = self.now_s, self.scenario.test_size
+        self.evaluations.append((self._step, *self._trainee.evaluate(self.parameters, size)))
+        self._record("evaluate", start_s, samples=len(self._trainee.data.test_y[:size]))
+
+    def _record(self, activity, start_s: float, end_s: float | None = None, samples=0, bytes=0, version=None) -> None:
+        """Record an activity that has ended, now if no `end_s` is given."""
+        end_s, version = self.now_s if end_s is None else end_s, self._step if version is None else version
+        self.recorder.add(Activity(start_s, end_s, self.rank, self._step, activity, samples, bytes, NOBODY, version))
 
 
 def waits_apart(activities: list[Activity]) -> list[Activity]:

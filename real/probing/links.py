@@ -15,10 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from real.launching.clock import common_clock
+from real.launching.polling import TAG, arrived, poll, receive
 from real.probing import link_from_times as wire
-from real.worlds.clock import common_clock
-from real.worlds.parcels import TAG
-from real.worlds.polling import arrived, poll, receive
 from sim.platform.polling import late_s
 
 SIZES_BYTES = (  # within a host

@@ -6,11 +6,10 @@ import time
 
 import numpy as np
 
+from real.launching.clock import common_clock
+from real.launching.polling import TAG, arrived, poll
 from real.probing import link_from_times as wire
 from real.probing.links import ROUNDS, WAITED_S, WARM_UP, rounds
-from real.worlds.clock import common_clock
-from real.worlds.parcels import TAG
-from real.worlds.polling import arrived, poll
 from sim.platform.polling import SHORTEST_S
 
 SHARED_ROUNDS = 60  # of messages of 1 MB

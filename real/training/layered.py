@@ -103,11 +103,6 @@ def _follow(later: list, earlier: list) -> None:
             operation._add_control_inputs(before)
 
 
-def computes_by_layer(protocol) -> bool:
-    """Whether a text of a protocol asks for gradients of single variables."""
-    return protocol.overlaps
-
-
 class Nobody:
     """Zeros, of which nobody hears."""
 

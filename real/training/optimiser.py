@@ -144,24 +144,6 @@ class OptimiserByPiece:
         self._of[piece].apply(parameters, gradient_sum, samples)
 
 
-class OptimiserByVariable:
-    """Applies summed gradients variable by variable, each with an optimiser of its own.
-
-    Args:
-        sizes: numbers in each variable, by the variable's number.
-        make: makes an optimiser, of any engine.
-    """
-
-    def __init__(self, sizes: dict[int, int], make: Callable[[], Optimiser]):
-        self._of = {number: make() for number in sizes}
-        for number, optimiser in self._of.items():
-            optimiser.warm_up(sizes[number])
-
-    def apply(self, number: int, parameters: np.ndarray, gradient_sum: np.ndarray, samples: int) -> None:
-        """One update of a variable's parameters, in place."""
-        self._of[number].apply(parameters, gradient_sum, samples)
-
-
 def _schedule(learning_rate: float, decay_steps: int, decay_rate: float):
     if decay_steps == 0:
         return learning_rate

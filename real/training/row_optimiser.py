@@ -57,7 +57,7 @@ class RowOptimiser(Rates):
             values -= rate * gradient / np.sqrt(moments + np.float32(EPSILON))
 
     def end_update(self) -> None:
-        """All tables have been updated."""
+        """All rows have been updated."""
         self.decayed += self.decay
         self._updates += 1
 
@@ -77,12 +77,12 @@ class Table:
     """A sparse variable, or a part of one, where it is updated.
 
     Args:
-        values: float32 (rows, width), at the start.
-        optimiser: which all tables of a rank share.
+        values: float32 (rows, width), at the start; updates change them in place.
+        optimiser: its own.
     """
 
     def __init__(self, values: np.ndarray, optimiser: RowOptimiser):
-        self._values, self._optimiser = values.copy(), optimiser
+        self._values, self._optimiser = values, optimiser
         self._moments = np.zeros_like(values)
         self._decayed = np.zeros(len(values))  # what the optimiser's was when each row was last made up for
         self._sum: Slices | None = None
@@ -104,11 +104,12 @@ class Table:
         """Add a gradient to the sum of the next update."""
         self._sum = self._sum + gradient if self._sum else gradient
 
-    def update(self, samples: int) -> int:
-        """Apply the sum over so many samples; how many rows it touched. The optimiser's `end_update` comes after all tables."""
+    def update(self, samples: float) -> int:
+        """Apply the sum over so many samples; how many rows it touched."""
         touched, self._sum = self._sum, None
         values, moments = self.read(touched.rows), self._moments[touched.rows]
         self._optimiser.apply(values, moments, touched.values / np.float32(samples))
         self._values[touched.rows], self._moments[touched.rows] = values, moments
         self._decayed[touched.rows] = self._optimiser.decayed + self._optimiser.decay
+        self._optimiser.end_update()
         return len(touched.rows)

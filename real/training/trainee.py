@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -12,13 +13,11 @@ from real.data import Batches, Data, data_for, default_of
 from real.language.asked import asked_of
 from real.models import initial
 from real.training.gradients import Gradients
-from real.training.layered import computes_by_layer
 from real.training.optimiser import (
     LEARNING_RATES,
     WEIGHT_DECAY,
     Optimiser,
     OptimiserByPiece,
-    OptimiserByVariable,
     Rates,
 )
 from real.training.row_optimiser import RowOptimiser
@@ -26,7 +25,6 @@ from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_CORES, check_integer, check_kind
 from sim.job.scenario import Scenario
 from sim.model.workload import Workload
-from sim.protocols.base import Protocol as InLanguage
 from sim.recording import traces
 
 
@@ -95,11 +93,9 @@ class Training:
 
 def kind_of(scenario: Scenario) -> str:
     """The gradients that a run's workers compute, as real.engines.entries.Engine names them."""
-    if isinstance(scenario.protocol, InLanguage):
-        return "layered" if asked_of(scenario).layered else "whole"
-    if scenario.traffic.sends_rows or scenario.gathered_variables:
+    if scenario.traffic.in_parts:
         return "rows"
-    return "layered" if computes_by_layer(scenario.protocol) else "whole"
+    return "layered" if asked_of(scenario).layered else "whole"
 
 
 class Workshop:
@@ -115,28 +111,13 @@ class Workshop:
     def trainee(self, scenario: Scenario, replication: int, gradients: Gradients | None = None) -> Trainee:
         """The trainee of this rank for one run, warm; with gradients made for this run, if any are given."""
         gradients, data = gradients or self._made(scenario), self._loaded(scenario)
-        in_language = isinstance(scenario.protocol, InLanguage)
-        if in_language:
-            for samples in asked_of(scenario).samples.get(self.rank, ()):
-                gradients.warm_up(samples)
-        elif (
-            self.rank >= scenario.servers or not scenario.workers
-        ):  # a server computes nothing, and compiling takes long
-            self._warm_up(gradients, scenario)
+        for samples in asked_of(scenario).samples.get(self.rank, ()):  # compiling takes long
+            gradients.warm_up(samples)
         if scenario.test_size and self.rank == 0:  # ranks that evaluate
             start, size = np.zeros(scenario.workload.parameters, np.float32), scenario.test_size
             gradients.evaluate(start, data.test_x[:size], data.test_y[:size])
         number = scenario.worker_number(self.rank)
-        optimiser = self._by_piece(scenario) if in_language else self._optimiser(scenario)
-        return Trainee(scenario, gradients, data, optimiser, replication, number, self._row_optimiser(scenario))
-
-    @staticmethod
-    def _warm_up(gradients: Gradients, scenario: Scenario) -> None:
-        partitions = getattr(scenario.protocol, "partitions", None)
-        if partitions and not scenario.protocol.text_class.loops:
-            gradients.warm_up(scenario.batch // partitions)
-        else:
-            gradients.warm_up(scenario.batch, partitions)
+        return Trainee(scenario, gradients, data, self._by_piece(scenario), replication, number, self._of_rows)
 
     def feeder(self, scenario: Scenario, replication: int, number: int) -> Trainee:
         """The data of worker `number` (from 1) alone, for a runtime that computes and updates by itself."""
@@ -162,27 +143,15 @@ class Workshop:
             self._data[workload] = data_for(workload, self.training.data, scenario.seed)
         return self._data[workload]
 
-    def _row_optimiser(self, scenario: Scenario) -> RowOptimiser | None:
-        """The optimiser of the rows that this rank updates, if any."""
-        serves_rows = scenario.traffic.sends_rows and self.rank < scenario.servers
-        return RowOptimiser(*self.training.rates) if serves_rows or scenario.gathered_variables else None
+    def _of_rows(self) -> RowOptimiser:
+        return RowOptimiser(*self.training.rates)
 
     def _new_optimiser(self) -> Optimiser:
         return self.engine.optimiser(*self.training.rates)
 
-    def _optimiser(self, scenario: Scenario) -> Optimiser | OptimiserByVariable | None:
-        """The optimiser of the dense variables that this rank updates, if any."""
-        updated, serves = scenario.traffic.updated_by(self.rank), self.rank < scenario.servers
-        if not updated or (serves and scenario.traffic.sends_rows):
-            return None
-        if serves and scenario.protocol.layerwise:
-            held = {n: v.size for n, (v, server) in enumerate(scenario.traffic.placed) if server == self.rank}
-            return OptimiserByVariable(held, self._new_optimiser)
-        return self._warm_optimiser(updated)
-
     def _by_piece(self, scenario: Scenario) -> OptimiserByPiece:
-        """The optimisers of the pieces of the weights that this rank's text updates."""
-        pieces = asked_of(scenario).updates.get(self.rank, ())
+        """The optimisers of the pieces of the weights that this rank's text updates, but for rows."""
+        pieces = asked_of(scenario).dense(self.rank)
         return OptimiserByPiece(
             {one: self._warm_optimiser(one[1] - one[0], one[0]) for one in pieces}, self._new_optimiser
         )
@@ -200,15 +169,19 @@ class Workshop:
 
 @dataclass
 class Trainee:
-    """One rank's share of one run."""
+    """One rank's share of one run.
+
+    Args:
+        optimiser: an OptimiserByPiece, and `of_rows` makes a RowOptimiser, where the rank updates by itself.
+    """
 
     scenario: Scenario
-    gradients: Gradients
+    gradients: Any
     data: Data
-    optimiser: Optimiser | OptimiserByVariable | OptimiserByPiece | None
+    optimiser: Any
     replication: int
     number: int
-    row_optimiser: RowOptimiser | None = None
+    of_rows: Any = None
     _batches: Batches = field(init=False)
 
     def __post_init__(self):

@@ -18,7 +18,8 @@ class Hybrid(Text):
     name, in_step, least, names, serves = "hybrid", True, {"servers": 0}, {"algorithm": SETTINGS}, "sparse"
 
     def check(self, job):
-        require(self.servers > 0 or not job.sparse, "--servers", 0, "an integer from 1 with sparse variables")
+        sparse = any(layer.rows for layer in job.layers)
+        require(self.servers > 0 or not sparse, "--servers", 0, "an integer from 1 with sparse variables")
 
     def __call__(self, me):
         group = me.neighbours(me.rank) if self.local_aggregation else range(me.rank, me.rank + 1)

@@ -42,7 +42,7 @@ def campaign():
 
 @pytest.fixture(scope="session")
 def all_parameters():
-    """Run cells (lists of real.run's options, by name) in one launch; every rank's parameters, NAME/RANK. Traces are NAME.parquet."""
+    """Run cells (lists of real.run's options, by name) in one launch; parameters, NAME and NAME/RANK. Traces are NAME.parquet."""
 
     def run(cells, folder):
         from real.launching import mpirun

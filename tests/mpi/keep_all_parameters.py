@@ -1,6 +1,7 @@
-"""One rank of a launch that runs cells, and keeps their traces and every rank's parameters.
+"""One rank of a launch that runs cells, and keeps their traces and parameters.
 
-mpirun ... python -m mpi4py tests/mpi/keep_all_parameters.py CELLS.json FILE.npz: options of real.run by name; arrays are NAME/RANK.
+mpirun ... python -m mpi4py tests/mpi/keep_all_parameters.py CELLS.json FILE.npz: options of real.run by name. The array NAME has all
+parameters that the run ends with, and NAME/RANK those of a rank that updates all of them.
 """
 
 import json
@@ -10,30 +11,35 @@ from pathlib import Path
 import numpy as np
 
 from real.campaign import Runners
+from real.language.rank import TextRank
+from real.launching.polling import barrier
 from real.launching.ranks import join
 from real.options import scenario
+from real.recording.parameters import joined
 from real.run import parse
-from real.worlds.mpi import Rank
-from real.worlds.polling import barrier
 
 
 def train(comm, cells: dict[str, list[str]], file: str) -> None:
     asked = {name: parse(words) for name, words in cells.items()}
-    runners, kept, finish = Runners(comm, list(asked.values())), {}, Rank.finish
+    runners, kept, follow = Runners(comm, list(asked.values())), {}, TextRank.follow
     for name, cell in asked.items():
         mine = []
 
-        def keep(me, mine=mine):
-            mine.append(me.parameters.copy())
-            finish(me)
+        def keep(me, said=None, mine=mine):
+            follow(me, said)
+            mine.append((me.parameters.copy(), me.pieces()))
 
-        Rank.finish = keep
+        TextRank.follow = keep
         trace = runners.of(cell).run(scenario(cell))
         if trace is not None:
             trace.write(cell.trace)
         barrier(comm)
-        for rank, parameters in enumerate(comm.gather(mine) or []):
-            kept |= {f"{name}/{rank}": values for values in parameters}
+        every = [of for one in comm.gather(mine) or [] for of in one]
+        kept |= {f"{name}/{rank}": values for rank, (values, _) in enumerate(every) if values.size}
+        if every:
+            pieces = [piece for _, held in every for piece in held]
+            whole = joined(scenario(cell).workload, pieces).values()
+            kept[name] = np.concatenate([values.ravel() for values in whole])
     if comm.rank == 0:
         np.savez(file, **kept)
 

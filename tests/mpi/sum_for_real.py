@@ -3,41 +3,45 @@
 mpirun ... python -m mpi4py tests/mpi/sum_for_real.py
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from real.language.ranks import run
 from real.launching.ranks import join
-from real.worlds.exchanges import Exchanges
 from sim import collectives
+from sim.language.collectives import summed
+from sim.language.job import Job
+from sim.language.learning import Chain
+from sim.language.text import Text
 
 RANKS = (1, 2, 3, 5)
-SIZES = (1, 30_000, 3_000_000)  # smaller than the ranks, sent at once, and sent when asked for in chunks
+SIZES = (1, 30_000, 1_000_000)  # smaller than the ranks, sent at once, and sent when asked for in chunks
 
 
-class Recorded:
-    """As little of a rank as a sum takes."""
+@dataclass(frozen=True)
+class Sums(Text):
+    """Ranks sum the first items of their weights, which are those of all times the rank's number from 1."""
 
-    now_s = 0.0
+    algorithm: str
+    size: int
 
-    def record(self, *about, **more) -> None:
-        pass
-
-    waited = record
-
-    def is_here(self, peer: int) -> bool:
-        return True
+    def __call__(self, me):
+        for _ in me.steps():
+            yield from me.mix(me.weights, me.weights, me.rank + 1, 0)
+            yield from summed(me, me.weights[: self.size], self.algorithm)
 
 
 def sums(comm) -> None:
-    ranks, hosts = comm.size, [0] * comm.size
+    model = Chain(width=1000, depth=1)
+    job = Job(comm.size, model.layers(), item_bytes=8)
     for algorithm in (*collectives.FLAT, "hierarchical"):
-        for items in SIZES:
-            exchanges = Exchanges(Recorded(), comm, items - 1, range(ranks))
-            exchanges.vector[:] = np.arange(items) % 7 + comm.rank
-            for exchange in collectives.allreduce(algorithm, comm.rank, hosts, slice(0, items)):
-                exchanges.exchange(exchange)
-            exchanges.departed()
-            expected = ranks * (np.arange(items) % 7) + ranks * (ranks - 1) / 2
-            assert np.array_equal(exchanges.vector, expected), (algorithm, items)
+        for size in SIZES:
+            found = run(comm, job, Sums(algorithm, size), model)
+            for rank, weights in enumerate(found.weights if found else ()):
+                times = np.full(weights.size, rank + 1.0)
+                times[:size] = comm.size * (comm.size + 1) / 2
+                np.testing.assert_allclose(weights, times * model.weights(), err_msg=f"{algorithm} of {size}")
 
 
 def sums_of_some(comm) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import event
 import pytest
+from alike import simulated
 from processes import under_mpirun
 
 from sim import collectives, protocols, stragglers
@@ -56,7 +56,7 @@ def test_it_learns_what_a_master_learns(real_traces, algorithm, fused):
     assert losses[1] == pytest.approx(losses[0], rel=1e-5)
 
 
-@pytest.mark.parametrize(("algorithm", "fused", "workers"), [run for run in RUNS if run[0] != "auto"])
+@pytest.mark.parametrize(("algorithm", "fused", "workers"), RUNS)
 def test_real_and_simulated_records_are_equal(real_traces, algorithm, fused, workers):
     scenario = Scenario(
         protocols.make("allreduce", [f"algorithm={algorithm}", f"fused={fused}"]),
@@ -70,7 +70,7 @@ def test_real_and_simulated_records_are_equal(real_traces, algorithm, fused, wor
         test_size=40,
         evaluate_every=1,
     )
-    assert record(read(real_traces / f"{algorithm}-{fused}-{workers}.parquet")) == record(event.trace(scenario))
+    assert record(read(real_traces / f"{algorithm}-{fused}-{workers}.parquet")) == record(simulated(scenario))
 
 
 def record(trace) -> Counter:

@@ -421,6 +421,22 @@ def test_stop_gives_up_computing_and_delivers_what_is_under_way():
     assert found.idle_s[0] == pytest.approx(0.0, abs=EXACT)
 
 
+def test_a_text_that_is_stopped_at_the_instant_of_its_start_has_never_begun():
+    @dataclass(frozen=True)
+    class Hasty(Text):
+        def __call__(self, me):
+            for _ in me.steps():
+                handle = yield from me.start(self.other(me))
+                yield from me.stop(handle)
+                yield from me.wait(handle)
+                yield from compute(me)
+
+        def other(self, me):
+            yield from me.work(seconds=1.0)
+
+    assert run(job(1), Hasty()).ends_s == pytest.approx([T, 2 * T, 3 * T])
+
+
 @pytest.mark.parametrize("in_turn", [True, False])
 def test_a_stopped_text_leaves_the_core_to_others(in_turn):
     def long(me):

@@ -60,7 +60,7 @@ class Observed(Task):
             self._row("pack" if beside else WORKS[type(command)], self.since_s)
         elif isinstance(command, commands.Wait) and world.polls and world.time_s > self.since_s:
             self._seen_to_leave(command.handles)
-        elif isinstance(command, commands.Take) and reply is None:
+        elif isinstance(command, commands.Take) and reply is None and world.time_s > self.since_s:
             self._row("wait", self.since_s)
         if isinstance(command, commands.Mix) and command.into.vector == "gradient" and command.a == 0:
             world.read[me.rank] = None
@@ -80,6 +80,12 @@ class Observed(Task):
 
     def _bytes(self, piece: Piece, share: float = 1.0) -> int:
         return round(self.world.job.bytes_of(piece.items, share))
+
+    def _joined_bytes(self) -> int:
+        """Of a gradient as it is sent: of sparse layers, rows and their numbers."""
+        job = self.world.job
+        sent = sum(of.items * job.share(layer, numbered=True) for layer, of in enumerate(job.layers))
+        return round(job.bytes_of(1, sent))
 
     def _spend(self, seconds: float, device=None):
         begin_s, self.spent_s = self.world.time_s, seconds
@@ -101,7 +107,7 @@ class Observed(Task):
             self.spans = self.spans[-1:]
         for begin_s, end_s in self.spans:
             if command.stop == 0:
-                self._row("pack", begin_s, end_s, size_bytes=self._bytes(self.me.gradient))
+                self._row("pack", begin_s, end_s, size_bytes=self._joined_bytes())
                 continue
             done = samples if isinstance(command, commands.Backward) and command.first == 0 else 0
             if world.read[self.me.rank] is None:
@@ -135,7 +141,7 @@ class Observed(Task):
         about: dict[str, Any] = {"size_bytes": round(size_bytes), "peer": message.sender, "version": version}
         self._row("wait", self.since_s, moving_s, peer=message.sender)
         self._row("receive", moving_s, landed_s, **about)
-        if into is None:
+        if into is None or (into.vector not in ("weights", "gradient") and not adds):
             world.held[id(message)] = message, about
         else:
             self._joined(into, message, adds, landed_s, about)
@@ -158,7 +164,7 @@ class ObservedWorld(EventWorld):
     Attributes:
         rows: so far.
         sent: version, bytes and receiver of messages that nobody has taken.
-        held: messages that were taken without a piece to put them into, until they are mixed into one.
+        held: messages that were not put into weights or gradients when they were taken, until they are mixed.
         versions: updates that each rank's weights have seen.
         read: those that the oldest weights had seen which are in each rank's gradient; None: it begins anew.
         firsts: where the first piece begins that each rank has updated.

@@ -15,7 +15,7 @@ class Valueless:
     def backward(self, me, command) -> None:
         """A backward pass is over."""
 
-    def update(self, me, command) -> None:
+    def update(self, me, command) -> object:
         """An update is over."""
 
     def mix(self, me, command) -> None:

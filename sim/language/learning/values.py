@@ -27,7 +27,6 @@ class Values(Valueless):
     kind: type = np.float64  # of the values
     record: Any = None  # of what a rank does, where a world keeps one
     tested = 0  # samples of an evaluation: a chain of random numbers has none
-    updated_items = 1  # of the weights, that a rank updates in a step
 
     def __init__(self, job: Job, model: Chain, shared: bool = False):
         self._job, self._model, self._shared = job, model, shared
@@ -92,12 +91,13 @@ class Values(Valueless):
             self.view(me, me.of(me.gradient, layer))[:] += command.weight * found
             self._rows(me, me.slope(layer, micro, of))[:] = below
 
-    def update(self, me: Rank, command: commands.Update) -> None:
-        """Gradient descent."""
+    def update(self, me: Rank, command: commands.Update) -> int:
+        """Gradient descent; how many numbers it has updated."""
         rate = self._job.rate if command.rate is None else command.rate
         gradient = self.view(me, Piece("gradient", command.piece.start, command.piece.stop))
         self.view(me, command.piece)[:] -= rate / command.samples * gradient
         gradient[:] = 0
+        return command.piece.items
 
     def mix(self, me: Rank, command: commands.Mix) -> None:
         """Let into = a into + b what; what has factor 0 may be lost."""
@@ -122,6 +122,13 @@ class Values(Valueless):
     def read(self, me: Rank, piece: Piece) -> np.ndarray:
         """A copy of a piece, to be sent."""
         return self.view(me, piece).copy()
+
+    def payload(self, me: Rank, piece: Piece, to: int) -> np.ndarray:
+        """What a message to a rank carries, until this rank goes on."""
+        return self.view(me, piece)
+
+    def heard(self, me: Rank, message: Message) -> None:
+        """A message has come that no piece takes."""
 
     def put(self, me: Rank, piece: Piece, values: np.ndarray, adds: bool, weight: float) -> None:
         """What has come becomes a piece, or is added to it."""

@@ -1,4 +1,4 @@
-"""Our own text over MPI, as a runtime."""
+"""The text of a protocol over MPI, as a runtime."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ class JoinedRanks(Joined):
         self._comm = comm
 
     def runner(self, training, progress=True):
-        from real.worlds.session import Session
+        from real.language.session import Session
 
         return Session(self._comm, training, progress)

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from real.worlds.polling import barrier, poll
+from real.launching.polling import barrier, poll
 
 ROUNDS = 20
 TAG = 7

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from sim.base.errors import RunFailed
 from sim.platform.polling import LONGEST_S, pause_s
 
+TAG = 1  # of messages of programs of ours that have one kind alone
 PATIENCE_S = 600.0
 BETWEEN_RUNS_S = 5e-3  # nobody measures there
 

@@ -1,1 +1,0 @@
-"""The worlds that run a protocol's text for real."""
