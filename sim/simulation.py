@@ -13,6 +13,7 @@ from sim import needs
 from sim.answers import candidates, growth
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_REPLICATIONS, check, check_integer, check_kind
+from sim.options import WORLDS
 
 if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
     from sim.recording.traces import Trace
 
-WORLDS = ("auto", "event", "engine")  # of `simulate`
 REPLICATIONS = 20
 TRY_STEPS, TRY_S = 10, 2.0
 
