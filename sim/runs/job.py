@@ -73,7 +73,7 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         WrongSetting: naming what the job has and texts in the language do not have.
     """
     for setting, value, allowed in lacking(scenario, text):
-        require(not value, setting, value, f"{allowed} with {text.name}, a text in the language of named vectors")
+        require(not value, setting, value, f"{allowed} with {text.name}")
     costs, link, local, batch = scenario.costs, scenario.network, scenario.local, scenario.batch
     line, parts, loop_s = costs.compute, 1, 0.0
     if text.loops:  # whose micro-batches are turns of one loop in a graph
@@ -173,6 +173,6 @@ def in_items(line: ByBytes) -> Line:
 
 
 def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]:
-    """What a text in the language cannot have: the setting, its value in this job (nothing if it is right), and what is allowed."""
+    """What a text cannot have: the setting, its value in this job (nothing if it is right), and what is allowed."""
     servers = scenario.servers if scenario.workers else 0
     yield "--servers", servers if servers != text.servers else 0, str(text.servers)

@@ -1,6 +1,6 @@
-"""Replications of a scenario whose ranks follow a text of named vectors.
+"""Replications of a scenario.
 
-The language's engine runs them where it is compiled and understands the text. The event world, which says the same, runs them elsewhere,
+The engine runs them where it is compiled and understands the text. The event world, which says the same, runs them elsewhere,
 and records what ranks do.
 """
 
