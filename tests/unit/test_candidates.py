@@ -3,7 +3,6 @@
 import math
 from dataclasses import replace
 
-import event
 import pytest
 
 from sim import protocols
@@ -75,8 +74,6 @@ def test_a_trace_and_a_real_run_follow_one_algorithm():
         simulate(job(), want_trace=True)
     with pytest.raises(WrongSetting, match="a real run"):
         candidates.refuse(job(), "a real run")
-    with pytest.raises(WrongSetting):
-        event.run(job())
 
 
 def test_a_wrong_name_lists_it():
