@@ -95,7 +95,7 @@ def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
 
 
 def of_texts() -> Table:
-    """Texts of named vectors in their own engine, one run of each, without preparing."""
+    """Texts in the engine, one run of each, without preparing."""
     from experiments.engines import texts
 
     columns = (
@@ -105,7 +105,7 @@ def of_texts() -> Table:
         ("ns a message", lambda one: f"{1e9 * one.message_s:.0f}"),
         ("ns an event", lambda one: f"{1e9 * one.event_s:.0f}"),
     )
-    return pages.listed("Texts of named vectors, compiled", columns, texts.table())
+    return pages.listed("Texts in the engine", columns, texts.table())
 
 
 def measured(folder: Path, sizes: tuple[int, ...], rounds: int, seed: int) -> tuple[Results, list[str]]:

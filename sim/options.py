@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Read = TypeVar("Read", bound=Callable)
 
 
+WORLDS = ("auto", "event", "engine")  # that simulate
 DEFAULT_WORKERS = 3
 DEFAULT_PROTOCOL = "ddp"
 # The usual stragglers, of protocols that are for them.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 WITHIN_S = 60.0
 ENDINGS = (".json", ".csv", ".parquet")
 LISTS = {
-    "protocols": "protocols; default: allreduce,horovod,ps-sync",
+    "protocols": "protocols; default: allreduce,ddp,ps-sync",
     "hosts": "kinds of the catalogue (sim.hosts list), clusters or profiles; KIND*N: N at most; default: all with GPUs and a price",
     "offers": "ways of renting them, on-demand, spot, reserved-1y or reserved-3y; default: on-demand",
     "counts": "numbers of hosts; default: 1,2,4,8,16,32",

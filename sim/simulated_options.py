@@ -12,7 +12,6 @@ from sim import options
 from sim.base.errors import WrongSetting
 from sim.base.ranges import LONGEST_S
 from sim.command import Parser
-from sim.simulation import WORLDS
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -57,7 +56,7 @@ def simulation_options() -> Parser:
     group.add_argument(
         "--world",
         default="auto",
-        choices=WORLDS,
+        choices=options.WORLDS,
         help="the simulator; event: the reference; engine: compiled, with the same answers; auto: whichever is faster",
     )
     group.add_argument(

@@ -13,6 +13,7 @@ from sim import needs
 from sim.answers import candidates, growth
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_REPLICATIONS, check, check_integer, check_kind
+from sim.options import WORLDS
 
 if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
     from sim.recording.traces import Trace
 
-WORLDS = ("auto", "event", "engine")  # of `simulate`
 REPLICATIONS = 20
 TRY_STEPS, TRY_S = 10, 2.0
 
@@ -124,7 +124,7 @@ def try_out(scenario: Scenario) -> None:
     """
     from sim.job.scenario import LATER
     from sim.protocols import is_ours
-    from sim.replications import Replications
+    from sim.runs.replications import Replications
 
     if not is_ours(scenario.protocol):
         few = replace(scenario, steps=min(scenario.steps, TRY_STEPS), warmup=min(scenario.warmup, 1), cluster=LATER)
@@ -135,7 +135,7 @@ def _ran(scenario: Scenario, world: str, asked: _Asked) -> _Ran:
     """As many replications as there is time for, and at least the first steps of one."""
     from sim.answers.outcome import join
     from sim.protocols import is_ours
-    from sim.replications import Replications
+    from sim.runs.replications import Replications
 
     if world == "engine" and asked.want_trace:
         raise WrongSetting("--world", "engine", "auto or event, which records what ranks do")

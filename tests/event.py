@@ -7,7 +7,7 @@ import numpy as np
 from sim.answers.outcome import Outcome, join
 from sim.job.scenario import Scenario
 from sim.recording.traces import Trace
-from sim.replications import Replications
+from sim.runs.replications import Replications
 
 
 def run(

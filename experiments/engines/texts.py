@@ -1,4 +1,4 @@
-"""How fast the language's engine is: milliseconds of a core for a step of texts of named vectors, without preparing."""
+"""How fast the engine is: milliseconds of a core for a step of texts, without preparing."""
 
 from __future__ import annotations
 

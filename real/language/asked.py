@@ -9,8 +9,6 @@ from functools import lru_cache
 from itertools import accumulate
 
 from sim.base.errors import WrongSetting
-from sim.event.job_layers import layers_of
-from sim.event.language import Drawn
 from sim.job.scenario import Scenario
 from sim.language import event
 from sim.language.event.valueless import Valueless
@@ -21,6 +19,8 @@ from sim.language.pieces import Piece
 from sim.language.text import Text
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.protocols.texts import text_of
+from sim.runs.job import Drawn
+from sim.runs.layers import layers_of
 
 TRIED = 3  # steps
 PASS_S = 1e-3  # of a minibatch, in those

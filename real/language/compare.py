@@ -18,7 +18,7 @@ from sim.language import event
 from sim.language.job import Job
 from sim.language.learning import Chain, Values
 from sim.language.text import Text
-from sim.protocols.base import Protocol as InLanguage
+from sim.protocols.base import Protocol
 from sim.texts import TEXTS
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def named(name: str, assignments: list[str], servers: int) -> Text:
     own = (
         protocols.make(f"{of.__module__}:{of.__qualname__}" if of else name, assignments) if of or ":" in name else None
     )
-    if not isinstance(own, InLanguage):
+    if not isinstance(own, Protocol):
         raise WrongSetting(
             "text", name, f"{', '.join(sorted(TEXTS))}, or module:Class of your own{nearest(name, TEXTS)}"
         )

@@ -18,13 +18,13 @@ from sim import needs
 from sim.answers import candidates, ends, shares
 from sim.base.ranges import MOST_REPLICATIONS, check_integer, check_kind
 from sim.efficiency.noise import NoiseScale, noise_scale, noise_scale_of_run
-from sim.event.language import job_of
 from sim.job.scenario import Scenario
 from sim.laws.randomness import generator
 from sim.protocols.texts import text_of
 from sim.recording.activity import Activity
 from sim.recording.curves import TARGETS, Curves, Target, reached
 from sim.recording.traces import Trace
+from sim.runs.job import job_of
 from sim.simulation import simulate
 
 if TYPE_CHECKING:

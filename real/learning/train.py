@@ -11,11 +11,12 @@ import numpy as np
 from real.learning.values import ModelValues
 from real.learning.versions import Versions
 from sim.base.errors import RunFailed
-from sim.event.language import activities_of, job_of
 from sim.language.event import EventWorld
 from sim.language.event.observed import ObservedWorld
 from sim.protocols.texts import text_of
 from sim.recording.activity import Activity
+from sim.runs.job import job_of
+from sim.runs.outcome import activities_of
 
 if TYPE_CHECKING:
     from real.learning.trainer import Trainer
@@ -69,7 +70,7 @@ def train(
 def places_of(scenario: Scenario) -> np.ndarray | None:
     """Where the weights of a job's layers are in the model's flat vector, shape (parameters,); None: they are in its order.
 
-    Servers hold weights side by side; where rows travel, layers are in the order of sim.event.job_layers.
+    Servers hold weights side by side; where rows travel, layers are in the order of sim.runs.layers.
     """
     text = text_of(scenario)
     if text.layerwise or (text.servers < 2 and not scenario.traffic.in_parts):

@@ -17,6 +17,7 @@ EXTRAS = {
     "sklearn": "mpi",
     "psutil": "mpi",
     "threadpoolctl": "mpi",
+    "simpy": "test",
 }
 
 

@@ -1,4 +1,4 @@
-"""Allreduce as exchanges between ranks: one text, priced by the simulated worlds and executed by the MPI world."""
+"""Allreduce as exchanges between ranks, for closed forms, counts and fits; ranks run those of sim.language.collectives."""
 
 from __future__ import annotations
 

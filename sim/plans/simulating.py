@@ -9,11 +9,11 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from sim import replications
 from sim.answers import candidates, extrapolation, quantities
 from sim.base.errors import WrongSetting
 from sim.base.progress import advance
 from sim.plans.candidates import EFFORTS, WHOLE, Candidate, Figures
+from sim.runs import replications
 from sim.studies import failures
 
 if TYPE_CHECKING:

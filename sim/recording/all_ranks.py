@@ -1,4 +1,4 @@
-"""The steps of a user's text without a master, in a trace: see sim.event.all_ranks, which counts alike."""
+"""The steps of a run without a master, in its trace: where ranks say that a step has ended, or else by their updates."""
 
 from __future__ import annotations
 

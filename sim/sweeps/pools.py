@@ -20,7 +20,7 @@ from sim.base.home import installed
 from sim.base.ranges import MOST_CORES, check_integer
 from sim.needs import cores
 
-PRELOADED = [installed("sim.sweeps.work"), installed("sim.replications"), "pandas"]
+PRELOADED = [installed("sim.sweeps.work"), installed("sim.runs.replications"), "pandas"]
 UNGUARDED = (
     "the processes of a sweep import the script that calls it, which has to do so below `if __name__ == '__main__':`"
 )

@@ -14,7 +14,7 @@ from sim.answers import summary
 from sim.base import interval, own
 from sim.base.errors import WrongSetting
 from sim.job import gpu_memory
-from sim.replications import by_one_thread
+from sim.runs.replications import by_one_thread
 from sim.simulation import simulate
 
 if TYPE_CHECKING:

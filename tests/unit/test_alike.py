@@ -10,7 +10,7 @@ from sim import protocols
 from sim.job.scenario import Scenario
 from sim.laws import Constant, Exponential, LogNormal
 from sim.model.costs import Line
-from sim.replications import Replications
+from sim.runs.replications import Replications
 from sim.simulation import simulate
 
 

@@ -4,8 +4,6 @@ import inspect
 import json
 import math
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,14 +38,6 @@ def test_the_lines_of_the_reference_run(capsys):
     lines = (ROOT / "docs" / "reference" / "python.md").read_text().split("```python\n")[1].split("```")[0]
     exec(inspect.cleandoc(lines), {})
     assert "step" in capsys.readouterr().out
-
-
-@pytest.mark.processes
-def test_a_first_answer_loads_no_compiler():
-    """numba takes half a second; the engine is loaded where that pays."""
-    code = "import sys; from sim.run import main; main(['--protocol', 'amb']); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert not {"numba", "llvmlite"}.intersection(done.stdout.split())
 
 
 @pytest.mark.parametrize("protocol", ["amb", "ps-async"])

@@ -28,13 +28,12 @@ FLOORS = [
         "model",
         "collectives platform",
         "language",
-        "texts verbs",
+        "texts",
         "protocols",
         "job",
-        "needs recording worlds",
+        "needs recording",
         "answers stragglers timeline",
-        "event plot",
-        "engine options replications",
+        "options plot runs",
         "simulated_options simulation",
         "__init__ sweeps",
         "studies",
@@ -45,7 +44,7 @@ FLOORS = [
 COMMANDS = {"sim.protocols.check"}  # that stand in a folder
 LIGHT = ("sim.recording.traces", "sim.platform.cluster", "sim.protocols", "sim.model.workload", "sim.answers.outcome")
 LIGHT += ("sim.answers.summary", "sim.timeline", "sim.sweep")
-HEAVY = ("simpy", "numba", "mpi4py", "tensorflow", "pandas", "matplotlib", "scipy", "rich", "pint", "pyarrow")
+HEAVY = ("simpy", "mpi4py", "tensorflow", "pandas", "matplotlib", "scipy", "rich", "pint", "pyarrow")
 UNFINISHED = ("TO" + "DO", "FIX" + "ME")  # in two parts, or this file would be found
 
 
@@ -126,7 +125,7 @@ def test_every_folder_has_a_floor():
     [
         ("sim.laws.base", "def f():\n    from sim.job.scenario import Scenario"),
         ("sim.base.files", "import sim.model.costs"),
-        ("sim.event.world", "from sim import simulate"),
+        ("sim.runs.job", "from sim import simulate"),
         ("sim.collectives", "from sim.platform.cluster import Link"),
         ("sim.protocols", "if TYPE_CHECKING:\n    from sim.protocols.check import parser"),
     ],
@@ -144,11 +143,10 @@ def test_the_words_load_without_what_is_heavy():
 
 def test_the_worlds_are_run_by_one_function():
     """Commands, experiments and calibration simulate by `sim.simulation.simulate`."""
-    worlds = {"sim.event", "sim.engine.replications"}  # of protocols that are no texts
     running = {
         str(p.relative_to(ROOT))
         for p in SOURCES
-        if worlds & modules(p.read_text()) and not {"event", "engine", "engines"}.intersection(p.parts)
+        if "sim.runs.replications.Replications" in modules(p.read_text()) and "runs" not in p.parts
     }
     assert running == {"sim/simulation.py"}
 

@@ -15,11 +15,11 @@ from sim.answers import bottleneck
 from sim.answers.notes import notes
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
-from sim.event.language import Drawn
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import Cluster, Host, Link
+from sim.runs.job import Drawn
 
 MLP = workload.read("mlp")
 FREE = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=float("inf"))

@@ -10,7 +10,7 @@ from sim.laws import LogNormal
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import Cluster, Host, Link
-from sim.replications import Replications
+from sim.runs.replications import Replications
 
 MLP = workload.read("mlp")
 

@@ -7,7 +7,6 @@ import pytest
 from common import common
 
 from sim import protocols
-from sim.event.language import job_of
 from sim.language.collectives import ALGORITHMS
 from sim.language.engine import job as engine
 from sim.language.event import run
@@ -19,6 +18,7 @@ from sim.language.verbs import until_woken, wake
 from sim.laws import Exponential
 from sim.platform.cluster import read
 from sim.protocols.texts import text_of
+from sim.runs.job import job_of
 from sim.texts import TEXTS
 
 LAYERS = tuple(Layer(items, 1e-3, 2e-3) for items in (1000, 2_000_000, 7, 500_000, 1, 300_000))

@@ -1,4 +1,4 @@
-"""Links of the language: closed forms, what messages keep to, and the numbers of sim.event on the same jobs."""
+"""Links of the language: closed forms, what messages keep to, and numbers of the core before on the same jobs."""
 
 from dataclasses import dataclass, replace
 from math import inf
@@ -295,4 +295,4 @@ def test_a_window_has_bytes():
         Windows(0, 10)
 
 
-# ---- the numbers of sim.event
+# ---- numbers of the core before

@@ -164,3 +164,24 @@ def test_a_straggler_oversleeps():
 
     assert ends(Sleeping(), 2, oversleep_s=0.25, laws=Laws(Constant(value=1.0))) == pytest.approx([1.25])
     assert ends(Sleeping(), 2, oversleep_s=0.25) == [0.0]
+
+
+@dataclass(frozen=True)
+class Twice(Text):
+    """Two texts of a rank work for T at one moment, of which one has worked until then."""
+
+    def __call__(self, me):
+        for _ in me.steps():
+            yield from me.work(T)
+            other = yield from me.start(self.other(me))
+            yield from me.work(T)
+            yield from me.wait(other)
+
+    def other(self, me):
+        yield from me.work(T)
+
+
+def test_texts_of_a_rank_have_cores_of_their_own():
+    """As the threads of a process have: what a text goes on with keeps its core, and what another one begins takes an idle one."""
+    assert ends(Twice(), 1, kinds=(Host(2, TICK_S),)) == pytest.approx([2 * T], abs=EXACT)
+    assert ends(Twice(), 1, kinds=(Host(1, TICK_S),)) == pytest.approx([3 * T], abs=EXACT)

@@ -18,7 +18,7 @@ from sim.language.job import Job, Layer
 from sim.language.text import Text
 from sim.language.verbs import compute
 from sim.model import workload
-from sim.replications import Replications
+from sim.runs.replications import Replications
 from sim.texts import TEXTS
 
 SEEN: list = []

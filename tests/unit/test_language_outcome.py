@@ -6,21 +6,15 @@ import pytest
 from common import common
 
 from sim.base.errors import WrongSetting
-from sim.event.language import run as outcome_of
+from sim.runs.outcome import run as outcome_of
 from sim.texts import TEXTS
 
 
 def test_what_a_text_does_not_have_is_named():
     scenario = common(1, "fmb")
-    threads = scenario.cluster.network.model_copy(update={"background_s": 1e-3})
     for of, text, words in (
         (scenario, TEXTS["ddp"](), "--servers: given 1; allowed: 0 with ddp"),
         (scenario, TEXTS["ps-async"](2), "--servers: given 1; allowed: 2 with ps-async"),
-        (
-            replace(scenario, cluster=scenario.cluster.model_copy(update={"network": threads})),
-            TEXTS["fmb"](),
-            "network: background_s: given 0.001",
-        ),
         (common(1, "allreduce"), TEXTS["pipeline"](), "one for each layer that has activation_items"),
     ):
         with pytest.raises(WrongSetting, match=words):

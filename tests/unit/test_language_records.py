@@ -23,7 +23,7 @@ from sim.language.verbs import compute
 from sim.laws import Exponential
 from sim.model import workload
 from sim.recording import traces
-from sim.replications import Replications, once_and_step_s
+from sim.runs.replications import Replications, once_and_step_s
 from sim.simulation import simulate
 from sim.texts import TEXTS
 

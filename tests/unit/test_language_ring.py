@@ -24,7 +24,7 @@ from sim.language.verbs import compute
 from sim.laws import Exponential
 from sim.model import workload
 from sim.platform.cluster import read
-from sim.replications import Replications
+from sim.runs.replications import Replications
 from sim.texts import TEXTS
 
 KERNELS = [pytest.param(None, id="plain"), pytest.param(engine._kernel, id="compiled")]

@@ -119,9 +119,6 @@ def test_sparse_layers_need_servers():
         run(Job(3, (SPARSE,)), Hybrid(0))
 
 
-# ---- against the worlds of sim.event
-
-
 # ---- values
 
 
@@ -224,7 +221,7 @@ def test_a_gradient_that_is_pushed_begins_anew_when_it_has_left():
 
 
 def test_a_server_works_on_several_layers_at_once():
-    """As the pool of threads of TensorFlow's servers does; sim.event's works on one after another."""
+    """As the pool of threads of TensorFlow's servers does."""
     layers = tuple(Layer(1000) for _ in range(2))
     of = Job(2, layers, 1, latency_s=0.0, bandwidth=1e12, update_base_s=1.0, kinds=(Cores(2), Cores(2)))
     assert run(of, TEXTS["ps-layers"](1)).ends_s == [pytest.approx(1.0, rel=1e-6)]

@@ -67,7 +67,7 @@ def test_the_command_says_what_a_text_takes(capsys):
         "2",
     ]
     assert main([*asked, "--set", "ahead=2"]) == 0
-    assert "sim.texts.fsdp:Fsdp (ahead=2), toy_fc, 3 workers" in capsys.readouterr().out
+    assert "fsdp (ahead=2), toy_fc, 3 workers" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_the_text_s_own_base_is_no_protocol():
 @pytest.mark.skipif(engine._kernel is None, reason="the kernel is not compiled: there was no C compiler")
 @pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"pipeline"}))
 def test_the_engine_says_the_same(name):
-    from sim.event.language import run as run_text
-    from sim.replications import Replications
+    from sim.runs.outcome import run as run_text
+    from sim.runs.replications import Replications
 
     settings = {"hierarchical": ["group=2"], "d-psgd": ["drawn=true"], "ps-sync": ["backup=1"]}.get(name, [])
     of = scenario(name, *settings, servers=2)

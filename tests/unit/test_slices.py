@@ -9,11 +9,11 @@ from real.language.rows import places_of
 from real.training.row_slices import Slices
 from real.training.sparse_gradients import look_up
 from sim import protocols
-from sim.event.job_layers import layers_of
 from sim.job.scenario import Scenario
 from sim.model.sparse_rows import Rows
 from sim.model.workload import Variable, Workload
 from sim.protocols.texts import text_of
+from sim.runs.layers import layers_of
 
 WORDS = Variable(name="words", shape=(11, 3), rows=Rows(per_sample=1))
 OTHER = Variable(name="other", shape=(2, 5))

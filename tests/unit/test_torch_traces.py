@@ -46,8 +46,8 @@ def profile(paths, model: str, **said):
 
 
 def step_s(found, model: str, protocol: str, workers: int, world: str = "auto") -> float:
-    ring = [] if workers == 1 else ["algorithm=ring"]
-    job = Scenario(protocols.make(protocol, ring), workload.read(model), workers, 6, 1, cluster=found)
+    settings = [] if workers == 1 else found.provenance.settings if protocol == "ddp" else ["algorithm=ring"]
+    job = Scenario(protocols.make(protocol, settings), workload.read(model), workers, 6, 1, cluster=found)
     return float(simulate(job, world, replications=1).step_s.mean())
 
 
@@ -70,7 +70,7 @@ def test_steps_of_the_size_that_was_traced_are_predicted(tmp_path, model, hidden
     paths = write(tmp_path, [trace(rank, 4, BUCKETS, hidden=hidden, sizes=sizes) for rank in range(4)])
     found = profile(paths, model)
     assert found.provenance
-    protocol = "horovod" if hidden else "allreduce"
+    protocol = "ddp" if hidden else "allreduce"
     assert any(f"--protocol {protocol}" in note for note in found.provenance.notes)
     measured_s = read(paths[0]).length_s.mean()
     assert step_s(found, model, protocol, 4) == pytest.approx(measured_s, rel=0.05)

@@ -28,7 +28,7 @@ from sim.simulation import simulate
 
 MLP = workload.read("mlp")
 EXACT_S = 1e-9
-JOBS_OF_THEIR_OWN = ("hybrid", "horovod")  # drawn in test_engine_jobs.py
+JOBS_OF_THEIR_OWN = ("hybrid", "horovod")
 
 
 def seconds(most):

@@ -82,8 +82,8 @@ DOUBLES = {
     "rank_stage_due": "rank",  # when its polls become fewer
     "rank_slept": "rank",  # seconds, since its background work began
     "rank_beside_at": "rank",  # when that was
-    "rank_core_until": "rank",  # when it has left its core
-    "rank_core_since": "rank",  # when its turn there began
+    "text_worked_until": "text",  # when it has left its last core
+    "text_worked_since": "text",  # when its turn there began
     "rank_speed": "rank",
     "sleep": "sleep",  # seconds, by call within a round, round, rank
     "factors": "factor",  # and delays, of all kinds
@@ -183,7 +183,7 @@ INTEGERS = {
     "rank_underway": "rank",  # messages to its main text that have not arrived
     "rank_device": "rank",  # of its work
     "rank_passes": "rank",  # the device of its passes
-    "rank_core": "rank",  # that it has worked on last
+    "text_worked": "text",  # the core that it has worked on last
     "rank_beside": "rank",  # the round of its last background work
     "rank_besides": "rank",  # of how many rounds
     "rank_asides": "rank",  # of how many messages

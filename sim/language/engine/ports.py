@@ -122,7 +122,7 @@ def reach(S: State, message: integer) -> double:
 
 @compiled
 def windowed(S: State, message: integer, now: double) -> double:
-    """When the last byte of a message leaves by its connection's window: sim.language.links.Connection."""
+    """When the last byte of a message leaves by its connection's window: sim.platform.slow_start.Connection."""
     k: integer = connection(S, S.message_from[message] * S.ranks + S.message_to[message])
     begin: double = later(now, S.window_free[k])
     timeouts: integer = int((begin - S.window_free[k]) / (op.TIMEOUT_S + S.round_trip_s))

@@ -51,6 +51,7 @@ def made(S: State, rank: integer, number: integer, at: integer) -> integer:
     S.text_at[t] = at
     S.text_in[t] = NOTHING
     S.text_since[t] = -1.0
+    S.text_worked[t] = NONE
     S.text_of_rank[t] = 1
     S.text_due[t] = -1.0
     S.text_takes[t] = NONE

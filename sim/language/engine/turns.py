@@ -42,15 +42,14 @@ def pace(S: State, device: integer) -> double:
 
 @compiled
 def take_turns(S: State, device: integer, t: integer, seconds: double) -> None:
-    """Text t computes on its rank's core, if the rank has just worked there; else on that with the fewest."""
-    rank: integer = S.text_rank[t]
-    best: integer = S.rank_core[rank] if S.text_of_rank[t] else NONE
+    """Text t computes on the core where it has just worked; else on that with the fewest."""
+    best: integer = S.text_worked[t]
     k: integer = S.device_core[device]
     stop: integer = k + S.device_cores[device]
     S.text_in[t] = TURNING
     S.text_work[t] = seconds
-    if best != NONE and S.rank_core_until[rank] == S.now:
-        put(S, best, t, S.rank_core_since[rank])
+    if best != NONE and S.text_worked_until[t] == S.now:
+        put(S, best, t, S.text_worked_since[t])
         return
     if best == NONE:
         best = k
@@ -162,7 +161,6 @@ def wake(S: State, core: integer) -> None:
 def has_turned(S: State, t: integer) -> bool:
     """Text t has a core: whether only its turn is over; else its work is."""
     core: integer = S.text_core[t]
-    rank: integer = S.text_rank[t]
     since: double = S.core_since[core]
     least: double = S.now * ROUND_OFF
     last: integer = t
@@ -181,9 +179,9 @@ def has_turned(S: State, t: integer) -> bool:
         wake(S, core)
         return True
     if S.text_of_rank[t]:
-        S.rank_core[rank] = core
-        S.rank_core_until[rank] = S.now
-        S.rank_core_since[rank] = since
+        S.text_worked[t] = core
+        S.text_worked_until[t] = S.now
+        S.text_worked_since[t] = since
     S.core_works[core] -= 1
     S.device_works[S.core_device[core]] -= 1
     if S.core_works[core] == 0:

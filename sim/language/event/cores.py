@@ -140,15 +140,15 @@ class Core:
 class InTurns(Polled):
     """Cores as Linux gives them: a computation stays on the core where it began, with the fewest others, which take turns there.
 
-    A rank that goes on with other work stays on its core, in its turn. A core that idles takes over waiting work of a runtime's threads
-    at once, and a rank's after a tick: the one of the longest queue with most left. Three equal computations on two cores therefore take
-    almost twice as long as one. A turn is longer if all have much to do, which saves events.
+    A text that goes on with other work stays on its core, in its turn; other texts of its rank are threads, which have other cores. A core
+    that idles takes over waiting work of a runtime's threads at once, a rank's after a tick: the one of the longest queue with most left.
+    Three equal computations on two cores therefore take almost twice as long as one. A turn is longer if all have much to do, which saves
+    events.
     """
 
     def __init__(self, world, device: Device):
         super().__init__(world, device)
         self._cores, self._busy = [Core() for _ in range(device.cores)], 0
-        self._last = dict[int, tuple[Core, float, float]]()  # of each rank: its core, until when, its turn's beginning
 
     @property
     def is_busy(self) -> bool:
@@ -157,7 +157,7 @@ class InTurns(Polled):
 
     def work(self, task, seconds: float):
         """Work for some seconds of a core."""
-        work, (core, until_s, since_s) = Work(task, seconds), self._last.get(task.who, (None, -1.0, 0.0))
+        work, (core, until_s, since_s) = Work(task, seconds), task.worked
         if core is not None and until_s == self._world.time_s:
             self._put(core, work, since_s)
         else:
@@ -237,7 +237,7 @@ class InTurns(Polled):
             return
         work.core = None
         if work.task.who is not None:
-            self._last[work.task.who] = core, now_s, since_s
+            work.task.worked = core, now_s, since_s
         if not core.works:
             self._idles(core, work.task.key)
         self._wake(core)

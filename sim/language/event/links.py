@@ -67,8 +67,8 @@ class Links:
             lambda: job.bandwidth, rack_out=job.uplink, rack_in=job.uplink, local=job.local_bandwidth
         )
         self._lines = defaultdict[tuple, deque[Parcel]](deque)  # messages under way, of a sender, a receiver and a text
-        windows = (job.windows.initial_bytes, job.windows.most_bytes) if job.windows else (0.0, 0.0)
-        self._connection = cache(lambda frm, to: Connection(*windows, 2 * job.latency_s, job.bandwidth))
+        initial, most = (job.windows.initial_bytes, job.windows.most_bytes) if job.windows else (0.0, 0.0)
+        self._connection = cache(lambda frm, to: Connection(initial, most, 2 * job.latency_s, job.bandwidth))
 
     def path(self, frm: int, to: int) -> list[tuple[str, int]]:
         """The ports from a rank to another: out of a host, if need be out of a rack and into one, into a host; or a host's memory."""

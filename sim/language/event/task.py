@@ -39,6 +39,11 @@ class Task:
         self.world, self.me, self.text, self.number, self.started = world, me, text, number, started
         self.count = self.turn = 0  # requests made, and times that it went on
         self.who: int | None = me.rank  # that computes; None of a runtime's other threads
+        self.worked: tuple[Any, float, float] = (
+            None,
+            -1.0,
+            0.0,
+        )  # its last core, until when, its turn's beginning (cores.InTurns)
         self.waits_for, self.handle = "its beginning", Handle(text=self)
         self.awaited: range | list[int] = range(0)  # ranks whose messages may come no more
         self._running = self._run(after)

@@ -1,6 +1,6 @@
-"""Replications of a scenario whose ranks follow a text of named vectors.
+"""Replications of a scenario.
 
-The language's engine runs them where it is compiled and understands the text. The event world, which says the same, runs them elsewhere,
+The engine runs them where it is compiled and understands the text. The event world, which says the same, runs them elsewhere,
 and records what ranks do.
 """
 
@@ -18,7 +18,6 @@ from sim.answers import bottleneck
 from sim.base import own
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.threads import in_order
-from sim.event.language import job_of, least_warmup, outcome_of, trace_of
 from sim.language import event, mistakes
 from sim.language.engine import job as engine
 from sim.language.engine.alone import in_the_way
@@ -28,6 +27,8 @@ from sim.language.engine.values import NotLowered
 from sim.language.event.observed import ObservedWorld
 from sim.protocols import is_ours
 from sim.protocols.texts import text_of
+from sim.runs.job import job_of
+from sim.runs.outcome import least_warmup, outcome_of, trace_of
 
 if TYPE_CHECKING:
     from sim.answers.bottleneck import Arrivals

@@ -1,4 +1,4 @@
-"""A scenario as a job of the language (sim.language), and what its event world says of it.
+"""A scenario as a job of the language (sim.language).
 
 The scenario's protocol tells how many servers there are; what the ranks do is the text's.
 """
@@ -7,33 +7,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
-from sim.answers.outcome import Outcome
-from sim.base.errors import WrongSetting, WrongText
-from sim.base.ranges import SHORTEST_S
-from sim.event.job_layers import layers_of
 from sim.job.scenario import Scenario
-from sim.language import event
-from sim.language.event.observed import ObservedWorld
 from sim.language.hosts import TICK_S, Host
-from sim.language.job import Job, Result, first_measured
+from sim.language.job import Job
 from sim.language.library import Library, Line
 from sim.language.links import Fair, Windows
 from sim.language.text import Text, require
 from sim.laws import Constant, FoldedMixture, LogNormal
 from sim.laws.randomness import Stream
 from sim.laws.steps import Steps, joined
-from sim.model.costs import TO_DEVICE, TO_HOST
 from sim.model.costs import Line as ByBytes
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.platform.cluster import Link
 from sim.platform.tcp import Tcp
-from sim.protocols import is_ours, name_of
-from sim.recording.activity import Activity
-from sim.recording.traces import Trace
+from sim.runs.layers import layers_of
 
 THREADS_TURN_S = 0.25e-3  # of a runtime whose threads hand work on to one another: its phases are many short tasks
 
@@ -76,79 +66,6 @@ class Drawn:
         return Steps(found.first, found.sole)  # no stream: those of others may differ
 
 
-def run(scenario: Scenario, text: Text, replication: int = 0) -> Outcome:
-    """One whole run of a scenario whose ranks follow a text.
-
-    Raises:
-        WrongSetting: the job has what texts in the language do not have.
-        RunFailed: the text waits for ever, or does what no world can run.
-    """
-    return outcome_of(scenario, event.run(job_of(scenario, text, replication), text))
-
-
-def outcome_of(scenario: Scenario, found: Result) -> Outcome:
-    """What a run of a scenario's job comes to; one that has ended early among the steps of its warm-up has a shorter one.
-
-    Raises:
-        WrongText: no step is over, steps take no time, or no sample enters an update.
-    """
-    warmup = first_measured(scenario.warmup, len(found.ends_s))
-    step_s, name = np.diff(found.ends_s, prepend=0.0)[warmup:], name_of(scenario.protocol)
-    if not len(step_s):
-        raise WrongText(f"{name}: no step is ever over: a text goes through them by `for step in me.steps():`")
-    if not step_s.sum() > SHORTEST_S * len(step_s):
-        if is_ours(scenario.protocol):
-            raise WrongSetting("--workload", scenario.workload.name, f"a model whose steps take time with {name}")
-        raise WrongText(f"{name}: its steps take no time")
-    if not sum(found.samples):
-        raise WrongText(f"{name}: no sample enters an update: a text makes them by `yield from me.update()`")
-    idle = np.array(found.idle_s) / max(step_s.sum(), np.finfo(float).tiny)
-    return Outcome(step_s[None], np.array(found.samples[warmup:])[None], idle[None], warmup=warmup)
-
-
-def least_warmup(scenario: Scenario) -> int:
-    """Steps of warm-up of a run that has no time; where each gradient is an update all of them, as workers begin together."""
-    return scenario.warmup if scenario.updates_per_step > 1 else min(scenario.warmup, 1)
-
-
-def activities_of(scenario: Scenario, world: ObservedWorld) -> list[Activity]:
-    """What ranks have done in a world. An update by each gradient is a step of rank 0, to which its evaluation belongs."""
-    rows = [Activity(*row) for row in world.activities()]
-    if scenario.updates_per_step > 1:
-        kept = [row for row in rows if row.rank not in range(scenario.servers)]
-        for rank in range(scenario.servers):
-            made = 0
-            for row in sorted(row for row in rows if row.rank == rank):
-                kept.append(row._replace(step=made - (row.activity == "evaluate")))  # of what was made last
-                made += row.activity == "update"
-        rows = kept
-    rows = [row._replace(samples=scenario.test_size) if row.activity == "evaluate" else row for row in rows]
-    if any(scenario.traffic.copies_s):
-        rows = [part for row in rows for part in copies_told(scenario, row)]
-    return rows
-
-
-def trace_of(scenario: Scenario, world: ObservedWorld, outcome: Outcome) -> Trace:
-    """The trace of a run that has been observed."""
-    header = replace(scenario.header("event", world.job.replication), warmup=outcome.warmup)
-    return Trace.of(header, activities_of(scenario, world))
-
-
-def copies_told(scenario: Scenario, row: Activity) -> Iterator[Activity]:
-    """A row that is a copy between host and device has its bytes; one of joining gradients tells its copy to the host apart."""
-    traffic = scenario.traffic
-    if row.activity == TO_DEVICE:
-        yield row._replace(samples=0, bytes=traffic.to_device_bytes(row.samples))
-    elif row.activity == "pack" and traffic.copies_s[1]:
-        pack_s, to_host_s = scenario.costs.pack(traffic.packed_bytes), traffic.copies_s[1]
-        copied_s = row.end_s - (row.end_s - row.start_s) * to_host_s / (pack_s + to_host_s)
-        if pack_s:
-            yield row._replace(end_s=copied_s)
-        yield row._replace(start_s=copied_s if pack_s else row.start_s, activity=TO_HOST, bytes=traffic.to_host_bytes)
-    else:
-        yield row
-
-
 def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
     """The job of a scenario.
 
@@ -156,7 +73,7 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         WrongSetting: naming what the job has and texts in the language do not have.
     """
     for setting, value, allowed in lacking(scenario, text):
-        require(not value, setting, value, f"{allowed} with {text.name}, a text in the language of named vectors")
+        require(not value, setting, value, f"{allowed} with {text.name}")
     costs, link, local, batch = scenario.costs, scenario.network, scenario.local, scenario.batch
     line, parts, loop_s = costs.compute, 1, 0.0
     if text.loops:  # whose micro-batches are turns of one loop in a graph
@@ -256,6 +173,6 @@ def in_items(line: ByBytes) -> Line:
 
 
 def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]:
-    """What a text in the language cannot have: the setting, its value in this job (nothing if it is right), and what is allowed."""
+    """What a text cannot have: the setting, its value in this job (nothing if it is right), and what is allowed."""
     servers = scenario.servers if scenario.workers else 0
     yield "--servers", servers if servers != text.servers else 0, str(text.servers)

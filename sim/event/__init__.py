@@ -1,1 +1,0 @@
-"""A scenario as a job of the language, and the outcome and trace of a run of it."""
