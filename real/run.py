@@ -201,9 +201,9 @@ def check_training(given: argparse.Namespace) -> None:
     check_integer("--threads", given.threads, 1, MOST_CORES)
     scenario = scenario_of(given)
     engine = engine_of(given.engine)
-    engine.check(kind_of(scenario), scenario.workload, given.device)
     if not launch.remote(scenario.cluster if given.cluster else None):
         needs.check(scenario.ranks, engine.memory_bytes, scenario)
+    engine.check(kind_of(scenario), scenario.workload, given.device)
     data_for(scenario.workload, given.data, scenario.seed)
 
 
