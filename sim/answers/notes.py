@@ -26,9 +26,8 @@ FEW = 6  # numbers of missed updates whose shares are said one by one
 
 def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None = None) -> list[str]:
     """The notes to an answer, a line each; empty if there are none."""
-    by_arrival = scenario.protocol.counts_updates
     arrivals = outcome.arrivals
-    if arrivals is None and by_arrival and scenario.served and trace is not None:
+    if arrivals is None and scenario.protocol.stale and scenario.served and trace is not None:
         arrivals = bottleneck.of_trace(trace, scenario)
     found = _of_arrivals(arrivals) if arrivals else []
     if scenario.unused:

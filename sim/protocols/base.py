@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from sim import texts
+from sim.base.errors import WrongSetting
 from sim.language.text import Text
 from sim.protocols.texts import text_of
 
@@ -63,6 +64,10 @@ class Protocol:
             WrongSetting: naming the setting.
         """
         text_of(scenario).checked(Size(scenario.ranks, scenario.batch, scenario.workload.variables))
+        served = self.served(scenario.workload)
+        if scenario.test_size and served and len(served) < len(scenario.workload.variables):
+            allowed = f"0 with {self.name} and this model: no rank has all parameters"
+            raise WrongSetting("--test-size", scenario.test_size, allowed)
 
     # Which ranks there are
 

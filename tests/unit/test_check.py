@@ -16,7 +16,7 @@ from sim.recording import conformance
 HEAD = """
 from dataclasses import dataclass
 from sim.language.text import Text
-from sim.language.verbs import compute, gather, push, send
+from sim.language.verbs import compute, gather, push, send, spread
 
 @dataclass(frozen=True)
 class Own(Text):
@@ -89,7 +89,7 @@ DROPS = """
     def __call__(self, me):
         for step in me.steps():
             if me.rank == me.master:
-                yield from send(me, me.weights, me.workers)
+                yield from spread(me, me.weights, me.workers)
                 added = 0
                 while added < self.k:
                     message = yield from me.take(me.workers)

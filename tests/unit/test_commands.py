@@ -325,7 +325,7 @@ WRONG_REAL = {
         ["--servers", "--variable-partitions"],
     ),
     "evaluation": (["--protocol", "hybrid", "--workload", "lstm_lm", "--test-size", "9"], ["--test-size", "9"]),
-    "backup": (["--protocol", "ps-backup", "--set", "backup=3"], ["--set backup", "0 to 2"]),
+    "backup": (["--protocol", "ps-backup", "--set", "backup=3"], ["--set backup", "fewer than the workers"]),
     "engine": (["--engine", "torch"], ["--engine", "torch", "tensorflow", "numpy"]),
     "model of an engine": (
         ["--engine", "numpy", "--workload", "cifar10"],

@@ -50,7 +50,9 @@ def test_a_trace_is_read_as_the_run_it_is_of(name, tmp_path):
     found.kept_trace.write(tmp_path / "trace.jsonl")
     again = traces.read(tmp_path / "trace.jsonl")
     of_rows = of_trace(again)
-    assert of_rows.step_s == pytest.approx(found.outcome.step_s, abs=1e-9)
+    # A step of a trace is rank 0's, where ranks go on together; one of the outcome is the slowest rank's.
+    off = 0.02 if found.scenario.protocol.in_step else 0.0
+    assert of_rows.step_s == pytest.approx(found.outcome.step_s, rel=off, abs=1e-9)
     assert of_rows.samples == pytest.approx(found.outcome.samples)
     assert of_trace(found.kept_trace).warmup == found.outcome.warmup
 

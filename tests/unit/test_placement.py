@@ -12,6 +12,7 @@ from sim.job.scenario import Scenario
 from sim.model import variable_placement as placement
 from sim.model import workload
 from sim.model.workload import HEADER_BYTES, NAMED, Variable, Workload
+from sim.simulation import simulate
 
 # Two layers with batch normalisation, and one without.
 NORMALISED = [
@@ -123,13 +124,13 @@ def test_servers_that_hold_statistics_alone_hold_nobody_up(protocol):
     assert four == pytest.approx(two, rel=0.1)
 
 
-def test_variables_that_travel_one_by_one_need_one_at_the_first_server():
-    """It counts the steps."""
+def test_a_server_may_have_nothing_that_is_trained():
     statistic, weight = Variable(name="mean", shape=(3,), trained=False), Variable(name="w", shape=(3,))
     model = Workload(name="odd", variables=[statistic, weight], flops_per_sample=1e6)
-    assert Scenario(protocols.make("ps-layers"), model, servers=1)
-    with pytest.raises(WrongSetting, match="--servers: given 2; allowed: fewer"):
-        Scenario(protocols.make("ps-layers"), model, servers=2)
+    one, two = (
+        simulate(Scenario(protocols.make("ps-layers"), model, servers=servers), replications=1) for servers in (1, 2)
+    )
+    assert two.samples_per_s == pytest.approx(one.samples_per_s, rel=0.1)
 
 
 def test_a_model_of_which_nothing_is_trained_is_refused(tmp_path):

@@ -5,6 +5,7 @@ import threading
 from contextlib import suppress
 
 import pytest
+from scenarios import ANYWHERE
 
 from calibration.servers import is_of_servers
 from real.libraries.horovod_allreduce import Slot, environment, slots, tuned
@@ -59,7 +60,7 @@ def runtime(request):
 
 def has(runtime) -> list[str]:
     """The protocols that a runtime has."""
-    return [name for name in protocols.PROTOCOLS if runtime.has(protocols.make(name))]
+    return [name for name in ANYWHERE if runtime.has(protocols.make(name))]
 
 
 @pytest.mark.usefixtures("with_horovod")
@@ -70,7 +71,7 @@ def test_a_runtime_runs_what_it_has_when_it_is_asked_for(runtime):
 
 @pytest.mark.usefixtures("with_horovod")
 def test_a_runtime_refuses_what_it_has_not(runtime):
-    for name in set(protocols.PROTOCOLS) - set(has(runtime)):
+    for name in set(ANYWHERE) - set(has(runtime)):
         with pytest.raises(WrongSetting) as refused:
             check_executed(runtime, scenario_of(name))
         assert (refused.value.setting, refused.value.given) == ("--runtime", runtime.world)

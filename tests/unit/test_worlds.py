@@ -11,6 +11,7 @@ import pytest
 from event import agree, by_engine
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scenarios import ANYWHERE
 
 from sim import collectives, protocols, stragglers
 from sim.answers import notes
@@ -171,7 +172,7 @@ def test_a_run_whose_time_is_over_ends_with_the_first_step_that_can_be_measured(
     assert (of_trace(in_time).step_s.shape, in_time.header.warmup) == ((1, 600), 2)
 
 
-@pytest.mark.parametrize("name", [name for name, p in protocols.PROTOCOLS.items() if not p().overlaps])
+@pytest.mark.parametrize("name", [name for name in ANYWHERE if not protocols.make(name).overlaps])
 def test_a_core_of_ones_own_is_as_fast_as_one_that_nobody_else_shares(name):
     scenario = Scenario(
         protocols.make(name), MLP, workers=3, steps=8, stragglers=stragglers.read("niagara*0.02"), test_size=0
