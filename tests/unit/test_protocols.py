@@ -60,7 +60,7 @@ def test_settings_are_frozen_and_the_source_is_named(name):
 def test_no_rank_does_two_things_at_once(name):
     """Within a rank activities do not overlap, but for transfers, whose sender goes on, and for what texts beside the main one do."""
     trace, scenario = run(name, stragglers=stragglers.read("niagara*0.01"))
-    for rank, rows in trace.rows.groupby("rank"):
+    for _, rows in trace.rows.groupby("rank"):
         beside = ["send", "receive"] if scenario.protocol.overlaps else ["send"]
         if scenario.protocol.overlaps:  # servers sum and update layer beside layer; ranks sum while they compute
             beside += ["reduce", "update", "pack", "wait"]
