@@ -14,7 +14,7 @@ from sim.texts import TEXTS
 
 ROOT = Path(__file__).parents[2]
 # What trains depends on when; of ps-layers, which weights still come.
-BY_THE_CLOCK = {"amb", "amb-dg", "kbatch-async", "ps-async", "ps-layers", "ps-ssp", "ps-sync"}
+BY_THE_CLOCK = {"amb", "amb-dg", "kbatch-async", "ps-async", "ps-backup", "ps-layers", "ps-ssp", "ps-sync"}
 SAID = re.compile(r"^weights\s+within (\S+) of those in simulated time; ([\d,]+) samples, simulated ([\d,]+)$", re.M)
 
 
