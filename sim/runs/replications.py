@@ -39,7 +39,11 @@ if TYPE_CHECKING:
     from sim.language.text import Text
     from sim.recording.traces import Trace
 
-LOOKED_AT, MESSAGES = 2000, 5  # messages of a run that is observed for a note, and of a gradient
+LOOKED_AT, MESSAGES, MOST_LOOKED_AT = (
+    2000,
+    5,
+    400,
+)  # workers at most, and messages of a run that is observed for a note, and of a gradient
 ONCE_S, RANK_S, EVENT_S = 1e-3, 3e-6, 0.15e-6  # of a core: of a run, of each rank, of each event
 MOST_COUNTED = 256
 _counted: dict[tuple, float] = {}  # events of a step, by text and size
@@ -112,7 +116,7 @@ class Replications:
 
     def arrivals(self, number: int) -> Arrivals | None:
         """How stale gradients are, and which part is busiest, in some steps of the event world, where each gradient is an update."""
-        if not self.text.each:
+        if not self.text.each or self.scenario.workers > MOST_LOOKED_AT:
             return None
         steps = max(2, min(self.scenario.rounds, LOOKED_AT // (MESSAGES * self.scenario.workers)))
         few = replace(self.scenario, warmup=steps // 2, steps=steps - steps // 2)
@@ -162,6 +166,8 @@ def by_one_thread() -> Iterator[None]:
 
 def once_and_step_s(scenario: Scenario) -> tuple[float, float]:
     """Seconds of a run before any step, and of each one: by counts of events, so that they do not depend on how busy the machine is."""
+    if not is_ours(scenario.protocol):  # whose text is run by the processes that simulate alone
+        return ONCE_S + RANK_S * scenario.ranks, sum(needs.messages(scenario)[:2]) * needs.UNIT.message_s
     text = text_of(scenario)
     key = text, scenario.ranks, len(scenario.workload.variables)
     if key not in _counted:

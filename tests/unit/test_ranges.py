@@ -257,12 +257,9 @@ def test_steps_that_take_no_time_are_refused(world, tmp_path):
 
 
 TOO_LARGE = [
-    (["--workers", 250_000, "--protocol", "ps-async"], "--workers", "GB of memory"),
-    (["--workers", 100_000, "--protocol", "allreduce", "--world", "event"], "--workers", "GB of memory"),
     (["--steps", 10**9, "--world", "engine"], "--steps", "GB of memory"),
     (["--steps", 10**9, "--protocol", "ps-async"], "--steps", "GB of memory"),
     (["--warmup", 10**9, "--protocol", "ps-async", "--within", 2], "--w", "GB of memory"),
-    (["--workers", 250_000, "--protocol", "ps-ssp", "--trace", "t.parquet"], "--workers", "GB of memory"),
 ]
 
 

@@ -29,7 +29,14 @@ from sim.simulation import simulate
 
 MLP = workload.read("mlp")
 EXACT_S = 1e-9
-JOBS_OF_THEIR_OWN = ("hybrid", "horovod")
+JOBS_OF_THEIR_OWN = (
+    "hybrid",
+    "horovod",
+    "hierarchical",
+    "pipeline",
+    "d-psgd",
+    "gradient-coding",
+)  # drawn in test_language_engine_jobs.py
 
 
 def seconds(most):
@@ -37,9 +44,7 @@ def seconds(most):
 
 
 def lines():
-    return st.builds(
-        Line, base_s=st.floats(1e-6, 1e-2), slope_s=seconds(1e-6), cold_s=seconds(1e-2), floor_s=seconds(1e-2)
-    )
+    return st.builds(Line, base_s=st.floats(1e-6, 1e-2), slope_s=seconds(1e-6), cold_s=seconds(1e-2))
 
 
 def costs():
@@ -97,17 +102,6 @@ def scenarios(draw):
         test_size=draw(st.sampled_from([0, 50])),
         evaluate_every=draw(st.integers(1, 4)),
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "algorithm", "slots"), [("horovod", "alltoall-allgather", 1), ("allreduce", "ring", 2)]
-)
-def test_nothing_is_added_up_in_less_than_the_floor(name, algorithm, slots):
-    """Also on hosts of several ranks."""
-    floor = MLP.costs.model_copy(update={"reduce": Line(base_s=1e-3, floor_s=5e-3)})
-    cluster = Cluster(hosts=[Host(count=4, cores=2 * slots, slots=slots)], network=Link(latency_s=8e-3))
-    protocol = protocols.make(name, [f"algorithm={algorithm}"])
-    agree(Scenario(protocol, MLP.model_copy(update={"costs": floor}), 4, steps=2, warmup=0, cluster=cluster))
 
 
 @pytest.mark.slow

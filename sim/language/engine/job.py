@@ -200,7 +200,12 @@ class Run:
         if size_bytes > self.most_bytes:
             takes = f"{size_bytes / 1e9:,.1f} GB of memory, and {self.most_bytes / 1e9:,.1f} GB are the most here"
             of_steps = self.job.steps > 100 * self.ranks
-            given = ("--steps", self.job.steps - self.job.warmup) if of_steps else ("--workers", self.ranks)
+            steps, warmup = self.job.steps - self.job.warmup, self.job.warmup
+            given = (
+                max(("--steps", steps), ("--warmup", warmup), key=lambda one: one[1])
+                if of_steps
+                else ("--workers", self.ranks)
+            )
             raise WrongSetting(*given, f"a smaller job: the engine would take {takes}")
 
     def _grow(self, each: str, more: int) -> None:
