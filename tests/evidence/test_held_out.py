@@ -74,7 +74,7 @@ def test_the_slowest_of_many_links_is_slower():
 
 
 def test_a_byte_takes_as_long_whatever_the_model():
-    """Three models of the same hosts, fitted apart, whose buckets are taken for PyTorch's; of DeepSpeech2 no number of parameters is published."""
+    """Three models of the same hosts, fitted apart; of DeepSpeech2 the number of parameters is not published."""
     found = [t4.byte_s(name, 4) for name in t4.ZOO]
     assert max(found) / min(found) < 1.5
 
