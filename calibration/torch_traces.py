@@ -150,8 +150,9 @@ def _told_of(one: Recorded, protocol: str, link: Link | None) -> About:
     """What the user and the traces say of a run. Libraries of GPUs sum by rings, unless the user says otherwise."""
     said = {setting.partition("=")[0] for setting in one.about.settings}
     more = [ALGORITHM] * (protocol in ("ddp", "horovod", "allreduce"))
-    if protocol == "ddp" and (sizes := [call.bytes for call in one.run.calls() if one.run.sums(call) and call.bytes]):
-        more.append(f"bucket_mb={median(sizes) / 2**20:.6g}")
+    if protocol == "ddp":  # gradients are summed one by one where no call says its bytes
+        sizes = [call.bytes for call in one.run.calls() if one.run.sums(call) and call.bytes]
+        more.append(f"bucket_mb={median(sizes) / 2**20:.6g}" if sizes else "bucket_mb=0")
     settings = (*one.about.settings, *(setting for setting in more if setting.partition("=")[0] not in said))
     return replace(one.about, protocol=protocol, settings=settings, link=link, item_bytes=one.gradients.item_bytes)
 

