@@ -198,6 +198,7 @@ def protocol_of(of: type[Text]) -> type[Protocol]:
         "__qualname__": of.__qualname__,
     }
     KNOWN[of] = make_dataclass(of.__name__, settings, bases=(Protocol,), namespace=about, frozen=True)
+    KNOWN[of].__module__ = of.__module__  # where Python 3.12 and later have put that of this function
     return KNOWN[of]
 
 
