@@ -64,13 +64,6 @@ def ended_after(seconds: float, said: str) -> AbstractContextManager[None]:
     return deadline(seconds, failure)
 
 
-@contextmanager
-def postponed() -> Iterator[None]:
-    """A deadline that passes within it is raised after it: what is imported to one half stays so as long as the process lives."""
-    with _watch.lock:
-        yield
-
-
 def _settle(one: object) -> None:
     """The work is done. If the deadline has come just now, it is raised here, and not in what follows.
 

@@ -90,10 +90,6 @@ class WrongText(RunFailed):
         super().__init__(message)
 
 
-class PlacedText(WrongText):
-    """One whose message has said already whose text it is, and where."""
-
-
 def of_system(error: OSError) -> str:
     """The system's own message, without a library's words around it."""
     return os.strerror(error.errno) if error.errno else str(error)

@@ -133,8 +133,3 @@ def check_kind(setting: str, value: object, kind: Any, allowed: str) -> None:
 def check_integer(setting: str, value: int, least: int, most: int = MOST) -> None:
     """Refuse an integer out of its range; see `check`."""
     check(setting, value, least, most, "an integer", Integral)
-
-
-def check_seconds(setting: str, value_s: float) -> None:
-    """Refuse seconds out of their range; see `check`."""
-    check(setting, value_s, 0, LONGEST_S, "seconds")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.laws import FoldedMixture, checked
+from sim.laws import checked
 from sim.laws.base import Law
 from sim.laws.randomness import STATES, RandomStreams, Stream, generator
 from sim.laws.steps import Sleeps, Steps, joined
@@ -73,12 +73,6 @@ class Draws:
             return Steps(sole=law.sole)
         start = generator(self._scenario.seed, replication, STATES, purpose).random()
         return Steps(lambda count: law.upper((start + np.arange(count) * GOLDEN_RATIO) % 1))
-
-    def delays(self, replication: int, worker: int) -> Stream | None:
-        """The induced delays of what a worker, or master (0), receives, the same in every world; None without."""
-        std_s = self._scenario.protocol.delay_std_s
-        law = FoldedMixture.model_validate({"components": [{"mean_s": 0.0, "std_s": std_s, "weight": 1}]})
-        return Stream(law, self._scenario.seed, replication, worker, "delay") if std_s > 0 else None
 
     def run_factor(self, replication: int, host: int) -> float:
         """The factor on all computation of one run on one host, by its index in the cluster's machines.

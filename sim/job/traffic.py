@@ -111,21 +111,6 @@ class Traffic:
         to_device_bytes = self.to_device_bytes(self._scenario.batch)
         return costs.to_device(to_device_bytes), costs.to_host(self.to_host_bytes)
 
-    def updated_bytes(self, rank: int) -> list[int]:
-        """Bytes of each thing that a rank updates: rows that any of the summed minibatches touched, and what is dense."""
-        if rank < self._scenario.servers:
-            return [load.answer_bytes for load in self.loads(rank, self._applied_at_once)]
-        return self._updated_by_worker
-
-    @cached_property
-    def _updated_by_worker(self) -> list[int]:
-        loads = [
-            variable.load(self._scenario.batch, self._applied_at_once) for variable in self._scenario.gathered_variables
-        ]
-        return [HEADER_BYTES + ITEM_BYTES * self._scenario.summed_items] * (self._scenario.summed_items > 0) + [
-            load.answer_bytes for load in loads
-        ]
-
     def parts(self, rank: int) -> int:
         """How many things a rank adds or updates side by side; how many rows they have is not asked."""
         if rank < self._scenario.servers:
@@ -153,14 +138,3 @@ class Traffic:
         """Workers that add up what others of their host hand in."""
         groups = self._scenario.groups(self._scenario.hosts)
         return frozenset(leader for leader in groups.senders if len(groups.of[leader]) > 1)
-
-    @property
-    def _applied_at_once(self) -> int:
-        """Minibatches whose gradients an update applies together."""
-        return max(1, min(self._scenario.workers, self._scenario.protocol.gradients_per_update(self._scenario.workers)))
-
-    def updated_by(self, rank: int) -> int:
-        """The number of parameters that a rank applies the optimiser to."""
-        if rank < self._scenario.servers:
-            return sum(variable.size for variable, server in self.placed if server == rank)
-        return self._scenario.summed_items

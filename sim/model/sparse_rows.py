@@ -87,16 +87,6 @@ class Load(NamedTuple):
     numbers: int
 
     @property
-    def request_bytes(self) -> int:
-        """Asking for it."""
-        return HEADER_BYTES + ITEM_BYTES * self.rows
-
-    @property
-    def answer_bytes(self) -> int:
-        """Parameters; the rank that requested them knows their rows."""
-        return HEADER_BYTES + ITEM_BYTES * self.numbers
-
-    @property
     def gradient_bytes(self) -> int:
         """A gradient, with the numbers of its rows."""
         return HEADER_BYTES + ITEM_BYTES * (self.rows + self.numbers)

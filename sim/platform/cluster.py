@@ -215,10 +215,6 @@ class Link(Checked):
             raise ValueError("store_and_forward without fair and tcp")
         return self
 
-    def asks_for(self, size_bytes: float) -> bool:
-        """Whether a message leaves when its receiver has asked for it."""
-        return self.eager_bytes is not None and size_bytes > self.eager_bytes
-
     def slower(self, hosts: int, each: float = 1.0) -> float:
         """Times as long as a byte takes where so many hosts, of `each` ranks in the mean, sum without servers."""
         if hosts < 2:

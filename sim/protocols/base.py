@@ -94,11 +94,6 @@ class Protocol:
     # When they go on
 
     @property
-    def counts_updates(self) -> bool:
-        """Whether each gradient is an update."""
-        return self.text_class.each
-
-    @property
     def by_arrival(self) -> bool:
         """Whether the order in which gradients arrive decides what becomes of them."""
         return self._text.by_arrival or self.text_class.each or self.gradients_per_update(SOME) < SOME

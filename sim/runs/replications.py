@@ -166,8 +166,6 @@ def by_one_thread() -> Iterator[None]:
 
 def once_and_step_s(scenario: Scenario) -> tuple[float, float]:
     """Seconds of a run before any step, and of each one: by counts of events, so that they do not depend on how busy the machine is."""
-    if not is_ours(scenario.protocol):  # whose text is run by the processes that simulate alone
-        return ONCE_S + RANK_S * scenario.ranks, sum(needs.messages(scenario)[:2]) * needs.UNIT.message_s
     text = text_of(scenario)
     key = text, scenario.ranks, len(scenario.workload.variables)
     if key not in _counted:
@@ -179,6 +177,8 @@ def once_and_step_s(scenario: Scenario) -> tuple[float, float]:
 
 
 def _events_of_a_step(scenario: Scenario, text: Text) -> float:
+    if not is_ours(scenario.protocol):  # whose text is run by the processes that simulate alone
+        return sum(needs.messages(scenario)[:2])
     job = job_of(replace(scenario, steps=1, warmup=0), text)
     try:
         run = engine.Run(job, text, lowered(job, text))
