@@ -66,8 +66,9 @@ class Variable(Checked):
     def _rows_that_can_be(self):
         if self.rows and not self.trained:
             raise ValueError(f"{self.name}: rows are those that have a gradient, and this variable is not trained")
-        if self.rows and self.rows.per_minibatch >= self.shape[0]:
-            raise ValueError(f"{self.name}: rows.per_minibatch must be below the number of rows, {self.shape[0]}")
+        whole = (self.rows and self.rows.of) or self.shape[0]  # of which this may be a part
+        if self.rows and self.rows.per_minibatch >= whole:
+            raise ValueError(f"{self.name}: rows.per_minibatch must be below the number of rows, {whole}")
         return self
 
     @cached_property
