@@ -29,7 +29,7 @@ class Spread(NamedTuple):
 # Times as long as a byte takes at the rate that a link is called by, between hosts and within one. The median is the point of an answer.
 # Of experiments.extrapolation.links.factors (5 clusters) and one_host.links (3, all of PCIe), as `experiments.run evidence` prints them.
 LINK = Spread(0.49, 1.09)
-LOCAL = Spread(2.53, 0.72)
+LOCAL = Spread(2.47, 0.82)
 # Of links within a host that no PCIe is as fast as: of one_host.direct (A100, H100, H200, B200 and GB200), which it prints, too.
 DIRECT = Spread(0.16, 0.18)
 FASTEST_PCIE = 50e9  # bytes a second

@@ -93,8 +93,8 @@ def test_one_host_is_held_from_the_step_of_one_gpu(monkeypatch):
         assert np.mean([one.held for one in of]) >= 0.59
     assert all(one.held for one in found if not one.pair.source.startswith("Gavel"))
     hosts, within = one_host.learned(found), links.learned(one_host.links())
-    assert pytest.approx(hosts, abs=0.06) == HOST
-    assert pytest.approx(tuple(within), abs=0.1) == tuple(LOCAL)
+    assert pytest.approx(hosts, abs=0.01) == HOST
+    assert pytest.approx(tuple(within), abs=0.02) == tuple(LOCAL)
     some = [one.pair for one in found if one.pair.model == "resnet50" and one.pair.source.startswith("Gavel")][::6]
     monkeypatch.setattr(extrapolation, "HOST", HOST._replace(mean=0.0, deviation=0.0))
     monkeypatch.setattr(named_links, "within", lambda link: LOCAL._replace(mean=0.0, deviation=0.0))
