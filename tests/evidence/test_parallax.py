@@ -10,7 +10,7 @@ from experiments import parallax
 from sim.answers.outcome import of_trace
 
 # What `python -m experiments.run parallax` fits; fitting takes long.
-FITTED = parallax.Constants(resnet50_s=0.3093, lm1b_s=0.08857, add_s=8.305e-10, port_bytes_per_s=1.545e9)
+FITTED = parallax.Constants(resnet50_s=0.3093, lm1b_s=0.13285, add_s=3.8626e-10, port_bytes_per_s=2.1767e9)
 
 
 @cache
@@ -18,31 +18,35 @@ def said():
     return parallax.predicted(FITTED)
 
 
-BEFORE = pytest.mark.xfail(
-    reason="constants that were fitted by the simulator before its protocols were texts", strict=False
-)
-
-
-@BEFORE
 @pytest.mark.parametrize("bar", parallax.FITTED)
 def test_the_constants_are_the_fitted_ones(bar):
     model, system, machines = bar
     assert said()[bar] == pytest.approx(parallax.MEASURED[model][system][machines - 1], rel=0.01)
 
 
-@BEFORE
-@pytest.mark.parametrize("model", parallax.MEASURED)
-@pytest.mark.parametrize("machines", [1, 2])
+MISSED = pytest.mark.xfail(
+    reason="parts of variables are worked on side by side, and what is fitted follows", strict=True
+)
+
+
+@pytest.mark.parametrize(
+    ("model", "machines"), [("resnet50", 1), ("resnet50", 2), ("lm1b", 1), pytest.param("lm1b", 2, marks=MISSED)]
+)
 def test_systems_are_in_their_published_order(model, machines):
     assert parallax.order(model, machines, said())
 
 
-def test_a_second_machine_slows_horovod_down_and_the_hybrid_not():
-    """Words; the hybrid's figure is a fifth too low, Horovod's a third too high."""
-    horovod, hybrid = ([said()["lm1b", system, n] for n in (1, 2)] for system in ("Horovod", "Parallax-HYBRID"))
-    assert horovod[1] < horovod[0]
-    assert hybrid[1] > 1.1 * hybrid[0]
-    assert hybrid[1] == pytest.approx(149_500, rel=0.2)
+def test_a_second_machine_helps_the_hybrid():
+    """Words; the figure on two machines is a fifth too low."""
+    alone, together = (said()["lm1b", "Parallax-HYBRID", machines] for machines in (1, 2))
+    assert together > 1.3 * alone
+    assert together == pytest.approx(149_500, rel=0.2)
+
+
+@MISSED
+def test_a_second_machine_slows_horovod_down():
+    """Predicted is a rise, to two thirds more than is published."""
+    assert said()["lm1b", "Horovod", 2] < said()["lm1b", "Horovod", 1]
 
 
 def test_summed_as_dense_the_order_breaks():
