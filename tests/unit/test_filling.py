@@ -113,8 +113,8 @@ def test_the_answer_says_what_was_assumed_and_in_what_it_can_be_counted(folder, 
 
 
 def test_nothing_has_a_price_where_nothing_is_known(folder, here):  # noqa: F811
-    words = ["--workload", "resnet50", "--cluster", "p3.8xlarge*4", "--replications", 3, "--steps", 2]
-    words += ["--protocol", "horovod", "--what-if", "batch=60"]
+    words = ["--workload", "resnet50", "--cluster", "p3.8xlarge*4", "--batch", 8, "--replications", 3, "--steps", 2]
+    words += ["--protocol", "horovod", "--what-if", "batch=9"]
     page = here("sim.run", *words).stdout
     assert "nothing is known" in page
     assert not any(word in page for word in ("worth", "USD", "MFU"))
