@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import numpy as np
 
@@ -62,7 +63,8 @@ class NumpyGradients:
 
         threadpool_limits(threads, "blas")
         self._forward, self._workload = forward_of(workload, "numpy"), workload
-        self._ends = np.cumsum([variable.size for variable in workload.variables])[:-1]
+        ends = np.cumsum([0, *(variable.size for variable in workload.variables)]).tolist()
+        self._places = [(slice(*place), of.shape) for place, of in zip(pairwise(ends), workload.variables, strict=True)]
 
     def fixed(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray) -> Gradient:
         """The gradient of a whole minibatch, x (samples, *sample_shape) float32 and y (samples,) int32."""
@@ -129,8 +131,7 @@ class NumpyGradients:
 
     def _variables(self, flat: np.ndarray) -> list[np.ndarray]:
         """Views of the variables in a vector."""
-        parts = zip(np.split(flat, self._ends), self._workload.variables, strict=True)
-        return [part.reshape(variable.shape) for part, variable in parts]
+        return [flat[place].reshape(shape) for place, shape in self._places]
 
     def _sums(
         self, variables: list[np.ndarray], x: np.ndarray, y: np.ndarray, times: np.ndarray | None = None

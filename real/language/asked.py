@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
 
+from real.language.library import by_mpi
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.language import event
@@ -114,10 +115,11 @@ def job_of(scenario: Scenario, replication: int = 0, placement: Sequence[int] = 
     """
     laws = Drawn(scenario, text_of(scenario).delay_std_s)
     placement = tuple(placement or scenario.hosts)
-    return _job(scenario, laws=laws, replication=replication, seed=scenario.seed, placement=placement)
+    sums = by_mpi if scenario.protocol.in_library and scenario.ranks > 1 else None
+    return _job(scenario, sums, laws=laws, replication=replication, seed=scenario.seed, placement=placement)
 
 
-def _job(scenario: Scenario, **more) -> Job:
+def _job(scenario: Scenario, sums: Callable | None = None, **more) -> Job:
     text, servers = text_of(scenario), scenario.servers
     shares = [(size - HEADER_BYTES) // ITEM_BYTES for size in scenario.traffic.server_bytes] if servers > 1 else []
     return Job(
@@ -130,7 +132,7 @@ def _job(scenario: Scenario, **more) -> Job:
         header_bytes=HEADER_BYTES if servers else 0,
         evaluate_every=scenario.evaluate_every,
         shares=tuple(shares),
-        library=Library(auto=scenario.algorithm("auto")),
+        library=Library(auto=scenario.algorithm("auto"), sums=sums),
         **more,
     )
 

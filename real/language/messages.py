@@ -112,16 +112,29 @@ class Messages:
         return len(self.ended) == self._comm.size - 1
 
     def move(self) -> bool:
-        """Receive what has come, and note what has left; whether there was anything."""
+        """Receive one message that has come, and note what has left; whether there was anything.
+
+        Whatever asks MPI in vain gives the core away, to all others that want it: nothing is asked for once something was found.
+        """
         if self._comm.size == 1:
             return False
-        from mpi4py import MPI
+        moved = self._settle_leaving() | self._settle_coming()
+        return self._receive_one() | self._let_in() | moved
 
-        moved, status = False, MPI.Status()
-        while arrived(self._comm, MPI.ANY_SOURCE, MPI.ANY_TAG, status):
-            moved = True
-            self._begin(status.source, status.tag, status.Get_count(MPI.BYTE))
-        return self._settle_coming() | self._settle_leaving() | self._let_in() | moved
+    def drain(self) -> None:
+        """Receive all that has come."""
+        while self.move():
+            pass
+
+    def _receive_one(self) -> bool:
+        """Receive a message that has come, if there is one."""
+        from mpi4py.MPI import ANY_SOURCE, ANY_TAG, BYTE, Status
+
+        status = Status()
+        found = arrived(self._comm, ANY_SOURCE, ANY_TAG, status)
+        if found:
+            self._begin(status.source, status.tag, status.Get_count(BYTE))
+        return found
 
     def _begin(self, sender: int, tag: int, size_bytes: int) -> None:
         began_s, buffer = self._clock(), np.empty(size_bytes, np.uint8)
@@ -152,14 +165,14 @@ class Messages:
         return len(self._held) < held
 
     def _settle_leaving(self) -> bool:
-        staying = []
-        for request, buffer, left in self._leaving:
-            if not request.Test():
-                staying.append((request, buffer, left))
-            elif left is not None:
+        requests = [request for request, *_ in self._leaving]
+        settled = {*((requests and requests[0].Testsome(requests)) or ())}
+        for k in settled:
+            *_, left = self._leaving[k]
+            if left is not None:
                 left(self._clock())
-        settled, self._leaving = len(staying) < len(self._leaving), staying
-        return settled
+        self._leaving = [one for k, one in enumerate(self._leaving) if k not in settled]
+        return bool(settled)
 
     def _receive(self, of: Coming) -> None:
         if of.tag < TEXTS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +38,7 @@ class Ran:
 def run(comm, job: Job, text: Text, model: Chain) -> Ran | None:
     """Run a text on all ranks; what it has come to at rank 0, None elsewhere. Collective."""
     values = Values(job, model, text.data == "shared")
-    world = MpiWorld(comm, job, text, values, common_clock(comm))
+    world = MpiWorld(comm, job, text, values, common_clock(comm), core_s=time.thread_time)
     measured = world.run()
     every = comm.gather((measured, values.vectors[comm.rank]["weights"]))
     if every is None:

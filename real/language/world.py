@@ -13,10 +13,12 @@ from traceback import extract_tb
 from typing import Any
 
 from real.language.computing import Computing, Work
+from real.language.library import Summed
 from real.language.messages import ENDED, LAST, Letter, Messages
 from real.language.record import Record
 from real.launching.clock import Clock
 from real.recording.recorder import Recorder
+from sim import needs
 from sim.base import own
 from sim.base.errors import RunFailed, WrongSetting, WrongText
 from sim.language import commands
@@ -30,8 +32,11 @@ from sim.language.samples import Samples
 from sim.language.text import Text
 from sim.platform.polling import pause_s
 
+SPIN_S = 50e-6  # of polls before the first sleep of a wait, where each rank of the host may have a core
 PATIENCE_S = 600.0  # without any text that goes on
 COMPUTING = commands.Forward, commands.Backward, commands.Update, commands.Mix, commands.Work, commands.Evaluate
+MESSAGES = commands.Post, commands.Take, commands.Follow, Summed
+OTHERS = commands.Sleep, commands.Start, commands.Wait, commands.Stop, commands.Drop
 
 Answer = tuple[Callable[[], bool], Callable[[], Any]]  # whether a command is over, and what it gives
 OVER = None  # in place of a command: the text has ended
@@ -53,7 +58,7 @@ class Task:
     Args:
         number: of the text at this rank, 0 the main one.
         ready, give: of the command under way.
-        waits_for: that command, for errors.
+        command: under way; none before the text begins.
         computes: the thread that computes has it.
         asked: commands that it has asked for in that thread, and that are to begin.
         error: that has ended it there.
@@ -64,10 +69,18 @@ class Task:
     handle: Handle
     ready: Callable[[], bool]
     give: Callable[[], Any] = nothing
-    waits_for: str = "its beginning"
+    command: Any = None
     computes: bool = False
     asked: list = field(default_factory=list)
     error: BaseException | None = None
+
+    @property
+    def waits_for(self) -> str:
+        """What its command waits for, in words."""
+        if self.command is None:
+            return "its beginning"
+        frm = getattr(self.command, "frm", None)
+        return type(self.command).__name__.lower() if frm is None else f"a message of {named(frm)}"
 
     @property
     def place(self) -> str:
@@ -111,6 +124,7 @@ class MpiWorld:
         recorder: keeps what the rank does; none if nobody reads it.
         here: whether each rank is on this one's host; all if not given.
         begun: called with each round of `me.steps()` that begins.
+        core_s: seconds of a core that the calling thread has used; nothing if nobody asks what was measured.
     """
 
     def __init__(
@@ -123,6 +137,7 @@ class MpiWorld:
         recorder: Recorder | None = None,
         here: Sequence[bool] = (),
         begun: Callable[[int], None] = lambda step: None,
+        core_s: Callable[[], float] = lambda: 0.0,
     ):
         text.checked(job)
         self.me = Rank(comm.rank, job, text.servers, self, text.data == "shared")
@@ -133,7 +148,9 @@ class MpiWorld:
             0.0,
         )  # of a round, and when it has begun
         delays = job.noise(comm.rank, text.servers, "delay")
-        self._messages = Messages(comm, clock, values.kind, here or [True for _ in range(comm.size)], delays)
+        here = here or [True for _ in range(comm.size)]
+        self._messages = Messages(comm, clock, values.kind, here, delays)
+        self._spin_s = SPIN_S if sum(here) <= needs.cores() else 0.0
         self._record = Record(
             self.me,
             clock,
@@ -145,8 +162,9 @@ class MpiWorld:
             threading.RLock(),
         )  # one text goes on at a time
         self._has_computed = threading.Event()  # since the loop has looked
-        self._started, self._tasks, self._handled_s = 0, list[Task](), 0.0
+        self._started, self._tasks, self._handled_s, self._core_s = 0, list[Task](), 0.0, core_s
         self._here_s = 0.0  # seconds of a core that the main thread has computed
+        self._begins = {of: getattr(self, f"_{of.__name__.lower()}") for of in (*COMPUTING, *MESSAGES, *OTHERS)}
         self.measured = Measured(Samples([self.me] * job.ranks))
         values.begin([self.me])
         values.record = self._record
@@ -191,17 +209,13 @@ class MpiWorld:
         return self.measured
 
     def _until(self, over: Callable[[], bool]) -> None:
-        """Move messages and resume texts until something is over, asleep while nothing happens."""
+        """Resume texts until something is over; move messages while none goes on, asleep while nothing happens."""
         since_s = time.perf_counter()
         while not over():
-            begin_s, moved = time.thread_time() - self._here_s, self._messages.move()
-            for task in list(self._tasks):
-                with self._texts:  # no other text goes on between commands that take no time
-                    while task in self._tasks and not task.computes and task.ready():
-                        self._resume(task)
-                        moved = True
+            begin_s = self._core_s() - self._here_s
+            moved = self._go_on() or self._messages.move()
             waited_s = time.perf_counter() - since_s
-            spent_s = time.thread_time() - self._here_s - begin_s
+            spent_s = self._core_s() - self._here_s - begin_s
             if moved:
                 since_s = time.perf_counter()
                 self._handled_s += spent_s
@@ -209,7 +223,18 @@ class MpiWorld:
                 raise RunFailed(f"waited {PATIENCE_S:g} s: {self._dead_end()}")
             else:
                 self.measured.polls, self.measured.polled_s = self.measured.polls + 1, self.measured.polled_s + spent_s
-                self._pause(pause_s(waited_s))
+                if waited_s > self._spin_s:
+                    self._pause(pause_s(waited_s))
+
+    def _go_on(self) -> bool:
+        """Resume each text as long as nothing keeps it; whether there was one."""
+        resumed = False
+        for task in list(self._tasks):
+            with self._texts:  # no other text goes on between commands that take no time
+                while task in self._tasks and not task.computes and task.ready():
+                    self._resume(task)
+                    resumed = True
+        return resumed
 
     def _pause(self, seconds: float) -> None:
         """Sleep, or wait until something is computed, which costs more."""
@@ -245,11 +270,11 @@ class MpiWorld:
 
     def _work_here(self, task: Task, work: Work) -> None:
         """Compute in the main thread: nothing else is to be done, and handing over to another thread takes longer than much of it."""
-        begin_s, record = time.thread_time(), self._record
+        begin_s, record = self._core_s(), self._record
         record.begin_work()
         work.run()
         record.end_work()
-        self._here_s += time.thread_time() - begin_s
+        self._here_s += self._core_s() - begin_s
         work.then()
         task.ready, task.give = at_once, nothing
 
@@ -271,9 +296,8 @@ class MpiWorld:
         if command is OVER:
             self._end(task)
             return None
-        name = type(command).__name__.lower()
-        task.waits_for = name
-        return getattr(self, f"_{name}")(task, command)
+        task.command = command
+        return self._begins[type(command)](task, command)
 
     # ---- in the thread that computes
 
@@ -334,9 +358,9 @@ class MpiWorld:
         activity, *about = row
 
         def timed() -> None:
-            begin_s, of_core_s = self._clock(), time.thread_time()
+            begin_s, of_core_s = self._clock(), self._core_s()
             work(*given)
-            self.measured.seconds.setdefault(which, []).append(time.thread_time() - of_core_s)
+            self.measured.seconds.setdefault(which, []).append(self._core_s() - of_core_s)
             end_s = self._clock()
             if activity:
                 self._record.add(activity, begin_s, end_s, *about)
@@ -446,9 +470,11 @@ class MpiWorld:
         frm, messages, asked_s, asked_in = among(command.frm), self._messages, self._clock(), self._record.round
         until_s = math.inf if command.until_s is None else command.until_s
         if until_s <= asked_s:  # what has come while this thread computed is here, too
-            messages.move()
+            messages.drain()
 
         def taken() -> Message | None:
+            if command.newest:
+                messages.drain()
             if not messages.has(task.number, frm):
                 if until_s > asked_s:
                     self._record.waited(asked_s, self._clock())
@@ -460,8 +486,6 @@ class MpiWorld:
             else:
                 self._values.heard(self.me, message)
             return message
-
-        task.waits_for = f"a message of {named(command.frm)}"
 
         def over() -> bool:
             """Whether nothing is waited for any more: it is late, or nothing can come."""
@@ -478,6 +502,7 @@ class MpiWorld:
             return messages.has(task.number, range(frm, frm + 1))
 
         def followed() -> bool:
+            messages.drain()
             if any(frm in messages.ended and not here(frm) for frm in group):
                 return False
             me.round += 1
@@ -491,8 +516,21 @@ class MpiWorld:
             self._since_s = self._clock()
             return True
 
-        task.waits_for = f"a message of {named(command.frm)}"
         return (lambda: not command.wait or all(here(frm) or frm in messages.ended for frm in group)), followed
+
+    def _summed(self, task: Task, command: Summed) -> Answer:
+        from mpi4py.MPI import IN_PLACE
+
+        asked_s, record, values = self._clock(), self._record, self._values.view(self.me, command.piece)
+        barrier = self._comm.Ibarrier()
+
+        def summed() -> None:
+            begin_s = self._clock()
+            record.waited(asked_s, begin_s)
+            self._comm.Allreduce(IN_PLACE, values)
+            record.add("receive", begin_s, self._clock(), 0, self._job.bytes_of(values.size))
+
+        return barrier.Test, summed
 
     def _received(self, message: Letter, asked_s: float, step: int) -> None:
         """Record that a text has waited for a message, since the round `step`, and that it has come."""
@@ -539,7 +577,7 @@ class MpiWorld:
             raise self._wrong(task, "me.stop of a message, or of the text itself: give it the handle of another text")
         if other in self._tasks:
             other.text.close()
-            if other.waits_for == "sleep":
+            if isinstance(other.command, commands.Sleep):
                 self._record.end_work()
             self._end(other)
         return at_once, nothing

@@ -38,7 +38,7 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
         )
     if outcome.by_message and scenario.ranks >= LONG_RING:
         found.append(f"all messages of ring allreduces are simulated, which takes longer: {outcome.by_message}")
-    found += _of_data(scenario, outcome)
+    found += _of_data(scenario, outcome, trace)
     found += scenario.stragglers.notes(scenario)
     if measured(world):
         return found + (_of_evaluations(scenario, trace) if trace is not None else [])
@@ -68,9 +68,12 @@ def _of_evaluations(scenario: Scenario, trace: Trace) -> list[str]:
     ]
 
 
-def _of_data(scenario: Scenario, outcome: Outcome) -> list[str]:
-    """Steps in which workers compute all of their data before the time limit."""
-    whole = float(np.mean(outcome.samples >= scenario.global_batch))
+def _of_data(scenario: Scenario, outcome: Outcome, trace: Trace | None) -> list[str]:
+    """Steps in which workers compute all of their data before the time limit; of a real run, by each worker's own count."""
+    if trace is not None and trace.header.measured:
+        whole = trace.header.ran_out / (scenario.rounds * max(1, scenario.workers))
+    else:
+        whole = float(np.mean(outcome.samples >= scenario.global_batch))
     if not hasattr(scenario.protocol, "time_limit_s") or whole <= SELDOM:
         return []
     return [f"workers ran out of data before the time limit in {whole:.0%} of the steps: a larger --batch would use it"]

@@ -276,4 +276,7 @@ SETTINGS = (*ALGORITHMS, UNKNOWN)
 def summed(me: Rank, piece: Piece, algorithm: str):
     """One call of the job's library, which sums a piece over all workers."""
     yield from me.work(seconds=me.library.call.seconds(piece.items))
-    yield from ALGORITHMS[me.library.auto if algorithm == "auto" else algorithm](me, piece, me.workers)
+    if algorithm == "auto" and me.library.sums:
+        yield from me.library.sums(me, piece)
+    else:
+        yield from ALGORITHMS[me.library.auto if algorithm == "auto" else algorithm](me, piece, me.workers)

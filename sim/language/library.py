@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -28,6 +29,7 @@ class Library:
         agree_s: seconds without a core before a call, while its ranks agree on it.
         negotiate_s: seconds of a core for agreeing, where there are several ranks.
         auto: the algorithm that it takes where a text names none (sim.collectives.libraries); auto is Open MPI's choice by size and ranks.
+        sums: what sums a piece over all workers where a text names none, in a real run: in its place no messages of ours.
     """
 
     call: Line = Line()
@@ -35,3 +37,4 @@ class Library:
     agree_s: float = 0.0
     negotiate_s: float = 0.0
     auto: str = "auto"
+    sums: Callable | None = None

@@ -35,7 +35,6 @@ class Text:
         micros: the setting that says how many micro-batches a minibatch has.
         loops: these are turns of one loop in a graph, and no computations by themselves.
         layerwise: servers update each layer by itself.
-        spins: ranks that wait poll without sleeping in between, as within a library's call.
     """
 
     name: ClassVar[str]
@@ -58,7 +57,6 @@ class Text:
     micros: ClassVar[str] = ""
     loops: bool = False
     layerwise: ClassVar[bool] = False
-    spins: bool = False
 
     def __init_subclass__(cls, **named):
         """A text without a name is called as its class is."""
@@ -100,6 +98,11 @@ class Text:
                 )
         require(self.servers < job.ranks, "ranks", job.ranks, f"an integer from {self.servers + 1} with {self.name}")
         self.check(job)
+
+    @property
+    def spins(self) -> bool:
+        """Whether ranks that wait poll without sleeping in between: within MPI's allreduce, which is what `auto` is in a real run."""
+        return not self.servers and self.joins and getattr(self, "algorithm", "") == "auto"
 
     def gradients_per_update(self, workers: int) -> int:
         """Gradients whose sum makes an update."""

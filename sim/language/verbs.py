@@ -217,6 +217,12 @@ def buckets(me: Rank, least_bytes: float) -> list[tuple[int, int]]:
     return found
 
 
+def of_host(me: Rank) -> int:
+    """How many ranks a host has, if all have several and as many; else the largest divisor of the number of ranks up to 8."""
+    found = {len(me.neighbours(rank)) for rank in me.workers}
+    return found.pop() if len(found) == 1 and 1 not in found else max(k for k in range(1, 9) if me.n % k == 0)
+
+
 def pause(me: Rank, end_s: float):
     """Let time pass until the clock says `end_s`, without working."""
     yield from me.take(me.rank, until_s=end_s)

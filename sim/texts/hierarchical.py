@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sim.language.collectives import allgather, allreduce, reduce_scatter
 from sim.language.text import Text, require
-from sim.language.verbs import compute
+from sim.language.verbs import compute, of_host
 
 
 @dataclass(frozen=True)
@@ -15,24 +15,25 @@ class Hierarchical(Text):
     et al., 2018 (arXiv 1811.05233).
 
     Args:
-        group: ranks of a group, which follow one another: those of a host, or of a rack.
+        group: ranks of a group, which follow one another: those of a host, or of a rack; 0: as fits, see verbs.of_host.
     """
 
-    group: int = 8
+    group: int = 0
 
-    name, in_step, least = "hierarchical", True, {"group": 1}
+    name, in_step = "hierarchical", True
 
     def check(self, job):
-        require(job.ranks % self.group == 0, "--set group", self.group, f"a divisor of the {job.ranks} ranks")
+        require(job.ranks % (self.group or 1) == 0, "--set group", self.group, f"a divisor of the {job.ranks} ranks")
 
     def __call__(self, me):
-        place = me.rank % self.group
-        inner = me.workers[me.rank - place : me.rank - place + self.group]
-        outer = me.workers[place :: self.group]
+        group = self.group or of_host(me)
+        place = me.rank % group
+        inner = me.workers[me.rank - place : me.rank - place + group]
+        outer = me.workers[place::group]
         for _ in me.steps():
             yield from me.sleep()
             yield from compute(me)
             yield from reduce_scatter(me, me.gradient, inner)
-            yield from allreduce(me, me.gradient.part(place, self.group), outer)
+            yield from allreduce(me, me.gradient.part(place, group), outer)
             yield from allgather(me, me.gradient, inner)
             yield from me.update()

@@ -13,7 +13,7 @@ from sim import collectives, protocols, stragglers
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform.cluster import Cluster, Host
-from sim.recording.traces import read
+from sim.recording.traces import NOBODY, read
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,20 @@ def test_it_learns_what_a_master_learns(real_traces, algorithm, fused):
     assert losses[1] == pytest.approx(losses[0], rel=1e-5)
 
 
-@pytest.mark.parametrize(("algorithm", "fused", "workers"), RUNS)
+@pytest.mark.parametrize("fused", [True, False])
+def test_auto_is_one_call_of_mpi_which_has_no_peers(real_traces, fused):
+    """As calibration takes its runs: a wait at the barrier, then one `receive` of all that is summed, for each call."""
+    trace = read(real_traces / f"auto-{fused}-3.parquet")
+    rows, variables = trace.rows, len(workload.read("mlp").variables)
+    assert not set(rows["activity"]) & {"send", "reduce"}
+    calls = rows[rows["activity"] == "receive"]
+    assert (calls["peer"] == NOBODY).all()
+    each = calls.groupby(["rank", "step"])["bytes"].agg(["size", "sum"])
+    assert (each["size"] == (1 if fused else variables)).all()
+    assert (each["sum"] == 4 * workload.read("mlp").parameters).all()
+
+
+@pytest.mark.parametrize(("algorithm", "fused", "workers"), [run for run in RUNS if run[0] != "auto"])
 def test_real_and_simulated_records_are_equal(real_traces, algorithm, fused, workers):
     scenario = Scenario(
         protocols.make("allreduce", [f"algorithm={algorithm}", f"fused={fused}"]),

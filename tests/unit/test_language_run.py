@@ -8,6 +8,8 @@ from sim import protocols
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.language.engine import job as engine
+from sim.language.event import run as event_run
+from sim.language.job import Job, Layer
 from sim.model import workload
 from sim.run import main
 from sim.simulation import simulate
@@ -41,6 +43,24 @@ def test_servers_are_the_job_s():
     assert scenario("fsdp", servers=2).servers == 0
     with pytest.raises(WrongSetting, match="servers=2"):
         scenario("ps-async", "servers=2")
+
+
+@pytest.mark.parametrize(
+    ("ranks", "per_host", "group"), [(2, 1, 2), (7, 1, 7), (12, 1, 6), (16, 1, 8), (12, 4, 4), (6, 4, 6), (11, 1, 1)]
+)
+def test_groups_of_hierarchical_fit_any_number_of_ranks(ranks, per_host, group):
+    """Those of a host where all have several and as many; the simulated step is that of the same group by name."""
+    job = Job(ranks, (Layer(1000, 1e-3),), 2, per_host=per_host, latency_s=1e-3, local_latency_s=1e-5)
+    ends = [event_run(job, TEXTS["hierarchical"](of)).ends_s for of in (0, group)]
+    assert ends[0] == ends[1]
+
+
+def test_ranks_that_wait_within_a_call_of_mpi_do_not_sleep():
+    """`auto` is MPI's allreduce, here by recursive doubling; called by that name it is of our messages, between whose polls ranks sleep."""
+    job = Job(4, (Layer(100, 1e-3),), 5, latency_s=1e-3, poll_s=1e-6, oversleep_s=5e-5)
+    for world in (event_run, engine.run):
+        auto, ours = (world(job, TEXTS["allreduce"](of)).ends_s[-1] for of in ("auto", "recursive-doubling"))
+        assert ours > auto + 5 * 2 * 2.5e-5
 
 
 def test_a_job_can_be_handed_to_another_process():

@@ -280,6 +280,17 @@ def test_what_is_none_in_whole_percent_is_no_note(ran_out, said):
     assert [one.split("limit ")[1].split(":")[0] for one in found] == said
 
 
+def test_of_a_real_run_each_worker_that_ran_out_of_data_counts():
+    """Not the steps alone in which all of them did."""
+    scenario = quiet("amb", "time_limit_s=0.1", workers=2, batch=160, steps=100)
+    trace = event.trace(scenario)
+    real = replace(trace, header=replace(trace.header, world="mpi", ran_out=55 * 2))
+    found = notes.notes(scenario, of_trace(trace), "mpi", real)
+    assert [one.split("limit ")[1].split(":")[0] for one in found if "ran out of data" in one] == [
+        "in 50% of the steps"
+    ]
+
+
 def test_idle_is_what_is_left_of_a_step():
     """A worker of 10 ms beside one of 40 ms idles three quarters; the master all but nothing else."""
     cluster = Cluster(
