@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sim.base.errors import WrongSetting
 from sim.language import commands
@@ -36,7 +36,11 @@ class _Member(Rank):
     """As much of a rank as an algorithm asks for."""
 
     def __init__(self, rank: int, hosts: Sequence[int]):
-        self.rank, self.n, self.host = rank, len(hosts), hosts.__getitem__  # type: ignore[method-assign]
+        self.rank, self.n, self._hosts = rank, len(hosts), hosts
+
+    def host(self, rank: int) -> int:
+        """The host of a rank."""
+        return self._hosts[rank]
 
 
 def moves(algorithm: str, rank: int, hosts: Sequence[int], items: int) -> Iterator[Move]:
@@ -53,10 +57,11 @@ def moves(algorithm: str, rank: int, hosts: Sequence[int], items: int) -> Iterat
     text = ALGORITHMS[named(algorithm, hosts, items)](
         _Member(rank, hosts), Piece("gradient", 0, items), range(len(hosts))
     )
-    given, frm = None, None
+    given: Any = None
+    frm: Any = None
     while True:
         try:
-            command = text.send(given)
+            command: Any = text.send(given)
         except StopIteration:
             return
         given = None

@@ -33,12 +33,11 @@ FLOORS = [
         "job",
         "needs recording",
         "answers stragglers timeline",
-        "options plot runs",
+        "options plot report runs",
         "simulated_options simulation",
         "__init__ sweeps",
         "studies",
         "plans",
-        "reports",
     )
 ]
 COMMANDS = {"sim.protocols.check"}  # that stand in a folder
