@@ -64,15 +64,15 @@ def moves(algorithm: str, rank: int, hosts: Sequence[int], items: int) -> Iterat
             command: Any = text.send(given)
         except StopIteration:
             return
-        given = None
-        if isinstance(command, commands.Post):
+        given, kind = None, type(command)
+        if kind is commands.Post:
             given = Handle()
             yield Move(to=command.to, piece=command.piece)
-        elif isinstance(command, commands.Take) and command.into is None:  # added once what was posted has left
+        elif kind is commands.Take and command.into is None:  # added once what was posted has left
             given, frm = Message(command.frm, 0, 0), command.frm
-        elif isinstance(command, commands.Take):
+        elif kind is commands.Take:
             yield Move(frm=command.frm, piece=command.into, adds=command.adds)
-        elif isinstance(command, commands.Mix):
+        elif kind is commands.Mix:
             yield from (Move(frm=frm, piece=command.into, adds=True), Move())
             frm = None
         elif frm is None:
