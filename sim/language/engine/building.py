@@ -24,7 +24,7 @@ import cython
 from libc cimport math
 cdef double nan = float("nan"), inf = float("inf")
 """
-DECORATORS = "@cython.cfunc\n@cython.nogil\n@cython.exceptval(check=False)"
+DECORATORS = "@cython.cfunc\n@cython.inline\n@cython.nogil\n@cython.exceptval(check=False)"
 RUN = '''
 def run(State S) -> int:
     """Go on until no event is left, or something is short; other threads run meanwhile."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from sim.language.engine.heap import arrives_at, key_of, pop, push
-from sim.language.engine.layout import FOLLOW, KINDS, LOST, NONE, OPERANDS, TAKEN, State
+from sim.language.engine.heap import arrives_at, key_of, push
+from sim.language.engine.layout import KINDS, LOST, NONE, OPERANDS, TAKEN, State
 
 
-def value(S: State, t: int, operand: int) -> float:
+def operand(S: State, t: int, number: int) -> float:
     """What an operand is: a register of the text, or a constant."""
-    if operand >= 0:
-        return S.registers[t * S.width + operand]
-    return S.constants[-1 - operand]
+    return S.registers[t * S.width + number] if number >= 0 else S.constants[-1 - number]
+
+
+def value(S: State, t: int, place: int) -> float:
+    """What the operand at a place of the code is."""
+    return operand(S, t, S.code[place])
 
 
 def part(items: float, k: int, n: int) -> float:
@@ -19,7 +22,7 @@ def part(items: float, k: int, n: int) -> float:
     return whole * k // n
 
 
-def post(S: State, t: int, to: int, items: float, share: float, is_gradient: bool) -> int:
+def new_message(S: State, t: int, to: int, items: float, share: float, is_gradient: bool) -> int:
     """Text t posts a message, for which there is room."""
     message = S.free_message
     S.free_message = S.message_next[message]
@@ -47,17 +50,15 @@ def post(S: State, t: int, to: int, items: float, share: float, is_gradient: boo
 
 
 def fits(S: State, t: int, message: int) -> bool:
-    """Whether text t waits for a message of this sender; its place in the code is a TAKE or a FOLLOW."""
+    """Whether text t waits for a message of this sender; its place in the code is a TAKE."""
     row = S.text_at[t] * OPERANDS
     if S.message_text[message] != S.text_number[t]:
         return False
-    if S.code[row] == FOLLOW:
-        return S.message_from[message] == value(S, t, S.code[row + 2])
-    far = S.message_from[message] - int(value(S, t, S.code[row + 2]))
+    far = S.message_from[message] - int(value(S, t, row + 2))
     if far == 0:
-        return value(S, t, S.code[row + 3]) > S.message_from[message]
-    step = int(value(S, t, S.code[row + 4]))
-    return far > 0 and far % step == 0 and S.message_from[message] < value(S, t, S.code[row + 3])
+        return value(S, t, row + 3) > S.message_from[message]
+    step = int(value(S, t, row + 4))
+    return far > 0 and far % step == 0 and S.message_from[message] < value(S, t, row + 3)
 
 
 def is_fellow(S: State, message: int, other: int) -> bool:
@@ -71,14 +72,13 @@ def is_fellow(S: State, message: int, other: int) -> bool:
 
 
 def overtakes(S: State, message: int) -> bool:
-    """Where messages may overtake: whether one, the first event, comes before one that was posted sooner; then it waits for that."""
+    """Where messages may overtake: whether one comes before one that was posted sooner; then it waits for that."""
     if S.message_there[message] == 2:
         return False
     if S.rank_underway[S.message_to[message]] > 1:
         for other in range(S.message_room):
             if is_fellow(S, message, other) and S.message_key[other] < S.message_key[message]:
                 S.message_there[message] = 1
-                pop(S)
                 return True
     S.message_there[message] = 2
     hand_over_next(S, message)

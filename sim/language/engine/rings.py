@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sim.language.engine.heap import goes_on_at
 from sim.language.engine.idle import is_busy
-from sim.language.engine.layout import DONE, NO_SUCH_PLACE, NONE, OPERANDS, RINGING, SIZES_DIFFER, State
+from sim.language.engine.layout import NO_SUCH_PLACE, NONE, OPERANDS, RINGING, SIZES_DIFFER, WAITS, State
 from sim.language.engine.mail import part, value
 from sim.language.engine.ports import begins_at, climb_of, later, level_of, port_of
 
@@ -16,7 +16,7 @@ from sim.language.engine.ports import begins_at, climb_of, later, level_of, port
 def items_of(S: State, t: int) -> float:
     """Items of the piece that a text in a ring sums."""
     row = S.text_at[t] * OPERANDS
-    return value(S, t, S.code[row + 3]) - value(S, t, S.code[row + 2])
+    return value(S, t, row + 3) - value(S, t, row + 2)
 
 
 def is_member(S: State, one: int, t: int) -> bool:
@@ -26,11 +26,11 @@ def is_member(S: State, one: int, t: int) -> bool:
 
 
 def joins(S: State, t: int) -> int:
-    """Text t reaches a RING: where it goes on; the piece's start and stop; a group's first, stride, size, number. DONE or SIZES_DIFFER."""
+    """Text t reaches a RING: where it goes on; the piece's start and stop; a group's first, stride, size, number."""
     row = S.text_at[t] * OPERANDS
-    stride = int(value(S, t, S.code[row + 5]))
-    missing = int(value(S, t, S.code[row + 6])) - 1
-    k = S.text_rank[t] - int(value(S, t, S.code[row + 4]))
+    stride = int(value(S, t, row + 5))
+    missing = int(value(S, t, row + 6)) - 1
+    k = S.text_rank[t] - int(value(S, t, row + 4))
     one = S.ringing
     if k < 0 or k % stride or k // stride > missing:
         return NO_SUCH_PLACE
@@ -54,8 +54,8 @@ def joins(S: State, t: int) -> int:
                 S.ring_text[(S.text_rank[one] - S.text_rank[t] + k) // stride] = one
                 lets_go(S, one)
             one = S.text_next[one]
-        go_around(S, int(value(S, t, S.code[row + 6])))
-    return DONE
+        go_around(S, int(value(S, t, row + 6)))
+    return WAITS
 
 
 def lets_go(S: State, t: int) -> None:

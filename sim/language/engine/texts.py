@@ -11,8 +11,6 @@ from sim.language.engine.layout import (
     COMPUTING,
     ENDED,
     FIRST,
-    FOLLOW,
-    FOLLOWING,
     GENERATION,
     LANDING,
     LASTS,
@@ -118,13 +116,13 @@ def done_at(S: State, t: int) -> float:
     """When enough is done of what text t waits for, as far as that is known; below 0 while texts are missing."""
     row = S.text_at[t] * OPERANDS
     if S.code[row] == WAIT:
-        return known_at(S, value(S, t, S.code[row + 1]))
-    which = int(value(S, t, S.code[row + 1]))
-    first = S.list_begin[which] + int(value(S, t, S.code[row + 2]))
+        return known_at(S, value(S, t, row + 1))
+    which = int(value(S, t, row + 1))
+    first = S.list_begin[which] + int(value(S, t, row + 2))
     stop = S.list_begin[which] + S.list_length[which]
     wants = stop - first
     if S.code[row + 4]:
-        wants = int(value(S, t, S.code[row + 3]))
+        wants = int(value(S, t, row + 3))
         if wants > stop - first:
             return math.inf  # never
     if wants == stop - first:
@@ -196,9 +194,9 @@ def waits_for_messages(S: State, t: int) -> bool:
     """Whether no handle that text t waits for is a text's."""
     row = S.text_at[t] * OPERANDS
     if S.code[row] == WAIT:
-        return is_message(value(S, t, S.code[row + 1]))
-    which = int(value(S, t, S.code[row + 1]))
-    for k in range(S.list_begin[which] + int(value(S, t, S.code[row + 2])), S.list_begin[which] + S.list_length[which]):
+        return is_message(value(S, t, row + 1))
+    which = int(value(S, t, row + 1))
+    for k in range(S.list_begin[which] + int(value(S, t, row + 2)), S.list_begin[which] + S.list_length[which]):
         if not is_message(S.items[k]):
             return False
     return True
@@ -253,10 +251,9 @@ def lasts(S: State, t: int) -> bool:
 def may_come(S: State, t: int) -> bool:
     """Whether a rank goes on that may send what a main text waits for, or has sent what is under way to it."""
     row = S.text_at[t] * OPERANDS
-    frm = int(value(S, t, S.code[row + 2]))
-    end = frm + 1 if S.code[row] == FOLLOW else int(value(S, t, S.code[row + 3]))
-    far = 1 if S.code[row] == FOLLOW else int(value(S, t, S.code[row + 4]))
-    while frm < end:
+    frm = int(value(S, t, row + 2))
+    far = int(value(S, t, row + 4))
+    while frm < value(S, t, row + 3):
         if S.rank_main[frm] or is_underway(S, frm, S.text_rank[t], 0):
             return True
         frm += far
@@ -275,7 +272,7 @@ def main_ends(S: State, rank: int) -> None:
     S.left -= 1
     if S.rank_followed[rank]:
         for one in range(S.ranks):
-            if S.rank_main[one] and (S.text_in[one] == FOLLOWING or lasts(S, one)) and not may_come(S, one):
+            if S.rank_main[one] and lasts(S, one) and not may_come(S, one):
                 goes_on_at(S, one, S.now)
 
 
