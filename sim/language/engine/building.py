@@ -16,7 +16,7 @@ from pathlib import Path
 from sim.language.engine import layout
 
 HERE = Path(__file__).parent
-FILES = ("heap", "idle", "costs", "cores", "turns", "polls", "ports", "mail", "rings", "texts", "flows", "machine")
+FILES = ("events", "cores", "mail", "rings", "texts", "flows", "codes", "machine")
 NAME = "_kernel"
 HEAD = """# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=False, cpow=False
 # cython: infer_types=True

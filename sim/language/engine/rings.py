@@ -6,11 +6,10 @@ nobody else uses the ports; a message that is posted meanwhile, or another ring,
 
 from __future__ import annotations
 
-from sim.language.engine.heap import goes_on_at
-from sim.language.engine.idle import is_busy
-from sim.language.engine.layout import NO_SUCH_PLACE, NONE, OPERANDS, RINGING, SIZES_DIFFER, WAITS, State
-from sim.language.engine.mail import part, value
-from sim.language.engine.ports import begins_at, climb_of, later, level_of, port_of
+from sim.language.engine import layout as op
+from sim.language.engine.events import goes_on_at, is_busy
+from sim.language.engine.layout import NONE, OPERANDS, State
+from sim.language.engine.mail import begins_at, climb_of, later, level_of, part, port_of, value
 
 
 def items_of(S: State, t: int) -> float:
@@ -33,16 +32,16 @@ def joins(S: State, t: int) -> int:
     k = S.text_rank[t] - int(value(S, t, row + 4))
     one = S.ringing
     if k < 0 or k % stride or k // stride > missing:
-        return NO_SUCH_PLACE
+        return op.NO_SUCH_PLACE
     while one != NONE:
         if is_member(S, one, t):
             missing -= 1
             if items_of(S, one) != items_of(S, t):
                 S.about = one
-                return SIZES_DIFFER
+                return op.SIZES_DIFFER
         one = S.text_next[one]
     is_busy(S, t)
-    S.text_in[t] = RINGING
+    S.text_in[t] = op.RINGING
     S.text_count[t] += 1
     S.text_work[t] = S.now
     S.text_next[t] = S.ringing
@@ -55,7 +54,7 @@ def joins(S: State, t: int) -> int:
                 lets_go(S, one)
             one = S.text_next[one]
         go_around(S, int(value(S, t, row + 6)))
-    return WAITS
+    return op.WAITS
 
 
 def lets_go(S: State, t: int) -> None:
