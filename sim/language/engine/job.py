@@ -37,6 +37,9 @@ def _compiled() -> ModuleType | None:
 
 
 _kernel = _compiled()
+NOT_COMPILED = (
+    "the engine is not compiled here (a C compiler is needed when the package is installed); the event world answers"
+)
 MOST_NAMED = 4  # texts of a dead end that are named
 AT_FIRST = 1024  # numbers of lists
 KINDS_DRAWN = len(layout.FACTORS)
