@@ -20,8 +20,7 @@ from sim.base.errors import RunFailed, WrongSetting
 from sim.base.threads import in_order
 from sim.language import event, mistakes
 from sim.language.engine import job as engine
-from sim.language.engine.alone import in_the_way
-from sim.language.engine.programs import program_of
+from sim.language.engine.programs import in_the_way, program_of
 from sim.language.engine.values import NotLowered
 from sim.language.event.observed import ObservedWorld
 from sim.protocols import is_ours
