@@ -67,6 +67,7 @@ def main(argv: list[str] | None = None) -> int:
     traces = all_simulated(jobs, given.time_limit)
     lines = [("simulated", f"{len(jobs)} jobs of {_range(jobs)}; none deadlocks, and each repeats itself")]
     lines.append(("gradients", gradients(jobs, traces)))
+    lines.append(("messages", messages(jobs)))
     lines.append(("engine", by_engine(jobs, given.time_limit)))
     lines += [("real run", "not asked for")] if given.simulate_only else by_mpi(given, real_jobs(jobs))
     print(protocols.name_of(jobs[0].protocol))
@@ -156,6 +157,27 @@ def gradients(jobs: list[Scenario], traces: list[Trace]) -> str:
     computed, applied = (sum(samples[part] for _, samples in found) for part in (0, 1))
     dropped = f"; {computed - applied:,} came too late or were on their way at the end" if computed > applied else ""
     return f"{computed:,} samples computed, {applied:,} applied once{dropped}"
+
+
+def messages(jobs: list[Scenario]) -> str:
+    """Whether each rank takes something of all that send to it.
+
+    Raises:
+        RunFailed: it does not.
+    """
+    from sim.language.event.world import EventWorld
+    from sim.protocols.texts import text_of
+    from sim.runs.job import job_of
+
+    for job in jobs:
+        text = text_of(job)
+        world = EventWorld(job_of(job, text), text)
+        world.run()
+        for rank, mail in enumerate(world.mail):
+            for sender in sorted(mail.unheard):
+                said = f"rank {rank} takes none of the messages that rank {sender} posts to it"
+                raise RunFailed(f"{protocols.name_of(job.protocol)}: {said} ({_said(job)})")
+    return "each rank takes some of every rank that posts to it"
 
 
 def by_engine(jobs: list[Scenario], limit_s: float = LIMIT_S) -> str:
