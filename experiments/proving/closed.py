@@ -138,7 +138,7 @@ _ROWS: tuple[tuple[str, dict, Job, tuple[float, ...]], ...] = (
     ("ddp", {"bucket_mb": 1e9}, job(4), (T + ring(V, 4),)),
     ("ddp", {"bucket_mb": 1e9, "accumulate": 4}, job(4), (T + ring(V, 4),)),
     ("ddp", {}, job(1), (T,)),
-    ("fsdp", {}, job(4, **FAST), (T + 2 * 3 * (X / 32 / 10 + L),)),
+    ("fsdp", {"unit_parameters": 0.0}, job(4, **FAST), (T + 2 * 3 * (X / 32 / 10 + L),)),
     ("fsdp", {}, job(1), (T,)),
     ("local-sgd", {"local": 4}, job(4, 4), (T, T, T, T + ring(V, 4))),
     ("d-psgd", {"drawn": True}, job(5), (T + X + L,)),

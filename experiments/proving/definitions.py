@@ -268,7 +268,11 @@ DEFINED = (
     Defined("horovod", {"fusion_bytes": 2 * 4 * 9}, 4, lambda: replicas(range(4)), 4),
     Defined("horovod", {"cycle_s": 0.1}, 3, lambda: replicas(range(3)), 3),
     Defined("hybrid", {"servers": 0}, 4, lambda: replicas(range(4)), 4),
-    *(Defined("fsdp", {"ahead": of}, 4, lambda: parts_of_layers(serial(range(4)), 4), 4) for of in (0, 1, 3, 9)),
+    *(
+        Defined("fsdp", {"ahead": of, "unit_parameters": unit}, 4, lambda: parts_of_layers(serial(range(4)), 4), 4)
+        for of in (0, 1, 3, 9)
+        for unit in (0.0, 9.0)
+    ),
     *(
         Defined("pipeline", {"micro_batches": of}, ranks, partial(stages, serial([0]), ranks), 1)
         for of in (1, 3, 8)

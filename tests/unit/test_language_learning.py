@@ -56,9 +56,10 @@ def test_a_definition_that_is_wrong_is_seen():
     assert of._replace(minibatches=3).error() == np.inf
 
 
+@pytest.mark.parametrize("unit", [0.0, 9.0])
 @pytest.mark.parametrize("ahead", [0, 1, 3, 9])
-def test_fsdp_keeps_no_others_parts(ahead):
-    vectors, _ = trained("fsdp", 4, {"ahead": ahead})
+def test_fsdp_keeps_no_others_parts(ahead, unit):
+    vectors, _ = trained("fsdp", 4, {"ahead": ahead, "unit_parameters": unit})
     held = parts_of_layers(START, 4)
     for rank, one in enumerate(vectors):
         assert (np.isnan(one["weights"]) == np.isnan(held[rank])).all()
@@ -88,7 +89,7 @@ def test_nobody_runs_ahead_by_more_than_the_staleness():
 
 SYNCHRONOUS = [
     ("ddp", 6, {"bucket_mb": 2 * 4 * 9 / 2**20, "accumulate": 2}),
-    ("fsdp", 6, {"ahead": 2}),
+    ("fsdp", 6, {"ahead": 2, "unit_parameters": 0.0}),
     ("hierarchical", 6, {"group": 3}),
     ("horovod", 6, {"fusion_bytes": 2 * 4 * 9, "cycle_s": 0.01}),
     ("local-sgd", 6, {"local": 2, "outer_rate": 0.7, "momentum": 0.9}),
