@@ -112,29 +112,20 @@ class Messages:
         return len(self.ended) == self._comm.size - 1
 
     def move(self) -> bool:
-        """Receive one message that has come, and note what has left; whether there was anything.
+        """Receive what has come, and note what has left; whether there was anything.
 
-        Whatever asks MPI in vain gives the core away, to all others that want it: nothing is asked for once something was found.
+        Whatever asks MPI in vain gives the core away, to all others that want it: it is asked no more often than needed.
         """
         if self._comm.size == 1:
             return False
-        moved = self._settle_leaving() | self._settle_coming()
-        return self._receive_one() | self._let_in() | moved
-
-    def drain(self) -> None:
-        """Receive all that has come."""
-        while self.move():
-            pass
-
-    def _receive_one(self) -> bool:
-        """Receive a message that has come, if there is one."""
         from mpi4py.MPI import ANY_SOURCE, ANY_TAG, BYTE, Status
 
-        status = Status()
-        found = arrived(self._comm, ANY_SOURCE, ANY_TAG, status)
-        if found:
+        moved, status = self._settle_leaving() | self._settle_coming(), Status()
+        came = found = arrived(self._comm, ANY_SOURCE, ANY_TAG, status)
+        while found:
             self._begin(status.source, status.tag, status.Get_count(BYTE))
-        return found
+            found = self._comm.Iprobe(ANY_SOURCE, ANY_TAG, status)
+        return self._let_in() | came | moved
 
     def _begin(self, sender: int, tag: int, size_bytes: int) -> None:
         began_s, buffer = self._clock(), np.empty(size_bytes, np.uint8)

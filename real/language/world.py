@@ -468,11 +468,9 @@ class MpiWorld:
         frm, messages, asked_s, asked_in = among(command.frm), self._messages, self._clock(), self._record.round
         until_s = math.inf if command.until_s is None else command.until_s
         if until_s <= asked_s:  # what has come while this thread computed is here, too
-            messages.drain()
+            messages.move()
 
         def taken() -> Message | None:
-            if command.newest:
-                messages.drain()
             if not messages.has(task.number, frm):
                 if until_s > asked_s:
                     self._record.waited(asked_s, self._clock())
@@ -500,7 +498,6 @@ class MpiWorld:
             return messages.has(task.number, range(frm, frm + 1))
 
         def followed() -> bool:
-            messages.drain()
             if any(frm in messages.ended and not here(frm) for frm in group):
                 return False
             me.round += 1
