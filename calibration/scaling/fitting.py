@@ -45,6 +45,7 @@ WIDE = 2.0  # of a logarithm, where next to nothing is known
 # it: messages that computing hides would then take as long as computing.
 BETWEEN_S, WITHIN_S, WITHIN_SPREAD = 0.2e-9, 0.03e-9, 1.0
 MOST_TIMES = 1e4  # as long may a byte take
+FASTER = 0.05  # times as long takes a byte where a fit begins with fast links
 LEAST = 1e-3  # the least deviation of links that is kept
 SMALL = 1e-2  # a small change of a link's time
 # A limit of a logarithm below which slopes are believed: what two hosts leave unknown of more is less, and to both sides. And how often a
@@ -83,7 +84,10 @@ BETWEEN, WITHIN = (
 # Of 21 published sources a step of two GPUs of a host is 6 % longer than that of one (median), whatever the model. That of four is 0 %
 # longer than that of two (16 sources), and that of eight 1 % longer than that of four (13 sources). Neither a ring's share of bytes nor the
 # wait for the slowest of n ranks does so: both would grow further. Full hosts take 3 % longer on two hosts than on one (13 sources).
-SEVERAL, APART, DOUBLING = (Before(share, FEW, 10.0, 1.0, True) for share in (0.05, 0.02, 0.006))
+# Growth from one host to two is that of computing or of a link, which goes on growing: the one is as little known as the other.
+SEVERAL, APART, DOUBLING = (
+    Before(share, FEW, 10.0, spread, True) for share, spread in ((0.05, 1.0), (0.02, WIDE), (0.006, 1.0))
+)
 
 
 def named(link: Link) -> Before:
@@ -203,15 +207,17 @@ def _scatter(rows: Table, found: Scaling) -> float:
 
 
 def _starts(rows: Table, gradient_bytes: float, before: dict[str, Before]) -> Iterator[dict[str, float]]:
-    """Where a fit begins: at what is known before, and with links as slow as the steps are.
+    """Where a fit begins: at what is known before, with links as slow as the steps are, and with ones that are FASTER.
 
-    While computing hides messages, no slope leads to slower links. Of both ends the likelier is kept.
+    While computing hides messages, no slope leads to slower links; and where it would hide them, seldom one to links so fast. Of all ends
+    the likeliest is kept.
     """
     known = {name: of.start for name, of in before.items()}
-    byte_s = float(np.median(rows.step_s)) / gradient_bytes / 2
-    yield known
     links = {name: before[name] for name in ("between_s", "within_s") if before[name].high}
-    yield known | {name: min(max(byte_s, of.low), of.high) for name, of in links.items()}
+    slow_s = float(np.median(rows.step_s)) / gradient_bytes / 2
+    yield known
+    for byte_s in (slow_s, *([FASTER * BETWEEN_S] if links else [])):
+        yield known | {name: min(max(byte_s, of.low), of.high) for name, of in links.items()}
 
 
 def _weights(rows: Table) -> np.ndarray:

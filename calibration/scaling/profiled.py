@@ -84,7 +84,8 @@ def profile(
     _check(rows, path)
     if rows.servers is not None and protocol in PROTOCOLS:
         raise WrongSetting("--protocol", protocol, f"{', '.join(SERVED)}: {path} has a column servers")
-    tried = (protocol,) if protocol else SERVED[:2] if rows.servers is not None else PROTOCOLS
+    able_to = PROTOCOLS[: 1 if (rows.minibatches > 1).any() else None]  # the first alone accumulates
+    tried = (protocol,) if protocol else SERVED[:2] if rows.servers is not None else able_to
     between = named(link) if link else BETWEEN
     held_bytes = float((model.gradient_bytes or ITEM_BYTES) * model.parameters)
     likes = {one: like(one, model, held_bytes, noticed.alone(rows)) for one in tried}
@@ -204,7 +205,7 @@ def _of_fits(off: np.ndarray, found: dict[str, Scaling], best: str, rows: table.
     if off.size:
         said = f"{np.sqrt(np.mean(off**2)):.1%} (root mean square), at most {np.abs(off).max():.1%}"
         yield f"simulated with the profile, {off.size} of the rows are off by {said}"
-    yield from _of_minibatches(found[best], rows)
+    yield from _of_minibatches(rows)
     constants = len(found[best].fitted)
     if rows.size <= constants:
         yield f"{rows.size} rows for {constants} constants leave no residual: what rows do not tell is in the interval"
@@ -228,13 +229,12 @@ def _of_sizes(grown: Growth | None, rows: table.Table) -> Iterator[str]:
         yield f"by how well each told sizes from smaller ones, the simulation {weight}"
 
 
-def _of_minibatches(found: Scaling, rows: table.Table) -> Iterator[str]:
+def _of_minibatches(rows: table.Table) -> Iterator[str]:
     several = rows.minibatches > 1
     if several.any():
         most = rows.minibatches.max()
         yield f"{several.sum()} of {rows.size} rows accumulate gradients of up to {most:.0f} minibatches: the last one alone hides messages"
-        each = f"{found.base_s:.3g} s and {found.sample_s:.3g} s a sample"
-        yield f"a simulated step has one minibatch, of --batch samples: add its computing for each further one, {each}"
+        yield "simulate N of them with --set accumulate=N, and --batch of all their samples together"
 
 
 def settings_of(algorithm: str, protocol: str) -> list[str]:

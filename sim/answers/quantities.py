@@ -135,7 +135,7 @@ def _of_resuming(scenario: Scenario) -> Iterator[Quantity]:
 
 def _of_batch(scenario: Scenario) -> Iterator[Quantity]:
     """What one measured batch leaves unknown of another: a larger one takes no less than it, and a smaller one no more."""
-    known, batch, costs = trust.only_batch(scenario), scenario.batch, scenario.costs
+    known, batch, costs = trust.only_batch(scenario), scenario.micro_batch, scenario.costs
     if known is None or known == batch or any(hasattr(scenario.protocol, name) for name in shares.TIMES):
         return
     there_s, here_s = float(costs.compute(known)), float(costs.compute(batch))

@@ -411,9 +411,14 @@ class Scenario:
     def _costs(self) -> Costs:
         if self.has_measured_costs:
             found = self.cluster.costs_of(self.workload) or self.workload.costs
-            return found.of_batch(self.batch).among(self.workers, len(set(self.computing_hosts)))
+            return found.of_batch(self.micro_batch).among(self.workers, len(set(self.computing_hosts)))
         found = named_gpus.costs(self) or unnamed_gpus.costs(self) or self.workload.costs
         return found.model_copy(update=named_gpus.of_cores(self)) if named_gpus.cores_serve(self) else found
+
+    @property
+    def micro_batch(self) -> int:
+        """Samples of a worker that are computed at once, where gradients of several minibatches are accumulated."""
+        return self.batch // getattr(self.protocol, "accumulate", 1)
 
     @property
     def has_measured_costs(self) -> bool:

@@ -157,7 +157,7 @@ def test_growth_counts_from_one_size_to_the_next_and_the_first_less():
         return Scaling(BYTES, 0.0, float(some.step_s.mean() / 64), 0.0)
 
     grown, flat = (growth_of(of._replace(step_s=step_s), fitted) for step_s in (1.3 ** np.log2(of.hosts), np.ones(4)))
-    assert grown.per_doubling == pytest.approx(np.log(1.3) * ((growth.FIRST_HOST**2 + 2) / 3) ** 0.5)
+    assert grown.per_doubling == pytest.approx(np.log(1.3) * ((growth.LAW.first_host**2 + 2) / 3) ** 0.5)
     assert flat.per_doubling == 0
     assert grown.unchanged > 5 * flat.unchanged
     assert growth_of(of.where(of.hosts < 4), fitted).simulated_weight == 0.5
