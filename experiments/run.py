@@ -99,6 +99,11 @@ QUESTIONS = {
         "15 to 20 min",
         "of each table all rows but those that are held out",
     ),
+    "growth": Question(
+        "Which constants has the law of steps beyond a table, by sources for choices alone?",
+        "5 to 10 min",
+        "of each table all rows but those that are held out",
+    ),
     "platforms": Question(
         "TensorFlow, Horovod, MPI texts and Parallax on one model: how fast, how accurate, and do they agree?",
         "5 min",

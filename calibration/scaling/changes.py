@@ -61,7 +61,7 @@ class Origin(NamedTuple):
 
     Args:
         doublings: between both.
-        first: whether the smaller one is a host or GPU alone, and whether of hosts there are several.
+        first: first_host or first_gpu if the smaller one is a host or GPU alone; else empty.
         grown: mean square of the logarithm by which steps grew with a doubling.
         simulated, unchanged: logarithms of measured steps over those of a fit of all smaller sizes, and of the same job at the smaller
             size; shape (rows,). Empty of the first.
@@ -84,7 +84,7 @@ def growth_of(rows: Table, fitted: Callable[[Table], Scaling]) -> Growth | None:
 
 
 def origins(rows: Table, fitted: Callable[[Table], Scaling]) -> list[Origin]:
-    """Each size of a table after the next smaller one: a rolling origin (L. J. Tashman, Out-of-sample tests of forecasting accuracy, 2000)."""
+    """Each size of a table after the next smaller one, predicted by all smaller ones: a rolling origin (L. J. Tashman, 2000)."""
     of_rows = sizes_of(rows)
     sizes, unit = np.unique(of_rows), "first_host" if np.ptp(rows.hosts) else "first_gpu"
     found: list[Origin] = []

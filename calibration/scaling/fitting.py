@@ -45,7 +45,6 @@ WIDE = 2.0  # of a logarithm, where next to nothing is known
 # it: messages that computing hides would then take as long as computing.
 BETWEEN_S, WITHIN_S, WITHIN_SPREAD = 0.2e-9, 0.03e-9, 1.0
 MOST_TIMES = 1e4  # as long may a byte take
-FASTER = 0.05  # times as long takes a byte where a fit begins with fast links
 LEAST = 1e-3  # the least deviation of links that is kept
 SMALL = 1e-2  # a small change of a link's time
 # A limit of a logarithm below which slopes are believed: what two hosts leave unknown of more is less, and to both sides. And how often a
@@ -144,21 +143,23 @@ def fitted(rows: Table, like: Scaling, within: Before = WITHIN, between: Before 
     bounds = [np.array([getattr(before[name], end) for name in free]) / scale for end in ("low", "high")]
 
     def nearest(at, scatter: float, held: int | None = None):
-        """The likeliest constants, and their cost; one of them is held if its place is given."""
-        places = [place for place in range(len(free)) if place != held]
-        limits = [end[places] for end in bounds]
+        """The likeliest constants of all passes, and their cost; one of them is held if its place is given."""
+        places, found = [place for place in range(len(free)) if place != held], []
+        limits, calls = [end[places] for end in bounds], made(at).calls(rows)
         for _ in range(PASSES):
-            calls, here = made(at).calls(rows), at
 
-            def others(values, here=here, calls=calls) -> np.ndarray:
+            def others(values, here=at, calls=calls) -> np.ndarray:
                 whole = here.copy()
                 whole[places] = values
                 return off(whole, calls, scatter)
 
-            told = least_squares(others, here[places], bounds=limits, loss="soft_l1", f_scale=SOFT_L1)
-            at = here.copy()
+            told = least_squares(others, at[places], bounds=limits, loss="soft_l1", f_scale=SOFT_L1)
+            at = at.copy()
             at[places] = told.x
-        return at, told.cost
+            calls = made(at).calls(rows)  # which of both links delays a sum may be another one now
+            far = off(at, calls, scatter) / SOFT_L1
+            found.append((at, float(SOFT_L1**2 * (np.sqrt(1 + far**2) - 1).sum())))
+        return min(found, key=lambda told: told[1])
 
     starts = [np.array([one[name] for name in free]) / scale for one in _starts(rows, like.gradient_bytes, before)]
     at, _ = min((nearest(one, SCATTER) for one in starts), key=lambda told: told[1])
@@ -207,17 +208,15 @@ def _scatter(rows: Table, found: Scaling) -> float:
 
 
 def _starts(rows: Table, gradient_bytes: float, before: dict[str, Before]) -> Iterator[dict[str, float]]:
-    """Where a fit begins: at what is known before, with links as slow as the steps are, and with ones that are FASTER.
+    """Where a fit begins: at what is known before, and with links as slow as the steps are.
 
-    While computing hides messages, no slope leads to slower links; and where it would hide them, seldom one to links so fast. Of all ends
-    the likeliest is kept.
+    While computing hides messages, no slope leads to slower links. Of both ends the likelier is kept.
     """
     known = {name: of.start for name, of in before.items()}
-    links = {name: before[name] for name in ("between_s", "within_s") if before[name].high}
-    slow_s = float(np.median(rows.step_s)) / gradient_bytes / 2
+    byte_s = float(np.median(rows.step_s)) / gradient_bytes / 2
     yield known
-    for byte_s in (slow_s, *([FASTER * BETWEEN_S] if links else [])):
-        yield known | {name: min(max(byte_s, of.low), of.high) for name, of in links.items()}
+    links = {name: before[name] for name in ("between_s", "within_s") if before[name].high}
+    yield known | {name: min(max(byte_s, of.low), of.high) for name, of in links.items()}
 
 
 def _weights(rows: Table) -> np.ndarray:

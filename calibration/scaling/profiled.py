@@ -14,7 +14,7 @@ from calibration import algorithms
 from calibration.scaling import algorithms as summing
 from calibration.scaling import noticed, replay, table
 from calibration.scaling.changes import MOST_ROWS, MOST_SPREAD, growth_of, largest_off, sizes_of
-from calibration.scaling.fitting import BETWEEN, fit_like, named
+from calibration.scaling.fitting import BETWEEN, Before, fit_like, named
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.simulated import Simulated, link_of
 from calibration.scaling.steps import Scaling
@@ -39,7 +39,7 @@ from sim.platform.cluster import (
 from sim.platform.other_sizes import BYTES_OF_GBIT, SERVER, told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from sim.model.workload import Workload
 
@@ -87,8 +87,7 @@ def profile(
     able_to = PROTOCOLS[: 1 if (rows.minibatches > 1).any() else None]  # the first alone accumulates
     tried = (protocol,) if protocol else SERVED[:2] if rows.servers is not None else able_to
     between = named(link) if link else BETWEEN
-    held_bytes = float((model.gradient_bytes or ITEM_BYTES) * model.parameters)
-    likes = {one: like(one, model, held_bytes, noticed.alone(rows)) for one in tried}
+    likes = {one: like(one, model, noticed.alone(rows)) for one in tried}
     found = {one: fit_like(rows, of, between=between) for one, of in likes.items()}
     best = max(found, key=lambda one: ODDS.get(one, 0.0) - rows.size * log(max(found[one].misses(rows), LEAST_OFF)))
     if link:
@@ -100,8 +99,7 @@ def profile(
     if weights:  # the first of those that weigh the same: the ring
         found[best] = able[max(weights, key=lambda one: weights[one])]
     algorithm = found[best].algorithm
-    likeliest = replace(likes[best], algorithm=algorithm)
-    grown = growth_of(rows, lambda some: fit_like(some, likeliest, between=between))
+    grown = growth_of(rows, refitting(model, best, algorithm, rows, between))
     made = _made(found[best], rows, model, name, link)
     settings, some = settings_of(algorithm, best), replay.some_of(rows)
     off = np.log(found[best].step_s(some) / some.step_s) if some.size else np.empty(0)  # as simulated, within 1 %
@@ -135,13 +133,21 @@ def profile(
     )
 
 
-def like(protocol: str, model: Workload, held_bytes: float, alone: tuple[tuple[int, float], ...] = ()) -> Scaling:
+def refitting(
+    model: Workload, protocol: str, algorithm: str, rows: table.Table, between: Before = BETWEEN
+) -> Callable[[table.Table], Scaling]:
+    """Fits some of the rows, as a profile was fitted to all of them."""
+    alike = replace(like(protocol, model, noticed.alone(rows)), algorithm=algorithm)
+    return lambda some: fit_like(some, alike, between=between)
+
+
+def like(protocol: str, model: Workload, alone: tuple[tuple[int, float], ...] = ()) -> Scaling:
     """Steps of a protocol before any fit.
 
     Args:
-        held_bytes: of the gradients that are summed.
         alone: see Scaling.
     """
+    held_bytes = float((model.gradient_bytes or ITEM_BYTES) * model.parameters)
     if protocol in SERVED:
         of = held_bytes, 0.0, 0.0, 0.0
         return Simulated(*of, algorithm=protocol, alone=alone, model=model, protocol=protocol)
