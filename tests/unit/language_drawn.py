@@ -9,11 +9,10 @@ from itertools import pairwise
 from math import inf
 
 from sim.language.collectives import ALGORITHMS
-from sim.language.hosts import TICK_S, Host
+from sim.language.hosts import TICK_S, Fair, Host, Windows
 from sim.language.job import Job, Laws
 from sim.language.layers import Layer, Rows
 from sim.language.library import Library, Line
-from sim.language.links import Fair, Windows
 from sim.language.text import Text
 from sim.laws import Constant, Exponential, LogNormal
 from sim.texts import TEXTS
@@ -51,7 +50,7 @@ def drawn(seed: int) -> tuple[Job, Text]:  # noqa: PLR0912
         settings = {
             "allreduce": {"algorithm": rng.choice([*ALGORITHMS]), "fused": rng.random() < 0.5},
             "ddp": {"bucket_mb": 10 ** rng.uniform(-3, 1), "accumulate": rng.choice([1, 1, 3])},
-            "fsdp": {"ahead": rng.randrange(4)},
+            "fsdp": {"ahead": rng.randrange(4), "unit_parameters": rng.choice([0.0, 30.0, 1e8])},
             "local-sgd": {"local": rng.randrange(1, 4), "momentum": rng.choice([0.0, 0.9])},
             "d-psgd": {"drawn": rng.random() < 0.5},
             "alone": {"time_limit_s": rng.choice([math.inf, 0.01]), "partitions": rng.choice([1, 5])},

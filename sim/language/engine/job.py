@@ -13,10 +13,9 @@ import numpy as np
 
 from sim.base.errors import RunFailed, WrongSetting, WrongText
 from sim.language.engine import building, layout, machine
-from sim.language.engine.alone import in_the_way
 from sim.language.engine.layout import GOES_ON, KINDS, NONE, OPERANDS
 from sim.language.engine.primitives import Program
-from sim.language.engine.programs import program_of
+from sim.language.engine.programs import in_the_way, program_of
 from sim.language.hosts import devices
 from sim.language.job import Job, Result, first_measured, worker_number
 from sim.language.rank import drawn
@@ -37,6 +36,9 @@ def _compiled() -> ModuleType | None:
 
 
 _kernel = _compiled()
+NOT_COMPILED = (
+    "the engine is not compiled here (a C compiler is needed when the package is installed); the event world answers"
+)
 MOST_NAMED = 4  # texts of a dead end that are named
 AT_FIRST = 1024  # numbers of lists
 KINDS_DRAWN = len(layout.FACTORS)
@@ -379,8 +381,7 @@ class Run:
             said = f"{self._operand(t, row[1]):,.0f} items mixed into {self._operand(t, row[2]):,.0f}"
         elif status == layout.SIZES_DIFFER:
             sender, items = self._now("message_from")[S.about], self._now("message_items")[S.about]
-            into = self._operand(t, row[7] if row[0] == layout.TAKE else row[3])
-            said = f"{items:,.0f} items taken from rank {sender} into {into:,.0f}"
+            said = f"{items:,.0f} items taken from rank {sender} into {self._operand(t, row[7]):,.0f}"
         return f"{self.text.name}, {self._place(t)}: {said}" if t != NONE else f"{self.text.name}: {said}"
 
     def _summed(self, t: int) -> float:
@@ -405,7 +406,6 @@ class Run:
     def _dead_end(self) -> str:
         words = {
             layout.TAKING: "a message",
-            layout.FOLLOWING: "a message",
             layout.LANDING: "the bytes of a message",
             layout.WAITING: "a handle",
             layout.QUEUED: "a core",
