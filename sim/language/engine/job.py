@@ -139,7 +139,7 @@ class Run:
             list_begin=begin, list_length=room, list_room=room,
             text_rank=np.arange(n), text_key=keys, text_next=none, rank_main=np.ones(n), rank_round=none,
             rank_last=none, rank_fetched=none, rank_used=np.ones(n),
-            rank_box=none, rank_box_end=none, rank_takers=none, rank_waiters=none, rank_host=hosts, rank_speed=job.speeds or np.ones(n),
+            rank_box=none, rank_box_end=none, rank_takers=none, rank_waiters=none, rank_overhead=none, rank_line=none, rank_host=hosts, rank_speed=job.speeds or np.ones(n),
             rank_device=of_work, rank_passes=of_passes,
             rank_beside=np.full(n, -2), text_since=np.full(n, -1.0), text_of_rank=np.ones(n), text_takes=none, text_worked=none,
             device_cores=[device.cores for device in made], device_turn=turn_s,

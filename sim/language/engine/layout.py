@@ -19,7 +19,7 @@ NONE = -1  # no text, no message, no rank
     MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
     WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, BEGIN_STEP, END_STEP,
     COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE, IN_STEP, IS_WARM,
-    WORK, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, FOLLOW, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, RING, END, IS_AWAITED, TOOK,
+    WORK, OVERHEAD, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, FOLLOW, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, RING, END, TOOK,
 ) = range(55)  # fmt: skip
 REALS = {
     "MOST_POLLS": MOST_POLLS,
@@ -39,8 +39,8 @@ KINDS = 16
 
 # What a text waits in.
 (
-    NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, FOLLOWING, LANDING, WAITING, NOTICING, RINGING, ENDED,
-) = range(13)  # fmt: skip
+    NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, FOLLOWING, LANDING, WAITING, NOTICING, RINGING, IN_LINE, ENDED,
+) = range(14)  # fmt: skip
 
 # What a run ends with. After one that says what is short, the run goes on with more of it.
 (
@@ -180,6 +180,8 @@ INTEGERS = {
     "rank_box_end": "rank",
     "rank_takers": "rank",  # the first text that waits for a message
     "rank_waiters": "rank",  # the first text that waits for another text
+    "rank_overhead": "rank",  # the text with the message that it sends or takes now
+    "rank_line": "rank",  # the last text that waits for that
     "rank_underway": "rank",  # messages to its main text that have not arrived
     "rank_device": "rank",  # of its work
     "rank_passes": "rank",  # the device of its passes

@@ -20,7 +20,9 @@ from sim.language.engine.texts import (
     beside,
     done_at,
     end,
+    gets_in_line,
     handle_of,
+    leaves_line,
     look_again,
     may_come,
     pass_on,
@@ -144,6 +146,7 @@ def resume(S: State, t: integer) -> None:
         has_slept(S, t)
     elif what == op.COMPUTING or what == op.SHARING or what == op.TURNING:
         computed(S, t, False)
+        leaves_line(S, t)
     elif what == op.WAITING:
         waits_no_more(S, t)
         S.text_at[t] += 1
@@ -412,8 +415,6 @@ def go_on(S: State, t: integer) -> integer:
                     begins_to_poll(S, t)
                 ask(S, k, S.flow_found[k])
                 return op.DONE
-        elif code == op.IS_AWAITED:
-            S.registers[base + a] = 1.0 if S.text_takes[t] != NONE else 0.0
         elif code == op.TOOK:
             took(S, t)
         elif code == op.IN_STEP:
@@ -423,7 +424,7 @@ def go_on(S: State, t: integer) -> integer:
             S.rank_step[rank] = k
         elif code == op.IS_WARM:
             S.rank_warm[rank] = S.now
-        elif code == op.WORK or code == op.COMPUTE or code == op.FETCH or code == op.EVALUATE:  # a: seconds
+        elif code == op.WORK or code == op.OVERHEAD or code == op.COMPUTE or code == op.FETCH or code == op.EVALUATE:  # a: seconds
             x = value(S, t, a)
             k = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
             if code == op.COMPUTE:  # 2: seconds more of a cold rank; 3: which factors
@@ -448,8 +449,11 @@ def go_on(S: State, t: integer) -> integer:
             elif code == op.EVALUATE and (S.rank_step[rank] + 1) % S.evaluate_every:
                 x = 0.0
             if x > 0.0:
-                S.text_at[t] = at + 1
+                S.text_at[t] = at
                 S.text_count[t] += 1
+                if code == op.OVERHEAD and gets_in_line(S, t):
+                    return op.DONE
+                S.text_at[t] = at + 1
                 k = S.rank_device[rank]
                 if code == op.COMPUTE and S.code[row + 3] == op.PASSES:
                     k = S.rank_passes[rank]

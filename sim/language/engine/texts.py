@@ -14,6 +14,7 @@ from sim.language.engine.layout import (
     FOLLOW,
     FOLLOWING,
     GENERATION,
+    IN_LINE,
     LANDING,
     LASTS,
     MESSAGES,
@@ -235,10 +236,14 @@ def waits_for_messages(S: State, t: integer) -> bool:
 
 @compiled
 def waits_no_more(S: State, t: integer) -> None:
-    """Take text t out of the chain of those that wait for handles, or for messages."""
+    """Take text t out of the chain of those that wait for handles, for messages, or for other messages to be sent or taken."""
     rank: integer = S.text_rank[t]
     before: integer = NONE
-    one: integer = S.rank_waiters[rank] if S.text_in[t] == WAITING else S.rank_takers[rank]
+    one: integer = S.rank_takers[rank]
+    if S.text_in[t] == WAITING:
+        one = S.rank_waiters[rank]
+    elif S.text_in[t] == IN_LINE:
+        one = S.rank_line[rank]
     while one != t and one != NONE:
         before = one
         one = S.text_next[one]
@@ -248,8 +253,40 @@ def waits_no_more(S: State, t: integer) -> None:
         S.text_next[before] = S.text_next[t]
     elif S.text_in[t] == WAITING:
         S.rank_waiters[rank] = S.text_next[t]
+    elif S.text_in[t] == IN_LINE:
+        S.rank_line[rank] = S.text_next[t]
     else:
         S.rank_takers[rank] = S.text_next[t]
+
+
+@compiled
+def gets_in_line(S: State, t: integer) -> bool:
+    """Text t sends or takes a message: whether it waits, as another text of its rank does so."""
+    rank: integer = S.text_rank[t]
+    if S.rank_overhead[rank] == NONE:
+        S.rank_overhead[rank] = t
+    if S.rank_overhead[rank] == t:
+        return False
+    S.text_in[t] = IN_LINE
+    S.text_due[t] = -1.0
+    S.text_next[t] = S.rank_line[rank]
+    S.rank_line[rank] = t
+    return True
+
+
+@compiled
+def leaves_line(S: State, t: integer) -> None:
+    """Text t computes no more, or is stopped: if it has sent or taken a message, the one that has waited longest is next."""
+    rank: integer = S.text_rank[t]
+    one: integer = S.rank_line[rank]
+    if S.rank_overhead[rank] == t:
+        S.rank_overhead[rank] = NONE
+        if one != NONE:
+            while S.text_next[one] != NONE:
+                one = S.text_next[one]
+            waits_no_more(S, one)
+            S.rank_overhead[rank] = one
+            goes_on_at(S, one, S.now)
 
 
 @compiled
@@ -325,7 +362,7 @@ def stop(S: State, handle: double) -> None:
         has_slept(S, t)
     elif S.text_in[t] == COMPUTING or S.text_in[t] == QUEUED or S.text_in[t] == SHARING or S.text_in[t] == TURNING:
         computed(S, t, True)
-    elif S.text_in[t] == TAKING or S.text_in[t] == WAITING:
+    elif S.text_in[t] == TAKING or S.text_in[t] == WAITING or S.text_in[t] == IN_LINE:
         waits_no_more(S, t)
         polls_no_more(S, t)
     elif S.text_in[t] == RINGING and S.text_due[t] < 0.0:
@@ -334,6 +371,7 @@ def stop(S: State, handle: double) -> None:
         S.flow_taker[S.text_lands[t]] = NONE
         taken(S, S.text_lands[t])
         polls_no_more(S, t)
+    leaves_line(S, t)
     took(S, t)
     end(S, t)
 
