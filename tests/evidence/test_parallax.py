@@ -10,7 +10,7 @@ from experiments import parallax
 from sim.answers.outcome import of_trace
 
 # What `python -m experiments.run parallax` fits; fitting takes long.
-FITTED = parallax.Constants(resnet50_s=0.3093, lm1b_s=0.13285, add_s=3.8626e-10, port_bytes_per_s=2.1767e9)
+FITTED = parallax.Constants(resnet50_s=0.3093, lm1b_s=0.1117, add_s=5.756e-10, port_bytes_per_s=1.798e9)
 
 
 @cache
@@ -25,7 +25,7 @@ def test_the_constants_are_the_fitted_ones(bar):
 
 
 MISSED = pytest.mark.xfail(
-    reason="parts of variables are worked on side by side, and what is fitted follows", strict=True
+    reason="sums of parts and computing of workers overlap more than they did there, it seems", strict=True
 )
 
 
@@ -45,7 +45,7 @@ def test_a_second_machine_helps_the_hybrid():
 
 @MISSED
 def test_a_second_machine_slows_horovod_down():
-    """Predicted is a rise, to two thirds more than is published."""
+    """Predicted is a rise, by half a percent, to half more than is published."""
     assert said()["lm1b", "Horovod", 2] < said()["lm1b", "Horovod", 1]
 
 
