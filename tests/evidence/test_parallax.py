@@ -24,9 +24,7 @@ def test_the_constants_are_the_fitted_ones(bar):
     assert said()[bar] == pytest.approx(parallax.MEASURED[model][system][machines - 1], rel=0.01)
 
 
-MISSED = pytest.mark.xfail(
-    reason="sums of parts and computing of workers overlap more than they did there, it seems", strict=True
-)
+MISSED = pytest.mark.xfail(reason="LM1B on two machines is missed (docs/limits.md)", strict=True)
 
 
 @pytest.mark.parametrize(
