@@ -152,7 +152,7 @@ INTEGERS = {
     **fields("text_rank text_core text_generation", "text"),
     **fields("rank_step rank_box_end rank_host", "rank"),
     **fields("message_from message_to message_step message_key flow_has_left", "message"),
-    **fields("device_cores device_last", "device"),
+    **fields("device_cores", "device"),
     **fields("core_device", "core"),
     "text_at": "text",  # its place in the code
     "text_number": "text",  # messages go to the peer's text of the same number
@@ -184,7 +184,7 @@ INTEGERS = {
     "rank_takers": "rank",  # the first text that waits for a message
     "rank_waiters": "rank",  # the first text that waits for another text
     "rank_overhead": "rank",  # the text with the message that it sends or takes now
-    "rank_line": "rank",  # the last text that waits for that
+    "rank_line": "rank",  # the first text that waits for that
     "rank_underway": "rank",  # messages to its main text that have not arrived
     "rank_device": "rank",  # of its work
     "rank_passes": "rank",  # the device of its passes
@@ -223,10 +223,7 @@ ARRAYS = {**DOUBLES, **INTEGERS}
 # What arrays begin with where it is not 0.
 BEGIN = {
     **fields("text_next text_takes text_worked rank_round rank_last rank_fetched rank_box rank_box_end", NONE),
-    **fields(
-        "rank_takers rank_waiters rank_overhead rank_line device_first device_last core_first message_from window_pair",
-        NONE,
-    ),
+    **fields("rank_takers rank_waiters rank_overhead rank_line device_first core_first message_from window_pair", NONE),
     **fields("rank_main rank_used text_of_rank", 1),
     **fields("text_since step_end", -1.0),
     "rank_beside": -2,

@@ -6,7 +6,7 @@ import math
 
 from sim.language.engine import layout as op
 from sim.language.engine.cores import begins_to_poll, compute, computed, has_slept, polls_no_more
-from sim.language.engine.events import goes_on_at, key_of, settle
+from sim.language.engine.events import ending, goes_on_at, key_of, settle, without
 from sim.language.engine.layout import NONE, OPERANDS, State
 from sim.language.engine.mail import give_back, is_underway, lose_all, taken, value
 from sim.language.engine.rings import lets_go
@@ -182,25 +182,12 @@ def waits_for_messages(S: State, t: int) -> bool:
 def waits_no_more(S: State, t: int) -> None:
     """Take text t out of the chain of those that wait for handles, for messages, or for others to be sent or taken."""
     rank = S.text_rank[t]
-    before = NONE
-    one = S.rank_takers[rank]
     if S.text_in[t] == op.WAITING:
-        one = S.rank_waiters[rank]
+        S.rank_waiters[rank] = without(S, S.rank_waiters[rank], t)
     elif S.text_in[t] == op.IN_LINE:
-        one = S.rank_line[rank]
-    while one != t and one != NONE:
-        before = one
-        one = S.text_next[one]
-    if one == NONE:  # a message has taken it out
-        return
-    if before != NONE:
-        S.text_next[before] = S.text_next[t]
-    elif S.text_in[t] == op.WAITING:
-        S.rank_waiters[rank] = S.text_next[t]
-    elif S.text_in[t] == op.IN_LINE:
-        S.rank_line[rank] = S.text_next[t]
+        S.rank_line[rank] = without(S, S.rank_line[rank], t)
     else:
-        S.rank_takers[rank] = S.text_next[t]
+        S.rank_takers[rank] = without(S, S.rank_takers[rank], t)
 
 
 def gets_in_line(S: State, t: int) -> bool:
@@ -212,8 +199,7 @@ def gets_in_line(S: State, t: int) -> bool:
         return False
     S.text_in[t] = op.IN_LINE
     S.text_due[t] = -1.0
-    S.text_next[t] = S.rank_line[rank]
-    S.rank_line[rank] = t
+    S.rank_line[rank] = ending(S, S.rank_line[rank], t)
     return True
 
 
@@ -222,12 +208,9 @@ def leaves_line(S: State, t: int) -> None:
     rank = S.text_rank[t]
     one = S.rank_line[rank]
     if S.rank_overhead[rank] == t:
-        S.rank_overhead[rank] = NONE
+        S.rank_overhead[rank] = one
         if one != NONE:
-            while S.text_next[one] != NONE:
-                one = S.text_next[one]
-            waits_no_more(S, one)
-            S.rank_overhead[rank] = one
+            S.rank_line[rank] = S.text_next[one]
             goes_on_at(S, one, S.now)
 
 
