@@ -24,7 +24,7 @@ from sim.language.engine.programs import in_the_way, program_of
 from sim.language.engine.values import NotLowered
 from sim.language.event.observed import ObservedWorld
 from sim.protocols import is_ours
-from sim.protocols.texts import text_of
+from sim.protocols.base import text_of
 from sim.runs.job import job_of
 from sim.runs.outcome import least_warmup, outcome_of, trace_of
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sim.recording.traces import Trace
 
 LOOKED_AT, MESSAGES, MOST_LOOKED_AT = (
-    2000,
+    600,
     5,
     400,
 )  # workers at most, and messages of a run that is observed for a note, and of a gradient

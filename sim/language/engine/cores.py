@@ -2,7 +2,7 @@
 
 Cores serve one text after another (first come, first served), or in turns as Linux does (sim.language.event.cores.InTurns: texts stay on
 the core where they began), or are shared evenly by all. Ranks that poll see what has happened at their next poll, and their polls take
-cores (sim.language.event.polls).
+cores (sim.language.event.ranks).
 """
 
 from __future__ import annotations

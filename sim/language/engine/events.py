@@ -1,7 +1,7 @@
 """The heap of events, the seconds in which ranks are idle, and the numbers that are drawn for them.
 
 Events go by time; at one instant by rank, number of the text and count of its requests, which are one key. A rank is idle while none of
-its texts works or sleeps, and no bytes of it move. sim.language.event.costs says what is charged where a rank has gone cold.
+its texts works or sleeps, and no bytes of it move. sim.language.event.ranks says what is charged where a rank has gone cold.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ GENERATION = 2**26  # handle of a text: -1 - slot - GENERATION x how many texts 
 # Handle of a message: when it has left; or GENERATION^2 + slot + GENERATION x its serial number, if it is done when that is taken.
 MESSAGES = 2**25  # handle of a message that shares ports: likewise, with this more than its slot
 
-# Of links: sim.language.links, sim.language.event.flows.
+# Of links: sim.language.hosts, sim.language.event.flows.
 TIMEOUT_S = slow_start.LEAST_TIMEOUT_S
 LEAST_BYTES, OF_DOUBLING, FULL, RESOLUTION, DOUBLINGS = 1e-3, 1e-6, 1 - 1e-9, 2.0**-52, 4
 
