@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sim.plans.candidates import Effort
     from sim.plans.configurations import Configuration, Room
     from sim.sweeps.jobs import Job
-    from sim.sweeps.pools import Given, Here, Own
+    from sim.sweeps.pools import Opened
 
 LONGEST_S = 60.0  # more time for a plan is for more jobs, and not for longer ones
 Key = TypeVar("Key")
@@ -45,7 +45,7 @@ class Simulating:
     def __init__(
         self,
         room: Room,
-        pool: Here | Own | Given,
+        pool: Opened,
         within_s: float,
         until_s: float,
         everything: Iterable[Candidate] = (),
@@ -87,11 +87,11 @@ class Simulating:
 
     def _rows(self, jobs: list[Job]) -> Iterator[dict]:
         """Rows as they come, while there is time."""
-        from sim.sweeps.dealing import Dealing
+        from sim.sweeps import pools
 
         if not (jobs and self.left_s):
             return
-        with closing(cast("Generator", Dealing(jobs, self.pool, lambda: self.left_s).rows())) as chunks:
+        with closing(cast("Generator", pools.rows(jobs, self.pool, lambda: self.left_s))) as chunks:
             for chunk in chunks:
                 yield from chunk
 
