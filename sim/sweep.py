@@ -123,19 +123,15 @@ def parser() -> command.Parser:
         description="Simulate many scenarios. Options that have several values, as in --workers 4,8,16, are crossed.",
         parents=[grid.crossed_options()],
     )
-    parser.add_argument(
-        "GRID", nargs="?", help="a TOML file of options and lists of values; options of the command line win"
-    )
-    parser.add_argument(
-        "-o", "--output", required=True, metavar="FILE", help="the result, a row for each scenario, .parquet"
-    )
-    parser.add_argument(
-        "--workers-processes",
-        type=int,
-        metavar="N",
-        help="number of processes; 1: this one alone (default: one for each core)",
-    )
-    parser.add_argument("--resume", action="store_true", help="continue a sweep that was interrupted")
+    about = "a TOML file of options and lists of values; options of the command line win"
+    parser.add_argument("GRID", nargs="?", help=about)
+    about = "the result, a row for each scenario, .parquet"
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help=about)
+    table = """
+        --workers-processes  N  int  number of processes; 1: this one alone (default: one for each core)
+        --resume  -  flag  continue a sweep that was interrupted
+    """
+    command.add_options(parser, table)
     return parser
 
 
