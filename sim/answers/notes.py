@@ -119,7 +119,7 @@ def _of_sustained_rate(scenario: Scenario, outcome: Outcome) -> list[str]:
     per_s = scenario.network.sustained_bytes_per_s
     if per_s is None or len(set(scenario.hosts)) < 2:
         return []
-    step_s, port_s = shares.mean_step_s(outcome), bounds.Bounds(scenario).port_s
+    step_s, port_s = shares.mean_step_s(outcome), bounds.port_s(scenario)
     if scenario.protocol.by_arrival:  # a step is so many gradients, whosever
         port_s *= outcome.samples.mean() / (max(1, scenario.workers) * scenario.batch)
     if abs(port_s - step_s) > BOUND * step_s:
