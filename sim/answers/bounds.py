@@ -71,7 +71,7 @@ def _long_run(scenario: Scenario) -> float:
 
 
 def _simulated(scenario: Scenario, batch: int) -> Least:
-    protocol, (samples, compute_s) = scenario.protocol, _computing(scenario)
+    protocol, (samples, compute_s) = scenario.protocol, _computing(scenario, batch)
     # Every worker computes a minibatch of its own, and all sum by a named algorithm or send to servers.
     sums = not protocol.masterless or hasattr(protocol, "algorithm")
     if not (is_ours(protocol) and protocol.text_class.data == "own" and sums):
