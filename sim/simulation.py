@@ -173,18 +173,18 @@ def _ran(scenario: Scenario, world: str, asked: _Asked) -> _Ran:
 
 def _of_ends(scenario: Scenario, asked: int, outcome: Outcome) -> dict[str, list[Scenario]]:
     """The jobs that say what unknown numbers do; none beside a single run, whose interval has bounds instead."""
-    from sim.answers import ends, shares
+    from sim.answers import quantities, shares
 
-    return ends.of(scenario, shares.mean_step_s(outcome)) if asked > 1 else {}
+    return quantities.at_ends(scenario, shares.mean_step_s(outcome)) if asked > 1 else {}
 
 
 def _with_ends(outcome: Outcome, runs: dict[str, list[Outcome]]) -> Outcome:
     """An outcome and what single runs of the jobs at the ends come to, beside its first run."""
-    from sim.answers import ends
+    from sim.answers import quantities
 
     middle, found = float(outcome.throughput()[0]), {}
     for key, several in runs.items():
-        apart = ends.off(middle, [float(one.throughput()[0]) for one in several])
+        apart = quantities.off(middle, [float(one.throughput()[0]) for one in several])
         if apart is not None:
             found[key] = apart
     return replace(outcome, ends=found)
