@@ -186,8 +186,3 @@ def cut_short(asked: Amount, done: Amount) -> list[str]:
     if done.warmup < asked.warmup:
         said += f" (warm-up: {done.warmup} of {asked.warmup})"
     return [f"{said}, because time ran out; --within SECONDS allows more"]
-
-
-def cut_short_in(answer: dict) -> list[str]:
-    """The same of a JSON answer, schema answer/1."""
-    return cut_short(Amount(**answer["asked"]), Amount(**answer["done"]))
