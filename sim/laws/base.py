@@ -131,26 +131,8 @@ class Law(Stragglers):
     def scaled(self, factor):
         if not self.in_unit:
             raise ValueError(f"a law that can be scaled; {self.kind} cannot")
-        longer = {name: getattr(self, name) * factor for name in self.in_unit}
+        longer = {name: np.multiply(getattr(self, name), factor).tolist() for name in self.in_unit}
         return type(self).model_validate(self.model_dump() | longer)
-
-
-class Continuous(Law):
-    """A law whose distribution function, density and quantiles are those of a distribution of scipy.stats."""
-
-    @property
-    def stats(self):
-        """The distribution, as scipy.stats has it."""
-        raise NotImplementedError
-
-    def cdf(self, values):
-        return self.stats.cdf(values)
-
-    def quantile(self, share):
-        return float(self.stats.ppf(share))
-
-    def upper(self, share):
-        return self.stats.isf(share)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What a user's own law gives, checked before anybody reckons with it; a mistake is one line with its place, in every world."""
+"""A user's own law, checked before anybody reckons with it; a mistake is one line with its place, in every world."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import inspect
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from sim.base import own
 from sim.base.deadline import deadline
 from sim.base.errors import WrongSetting
-from sim.base.ranges import LONGEST_S
+from sim.base.files import validated
+from sim.base.ranges import LONGEST_S, Name
+from sim.laws.base import Law, Stragglers
 from sim.laws.steps import Steps
 
 if TYPE_CHECKING:
-    from sim.laws.base import Law, Stragglers
     from sim.laws.randomness import RandomStreams, Stream
 
 SECONDS, FACTORS = f"seconds from 0 to {LONGEST_S:,}", f"factors from 0 to {LONGEST_S:,}"
@@ -36,7 +39,7 @@ def owned(law: Stragglers) -> list[Stragglers]:
     """The user's own among some stragglers, which may be several at once."""
     if not is_ours(law):
         return [law]
-    made = getattr(law, "made", None)  # of sim.laws.own.Own
+    made = getattr(law, "made", None)  # of Own
     return [one for part in getattr(law, "of", ()) for one in owned(part)] if made is None else [made]
 
 
@@ -206,9 +209,7 @@ def _shown(given: Any) -> Any:
 
 def _files(law: Stragglers) -> set[str]:
     """The files of the user's own classes of a law."""
-    from sim.laws.base import Stragglers as Base
-
-    return own.sources(type(law), Base)
+    return own.sources(type(law), Stragglers)
 
 
 def _place_of(law: Stragglers, method: str) -> str:
@@ -221,3 +222,69 @@ def _place_of(law: Stragglers, method: str) -> str:
         return f"{os.path.basename(inspect.getfile(type(law)))}:{inspect.getsourcelines(type(law))[1]}"
     except (OSError, TypeError):  # typed in, as in a notebook
         return ""
+
+
+class Own(Stragglers):
+    """A user's class, a subclass of sim.laws.Law or of sim.laws.Stragglers, made with settings.
+
+    Args:
+        name: module:Class.
+        settings: names and values of its parameters.
+    """
+
+    kind: Literal["own"] = "own"
+    name: Name
+    settings: tuple[tuple[str, bool | int | float | str], ...] = Field(default=(), max_length=100)
+
+    @model_validator(mode="after")
+    def _can_be_made(self):
+        _ = self.made
+        return self
+
+    @cached_property
+    def made(self) -> Stragglers:
+        """The object.
+
+        Raises:
+            WrongSetting: no such class, or not with these settings.
+        """
+        allowed = "module:Class, a subclass of trainsim.laws.Law or of trainsim.laws.Stragglers"
+        found = own.imported("name", self.name, allowed)
+        if not (isinstance(found, type) and issubclass(found, Stragglers)):
+            raise WrongSetting("name", self.name, allowed)
+        try:
+            return validated(found, dict(self.settings), self.name)
+        except WrongSetting:
+            raise
+        except Exception as error:  # whatever its class does
+            raise WrongSetting("name", self.name, f"a class that can be made ({own.complaint(error)})") from error
+
+    @property
+    def mean(self) -> float:
+        return mean(self.made)
+
+    @property
+    def mean_factor(self) -> float:
+        return asked(self.made, "mean_factor")
+
+    @property
+    def slows_computing(self) -> bool:
+        return asked(self.made, "slows_computing")
+
+    def sleeps(self, scenario, random, worker):
+        return sequence(self.made, "sleeps", scenario, random, worker)
+
+    def factors(self, scenario, random, worker):
+        return sequence(self.made, "factors", scenario, random, worker)
+
+    def check(self, scenario):
+        asked(self.made, "check", scenario)
+
+    def scaled(self, factor):
+        raise ValueError("no factor of a law of one's own: give it a parameter")
+
+    def notes(self, scenario):
+        return notes(self.made, scenario)
+
+    def unreal(self):
+        return asked(self.made, "unreal")
