@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim import collectives
 from sim.answers import candidates, growth
-from sim.model.readiness import layer_shares
+from sim.model.nominal import layer_shares
 from sim.model.workload import ITEM_BYTES
 from sim.protocols import is_ours
 
@@ -188,7 +188,7 @@ class Bounds:
 
 
 def _calls(scenario: Scenario, sum_s: float) -> Calls:
-    """The calls of variables in reverse order, as in sim.model.readiness; `sum_s` is of all together."""
+    """The calls of variables in reverse order, as in sim.model.nominal; `sum_s` is of all together."""
     ready, sizes = _readiness(scenario.workload, getattr(scenario.protocol, "order", "parameters"))
     whole = sum(sizes)
     return Calls(ready, tuple(sum_s * size / whole for size in sizes))

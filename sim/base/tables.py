@@ -10,6 +10,7 @@ import csv
 import gzip
 import re
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -217,3 +218,13 @@ def matrix(path: str | Path, column: str, what: str) -> list[list[float]]:
     found = np.empty((len(rows), len(columns)))
     found[row, place] = values
     return found.tolist()
+
+
+def flattened(table: dict, path: str = "") -> Iterator[tuple[str, str]]:
+    """Dotted paths of everything in a JSON object, and the values as text; what is null is left out."""
+    for name, value in table.items():
+        items = {str(i): item for i, item in enumerate(value)} if isinstance(value, list) else value
+        if isinstance(items, dict):
+            yield from flattened(items, f"{path}{name}.")
+        elif value is not None:
+            yield f"{path}{name}", str(value)

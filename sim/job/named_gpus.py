@@ -1,4 +1,4 @@
-"""Costs on GPUs that are known by name: peak rates and the share that training reaches, or steps that were measured on one of them."""
+"""Costs on GPUs: of those known by name, peak rates and the share that training reaches, or steps that were measured on one of them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sim.base import interval
 from sim.job import measured_steps
 from sim.model import nominal
+from sim.model.costs import Line
 from sim.platform.gpu import LARGE, OTHERS_OF, SLOPE, SLOPE_SPREAD
 
 if TYPE_CHECKING:
@@ -177,3 +178,34 @@ def note(scenario: Scenario) -> str:
     guessed = workload.kind == "decoder" and not workload.architecture
     taken = "; taken as a decoder with fused attention: say architecture" if guessed else ""
     return f"no measurement of {workload.name} on {said}: computing is within a factor {factor:.1f}, nine times in ten{why}{taken}"
+
+
+def are_unnamed(scenario: Scenario) -> bool:
+    """Whether all workers compute on GPUs without a name or rates, by costs that were not measured there as a whole."""
+    hosts = (scenario.machines[index] for index in set(scenario.computing_hosts))
+    return not scenario.has_measured_costs and all(host.gpus and host.gpu is None for host in hosts)
+
+
+def costs_of_unnamed(scenario: Scenario) -> Costs | None:
+    """The workload's own costs, but for the work over parameters, which is that of a GPU's memory; None of other jobs.
+
+    A measured step contains its update, and a server's work is a core's where its host has no GPU. The hosts' speed is of computing.
+    Sums of an allreduce take nothing where the links' times contain them.
+    """
+    if not are_unnamed(scenario):
+        return None
+    memory = nominal.of_memory(nominal.GPU_BYTES_PER_S / scenario.machines[scenario.computing_hosts[0]].speed)
+    if any(not scenario.machines[index].gpus for index in scenario.hosts[: scenario.servers]):
+        memory = {name: line for name, line in memory.items() if name not in ("reduce", "update")}
+    known = scenario.cluster.provenance
+    if known and known.sums_in_links and scenario.summed:
+        memory["reduce"] = Line()
+    if scenario.workload.step:
+        memory.pop("update", None)
+    return scenario.workload.costs.model_copy(update=memory)
+
+
+def note_on_unnamed(scenario: Scenario) -> str:
+    """How fast their memory is taken to be, as text; empty for other jobs."""
+    rate = f"{nominal.GPU_BYTES_PER_S / 1e9:g} GB/s"
+    return f"; the memory of GPUs without a name is taken to pass {rate}" if are_unnamed(scenario) else ""

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.base.errors import WrongSetting
-from sim.job.unlike import called
+from sim.job.variants import called
 from sim.model.costs import Costs, Line
 
 if TYPE_CHECKING:

@@ -6,14 +6,12 @@ from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, islice, repeat
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from sim.base.errors import WrongSetting
 from sim.base.ranges import LONGEST_S, MOST_RANKS, SHORTEST_S, check_integer
 from sim.collectives import libraries
-from sim.job import measured_steps, named_gpus, reading, unnamed_gpus
+from sim.job import measured_steps, named_gpus, reading
 from sim.job.draws import Draws
 from sim.job.header import JOB
 from sim.job.traffic import Traffic
@@ -21,7 +19,6 @@ from sim.language.text import Text
 from sim.laws import Constant, Stragglers, checked
 from sim.model.costs import Costs, Line
 from sim.model.sizes import ITEM_BYTES
-from sim.model.sparse_rows import Load
 from sim.model.variable_placement import check_strategy
 from sim.model.workload import Variable, Workload
 from sim.platform import named_links
@@ -296,23 +293,13 @@ class Scenario:
 
     @cached_property
     def cores_suffice(self) -> bool:
-        """Whether every thread, and every part of what is added or updated at once, has a core of its own, and none slows another down.
-
-        A rank that has its host to itself may have a single core, and does its parts one after another.
-        """
-        if self.threaded or self.cluster.shared_cores or self.cluster.poll_s or self.gpus_shared:
+        """Whether every thread has a core of its own, and none slows another down; not known where ranks do several things at once."""
+        shared = self.threaded or self.cluster.shared_cores or self.cluster.poll_s or self.gpus_shared
+        if shared or self.traffic.in_parts:
             return False
-        ranks, parts, overlaps = Counter(self.hosts), Counter[int](), self.protocol.overlaps
-        if self.traffic.in_parts:
-            if overlaps and not self.apart:
-                return False
-            for rank, index in enumerate(self.hosts):
-                parts[index] += self.traffic.parts(rank)
-        for index, several in ranks.items():
+        for index, several in Counter(self.hosts).items():
             host = self.machines[index]
-            threads = several * (2 if overlaps and not host.gpus else 1)
-            if several > 1 or host.cores > 1:
-                threads = max(threads, parts[index])
+            threads = several * (2 if self.protocol.overlaps and not host.gpus else 1)
             if threads > host.cores or (threads > 1 and (host.contention or host.contention_error)):
                 return False
         return True
@@ -369,11 +356,6 @@ class Scenario:
         return Groups([group[0] for group in groups], {worker: group for group in groups for worker in group})
 
     @cached_property
-    def gathered_loads(self) -> list[Load]:
-        """The rows that workers hand to one another, of each variable."""
-        return [variable.load(self.batch) for variable in self.gathered_variables]
-
-    @cached_property
     def gathered_variables(self) -> tuple[Variable, ...]:
         """The variables of which workers hand rows to one another."""
         return self.protocol.gathered(self.workload)
@@ -412,7 +394,7 @@ class Scenario:
         if self.has_measured_costs:
             found = self.cluster.costs_of(self.workload) or self.workload.costs
             return found.of_batch(self.batch).among(self.workers, len(set(self.computing_hosts)))
-        found = named_gpus.costs(self) or unnamed_gpus.costs(self) or self.workload.costs
+        found = named_gpus.costs(self) or named_gpus.costs_of_unnamed(self) or self.workload.costs
         return found.model_copy(update=named_gpus.of_cores(self)) if named_gpus.cores_serve(self) else found
 
     @property
@@ -420,14 +402,8 @@ class Scenario:
         """Whether costs are measured on the cluster, or given for the workload."""
         return "costs" in self.workload.model_fields_set or self.cluster.costs_of(self.workload) is not None
 
-    @overload
-    def evaluates(self, step: int) -> bool: ...
-
-    @overload
-    def evaluates(self, step: np.ndarray) -> np.ndarray: ...
-
-    def evaluates(self, step):
-        """Whether the master evaluates at the end of this step; of several steps those of each."""
+    def evaluates(self, step: int) -> bool:
+        """Whether the master evaluates at the end of this step."""
         return self.test_size > 0 and (step + 1) % self.evaluate_every == 0
 
     @cached_property
@@ -487,11 +463,7 @@ class Scenario:
         return self.stragglers != Constant(value=0)
 
     def header(self, world: str, replication: int = 0, **recorded) -> Header:
-        """The head of a trace of this scenario, see sim.job.replay, which also leads back.
+        """The head of a trace of this scenario, see sim.job.replay.header_of."""
+        from sim.job import replay
 
-        Args:
-            recorded: of the run: training, hosts, cpu_s and whatever else a header holds.
-        """
-        from sim.job import heading
-
-        return heading.header_of(self, world, replication, **recorded)
+        return replay.header_of(self, world, replication, **recorded)

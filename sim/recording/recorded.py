@@ -18,9 +18,8 @@ from sim.base.files import reading, validated
 from sim.base.models import Checked
 from sim.base.ranges import MOST, MOST_BYTES, MOST_CORES, MOST_RANKS
 from sim.job.header import LONGEST_RUN_S, Header, Training
-from sim.recording import pauses, records
-from sim.recording.activity import Activity
-from sim.recording.parts import MODEL_FILE, facts_file, part_file
+from sim.recording import pauses, traces
+from sim.recording.activity import MODEL_FILE, Activity, facts_file, part_file
 from sim.recording.traces import Trace
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ def read(folder: Path) -> Trace:
     head = _header(folder, ranks, rows)
     head.details["notes"] += [f"rank {rank}: {note}" for note, rank in notes.items()]
     trace = Trace.of(head, rows)
-    records.check(trace.header, trace.rows, str(folder))
+    traces.check(trace.header, trace.rows, str(folder))
     return trace
 
 
@@ -128,7 +127,7 @@ def _rows(folder: Path, facts: Facts, later_s: float) -> list[Activity]:
     path = part_file(folder, facts.rank)
     with reading("trace folder", path):
         lines = path.read_bytes().split(b"\n")
-    found = [Activity(*row) for row in records.parsed(lines[:-1], str(path))]
+    found = [Activity(*row) for row in traces.parsed(lines[:-1], str(path))]
     return [row._replace(start_s=row.start_s + later_s, end_s=row.end_s + later_s) for row in found]
 
 
@@ -156,7 +155,7 @@ def _header(folder: Path, ranks: list[Facts], rows: list[Activity]) -> Header:
 
 
 def _order(rows: list[Activity], warmup: int) -> str:
-    """When gradients are ready (sim.model.readiness): at the end, if computing is all but over when the first sum of a step begins."""
+    """When gradients are ready (sim.model.nominal): at the end, if computing is all but over when the first sum of a step begins."""
     computed: dict[tuple[int, int], Activity] = {}
     called: dict[tuple[int, int], float] = {}
     for row in rows:

@@ -10,7 +10,7 @@ import numpy as np
 from sim.answers import summary
 from sim.answers.outcome import cut_short_in
 from sim.answers.summary import number, seconds
-from sim.base.flat import flattened
+from sim.base.tables import flattened
 from sim.reports import figures
 from sim.reports.page import page
 from sim.reports.parts import Cell, Code, Part, Section, Table, Text

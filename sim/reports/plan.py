@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sim.base.flat import flattened
+from sim.base.tables import flattened
 from sim.plans import show
 from sim.plans.plan import notes
 from sim.reports.figures import scatter

@@ -21,8 +21,7 @@ from sim.laws.randomness import Stream
 from sim.laws.steps import Steps, joined
 from sim.model.costs import Line as ByBytes
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
-from sim.platform.cluster import Link
-from sim.platform.tcp import Tcp
+from sim.platform.cluster import Link, Tcp
 from sim.runs.layers import layers_of
 
 THREADS_TURN_S = 0.25e-3  # of a runtime whose threads hand work on to one another: its phases are many short tasks

@@ -9,7 +9,7 @@ from operator import itemgetter
 from sim.job.scenario import Scenario
 from sim.language.layers import Layer, Rows
 from sim.language.text import Text
-from sim.model.readiness import layer_shares
+from sim.model.nominal import layer_shares
 from sim.model.workload import Variable
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import NamedTuple
 
-from sim.base.commas import parts
 from sim.base.errors import WrongSetting
+from sim.base.units import parts
 from sim.command import Parser
 from sim.sweeps import grid
 

@@ -10,7 +10,7 @@ import pytest
 
 from sim import reports, run
 from sim.base.errors import WrongSetting
-from sim.base.flat import flattened
+from sim.base.tables import flattened
 from sim.reports import figures
 
 JOB = ("--workers=2", "--steps=8", "--warmup=2", "--replications=3", "--stragglers=none")
