@@ -78,7 +78,7 @@ def read(path: str) -> tuple[Workload, list[str]]:
         WrongSetting: no such file, a damaged one, or no model.
     """
     if path.endswith(".json") and not path.endswith(ENDINGS):
-        return read(path)
+        return read_configuration(path)
     if not path.endswith(ENDINGS):
         allowed = f"a name that ends in {' or '.join(ENDINGS)}, or config.json; a program has trainsim.model"
         raise WrongSetting("from", path, allowed)

@@ -1,8 +1,7 @@
-"""The record of a run without its times, on which worlds that run one text must agree; and the steps of a run without a master."""
+"""What of a run does not depend on its times, on which worlds that run one text must agree; and the steps of a run without a master."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -24,32 +23,6 @@ class Gradients(NamedTuple):
     applied: int
 
 
-def record(trace: Trace) -> Counter:
-    """Counts of each (rank, step, activity, samples, bytes, peer).
-
-    The order of arrival numbers a server's steps where each gradient is applied by itself; its steps then count as step 0.
-    """
-    rows = trace.rows[["rank", "step", "activity", "samples", "bytes", "peer"]].copy()
-    if trace.header.updates_per_step > 1:
-        rows.loc[rows["rank"] == 0, "step"] = 0
-    return Counter(rows.itertuples(index=False, name=None))
-
-
-def settled(trace: Trace, fuses: bool) -> Counter:
-    """The record of a run whose messages travel while ranks compute, without the parts that depend on timing.
-
-    These parts are waits, and the pieces into which they cut a rank's computing: its samples count once a step.
-
-    Args:
-        fuses: whether ranks sum whatever is ready. Messages, sums and copies are then cut by time too, and left out.
-    """
-    by_time = ("wait", "compute", *(("send", "receive", "reduce", "pack") if fuses else ()))
-    rows = trace.rows
-    computed = rows[rows["activity"] == "compute"].groupby(["rank", "step"])["samples"].sum()
-    left = record(Trace(trace.header, rows[~rows["activity"].isin(by_time)]))
-    return left + Counter((rank, step, "compute", samples, 0, NOBODY) for (rank, step), samples in computed.items())
-
-
 def drifted(header: Header) -> list[str]:
     """Whether ranks that update their own parameters ended with different ones, in a line; none if they are equal, or not known."""
     checksums = header.details.get("parameters_crc32", ())
@@ -58,12 +31,6 @@ def drifted(header: Header) -> list[str]:
         return []
     said = f"the parameters of {len(checksums)} ranks end as {different} different ones"
     return [f"{said}: replicas drift apart where gradients are not summed alike at all ranks"]
-
-
-def order(trace: Trace) -> dict[int, list[str]]:
-    """The activities of each rank but rank 0, one after another; rank 0's depend on the order of arrival."""
-    rows = trace.rows[trace.rows["rank"] > 0].sort_values(["start_s", "end_s"], kind="stable")
-    return {rank: list(of["activity"]) for rank, of in rows.groupby("rank")}
 
 
 def gradients(trace: Trace) -> Gradients:

@@ -23,7 +23,6 @@ from sim.platform.gpu import Gpu
 
 FOLDER = Path(__file__).parent
 VARIABLE = "TRAINSIM_CATALOGUE"
-SCHEMA = "catalogue/1"
 SEVERAL = re.compile(r"(.+?)(?:\*([0-9]{1,9}))?")  # NAME or NAME*COUNT
 SECTIONS = ("hosts", "gpus", "links")
 OF_HOSTS = ("cores", "gpus", "gpu", "price_per_hour")  # keys that hosts of a cluster have, too
