@@ -12,10 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from sim.base.errors import WrongSetting, printable
 from sim.base.files import read_toml, validated
+from sim.base.models import Checked
 from sim.base.nearest import nearest
 from sim.base.ranges import Cores, Flag, Name, Words
 from sim.platform.cluster import ASSUMED, Cluster, Link
@@ -39,7 +40,7 @@ OFFERS = ("on-demand", "spot", "reserved-1y", "reserved-3y")
 OfferName = Literal["on-demand", "spot", "reserved-1y", "reserved-3y"]
 
 
-class Offer(BaseModel):
+class Offer(Checked):
     """A way of renting a host.
 
     Args:
@@ -48,13 +49,12 @@ class Offer(BaseModel):
         source: the address where it was read.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     usd_per_hour: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
     as_of: Words = ""
     source: Words = ""
 
 
-class Kind(BaseModel):
+class Kind(Checked):
     """A host that can be rented or that many have.
 
     Args:
@@ -69,7 +69,6 @@ class Kind(BaseModel):
         source: where the other numbers come from, and of when they are.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     cores: Cores | None = None
     gpus: Cores | None = None
     gpu: Name | None = None
@@ -79,7 +78,7 @@ class Kind(BaseModel):
     price_as_of: Words = ""
     price_source: Words = ""
     price_checked: Flag = False
-    offers: dict[OfferName, Offer] = {}
+    offers: dict[OfferName, Offer] = Field(default={})
     source: Words = ""
 
     @property
@@ -103,14 +102,13 @@ def _named(table):
     return {name: {"name": name, **one} if isinstance(one, dict) else one for name, one in table.items()}
 
 
-class Catalogue(BaseModel):
+class Catalogue(Checked):
     """The contents of a catalogue's file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     schema_: Literal["catalogue/1"] = Field(alias="schema")
-    hosts: dict[Name, Kind] = {}
-    gpus: Annotated[dict[Name, Gpu], BeforeValidator(_named)] = {}
-    links: dict[Name, Annotated[Link, BeforeValidator(_called)]] = {}
+    hosts: dict[Name, Kind] = Field(default={})
+    gpus: Annotated[dict[Name, Gpu], BeforeValidator(_named)] = Field(default={})
+    links: dict[Name, Annotated[Link, BeforeValidator(_called)]] = Field(default={})
 
 
 def all_of(section: str) -> dict:
