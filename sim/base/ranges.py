@@ -63,6 +63,7 @@ Flops = Annotated[float, Field(gt=0, le=1e21, allow_inf_nan=False), _in("flop", 
 FlopsPerSecond = Annotated[float, Field(ge=1, le=1e21, allow_inf_nan=False), _in("flop/second", "15.7 Tflop/s")]
 
 Count = Annotated[int, Field(ge=1, le=MOST), _Number]
+CountIfAny = Annotated[int, Field(ge=0, le=MOST), _Number]
 Ranks = Annotated[int, Field(ge=1, le=MOST_RANKS), _Number]
 RanksIfAny = Annotated[int, Field(ge=0, le=MOST_RANKS), _Number]
 Hosts = Annotated[int, Field(ge=1, le=10 * MOST_RANKS), _Number]

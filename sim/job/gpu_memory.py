@@ -101,14 +101,12 @@ def held(workload: Workload, batch: int, elsewhere: int = 0, absent: int = 0, st
         absent: numbers of sparse variables on servers that it does not read in a step.
         still: numbers of sparse variables, these too, that have no gradient in a step.
     """
-    alone = _parts(workload)
-    state = alone.state - ITEM_BYTES * COPIES[workload.optimiser] * elsewhere
-    per_number = alone.parameters / workload.numbers
+    number = float(ITEM_BYTES + (HALF_BYTES if workload.precision in ("fp16", "bf16") else 0))
+    gradient, copies = workload.gradient_bytes or ITEM_BYTES, ITEM_BYTES * COPIES[workload.optimiser]
+    trained = workload.parameters
+    alone = Held(number * workload.numbers, gradient * trained, copies * trained, None)
     found = Held(
-        alone.parameters - per_number * absent,
-        alone.gradients - (workload.gradient_bytes or ITEM_BYTES) * still,
-        state,
-        None,
+        alone.parameters - number * absent, alone.gradients - gradient * still, alone.state - copies * elsewhere, None
     )
     if workload.memory_bytes is None:
         fewest, kept = activations(workload, batch) or (None, None)
@@ -138,14 +136,6 @@ def activations(workload: Workload, batch: int) -> tuple[float, float] | None:
         width = vectors.most_common(1)[0][0]
     words = batch * workload.tokens_per_sample
     return INPUT * words * width * layers, words * (ALL * width * layers + LOGITS * (width + workload.classes))
-
-
-def _parts(workload: Workload) -> Held:
-    """The bytes of a process alone, without activations."""
-    numbers, trained = workload.numbers, workload.parameters
-    copy = HALF_BYTES if workload.precision in ("fp16", "bf16") else 0
-    state = ITEM_BYTES * COPIES[workload.optimiser] * trained
-    return Held((ITEM_BYTES + copy) * numbers, (workload.gradient_bytes or ITEM_BYTES) * trained, state, None)
 
 
 def of_job(scenario: Scenario, batch: int | None = None) -> Taken | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cache
-from itertools import chain, islice, repeat
 from math import exp, hypot, log
 from typing import TYPE_CHECKING
 
@@ -56,22 +55,16 @@ def costs(scenario: Scenario) -> Costs | None:
     gpu, workload = reference(scenario), scenario.workload
     if gpu is None:
         return None
-    if workload.step:
-        return _of_steps(scenario, gpu)
+    memory = nominal.of_memory(gpu.memory_bytes_per_s)
+    if workload.step:  # which contain their update: it takes no further time
+        each = (measured_steps.on(one, workload, scenario.cluster).spread for one in named(scenario).values())
+        found = measured_steps.on(gpu, workload, scenario.cluster).costs(workload.parameters)
+        return found.model_copy(update={**memory, "update": found.update, "error": max(each)})
     if not workload.is_nominal or workload.flops_per_sample is None:
-        return workload.costs.model_copy(update=nominal.of_memory(gpu.memory_bytes_per_s))
+        return workload.costs.model_copy(update=memory)
     spread = max(_rate(one, workload).spread or 0.0 for one in named(scenario).values())
     reached = flops_per_s(gpu, workload)
     return nominal.on_gpu(workload.flops_per_sample, workload.parameters, reached, gpu.memory_bytes_per_s, spread)
-
-
-def _of_steps(scenario: Scenario, gpu: Gpu) -> Costs:
-    """Costs by measured steps, which contain their update: it takes no further time."""
-    cluster, workload = scenario.cluster, scenario.workload
-    spread = max(measured_steps.on(one, workload, cluster).spread for one in named(scenario).values())
-    memory = nominal.of_memory(gpu.memory_bytes_per_s)
-    found = measured_steps.on(gpu, workload, cluster).costs(workload.parameters)
-    return found.model_copy(update={**memory, "update": found.update, "error": spread})
 
 
 def _sample_s(gpu: Gpu, scenario: Scenario) -> float:
@@ -113,8 +106,7 @@ def machines(scenario: Scenario) -> list[Host]:
         host = scenario.cluster.hosts[place]
         return host.model_copy(update={"speed": host.speed * _speed(host, gpu, scenario, computes)})
 
-    places = chain.from_iterable(repeat(place, host.count) for place, host in enumerate(scenario.cluster.hosts))
-    return [of(place, index in used) for index, place in enumerate(islice(places, len(scenario.kinds)))]
+    return [of(place, index in used) for index, place in enumerate(scenario.places)]
 
 
 def _speed(host: Host, gpu: Gpu, scenario: Scenario, computes: bool) -> float:

@@ -167,8 +167,10 @@ def same_names(scenario) -> list[str]:
 
 def told_of(model: Workload, law: Stragglers) -> dict:
     """The fields of a header for the trained model and the induced sleeps."""
+    from sim.model.workload import NAMED
+
     whole = None
-    if not _comes_along(model):
+    if model.name not in NAMED or NAMED[model.name] != model:  # which does not come with the simulator
         whole = model.model_dump(mode="json", by_alias=True, exclude_unset=True)
         if "costs" in whole or validated(type(model), whole, "workload").costs != model.costs:  # of a changed copy
             whole = {name: value for name, value in whole.items() if name != "step"}
@@ -188,10 +190,3 @@ def digest(model: Workload) -> str:
     if model.flops_per_sample is not None and model.costs == nominal(model.flops_per_sample, model.parameters):
         said.pop("costs", None)
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _comes_along(model: Workload) -> bool:
-    """Whether this very workload comes with the simulator."""
-    from sim.model.workload import NAMED
-
-    return model.name in NAMED and NAMED[model.name] == model

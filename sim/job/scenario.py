@@ -233,10 +233,19 @@ class Scenario:
         return [used[server % len(used)] for server in range(self.servers)] + workers
 
     @cached_property
-    def kinds(self) -> list[Host]:
-        """The kind of each machine, up to the last that has a rank; machines of one kind have its name and count."""
-        each = chain.from_iterable(repeat(host, host.count) for host in self.cluster.hosts)
+    def places(self) -> list[int]:
+        """The entry of the cluster's hosts that each machine is of, by its index; up to the last machine that has a rank."""
+        each = chain.from_iterable(repeat(place, host.count) for place, host in enumerate(self.cluster.hosts))
         return list(islice(each, max(self.hosts) + 1))
+
+    @cached_property
+    def kinds(self) -> list[Host]:
+        """The kind of each machine; machines of one kind have its name and count."""
+        return [self.cluster.hosts[place] for place in self.places]
+
+    def on(self, **changes: Any) -> Scenario:
+        """The same job on a cluster of which some fields are others."""
+        return replace(self, cluster=self.cluster.model_copy(update=changes))
 
     @cached_property
     def machines(self) -> list[Host]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import chain, groupby, repeat
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from sim.base.errors import WrongSetting
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
     from sim.model.costs import Costs
-    from sim.platform.cluster import Host, Link
+    from sim.platform.cluster import Host
 
 ALIKE = 0.9  # of the fastest host's speed: hosts that are no slower are taken as equally fast
 
@@ -33,7 +33,7 @@ def as_fast(scenario: Scenario, times: float) -> Scenario:
         host.model_copy(update={"speed": host.speed * times}) if host.gpu or not of_gpus else host
         for host in scenario.cluster.hosts
     ]
-    return replace(scenario, cluster=scenario.cluster.model_copy(update={"hosts": tuple(hosts)}))
+    return scenario.on(hosts=tuple(hosts))
 
 
 def with_links(
@@ -45,21 +45,17 @@ def with_links(
         latency, work: times as long as latency, and as all else of a message, take.
         within: whether those within hosts, and not those between them.
     """
-    cluster, found = scenario.cluster, {}
+    found = {}
     for name in ("local",) if within else ("network", "library"):
-        link = getattr(cluster, name)
+        link = getattr(scenario.cluster, name)
         if link is not None:
-            found[name] = link.model_copy(update=_slowed(link, times, latency, work))
-    return replace(scenario, cluster=cluster.model_copy(update=found))
-
-
-def _slowed(link: Link, times: float, latency: float, work: float) -> dict[str, float]:
-    taken = {name: work * getattr(link, name) for name in ("overhead_s", "gap_s", "tree_inner_s")}
-    taken |= {"tree_s": work * link.tree_s} if link.tree_s is not None else {}
-    return taken | {
-        "bandwidth_bytes_per_s": link.bandwidth_bytes_per_s / times,
-        "latency_s": latency * link.latency_s,
-    }
+            longer = [
+                one for one in ("overhead_s", "gap_s", "tree_inner_s", "tree_s") if getattr(link, one) is not None
+            ]
+            slowed = {one: work * getattr(link, one) for one in longer} | {"latency_s": latency * link.latency_s}
+            slowed["bandwidth_bytes_per_s"] = link.bandwidth_bytes_per_s / times
+            found[name] = link.model_copy(update=slowed)
+    return scenario.on(**found)
 
 
 def at_the_median(scenario: Scenario) -> Scenario:
@@ -110,12 +106,8 @@ class Kind(NamedTuple):
 
 def kinds(scenario: Scenario) -> list[Kind]:
     """The entries of the cluster's hosts that have workers, in order."""
-    places = list(chain.from_iterable(repeat(place, host.count) for place, host in enumerate(scenario.cluster.hosts)))
-    speeds: dict[int, float] = {}
-    workers: dict[int, int] = defaultdict(int)
-    for host in scenario.computing_hosts:
-        speeds[places[host]] = scenario.machines[host].speed
-        workers[places[host]] += 1
+    speeds = {scenario.places[host]: scenario.machines[host].speed for host in scenario.computing_hosts}
+    workers = Counter(scenario.places[host] for host in scenario.computing_hosts)
     return [Kind(place, speeds[place], workers[place]) for place in sorted(speeds)]
 
 
@@ -130,7 +122,9 @@ def without_slowest(scenario: Scenario) -> Scenario | None:
     """The job without the hosts whose workers compute slowest; None if all are alike, or a server is there, or no such job can be."""
     slow = slowest(scenario)
     places = {one.place for one in slow}
-    if not slow or (scenario.servers_on == "own" and places & _of_servers(scenario)):
+    if not slow or (
+        scenario.servers_on == "own" and places & {scenario.places[host] for host in scenario.hosts[: scenario.servers]}
+    ):
         return None
     hosts = tuple(host for place, host in enumerate(scenario.cluster.hosts) if place not in places)
     cluster = scenario.cluster.model_copy(update={"hosts": hosts})
@@ -160,16 +154,9 @@ def by_speed(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
         times = float(line(batch) / line(samples))
         hosts[place] = hosts[place].model_copy(update={"speed": hosts[place].speed * times})
     said = ", ".join(f"{samples:.0f} on {called(hosts[place])}" for place, samples in batches.items())
-    cluster = scenario.cluster.model_copy(update={"hosts": tuple(hosts)})
-    yield f"minibatches by speed: {said}", replace(scenario, cluster=cluster)
+    yield f"minibatches by speed: {said}", scenario.on(hosts=tuple(hosts))
 
 
 def called(host: Host) -> str:
     """A kind of host, with its GPU where that has a name."""
     return f"{host.name} ({host.gpu.name})" if host.gpu else host.name
-
-
-def _of_servers(scenario: Scenario) -> set[int]:
-    """The entries that hold a master or servers."""
-    places = list(chain.from_iterable(repeat(place, host.count) for place, host in enumerate(scenario.cluster.hosts)))
-    return {places[host] for host in scenario.hosts[: scenario.servers]}

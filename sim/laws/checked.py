@@ -61,18 +61,14 @@ def try_out(stragglers: Stragglers, draws) -> None:
         return WrongSetting(place, f"no end within {LONGEST_TRIAL_S:g} s of processor time", "a law whose methods end")
 
     with deadline(LONGEST_TRIAL_S, endless):
-        _try_out(theirs, draws)
-
-
-def _try_out(theirs: list[Stragglers], draws) -> None:
-    for law in theirs:
-        mean(law)
-        sole = asked(law, "sole") if hasattr(type(law), "sole") else None
-        if sole is not None:
-            with told(law, "sole"):
-                _numbers(sole, (), SECONDS)
-    draws.sleeps(0, 1).first(1)
-    draws.noise(0, 1).first(1)
+        for law in theirs:
+            mean(law)
+            sole = asked(law, "sole") if hasattr(type(law), "sole") else None
+            if sole is not None:
+                with told(law, "sole"):
+                    _numbers(sole, (), SECONDS)
+        draws.sleeps(0, 1).first(1)
+        draws.noise(0, 1).first(1)
 
 
 def drawn(law: Law, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:

@@ -197,12 +197,12 @@ class Persistent(Effect):
     def steps(self, scenario, random, worker, neutral):
         number = self.number(scenario, random, worker)
         fates, draws = random.uniform(number), random.draws(self.law, number)
-        return Steps(lambda count: draws.first(count)[self._drawn_in(fates(count))])
 
-    def _drawn_in(self, uniform: np.ndarray) -> np.ndarray:
-        """The step in which the value of each step was drawn, from a number between 0 and 1 for each."""
-        steps = np.arange(len(uniform))
-        return np.maximum.accumulate(np.where(uniform >= self.persistence, steps, 0))
+        def values(count: int) -> np.ndarray:
+            drawn_in = np.where(fates(count) >= self.persistence, np.arange(count), 0)
+            return draws.first(count)[np.maximum.accumulate(drawn_in)]
+
+        return Steps(values)
 
 
 class SlowRanks(Effect):

@@ -88,12 +88,16 @@ def read(path: str) -> tuple[Workload, list[str]]:
     variables, left = [], 0
     try:
         with reading("from", path):
-            for file in _files(path):
-                with safe_open(file, "numpy") as held:
+            alone = path.endswith(".safetensors")
+            files = [Path(path).name] if alone else set(json.loads(Path(path).read_text())["weight_map"].values())
+            for file in sorted(files):
+                with safe_open(Path(path).parent / file, "numpy") as held:
                     for name in held.keys():  # noqa: SIM118 no dict
                         part = held.get_slice(name)
                         shape = part.get_shape()
-                        if not part.get_dtype().startswith(("F", "BF")) or _is_mask(name, shape):
+                        if not part.get_dtype().startswith(("F", "BF")) or (
+                            name.endswith("attn.bias") and len(shape) == 4
+                        ):
                             left += 1
                         else:
                             variables.append(_variable(name, shape, not name.endswith(STATISTICS)))
@@ -102,17 +106,6 @@ def read(path: str) -> tuple[Workload, list[str]]:
     called = Path(path).name.removesuffix(".index.json").removesuffix(".safetensors")
     notes = [f"{left} tensors are left out: integers and masks"] if left else []
     return validated(Workload, {"name": called, "variables": variables}, path), notes
-
-
-def _files(path: str) -> list[Path]:
-    """The file itself, or those that an index names."""
-    if path.endswith(".safetensors"):
-        return [Path(path)]
-    return [Path(path).parent / name for name in sorted(set(json.loads(Path(path).read_text())["weight_map"].values()))]
-
-
-def _is_mask(name: str, shape: list[int]) -> bool:
-    return name.endswith("attn.bias") and len(shape) == 4
 
 
 class Gpt2(BaseModel):

@@ -16,7 +16,7 @@ from pydantic import Field
 from sim.base.errors import WrongSetting
 from sim.base.files import reading, validated
 from sim.base.models import Checked
-from sim.base.ranges import MOST, MOST_BYTES, MOST_CORES, MOST_RANKS
+from sim.base.ranges import MOST, MOST_BYTES, MOST_CORES, MOST_RANKS, CountIfAny
 from sim.job.header import LONGEST_RUN_S, Header, Training
 from sim.recording import pauses, traces
 from sim.recording.activity import MODEL_FILE, Activity, facts_file, part_file
@@ -33,10 +33,10 @@ WORLDS = (
 )  # in which such a run took place: by the library that computed, as far as one was seen
 UNSEEN = "loop"  # the name of a model that nobody described
 CARRIED = ("input", "compute")
+OF_TRAINING = ("optimiser", "learning_rate", "weight_decay", "device", "threads", "engine")  # that a recorder knows
 LATE = (
     0.05  # of a minibatch's computing, within which its first sum begins so late that all may as well begin at its end
 )
-Whole = Annotated[int, Field(ge=0, le=MOST)]
 Text = Annotated[str, Field(max_length=1000)]
 
 
@@ -64,7 +64,7 @@ class Facts(Checked):
     host: Annotated[str, Field(min_length=1, max_length=300)]
     cores: Annotated[int, Field(ge=1, le=MOST_CORES)]
     began_unix_s: Annotated[float, Field(ge=0, le=LONGEST_RUN_S)]
-    warmup: Whole
+    warmup: CountIfAny
     workload: Text | None = None
     versions: dict[Text, Text] = Field(default={})
     engine: Text = UNSEEN
@@ -76,8 +76,8 @@ class Facts(Checked):
     gpu: Text = ""
     gpus: Annotated[int, Field(ge=0, le=MOST_CORES)] = 0
     summing: Summing | None = None
-    loader_workers: Whole | None = None
-    steps: Whole = 0
+    loader_workers: CountIfAny | None = None
+    steps: CountIfAny = 0
     complete: bool = False
     notes: tuple[Text, ...] = ()
 
@@ -142,14 +142,25 @@ def _header(folder: Path, ranks: list[Facts], rows: list[Activity]) -> Header:
     job = _scenario(first, model, updates - warmup, warmup, batch, order if len(model.variables) > 1 else "parameters")
     world = first.engine if first.engine in WORLDS else UNSEEN
     blind = first.world > 1 and first.summing is None
+    training = Training(
+        data="the user's own",
+        decay_steps=0,
+        decay_rate=0.0,
+        master_on_cpu=False,
+        **{name: getattr(first, name) for name in OF_TRAINING},
+    )
     head = job.header(
         world,
-        training=_training(first),
+        training=None if first.engine == UNSEEN else training,
         hosts=tuple((one.host, one.cores) for one in ranks),
         gpus=first.gpus,
         complete=all(one.complete for one in ranks),
         communication_in_update=blind,
-        details=_details(ranks),
+        details={name: getattr(first, name) for name in ("versions", "began_unix_s", "gpu", "loader_workers")}
+        | {
+            "backend": first.summing.backend if first.summing else "",
+            "notes": [f"rank {one.rank}: {note}" for one in ranks for note in one.notes],
+        },
     )
     return replace(head, cluster=", ".join(dict.fromkeys(one.host for one in ranks)))
 
@@ -196,32 +207,3 @@ def _workload(folder: Path, first: Facts) -> Workload:
     if path.exists():
         return workload.read(str(path))
     return Workload(name=UNSEEN, variables=(Variable(name=UNSEEN, shape=(1,)),))
-
-
-def _training(first: Facts) -> Training | None:
-    if first.engine == UNSEEN:
-        return None
-    return Training(
-        data="the user's own",
-        optimiser=first.optimiser,
-        learning_rate=first.learning_rate,
-        weight_decay=first.weight_decay,
-        decay_steps=0,
-        decay_rate=0.0,
-        device=first.device,
-        master_on_cpu=False,
-        threads=first.threads,
-        engine=first.engine,
-    )
-
-
-def _details(ranks: list[Facts]) -> dict:
-    first = ranks[0]
-    return {
-        "versions": first.versions,
-        "began_unix_s": first.began_unix_s,
-        "gpu": first.gpu,
-        "loader_workers": first.loader_workers,
-        "backend": first.summing.backend if first.summing else "",
-        "notes": [f"rank {one.rank}: {note}" for one in ranks for note in one.notes],
-    }
