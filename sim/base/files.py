@@ -159,9 +159,8 @@ def check_outputs(outputs: Iterable[tuple[str, str | None]], inputs: Iterable[st
     Raises:
         WrongSetting: naming the option.
     """
-    taken = {
-        os.path.realpath(path) for path in inputs if path and "\0" not in path
-    }  # whoever reads it refuses that one
+    # Whoever reads a name with a NUL refuses that one.
+    taken = {os.path.realpath(path) for path in inputs if path and "\0" not in path}
     for option, path in outputs:
         check_output(option, path)
         if path is None:

@@ -144,15 +144,21 @@ def of_job(scenario: Scenario, batch: int | None = None) -> Taken | None:
     Args:
         batch: in place of the scenario's.
     """
-    if not scenario.workers_of_gpus:
+    workers = {}  # the most on one GPU of a kind
+    for place, several in Counter(scenario.gpus[scenario.servers :] or scenario.gpus).items():
+        gpu = scenario.machines[place.host].gpu if place else None
+        if gpu and gpu.memory_bytes:
+            workers[gpu.name] = gpu, max(several, *workers.get(gpu.name, (gpu, 0))[1:])
+    if not workers:
         return None
     batch = scenario.batch if batch is None else batch
     if not scenario.workers:
         one = held(scenario.workload, batch)
     else:
         absent, still = (_still(several, batch) for several in (scenario.served, scenario.gathered_variables))
-        one = held(scenario.workload, batch, scenario.served_items, absent, absent + still)
-    return max((Taken(gpu, workers, one) for gpu, workers in scenario.workers_of_gpus), key=lambda taken: taken.share)
+        served = sum(variable.size for variable in scenario.served)
+        one = held(scenario.workload, batch, served, absent, absent + still)
+    return max((Taken(gpu, most, one) for gpu, most in workers.values()), key=lambda taken: taken.share)
 
 
 def _still(variables: tuple[Variable, ...], batch: int) -> int:

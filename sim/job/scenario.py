@@ -28,7 +28,6 @@ from sim.protocols.base import Protocol, with_settings
 
 if TYPE_CHECKING:
     from sim.job.header import Header
-    from sim.platform.gpu import Gpu
 
 LATER: Any = None  # of fields that __post_init__ fills where they are not given
 KINDS = {  # of fields that are objects, and what makes one
@@ -37,18 +36,6 @@ KINDS = {  # of fields that are objects, and what makes one
     "cluster": (Cluster | None, 'a Cluster: trainsim.read_cluster("p3.8xlarge*4")'),
     "stragglers": (Stragglers, 'Stragglers: trainsim.read_stragglers("niagara*0.01")'),
 }
-
-
-class Groups(NamedTuple):
-    """Workers, those together that send together.
-
-    Args:
-        senders: the first of each group.
-        of: each worker's group.
-    """
-
-    senders: list[int]
-    of: dict[int, list[int]]
 
 
 class Place(NamedTuple):
@@ -285,17 +272,6 @@ class Scenario:
         return len(set(taken)) < len(taken)
 
     @cached_property
-    def workers_of_gpus(self) -> list[tuple[Gpu, int]]:
-        """Each kind of GPU whose memory is known, and the most workers on one of them."""
-        most: dict[str, int] = {}
-        known = {}
-        for place, workers in Counter(self.gpus[self.servers :] or self.gpus).items():
-            gpu = self.machines[place.host].gpu if place else None
-            if gpu and gpu.memory_bytes:
-                known[gpu.name], most[gpu.name] = gpu, max(workers, most.get(gpu.name, 0))
-        return [(gpu, most[name]) for name, gpu in known.items()]
-
-    @cached_property
     def apart(self) -> bool:
         """Whether each rank has a host of its own."""
         return len(set(self.hosts)) == self.ranks
@@ -332,16 +308,6 @@ class Scenario:
         return self.protocol.served(self.workload)
 
     @cached_property
-    def served_items(self) -> int:
-        """Numbers in them."""
-        return sum(variable.size for variable in self.served)
-
-    @cached_property
-    def placeable(self) -> tuple[Variable, ...]:
-        """The variables that take a turn at the servers, in creation order: those served; untrained ones too where all are served."""
-        return self.workload.created if self.served == self.workload.variables else self.served
-
-    @cached_property
     def summed(self) -> tuple[Variable, ...]:
         """The variables that workers sum among themselves."""
         return self.protocol.summed(self.workload)
@@ -351,18 +317,13 @@ class Scenario:
         """Numbers in them."""
         return sum(variable.size for variable in self.summed)
 
-    def groups(self, hosts: list[int]) -> Groups:
-        """The workers, those together that share a host if gradients are aggregated there; the first of each speaks for it.
-
-        Args:
-            hosts: of each rank, shape (ranks,); real ones need not be where the cluster has them.
-        """
-        together: dict[int, list[int]] = {}
-        shared = self.protocol.local_aggregation and self.served
-        for worker in range(self.servers, self.ranks):
-            together.setdefault(hosts[worker] if shared else worker, []).append(worker)
-        groups = list(together.values())
-        return Groups([group[0] for group in groups], {worker: group for group in groups for worker in group})
+    @property
+    def senders(self) -> list[int]:
+        """The workers that send and receive: the first of each host, if gradients are aggregated there; else all."""
+        workers = range(self.servers, self.ranks)
+        if not (self.protocol.local_aggregation and self.served):
+            return [*workers]
+        return [*{self.hosts[worker]: worker for worker in reversed(workers)}.values()]
 
     @cached_property
     def gathered_variables(self) -> tuple[Variable, ...]:

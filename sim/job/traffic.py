@@ -23,7 +23,10 @@ class Traffic:
 
     def __init__(self, scenario: Scenario):
         self._job = scenario
-        self._given = scenario.placeable, scenario.servers, scenario.placement, scenario.variable_partitions
+        # Untrained variables take a turn at the servers, too, where all are served.
+        model = scenario.workload
+        placeable = model.created if scenario.served == model.variables else scenario.served
+        self._given = placeable, scenario.servers, scenario.placement, scenario.variable_partitions
 
     @cached_property
     def placed(self) -> list[tuple[Variable, int]]:

@@ -17,11 +17,7 @@ from sim.model.sizes import ITEM_BYTES
 COLD_FROM_S, COLD_AFTER_S = 2e-3, 8e-3
 FORWARD = 1 / 3  # of computing a gradient (sim.model.nominal.TRAINING)
 TO_DEVICE, TO_HOST = "copy to device", "copy to host"  # activities
-WARMING = (
-    "compute",
-    "pack",
-    TO_HOST,
-)  # activities of a gradient after which a rank is warm, as it is after an update
+WARMING = ("compute", "pack", TO_HOST)  # activities of a gradient after which a rank is warm, as after an update
 OFF_ONE = 0.05  # largest distance of the mean of a factor's law from 1
 
 

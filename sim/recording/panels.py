@@ -211,17 +211,14 @@ def _labels(first: list[tuple[str, Trace]]) -> list[str]:
 
 
 def _panel(axes: Axes, name: str, drawn: Mapping[str, Sequence[Curves]]) -> None:
+    """A line for each replication, with a point for each evaluation; the first alone is in the legend."""
     measure, _, against = name.partition("_vs_")
     along, words = AGAINST[against]
     for (label, replications), (colour, dash) in zip(drawn.items(), STYLES, strict=False):
-        style = (colour, dash, 1.4 if len(replications) == 1 else 0.7)
+        width = 1.4 if len(replications) == 1 else 0.7
+        style: dict[str, Any] = {"color": colour, "linestyle": dash, "linewidth": width, "markersize": 3 * width}
         for number, one in enumerate(replications):
-            _line(axes, getattr(one, along), getattr(one, measure), style, "" if number else label)
+            x, y = getattr(one, along), getattr(one, measure)
+            axes.plot(x, y, marker=".", label="" if number else label, **style)
     axes.set(xlabel=words, ylabel=MEASURES[measure])
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _line(axes: Axes, x: np.ndarray, y: np.ndarray, style: tuple[str, Any, float], label: str) -> None:
-    """A line with a point for each evaluation; without a label it is not in the legend."""
-    colour, dash, width = style
-    axes.plot(x, y, color=colour, linestyle=dash, linewidth=width, marker=".", markersize=3 * width, label=label)

@@ -26,11 +26,7 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
     from sim.model.workload import Workload
 
-WORLDS = (
-    "torch",
-    "keras",
-    "loop",
-)  # in which such a run took place: by the library that computed, as far as one was seen
+WORLDS = ("torch", "keras", "loop")  # in which such a run took place: by the library that computed, if one was seen
 UNSEEN = "loop"  # the name of a model that nobody described
 CARRIED = ("input", "compute")
 OF_TRAINING = ("optimiser", "learning_rate", "weight_decay", "device", "threads", "engine")  # that a recorder knows

@@ -40,9 +40,8 @@ OF_A_BATCH = ("input", "compute")
 MOST_MINIBATCHES = 10**6  # of each rank in one update
 MOST_OF_A_WINDOW = 10**4  # steps of a worker between two updates by the clock
 MOST = 10**15  # bytes of a row: a thousand of them can be added up
-SMALL = (
-    10**6
-)  # rows that any file may have. More are allowed at a byte each, because a small file of equal rows may fill the memory.
+# Rows that any file may have. More are allowed at a byte each, because a small file of equal rows may fill the memory.
+SMALL = 10**6
 
 
 @dataclass
