@@ -144,11 +144,11 @@ def of_job(scenario: Scenario, batch: int | None = None) -> Taken | None:
     Args:
         batch: in place of the scenario's.
     """
-    workers = {}  # the most on one GPU of a kind
+    workers: dict[str, tuple[Gpu, int]] = {}  # the most on one GPU of a kind
     for place, several in Counter(scenario.gpus[scenario.servers :] or scenario.gpus).items():
         gpu = scenario.machines[place.host].gpu if place else None
         if gpu and gpu.memory_bytes:
-            workers[gpu.name] = gpu, max(several, *workers.get(gpu.name, (gpu, 0))[1:])
+            workers[gpu.name] = gpu, max(several, workers.get(gpu.name, (gpu, 0))[1])
     if not workers:
         return None
     batch = scenario.batch if batch is None else batch
