@@ -26,6 +26,7 @@ from sim.base.ranges import LONGEST_S, MOST_BYTES, check_integer
 SOURCE, OF_HOST = "--from nccl-tests", "--gpus-per-host"
 ALLOWED = "the text that all_reduce_perf and its like print, or OSU's, Intel's MPI Benchmarks, perftest or iperf3"
 MOST_TEXT, MOST_ROWS, MOST_TESTED = 2**24, 10**5, 10**5  # bytes of text, rows of it, ranks
+LONGEST_LINE = 2000  # characters; a row has about 150
 MICRO, GIGA = 1e-6, 1e9
 STARTING = re.compile(r"Collective test starting:\s*(\w+?)_perf")
 COMMAND = re.compile(r"(?<!concluded: )\b([a-z_]+?)_perf\b")
@@ -112,7 +113,8 @@ def read(path: str | Path, ranks: int | None = None, each: int | None = None) ->
         WrongSetting: the text is not of nccl-tests, or has an impossible row, or does not give the number of ranks.
     """
     lines = logs.lines(Path(path), SOURCE, ALLOWED, MOST_TEXT)
-    tables, joined = _tables(lines), [found for line in lines if (found := JOINED.search(line))]
+    short = [line for line in lines if len(line) <= LONGEST_LINE]  # a search takes as long as a line's length squared
+    tables, joined = _tables(short), [found for line in short if (found := JOINED.search(line))]
     if not tables:
         return _of_others(lines, (ranks, each), str(path))
     _check_together(tables, str(path))

@@ -65,7 +65,9 @@ OTHERWISE = {  # pydantic's complaints, in a file's words
     **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "a table"),
     **dict.fromkeys(("tuple_type", "list_type"), "a list"),
     "string_type": "text",
-    "int_from_float": "an integer",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "an integer"),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
 }
 
 

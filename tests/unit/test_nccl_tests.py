@@ -214,6 +214,7 @@ def test_a_text_without_its_end_is_fitted_and_says_so(tmp_path):
     ("printed", "said"),
     [
         ("", "no heading"),
+        ("[" * 200_000, "no heading"),  # one line, long beyond any test's: its search would take minutes
         (WHOLE[: WHOLE.index(ROWS[0])], "sizes"),
         (WHOLE[: WHOLE.index(ROWS[1]) + 40], "algbw"),
         (WHOLE.replace("  Rank  3 ", "  Rank  7 "), "each of them"),

@@ -1,5 +1,7 @@
 """Placement by TensorFlow's rules: what lies where, and that nothing is lost."""
 
+import re
+
 import event
 import pytest
 from hypothesis import given
@@ -144,3 +146,17 @@ def test_a_model_of_which_nothing_is_trained_is_refused(tmp_path):
         file.write_text(f'name = "odd"\nflops_per_sample = 1e6\nvariables = [{line}]\n')
         with pytest.raises(WrongSetting, match=complaint):
             workload.read(str(file))
+
+
+@pytest.mark.parametrize(
+    ("lines", "complaint"),
+    [
+        ('parameters = 9\nlayers = [{ kind = "foo" }]', "layers: given [{'kind': 'foo'}]; allowed: an integer"),
+        ('variables = [{ name = "w", shape = [3], trained = "perhaps" }]', "allowed: true or false"),
+    ],
+)
+def test_a_field_of_another_type_is_refused_in_a_file_s_words(tmp_path, lines, complaint):
+    file = tmp_path / "odd.toml"
+    file.write_text(f'name = "odd"\nflops_per_sample = 1e6\n{lines}\n')
+    with pytest.raises(WrongSetting, match=re.escape(complaint)):
+        workload.read(str(file))

@@ -1,7 +1,8 @@
 """One file for Cython of the kernel's files: python -m sim.language.engine.building compiles it beside them.
 
-The plain files are the source. Here their functions get Cython's decorators, layout.py's numbers become a C enum, and its
-table of fields a class; one extension module of Python's stable ABI is made of it, which all versions from 3.11 on load.
+The plain files are the source. Here their functions get Cython's decorators and types (a local name has the type of what it is
+given), layout.py's numbers become a C enum, and its table of fields a class; one extension module of Python's stable ABI is made of it,
+which all versions from 3.11 on load.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ HERE = Path(__file__).parent
 FILES = ("heap", "idle", "costs", "cores", "turns", "polls", "ports", "mail", "rings", "texts", "flows", "machine")
 NAME = "_kernel"
 HEAD = """# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=False, cpow=False
+# cython: infer_types=True
 import cython
 from libc cimport math
 cdef double nan = float("nan"), inf = float("inf")
@@ -77,10 +79,11 @@ def _translated(text: str) -> str:
     text = re.sub(r"^from [\w.]+ import (\(.*?\)|[^\n]*)\n", "", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"^import [^\n]*\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"\bint\(", "<long long>(", text)
-    text = re.sub(r"\bop\.", "", text).replace("@compiled", DECORATORS).replace("math.inf", "inf")
-    for ours, theirs in (("integer", "cython.longlong"), ("double", "cython.double"), ("bool", "cython.bint")):
-        text = re.sub(rf"(: |-> ){ours}\b", rf"\1{theirs}", text)
-    return text.replace("-> None", "-> cython.void")
+    text = re.sub(r"\b(op\.|math\.(?=inf|nan))", "", text)
+    text = re.sub(r"^def ", f"{DECORATORS}\ndef ", text, flags=re.MULTILINE)
+    for ours, theirs in (("int", "longlong"), ("float", "double"), ("bool", "bint"), ("None", "void")):
+        text = re.sub(rf"(: |-> ){ours}\b", rf"\1cython.{theirs}", text)
+    return text
 
 
 def build() -> None:

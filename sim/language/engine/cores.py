@@ -7,12 +7,10 @@ import math
 from sim.language.engine.heap import goes_on_at, key_of
 from sim.language.engine.idle import is_busy, is_done
 from sim.language.engine.layout import COMPUTING, NONE, QUEUED, SHARING, SLEEPING, TURNING, State
-from sim.language.engine.plain import compiled, double, integer
 from sim.language.engine.turns import leave_turns, pace, repace, take_turns
 
 
-@compiled
-def sleep(S: State, t: integer, seconds: double) -> None:
+def sleep(S: State, t: int, seconds: float) -> None:
     """Text t sleeps."""
     is_busy(S, t)
     S.text_work[t] = S.now
@@ -20,15 +18,13 @@ def sleep(S: State, t: integer, seconds: double) -> None:
     goes_on_at(S, t, S.now + seconds)
 
 
-@compiled
-def has_slept(S: State, t: integer) -> None:
+def has_slept(S: State, t: int) -> None:
     """Text t has slept, or is stopped."""
     is_done(S, t)
     S.rank_slept[S.text_rank[t]] += S.now - S.text_work[t]
 
 
-@compiled
-def compute(S: State, t: integer, device: integer, seconds: double) -> None:
+def compute(S: State, t: int, device: int, seconds: float) -> None:
     """Text t computes for so many seconds of a core, or of a GPU."""
     is_busy(S, t)
     S.text_device[t] = device
@@ -50,18 +46,15 @@ def compute(S: State, t: integer, device: integer, seconds: double) -> None:
         S.device_last[device] = t
 
 
-@compiled
-def serve(S: State, t: integer, seconds: double) -> None:
+def serve(S: State, t: int, seconds: float) -> None:
     """Text t has a core."""
     S.text_in[t] = COMPUTING
     goes_on_at(S, t, S.now + seconds)
 
 
-@compiled
-def computed(S: State, t: integer, stopped: bool) -> None:
+def computed(S: State, t: int, stopped: bool) -> None:
     """Text t has computed, or is stopped: its core is free for the next."""
-    device: integer = S.text_device[t]
-    other: integer
+    device = S.text_device[t]
     is_done(S, t)
     if S.text_in[t] == QUEUED:
         unqueue(S, device, t)
@@ -79,13 +72,11 @@ def computed(S: State, t: integer, stopped: bool) -> None:
             serve(S, other, S.text_work[other])
 
 
-@compiled
-def poll(S: State, rank: integer, stage: integer, more: integer) -> None:
+def poll(S: State, rank: int, stage: int, more: int) -> None:
     """So many ranks more, or less, are in a stage of waiting on the cores of this one."""
-    device: integer = S.rank_device[rank]
-    before: double = S.device_polls[device]
-    polls: double = 0.0
-    k: integer
+    device = S.rank_device[rank]
+    before = S.device_polls[device]
+    polls = 0.0
     if S.device_turn[device] == 0.0:
         count(S, device)
     S.device_polling[device * S.stages + stage] += more
@@ -100,11 +91,10 @@ def poll(S: State, rank: integer, stage: integer, more: integer) -> None:
         repace(S, device, S.device_busy[device], before, NONE)
 
 
-@compiled
-def unqueue(S: State, device: integer, t: integer) -> integer:
+def unqueue(S: State, device: int, t: int) -> int:
     """Take a text out of a device's chain; the one before it."""
-    before: integer = NONE
-    one: integer = S.device_first[device]
+    before = NONE
+    one = S.device_first[device]
     while one != t:
         before = one
         one = S.text_next[one]
@@ -117,29 +107,24 @@ def unqueue(S: State, device: integer, t: integer) -> integer:
     return before
 
 
-@compiled
-def count(S: State, device: integer) -> None:
+def count(S: State, device: int) -> None:
     """Count what sharers have had until now."""
     S.device_done[device] += (S.now - S.device_since[device]) * pace(S, device)
     S.device_since[device] = S.now
 
 
-@compiled
-def plan(S: State, device: integer) -> None:
+def plan(S: State, device: int) -> None:
     """The sharer that is done first goes on when it is done; who else did is planned later."""
-    first: integer = S.device_first[device]
-    left: double
+    first = S.device_first[device]
     if first != NONE:
         left = S.text_work[first] - S.device_done[device]
         goes_on_at(S, first, S.now + (left if left > 0.0 else 0.0) / pace(S, device))
 
 
-@compiled
-def share(S: State, device: integer, t: integer, seconds: double) -> None:
+def share(S: State, device: int, t: int, seconds: float) -> None:
     """Text t shares the device; those that are done at the same time stand in the order of their keys."""
-    before: integer = NONE
-    one: integer = S.device_first[device]
-    end: double
+    before = NONE
+    one = S.device_first[device]
     count(S, device)
     end = S.device_done[device] + seconds
     S.text_key[t] = key_of(S, S.text_rank[t], S.text_number[t], S.text_count[t])
@@ -159,8 +144,7 @@ def share(S: State, device: integer, t: integer, seconds: double) -> None:
     plan(S, device)
 
 
-@compiled
-def unshare(S: State, device: integer, t: integer, stopped: bool) -> None:
+def unshare(S: State, device: int, t: int, stopped: bool) -> None:
     """Text t is done, or stopped; the others go faster."""
     count(S, device)
     if not stopped:

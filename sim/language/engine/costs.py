@@ -5,27 +5,23 @@ from __future__ import annotations
 import math
 
 from sim.language.engine.layout import State
-from sim.language.engine.plain import compiled, double, integer
 
 
-@compiled
-def is_drawn(S: State, of: integer, rank: integer, k: integer) -> bool:
+def is_drawn(S: State, of: int, rank: int, k: int) -> bool:
     """Whether the k-th number of a kind is there for a rank."""
     return S.factor_sole[of] >= 0.0 or k < S.factor_room[of * S.ranks + rank]
 
 
-@compiled
-def drawn(S: State, of: integer, rank: integer, k: integer) -> double:
+def drawn(S: State, of: int, rank: int, k: int) -> float:
     """The k-th number of a kind for a rank."""
     if S.factor_sole[of] >= 0.0:
         return S.factor_sole[of]
     return S.factors[S.factor_begin[of * S.ranks + rank] + k * S.factor_far[of]]
 
 
-@compiled
-def cold(S: State, rank: integer, seconds: double) -> double:
+def cold(S: State, rank: int, seconds: float) -> float:
     """Seconds more of a rank that takes so many where it is all cold."""
-    idle: double = S.now - S.rank_warm[rank]
+    idle = S.now - S.rank_warm[rank]
     if seconds == 0.0:
         return 0.0
     if idle < S.cold_from_s:

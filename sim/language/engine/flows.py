@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from sim.language.engine import layout as op
 from sim.language.engine.costs import drawn
 from sim.language.engine.heap import push
@@ -21,16 +23,14 @@ from sim.language.engine.layout import (
     State,
 )
 from sim.language.engine.mail import give_back
-from sim.language.engine.plain import compiled, double, inf, integer
 from sim.language.engine.polls import late_since
 from sim.language.engine.ports import climb_of, later, leave, level_of, port_of
 from sim.language.engine.texts import look_again
 
 
-@compiled
-def send(S: State, message: integer) -> double:
+def send(S: State, message: int) -> float:
     """A message is posted; its handle."""
-    sender: integer = S.message_from[message]
+    sender = S.message_from[message]
     if not S.shares_ports or S.rank_host[sender] == S.rank_host[S.message_to[message]]:
         return leave(S, message)
     S.flow_left[message] = S.message_bytes[message] + S.gap_s * S.bandwidth[0]
@@ -39,7 +39,7 @@ def send(S: State, message: integer) -> double:
     S.flow_rate[message] = 0.0
     S.flow_age[message] = 0.0
     S.flow_has_left[message] = 0
-    S.flow_asked[message] = inf
+    S.flow_asked[message] = math.inf
     if S.message_bytes[message] > S.eager_bytes:
         S.flow_announced[message] = 1
         tell(S, message, sender, S.message_to[message], ARRIVES)
@@ -48,35 +48,29 @@ def send(S: State, message: integer) -> double:
     return -1.0 - (MESSAGES + message) - 1.0 * GENERATION * S.message_generation[message]
 
 
-@compiled
-def tell(S: State, message: integer, frm: integer, to: integer, kind: integer) -> double:
+def tell(S: State, message: int, frm: int, to: int, kind: int) -> float:
     """A control message of an announced one leaves, behind bytes on their way there and in queues; when it comes, if that is known."""
-    k: integer
-    before: integer = NONE
-    there: double
+    before = NONE
     for k in range(S.flows):
         if S.message_from[S.flowing[k]] == frm and S.message_to[S.flowing[k]] == to:
             before = S.flowing[k]
     if before != NONE:
         follow(S, message, before)
-        return inf
+        return math.inf
     there = S.now + (S.latency_s * (2 * climb_of(S, frm, to) - 1) + queued(S, frm, to))
     push(S, there, S.message_key[message], message * KINDS + kind)
     return there
 
 
-@compiled
-def follow(S: State, message: integer, before: integer) -> None:
+def follow(S: State, message: int, before: int) -> None:
     """What is next of an announced message happens when all of another one is there."""
     S.flow_next[message] = S.flow_first[before]
     S.flow_first[before] = message
 
 
-@compiled
-def ask(S: State, message: integer, found: double) -> None:
+def ask(S: State, message: int, found: float) -> None:
     """Ask for a message, once the receiver's own is there, if the sender had asked for that before it found this one."""
-    own: integer = NONE
-    one: integer
+    own = NONE
     for one in range(S.message_room):
         if (
             S.message_from[one] == S.message_to[message]
@@ -92,10 +86,9 @@ def ask(S: State, message: integer, found: double) -> None:
         S.flow_asked[message] = tell(S, message, S.message_to[message], S.message_from[message], ASKED)
 
 
-@compiled
-def all_there(S: State, message: integer) -> None:
+def all_there(S: State, message: int) -> None:
     """All of a message is there: what has waited for that happens."""
-    one: integer = S.flow_first[message]
+    one = S.flow_first[message]
     S.flow_first[message] = NONE
     if S.flow_moves[message]:
         S.flow_moves[message] = 0
@@ -105,8 +98,7 @@ def all_there(S: State, message: integer) -> None:
         one = S.flow_next[one]
 
 
-@compiled
-def land(S: State, message: integer) -> integer:
+def land(S: State, message: int) -> int:
     """All of an announced message is there; the text that waits for that, or NONE."""
     all_there(S, message)
     if S.flow_taker[message] != NONE and S.message_serial[message]:
@@ -116,8 +108,7 @@ def land(S: State, message: integer) -> integer:
     return S.flow_taker[message]
 
 
-@compiled
-def flows_on(S: State, what: integer, message: integer) -> None:
+def flows_on(S: State, what: int, message: int) -> None:
     """An event of messages that share ports."""
     if what == LOOKS and S.now == S.look_due:
         look(S)
@@ -128,14 +119,13 @@ def flows_on(S: State, what: integer, message: integer) -> None:
     elif what == LEAVES:
         stream(S, message)
     elif what == LOST:
-        ask(S, message, -inf)
+        ask(S, message, -math.inf)
 
 
-@compiled
-def asked(S: State, message: integer) -> None:
+def asked(S: State, message: int) -> None:
     """A message is asked for: it leaves when its sender sees that, at its next poll while it polls."""
-    sender: integer = S.message_from[message]
-    seconds: double = 0.0
+    sender = S.message_from[message]
+    seconds = 0.0
     if S.rank_polling[sender]:
         seconds = late_since(S, sender, S.rank_waits_since[sender])
     if seconds > 0.0:
@@ -144,10 +134,9 @@ def asked(S: State, message: integer) -> None:
         stream(S, message)
 
 
-@compiled
-def stream(S: State, message: integer) -> None:
+def stream(S: State, message: int) -> None:
     """The bytes of a message leave, behind the queues before its ports if it is short."""
-    behind: double = 0.0
+    behind = 0.0
     if S.flow_left[message] <= S.queue_bytes:
         behind = queued(S, S.message_from[message], S.message_to[message])
     if behind > 0.0:
@@ -156,8 +145,7 @@ def stream(S: State, message: integer) -> None:
         begin(S, message)
 
 
-@compiled
-def begin(S: State, message: integer) -> None:
+def begin(S: State, message: int) -> None:
     """The bytes of a message begin to pass."""
     pass_time(S)
     move(S, S.message_from[message], 1)
@@ -168,8 +156,7 @@ def begin(S: State, message: integer) -> None:
     look_at(S, S.now)
 
 
-@compiled
-def move(S: State, rank: integer, more: integer) -> None:
+def move(S: State, rank: int, more: int) -> None:
     """Bytes of one message more, or less, move at a rank."""
     settle(S, rank)
     S.rank_busy[rank] += more
@@ -177,20 +164,16 @@ def move(S: State, rank: integer, more: integer) -> None:
         S.rank_since[rank] = S.now
 
 
-@compiled
-def look_at(S: State, time: double) -> None:
+def look_at(S: State, time: float) -> None:
     """Look at the flows at a time, when all else of that moment has happened, unless that is sooner."""
     if time < S.look_due:
         S.look_due = time
         push(S, time, S.ranks << (S.text_bits + S.count_bits), LOOKS)
 
 
-@compiled
 def pass_time(S: State) -> None:
     """All flows have gone on until now."""
-    k: integer
-    m: integer
-    seconds: double = S.now - S.flows_since
+    seconds = S.now - S.flows_since
     S.flows_since = S.now
     for k in range(S.flows):
         m = S.flowing[k]
@@ -198,29 +181,23 @@ def pass_time(S: State) -> None:
         S.flow_age[m] += seconds
 
 
-@compiled
-def hops_of(S: State, message: integer) -> integer:
+def hops_of(S: State, message: int) -> int:
     """How many ports the path of a message has."""
     return 2 * climb_of(S, S.message_from[message], S.message_to[message])
 
 
-@compiled
-def port_at(S: State, message: integer, hop: integer) -> integer:
+def port_at(S: State, message: int, hop: int) -> int:
     """One of them."""
     return port_of(S, S.message_from[message], S.message_to[message], hop)
 
 
-@compiled
-def rate_of(S: State, port: integer) -> double:
+def rate_of(S: State, port: int) -> float:
     """Bytes/s of a port."""
     return S.bandwidth[level_of(S, port)]
 
 
-@compiled
-def busy_port(S: State, message: integer) -> integer:
+def busy_port(S: State, message: int) -> int:
     """The first port of a path that has no tokens left and passes bytes at its full rate; NONE if there is none."""
-    hop: integer
-    port: integer
     for hop in range(hops_of(S, message)):
         port = port_at(S, message, hop)
         if S.port_level[port] == 0.0 and S.port_through[port] > rate_of(S, port) * op.FULL:
@@ -228,14 +205,9 @@ def busy_port(S: State, message: integer) -> integer:
     return NONE
 
 
-@compiled
-def queued(S: State, frm: integer, to: integer) -> double:
+def queued(S: State, frm: int, to: int) -> float:
     """Seconds until the queues in front of the ports of a path have passed them."""
-    hop: integer
-    port: integer
-    k: integer
-    before: double
-    seconds: double = 0.0
+    seconds = 0.0
     if S.look_due == S.now:
         look(S)
     pass_time(S)
@@ -249,13 +221,9 @@ def queued(S: State, frm: integer, to: integer) -> double:
     return seconds
 
 
-@compiled
 def look(S: State) -> None:
     """Flows that have left or passed are over, and others share what is free."""
-    n: integer = S.flows
-    k: integer
-    m: integer
-    there: double
+    n = S.flows
     pass_time(S)
     pass_tokens(S)
     S.flows = 0
@@ -273,19 +241,13 @@ def look(S: State) -> None:
             S.flowing[S.flows] = m
             S.flows += 1
     share_ports(S)
-    S.look_due = inf
+    S.look_due = math.inf
     if S.flows > 0:
         look_at(S, S.now + later(soon(S), S.now * op.RESOLUTION))
 
 
-@compiled
 def pass_tokens(S: State) -> None:
     """Tokens have come and gone; bytes for which there are tokens pass at once."""
-    k: integer
-    m: integer
-    hop: integer
-    port: integer
-    at_once: double
     for k in range(S.flows):
         for hop in range(hops_of(S, S.flowing[k])):
             port = port_at(S, S.flowing[k], hop)
@@ -304,40 +266,29 @@ def pass_tokens(S: State) -> None:
             keep(S, port, S.port_level[port] - at_once)
 
 
-@compiled
-def keep(S: State, port: integer, level: double) -> None:
+def keep(S: State, port: int, level: float) -> None:
     """A port has so many tokens, as far as it keeps them."""
     if level < op.LEAST_BYTES:
         level = 0.0
     S.port_level[port] = level if level < S.burst_bytes else S.burst_bytes
 
 
-@compiled
-def doublings(S: State, message: integer) -> integer:
+def doublings(S: State, message: int) -> int:
     """How often the window of a flow has doubled."""
     return int(S.flow_age[message] / (S.ramp_bytes / S.bandwidth[0]) + op.OF_DOUBLING)
 
 
-@compiled
-def grown(S: State, message: integer) -> double:
+def grown(S: State, message: int) -> float:
     """The window of a flow, as a share of the largest one."""
-    times: integer
     if S.ramp_bytes == 0.0:
         return 1.0
     times = doublings(S, message) - op.DOUBLINGS
     return 2.0 ** (times if times < 0 else 0)
 
 
-@compiled
-def soon(S: State) -> double:
+def soon(S: State) -> float:
     """Seconds until a flow has left, or passed, or its window doubles, or a port has no tokens left."""
-    k: integer
-    m: integer
-    hop: integer
-    port: integer
-    drain: double
-    seconds: double
-    soonest: double = inf
+    soonest = math.inf
     for k in range(S.flows):
         m = S.flowing[k]
         seconds = (S.flow_left[m] - (0.0 if S.flow_has_left[m] else S.buffer_bytes)) / S.flow_rate[m]
@@ -353,15 +304,9 @@ def soon(S: State) -> double:
     return soonest
 
 
-@compiled
 def share_ports(S: State) -> None:
     """Set the rates: max-min fair, by weight, through the ports that have no tokens left; of one sender's by their windows too."""
-    k: integer
-    m: integer
-    hop: integer
-    port: integer
-    tightest: integer
-    each: double = 0.0
+    each = 0.0
     for k in range(S.flows):
         for hop in range(hops_of(S, S.flowing[k])):
             port = port_at(S, S.flowing[k], hop)
@@ -391,25 +336,18 @@ def share_ports(S: State) -> None:
             S.port_through[port_at(S, S.flowing[k], hop)] += S.flow_rate[S.flowing[k]]
 
 
-@compiled
-def passes(S: State, message: integer, port: integer) -> bool:
+def passes(S: State, message: int, port: int) -> bool:
     """Whether a port is on a message's path."""
-    hop: integer
     is_there: bool = False
     for hop in range(hops_of(S, message)):
         is_there = is_there or port_at(S, message, hop) == port
     return is_there
 
 
-@compiled
-def find_tightest(S: State) -> integer:
+def find_tightest(S: State) -> int:
     """The port without tokens that leaves least for each of its flows that have no rate yet; NONE if all have one."""
-    k: integer
-    hop: integer
-    port: integer
-    tightest: integer = NONE
-    each: double
-    least: double = inf
+    tightest = NONE
+    least = math.inf
     for k in range(S.flows):
         for hop in range(hops_of(S, S.flowing[k])):
             S.port_shares[port_at(S, S.flowing[k], hop)] = 0.0
@@ -420,7 +358,7 @@ def find_tightest(S: State) -> integer:
     for k in range(S.flows):
         for hop in range(hops_of(S, S.flowing[k])):
             port = port_at(S, S.flowing[k], hop)
-            each = S.port_rest[port] / S.port_shares[port] if S.port_shares[port] > 0.0 else inf
+            each = S.port_rest[port] / S.port_shares[port] if S.port_shares[port] > 0.0 else math.inf
             if S.port_level[port] == 0.0 and each < least:
                 tightest = port
                 least = each

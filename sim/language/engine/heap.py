@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from sim.language.engine.layout import ARRIVES, GOES_ON, KINDS, REACHES, State
-from sim.language.engine.plain import compiled, double, integer
 
 
-@compiled
-def key_of(S: State, rank: integer, number: integer, count: integer) -> integer:
+def key_of(S: State, rank: int, number: int, count: int) -> int:
     """The key of a request."""
     return (((rank << S.text_bits) | number) << S.count_bits) | count
 
 
-@compiled
-def push(S: State, time: double, key: integer, what: integer) -> None:
+def push(S: State, time: float, key: int, what: int) -> None:
     """Add an event."""
-    k: integer = S.events
-    up: integer
+    k = S.events
     S.events = k + 1
     while k > 0:
         up = (k - 1) >> 1
@@ -31,14 +27,13 @@ def push(S: State, time: double, key: integer, what: integer) -> None:
     S.heap_what[k] = what
 
 
-@compiled
 def pop(S: State) -> None:
     """Remove the first event."""
-    n: integer = S.events - 1
-    k: integer = 0
-    low: integer = 1
-    time: double = S.heap_time[n]
-    key: integer = S.heap_key[n]
+    n = S.events - 1
+    k = 0
+    low = 1
+    time = S.heap_time[n]
+    key = S.heap_key[n]
     S.events = n
     while low < n:
         if low + 1 < n and (
@@ -58,28 +53,24 @@ def pop(S: State) -> None:
     S.heap_what[k] = S.heap_what[n]
 
 
-@compiled
 def is_full(S: State) -> bool:
     """Whether one event might bring more of them than there is room for."""
-    messages: integer = S.message_room if S.shares_ports else 0
+    messages = S.message_room if S.shares_ports else 0
     return S.events + 4 * S.texts + messages + 8 > S.event_room
 
 
-@compiled
-def goes_on_at(S: State, t: integer, time: double) -> None:
+def goes_on_at(S: State, t: int, time: float) -> None:
     """Text t goes on at a time; an earlier plan of it is void."""
     S.text_due[t] = time
     S.text_key[t] = key_of(S, S.text_rank[t], S.text_number[t], S.text_count[t])
     push(S, time, S.text_key[t], t * KINDS + GOES_ON)
 
 
-@compiled
-def reaches_at(S: State, message: integer, time: double) -> None:
+def reaches_at(S: State, message: int, time: float) -> None:
     """A message reaches the next port of its path."""
     push(S, time, S.message_key[message], message * KINDS + REACHES)
 
 
-@compiled
-def arrives_at(S: State, message: integer, time: double) -> None:
+def arrives_at(S: State, message: int, time: float) -> None:
     """A message will be there."""
     push(S, time, S.message_key[message], message * KINDS + ARRIVES)

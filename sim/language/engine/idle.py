@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from sim.language.engine.layout import State
-from sim.language.engine.plain import compiled, double, integer
 
 
-@compiled
-def settle(S: State, rank: integer) -> None:
+def settle(S: State, rank: int) -> None:
     """Count until now; where nothing is to be counted, what was counted before is put in its place later."""
-    begin: double
     if S.rank_busy[rank] or S.rank_since[rank] >= S.now:
         return
     if S.rank_from[rank] != S.measured_from:  # all that was counted lies before
@@ -30,24 +27,21 @@ def settle(S: State, rank: integer) -> None:
             S.rank_idle_after[rank] += S.now - begin
 
 
-@compiled
-def is_busy(S: State, t: integer) -> None:
+def is_busy(S: State, t: int) -> None:
     """Text t, which is none of background work, sleeps, computes or waits for a core."""
     settle(S, S.text_rank[t])
     S.rank_busy[S.text_rank[t]] += S.text_of_rank[t]
 
 
-@compiled
-def is_done(S: State, t: integer) -> None:
+def is_done(S: State, t: int) -> None:
     """It does no more."""
-    rank: integer = S.text_rank[t]
+    rank = S.text_rank[t]
     S.rank_busy[rank] -= S.text_of_rank[t]
     if S.text_of_rank[t] and S.rank_since[rank] < S.now:
         S.rank_since[rank] = S.now
 
 
-@compiled
-def moves(S: State, rank: integer, until: double) -> None:
+def moves(S: State, rank: int, until: float) -> None:
     """Bytes of the rank move from now until then."""
     settle(S, rank)
     if S.rank_since[rank] < until:

@@ -39,6 +39,9 @@ def _compiled() -> ModuleType | None:
 _kernel = _compiled()
 MOST_NAMED = 4  # texts of a dead end that are named
 AT_FIRST = 1024  # numbers of lists
+KINDS_DRAWN = len(layout.FACTORS)
+OF_DEVICE = "device_cores", "device_turn", "device_contention", "device_switching"
+WINDOWS = "window_pair", "window_bytes", "window_free"
 PAUSE, LOOK = 2**22, 2**14  # events, some tenths of a second and some milliseconds
 
 
@@ -62,7 +65,7 @@ class Run:
         rings: bool = True,
     ):
         self.job, self.text, self.program, self.kernel, self.most_bytes = job, text, program, kernel, most_bytes
-        self.ranks, self.texts = job.ranks, job.ranks
+        self.ranks = job.ranks
         self.arrays: dict[str, np.ndarray] = {}
         self.state: Any = kernel.State() if kernel else layout.State()
         self._begin()
@@ -70,11 +73,12 @@ class Run:
 
     # ---- arrays
 
-    def _set(self, **arrays: Any) -> None:
-        for name, array in arrays.items():
-            kind = np.float64 if name in layout.DOUBLES else np.int64
-            self.arrays[name] = np.array(array, kind)
-            setattr(self.state, name, self.arrays[name] if self.kernel else layout.Numbers(self.arrays[name].tolist()))
+    def _new(self, name: str, size: int) -> np.ndarray:
+        return np.full(size, layout.BEGIN.get(name, 0), np.float64 if name in layout.DOUBLES else np.int64)
+
+    def _set(self, name: str, array: Any) -> None:
+        self.arrays[name] = np.array(array, np.float64 if name in layout.DOUBLES else np.int64)
+        setattr(self.state, name, self.arrays[name] if self.kernel else layout.Numbers(self.arrays[name].tolist()))
 
     def _now(self, name: str) -> np.ndarray:
         """What an array is now."""
@@ -82,119 +86,68 @@ class Run:
 
     def _begin(self) -> None:
         job, program, n, S = self.job, self.program, self.ranks, self.state
-        rows = np.array(program.rows, np.int64)
-        known, own = len(program.lists), program.own_lists
-        lengths = [len(one) for one in program.lists]
+        lists = [*program.lists]
+        for number, below in program.draws.items():
+            lists[number] = [drawn(job.seed, job.replication, step) % below for step in range(job.steps)]
+        lengths, known, ranks = [len(one) for one in lists], len(lists), np.arange(n)
         hosts = np.array([job.host(rank) for rank in range(n)])
         made, of_passes, of_work = devices(job)
-        turn_s = [device.turn_s for device in made]
         cores = [device.cores if 0 < device.turn_s < np.inf else 0 for device in made]
-        levels = [hosts if job.shared_ports else np.arange(n), *([hosts // job.per_rack] if job.per_rack else [])]
+        levels = [hosts if job.shared_ports else ranks, *([hosts // job.per_rack] if job.per_rack else [])]
+        ports, steps = 2 * len(levels) * n, job.steps + 1  # one for ranks that go on when the last is over
         sizes = {
-            **dict.fromkeys(("event", "message"), 0),
-            **{
-                "text": n,
-                "rank": n,
-                "list": known + n * own,
-                "register": n * program.width,
-                "item": sum(lengths) + AT_FIRST,
-            },
-            **{
-                "level": len(levels),
-                "place": len(levels) * n,
-                "port": 2 * len(levels) * n,
-                "bucket": 2 * len(levels) * n if job.fair else 0,
-                "window": 0,
-                "device": len(made),
-                "core": sum(cores),
-                "stage": len(STAGES),
-                "device's stage": len(made) * len(STAGES),
-                "step": job.steps + 1,  # and one for ranks that go on when the last is over
-            },
-            **{"operand": 0, "constant": 0, "sleep": 0, "factor": 0, "pause": 0, "moment": 0},
-            **{"kind": len(layout.FACTORS), "stream": len(layout.FACTORS) * n},
-        }
-        self._check_room(sum(8 * sizes[each] for each in (*layout.DOUBLES.values(), *layout.INTEGERS.values())))
-        for name, each in {**layout.DOUBLES, **layout.INTEGERS}.items():
-            self._set(**{name: np.zeros(sizes[each])})
-        ends = np.cumsum([0, *lengths])
-        room = np.zeros(sizes["list"], np.int64)
-        room[:known] = lengths
-        begin = np.zeros(sizes["list"], np.int64)
-        begin[:known] = ends[:-1]
-        items = np.zeros(sizes["item"])
-        items[: ends[-1]] = [one for values in program.lists for one in values]
-        for number, below in program.draws.items():
-            for step in range(job.steps):
-                items[begin[number] + step] = drawn(job.seed, job.replication, step) % below
-        registers = np.zeros((n, program.width))
-        registers[:, 0] = np.arange(n)
-        starts = any(np.isin(rows[:, 0], (layout.START, layout.BESIDE)))
-        S.text_bits = 22 if starts or job.message_background_s or job.local_background_s else 1
+            "event": 8 * n + 64, "text": n, "rank": n, "register": n * program.width, "list": known + n * program.own_lists,
+            "item": sum(lengths) + AT_FIRST, "port": ports, "bucket": ports if job.fair else 0, "step": steps, "core": sum(cores),
+            "device": len(made), "device's stage": len(made) * len(STAGES), "kind": KINDS_DRAWN, "stream": KINDS_DRAWN * n,
+        }  # fmt: skip
+        self._check_room(sum(8 * sizes.get(each, 0) for each in layout.ARRAYS.values()))
+        codes = {row[0] for row in program.rows}
+        starts = codes & {layout.START, layout.BESIDE} or job.message_background_s or job.local_background_s
+        S.text_bits = 22 if starts else 1
         S.count_bits = 63 - S.text_bits - max(1, n.bit_length())
-        keys = np.arange(n) << (S.text_bits + S.count_bits)
-        none = np.full(n, NONE)
-        self._set(
-            code=rows.ravel(), constants=[*program.constants, 0.0], registers=registers.ravel(), items=items,
-            list_begin=begin, list_length=room, list_room=room,
-            text_rank=np.arange(n), text_key=keys, text_next=none, rank_main=np.ones(n), rank_round=none,
-            rank_last=none, rank_fetched=none, rank_used=np.ones(n),
-            rank_box=none, rank_box_end=none, rank_takers=none, rank_waiters=none, rank_host=hosts, rank_speed=job.speeds or np.ones(n),
-            rank_device=of_work, rank_passes=of_passes,
-            rank_beside=np.full(n, -2), text_since=np.full(n, -1.0), text_of_rank=np.ones(n), text_takes=none, text_worked=none,
-            device_cores=[device.cores for device in made], device_turn=turn_s,
-            device_contention=[device.contention for device in made], device_switching=[device.switching for device in made],
-            device_first=np.full(len(made), NONE), device_last=np.full(len(made), NONE),
-            device_core=np.cumsum([0, *cores])[:-1], core_device=np.repeat(np.arange(len(made)), cores),
-            core_first=np.full(sum(cores), NONE),
-            poll_rate=job.poll_rates, poll_lasts=[lasts_s for _, lasts_s in STAGES],
-            place=np.concatenate(levels), bandwidth=[job.bandwidth, job.uplink][: len(levels)], step_end=np.full(job.steps + 1, -1.0),
-            heap_time=np.zeros(8 * n + 64), heap_key=np.concatenate([keys, np.zeros(7 * n + 64)]),
-            heap_what=np.concatenate([np.arange(n) * KINDS + GOES_ON, np.zeros(7 * n + 64)]),
-        )  # fmt: skip
-        S.events, S.event_room, S.item_room, S.items_used = n, 8 * n + 64, sizes["item"], int(ends[-1])
-        S.stages, S.poll_s, S.oversleep_s, S.spins = len(STAGES), job.poll_s, job.oversleep_s, int(self.text.spins)
-        S.shortest_s, S.longest_s, S.waited_share = SHORTEST_S, LONGEST_S, float(SHARE)
-        S.texts = S.ranks = S.left = n
-        S.width, S.fixed_lists, S.own_lists, S.levels = program.width, known, own, len(levels)
+        registers = np.zeros((n, program.width))
+        registers[:, 0] = ranks
+        begin = {
+            "code": np.ravel(program.rows), "constants": [*program.constants, 0.0], "registers": registers.ravel(),
+            "items": [number for one in lists for number in one], "list_begin": np.cumsum([0, *lengths])[:-1],
+            "list_length": lengths, "list_room": lengths, "heap_what": ranks * KINDS + GOES_ON,
+            "text_rank": ranks, **dict.fromkeys(("heap_key", "text_key"), ranks << (S.text_bits + S.count_bits)),
+            "rank_host": hosts, "rank_speed": job.speeds or np.ones(n), "rank_device": of_work, "rank_passes": of_passes,
+            **dict(zip(OF_DEVICE, zip(*made, strict=True), strict=True)), "device_core": np.cumsum([0, *cores])[:-1],
+            "core_device": np.repeat(np.arange(len(made)), cores), "place": np.concatenate(levels),
+            "bandwidth": [job.bandwidth, job.uplink][: len(levels)],
+            "port_level": np.full(sizes["bucket"], job.fair.burst_bytes if job.fair else 0.0),
+            "poll_rate": job.poll_rates, "poll_lasts": [lasts_s for _, lasts_s in STAGES],
+            "factor_sole": [self._sole(partial(self._noises, of)) for of in layout.FACTORS],
+        }  # fmt: skip
+        for name, each in layout.ARRAYS.items():
+            first = begin.get(name, ())
+            array = self._new(name, max(sizes.get(each, 0), len(first)))
+            array[: len(first)] = first
+            self._set(name, array)
+        for of, names in ((job, layout.OF_JOB), (job.fair, layout.OF_FAIR if job.fair else {})):
+            for name, kind in names.items():
+                setattr(S, name, kind(getattr(of, name)))
+        S.events, S.event_room, S.item_room, S.items_used = n, sizes["event"], sizes["item"], sum(lengths)
+        S.stages, S.spins, S.shortest_s, S.longest_s, S.waited_share = (
+            len(STAGES),
+            self.text.spins,
+            SHORTEST_S,
+            LONGEST_S,
+            SHARE,
+        )
+        S.texts = S.left = n
+        S.width, S.fixed_lists, S.own_lists, S.levels = program.width, known, program.own_lists, len(levels)
         S.free_text = S.free_message = S.ringing = S.running = S.about = NONE
-        S.latency_s, S.local_latency_s, S.local_bandwidth, S.gap_s = (
-            job.latency_s,
-            job.local_latency_s,
-            job.local_bandwidth,
-            job.gap_s,
-        )
-        S.header_bytes, S.item_bytes, S.vector_items = (
-            job.header_bytes,
-            job.item_bytes,
-            sum(layer.items for layer in job.layers),
-        )
-        S.overhead_s, S.local_overhead_s, S.local_copy_s = job.overhead_s, job.local_overhead_s, job.local_copy_s
-        S.mix_base_s, S.mix_s = job.mix_base_s, job.mix_s
-        S.local_wakes, S.last_row = (
-            int(job.local_wakes),
-            max(k for k, row in enumerate(program.rows) if row[0] == layout.END),
-        )
-        S.message_background_s, S.local_background_s = job.message_background_s, job.local_background_s
-        S.sustained, S.whole_messages, S.look_due = job.sustained, int(job.whole_messages), math.inf
-        S.may_overtake = int(bool(job.windows or job.fair or job.local_wakes))
+        S.vector_items, S.look_due = sum(layer.items for layer in job.layers), math.inf
+        S.last_row = max(k for k, row in enumerate(program.rows) if row[0] == layout.END)
+        S.may_overtake, S.shares_ports = bool(job.windows or job.fair or job.local_wakes), bool(job.fair)
         if job.windows:
             S.initial_window, S.most_window = job.windows.initial_bytes, job.windows.most_bytes
             S.round_trip_s = 2 * job.latency_s
             self._more_windows()
-        if job.fair:
-            S.shares_ports, S.ramp_bytes, S.burst_bytes = 1, job.fair.ramp_bytes, job.fair.burst_bytes
-            S.queue_bytes, S.buffer_bytes, S.eager_bytes = (
-                job.fair.queue_bytes,
-                job.fair.buffer_bytes,
-                job.fair.eager_bytes,
-            )
-            self._set(port_level=np.full(sizes["bucket"], S.burst_bytes))
-        S.steps, S.warmup, S.evaluate_every = job.steps, job.warmup, job.evaluate_every
-        S.input_s, S.resume_s, S.cold_from_s, S.cold_after_s = job.input_s, job.resume_s, COLD_FROM_S, COLD_AFTER_S
-        S.sole_sleep = self._sole(partial(self._sleeps, 0))
-        self._set(factor_sole=[self._sole(partial(self._noises, of)) for of in layout.FACTORS])
-        self._more_messages(2 * n + 16)
+        S.cold_from_s, S.cold_after_s, S.sole_sleep = COLD_FROM_S, COLD_AFTER_S, self._sole(partial(self._sleeps, 0))
+        self._more_free("message", 2 * n + 16)
 
     def _check_room(self, size_bytes: float) -> None:
         if size_bytes > self.most_bytes:
@@ -208,27 +161,31 @@ class Run:
             )
             raise WrongSetting(*given, f"a smaller job: the engine would take {takes}")
 
-    def _grow(self, each: str, more: int) -> None:
-        """More places for all that there is one of for each `each`."""
-        arrays = sum(kind == each for kind in (*layout.DOUBLES.values(), *layout.INTEGERS.values()))
-        self._check_room(sum(array.nbytes for array in self.arrays.values()) + 8 * more * arrays)
-        for name, kind in {**layout.DOUBLES, **layout.INTEGERS}.items():
-            if kind == each:
-                now = self._now(name)
-                self._set(**{name: np.concatenate([now, np.zeros(more, now.dtype)])})
+    def _grow(self, each: str, more: int) -> int:
+        """More places for all that there is one of for each `each`; how many there are now."""
+        names = [name for name, kind in layout.ARRAYS.items() if kind == each]
+        self._check_room(sum(array.nbytes for array in self.arrays.values()) + 8 * more * len(names))
+        for name in names:
+            self._set(name, np.concatenate([self._now(name), self._new(name, more)]))
+        return len(self.arrays[names[0]])
 
-    def _more_messages(self, more: int) -> None:
-        old = len(self.arrays["message_next"])
-        self._grow("message", more)
-        chain = self._now("message_next")
-        chain[old:] = [*range(old + 1, old + more), self.state.free_message]
-        sender = self._now("message_from")
-        sender[old:] = NONE
-        self._set(message_next=chain, message_from=sender)
-        self.state.free_message, self.state.message_room = old, old + more
+    def _more_free(self, each: str, more: int) -> None:
+        """More places for messages, or texts, in the chain of those that are free."""
+        room = self._grow(each, more)
+        chain, first = self._now(f"{each}_next"), f"free_{each}"
+        chain[room - more :] = [*range(room - more + 1, room), getattr(self.state, first)]
+        self._set(f"{each}_next", chain)
+        setattr(self.state, first, room - more)
+        setattr(self.state, "texts" if each == "text" else "message_room", room)
+
+    def _more_texts(self) -> None:
+        more = self.state.texts
+        self._grow("register", more * self.program.width)
+        self._grow("list", more * self.program.own_lists)
+        self._more_free("text", more)
 
     def _more_windows(self) -> None:
-        old = [self._now(name) for name in ("window_pair", "window_bytes", "window_free")]
+        old = [self._now(name) for name in WINDOWS]
         room = self.state.window_room = max(64, 4 * len(old[0]))
         pairs, window, free_s = np.full(room, NONE), np.zeros(room), np.zeros(room)
         for pair, *of_pair in zip(*(one.tolist() for one in old), strict=True):
@@ -237,30 +194,18 @@ class Run:
                 while pairs[k] != NONE:
                     k = (k + 1) % room
                 pairs[k], window[k], free_s[k] = pair, *of_pair
-        self._set(window_pair=pairs, window_bytes=window, window_free=free_s)
-
-    def _more_texts(self) -> None:
-        old, more = self.texts, self.texts
-        self._grow("text", more)
-        self._grow("register", more * self.program.width)
-        self._grow("list", more * self.program.own_lists)
-        chain = self._now("text_next")
-        chain[old:] = [*range(old + 1, old + more), self.state.free_text]
-        self._set(text_next=chain)
-        self.state.free_text = old
-        self.texts = self.state.texts = old + more
+        for name, array in zip(WINDOWS, (pairs, window, free_s), strict=True):
+            self._set(name, array)
 
     def _more_events(self) -> None:
-        self._grow("event", max(self.state.event_room, 4 * self.texts + 64))
-        self.state.event_room = len(self.arrays["heap_time"])
+        self.state.event_room = self._grow("event", max(self.state.event_room, 4 * self.state.texts + 64))
+
+    def _more_items(self) -> None:
+        self.state.item_room = self._grow("item", self.state.item_room)
 
     def _go_on(self) -> None:
         """A pause in which Python may be interrupted."""
         self.state.pause_at = self.state.happened + self.pause
-
-    def _more_items(self) -> None:
-        self._grow("item", self.state.item_room)
-        self.state.item_room = len(self.arrays["items"])
 
     # ---- random numbers
 
@@ -300,7 +245,7 @@ class Run:
         S = self.state
         rounds, calls = self._rounds(S.sleeps), max(1, S.sleep_calls + (max(self._now("rank_calls")) >= S.sleep_calls))
         drawn = [self._drawn(lambda worker, call=call: self._sleeps(call, worker), rounds) for call in range(calls)]
-        self._set(sleep=np.concatenate(drawn).ravel())
+        self._set("sleep", np.concatenate(drawn).ravel())
         S.sleeps, S.sleep_calls = rounds, calls
 
     def _more_noise(self) -> None:
@@ -325,18 +270,19 @@ class Run:
                 numbers = [worker_number(rank, self.text.servers) for rank in range(n)]
                 parts += [numbers_of(one).first(int(count)) for one, count in zip(numbers, room[of], strict=True)]
             used = sum(map(len, parts))
-        self._set(factors=np.concatenate(parts), factor_begin=begin.ravel(), factor_room=room.ravel(), factor_far=far)
+        for name, array in (("s", np.concatenate(parts)), ("_begin", begin), ("_room", room), ("_far", far)):
+            self._set(f"factor{name}", array.ravel())
 
     def _more_pauses(self) -> None:
         count = 2 * self.state.pauses or BLOCK
         drawn = [[*islice(self.job.pauses(rank, self.text.servers), count)] for rank in range(self.ranks)]
-        self._set(pause=np.array(drawn).T.ravel())
+        self._set("pause", np.array(drawn).T.ravel())
         self.state.pauses = count
 
     def _more_moments(self) -> None:
         count = 2 * self.state.moments or min(self.job.steps, BLOCK)
         drawn = [[*islice(self.job.moments(rank, self.text.servers), count)] for rank in range(self.ranks)]
-        self._set(moment=np.moveaxis(np.array(drawn), 0, 2).ravel())
+        self._set("moment", np.moveaxis(np.array(drawn), 0, 2).ravel())
         self.state.moments = count
 
     def _rounds(self, there: int) -> int:
@@ -359,7 +305,7 @@ class Run:
         """
         more = {
             layout.SHORT_OF_EVENTS: self._more_events,
-            layout.SHORT_OF_MESSAGES: lambda: self._more_messages(len(self.arrays["message_next"])),
+            layout.SHORT_OF_MESSAGES: lambda: self._more_free("message", self.state.message_room),
             layout.SHORT_OF_TEXTS: self._more_texts,
             layout.SHORT_OF_ITEMS: self._more_items,
             layout.SHORT_OF_SLEEPS: self._more_sleeps,

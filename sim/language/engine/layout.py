@@ -64,11 +64,22 @@ MESSAGES = 2**25  # handle of a message that shares ports: likewise, with this m
 TIMEOUT_S = slow_start.LEAST_TIMEOUT_S
 LEAST_BYTES, OF_DOUBLING, FULL, RESOLUTION, DOUBLINGS = 1e-3, 1e-6, 1 - 1e-9, 2.0**-52, 4
 
+
+def fields(names: str, of: Any) -> dict[str, Any]:
+    """Several fields of one kind."""
+    return dict.fromkeys(names.split(), of)
+
+
 # Arrays of a run: the name, and of what there is one place for each.
 DOUBLES = {
-    "heap_time": "event",
-    "registers": "register",
-    "constants": "constant",
+    **fields("heap_time", "event"),
+    **fields("registers", "register"),
+    **fields("constants", "constant"),
+    **fields("message_items message_bytes message_samples flow_weight", "message"),
+    **fields("window_bytes window_free", "window"),
+    **fields("device_turn device_contention device_switching", "device"),
+    **fields("step_replicated step_served", "step"),
+    **fields("rank_speed", "rank"),
     "items": "item",  # of lists
     "text_due": "text",  # when it goes on; below 0: by no event
     "text_work": "text",  # seconds that it computes, or are left; of a shared device: which of the device's seconds is its last
@@ -84,14 +95,10 @@ DOUBLES = {
     "rank_beside_at": "rank",  # when that was
     "text_worked_until": "text",  # when it has left its last core
     "text_worked_since": "text",  # when its turn there began
-    "rank_speed": "rank",
     "sleep": "sleep",  # seconds, by call within a round, round, rank
     "factors": "factor",  # and delays, of all kinds
     "factor_sole": "kind",  # what all numbers of the kind are; below 0: they are drawn
     "rank_warm": "rank",  # when its last pass or update ended
-    "message_items": "message",
-    "message_bytes": "message",
-    "message_samples": "message",
     "message_share": "message",  # of the piece's items that travel
     "message_passed": "message",  # when its last byte has passed the ports so far
     "message_held": "message",  # seconds by which a window delays its last byte
@@ -106,12 +113,9 @@ DOUBLES = {
     "flow_left": "message",  # bytes
     "flow_rate": "message",  # bytes/s; below 0: it has none yet
     "flow_age": "message",  # seconds
-    "flow_weight": "message",
     "flow_share": "message",  # weight times window
     "flow_asked": "message",  # when its sender knows that it is asked for, if it was announced
     "flow_found": "message",  # when its receiver has found it then
-    "window_bytes": "window",
-    "window_free": "window",
     "local_free": "rank",  # port for messages within a host
     "bandwidth": "level",  # bytes/s
     "moment": "moment",  # of pieces of background work, as shares of the time that they are spread over, by rank
@@ -120,9 +124,6 @@ DOUBLES = {
     "poll_lasts": "stage",  # seconds of such a stage
     "core_since": "core",  # the turn's beginning
     "core_updated": "core",  # until when the work of the one that has it is counted
-    "device_turn": "device",
-    "device_contention": "device",
-    "device_switching": "device",
     "device_polls": "device",  # cores that polls take
     "device_done": "device",  # seconds that each sharer has had since the beginning
     "device_since": "device",  # until when they are counted
@@ -135,31 +136,27 @@ DOUBLES = {
     "ring_items": "rank",  # of parts
     "step_end": "step",
     "step_computed": "step",  # samples x items of gradients; sim.language.samples says which updates count
-    "step_replicated": "step",
-    "step_served": "step",
     "rank_samples": "rank",  # samples x items within the gradient
 }
 INTEGERS = {
-    "code": "operand",
-    "heap_key": "event",
-    "heap_what": "event",
-    "list_begin": "list",
-    "list_length": "list",
-    "list_room": "list",
+    **fields("code", "operand"),
+    **fields("heap_key heap_what", "event"),
+    **fields("list_begin list_length list_room", "list"),
+    **fields("text_rank text_core text_generation", "text"),
+    **fields("rank_step rank_box_end rank_host", "rank"),
+    **fields("message_from message_to message_step message_key flow_has_left", "message"),
+    **fields("device_cores device_last", "device"),
+    **fields("core_device", "core"),
     "text_at": "text",  # its place in the code
-    "text_rank": "text",
     "text_number": "text",  # messages go to the peer's text of the same number
     "text_count": "text",  # requests so far
     "text_key": "text",  # of its event
     "text_in": "text",  # what it waits in
     "text_of_rank": "text",  # 0 of a runtime's other threads
     "text_device": "text",  # that it computes on
-    "text_core": "text",
-    "text_generation": "text",
     "text_lands": "text",  # the message for whose bytes it waits
     "text_takes": "text",  # the message that it takes, for which its sender may wait; else NONE
     "text_next": "text",  # in the chain that it waits in
-    "rank_step": "rank",
     "rank_round": "rank",  # of its own; -1 before the first
     "rank_calls": "rank",  # sleeps in this round
     "rank_has_slept": "rank",  # since it fetched a minibatch
@@ -177,7 +174,6 @@ INTEGERS = {
     "rank_last": "rank",  # the last step in which it has computed
     "rank_busy": "rank",  # texts that sleep or compute
     "rank_box": "rank",  # the first message
-    "rank_box_end": "rank",
     "rank_takers": "rank",  # the first text that waits for a message
     "rank_waiters": "rank",  # the first text that waits for another text
     "rank_underway": "rank",  # messages to its main text that have not arrived
@@ -190,18 +186,12 @@ INTEGERS = {
     "rank_polling": "rank",  # texts that wait for what it polls for
     "rank_stage": "rank",  # of that
     "rank_pauses": "rank",  # how many it has had
-    "rank_host": "rank",
     "place": "place",  # of a rank's port, by level
-    "message_from": "message",
-    "message_to": "message",
     "message_text": "message",  # the number
-    "message_step": "message",
     "message_serial": "message",  # of one whose handle is done when it is taken; else 0
-    "message_key": "message",
     "message_hop": "message",  # the port of its path that it reaches next
     "message_there": "message",  # 0: under way; 1: before one that was posted sooner; 2: behind it; 3: in the box
     "message_generation": "message",  # how many messages that share ports have left in its place
-    "flow_has_left": "message",
     "flow_announced": "message",  # whether it was announced, and is not there
     "flow_moves": "message",  # whether its bytes move
     "flow_taker": "message",  # the text that waits for it then
@@ -212,85 +202,58 @@ INTEGERS = {
     "window_pair": "window",  # sender and receiver
     "message_next": "message",  # in the box, or of those that are free
     "ring_text": "rank",  # of the members of a ring
-    "device_cores": "device",
     "device_core": "device",  # its first
     "device_polling": "device's stage",  # ranks
     "device_works": "device",  # texts that compute there in turns
     "device_busy": "device",  # texts that compute there; where they have turns: cores that do
-    "core_device": "core",
     "core_first": "core",  # the text that has it, before those that wait for it
     "core_works": "core",  # how many
     "device_first": "device",  # the first text that waits for a core, or the sharer that is done first
-    "device_last": "device",
 }
-NUMBERS = {  # single numbers
-    "now": float,
-    "latency_s": float,
-    "local_latency_s": float,
-    "local_bandwidth": float,
-    "local_wakes": int,
-    "local_background_s": float,
-    "message_background_s": float,
+ARRAYS = {**DOUBLES, **INTEGERS}
+# What arrays begin with where it is not 0.
+BEGIN = {
+    **fields("text_next text_takes text_worked rank_round rank_last rank_fetched rank_box rank_box_end", NONE),
+    **fields("rank_takers rank_waiters device_first device_last core_first message_from window_pair", NONE),
+    **fields("rank_main rank_used text_of_rank", 1),
+    **fields("text_since step_end", -1.0),
+    "rank_beside": -2,
+}
+# Single numbers: those that are a job's, or its `fair`'s, by the same names, and the engine's own.
+OF_JOB = {
+    **fields(
+        "latency_s local_latency_s local_bandwidth gap_s sustained overhead_s local_overhead_s local_copy_s message_background_s "
+        "local_background_s header_bytes item_bytes mix_base_s mix_s poll_s oversleep_s input_s resume_s",
+        float,
+    ),
+    **fields("ranks steps warmup evaluate_every local_wakes whole_messages", int),
+}
+OF_FAIR = fields("ramp_bytes burst_bytes queue_bytes buffer_bytes eager_bytes", float)
+NUMBERS = {
+    **OF_JOB,
+    **OF_FAIR,
+    **fields("now initial_window most_window round_trip_s cold_from_s cold_after_s", float),
+    **fields("events texts windows flows levels stages", int),  # how many there are
+    **fields("event_room message_room item_room window_room items_used free_message free_text", int),
     "last_row": int,  # of the code, where texts of nobody end
-    "gap_s": float,
-    "sustained": float,
-    "whole_messages": int,
-    "initial_window": float,
-    "most_window": float,
-    "round_trip_s": float,
-    "window_room": int,  # 0: no windows
-    "windows": int,
     "shares_ports": int,
     "may_overtake": int,
-    "ramp_bytes": float,
-    "burst_bytes": float,
-    "queue_bytes": float,
-    "buffer_bytes": float,
-    "eager_bytes": float,
-    "flows": int,
     "flows_since": float,  # until when they have gone on
     "look_due": float,
-    "header_bytes": float,
-    "overhead_s": float,  # and what follows: of rings' messages
-    "local_overhead_s": float,
-    "local_copy_s": float,
-    "mix_base_s": float,
-    "mix_s": float,
     "rings": int,  # whether they are gone around by one loop
     "ringing": int,  # the first text that is held in one
-    "item_bytes": float,
     "vector_items": float,  # of the weights
-    "events": int,
-    "event_room": int,
-    "message_room": int,
-    "free_message": int,
-    "free_text": int,
-    "item_room": int,
-    "items_used": int,
-    "texts": int,
-    "ranks": int,
-    "levels": int,
     "measured_from": float,  # the end of the warm-up, so far
     "measured_to": float,  # the end of the last step, so far
-    "oversleep_s": float,
-    "poll_s": float,
     "shortest_s": float,  # of sleeps between polls
     "longest_s": float,
     "waited_share": float,
     "spins": int,
     "moments": int,  # rounds for which they are drawn
     "pauses": int,  # how many are drawn of each rank
-    "stages": int,
-    "steps": int,
     "last_step": int,  # that has ended
-    "warmup": int,
-    "evaluate_every": int,
     "left": int,  # main texts that go on
     "sole_sleep": float,  # seconds of every sleep; below 0: they are drawn
-    "input_s": float,
-    "resume_s": float,
-    "cold_from_s": float,
-    "cold_after_s": float,
     "sleeps": int,  # rounds for which they are drawn
     "sleep_calls": int,  # and how many of each round
     "width": int,  # registers of a text

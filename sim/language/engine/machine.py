@@ -12,7 +12,6 @@ from sim.language.engine.heap import arrives_at, goes_on_at, is_full, key_of, po
 from sim.language.engine.idle import moves
 from sim.language.engine.layout import KINDS, NONE, OPERANDS, State
 from sim.language.engine.mail import arrive, found, give_back, overtakes, part, post, value
-from sim.language.engine.plain import compiled, double, integer, nan
 from sim.language.engine.polls import begins_to_poll, late, next_stage, polls_no_more
 from sim.language.engine.ports import reach
 from sim.language.engine.rings import joins
@@ -33,14 +32,8 @@ from sim.language.engine.texts import (
 from sim.language.engine.turns import balance, has_turned
 
 
-@compiled
-def simulate(S: State) -> integer:
+def simulate(S: State) -> int:
     """Go on until all main texts have ended, no event is left, or something is short; what it ends with."""
-    status: integer
-    what: integer
-    which: integer
-    key: integer
-    is_void: bool
     if S.running != NONE:
         which = S.running
         S.running = NONE
@@ -106,7 +99,7 @@ def simulate(S: State) -> integer:
             if which == NONE:
                 continue
         else:
-            is_void = S.heap_time[0] != S.text_due[which] or S.heap_key[0] != S.text_key[which]
+            is_void: bool = S.heap_time[0] != S.text_due[which] or S.heap_key[0] != S.text_key[which]
             pop(S)
             if is_void or (S.text_in[which] == op.TURNING and has_turned(S, which)):
                 continue
@@ -121,10 +114,9 @@ def simulate(S: State) -> integer:
     return op.DONE
 
 
-@compiled
-def hold_back(S: State, message: integer) -> integer:
+def hold_back(S: State, message: int) -> int:
     """Hold a message back that has just come, the first event: NONE if it is now; DONE if it is there."""
-    to: integer = S.message_to[message]
+    to = S.message_to[message]
     if S.factor_sole[op.DELAYS] == 0.0 or S.message_hop[message] == op.HELD_BACK:
         return op.DONE
     if not is_drawn(S, op.DELAYS, to, S.rank_came[to]):
@@ -136,10 +128,9 @@ def hold_back(S: State, message: integer) -> integer:
     return NONE
 
 
-@compiled
-def resume(S: State, t: integer) -> None:
+def resume(S: State, t: int) -> None:
     """What text t has waited in is over."""
-    what: integer = S.text_in[t]
+    what = S.text_in[t]
     if what == op.SLEEPING:
         has_slept(S, t)
     elif what == op.COMPUTING or what == op.SHARING or what == op.TURNING:
@@ -153,11 +144,9 @@ def resume(S: State, t: integer) -> None:
     S.text_due[t] = -1.0
 
 
-@compiled
-def notices_later(S: State, t: integer) -> bool:
+def notices_later(S: State, t: int) -> bool:
     """Text t goes on after its rank's next poll, if it has waited where ranks poll."""
-    rank: integer = S.text_rank[t]
-    seconds: double
+    rank = S.text_rank[t]
     if S.text_in[t] == op.NOTICING:
         S.text_due[t] = -1.0
         compute(S, t, S.rank_device[rank], S.poll_s / S.rank_speed[rank])
@@ -178,35 +167,25 @@ def notices_later(S: State, t: integer) -> bool:
     return seconds > 0.0
 
 
-@compiled
-def is_short_of_pauses(S: State, rank: integer) -> bool:
+def is_short_of_pauses(S: State, rank: int) -> bool:
     """Whether more pauses must be drawn before a rank that polls waits once more."""
     return S.poll_s > 0.0 and S.rank_pauses[rank] + S.rank_polling[rank] + 1 > S.pauses
 
 
-@compiled
-def stops_at(S: State, t: integer, at: integer, status: integer) -> integer:
+def stops_at(S: State, t: int, at: int, status: int) -> int:
     """Text t goes on at this place of the code, once what is short is there."""
     S.text_at[t] = at
     S.running = t
     return status
 
 
-@compiled
-def go_on(S: State, t: integer) -> integer:
+def go_on(S: State, t: int) -> int:
     """Obey the op-codes of text t until it waits or ends, or something is short."""
-    base: integer = t * S.width
-    rank: integer = S.text_rank[t]
-    at: integer = S.text_at[t]
-    row: integer
-    code: integer
-    a: integer
-    k: integer
-    n: integer
-    which: integer
-    jumps: integer = 0
-    x: double = 0.0
-    y: double
+    base = t * S.width
+    rank = S.text_rank[t]
+    at = S.text_at[t]
+    jumps = 0
+    x = 0.0
     while True:
         row = at * OPERANDS
         code = S.code[row]
@@ -476,8 +455,7 @@ def go_on(S: State, t: integer) -> integer:
         at += 1
 
 
-@compiled
-def begin_round(S: State, rank: integer, step: integer) -> None:
+def begin_round(S: State, rank: int, step: int) -> None:
     """A rank begins its next round, in this step."""
     S.rank_step[rank] = step
     S.rank_round[rank] += 1
@@ -485,8 +463,7 @@ def begin_round(S: State, rank: integer, step: integer) -> None:
         S.rank_calls[rank] = 0
 
 
-@compiled
-def adds(S: State, rank: integer, samples_items: double) -> None:
+def adds(S: State, rank: int, samples_items: float) -> None:
     """Something is added to the gradient of a rank."""
     if S.rank_used[rank]:
         S.rank_samples[rank] = 0.0
@@ -494,8 +471,7 @@ def adds(S: State, rank: integer, samples_items: double) -> None:
     S.rank_used[rank] = 0
 
 
-@compiled
-def reckon(code: integer, x: double, y: double) -> double:
+def reckon(code: int, x: float, y: float) -> float:
     """An op-code that gives a number of one or two others."""
     if code == op.MOVE:
         return x
@@ -506,11 +482,11 @@ def reckon(code: integer, x: double, y: double) -> double:
     if code == op.MULTIPLY:
         return x * y
     if code == op.DIVIDE:
-        return x / y if y != 0.0 else nan
+        return x / y if y != 0.0 else math.nan
     if code == op.FLOOR_DIVIDE:
-        return math.floor(x / y) if y != 0.0 else nan
+        return math.floor(x / y) if y != 0.0 else math.nan
     if code == op.MODULO:
-        return x - y * math.floor(x / y) if y != 0.0 else nan
+        return x - y * math.floor(x / y) if y != 0.0 else math.nan
     if code == op.EXCLUSIVE_OR:
         return int(x) ^ int(y)
     if code == op.LESS:
@@ -528,8 +504,7 @@ def reckon(code: integer, x: double, y: double) -> double:
     return math.trunc(x)  # WHOLE
 
 
-@compiled
-def within(at: double, items: double) -> double:
+def within(at: float, items: float) -> float:
     """An end of a slice: from the end if below 0, and never outside."""
     if at < 0.0:
         at += items
@@ -538,11 +513,9 @@ def within(at: double, items: double) -> double:
     return at if at < items else items
 
 
-@compiled
-def has_room(S: State, which: integer, length: integer) -> bool:
+def has_room(S: State, which: int, length: int) -> bool:
     """Make room for so many numbers in a list; whether there is enough."""
-    room: integer = 2 * length + 6
-    k: integer
+    room = 2 * length + 6
     if length <= S.list_room[which]:
         return True
     if S.items_used + room > S.item_room:
@@ -555,14 +528,9 @@ def has_room(S: State, which: integer, length: integer) -> bool:
     return True
 
 
-@compiled
-def start_list(S: State, t: integer, row: integer) -> integer:
+def start_list(S: State, t: int, row: int) -> int:
     """Copy the handles that the next text waits for to its first list; how many, or NONE without room."""
-    to: integer = S.fixed_lists + S.free_text * S.own_lists
-    which: integer
-    first: integer
-    n: integer
-    k: integer
+    to = S.fixed_lists + S.free_text * S.own_lists
     S.list_length[to] = 0
     if S.code[row + 5] == NONE:
         return 0
@@ -577,16 +545,14 @@ def start_list(S: State, t: integer, row: integer) -> integer:
     return n
 
 
-@compiled
-def take(S: State, t: integer, row: integer) -> integer:
+def take(S: State, t: int, row: int) -> int:
     """Obey a TAKE or a FOLLOW at the text's place: DONE, SIZES_DIFFER, or NONE if the text waits."""
-    rank: integer = S.text_rank[t]
-    at: integer = t * S.width + S.code[row + 1]
+    rank = S.text_rank[t]
+    at = t * S.width + S.code[row + 1]
     follows: bool = S.code[row] == op.FOLLOW
-    flags: integer = op.NEWEST | op.SIZED if follows else S.code[row + 5]
-    message: integer
-    frm: integer = int(value(S, t, S.code[row + 2]))
-    k: integer = frm
+    flags = op.NEWEST | op.SIZED if follows else S.code[row + 5]
+    frm = int(value(S, t, S.code[row + 2]))
+    k = frm
     if follows and (frm < 0 or frm >= S.ranks):
         return op.NO_SUCH_RANK
     if S.events + 4 * S.texts + 8 > S.event_room:

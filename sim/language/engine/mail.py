@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from sim.language.engine.heap import arrives_at, key_of, pop, push
 from sim.language.engine.layout import FOLLOW, KINDS, LOST, NONE, OPERANDS, TAKEN, State
-from sim.language.engine.plain import compiled, double, integer
 
 
-@compiled
-def value(S: State, t: integer, operand: integer) -> double:
+def value(S: State, t: int, operand: int) -> float:
     """What an operand is: a register of the text, or a constant."""
     if operand >= 0:
         return S.registers[t * S.width + operand]
     return S.constants[-1 - operand]
 
 
-@compiled
-def part(items: double, k: integer, n: integer) -> double:
+def part(items: float, k: int, n: int) -> float:
     """Where the k-th of n parts begins."""
-    whole: integer = int(items)
+    whole = int(items)
     return whole * k // n
 
 
-@compiled
-def post(S: State, t: integer, to: integer, items: double, share: double, is_gradient: bool) -> integer:
+def post(S: State, t: int, to: int, items: float, share: float, is_gradient: bool) -> int:
     """Text t posts a message, for which there is room."""
-    message: integer = S.free_message
+    message = S.free_message
     S.free_message = S.message_next[message]
     S.posted += 1
     S.message_from[message] = S.text_rank[t]
@@ -50,12 +46,9 @@ def post(S: State, t: integer, to: integer, items: double, share: double, is_gra
     return message
 
 
-@compiled
-def fits(S: State, t: integer, message: integer) -> bool:
+def fits(S: State, t: int, message: int) -> bool:
     """Whether text t waits for a message of this sender; its place in the code is a TAKE or a FOLLOW."""
-    row: integer = S.text_at[t] * OPERANDS
-    far: integer
-    step: integer
+    row = S.text_at[t] * OPERANDS
     if S.message_text[message] != S.text_number[t]:
         return False
     if S.code[row] == FOLLOW:
@@ -67,8 +60,7 @@ def fits(S: State, t: integer, message: integer) -> bool:
     return far > 0 and far % step == 0 and S.message_from[message] < value(S, t, S.code[row + 3])
 
 
-@compiled
-def is_fellow(S: State, message: integer, other: integer) -> bool:
+def is_fellow(S: State, message: int, other: int) -> bool:
     """Whether another message under way is of the same text and pair of ranks."""
     return (
         S.message_from[other] == S.message_from[message]
@@ -78,10 +70,8 @@ def is_fellow(S: State, message: integer, other: integer) -> bool:
     )
 
 
-@compiled
-def overtakes(S: State, message: integer) -> bool:
+def overtakes(S: State, message: int) -> bool:
     """Where messages may overtake: whether one, the first event, comes before one that was posted sooner; then it waits for that."""
-    other: integer
     if S.message_there[message] == 2:
         return False
     if S.rank_underway[S.message_to[message]] > 1:
@@ -95,11 +85,9 @@ def overtakes(S: State, message: integer) -> bool:
     return False
 
 
-@compiled
-def hand_over_next(S: State, message: integer) -> None:
+def hand_over_next(S: State, message: int) -> None:
     """After a message those that have waited for it are handed over."""
-    other: integer
-    after: integer = NONE
+    after = NONE
     if S.rank_underway[S.message_to[message]] > 1:
         for other in range(S.message_room):
             if is_fellow(S, message, other) and (after == NONE or S.message_key[other] < S.message_key[after]):
@@ -108,12 +96,11 @@ def hand_over_next(S: State, message: integer) -> None:
             arrives_at(S, after, S.now)
 
 
-@compiled
-def arrive(S: State, message: integer) -> integer:
+def arrive(S: State, message: int) -> int:
     """A message is there; the text that has waited for it, or NONE."""
-    to: integer = S.message_to[message]
-    before: integer = NONE
-    t: integer = S.rank_takers[to]
+    to = S.message_to[message]
+    before = NONE
+    t = S.rank_takers[to]
     S.rank_underway[to] -= 1
     S.message_there[message] = 3
     if not S.rank_main[to]:
@@ -138,15 +125,13 @@ def arrive(S: State, message: integer) -> integer:
     return t
 
 
-@compiled
-def found(S: State, t: integer, newest: bool) -> integer:
+def found(S: State, t: int, newest: bool) -> int:
     """The first message that fits text t, taken out of the box, or the newest: then older ones are lost; NONE if none is there."""
-    rank: integer = S.text_rank[t]
-    before: integer = NONE  # of the one that is looked at
-    chosen: integer = NONE
-    chosen_before: integer = NONE
-    message: integer = S.rank_box[rank]
-    after: integer
+    rank = S.text_rank[t]
+    before = NONE  # of the one that is looked at
+    chosen = NONE
+    chosen_before = NONE
+    message = S.rank_box[rank]
     while message != NONE:
         after = S.message_next[message]
         if fits(S, t, message):
@@ -166,8 +151,7 @@ def found(S: State, t: integer, newest: bool) -> integer:
     return chosen
 
 
-@compiled
-def lose(S: State, message: integer) -> None:
+def lose(S: State, message: int) -> None:
     """Nobody takes a message."""
     taken(S, message)
     if S.flow_announced[message]:
@@ -176,12 +160,10 @@ def lose(S: State, message: integer) -> None:
         give_back(S, message)
 
 
-@compiled
-def lose_all(S: State, rank: integer) -> None:
+def lose_all(S: State, rank: int) -> None:
     """Nobody takes the messages of a main text, which has ended."""
-    before: integer = NONE
-    message: integer = S.rank_box[rank]
-    after: integer
+    before = NONE
+    message = S.rank_box[rank]
     while message != NONE:
         after = S.message_next[message]
         if S.message_text[message] == 0:
@@ -192,8 +174,7 @@ def lose_all(S: State, rank: integer) -> None:
         message = after
 
 
-@compiled
-def unlink(S: State, rank: integer, message: integer, before: integer) -> None:
+def unlink(S: State, rank: int, message: int, before: int) -> None:
     """Take a message out of a box."""
     if before == NONE:
         S.rank_box[rank] = S.message_next[message]
@@ -203,16 +184,14 @@ def unlink(S: State, rank: integer, message: integer, before: integer) -> None:
         S.rank_box_end[rank] = before
 
 
-@compiled
-def taken(S: State, message: integer) -> None:
+def taken(S: State, message: int) -> None:
     """A message is taken, or its receiver has ended: who has waited for that looks again."""
     if S.message_serial[message]:
         push(S, S.now, S.message_key[message], S.message_from[message] * KINDS + TAKEN)
         S.message_serial[message] = 0
 
 
-@compiled
-def give_back(S: State, message: integer) -> None:
+def give_back(S: State, message: int) -> None:
     """A message's place is free."""
     taken(S, message)
     S.message_from[message] = NONE
@@ -220,10 +199,8 @@ def give_back(S: State, message: integer) -> None:
     S.free_message = message
 
 
-@compiled
-def is_underway(S: State, sender: integer, to: integer, number: integer) -> bool:
+def is_underway(S: State, sender: int, to: int, number: int) -> bool:
     """Whether a message that a text of this number has not in its box has yet to arrive."""
-    message: integer
     if S.rank_underway[to] == 0:
         return False
     for message in range(S.message_room):

@@ -5,13 +5,11 @@ from __future__ import annotations
 from sim.language.engine.cores import poll
 from sim.language.engine.heap import push
 from sim.language.engine.layout import KINDS, POLLS, State
-from sim.language.engine.plain import compiled, double, integer
 
 
-@compiled
-def begins_to_poll(S: State, t: integer) -> None:
+def begins_to_poll(S: State, t: int) -> None:
     """Text t waits for what its rank polls for; its event's key is that of its request."""
-    rank: integer = S.text_rank[t]
+    rank = S.text_rank[t]
     S.text_since[t] = S.now
     S.rank_polling[rank] += 1
     if S.rank_polling[rank] == 1:
@@ -20,10 +18,9 @@ def begins_to_poll(S: State, t: integer) -> None:
         enter(S, rank, S.text_key[t])
 
 
-@compiled
-def enter(S: State, rank: integer, key: integer) -> None:
+def enter(S: State, rank: int, key: int) -> None:
     """A rank polls as in this stage of its wait, while it lasts."""
-    stage: integer = S.rank_stage[rank]
+    stage = S.rank_stage[rank]
     poll(S, rank, stage, 1)
     S.rank_stage_due[rank] = -1.0
     if stage + 1 < S.stages:
@@ -31,8 +28,7 @@ def enter(S: State, rank: integer, key: integer) -> None:
         push(S, S.rank_stage_due[rank], key, rank * KINDS + POLLS)
 
 
-@compiled
-def next_stage(S: State, rank: integer, key: integer) -> None:
+def next_stage(S: State, rank: int, key: int) -> None:
     """The rank has waited for so long that it polls less from now on."""
     if S.rank_stage_due[rank] == S.now:
         poll(S, rank, S.rank_stage[rank], -1)
@@ -40,10 +36,9 @@ def next_stage(S: State, rank: integer, key: integer) -> None:
         enter(S, rank, key)
 
 
-@compiled
-def polls_no_more(S: State, t: integer) -> None:
+def polls_no_more(S: State, t: int) -> None:
     """What text t has waited for has happened, or it is stopped."""
-    rank: integer = S.text_rank[t]
+    rank = S.text_rank[t]
     if S.text_since[t] >= 0.0:
         S.rank_polling[rank] -= 1
         if S.rank_polling[rank] == 0:
@@ -52,16 +47,14 @@ def polls_no_more(S: State, t: integer) -> None:
         S.text_since[t] = -1.0
 
 
-@compiled
-def late(S: State, t: integer) -> double:
+def late(S: State, t: int) -> float:
     """Seconds until the rank sees that what text t has waited for has happened; 0 if now."""
     return late_since(S, S.text_rank[t], S.text_since[t]) if S.text_since[t] >= 0.0 else 0.0
 
 
-@compiled
-def late_since(S: State, rank: integer, since: double) -> double:
+def late_since(S: State, rank: int, since: float) -> float:
     """Seconds until a rank sees what has happened, after waiting since then; 0 if now."""
-    waited: double = S.now - since
+    waited = S.now - since
     if waited <= 0.0 or S.spins:
         return 0.0
     waited = waited / S.waited_share

@@ -12,44 +12,38 @@ from sim.language.engine import layout as op
 from sim.language.engine.heap import arrives_at, push, reaches_at
 from sim.language.engine.idle import moves
 from sim.language.engine.layout import KINDS, MOVES, NONE, State
-from sim.language.engine.plain import compiled, double, integer
 
 
-@compiled
-def climb_of(S: State, frm: integer, to: integer) -> integer:
+def climb_of(S: State, frm: int, to: int) -> int:
     """How many levels a path between two hosts goes up, and down again."""
-    climb: integer = 1
+    climb = 1
     while climb < S.levels and S.place[climb * S.ranks + frm] != S.place[climb * S.ranks + to]:
         climb += 1
     return climb
 
 
-@compiled
-def port_of(S: State, frm: integer, to: integer, hop: integer) -> integer:
+def port_of(S: State, frm: int, to: int, hop: int) -> int:
     """A port of a path."""
-    climb: integer = climb_of(S, frm, to)
+    climb = climb_of(S, frm, to)
     if hop < climb:
         return 2 * (hop * S.ranks + S.place[hop * S.ranks + frm])
     hop = 2 * climb - 1 - hop
     return 2 * (hop * S.ranks + S.place[hop * S.ranks + to]) + 1
 
 
-@compiled
-def level_of(S: State, port: integer) -> integer:
+def level_of(S: State, port: int) -> int:
     """The level of a port."""
     return port // (2 * S.ranks)
 
 
-@compiled
-def later(x: double, y: double) -> double:
+def later(x: float, y: float) -> float:
     """The later of two times."""
     return x if x > y else y
 
 
-@compiled
-def comes(S: State, message: integer, begin: double, end: double) -> None:
+def comes(S: State, message: int, begin: float, end: float) -> None:
     """A message passes its last port from `begin` on, and is there at `end`."""
-    to: integer = S.message_to[message]
+    to = S.message_to[message]
     if begin <= S.now or begin <= S.rank_since[to]:
         moves(S, to, end)
     elif begin < end:
@@ -58,17 +52,15 @@ def comes(S: State, message: integer, begin: double, end: double) -> None:
     arrives_at(S, message, end)
 
 
-@compiled
-def local_latency(S: State, rank: integer) -> double:
+def local_latency(S: State, rank: int) -> float:
     """Of a message within a rank's host."""
-    device: integer = S.rank_device[rank]
+    device = S.rank_device[rank]
     return 0.0 if S.local_wakes and S.device_busy[device] >= S.device_cores[device] else S.local_latency_s
 
 
-@compiled
-def leave(S: State, message: integer) -> double:
+def leave(S: State, message: int) -> float:
     """A message is posted; when its last byte has left the sender."""
-    sender: integer = S.message_from[message]
+    sender = S.message_from[message]
     if S.rank_host[sender] == S.rank_host[S.message_to[message]]:
         begin = later(S.now, S.local_free[sender])
         S.local_free[sender] = begin + S.message_bytes[message] / S.local_bandwidth
@@ -82,11 +74,10 @@ def leave(S: State, message: integer) -> double:
     return begin
 
 
-@compiled
-def begins_at(S: State, port: integer, level: integer, size: double, now: double) -> double:
+def begins_at(S: State, port: int, level: int, size: float, now: float) -> float:
     """A message of so many bytes has reached a port: when it begins to pass."""
-    seconds: double = S.gap_s + size / S.bandwidth[level]
-    begin: double = later(now, S.port_free[port])
+    seconds = S.gap_s + size / S.bandwidth[level]
+    begin = later(now, S.port_free[port])
     if level == 0 and S.sustained < math.inf:
         S.port_earned[port] += size / S.sustained
         begin = later(begin, S.port_earned[port] - seconds)
@@ -94,19 +85,18 @@ def begins_at(S: State, port: integer, level: integer, size: double, now: double
     return begin
 
 
-@compiled
-def reach(S: State, message: integer) -> double:
+def reach(S: State, message: int) -> float:
     """A message reaches the next port of its path, and takes its turn there; when its last byte has passed."""
-    frm: integer = S.message_from[message]
-    to: integer = S.message_to[message]
-    hop: integer = S.message_hop[message]
-    climb: integer = 1 if S.levels == 1 else climb_of(S, frm, to)
+    frm = S.message_from[message]
+    to = S.message_to[message]
+    hop = S.message_hop[message]
+    climb = 1 if S.levels == 1 else climb_of(S, frm, to)
     is_out: bool = hop < climb
-    level: integer = hop if is_out else 2 * climb - 1 - hop
-    port: integer = 2 * (level * S.ranks + S.place[level * S.ranks + (frm if is_out else to)]) + (0 if is_out else 1)
-    begin: double = begins_at(S, port, level, S.message_bytes[message], S.now)
-    end: double = later(S.message_passed[message], S.port_free[port])
-    held: double = 0.0
+    level = hop if is_out else 2 * climb - 1 - hop
+    port = 2 * (level * S.ranks + S.place[level * S.ranks + (frm if is_out else to)]) + (0 if is_out else 1)
+    begin = begins_at(S, port, level, S.message_bytes[message], S.now)
+    end = later(S.message_passed[message], S.port_free[port])
+    held = 0.0
     if S.window_room > 0:
         if hop == 0:
             S.message_held[message] = later(0.0, windowed(S, message, begin) - end)
@@ -120,17 +110,15 @@ def reach(S: State, message: integer) -> double:
     return end + held
 
 
-@compiled
-def windowed(S: State, message: integer, now: double) -> double:
+def windowed(S: State, message: int, now: float) -> float:
     """When the last byte of a message leaves by its connection's window: sim.platform.slow_start.Connection."""
-    k: integer = connection(S, S.message_from[message] * S.ranks + S.message_to[message])
-    begin: double = later(now, S.window_free[k])
-    timeouts: integer = int((begin - S.window_free[k]) / (op.TIMEOUT_S + S.round_trip_s))
-    window: double = later(S.initial_window, S.window_bytes[k] * 0.5 ** (timeouts if timeouts < 99 else 99))
-    passed: double = 0.0
-    left: double = S.message_bytes[message]
-    full: double = S.bandwidth[0] * S.round_trip_s
-    rounds: double
+    k = connection(S, S.message_from[message] * S.ranks + S.message_to[message])
+    begin = later(now, S.window_free[k])
+    timeouts = int((begin - S.window_free[k]) / (op.TIMEOUT_S + S.round_trip_s))
+    window = later(S.initial_window, S.window_bytes[k] * 0.5 ** (timeouts if timeouts < 99 else 99))
+    passed = 0.0
+    left = S.message_bytes[message]
+    full = S.bandwidth[0] * S.round_trip_s
     while left > window and window < full and window < S.most_window:
         passed = passed + S.round_trip_s
         left = left - window
@@ -144,10 +132,9 @@ def windowed(S: State, message: integer, now: double) -> double:
     return S.window_free[k]
 
 
-@compiled
-def connection(S: State, pair: integer) -> integer:
+def connection(S: State, pair: int) -> int:
     """The place of the window of two ranks, for which there is room, by open addressing."""
-    k: integer = pair % S.window_room
+    k = pair % S.window_room
     while S.window_pair[k] != pair:
         if S.window_pair[k] == NONE:
             S.window_pair[k] = pair

@@ -10,32 +10,28 @@ from sim.language.engine.heap import goes_on_at
 from sim.language.engine.idle import is_busy
 from sim.language.engine.layout import DONE, NO_SUCH_PLACE, NONE, OPERANDS, RINGING, SIZES_DIFFER, State
 from sim.language.engine.mail import part, value
-from sim.language.engine.plain import compiled, double, integer
 from sim.language.engine.ports import begins_at, climb_of, later, level_of, port_of
 
 
-@compiled
-def items_of(S: State, t: integer) -> double:
+def items_of(S: State, t: int) -> float:
     """Items of the piece that a text in a ring sums."""
-    row: integer = S.text_at[t] * OPERANDS
+    row = S.text_at[t] * OPERANDS
     return value(S, t, S.code[row + 3]) - value(S, t, S.code[row + 2])
 
 
-@compiled
-def is_member(S: State, one: integer, t: integer) -> bool:
+def is_member(S: State, one: int, t: int) -> bool:
     """Whether a text that is held is in the ring of text t, of the same number and group."""
-    group: integer = S.code[S.text_at[one] * OPERANDS + 7]
+    group = S.code[S.text_at[one] * OPERANDS + 7]
     return S.text_number[one] == S.text_number[t] and group == S.code[S.text_at[t] * OPERANDS + 7]
 
 
-@compiled
-def joins(S: State, t: integer) -> integer:
+def joins(S: State, t: int) -> int:
     """Text t reaches a RING: where it goes on; the piece's start and stop; a group's first, stride, size, number. DONE or SIZES_DIFFER."""
-    row: integer = S.text_at[t] * OPERANDS
-    stride: integer = int(value(S, t, S.code[row + 5]))
-    missing: integer = int(value(S, t, S.code[row + 6])) - 1
-    k: integer = S.text_rank[t] - int(value(S, t, S.code[row + 4]))
-    one: integer = S.ringing
+    row = S.text_at[t] * OPERANDS
+    stride = int(value(S, t, S.code[row + 5]))
+    missing = int(value(S, t, S.code[row + 6])) - 1
+    k = S.text_rank[t] - int(value(S, t, S.code[row + 4]))
+    one = S.ringing
     if k < 0 or k % stride or k // stride > missing:
         return NO_SUCH_PLACE
     while one != NONE:
@@ -62,10 +58,9 @@ def joins(S: State, t: integer) -> integer:
     return DONE
 
 
-@compiled
-def lets_go(S: State, t: integer) -> None:
+def lets_go(S: State, t: int) -> None:
     """Text t is held no more: all have come, or it is stopped, which hinders nobody once all have come."""
-    before: integer = S.ringing
+    before = S.ringing
     S.rank_busy[S.text_rank[t]] -= 1
     while before != t and S.text_next[before] != t:
         before = S.text_next[before]
@@ -75,14 +70,9 @@ def lets_go(S: State, t: integer) -> None:
         S.text_next[before] = S.text_next[t]
 
 
-@compiled
-def go_around(S: State, n: integer) -> None:
+def go_around(S: State, n: int) -> None:
     """All n members have come: when each of them ends. What they are idle meanwhile lies at their end."""
-    items: double = items_of(S, S.ring_text[0])
-    k: integer
-    rank: integer
-    turn: integer
-    sent: integer
+    items = items_of(S, S.ring_text[0])
     for k in range(n):
         S.ring_at[k] = S.text_work[S.ring_text[k]]
         S.ring_until[k] = S.ring_at[k]
@@ -107,16 +97,13 @@ def go_around(S: State, n: integer) -> None:
         goes_on_at(S, S.ring_text[k], S.ring_at[k])
 
 
-@compiled
-def passes_on(S: State, k: integer, right: integer, items: double) -> None:
+def passes_on(S: State, k: int, right: int, items: float) -> None:
     """The k-th member sends the one on its right a part: when that has left, and when it comes."""
-    frm: integer = S.text_rank[S.ring_text[k]]
-    to: integer = S.text_rank[S.ring_text[right]]
-    size: double = S.header_bytes + items * S.item_bytes
-    at: double = S.ring_at[k]
-    passed: double = 0.0
-    port: integer
-    hop: integer
+    frm = S.text_rank[S.ring_text[k]]
+    to = S.text_rank[S.ring_text[right]]
+    size = S.header_bytes + items * S.item_bytes
+    at = S.ring_at[k]
+    passed = 0.0
     if S.rank_host[frm] == S.rank_host[to]:
         S.ring_begin[right] = later(at, S.local_free[frm])
         S.local_free[frm] = S.ring_begin[right] + size / S.local_bandwidth
@@ -136,12 +123,11 @@ def passes_on(S: State, k: integer, right: integer, items: double) -> None:
         passed += S.latency_s
 
 
-@compiled
-def takes_in(S: State, k: integer, left: integer, items: double) -> None:
+def takes_in(S: State, k: int, left: int, items: float) -> None:
     """The k-th member takes a part from the one on its left, which waits for that on the same host."""
-    rank: integer = S.text_rank[S.ring_text[k]]
+    rank = S.text_rank[S.ring_text[k]]
     near: bool = S.rank_host[rank] == S.rank_host[S.text_rank[S.ring_text[left]]]
-    seconds: double = S.overhead_s
+    seconds = S.overhead_s
     if near:
         seconds = S.local_overhead_s + S.local_copy_s * (S.header_bytes + items * S.item_bytes)
     rests(S, k, S.ring_begin[k])
@@ -151,16 +137,14 @@ def takes_in(S: State, k: integer, left: integer, items: double) -> None:
         S.ring_left[left] = S.ring_at[k]
 
 
-@compiled
-def rests(S: State, k: integer, until: double) -> None:
+def rests(S: State, k: int, until: float) -> None:
     """The k-th member is idle until then, if it has no more to do."""
     if until > S.ring_until[k]:
         S.ring_idle[k] += until - S.ring_until[k]
         S.ring_until[k] = until
 
 
-@compiled
-def adds_up(S: State, k: integer, items: double, adds: bool) -> None:
+def adds_up(S: State, k: int, items: float, adds: bool) -> None:
     """The k-th member's own part has left, or was taken: it sums, and goes on."""
     S.ring_at[k] = later(S.ring_at[k], S.ring_left[k])
     rests(S, k, S.ring_at[k])

@@ -33,15 +33,13 @@ from sim.language.engine.layout import (
     State,
 )
 from sim.language.engine.mail import give_back, is_underway, lose_all, taken, value
-from sim.language.engine.plain import compiled, double, integer
 from sim.language.engine.polls import begins_to_poll, polls_no_more
 from sim.language.engine.rings import lets_go
 
 
-@compiled
-def made(S: State, rank: integer, number: integer, at: integer) -> integer:
+def made(S: State, rank: int, number: int, at: int) -> int:
     """Another text of a rank, which goes on from a place in the code; there is room for it."""
-    t: integer = S.free_text
+    t = S.free_text
     S.free_text = S.text_next[t]
     S.text_rank[t] = rank
     S.text_number[t] = number
@@ -58,18 +56,15 @@ def made(S: State, rank: integer, number: integer, at: integer) -> integer:
     return t
 
 
-@compiled
-def start(S: State, rank: integer, number: integer, at: integer) -> integer:
+def start(S: State, rank: int, number: int, at: int) -> int:
     """Another text of a rank begins now."""
-    t: integer = made(S, rank, number, at)
+    t = made(S, rank, number, at)
     goes_on_at(S, t, S.now)
     return t
 
 
-@compiled
-def pass_on(S: State, rank: integer, seconds: double) -> None:
+def pass_on(S: State, rank: int, seconds: float) -> None:
     """Other threads of a rank work for some seconds for a message, from now on."""
-    t: integer
     S.rank_asides[rank] += 1
     t = made(S, rank, 2 * THREADS + S.rank_asides[rank] % THREADS, S.last_row)
     S.text_of_rank[t] = 0
@@ -77,13 +72,11 @@ def pass_on(S: State, rank: integer, seconds: double) -> None:
     compute(S, t, S.rank_device[rank], seconds / S.rank_speed[rank])
 
 
-@compiled
-def beside(S: State, rank: integer, at: integer) -> None:
+def beside(S: State, rank: int, at: int) -> None:
     """Other threads of a rank do a round's background work, in pieces at moments within as long as the round before took."""
-    round: integer = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
-    span: double = S.now - S.rank_beside_at[rank] - S.rank_slept[rank]
-    t: integer = start(S, rank, THREADS + round, at)
-    k: integer
+    round = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
+    span = S.now - S.rank_beside_at[rank] - S.rank_slept[rank]
+    t = start(S, rank, THREADS + round, at)
     S.text_of_rank[t] = 0
     for k in range(PIECES):
         S.registers[t * S.width + FIRST + k] = (
@@ -95,44 +88,35 @@ def beside(S: State, rank: integer, at: integer) -> None:
     S.rank_besides[rank] += 1
 
 
-@compiled
-def handle_of(S: State, t: integer) -> double:
+def handle_of(S: State, t: int) -> float:
     """The handle of a text."""
     return -1.0 - t - 1.0 * GENERATION * S.text_generation[t]
 
 
-@compiled
-def text_of(S: State, handle: double) -> integer:
+def text_of(S: State, handle: float) -> int:
     """The text of a handle; NONE if it has ended, or it is a message's."""
-    number: integer = int(-1.0 - handle)
-    t: integer = number % GENERATION
+    number = int(-1.0 - handle)
+    t = number % GENERATION
     if t >= MESSAGES:
         return NONE
     return t if S.text_generation[t] == number // GENERATION else NONE
 
 
-@compiled
-def is_message(handle: double) -> bool:
+def is_message(handle: float) -> bool:
     """Whether it is a handle of a message."""
     return handle >= 0.0 or int(-1.0 - handle) % GENERATION >= MESSAGES
 
 
-@compiled
-def is_leaving(S: State, handle: double) -> bool:
+def is_leaving(S: State, handle: float) -> bool:
     """Whether it is a handle of a message that has not left yet."""
-    number: integer = int(-1.0 - handle)
-    message: integer = number % GENERATION - MESSAGES
+    number = int(-1.0 - handle)
+    message = number % GENERATION - MESSAGES
     return message >= 0 and S.message_generation[message] == number // GENERATION
 
 
-@compiled
-def done_at(S: State, t: integer) -> double:
+def done_at(S: State, t: int) -> float:
     """When enough is done of what text t waits for, as far as that is known; below 0 while texts are missing."""
-    row: integer = S.text_at[t] * OPERANDS
-    which: integer
-    first: integer
-    stop: integer
-    wants: integer
+    row = S.text_at[t] * OPERANDS
     if S.code[row] == WAIT:
         return known_at(S, value(S, t, S.code[row + 1]))
     which = int(value(S, t, S.code[row + 1]))
@@ -148,11 +132,9 @@ def done_at(S: State, t: integer) -> double:
     return soonest_of(S, first, stop, wants)
 
 
-@compiled
-def known_at(S: State, handle: double) -> double:
+def known_at(S: State, handle: float) -> float:
     """When a handle is done: a message's is the time at which it has left."""
-    coded: double = handle - 1.0 * GENERATION * GENERATION
-    slot: integer
+    coded = handle - 1.0 * GENERATION * GENERATION
     if coded >= 0.0:
         slot = int(coded) % GENERATION
         return -1.0 if S.message_serial[slot] == int(coded) // GENERATION else S.now
@@ -161,12 +143,9 @@ def known_at(S: State, handle: double) -> double:
     return -1.0 if text_of(S, handle) != NONE or is_leaving(S, handle) else S.now
 
 
-@compiled
-def last_of(S: State, first: integer, stop: integer) -> double:
+def last_of(S: State, first: int, stop: int) -> float:
     """When all handles of a stretch of a list are done."""
-    k: integer
-    at: double
-    latest: double = S.now
+    latest = S.now
     for k in range(first, stop):
         at = known_at(S, S.items[k])
         if at < 0.0:
@@ -176,14 +155,10 @@ def last_of(S: State, first: integer, stop: integer) -> double:
     return latest
 
 
-@compiled
-def soonest_of(S: State, first: integer, stop: integer, wants: integer) -> double:
+def soonest_of(S: State, first: int, stop: int, wants: int) -> float:
     """When so many handles of a stretch of a list are done."""
-    k: integer
-    at: double
-    latest: double = S.now  # those until then are done
-    nearest: double
-    done: integer = 0
+    latest = S.now  # those until then are done
+    done = 0
     for k in range(first, stop):
         at = known_at(S, S.items[k])
         if at >= 0.0 and at <= S.now:
@@ -203,10 +178,9 @@ def soonest_of(S: State, first: integer, stop: integer, wants: integer) -> doubl
     return latest
 
 
-@compiled
-def wait(S: State, t: integer, at: double) -> None:
+def wait(S: State, t: int, at: float) -> None:
     """Text t waits, until a time that is known or for a text."""
-    rank: integer = S.text_rank[t]
+    rank = S.text_rank[t]
     S.text_in[t] = WAITING
     S.text_next[t] = S.rank_waiters[rank]
     S.rank_waiters[rank] = t
@@ -218,12 +192,9 @@ def wait(S: State, t: integer, at: double) -> None:
         begins_to_poll(S, t)
 
 
-@compiled
-def waits_for_messages(S: State, t: integer) -> bool:
+def waits_for_messages(S: State, t: int) -> bool:
     """Whether no handle that text t waits for is a text's."""
-    row: integer = S.text_at[t] * OPERANDS
-    which: integer
-    k: integer
+    row = S.text_at[t] * OPERANDS
     if S.code[row] == WAIT:
         return is_message(value(S, t, S.code[row + 1]))
     which = int(value(S, t, S.code[row + 1]))
@@ -233,12 +204,11 @@ def waits_for_messages(S: State, t: integer) -> bool:
     return True
 
 
-@compiled
-def waits_no_more(S: State, t: integer) -> None:
+def waits_no_more(S: State, t: int) -> None:
     """Take text t out of the chain of those that wait for handles, or for messages."""
-    rank: integer = S.text_rank[t]
-    before: integer = NONE
-    one: integer = S.rank_waiters[rank] if S.text_in[t] == WAITING else S.rank_takers[rank]
+    rank = S.text_rank[t]
+    before = NONE
+    one = S.rank_waiters[rank] if S.text_in[t] == WAITING else S.rank_takers[rank]
     while one != t and one != NONE:
         before = one
         one = S.text_next[one]
@@ -252,10 +222,9 @@ def waits_no_more(S: State, t: integer) -> None:
         S.rank_takers[rank] = S.text_next[t]
 
 
-@compiled
-def end(S: State, t: integer) -> None:
+def end(S: State, t: int) -> None:
     """Text t has ended: who has waited for it goes on."""
-    rank: integer = S.text_rank[t]
+    rank = S.text_rank[t]
     S.text_in[t] = ENDED
     S.text_due[t] = -1.0
     S.text_generation[t] += 1
@@ -266,11 +235,9 @@ def end(S: State, t: integer) -> None:
         main_ends(S, rank)
 
 
-@compiled
-def look_again(S: State, rank: integer) -> None:
+def look_again(S: State, rank: int) -> None:
     """Texts of a rank that wait for handles look again."""
-    one: integer = S.rank_waiters[rank]
-    at: double
+    one = S.rank_waiters[rank]
     while one != NONE:
         at = done_at(S, one)
         if at >= 0.0 and (S.text_due[one] < 0.0 or at < S.text_due[one]):
@@ -278,19 +245,17 @@ def look_again(S: State, rank: integer) -> None:
         one = S.text_next[one]
 
 
-@compiled
-def lasts(S: State, t: integer) -> bool:
+def lasts(S: State, t: int) -> bool:
     """Whether a text waits for a message as long as one may come."""
     return S.text_in[t] == TAKING and S.code[S.text_at[t] * OPERANDS + 5] & LASTS != 0
 
 
-@compiled
-def may_come(S: State, t: integer) -> bool:
+def may_come(S: State, t: int) -> bool:
     """Whether a rank goes on that may send what a main text waits for, or has sent what is under way to it."""
-    row: integer = S.text_at[t] * OPERANDS
-    frm: integer = int(value(S, t, S.code[row + 2]))
-    end: integer = frm + 1 if S.code[row] == FOLLOW else int(value(S, t, S.code[row + 3]))
-    far: integer = 1 if S.code[row] == FOLLOW else int(value(S, t, S.code[row + 4]))
+    row = S.text_at[t] * OPERANDS
+    frm = int(value(S, t, S.code[row + 2]))
+    end = frm + 1 if S.code[row] == FOLLOW else int(value(S, t, S.code[row + 3]))
+    far = 1 if S.code[row] == FOLLOW else int(value(S, t, S.code[row + 4]))
     while frm < end:
         if S.rank_main[frm] or is_underway(S, frm, S.text_rank[t], 0):
             return True
@@ -298,10 +263,9 @@ def may_come(S: State, t: integer) -> bool:
     return False
 
 
-@compiled
-def main_ends(S: State, rank: integer) -> None:
+def main_ends(S: State, rank: int) -> None:
     """The main text of a rank has ended: ranks that follow it and have all its messages go on."""
-    one: integer = S.rank_box[rank]
+    one = S.rank_box[rank]
     while one != NONE:
         taken(S, one)
         one = S.message_next[one]
@@ -315,10 +279,9 @@ def main_ends(S: State, rank: integer) -> None:
                 goes_on_at(S, one, S.now)
 
 
-@compiled
-def stop(S: State, handle: double) -> None:
+def stop(S: State, handle: float) -> None:
     """The text of a handle ends where it is; what it computes is given up."""
-    t: integer = text_of(S, handle) if handle < 0.0 else NONE
+    t = text_of(S, handle) if handle < 0.0 else NONE
     if t == NONE:
         return
     if S.text_in[t] == SLEEPING:
@@ -338,8 +301,7 @@ def stop(S: State, handle: double) -> None:
     end(S, t)
 
 
-@compiled
-def took(S: State, t: integer) -> None:
+def took(S: State, t: int) -> None:
     """Text t has taken a message for which its sender may wait, or is stopped while it does."""
     if S.text_takes[t] != NONE:
         give_back(S, S.text_takes[t])

@@ -15,15 +15,13 @@ from sim.language.engine.layout import (
     TURNING,
     State,
 )
-from sim.language.engine.plain import compiled, double, integer
 
 
-@compiled
-def pace_of(S: State, device: integer, works: integer, polls: double) -> double:
+def pace_of(S: State, device: int, works: int, polls: float) -> float:
     """The pace of each of so many works; see sim.language.hosts.Device."""
-    cores: double = S.device_cores[device]
-    busy: double = works + polls
-    share: double = cores * MOST_POLLS
+    cores = S.device_cores[device]
+    busy = works + polls
+    share = cores * MOST_POLLS
     if polls == 0.0 and busy <= cores and (works == 1 or S.device_switching[device] == 0.0):  # a core for each
         return 1.0 if S.device_contention[device] == 0.0 else 1.0 / (1 + S.device_contention[device] * (busy - 1))
     share = (cores - (polls if polls < share else share)) / (1.0 * works)
@@ -34,18 +32,16 @@ def pace_of(S: State, device: integer, works: integer, polls: double) -> double:
     return (1.0 if share > 1.0 else share) / (1 + S.device_contention[device] * (busy - 1))
 
 
-@compiled
-def pace(S: State, device: integer) -> double:
+def pace(S: State, device: int) -> float:
     """The present pace."""
     return pace_of(S, device, S.device_busy[device] if S.device_busy[device] else 1, S.device_polls[device])
 
 
-@compiled
-def take_turns(S: State, device: integer, t: integer, seconds: double) -> None:
+def take_turns(S: State, device: int, t: int, seconds: float) -> None:
     """Text t computes on the core where it has just worked; else on that with the fewest."""
-    best: integer = S.text_worked[t]
-    k: integer = S.device_core[device]
-    stop: integer = k + S.device_cores[device]
+    best = S.text_worked[t]
+    k = S.device_core[device]
+    stop = k + S.device_cores[device]
     S.text_in[t] = TURNING
     S.text_work[t] = seconds
     if best != NONE and S.text_worked_until[t] == S.now:
@@ -60,11 +56,10 @@ def take_turns(S: State, device: integer, t: integer, seconds: double) -> None:
     put(S, best, t, -1.0)
 
 
-@compiled
-def put(S: State, core: integer, t: integer, since: double) -> None:
+def put(S: State, core: int, t: int, since: float) -> None:
     """Put a text on a core: last, or first in a turn that has begun."""
-    device: integer = S.core_device[core]
-    last: integer = S.core_first[core]
+    device = S.core_device[core]
+    last = S.core_first[core]
     advance(S, core, pace(S, device) if S.core_works[core] else 1.0)
     S.text_core[t] = core
     S.text_due[t] = -1.0
@@ -89,10 +84,9 @@ def put(S: State, core: integer, t: integer, since: double) -> None:
     wake(S, core)
 
 
-@compiled
-def take_away(S: State, core: integer, t: integer) -> None:
+def take_away(S: State, core: int, t: int) -> None:
     """Take a text from a core."""
-    before: integer = S.core_first[core]
+    before = S.core_first[core]
     advance(S, core, pace(S, S.core_device[core]))
     if before == t:
         S.core_since[core] = S.now
@@ -107,11 +101,8 @@ def take_away(S: State, core: integer, t: integer) -> None:
     wake(S, core)
 
 
-@compiled
-def repace(S: State, device: integer, busy: integer, polls: double, besides: integer) -> None:
+def repace(S: State, device: int, busy: int, polls: float, besides: int) -> None:
     """So many cores were busy, or polls taken, before: all go at another pace."""
-    before: double
-    core: integer
     if busy == 0:
         return
     before = pace_of(S, device, busy, polls)
@@ -123,22 +114,18 @@ def repace(S: State, device: integer, busy: integer, polls: double, besides: int
             wake(S, core)
 
 
-@compiled
-def advance(S: State, core: integer, pace: double) -> None:
+def advance(S: State, core: int, pace: float) -> None:
     """Advance a core to now."""
     if S.core_works[core]:
         S.text_work[S.core_first[core]] -= (S.now - S.core_updated[core]) * pace
     S.core_updated[core] = S.now
 
 
-@compiled
-def wake(S: State, core: integer) -> None:
+def wake(S: State, core: int) -> None:
     """Plan the end of the work, or of the turn, of the one that has the core."""
-    first: integer = S.core_first[core]
-    device: integer = S.core_device[core]
-    one: integer = first
-    lasts: double
-    turn: double
+    first = S.core_first[core]
+    device = S.core_device[core]
+    one = first
     if first == NONE:
         return
     lasts = S.text_work[first] / pace(S, device)
@@ -157,13 +144,12 @@ def wake(S: State, core: integer) -> None:
     goes_on_at(S, first, S.now + (lasts if lasts > 0.0 else 0.0))
 
 
-@compiled
-def has_turned(S: State, t: integer) -> bool:
+def has_turned(S: State, t: int) -> bool:
     """Text t has a core: whether only its turn is over; else its work is."""
-    core: integer = S.text_core[t]
-    since: double = S.core_since[core]
-    least: double = S.now * ROUND_OFF
-    last: integer = t
+    core = S.text_core[t]
+    since = S.core_since[core]
+    least = S.now * ROUND_OFF
+    last = t
     advance(S, core, pace(S, S.core_device[core]))
     S.core_since[core] = S.now
     S.text_due[t] = -1.0
@@ -190,21 +176,17 @@ def has_turned(S: State, t: integer) -> bool:
     return False
 
 
-@compiled
-def leave_turns(S: State, t: integer) -> None:
+def leave_turns(S: State, t: int) -> None:
     """Text t is stopped."""
-    core: integer = S.text_core[t]
+    core = S.text_core[t]
     take_away(S, core, t)
     if S.core_works[core] == 0:
         idles(S, core, S.text_key[t])
 
 
-@compiled
-def idles(S: State, core: integer, key: integer) -> None:
+def idles(S: State, core: int, key: int) -> None:
     """A core has come to the end of its works: it takes over one of nobody's at once, and a rank's after a tick."""
-    device: integer = S.core_device[core]
-    other: integer
-    one: integer
+    device = S.core_device[core]
     S.device_busy[device] -= 1
     repace(S, device, S.device_busy[device] + 1, S.device_polls[device], NONE)
     if S.device_works[device] == S.device_busy[device]:
@@ -220,14 +202,10 @@ def idles(S: State, core: integer, key: integer) -> None:
     push(S, S.now + TICK_S, key, core * KINDS + BALANCES)
 
 
-@compiled
-def balance(S: State, core: integer) -> None:
+def balance(S: State, core: int) -> None:
     """A core that is still idle takes over the work with most left that waits in the longest queue."""
-    device: integer = S.core_device[core]
-    longest: integer = S.device_core[device]
-    other: integer
-    one: integer
-    most: integer
+    device = S.core_device[core]
+    longest = S.device_core[device]
     for other in range(longest, longest + S.device_cores[device]):
         if S.core_works[other] > S.core_works[longest]:
             longest = other
