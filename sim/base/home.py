@@ -46,11 +46,7 @@ def missing(module: str) -> MissingExtra:
 
 
 def need(*modules: str) -> None:
-    """Refuse, before anything is run, what needs libraries that are not installed.
-
-    Raises:
-        MissingExtra: one of them is not.
-    """
+    """Raise MissingExtra, before anything is run, if a library is not installed."""
     for module in modules:
         if find_spec(module) is None:
             raise missing(module)

@@ -120,11 +120,7 @@ def check(setting: str, value: float, least: float, most: float, what: str = "a 
 
 
 def check_kind(setting: str, value: object, kind: Any, allowed: str) -> None:
-    """Refuse an object that is none of a class.
-
-    Raises:
-        WrongSetting: it is of another one.
-    """
+    """Raise WrongSetting for an object that is none of a class."""
     if not isinstance(value, kind):
         raise WrongSetting(setting, value, allowed)
 

@@ -96,11 +96,7 @@ def check(scenario: Scenario) -> None:
 
 
 def check_one_kind(scenarios: Iterable[Scenario]) -> None:
-    """Refuse to compare jobs on several kinds of GPU by measured times that do not say which GPU they are of.
-
-    Raises:
-        WrongSetting: naming the GPUs.
-    """
+    """Raise WrongSetting for jobs on several kinds of GPU whose measured times do not say which GPU they are of."""
     seen: list[tuple[object, dict[str, None]]] = []
     for scenario in scenarios:
         claimed = _claimed(scenario.cluster, scenario.workload)

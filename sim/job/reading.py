@@ -34,11 +34,7 @@ class Paces(NamedTuple):
 
 
 def check(scenario: Scenario) -> None:
-    """Refuse a reading by cores where nothing says how many a host has.
-
-    Raises:
-        WrongSetting: naming the host.
-    """
+    """Raise WrongSetting for a reading by cores where nothing says how many a host has."""
     known = scenario.workload.reading
     for host in scenario.cluster.hosts if known and known.per_core else ():
         if host.gpus and host.cores <= host.gpus:

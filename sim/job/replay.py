@@ -57,22 +57,14 @@ def scenario_of(header: Header, cluster: Cluster | None = None) -> Scenario:
 
 
 def protocol_of(header: Header) -> Protocol:
-    """The protocol of a run, with its settings.
-
-    Raises:
-        WrongSetting: no such protocol, or not with these settings.
-    """
+    """The protocol of a run, with its settings; WrongSetting if there is none."""
     from sim import protocols
 
     return protocols.make(header.protocol, [f"{name}={value}" for name, value in header.settings.items()])
 
 
 def law_of(header: Header) -> Stragglers:
-    """The law of a run's sleeps, or of what else slowed its workers down.
-
-    Raises:
-        WrongSetting: it is none.
-    """
+    """The law of a run's sleeps, or of what else slowed its workers down; WrongSetting if it is none."""
     from pydantic import ValidationError
 
     try:

@@ -144,11 +144,7 @@ class Scenario:
         return found | ({"placement": "round-robin"} if found.get("servers", self.servers) == 1 else {})
 
     def check_evaluation(self) -> None:
-        """Refuse what no rank can do that follows the protocol's text, in whatever world; TensorFlow's workers can.
-
-        Raises:
-            WrongSetting: the first of several servers is to evaluate.
-        """
+        """Raise WrongSetting if the first of several servers is to evaluate, which holds not all parameters; TensorFlow's workers can."""
         if self.servers > 1 and self.test_size:
             allowed = "0 with several servers, of which none holds all parameters; TensorFlow's runtime can"
             raise WrongSetting("--test-size", self.test_size, allowed)

@@ -53,11 +53,7 @@ class Stragglers(Checked):
         return ONES
 
     def check(self, scenario) -> None:
-        """Refuse a job that cannot have these stragglers.
-
-        Raises:
-            WrongSetting: it cannot.
-        """
+        """Raise WrongSetting for a job that cannot have these stragglers."""
 
     @property
     def slows_computing(self) -> bool:
@@ -65,11 +61,7 @@ class Stragglers(Checked):
         return False
 
     def scaled(self, factor: float) -> Self:
-        """The same with all sleeps `factor` times as long.
-
-        Raises:
-            ValueError: it has none.
-        """
+        """The same with all sleeps `factor` times as long; ValueError if it has none."""
         raise NotImplementedError
 
     def notes(self, scenario) -> list[str]:

@@ -107,11 +107,7 @@ def sequence(law: Stragglers, method: str, scenario, random: RandomStreams, work
 
 
 def mean(law: Stragglers) -> float:
-    """The mean that a user's own law says, seconds.
-
-    Raises:
-        WrongSetting: it says none, or one out of its range.
-    """
+    """The mean that a user's own law says, seconds; WrongSetting if it says none, or one out of its range."""
     with told(law, "mean"):
         if not hasattr(type(law), "mean") and "mean" not in type(law).model_fields:
             raise _Wrong(None, "the expected sleep of a worker and step, seconds, as a property or a parameter")
@@ -119,22 +115,14 @@ def mean(law: Stragglers) -> float:
 
 
 def asked(law: Stragglers, name: str, *given: Any) -> Any:
-    """The value of an attribute of a law; of a method, its result.
-
-    Raises:
-        WrongSetting: a user's own fails.
-    """
+    """The value of an attribute of a law; of a method, its result. That a user's own fails is a WrongSetting."""
     with told(law, name, "a method that does not fail"):
         found = getattr(law, name)
         return found(*given) if callable(found) else found
 
 
 def notes(law: Stragglers, scenario) -> list[str]:
-    """The caveats of a law, a line each.
-
-    Raises:
-        WrongSetting: a user's own gives something else, or fails.
-    """
+    """The caveats of a law, a line each; WrongSetting if a user's own gives something else, or fails."""
     found, allowed = asked(law, "notes", scenario), "a list of lines of text"
     with told(law, "notes", allowed):
         if not (isinstance(found, list | tuple) and all(isinstance(line, str) for line in found)):
@@ -148,11 +136,7 @@ class _Wrong(Exception):
 
 @contextmanager
 def told(law: Stragglers, method: str, allowed: str = SECONDS) -> Iterator[None]:
-    """Within it, whatever a user's own law does wrong is a wrong setting with the place in its file.
-
-    Raises:
-        WrongSetting: it does.
-    """
+    """Within it, whatever a user's own law does wrong is a WrongSetting with the place in its file."""
     try:
         with np.errstate(all="ignore"):  # a warning of numpy's: what comes of it, nan or inf, is told
             yield
@@ -172,11 +156,7 @@ def _named(law: Stragglers, method: str, place: str) -> str:
 
 
 def _numbers(given: Any, shape: tuple[int, ...], allowed: str) -> np.ndarray:
-    """Numbers of a shape, as floats.
-
-    Raises:
-        _Wrong: they are something else, or out of the range.
-    """
+    """Numbers of a shape, as floats; _Wrong if they are something else, or out of the range."""
     try:
         array = np.asarray(given)
     except ValueError:  # lists of different lengths
@@ -239,11 +219,7 @@ class Own(Stragglers):
 
     @cached_property
     def made(self) -> Stragglers:
-        """The object.
-
-        Raises:
-            WrongSetting: no such class, or not with these settings.
-        """
+        """The object; WrongSetting if there is no such class, or not with these settings."""
         allowed = "module:Class, a subclass of trainsim.laws.Law or of trainsim.laws.Stragglers"
         found = own.imported("name", self.name, allowed)
         if not (isinstance(found, type) and issubclass(found, Stragglers)):

@@ -99,11 +99,7 @@ def server_slices(
 
 
 def check_strategy(name: str) -> None:
-    """Refuse what is no strategy, also where nothing is placed.
-
-    Raises:
-        WrongSetting: it is none.
-    """
+    """Raise WrongSetting for what is no strategy, also where nothing is placed."""
     if name not in STRATEGIES:
         raise WrongSetting("--placement", name, ", ".join(STRATEGIES) + nearest(name, STRATEGIES))
 
@@ -111,10 +107,6 @@ def check_strategy(name: str) -> None:
 def server_bytes(
     variables: Sequence[Variable], servers: int, strategy: str = "round-robin", parts: int = 1
 ) -> list[int]:
-    """Bytes of a message with all variables of each server, shape (servers,); header and float32 numbers.
-
-    Raises:
-        WrongSetting: see `server_slices`.
-    """
+    """Bytes of a message with all variables of each server of `server_slices`, shape (servers,); header and float32 numbers."""
     held = server_slices(tuple(variables), servers, strategy, parts)
     return [HEADER_BYTES + ITEM_BYTES * sum(piece.stop - piece.start for piece in pieces) for pieces in held]

@@ -368,11 +368,7 @@ def read(text: str | os.PathLike[str] | Workload) -> Workload:
 
 
 def _fitted(provenance: Any, path: str) -> Workload:
-    """The model that a profile was fitted for, the first of several.
-
-    Raises:
-        WrongSetting: it names none that it or the simulator describes.
-    """
+    """The model that a profile was fitted for, the first of several; WrongSetting if nothing describes it."""
     models = provenance.get("models") if isinstance(provenance, dict) else None
     for name, one in models.items() if isinstance(models, dict) else ():
         if isinstance(one, dict) and "described" in one:

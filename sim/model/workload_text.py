@@ -20,11 +20,7 @@ NOTE = """\
 
 
 def of(model: Workload) -> str:
-    """A workload as TOML, after comments on what it does not say yet.
-
-    Raises:
-        WrongSetting: it is longer than what is read.
-    """
+    """A workload as TOML, after comments on what it does not say yet; WrongSetting if it is longer than what is read."""
     from sim.model.workload import SCHEMA
 
     table = model.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)

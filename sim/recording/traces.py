@@ -186,11 +186,7 @@ def write_parquet(head: dict, rows: pd.DataFrame, path: Path) -> None:
 
 
 def typed(rows: pd.DataFrame) -> pd.DataFrame:
-    """The columns of `Activity` in their types, in order.
-
-    Raises:
-        WrongSetting: a column is missing, or has a value of another type.
-    """
+    """The columns of `Activity` in their types, in order; WrongSetting if one is missing, or has a value of another type."""
     try:
         return rows[list(Activity._fields)].astype(TYPES)
     except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
@@ -207,11 +203,7 @@ def checksum(head: dict, rows: pd.DataFrame) -> int:
 
 
 def read_jsonl(source: str) -> tuple[str, pd.DataFrame, int | None]:
-    """The header's text, the rows, and the checksum that the file says.
-
-    Raises:
-        WrongSetting: no header, or a line that is no row.
-    """
+    """The header's text, the rows, and the checksum that the file says; WrongSetting if a line is none of these."""
     import pandas as pd
 
     first, *lines = Path(source).read_bytes().split(b"\n")

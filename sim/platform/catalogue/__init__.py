@@ -187,11 +187,7 @@ def of_type(table: dict) -> dict:
 
 
 def check_network(name: str, count: int) -> None:
-    """Refuse several hosts of a kind of which nobody says how fast its network is.
-
-    Raises:
-        WrongSetting: there are several, and no network.
-    """
+    """Raise WrongSetting for several hosts of a kind of which nobody says how fast its network is."""
     if count > 1 and find("hosts", name).network is None:
         allowed = f'one {name}, because its network is not known; or a cluster file with type = "{name}" and [network]'
         raise WrongSetting("--cluster", f"{name}*{count}", allowed)
