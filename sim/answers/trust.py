@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sim.answers.ignorance import doublings
 from sim.base import interval
 from sim.job import measured_steps, named_gpus
-from sim.model import measuring
+from sim.model import workload_text
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -126,7 +126,7 @@ def _of_none(scenario: Scenario) -> str:
     memory = named_gpus.note_on_unnamed(scenario)
     if cluster.provenance is None and not cluster.costs:
         all_else = f"{said}; all but computing is nominal" if steps else "compute times are nominal"
-        return f"{all_else}; {measuring.calibrated(scenario.workload)} before you trust them{memory}"
+        return f"{all_else}; {workload_text.calibrated(scenario.workload)} before you trust them{memory}"
     known = ", ".join(cluster.costs) or "nothing"
     return said + memory if said else f"the profile knows the costs of {known}; those of {name} are nominal{memory}"
 

@@ -4,7 +4,7 @@ One object serves the simulator's draws and the real run's induced sleeps. A law
 are sequences by step for each worker, of seconds and of factors; a law is the case in which all draws are independent.
 """
 
-from sim.laws.base import Law, Stragglers
+from sim.laws.base import Law, Steps, Stragglers, joined
 from sim.laws.checked import Own
 from sim.laws.distributions import (
     LAWS,
@@ -22,4 +22,3 @@ from sim.laws.distributions import (
     Weibull,
 )
 from sim.laws.sequences import KINDS, AnyStragglers, Independent, Markov, Persistent, Replay, SlowRanks, Together
-from sim.laws.steps import Steps, joined

@@ -18,8 +18,7 @@ from sim.base.deadline import deadline
 from sim.base.errors import WrongSetting
 from sim.base.files import validated
 from sim.base.ranges import LONGEST_S, Name
-from sim.laws.base import Law, Stragglers
-from sim.laws.steps import Steps
+from sim.laws.base import Law, Steps, Stragglers
 
 if TYPE_CHECKING:
     from sim.laws.randomness import RandomStreams, Stream

@@ -14,9 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sim.base.ranges import MOST_RANKS
-from sim.laws.base import Law
+from sim.laws.base import Law, Steps
 from sim.laws.checked import drawn, is_ours
-from sim.laws.steps import Steps
 
 BLOCK = 128  # indices that a generator draws for a group
 GROUP, FIRST_GROUP = 32, 8  # ranks; small jobs draw for few that they do not have

@@ -11,10 +11,9 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_RANKS, Draw, Probability, RanksIfAny
-from sim.laws.base import Law, Stragglers
+from sim.laws.base import NOTHING, ONES, Law, Steps, Stragglers, joined
 from sim.laws.checked import Own
 from sim.laws.distributions import LAWS, MOST_VALUES, AnyLaw, Constant
-from sim.laws.steps import NOTHING, ONES, Steps, joined
 
 if TYPE_CHECKING:
     from sim.laws.randomness import RandomStreams

@@ -17,8 +17,8 @@ from sim.language.library import Library, Line
 from sim.language.links import Fair, Windows
 from sim.language.text import Text, require
 from sim.laws import Constant, FoldedMixture, LogNormal
+from sim.laws.base import Steps, joined
 from sim.laws.randomness import Stream
-from sim.laws.steps import Steps, joined
 from sim.model.costs import Line as ByBytes
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.platform.cluster import Link, Tcp

@@ -25,12 +25,12 @@ class Table:
         self._seconds = seconds
 
     def sleeps(self, replication, worker, call=0):
-        from sim.laws.steps import Steps
+        from sim.laws.base import Steps
 
         return Steps(lambda count: np.array([self._seconds(worker, step) for step in range(count)]))
 
     def noises(self, replication, worker, of="noise"):
-        from sim.laws.steps import NOTHING, ONES
+        from sim.laws.base import NOTHING, ONES
 
         return NOTHING if of == "delay" else ONES
 
