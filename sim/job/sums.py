@@ -13,8 +13,6 @@ from sim.model.nominal import FORWARD_SHARE
 from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sim.job.scenario import Scenario
 
 MOST_EXCHANGES = 10**6  # of a rank in a call; those beyond are not counted
@@ -57,23 +55,19 @@ def of(scenario: Scenario) -> Sums:
     if hasattr(protocol, "bucket_mb"):
         size_bytes = ITEM_BYTES * scenario.summed_items
         calls = min(len(scenario.summed), max(1, math.ceil(size_bytes / max(1.0, 2**20 * protocol.bucket_mb))))
-        return Sums(Counter({_calling(scenario)(slice(0, scenario.summed_items // calls)): calls}))
+        return Sums(Counter({_calling(scenario, slice(0, scenario.summed_items // calls)): calls}))
     if hasattr(protocol, "cycle_s"):
         return _in_cycles(scenario)
     pieces = collectives.pieces(scenario.summed, getattr(protocol, "fused", True))
-    return Sums(Counter(map(_calling(scenario), pieces)))
+    return Sums(Counter(_calling(scenario, piece) for piece in pieces))
 
 
-def _calling(scenario: Scenario) -> Callable[[slice], Call]:
-    """What says the call that sums a piece."""
+def _calling(scenario: Scenario, piece: slice) -> Call:
+    """The call that sums a piece."""
     protocol: Any = scenario.protocol
-    hosts, algorithm = tuple(scenario.hosts[scenario.servers :]), scenario.algorithm(protocol.algorithm)
-
-    def of_piece(piece: slice) -> Call:
-        named, items = collectives.named(algorithm, hosts, piece), piece.stop - piece.start
-        return _call(named, hosts, 1 << items.bit_length() if named == BY_SIZE else SOME_ITEMS)
-
-    return of_piece
+    hosts, items = tuple(scenario.hosts[scenario.servers :]), piece.stop - piece.start
+    named = collectives.named(scenario.algorithm(protocol.algorithm), hosts, piece)
+    return _call(named, hosts, 1 << items.bit_length() if named == BY_SIZE else SOME_ITEMS)
 
 
 @lru_cache(maxsize=256)  # many jobs have the same ranks
@@ -94,7 +88,7 @@ def _in_cycles(scenario: Scenario) -> Sums:
     size_bytes, pieces = ITEM_BYTES * scenario.summed_items, len(scenario.summed)
     least = min(pieces, max(1, math.ceil(size_bytes / max(1, protocol.fusion_bytes))))
     hop_s = link.latency_s + 2 * link.overhead_s
-    kind = _calling(scenario)(slice(0, scenario.summed_items // least))
+    kind = _calling(scenario, slice(0, scenario.summed_items // least))
     agree_s = costs.negotiate_s + 2 * (scenario.workers - 1).bit_length() * hop_s
     each_s = agree_s + kind.turns * hop_s + costs.call(size_bytes / least)
     left_s = (1 - FORWARD_SHARE) * costs.compute(scenario.batch) - 2 * link.occupancy_s(size_bytes)

@@ -307,10 +307,6 @@ class Link(Checked):
         """Seconds that one message takes a port; of several sizes those of each."""
         return self.gap_s + size_bytes / self.bandwidth_bytes_per_s
 
-    def credit_s(self, size_bytes: float) -> float:
-        """Seconds in which a port earns the credit for one message; 0 where none is needed."""
-        return size_bytes / self.sustained_bytes_per_s if self.sustained_bytes_per_s else 0.0
-
 
 FREE = Link(latency_s=0.0, overhead_s=0.0, bandwidth_bytes_per_s=inf)
 LOCAL = Link(latency_s=0.0, overhead_s=100e-6, bandwidth_bytes_per_s=5e9)
