@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTHON ?= $(shell for p in python3.11 python3; do $$p -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$p && break; done)
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
-LONGER := slow or processes or browser or mpi or tensorflow
+LONGER := slow or processes or mpi or tensorflow
 
 .DEFAULT_GOAL := help
 .PHONY: help setup horovod torch test plain lint package docs demo mnist clean
@@ -21,7 +21,7 @@ $(STAMP): setup.cfg pyproject.toml
 	@$(or $(PYTHON),false) -c '$(NEW_ENOUGH)' || { echo 'make: Python 3.11 or later is needed: make setup PYTHON=...' >&2; exit 1; }
 	@echo "Installing into $(VENV) with $$($(PYTHON) --version); TensorFlow is large, this takes some minutes"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --editable '.[real,report,test,docs]'
+	$(BIN)/python -m pip install --editable '.[real,test,docs]'
 	@real/libraries/horovod.sh $(BIN)/python --if-kept
 	@touch $@
 

@@ -7,22 +7,22 @@ profile therefore keeps each candidate's link beside its weight, and simulations
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim import collectives
-from sim.collectives import libraries
-from sim.collectives.schedule import schedule
+from sim.language import library
+from sim.language.moves import Move, moves
 from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FLOOR = 0.02  # standard deviation of the logarithm of a time: no algorithm explains times better than its model is
-MOST_RANKS = 512  # beyond which exchanges are not laid out
+MOST_RANKS = 512  # beyond which moves are not laid out
 ITEMS = 2**12  # of a rank's share
 
 
@@ -47,23 +47,44 @@ def travel(algorithm: str, hosts: int, each: int) -> Travel:
     if algorithm == "ring":  # Patarasuk and Yuan (2009)
         rounds, share = 2.0 * (ranks - 1), 2 * (ranks - 1) / ranks
         return Travel(rounds, share, 0.0, 0.0) if hosts > 1 else Travel(0.0, 0.0, rounds, share)
-    host, whole = np.arange(ranks) // each, slice(0, ITEMS * ranks)
-    plan = schedule(collectives.allreduce(algorithm, rank, host.tolist(), whole) for rank in range(ranks))
-    receiver = {message: rank for level in plan.levels for rank, message in level.taken}
-    found = np.zeros(4)
-    for level in plan.levels:
+    host, found = [rank // each for rank in range(ranks)], np.zeros(4)
+    for level in _levels(algorithm, host):
         ports, inner = defaultdict[tuple[str, int], float](float), 0.0
-        for rank, message in level.posted:
-            here, there, size = host[rank], host[receiver[message]], plan.size_bytes[message]
-            if here == there:
+        for rank, to, size in level:
+            if host[rank] == host[to]:
                 inner = max(inner, size)
             else:
-                ports["leaves", here] += size
-                ports["comes", there] += size
+                ports["leaves", host[rank]] += size
+                ports["comes", host[to]] += size
         passed = max(ports.values(), default=0.0)
         found += (1, passed, 0, 0) if ports else (0, 0, inner > 0, inner)
-    found[[1, 3]] /= ITEM_BYTES * (whole.stop - whole.start)
+    found[[1, 3]] /= ITEM_BYTES * ITEMS * ranks
     return Travel(*found.tolist())
+
+
+def _levels(algorithm: str, host: list[int]) -> list[list[tuple[int, int, int]]]:
+    """The messages (sender, receiver, bytes) that are on the way at once: a rank's next ones are behind what it has taken or waited for."""
+    todo = {rank: moves(algorithm, rank, host, ITEMS * len(host)) for rank in range(len(host))}
+    at, left, held = [0 for _ in host], [0 for _ in host], dict[int, Move]()
+    sent = defaultdict[tuple[int, int | None], deque[int]](deque)  # levels of messages from one rank to another
+    found = defaultdict[int, list[tuple[int, int, int]]](list)
+    while todo:
+        for rank, text in list(todo.items()):
+            for move in chain([held.pop(rank)] if rank in held else [], text):
+                if move.to is not None:
+                    found[at[rank]].append((rank, move.to, move.bytes))
+                    sent[rank, move.to].append(at[rank])
+                    left[rank] = at[rank] + 1
+                elif move.frm is None:
+                    at[rank] = max(at[rank], left[rank])
+                elif before := sent[move.frm, rank]:
+                    at[rank] = 1 + max(at[rank], before.popleft())
+                else:
+                    held[rank] = move
+                    break
+            else:
+                del todo[rank]
+    return [found[level] for level in sorted(found)]
 
 
 @lru_cache(maxsize=256)
@@ -72,17 +93,16 @@ def added(algorithm: str, hosts: int, each: int) -> float:
     ranks = hosts * each
     if algorithm == "ring":
         return (ranks - 1) / ranks
-    host, whole = (np.arange(ranks) // each).tolist(), slice(0, ITEMS * ranks)
-    most = max(
-        sum(one.taken_bytes for one in collectives.allreduce(algorithm, rank, host, whole) if one.adds)
-        for rank in range(ranks)
+    host = [rank // each for rank in range(ranks)]
+    each_adds = (
+        sum(move.bytes for move in moves(algorithm, rank, host, ITEMS * ranks) if move.adds) for rank in range(ranks)
     )
-    return most / ITEM_BYTES / whole.stop
+    return max(each_adds) / ITEM_BYTES / ITEMS / ranks
 
 
 def prior(hosts: int, each: int) -> dict[str, float]:
     """How likely NCCL's candidates are, by name, on hosts with so many GPUs each, before any row; at MOST_RANKS at most."""
-    found = libraries.prior(libraries.NCCL, np.inf, each == 1)
+    found = library.prior(library.NCCL, np.inf, each == 1)
     return found if hosts * each <= MOST_RANKS else {"ring": 1.0}
 
 

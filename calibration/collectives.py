@@ -17,9 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from calibration.estimators.lines import trimmed_mean
-from sim import collectives
 from sim.base.errors import WrongSetting
 from sim.job.replay import protocol_of, workload_of
+from sim.job.sums import pieces as sums_in
+from sim.language.moves import moves
 from sim.model.costs import Line
 from sim.model.sizes import ITEM_BYTES
 from sim.platform.cluster import Link
@@ -151,7 +152,7 @@ def pieces_of(trace: Trace) -> list[slice]:
     variables = protocol.summed(workload_of(trace.header))
     if protocol.overlaps:
         return _cycles(trace, protocol, variables)[::-1]
-    return collectives.pieces(variables, protocol.fused)
+    return sums_in(variables, protocol.fused)
 
 
 def amounts_of(trace: Trace, pieces: list[slice]) -> Amounts:
@@ -159,10 +160,10 @@ def amounts_of(trace: Trace, pieces: list[slice]) -> Amounts:
     algorithm = trace.header.settings["algorithm"] if not trace.header.foreign else "ring"
     hosts = [0] * trace.header.ranks
     taken = [
-        exchange.taken_bytes
+        move.bytes
         for piece in pieces
-        for exchange in collectives.allreduce(algorithm, 0, hosts, piece)
-        if exchange.source is not None
+        for move in moves(algorithm, 0, hosts, piece.stop - piece.start)
+        if move.frm is not None
     ]
     summed = [ITEM_BYTES * (piece.stop - piece.start) for piece in pieces]
     return Amounts(len(pieces), sum(summed), len(taken), sum(taken))
@@ -176,7 +177,7 @@ def _cycles(trace: Trace, protocol, variables) -> list[slice]:
     shares = layer_shares([variable.size for variable in variables], protocol.order)
     after_s = np.cumsum(shares[::-1])[::-1] * (rows["end_s"] - rows["start_s"]).median()
     cycle = after_s // protocol.cycle_s if protocol.cycle_s else after_s
-    pieces = collectives.pieces(variables, fused=False)
+    pieces = sums_in(variables, fused=False)
     of = {number: [piece for piece, own in zip(pieces, cycle, strict=True) if own == number] for number in cycle}
     return [slice(found[0].start, found[-1].stop) for found in of.values()]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
+from functools import partial
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from typing import NamedTuple
 
 from experiments.kit import kept, pages
-from sim import command, reports
+from sim import command, report
 from sim.base.errors import WrongSetting
 from sim.base.files import check_ending, check_folder, check_output
 from sim.base.home import installed
@@ -178,7 +179,7 @@ def main(argv: list[str] | None = None) -> int:
     for name in ("seed", "workers", "steps"):
         if (value := getattr(given, name)) is not None:
             check_integer(f"--{name}", value, *JOB[name])
-    reports.check(given.report)
+    report.check(given.report)
     check_output("--keep", given.keep)
     check_ending("--keep", given.keep, (".json",))
     out = Path(given.out) / given.name
@@ -196,9 +197,9 @@ def main(argv: list[str] | None = None) -> int:
     for path in (out / f"{given.name}.json", *filter(None, [given.keep])):
         kept.write(found, Path(path))
     if given.report:
-        from experiments.kit import report
-
-        reports.write(given.report, report.page(found, question.asked))
+        parts = [part for part in shown if not isinstance(part, list)]
+        data = found.model_dump(mode="json", by_alias=True)
+        report.write(given.report, question.asked, partial(pages.show, *parts), found.command, data)
     return 0
 
 

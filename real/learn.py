@@ -7,11 +7,12 @@ import json
 import os
 import sys
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
 from real.options import add_learning_options
 from real.options import training as training_of
-from sim import command, options, reports, simulated_options
+from sim import command, options, report, simulated_options
 from sim.base.errors import WrongSetting
 from sim.base.files import check_ending, check_outputs, write_text, write_whole
 from sim.base.progress import Progress, advance, duration
@@ -147,7 +148,7 @@ def check_files(given: argparse.Namespace) -> None:
     check_ending("--steps-table", given.steps_table, (".csv",))
     if given.steps_table and not given.until:
         raise WrongSetting("--steps-table", given.steps_table, "a file with --until, whose target it is of")
-    reports.check(given.report)
+    report.check(given.report)
     check_outputs([(f"--{name.replace('_', '-')}", getattr(given, name)) for name in names], options.inputs(given))
     check_ending("--output", given.output, (".csv", ".parquet"))
     check_ending("--plot", given.plot, ENDINGS)
@@ -181,9 +182,9 @@ def write_outputs(given: argparse.Namespace, base: Learned, compared: list[tuple
             said = f"{given.steps_table} has no rows: no run reached {given.until.replace('=', ' ')}"
             print(f"{command.called(PROGRAM)}: {said}", file=sys.stderr)
     if given.report:
-        from real.learning.page import learned_page
-
-        reports.write(given.report, learned_page(base, compared, asked))
+        title = f"{base.scenario.protocol.name}, {base.scenario.workload.name}: trained in simulated time"
+        shown = partial(answer.show, base, compared)
+        report.write(given.report, title, shown, asked, answer.as_json(base, compared))
     if given.plot:
         answer.plot(given.plot, base, compared, asked)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim import command, reports
+from sim import command, report
 from sim.base.errors import WrongSetting
 from sim.base.files import check_ending, check_outputs, write_whole
 from sim.base.ranges import LONGEST_S
@@ -144,7 +145,7 @@ def main(argv: list[str] | None = None) -> int:
     given = parser().parse_args(argv)
     outputs = [("--output", given.output), ("--report", given.report)]
     check_outputs(outputs, [given.JOB, given.workload, given.stragglers, given.until])
-    reports.check(given.report)
+    report.check(given.report)
     check_ending("--output", given.output, ENDINGS)
     if not 0 < given.within <= LONGEST_S:
         raise WrongSetting("--within", given.within, f"seconds above 0, up to {LONGEST_S:,}")
@@ -160,9 +161,8 @@ def main(argv: list[str] | None = None) -> int:
     if given.output:  # after the answer, which a full disk must not cost
         write(found, given.output)
     if given.report:
-        from sim.reports.plan import plan_page
-
-        reports.write(given.report, plan_page(found))
+        title = f"Plan: {found.question.workload}, {' and '.join(show.targets(found))}"
+        report.write(given.report, title, partial(show.show, found), command.line("sim.plan", argv), found.as_json())
     return 0 if found.met else 1
 
 

@@ -7,9 +7,10 @@ import json
 import math
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from sim import command, options, reports, simulated_options
+from sim import command, options, report, simulated_options
 from sim.base.progress import Progress, advance
 from sim.studies import questions
 
@@ -33,7 +34,7 @@ def main(argv: list[str] | None = None) -> int:
     given = parser().parse_args(argv)
     began_s = time.monotonic()
     options.check_files(given)
-    reports.check(given.report)
+    report.check(given.report)
     read = options.Readers(remember=True)
     from sim.job import measured_steps
 
@@ -48,9 +49,18 @@ def main(argv: list[str] | None = None) -> int:
         scenario, asked = replace(scenario, variable_partitions=search.best), questions.Questions(given, read)
     found, free, answers = simulated(given, scenario, asked, began_s)
     found = replace(found, search=search, assumed=simulated_options.assumed(given, read, scenario.workers))
+    answer, shown = found.answer() | answers.as_json(), partial(show, given, found, free, answers)
     if given.report:
-        reported(given, found, free, answers, command.line("sim.run", argv))
-    report(given, found, free, answers)
+        title = (
+            f"{scenario.protocol.name}, {scenario.workload.name}, {scenario.workers} workers, batch {scenario.batch}"
+        )
+        report.write(given.report, title, shown, command.line("sim.run", argv), answer)
+    if given.trace:
+        found.kept_trace.write(given.trace)
+    if given.json:
+        print(json.dumps(answer))
+    else:
+        shown()
     return 0
 
 
@@ -114,32 +124,14 @@ def compared(scenario: Scenario) -> dict[str, Scenario]:
     return others | ({summary.SLOW_HOSTS_COST: fewer} if fewer else {})
 
 
-def reported(given: argparse.Namespace, found, free, answers: questions.Answers, asked: str) -> None:
-    """Write the page of --report; `asked` is the command line."""
-    from sim import reports
-    from sim.reports import answer
-
-    told = {said: other.answer() for said, other in free.items()}
-    said = found.answer() | answers.as_json()
-    reports.write(given.report, answer.answer_page(said, found, asked, told))
-
-
-def report(given: argparse.Namespace, found, free, answers: questions.Answers) -> None:
-    """Write the trace if it is asked for, and answer on stdout; `free` are the results that it is compared with."""
-    if given.trace:
-        found.kept_trace.write(given.trace)
-    answer = found.answer()
-    if given.json:
-        print(json.dumps(answer | answers.as_json()))
-        return
-    from sim.answers import summary
+def show(given: argparse.Namespace, found, free, answers: questions.Answers) -> None:
+    """Print the answer; `free` are the results that it is compared with."""
+    from sim.answers import basis, summary
     from sim.answers.notes import explained
 
-    unsaid = () if given.explain else explained(found.scenario)
+    answer, unsaid = found.answer(), () if given.explain else explained(found.scenario)
     summary.show(answer, found.scenario, {said: other.answer() for said, other in free.items()}, unsaid)
     if given.explain:
-        from sim.answers import basis
-
         basis.show(found.basis)
     answers.show(answer)
 

@@ -1,4 +1,4 @@
-"""What tests share. A folder says what its tests need: those in tests/mpi start MPI, those in tests/browser Chromium."""
+"""What tests share. A folder says what its tests need: those in tests/mpi start MPI."""
 
 import gc
 import importlib
@@ -25,7 +25,7 @@ settings.register_profile(
 )
 settings.load_profile("busy machine")
 
-MARKED_FOLDERS = {name: name for name in ("mpi", "tensorflow", "testbed", "browser")} | {"evidence": "slow"}
+MARKED_FOLDERS = {name: name for name in ("mpi", "tensorflow", "testbed")} | {"evidence": "slow"}
 BY_ITSELF = {"test_faults.py", "test_commands_of_pages.py"}  # files whose tests share nothing, and take long
 
 

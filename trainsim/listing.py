@@ -98,20 +98,11 @@ def laws() -> dict[str, Entry]:
 
 def collectives() -> dict[str, Entry]:
     """Algorithms of allreduce, for --set algorithm=NAME."""
-    from sim.collectives import FLAT, NAMES
-    from sim.collectives.hierarchical import hierarchical
+    from sim.language.collectives import ALGORITHMS
 
-    known = FLAT | {"hierarchical": hierarchical}
-    found = {
-        "auto": Entry(
-            "What the library takes: NCCL's ring or trees among GPUs, Open MPI's choice on cores; for real, MPI's."
-        )
-    }
-    for name in NAMES:
-        if name in known:
-            module = sys.modules[known[name].__module__]
-            found[name] = Entry(_first(module.__doc__), about=cleandoc(known[name].__doc__ or ""))
-    return found
+    auto = "What the library takes: NCCL's ring or trees among GPUs, Open MPI's choice on cores; for real, MPI's."
+    entries = {name: Entry(_first(one.__doc__), about=cleandoc(one.__doc__ or "")) for name, one in ALGORITHMS.items()}
+    return entries | {"auto": Entry(auto)}
 
 
 def experiments() -> dict[str, Entry]:

@@ -20,7 +20,7 @@ from calibration.scaling.simulated import Simulated, link_of
 from calibration.scaling.steps import Scaling
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_RANKS
-from sim.collectives import UNKNOWN
+from sim.language.library import UNKNOWN
 from sim.model.costs import Costs, Line
 from sim.model.sizes import ITEM_BYTES
 from sim.model.workload import Reading

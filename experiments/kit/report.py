@@ -1,4 +1,4 @@
-"""Predicted against measured: tables of cells and of groups of them, and any kept result as a page, with a scatter of its cells."""
+"""Predicted against measured: tables of cells and of groups of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from experiments.kit import kept, pages
+from experiments.kit import pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from experiments.kit.comparison import Comparison
-    from sim.reports import Figure
 
 CORES_FOUGHT_FOR = "cores fought for"
 SLEEPS = "sleeps dominate"
@@ -134,45 +133,3 @@ def _listed(numbers: Iterable[float]) -> str:
 
 def _short(number: float) -> float:
     return float(f"{number:.6g}")
-
-
-def page(found: kept.Kept, title: str) -> str:
-    """The HTML of a kept result: its cells as a scatter, its tables and lines, and how it is made."""
-    from sim import reports
-
-    sections = [reports.Section("Predicted against measured", [_scatter(found.cells)])] if found.cells else []
-    words: list[reports.Text] = []
-    for place, part in enumerate(found.shown):
-        if isinstance(part, str):
-            words.append(reports.Text(part))
-            continue
-        numbers = [all(map(_is_number, column)) for column in zip(*part.rows, strict=True)]
-        texts = [column for column, is_number in enumerate(numbers) if not is_number]
-        table = reports.Table(part.columns, part.rows, f"table_{place}", texts)
-        sections.append(reports.Section(part.title or "Further", [table]))
-    made = reports.Text(f"{found.date}, {found.machine}. Fitted: {found.fitted}.")
-    sections += [
-        reports.Section("In words", words),
-        reports.Section("Reproduce it", [made, reports.Code(found.command)]),
-    ]
-    return reports.page(title, sections, found.model_dump(mode="json", by_alias=True))
-
-
-def _is_number(cell: str) -> bool:
-    return not cell or cell[0] in "+-0123456789"
-
-
-def _scatter(cells: Sequence[dict]) -> Figure:
-    """A colour for each group of cells: what their names begin with."""
-    from sim.reports.figures import scatter
-
-    groups: dict[str, dict[str, list]] = {}
-    for cell in cells:
-        of = groups.setdefault(cell["cell"].partition(",")[0], {"x": [], "y": [], "pairs": [], "text": []})
-        of["x"].append(float(np.mean([value for name, value in cell.items() if name.startswith("measured_step_s")])))
-        of["y"].append(cell["predicted_step_s"])
-        of["pairs"].append((cell["predicted_low_s"], cell["predicted_high_s"]))
-        of["text"].append(cell["cell"])
-    axes = "measured, s a step", "predicted, s a step"
-    caption = "A point is a cell; its bar is where one more run falls nine times in ten. On the line both are equal."
-    return scatter(groups, axes, caption, "predicted_measured")

@@ -2,7 +2,7 @@
 
 Counted are the computing of a gradient and the bytes that the busiest port has to pass; not counted are sleeps, waiting, latency, sums and
 updates. Bounds of an allreduce: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009,
-section 3; of a given algorithm they are its own exchanges.
+section 3; of a given algorithm they are its own moves.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sim import collectives
 from sim.answers import candidates, growth
+from sim.language.moves import moves
 from sim.model.nominal import layer_shares
 from sim.model.workload import ITEM_BYTES
 from sim.protocols import is_ours
@@ -254,7 +254,7 @@ class Ports(NamedTuple):
 
 
 def _summed(scenario: Scenario) -> tuple[float, float]:
-    """Seconds of an allreduce, and those that it takes a port: of any that is optimal, and of this one's exchanges if all is one call."""
+    """Seconds of an allreduce, and those that it takes a port: of any that is optimal, and of this one's moves if all is one call."""
     if candidates.unknown(scenario):
         serial, port = zip(*map(_summed, candidates.of(scenario).values()), strict=True)
         return min(serial), min(port)
@@ -274,21 +274,22 @@ def _summed(scenario: Scenario) -> tuple[float, float]:
 def _exchanged_s(
     algorithm: str, hosts: tuple[int, ...], items: int, per_s: float, local_per_s: float
 ) -> tuple[float, float]:
-    """Seconds of the exchanges of the ranks on the first host: of the busiest rank one after another, and of their port.
+    """Seconds of the moves of the ranks on the first host: of the busiest rank one after another, and of their port.
 
     The first may be more: a rank that sends, and then receives, waits for both, but either direction of its port passes one of them.
     """
     here = [rank for rank, host in enumerate(hosts) if host == hosts[0]]
     out_bytes = in_bytes = longest_s = 0.0
     for rank in here:
-        own_s = 0.0
-        for one in collectives.allreduce(algorithm, rank, hosts, slice(0, items)):
-            sent, taken = (ITEM_BYTES * (piece.stop - piece.start) for piece in (one.sent, one.taken))
-            away, came = (other is not None and hosts[other] != hosts[0] for other in (one.to, one.source))
-            out_bytes, in_bytes = out_bytes + sent * away, in_bytes + taken * came
-            if not one.ahead:
-                out_s = sent / per_s if away else 0.0
-                in_s = 0.0 if one.source is None else taken / (per_s if came else local_per_s)
-                own_s += max(out_s, in_s)
-        longest_s = max(longest_s, own_s)
+        now_s = left_s = 0.0  # and when all has left that was posted
+        for move in moves(algorithm, rank, hosts, items):
+            if move.to is not None:
+                sent = move.bytes if hosts[move.to] != hosts[0] else 0
+                out_bytes, left_s = out_bytes + sent, max(now_s, left_s) + sent / per_s
+            elif move.frm is not None:
+                away = hosts[move.frm] != hosts[0]
+                in_bytes, now_s = in_bytes + move.bytes * away, now_s + move.bytes / (per_s if away else local_per_s)
+            else:
+                now_s = max(now_s, left_s)
+        longest_s = max(longest_s, now_s)
     return longest_s, max(out_bytes, in_bytes) / per_s

@@ -1,6 +1,6 @@
 """Unknown algorithms of libraries: all candidates are simulated, and the interval is that of the mixture.
 
-They weigh as the library and the size of its calls say (sim.collectives.libraries.prior), times, where the profile has it, how well each
+They weigh as the library and the size of its calls say (sim.language.library.prior), times, where the profile has it, how well each
 explains the runs that were fitted (calibration.algorithms). The runs simulated are shared out by weight.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
-from sim.collectives import UNKNOWN, libraries
+from sim.language.library import NCCL, UNKNOWN, prior
 from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def refuse(scenario: Scenario, what: str) -> None:
 def weights(scenario: Scenario) -> dict[str, float]:
     """The weight of each candidate by its name, which sum to 1; hierarchies of one rank a host are rings."""
     size_bytes, known = ITEM_BYTES * scenario.summed_items, weighed(scenario)
-    found = libraries.prior(scenario.sum_library, size_bytes, scenario.apart)
+    found = prior(scenario.sum_library, size_bytes, scenario.apart)
     if measured := {name: one.weight for name, one in known.items() if name in found and one.weight > 0}:
         found = measured
     whole = sum(found.values())
@@ -67,7 +67,7 @@ def of(scenario: Scenario) -> dict[str, Scenario]:
     found = {}
     for name in weights(scenario):
         links = {"network": known[name].network, "local": known[name].local} if fitted and name in known else {}
-        by_nccl = name == "ring" and scenario.sum_library == libraries.NCCL  # which takes trees for it too
+        by_nccl = name == "ring" and scenario.sum_library == NCCL  # which takes trees for it too
         protocol = replace(scenario.protocol, algorithm="auto" if by_nccl else name)
         found[name] = replace(scenario, protocol=protocol, cluster=cluster.model_copy(update=links))
     return found

@@ -17,8 +17,9 @@ from sim.answers import shares, sources, trust
 from sim.answers.ignorance import CORE
 from sim.answers.sources import BY_NAME, COMPUTING, CORES, INNER_LINKS, LINKS, SLEEPS, SUMMING
 from sim.base.interval import of_normal
-from sim.collectives import libraries, named
 from sim.job import variants
+from sim.language.library import NCCL, prior
+from sim.language.moves import named
 from sim.model.sizes import ITEM_BYTES
 from sim.platform import named_links
 from sim.platform.named_links import LINK, Spread
@@ -193,10 +194,10 @@ def _of_algorithm(scenario: Scenario) -> Iterator[Quantity]:
     if getattr(scenario.protocol, "algorithm", None) != "auto" or not (between and scenario.summed):
         return
     size, library = scenario.summed_items, scenario.sum_library
-    mine = named(scenario.algorithm("auto"), scenario.hosts[scenario.servers :], slice(0, size))
-    able = libraries.prior(library, ITEM_BYTES * size, scenario.apart)
+    mine = named(scenario.algorithm("auto"), scenario.hosts[scenario.servers :], size)
+    able = prior(library, ITEM_BYTES * size, scenario.apart)
     other = max((name for name in able if name != mine), key=lambda name: able[name], default="ring")
-    if other == mine and library != libraries.NCCL:  # whose rings are alone where nobody lets it take trees
+    if other == mine and library != NCCL:  # whose rings are alone where nobody lets it take trees
         return
     beyond = NormalDist().inv_cdf(1 - able[other] if other != mine else 1 - ALONE)
 

@@ -16,8 +16,6 @@ EXTRAS = {
     "matplotlib": "plots",
     "safetensors": "models",
     "shtab": "completion",
-    "jinja2": "report",
-    "plotly": "report",
     "tensorflow": "real",
     "mpi4py": "mpi",
     "sklearn": "mpi",

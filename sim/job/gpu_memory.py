@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import pairwise
 from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.base.ranges import Optimiser
+from sim.language.layers import cuts
 from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
@@ -92,29 +94,67 @@ class Taken(NamedTuple):
         return DOES_NOT_FIT if self.share > 1 else RECOMPUTED if held.total + more > room else ""
 
 
-def held(workload: Workload, batch: int, elsewhere: int = 0, absent: int = 0, still: int = 0) -> Held:
+class Shares(NamedTuple):
+    """What a worker keeps at most at once, of each as a share of the whole model's."""
+
+    parameters: float = 1.0
+    gradients: float = 1.0
+    state: float = 1.0
+    activations: float = 1.0
+
+
+def shares(scenario: Scenario) -> Shares:
+    """By what the protocol's text keeps: whole copies, a part of each layer, or layers of its own (`Text.keeps`)."""
+    protocol, ranks, sizes = scenario.protocol, scenario.workers, [one.size for one in scenario.workload.variables]
+    keeps = protocol.text_class.keeps
+    if keeps == "whole" or ranks < 2:
+        return Shares()
+    if keeps == "layers":
+        ends = [*cuts(scenario.workload.variables), len(sizes)]
+        stages = [ends[(len(ends) - 1) * one // ranks] for one in range(ranks + 1)]
+        largest = max(sum(sizes[first:stop]) for first, stop in pairwise(stages)) / sum(sizes)
+        micros = getattr(protocol, protocol.text_class.micros, 1)
+        return Shares(largest, largest, largest, min(ranks, micros) / micros / ranks)
+    units = [0]
+    for size in reversed(sizes):  # as sim.language.verbs.buckets
+        units[-1] += size
+        units += [0] * (units[-1] >= getattr(protocol, "unit_parameters", 0))
+    gathered = getattr(protocol, "ahead", 0) + 1
+    windows = (sum(units[first : first + gathered]) for first in range(len(units)))
+    own, weights, gradient = 1 / ranks, max(windows) / sum(sizes), max(units) / sum(sizes)
+    return Shares(own + (1 - own) * weights, own + (1 - own) * gradient, own, 1.0)
+
+
+def held(
+    workload: Workload, batch: int, elsewhere: int = 0, absent: int = 0, still: int = 0, of: Shares | None = None
+) -> Held:
     """The bytes of one worker.
 
     Args:
+        of: what it keeps of the whole model's; None: all.
         batch: its samples a step.
         elsewhere: numbers that others apply the optimiser to: servers, or a master.
         absent: numbers of sparse variables on servers that it does not read in a step.
         still: numbers of sparse variables, these too, that have no gradient in a step.
     """
+    of = of or Shares()
     number = float(ITEM_BYTES + (HALF_BYTES if workload.precision in ("fp16", "bf16") else 0))
     gradient, copies = workload.gradient_bytes or ITEM_BYTES, ITEM_BYTES * COPIES[workload.optimiser]
     trained = workload.parameters
     alone = Held(number * workload.numbers, gradient * trained, copies * trained, None)
     found = Held(
-        alone.parameters - number * absent, alone.gradients - gradient * still, alone.state - copies * elsewhere, None
+        (alone.parameters - number * absent) * of.parameters,
+        (alone.gradients - gradient * still) * of.gradients,
+        (alone.state - copies * elsewhere) * of.state,
+        None,
     )
     if workload.memory_bytes is None:
         fewest, kept = activations(workload, batch) or (None, None)
-        return found._replace(activations=fewest, kept=kept)
+        return found._replace(activations=fewest and fewest * of.activations, kept=kept and kept * of.activations)
     left, times = workload.memory_bytes - alone.total, batch / workload.batch
     if left < 0:  # in formats of fewer bits, perhaps: at most in proportion to the batch
         return found._replace(measured=workload.memory_bytes * max(1.0, times))
-    return found._replace(activations=left * times)
+    return found._replace(activations=left * times * of.activations)
 
 
 def activations(workload: Workload, batch: int) -> tuple[float, float] | None:
@@ -157,7 +197,7 @@ def of_job(scenario: Scenario, batch: int | None = None) -> Taken | None:
     else:
         absent, still = (_still(several, batch) for several in (scenario.served, scenario.gathered_variables))
         served = sum(variable.size for variable in scenario.served)
-        one = held(scenario.workload, batch, served, absent, absent + still)
+        one = held(scenario.workload, batch, served, absent, absent + still, shares(scenario))
     return max((Taken(gpu, most, one) for gpu, most in workers.values()), key=lambda taken: taken.share)
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from sim.base.errors import WrongSetting
 from sim.base.ranges import LONGEST_S, MOST_RANKS, SHORTEST_S, check_integer
-from sim.collectives import libraries
 from sim.job import measured_steps, named_gpus, reading
 from sim.job.draws import Draws
 from sim.job.header import JOB
 from sim.job.traffic import Traffic
+from sim.language import library
 from sim.language.text import Text
 from sim.laws import Constant, Stragglers, checked
 from sim.model.costs import Costs, Line
@@ -377,14 +377,14 @@ class Scenario:
         """The library that sums: NCCL where all workers have GPUs, Gloo under PyTorch on cores, and else MPI, as in runs over it."""
         cluster, engines = self.cluster, self.cluster.provenance.engines if self.cluster.provenance else ()
         if cluster.library or cluster.poll_s or {"tensorflow", "numpy"}.intersection(engines):
-            return libraries.MPI
+            return library.MPI
         if all(self.kinds[host].gpus for host in {*self.computing_hosts}):
-            return libraries.NCCL
-        return libraries.GLOO if "torch" in engines else libraries.MPI
+            return library.NCCL
+        return library.GLOO if "torch" in engines else library.MPI
 
     def algorithm(self, name: str) -> str:
         """The algorithm by which workers sum that is called so: what the library takes for `auto`."""
-        return libraries.chosen(self.sum_library, name)
+        return library.chosen(self.sum_library, name)
 
     @cached_property
     def network(self) -> Link:
@@ -397,7 +397,7 @@ class Scenario:
             return link
         each, inner = len(self.hosts) / hosts, self.cluster.local
         link = link.among(hosts, each, ring)
-        by_nccl = self.summed and self._algorithm == "auto" and self.sum_library == libraries.NCCL
+        by_nccl = self.summed and self._algorithm == "auto" and self.sum_library == library.NCCL
         return link.with_trees(hosts, each, inner.latency_s + 2 * inner.overhead_s) if by_nccl else link
 
     @property

@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 from collections import Counter
 from functools import lru_cache
-from itertools import islice
+from itertools import accumulate, islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sim import collectives
+from sim.language.moves import moves, named
 from sim.model.nominal import FORWARD_SHARE
 from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
-    from sim.job.scenario import Scenario
+    from collections.abc import Sequence
 
-MOST_EXCHANGES = 10**6  # of a rank in a call; those beyond are not counted
-ASKED = 8  # ranks whose exchanges are counted
-BY_SIZE = "nccl"  # how many exchanges it has depends on the size of the vector
+    from sim.job.scenario import Scenario
+    from sim.model.workload import Variable
+
+MOST_MOVES = 10**6  # of a rank in a call; those beyond are not counted
+ASKED = 8  # ranks whose moves are counted
+BY_SIZE = "nccl"  # how many moves it has depends on the size of the vector
 SOME_ITEMS = 2**20
 
 
@@ -26,7 +29,7 @@ class Call(NamedTuple):
 
     Args:
         algorithm: by its name (not auto).
-        turns: the exchanges of the rank that has most.
+        turns: the messages of the rank that posts most.
         messages: of all ranks, roughly.
     """
 
@@ -58,25 +61,32 @@ def of(scenario: Scenario) -> Sums:
         return Sums(Counter({_calling(scenario, slice(0, scenario.summed_items // calls)): calls}))
     if hasattr(protocol, "cycle_s"):
         return _in_cycles(scenario)
-    pieces = collectives.pieces(scenario.summed, getattr(protocol, "fused", True))
-    return Sums(Counter(_calling(scenario, piece) for piece in pieces))
+    each = pieces(scenario.summed, getattr(protocol, "fused", True))
+    return Sums(Counter(_calling(scenario, piece) for piece in each))
+
+
+def pieces(variables: Sequence[Variable], fused: bool) -> list[slice]:
+    """The pieces that calls sum: the items of all variables, or of each if there are any; the last ends with the number of samples."""
+    bounds = [0, *accumulate(variable.size for variable in variables)]
+    bounds[-1] += 1
+    return [slice(*ends) for ends in pairwise([0, bounds[-1]] if fused or not variables else bounds)]
 
 
 def _calling(scenario: Scenario, piece: slice) -> Call:
     """The call that sums a piece."""
     protocol: Any = scenario.protocol
     hosts, items = tuple(scenario.hosts[scenario.servers :]), piece.stop - piece.start
-    named = collectives.named(scenario.algorithm(protocol.algorithm), hosts, piece)
-    return _call(named, hosts, 1 << items.bit_length() if named == BY_SIZE else SOME_ITEMS)
+    run = named(scenario.algorithm(protocol.algorithm), hosts, items)
+    return _call(run, hosts, 1 << items.bit_length() if run == BY_SIZE else SOME_ITEMS)
 
 
 @lru_cache(maxsize=256)  # many jobs have the same ranks
 def _call(algorithm: str, hosts: tuple[int, ...], items: int) -> Call:
     """By some ranks, far from one another, and at different places of their hosts."""
-    ranks, whole = len(hosts), slice(0, items)
+    ranks = len(hosts)
     some = range(ranks - 1, -1, -(ranks // ASKED | 1))
     each = [
-        sum(1 for _ in islice(collectives.allreduce(algorithm, rank, hosts, whole), MOST_EXCHANGES)) for rank in some
+        sum(move.to is not None for move in islice(moves(algorithm, rank, hosts, items), MOST_MOVES)) for rank in some
     ]
     return Call(algorithm, max(each), ranks * sum(each) // len(each))
 

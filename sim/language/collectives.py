@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from sim.collectives import UNKNOWN
-from sim.collectives.nccl import CHUNK_BYTES, SLICES
-from sim.collectives.reduce_broadcast import CHUNK_BYTES as LINK_BYTES
-from sim.collectives.tuned import NAMES, RULES
+from sim.language.library import UNKNOWN, choices
 from sim.language.pieces import Piece
 from sim.language.rank import Rank
 from sim.language.verbs import exchange, hand
 from sim.model.sizes import ITEM_BYTES
+
+# NCCL 2.5 to 2.20: a channel's buffer of 4 MiB (NCCL_BUFFSIZE) has 8 steps, a chunk of a ring 4 of them and a slice 2; of a chain a chunk
+# is a step (REDUCE_CHUNKSTEPS and BROADCAST_CHUNKSTEPS are 1). Two channels, which is the number for a node with one network card
+# (ncclTopoPostset doubles the one ring found), are simulated as one of so many times the bytes.
+CHANNELS, BUFFER_BYTES, STEPS, SLICES = 2, 4 * 2**20, 8, 2
+LINK_BYTES = CHANNELS * BUFFER_BYTES // STEPS
+CHUNK_BYTES = 4 * LINK_BYTES
 
 
 def reduce_scatter(me: Rank, piece: Piece, group):
@@ -42,15 +46,20 @@ def allgather(me: Rank, piece: Piece, group):
 
 
 def allreduce(me: Rank, piece: Piece, group):
-    """By a ring: n ranks, m bytes: 2 (n - 1) rounds of m / n bytes."""
+    """Ring: as few bytes as can be, in as many rounds as there are ranks.
+
+    n ranks, m bytes: 2 (n - 1) rounds of m / n bytes, therefore 2 m (n - 1) / n bytes through each port, the least possible.
+    """
     yield from reduce_scatter(me, piece, group)
     yield from allgather(me, piece, group)
 
 
 def nccl(me: Rank, piece: Piece, group):
-    """NCCL's ring, in turns of n chunks (all_reduce.h, its Simple protocol): a slice is sent on as soon as the next has left.
+    """NCCL's ring: so many bytes at a time that its buffers hold, with two slices on the way.
 
-    sim.collectives.nccl has the source of the chunks' sizes. Two slices of a chunk are on the way; a turn ends before the next begins.
+    NCCL, src/collectives/device/all_reduce.h, its Simple protocol: a slice is sent on as soon as the next has left, and a turn of n chunks
+    ends before the next begins. A vector of many chunks therefore pays a ring's latencies many times. Each of a turn's 2 (n - 1) rounds
+    takes the longer of c / B and L + c / 2 B, with chunks of c bytes.
     """
     n, i, sent = len(group), group.index(me.rank), []
     half, items = SLICES * (n - 1), CHUNK_BYTES // ITEM_BYTES
@@ -73,7 +82,9 @@ def slice_of(turn: Piece, k: int, i: int, n: int) -> Piece:
 
 
 def halving_doubling(me: Rank, piece: Piece, group):
-    """Rabenseifner's: halves, quarters, ... are summed, and then swapped back, in 2 log2 n rounds, 2 m (n - 1) / n bytes.
+    """Rabenseifner's algorithm: as few bytes as a ring, in fewer rounds, for long vectors.
+
+    Halves, quarters, ... are summed, and then swapped back, in 2 log2 n rounds, 2 m (n - 1) / n bytes.
 
     Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH", 2005, section 4.5. Where n is no
     power of two, the first ranks swap halves in pairs, and the second of a pair sits out, as in Open MPI (coll_base_allreduce.c).
@@ -109,9 +120,10 @@ def halving_doubling(me: Rank, piece: Piece, group):
 
 
 def recursive_doubling(me: Rank, piece: Piece, group):
-    """Each rank swaps the whole with the one at distance 1, then 2, 4, ...: log2 n rounds of m bytes (Thakur et al., section 4.5).
+    """Recursive doubling: fewest rounds, for small messages.
 
-    Where n is no power of two, the first ranks form pairs, and the first of a pair sits out.
+    Each rank swaps the whole with the one at distance 1, then 2, 4, ...: log2 n rounds of m bytes (Thakur et al., section 4.5). Where n is
+    no power of two, the first ranks form pairs, and the first of a pair sits out.
     """
     i, count, beyond = folded(me, group)
     odd, in_pair = i % 2, i < 2 * beyond
@@ -147,7 +159,10 @@ def parts(piece: Piece, first: int, wide: int, n: int) -> Piece:
 
 
 def tree(me: Rank, piece: Piece, group):
-    """A binomial reduction to the first rank, and a binomial broadcast (Thakur et al., sections 4.3 and 4.4)."""
+    """Binomial tree: reduce to the first rank, and broadcast back the way it came.
+
+    n ranks, m bytes: ceil(log2 n) rounds up and as many down, m bytes in each (Thakur et al., sections 4.3 and 4.4).
+    """
     yield from reduce(me, piece, group)
     yield from broadcast(me, piece, group)
 
@@ -179,9 +194,10 @@ def broadcast(me: Rank, piece: Piece, group):
 
 
 def hierarchical(me: Rank, piece: Piece, group):
-    """The first rank of each host adds up its host's, forms a ring with the others, and sends its host the sum.
+    """Hierarchical: trees within hosts, a ring between them.
 
-    As HOROVOD_HIERARCHICAL_ALLREDUCE (Sergeev and Del Balso, 2018), whose first ranks call MPI.
+    The first rank of each host adds up its host's, forms a ring with the others, and sends its host the sum. As
+    HOROVOD_HIERARCHICAL_ALLREDUCE (Sergeev and Del Balso, 2018), whose first ranks call MPI.
     """
     firsts, stops, leaders = hosts(me, group)
     host = range(firsts[me.rank], stops[me.rank])
@@ -200,9 +216,10 @@ def hosts(me: Rank, group) -> tuple[list[int], list[int], tuple[int, ...]]:
 
 
 def reduce_broadcast(me: Rank, piece: Piece, group):
-    """The first rank serves: chunks are added up along a chain that ends there, and sent along the chain that begins there.
+    """Reduce and broadcast: one central server, along a chain, in chunks.
 
-    NCCL, reduce.h and broadcast.h; in Open MPI a pipeline (coll_base_bcast.c). sim.collectives.reduce_broadcast has its closed form.
+    NCCL, reduce.h and broadcast.h; in Open MPI a pipeline (coll_base_bcast.c). n ranks, m bytes in K chunks of c bytes:
+    (K + n - 2) c / B + (n - 1) L for the reduction to the first rank, and as much for the broadcast, which begins after it.
     """
     n, i = len(group), group.index(me.rank)
     yield from chain(me, piece, group, (i - 1) % n, True)
@@ -228,9 +245,10 @@ def chain(me: Rank, piece: Piece, group, place: int, adds: bool):
 
 
 def alltoall_allgather(me: Rank, piece: Piece, group):
-    """Every rank is the server of a part: all send it theirs at once, and it sends the sum to all.
+    """All-to-all and allgather: every rank is the server of a part, which all send it at once, and whose sum it sends to all.
 
-    NCCL, "Point-to-point communication"; BytePS (Jiang et al., OSDI 2020). No two ranks send to one port at once.
+    NCCL, "Point-to-point communication"; BytePS (Jiang et al., OSDI 2020). No two ranks send to one port at once. n ranks, m bytes:
+    2 (L + m (n - 1) / (n B)).
     """
     n, i, sent = len(group), group.index(me.rank), []
     for far in range(1, n):
@@ -245,18 +263,11 @@ def alltoall_allgather(me: Rank, piece: Piece, group):
 
 
 def by_size(me: Rank, piece: Piece, group):
-    """What Open MPI's module `tuned` takes for the size of the piece and of the group (sim.collectives.tuned)."""
+    """What Open MPI's module `tuned` takes for the size of the piece and of the group."""
     for below, algorithm in choices(len(group)):
         if ITEM_BYTES * piece.items < below:
             yield from ALGORITHMS[algorithm](me, piece, group)
             return
-
-
-def choices(ranks: int) -> list[tuple[float, str]]:
-    """The bytes below which it takes each algorithm, in order."""
-    rules = next(rules for below, rules in RULES if ranks < below)
-    named = groupby(rules, lambda rule: NAMES[rule[1]])
-    return [(max(below for below, _ in alike), name) for name, alike in named]
 
 
 ALGORITHMS = {
@@ -270,7 +281,8 @@ ALGORITHMS = {
     "alltoall-allgather": alltoall_allgather,
     "hierarchical": hierarchical,
 }
-SETTINGS = (*ALGORITHMS, UNKNOWN)
+NAMES = tuple(ALGORITHMS)
+SETTINGS = (*NAMES, UNKNOWN)
 
 
 def summed(me: Rank, piece: Piece, algorithm: str):

@@ -35,6 +35,8 @@ class Text:
         micros: the setting that says how many micro-batches a minibatch has.
         loops: these are turns of one loop in a graph, and no computations by themselves.
         layerwise: servers update each layer by itself.
+        keeps: what a rank keeps of weights, their gradients and the optimiser's state. whole: all; parts: a part of each layer, and whole
+            layers while they are computed, as sim.texts.fsdp; layers: its own, as sim.texts.pipeline.
         spins: ranks that wait poll without sleeping in between, as within a library's call.
     """
 
@@ -58,6 +60,7 @@ class Text:
     micros: ClassVar[str] = ""
     loops: bool = False
     layerwise: ClassVar[bool] = False
+    keeps: ClassVar[str] = "whole"
     spins: bool = False
 
     def __init_subclass__(cls, **named):

@@ -345,7 +345,7 @@ NAMED = Zoo()
 
 
 def read(text: str | os.PathLike[str] | Workload) -> Workload:
-    """The workload called `text`, or described by the TOML file `text`, which may be the profile that was fitted for it.
+    """The workload called `text` (with - or _), or described by the TOML file `text`, which may be the profile that was fitted for it.
 
     One that is read already stays as it is.
 
@@ -359,8 +359,8 @@ def read(text: str | os.PathLike[str] | Workload) -> Workload:
     if isinstance(text, Workload):
         return text
     text = text_of("--workload", text)
-    if text in NAMED:
-        return NAMED[text]
+    if (name := text.replace("-", "_")) in NAMED:
+        return NAMED[name]
     if not names_a_file(text):
         raise WrongSetting("--workload", text, f"{', '.join(NAMED)}, or a TOML file{nearest(text, NAMED)}")
     table = read_toml(text, "--workload")

@@ -36,6 +36,7 @@ REAL_TIMES = 30  # as long, for all real runs
 LEAST_S, MOST_S = 0.01, 86400
 ENDING_S = 30.0  # that processes have to end when they are told to
 EXACT_S = 1e-9  # times of the engine and of the event world may differ by so much
+ALIKE = 1e-9  # weights may, as a share of the largest: sums are made in another order
 DROPPING = "a text that drops some on purpose says so: by_arrival = True"
 NEEDED = (installed("real"), "mpi4py", "tensorflow")  # for a real run
 
@@ -64,9 +65,11 @@ def main(argv: list[str] | None = None) -> int:
     given = parser().parse_args(argv)
     ranges.check("--time-limit", given.time_limit, LEAST_S, MOST_S, "seconds")
     jobs = jobs_of(given)
-    traces = all_simulated(jobs, given.time_limit)
-    lines = [("simulated", f"{len(jobs)} jobs of {_range(jobs)}; none deadlocks, and each repeats itself")]
-    lines.append(("gradients", gradients(jobs, traces)))
+    of = f"{min(job.workers for job in jobs)} to {max(job.workers for job in jobs)} workers"
+    counted = [gradients(job, simulated(job, given.time_limit)) for job in jobs]
+    lines = [("simulated", f"{len(jobs)} jobs of {of}; none deadlocks, and each repeats itself")]
+    lines.append(("gradients", in_all(counted)))
+    lines.append(("trained", trained(jobs[-1], given.time_limit)))
     lines.append(("engine", by_engine(jobs, given.time_limit)))
     lines += [("real run", "not asked for")] if given.simulate_only else by_mpi(given, real_jobs(jobs))
     print(protocols.name_of(jobs[0].protocol))
@@ -101,22 +104,6 @@ def jobs_of(given: argparse.Namespace) -> list[Scenario]:
     return jobs
 
 
-def all_simulated(jobs: list[Scenario], limit_s: float) -> list[Trace]:
-    """The traces of all jobs in the event world.
-
-    Raises:
-        RunFailed: see `simulated`; or a gradient is lost in a job before, which says more than who waits for it.
-    """
-    traces: list[Trace] = []
-    try:
-        for job in jobs:
-            traces.append(simulated(job, limit_s))
-    except RunFailed:
-        gradients(jobs[: len(traces)], traces)
-        raise
-    return traces
-
-
 def simulated(job: Scenario, limit_s: float = LIMIT_S) -> Trace:
     """The job's trace in the event world.
 
@@ -132,30 +119,67 @@ def simulated(job: Scenario, limit_s: float = LIMIT_S) -> Trace:
         raise RunFailed(f"{error} ({_said(job)})") from error
     if not trace.rows.equals(again.rows):
         said = "two simulations differ: a text decides by its settings and by me alone, not by random numbers or clocks of its own"
-        raise RunFailed(f"{protocols.name_of(job.protocol)}: {said} ({_said(job)})")
+        raise _wrong(job, said)
     return trace
 
 
-def gradients(jobs: list[Scenario], traces: list[Trace]) -> str:
-    """Whether every gradient was applied once, where the protocol waits for all, and none twice.
+def gradients(job: Scenario, trace: Trace) -> tuple[int, int]:
+    """The samples computed, and those applied: all of them once, where the protocol waits for all, and none twice.
 
     Raises:
         RunFailed: samples were lost, or counted twice.
     """
     from sim.recording import conformance
 
-    found = [(job, conformance.gradients(trace)) for job, trace in zip(jobs, traces, strict=True)]
-    for job, samples in found:
-        protocol = job.protocol
-        lost = samples.applied < samples.computed and not protocol.by_arrival and protocol.text_class.data == "own"
-        if samples.applied > samples.computed or lost:
-            of = "all ranks" if job.by_all_ranks else "rank 0"
-            said = f"{samples.computed} samples were computed, and {samples.applied} are in the updates of {of}"
-            said += f"; {DROPPING}" * lost
-            raise RunFailed(f"{protocols.name_of(job.protocol)}: {said} ({_said(job)})")
-    computed, applied = (sum(samples[part] for _, samples in found) for part in (0, 1))
+    protocol, (computed, applied) = job.protocol, conformance.gradients(trace)
+    lost = applied < computed and not protocol.by_arrival and protocol.text_class.data == "own"
+    if applied > computed or lost:
+        of = "all ranks" if job.by_all_ranks else "rank 0"
+        said = f"{computed} samples were computed, and {applied} are in the updates of {of}"
+        raise _wrong(job, said + f"; {DROPPING}" * lost)
+    return computed, applied
+
+
+def in_all(counted: list[tuple[int, int]]) -> str:
+    """The samples of all jobs, in words."""
+    computed, applied = map(sum, zip(*counted, strict=True))
     dropped = f"; {computed - applied:,} came too late or were on their way at the end" if computed > applied else ""
     return f"{computed:,} samples computed, {applied:,} applied once{dropped}"
+
+
+def trained(job: Scenario, limit_s: float = LIMIT_S) -> str:
+    """How far the weights of ranks that train a small model are from those of one process that has all samples."""
+    import numpy as np
+
+    from sim.language import event
+    from sim.language.job import Job
+    from sim.language.learning import Chain, Values
+
+    model, text = Chain(), job.protocol.text(1, workers=job.workers)
+    servers, steps, batch = text.servers, JOB["steps"], JOB["batch"]
+    small = Job(servers + job.workers, model.layers(1e-3, 2e-3), steps, batch=batch)
+    values, weights = Values(small, model, text.data == "shared"), model.weights()
+    try:
+        with within(limit_s):
+            event.run(small, text, values)
+    except WrongSetting as error:
+        return f"not tried: {error}"
+    owners = [0] if text.data == "shared" else range(servers, small.ranks)
+    for step in range(steps):
+        given, target = (
+            np.concatenate(each) for each in zip(*(model.data(one, step, batch) for one in owners), strict=True)
+        )
+        weights -= small.rate * model.gradient(weights, given, target) / len(given)
+    holding = range(servers) if servers and text.serves == "all" else range(servers, small.ranks)
+    ends = [values.vectors[rank]["weights"] for rank in holding]
+    gaps = [[np.abs(np.nan_to_num(end - of)).max() for end in ends] for of in (weights, ends[0])]  # NaN was dropped
+    off, apart = (max(each) / np.abs(weights).max() for each in gaps)
+    if off < ALIKE:
+        return f"{job.workers} workers end with the weights of one process that has all samples"
+    ranks = f"; ranks end up to {apart:.1%} apart" if apart > ALIKE else ""
+    return (
+        f"{job.workers} workers end up to {off:.1%} of the largest weight from one process that has all samples{ranks}"
+    )
 
 
 def by_engine(jobs: list[Scenario], limit_s: float = LIMIT_S) -> str:
@@ -177,7 +201,7 @@ def by_engine(jobs: list[Scenario], limit_s: float = LIMIT_S) -> str:
             refused = error.allowed.removeprefix("auto or event: ")
             continue
         if not (np.allclose(fast.samples, exact.samples) and np.allclose(fast.step_s, exact.step_s, 0, EXACT_S)):
-            raise RunFailed(f"{protocols.name_of(job.protocol)}: the engine and the event world differ ({_said(job)})")
+            raise _wrong(job, "the engine and the event world differ")
         alike += 1
     said = f"answers {alike} of the jobs, as the event world does" if alike else "answers none of the jobs"
     return f"{said}; refused: {refused}" if refused else said
@@ -211,9 +235,14 @@ def by_mpi(given: argparse.Namespace, jobs: list[Scenario]) -> list[tuple[str, s
         if code:
             raise RunFailed(f"the real run failed: {said}")
         reals = [read(path) for path in paths]
-    compared = "; ".join(_compared(job, real) for job, real in zip(jobs, reals, strict=True))
+    compared = []
+    for job, real in zip(jobs, reals, strict=True):
+        computed, applied = conformance.gradients(real)
+        if applied > computed:
+            raise _wrong(job, f"the real run computed {computed} samples and applied {applied}")
+        compared.append(f"{job.workers} workers trained: {computed:,} samples computed, {applied:,} applied")
     apart = [said for real in reals for said in conformance.drifted(real.header)]
-    return [("real run", compared), *(("replicas", said) for said in apart[:1])]
+    return [("real run", "; ".join(compared)), *(("replicas", said) for said in apart[:1])]
 
 
 def _ran(line: list[str], limit_s: float) -> tuple[int, str]:
@@ -247,18 +276,8 @@ def _cell(given: argparse.Namespace, job: Scenario, path: Path) -> list[str]:
     return [*map(str, words), "--trace", str(path)]
 
 
-def _compared(job: Scenario, real: Trace) -> str:
-    from sim.recording import conformance
-
-    samples = conformance.gradients(real)
-    if samples.applied > samples.computed:
-        said = f"the real run computed {samples.computed} samples and applied {samples.applied}"
-        raise RunFailed(f"{protocols.name_of(job.protocol)}: {said}")
-    return f"{job.workers} workers trained: {samples.computed:,} samples computed, {samples.applied:,} applied"
-
-
-def _range(jobs: list[Scenario]) -> str:
-    return f"{min(job.workers for job in jobs)} to {max(job.workers for job in jobs)} workers"
+def _wrong(job: Scenario, said: str) -> RunFailed:
+    return RunFailed(f"{protocols.name_of(job.protocol)}: {said} ({_said(job)})")
 
 
 def _said(job: Scenario) -> str:

@@ -139,7 +139,7 @@ def without_causes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
 
 def candidates(scenario: Scenario) -> Iterator[str]:
     """Changes that may help, as `--what-if` takes them; the first is twice the workers."""
-    from sim import collectives
+    from sim.language.collectives import NAMES
     from sim.model.variable_placement import STRATEGIES
 
     yield f"workers={2 * max(1, scenario.workers)}"
@@ -150,7 +150,7 @@ def candidates(scenario: Scenario) -> Iterator[str]:
         yield f"variable_partitions={scenario.servers * scenario.variable_partitions}"
     settings = asdict(scenario.protocol)
     if "algorithm" in settings:
-        yield from (f"algorithm={name}" for name in collectives.NAMES if name != settings["algorithm"])
+        yield from (f"algorithm={name}" for name in NAMES if name != settings["algorithm"])
 
 
 def _on(scenario: Scenario, **changed) -> Scenario:

@@ -11,7 +11,7 @@ class Pipeline(Text):
     """1F1B (PipeDream, SOSP 2019; with a flush in each step: Narayanan et al., "Megatron-LM", SC 2021, section 2.2)."""
 
     micro_batches: int = 8  # of a minibatch
-    name, data, micros, joins = "pipeline", "shared", "micro_batches", False
+    name, data, micros, joins, keeps = "pipeline", "shared", "micro_batches", False, "layers"
 
     def check(self, job):
         require(job.ranks <= len(cuts(job.layers)), "ranks", job.ranks, "one for each layer that has activation_items")

@@ -9,8 +9,7 @@ import numpy as np
 
 from real.language.ranks import run
 from real.launching.ranks import join
-from sim import collectives
-from sim.language.collectives import summed
+from sim.language.collectives import NAMES, summed
 from sim.language.job import Job
 from sim.language.learning import Chain
 from sim.language.text import Text
@@ -35,7 +34,7 @@ class Sums(Text):
 def sums(comm) -> None:
     model = Chain(width=1000, depth=1)
     job = Job(comm.size, model.layers(), item_bytes=8)
-    for algorithm in (*collectives.FLAT, "hierarchical"):
+    for algorithm in NAMES[1:]:
         for size in SIZES:
             found = run(comm, job, Sums(algorithm, size), model)
             for rank, weights in enumerate(found.weights if found else ()):

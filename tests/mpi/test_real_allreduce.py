@@ -9,8 +9,9 @@ import pytest
 from alike import simulated
 from processes import under_mpirun
 
-from sim import collectives, protocols, stragglers
+from sim import protocols, stragglers
 from sim.job.scenario import Scenario
+from sim.language.collectives import NAMES
 from sim.model import workload
 from sim.platform.cluster import Cluster, Host
 from sim.recording.traces import read
@@ -18,7 +19,7 @@ from sim.recording.traces import read
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
 ROOT = Path(__file__).parents[2]
 WORKERS = (2, 3, 4)
-CELLS = [(name, True) for name in collectives.NAMES] + [("ring", False), ("auto", False)]
+CELLS = [(name, True) for name in NAMES] + [("ring", False), ("auto", False)]
 RUNS = [(name, fused, workers) for name, fused in CELLS for workers in WORKERS if fused or workers == 3]
 LUCK = "niagara*0.002"
 JOB = ["--workload", "mlp", "--batch", "32", "--steps", "6", "--warmup", "2", "--optimiser", "sgd"]

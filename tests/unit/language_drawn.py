@@ -51,7 +51,7 @@ def drawn(seed: int) -> tuple[Job, Text]:  # noqa: PLR0912
         settings = {
             "allreduce": {"algorithm": rng.choice([*ALGORITHMS]), "fused": rng.random() < 0.5},
             "ddp": {"bucket_mb": 10 ** rng.uniform(-3, 1), "accumulate": rng.choice([1, 1, 3])},
-            "fsdp": {"ahead": rng.randrange(4)},
+            "fsdp": {"ahead": rng.randrange(4), "unit_parameters": rng.choice([0.0, 30.0, 1e8])},
             "local-sgd": {"local": rng.randrange(1, 4), "momentum": rng.choice([0.0, 0.9])},
             "d-psgd": {"drawn": rng.random() < 0.5},
             "alone": {"time_limit_s": rng.choice([math.inf, 0.01]), "partitions": rng.choice([1, 5])},

@@ -14,8 +14,8 @@ from calibration.scaling.table import Table
 from sim import protocols
 from sim.answers import candidates
 from sim.base.errors import WrongSetting
-from sim.collectives import libraries
 from sim.job.scenario import Scenario
+from sim.language import library
 from sim.model import workload
 from sim.platform import other_sizes
 from sim.simulation import simulate
@@ -92,7 +92,7 @@ def table(tmp_path, hosts, algorithm="ring", each=4):
 def test_a_table_of_two_hosts_leaves_what_is_known_of_nccl(tmp_path):
     made = table(tmp_path, (1, 2))
     assert {name: one.weight for name, one in made.provenance.algorithms.items()} == pytest.approx(
-        libraries.prior(libraries.NCCL, 1e9, apart=False)
+        library.prior(library.NCCL, 1e9, apart=False)
     )
     assert any("--set algorithm=unknown" in note for note in made.provenance.notes)
     assert table(tmp_path, (1, 2), each=1).provenance.algorithms == {}  # where a hierarchy is a ring

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from event import agree
 
-from sim import collectives, protocols, stragglers
+from sim import protocols, stragglers
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
-from sim.collectives.nccl import CHUNK_BYTES, SLICES
-from sim.collectives.reduce_broadcast import CHUNK_BYTES as CHAIN_CHUNK_BYTES
 from sim.job.scenario import Scenario
+from sim.language.collectives import CHUNK_BYTES, LINK_BYTES, NAMES, SLICES
 from sim.laws import FoldedMixture
 from sim.model import workload
 from sim.model.costs import Costs, Line
@@ -80,9 +79,9 @@ def test_nccl_pays_the_latencies_of_every_chunk(n, turns, latency_s):
 def test_reduce_broadcast_pays_a_chain_s_latencies_twice(n, chunks, latency_s):
     """2 ((K + n - 2) (g + c / B) + (n - 1) L): the last to know is at the chain's end."""
     link = LINK.model_copy(update={"latency_s": latency_s, "overhead_s": 0.0})
-    items = chunks * CHAIN_CHUNK_BYTES // 4
+    items = chunks * LINK_BYTES // 4
     model = Workload(name="chunks", variables=[Variable(name="w", shape=(items,))])
-    expected_s = 2 * ((chunks + n - 2) * link.occupancy_s(CHAIN_CHUNK_BYTES) + (n - 1) * latency_s)
+    expected_s = 2 * ((chunks + n - 2) * link.occupancy_s(LINK_BYTES) + (n - 1) * latency_s)
     scenario = job("reduce-broadcast", n, workload=model, link=link, costs=Costs(), steps=1, warmup=0)
     assert seconds(scenario).max() == pytest.approx(expected_s, rel=1e-9)
 
@@ -178,7 +177,7 @@ def _hosts(speeds: list[float]) -> list[Host]:
     return [Host(name=f"h{i}", speed=speed) for i, speed in enumerate(speeds)]
 
 
-@pytest.mark.parametrize("algorithm", collectives.NAMES)
+@pytest.mark.parametrize("algorithm", NAMES)
 @pytest.mark.parametrize("workers", [1, 2, 5])
 @pytest.mark.parametrize("fused", [True, False])
 def test_every_rank_updates_with_the_samples_of_all(algorithm, workers, fused):
@@ -242,7 +241,7 @@ def test_a_straggler_holds_up_all():
 
 
 def test_more_bandwidth_is_never_slower():
-    for algorithm in collectives.NAMES:
+    for algorithm in NAMES:
         took_s = [
             seconds(job(algorithm, 6, link=LINK.model_copy(update={"bandwidth_bytes_per_s": b}))).max()
             for b in (1e7, 1e8, 1e9, 1e10)
@@ -250,7 +249,7 @@ def test_more_bandwidth_is_never_slower():
         assert took_s == sorted(took_s, reverse=True)
 
 
-@pytest.mark.parametrize("algorithm", collectives.NAMES)
+@pytest.mark.parametrize("algorithm", NAMES)
 @pytest.mark.parametrize("workers", [2, 5, 12])
 def test_the_engine_sums_as_the_event_world_does(algorithm, workers):
     """Slow ranks are overtaken: messages of later rounds reach a port before those of earlier ones, and pass it first."""

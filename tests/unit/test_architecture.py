@@ -26,19 +26,18 @@ FLOORS = [
         "base version",
         "command efficiency inline laws zoo",
         "model",
-        "collectives platform",
+        "platform",
         "language",
         "texts",
         "protocols",
         "job",
         "needs recording",
         "answers stragglers timeline",
-        "options plot runs",
+        "options plot report runs",
         "simulated_options simulation",
         "__init__ sweeps",
         "studies",
         "plans",
-        "reports",
     )
 ]
 COMMANDS = {"sim.protocols.check"}  # that stand in a folder
@@ -126,7 +125,7 @@ def test_every_folder_has_a_floor():
         ("sim.laws.base", "def f():\n    from sim.job.scenario import Scenario"),
         ("sim.base.files", "import sim.model.costs"),
         ("sim.runs.job", "from sim import simulate"),
-        ("sim.collectives", "from sim.platform.cluster import Link"),
+        ("sim.platform.cluster", "from sim.language.job import Job"),
         ("sim.protocols", "if TYPE_CHECKING:\n    from sim.protocols.check import parser"),
     ],
 )

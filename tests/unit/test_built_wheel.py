@@ -36,7 +36,7 @@ def test_a_wheel_works_beside_packages_of_the_same_names(tmp_path):
     line = [sys.executable, "setup.py", "-q", "egg_info", "-e", str(tmp_path), "build_py", "-d", str(built)]
     subprocess.run(line, cwd=tree, check=True, capture_output=True)
     assert [path.name for path in built.iterdir()] == ["trainsim"]
-    for name in ("sim/zoo/mlp.toml", "sim/py.typed", "real/libraries/horovod.sh", "sim/reports/templates/page.js"):
+    for name in ("sim/zoo/mlp.toml", "sim/py.typed", "real/libraries/horovod.sh"):
         assert (built / "trainsim" / name).exists()
     mine.mkdir()
     for name in ("sim", "real"):

@@ -72,6 +72,9 @@ def test_a_text_for_all_worlds_is_answered_alike(checked):
     assert code == 0
     assert re.search(r"^simulated +24 jobs of 1 to 4 workers; none deadlocks", said, re.MULTILINE)
     assert re.search(r"^engine +answers 24 of the jobs, as the event world does$", said, re.MULTILINE)
+    assert re.search(
+        r"^trained +4 workers end with the weights of one process that has all samples$", said, re.MULTILINE
+    )
     assert re.search(r"^real run +not asked for$", said, re.MULTILINE)
 
 
@@ -158,6 +161,20 @@ def test_samples_that_are_lost_or_counted_twice_are_told(checked, monkeypatch, s
     monkeypatch.setattr(conformance, "gradients", lambda _: conformance.Gradients(*samples))
     assert checked(GATHERS)[0] == code
     assert checked(DROPS)[0] == (samples == (64, 96))  # late gradients may be dropped there
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ddp", "4 workers end with the weights of one process that has all samples"),
+        ("gradient-coding", "4 workers end with the weights of one process that has all samples"),
+        ("ps-async", "4 workers end up to [0-9.]+% of the largest weight from one process that has all samples"),
+        ("local-sgd", "4 workers end up to [0-9.]+% of .*; ranks end up to [0-9.]+% apart"),
+        ("fsdp", "4 workers end with the weights of one process that has all samples"),
+    ],
+)
+def test_what_a_text_trains_is_beside_its_definition(name, said):
+    assert re.fullmatch(said, check.trained(check.jobs_of(check.parser().parse_args([name]))[-1]))
 
 
 @pytest.mark.parametrize(

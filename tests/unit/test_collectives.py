@@ -1,13 +1,14 @@
 """Every allreduce leaves the sum everywhere; bytes, rounds and seconds are those of the closed forms."""
 
 import math
-from collections import deque
+from collections import defaultdict, deque
 
 import numpy as np
 import pytest
 
-from sim import collectives
-from sim.collectives.tuned import tuned
+from sim.language.collectives import NAMES
+from sim.language.moves import moves, named
+from sim.model.sizes import ITEM_BYTES
 
 SIZES = (0, 1, 2, 7, 16, 1000)
 RANKS = range(1, 18)
@@ -15,31 +16,25 @@ RANKS = range(1, 18)
 
 def execute(algorithm: str, hosts: list[int], vectors: np.ndarray) -> np.ndarray:
     """Run all ranks over `vectors` (ranks, items), a message at a time; bytes that each handed over, shape (ranks,)."""
-    whole = slice(0, vectors.shape[1])
-    texts = {rank: collectives.allreduce(algorithm, rank, hosts, whole) for rank in range(len(hosts))}
-    mail: dict[tuple[int, int], deque] = {}
+    texts = {rank: moves(algorithm, rank, hosts, vectors.shape[1]) for rank in range(len(hosts))}
+    mail: defaultdict[tuple[int, int], deque] = defaultdict(deque)
     sent_bytes, waiting = np.zeros(len(hosts), int), {}
     while texts:
         moved = False
         for rank in list(texts):
-            exchange = waiting.get(rank) or next(texts[rank], None)
-            if exchange is None:
+            move = waiting.pop(rank, None) or next(texts[rank], None)
+            if move is None:
                 del texts[rank]
-                moved = True
-                continue
-            if rank not in waiting and exchange.to is not None:
-                mail.setdefault((rank, exchange.to), deque()).append(vectors[rank, exchange.sent].copy())
-                sent_bytes[rank] += exchange.sent_bytes
-                moved = True
-            waiting[rank] = exchange
-            come = mail.get((exchange.source, rank))
-            if exchange.source is None or come:
-                if come:
-                    taken = come.popleft()
-                    assert taken.size == exchange.taken.stop - exchange.taken.start
-                    vectors[rank, exchange.taken] = taken + vectors[rank, exchange.taken] * exchange.adds
-                del waiting[rank]
-                moved = True
+            elif move.to is not None:
+                mail[rank, move.to].append(vectors[rank, move.piece.start : move.piece.stop].copy())
+                sent_bytes[rank] += move.bytes
+            elif move.frm is not None and not mail[move.frm, rank]:
+                waiting[rank] = move
+            elif move.frm is not None:
+                taken, own = mail[move.frm, rank].popleft(), vectors[rank, move.piece.start : move.piece.stop]
+                assert taken.size == own.size
+                own[:] = taken + own * move.adds
+            moved = moved or rank not in waiting
         assert moved, "the ranks wait for one another"
     assert not any(mail.values())
     return sent_bytes
@@ -51,7 +46,7 @@ def placements(ranks: int) -> list[list[int]]:
     return [list(many), [0] * ranks, [r // 3 for r in many], [(r * 5 + r // 2) % 4 for r in many]]
 
 
-@pytest.mark.parametrize("algorithm", collectives.NAMES)
+@pytest.mark.parametrize("algorithm", NAMES)
 @pytest.mark.parametrize("ranks", RANKS)
 def test_every_rank_ends_with_the_sum(algorithm, ranks):
     rng = np.random.default_rng(ranks)
@@ -66,7 +61,7 @@ def test_every_rank_ends_with_the_sum(algorithm, ranks):
 @pytest.mark.parametrize("ranks", [2, 4, 8, 16])
 def test_ranks_end_with_the_same_bits(ranks):
     """Sums of floats depend on their order; parameters must not part."""
-    for algorithm in collectives.NAMES:
+    for algorithm in NAMES:
         vectors = np.random.default_rng(1).normal(size=(ranks, 100)).astype(np.float32)
         execute(algorithm, list(range(ranks)), vectors)
         assert (vectors == vectors[0]).all()
@@ -77,8 +72,7 @@ def test_bytes_are_those_of_the_closed_forms(ranks):
     """720,720 items can be cut in 2 to 16 equal parts."""
     size, m = 720_720, 4 * 720_720
     handed = {
-        algorithm: execute(algorithm, list(range(ranks)), np.zeros((ranks, size), np.int8))
-        for algorithm in collectives.FLAT
+        algorithm: execute(algorithm, list(range(ranks)), np.zeros((ranks, size), np.int8)) for algorithm in NAMES[1:]
     }
     assert (handed["ring"] == 2 * m * (ranks - 1) // ranks).all()
     assert handed["tree"].sum() == 2 * m * (ranks - 1)
@@ -101,22 +95,16 @@ def test_vectors_of_many_chunks_are_summed(algorithm, ranks):
 
 @pytest.mark.parametrize("ranks", RANKS)
 def test_one_rank_a_host_is_the_ring_and_one_host_the_tree(ranks):
-    whole = slice(0, 100)
     for hosts, flat in ((list(range(ranks)), "ring"), ([0] * ranks, "tree")):
         for rank in range(ranks):
-            assert list(collectives.allreduce("hierarchical", rank, hosts, whole)) == list(
-                collectives.allreduce(flat, rank, hosts, whole)
-            )
+            assert list(moves("hierarchical", rank, hosts, 100)) == list(moves(flat, rank, hosts, 100))
 
 
 def test_between_hosts_a_hierarchy_sends_no_more_than_a_ring_of_hosts():
-    hosts, whole = [r // 4 for r in range(16)], slice(0, 1600)
+    hosts = [r // 4 for r in range(16)]
     for rank in range(16):
-        across = sum(
-            e.sent_bytes
-            for e in collectives.allreduce("hierarchical", rank, hosts, whole)
-            if e.to is not None and hosts[e.to] != hosts[rank]
-        )
+        of_rank = moves("hierarchical", rank, hosts, 1600)
+        across = sum(move.bytes for move in of_rank if move.to is not None and hosts[move.to] != hosts[rank])
         assert across == (2 * 6400 * 3 // 4 if rank % 4 == 0 else 0)
 
 
@@ -138,4 +126,4 @@ def test_between_hosts_a_hierarchy_sends_no_more_than_a_ring_of_hosts():
     ],
 )
 def test_auto_is_what_open_mpi_takes(ranks, size_bytes, expected):
-    assert tuned(ranks, size_bytes) == expected
+    assert named("auto", range(ranks), size_bytes / ITEM_BYTES) == expected

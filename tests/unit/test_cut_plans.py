@@ -1,11 +1,8 @@
 """A plan whose time was over: its list, its front and its page name one winner, and all say that it was cut short."""
 
-import json
-import re
 import shlex
 from dataclasses import replace
 from functools import partial
-from html import unescape
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +10,6 @@ import pytest
 from sim.plans import plan, question, search, show
 from sim.plans.candidates import WHOLE, Figures
 from sim.plans.configurations import Room
-from sim.reports.plan import plan_page
 from sim.studies import failures
 
 ASKED = {"samples_per_s": 1000, "workload": "toy_fc", "protocols": ["fmb"], "hosts": ["p3.2xlarge"], "counts": [1]}
@@ -66,28 +62,8 @@ def test_the_page_says_that_a_plan_was_cut_short_and_so_does_its_json():
     found = cut((3.0, 3000.0, WHOLE))
     assert found.as_json()["notes"] == show.notes(found)
     assert plan.CUT in show.notes(found)
-    page = plan_page(found)
-    assert page.index('class="answer"') < page.index(f'class="note">{plan.CUT}') < page.index('id="best"')
     whole = replace(found, whole=True)
     assert plan.CUT not in whole.as_json()["notes"]
-    assert plan.CUT not in plan_page(whole)
-
-
-def test_the_page_has_the_printed_table_and_draws_what_was_simulated():
-    """In the currency of the question, each configuration once, with its interval."""
-    known = ((3.0, 3000.0, WHOLE), (1.0, 1500.0, 1), (2.0, 1800.0, 2), (0.5, 800.0, 1))
-    found = cut(*known, job=asked(currency="EUR=0.5"))
-    page = unescape(plan_page(found))
-    headings, rows = show.table([found.row(one) for one in found.best], found)
-    (best,) = re.findall(r'<table id="best">(.*?)</table>', page, re.S)
-    assert re.findall(r"<th [^>]*>(.*?)</th>", best) == headings
-    assert re.findall(r"<td[^>]*>(.*?)</td>", best) == [cell for row in rows for cell in row]
-    (figure,) = re.findall(r'<figure id="costs">\s*<script type="application/json">(.*?)</script>', page, re.S)
-    drawn = {one["name"]: one for one in json.loads(figure)["data"]}
-    assert drawn["the best"]["x"] == [1.5, 0.5, 1.0]
-    assert drawn["the front"]["x"] == [0.25]
-    assert drawn["the front"]["error_y"]["array"] == [pytest.approx(80.0)]
-    assert set(drawn) == {"the best", "the front"}
 
 
 @pytest.mark.parametrize("run", ["", ", run=2 d"])

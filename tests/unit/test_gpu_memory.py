@@ -198,3 +198,25 @@ def test_what_if_says_what_does_not_fit():
     base, large = (simulate(one, replications=1) for one in (small, replace(small, batch=16)))
     (line,) = what_if.too_large([what_if.compare("batch=16", base, one) for one in (base, large)])
     assert line.startswith("batch=16: does not fit: a worker takes ")
+
+
+@pytest.mark.parametrize(("unit", "gathered", "summed"), [(0, 2, 1), (3e8, 6, 3), (1e9, 10, 10)])
+def test_a_rank_of_fsdp_has_a_part_of_all_and_two_whole_units(unit, gathered, summed):
+    """Ten equal layers; while one unit is computed, the next is gathered."""
+    protocol = protocols.make("fsdp", [f"unit_parameters={unit}"])
+    held = gpu_memory.of_job(replace(job(model(optimiser="adam"), workers=4), protocol=protocol)).held
+    assert held.parameters == pytest.approx((1 / 4 + 3 / 4 * gathered / 10) * 4 * GB)
+    assert held.gradients == pytest.approx((1 / 4 + 3 / 4 * summed / 10) * 4 * GB)
+    assert held.state == 2 * GB
+
+
+def test_a_stage_of_a_pipeline_has_its_layers_and_the_activations_of_what_is_under_way():
+    of = model(activation_items=1000, memory_bytes=13 * GB, optimiser="sgd", batch=8)
+    alone = gpu_memory.of_job(job(of, workers=1)).held
+    held = gpu_memory.of_job(job(of, "pipeline", workers=4)).held
+    assert (held.parameters, held.gradients, held.state) == pytest.approx(
+        (1.2 * GB, 1.2 * GB, 0)
+    )  # three of ten layers
+    assert held.activations == pytest.approx(
+        alone.activations / 8
+    )  # four of eight micro-batches in a quarter of the layers

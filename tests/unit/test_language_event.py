@@ -49,7 +49,7 @@ CLOSED: list[tuple[str, dict, Job, float]] = [
     ("ddp", {"bucket_mb": 1e9}, job(4), T + ring(V, 4)),
     ("ddp", {"bucket_mb": 1e9, "accumulate": 4}, job(4), T + ring(V, 4)),
     ("ddp", {}, job(1), T),
-    ("fsdp", {}, job(4, **FAST), T + 2 * 3 * (V / 32 / 10 / B + L)),
+    ("fsdp", {"unit_parameters": 0.0}, job(4, **FAST), T + 2 * 3 * (V / 32 / 10 / B + L)),
     ("fsdp", {}, job(1), T),
     ("d-psgd", {"drawn": True}, job(5), T + V / B + L),
     ("d-psgd", {}, job(5), T + 2 * V / B + L),

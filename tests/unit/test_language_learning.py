@@ -97,9 +97,10 @@ def test_replicas_are_equal_to_serial_training_on_all_minibatches(name, ranks, s
     assert found.samples == pytest.approx([ranks * BATCH] * STEPS)
 
 
+@pytest.mark.parametrize("unit", [0.0, 9.0])
 @pytest.mark.parametrize("ahead", [0, 1, 3, 9])
-def test_fsdp_trains_its_parts_and_keeps_no_others(ahead):
-    vectors, found = trained("fsdp", 4, {"ahead": ahead})
+def test_fsdp_trains_its_parts_and_keeps_no_others(ahead, unit):
+    vectors, found = trained("fsdp", 4, {"ahead": ahead, "unit_parameters": unit})
     expected, each = serial(range(4)).reshape(CHAIN.depth, -1), START.size // CHAIN.depth
     for rank, one in enumerate(vectors):
         mine = slice(each * rank // 4, each * (rank + 1) // 4)
@@ -329,7 +330,7 @@ def test_nobody_runs_ahead_by_more_than_the_staleness():
 
 SYNCHRONOUS = [
     ("ddp", 6, {"bucket_mb": 2 * 4 * 9 / 2**20, "accumulate": 2}),
-    ("fsdp", 6, {"ahead": 2}),
+    ("fsdp", 6, {"ahead": 2, "unit_parameters": 0.0}),
     ("hierarchical", 6, {"group": 3}),
     ("horovod", 6, {"fusion_bytes": 2 * 4 * 9, "cycle_s": 0.01}),
     ("local-sgd", 6, {"local": 2, "outer_rate": 0.7, "momentum": 0.9}),

@@ -67,7 +67,7 @@ def test_the_command_says_what_a_text_takes(capsys):
         "2",
     ]
     assert main([*asked, "--set", "ahead=2"]) == 0
-    assert "fsdp (ahead=2), toy_fc, 3 workers" in capsys.readouterr().out
+    assert "fsdp (ahead=2, unit_parameters=100000000.0), toy_fc, 3 workers" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 
 from sim import protocols
-from sim.collectives import libraries
 from sim.job import sums
 from sim.job.scenario import Scenario
+from sim.language.library import GLOO, MPI, NCCL
 from sim.model.costs import Costs, Line
 from sim.model.workload import Workload
 from sim.platform.cluster import TREE_S, Cluster, Host, Link, Provenance, trees_s
@@ -50,19 +50,19 @@ def test_among_gpus_auto_is_a_ring_and_where_mpi_sums_its_own_choice():
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({"gpus": True}, libraries.NCCL),
-        ({"gpus": False}, libraries.MPI),
-        ({"gpus": False, "provenance": Provenance(engines=("torch",))}, libraries.GLOO),
-        ({"gpus": True, "provenance": Provenance(engines=("torch",))}, libraries.NCCL),
-        ({"gpus": True, "provenance": Provenance(engines=("tensorflow",))}, libraries.MPI),  # real.run sums by MPI
-        ({"gpus": True, "library": LINK}, libraries.MPI),
+        ({"gpus": True}, NCCL),
+        ({"gpus": False}, MPI),
+        ({"gpus": False, "provenance": Provenance(engines=("torch",))}, GLOO),
+        ({"gpus": True, "provenance": Provenance(engines=("torch",))}, NCCL),
+        ({"gpus": True, "provenance": Provenance(engines=("tensorflow",))}, MPI),  # real.run sums by MPI
+        ({"gpus": True, "library": LINK}, MPI),
     ],
 )
 def test_the_library_is_told_by_gpus_and_by_what_was_fitted(given, expected):
     found = job(3, **given)
     assert found.sum_library == expected
     (call,) = sums.of(found).calls
-    assert call.algorithm == ("halving-doubling" if expected == libraries.MPI else "ring")
+    assert call.algorithm == ("halving-doubling" if expected == MPI else "ring")
 
 
 def test_nccl_takes_trees_where_the_rounds_of_a_ring_take_longer():

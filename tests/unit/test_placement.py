@@ -160,3 +160,7 @@ def test_a_field_of_another_type_is_refused_in_a_file_s_words(tmp_path, lines, c
     file.write_text(f'name = "odd"\nflops_per_sample = 1e6\n{lines}\n')
     with pytest.raises(WrongSetting, match=re.escape(complaint)):
         workload.read(str(file))
+
+
+def test_a_model_s_name_has_either_dash():
+    assert workload.read("gpt2-xl") is workload.read("gpt2_xl")

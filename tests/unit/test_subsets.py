@@ -11,7 +11,6 @@ from sim.model import workload
 from sim.plans import plan, question, show, subsets
 from sim.plans.configurations import Room
 from sim.platform.cluster import Cluster, Host
-from sim.reports.plan import plan_page
 from sim.simulation import simulate
 from sim.sweeps import pools
 
@@ -98,7 +97,6 @@ def test_the_fastest_of_each_number_is_that_of_simulating_them_all(own, capsys):
     out = capsys.readouterr().out
     assert "The fastest of each number of hosts:" in out
     assert "2 big (A100) + 1 old (T4) + 1 twin (A100)" in out
-    assert "The fastest of each number of hosts" in plan_page(found)
 
 
 def test_the_command_simulates_the_subset(own, capsys):

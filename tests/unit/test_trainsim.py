@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from experiments.run import QUESTIONS
-from sim import collectives, command, stragglers
+from sim import command, stragglers
 from sim.base import home
+from sim.language.collectives import NAMES
 from sim.laws import KINDS as LAWS
 from sim.protocols import PROTOCOLS
 from sim.version import VERSION
@@ -24,7 +25,7 @@ DRAWING = ("plot", "timeline")  # whose modules are made of arrays
 REGISTRIES = {
     "protocols": PROTOCOLS,
     "laws": [*stragglers.NAMED, *stragglers.RECORDED, *LAWS],
-    "collectives": collectives.NAMES,
+    "collectives": NAMES,
     "experiments": QUESTIONS,
 }
 QUICK = ("run", "--protocol", "fmb", "--workers", "2", "--steps", "3", "--warmup", "1", "--replications", "1")

@@ -14,7 +14,6 @@ from sim.efficiency.law import Steps
 from sim.plans import plan, question, search, sensitivity, simulating, until
 from sim.plans.candidates import WHOLE, Figures
 from sim.plans.configurations import Room
-from sim.reports.plan import plan_page
 from sim.sweeps import pools
 
 pytestmark = pytest.mark.slow
@@ -102,9 +101,7 @@ def test_a_batch_beyond_the_table_is_said_to_be(table):
     assert "batches of 128 to 1,024, and the first has 4,096" in note
 
 
-def test_pages_and_tables_have_the_steps(usual):
-    page = plan_page(usual)
-    assert "the target of" in page
+def test_tables_have_the_steps(usual):
     row = usual.rows()[0]
     assert row["steps_to_target_low"] < row["steps_to_target"] < row["steps_to_target_high"]
     assert row["global_batch"] == row["workers"] * row["batch"]

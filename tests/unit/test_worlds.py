@@ -11,11 +11,12 @@ from event import agree, by_engine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim import collectives, protocols, stragglers
+from sim import protocols, stragglers
 from sim.answers import notes
 from sim.answers.outcome import of_trace
 from sim.base.errors import RunFailed
 from sim.job.scenario import Scenario
+from sim.language.collectives import NAMES
 from sim.language.text import Text
 from sim.laws import LogNormal, randomness
 from sim.laws.randomness import BLOCK
@@ -86,7 +87,7 @@ def scenarios(draw):
     if name == "amb":
         assignments = [f"time_limit_s={draw(seconds(0.1))}", f"partitions={draw(st.integers(1, 20))}"]
     if name == "allreduce":
-        assignments = [f"algorithm={draw(st.sampled_from(collectives.NAMES))}", f"fused={draw(st.booleans())}"]
+        assignments = [f"algorithm={draw(st.sampled_from(NAMES))}", f"fused={draw(st.booleans())}"]
     return Scenario(
         protocols.make(name, assignments),
         MLP,

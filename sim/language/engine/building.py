@@ -16,7 +16,7 @@ from pathlib import Path
 from sim.language.engine import layout
 
 HERE = Path(__file__).parent
-FILES = ("heap", "idle", "costs", "cores", "turns", "polls", "ports", "mail", "rings", "texts", "flows", "machine")
+FILES = ("events", "cores", "mail", "rings", "texts", "flows", "codes", "machine")
 NAME = "_kernel"
 HEAD = """# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=False, cpow=False
 # cython: infer_types=True
@@ -24,7 +24,7 @@ import cython
 from libc cimport math
 cdef double nan = float("nan"), inf = float("inf")
 """
-DECORATORS = "@cython.cfunc\n@cython.nogil\n@cython.exceptval(check=False)"
+DECORATORS = "@cython.cfunc\n@cython.inline\n@cython.nogil\n@cython.exceptval(check=False)"
 RUN = '''
 def run(State S) -> int:
     """Go on until no event is left, or something is short; other threads run meanwhile."""

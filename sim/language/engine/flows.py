@@ -5,26 +5,10 @@ from __future__ import annotations
 import math
 
 from sim.language.engine import layout as op
-from sim.language.engine.costs import drawn
-from sim.language.engine.heap import push
-from sim.language.engine.idle import settle
-from sim.language.engine.layout import (
-    ARRIVES,
-    ASKED,
-    BEGINS,
-    GENERATION,
-    KINDS,
-    LANDS,
-    LEAVES,
-    LOOKS,
-    LOST,
-    MESSAGES,
-    NONE,
-    State,
-)
-from sim.language.engine.mail import give_back
-from sim.language.engine.polls import late_since
-from sim.language.engine.ports import climb_of, later, leave, level_of, port_of
+from sim.language.engine.cores import late_since
+from sim.language.engine.events import drawn, push, settle
+from sim.language.engine.layout import KINDS, NONE, State
+from sim.language.engine.mail import climb_of, give_back, later, leave, level_of, port_of
 from sim.language.engine.texts import look_again
 
 
@@ -42,10 +26,10 @@ def send(S: State, message: int) -> float:
     S.flow_asked[message] = math.inf
     if S.message_bytes[message] > S.eager_bytes:
         S.flow_announced[message] = 1
-        tell(S, message, sender, S.message_to[message], ARRIVES)
+        tell(S, message, sender, S.message_to[message], op.ARRIVES)
     else:
         stream(S, message)
-    return -1.0 - (MESSAGES + message) - 1.0 * GENERATION * S.message_generation[message]
+    return -1.0 - (op.MESSAGES + message) - 1.0 * op.GENERATION * S.message_generation[message]
 
 
 def tell(S: State, message: int, frm: int, to: int, kind: int) -> float:
@@ -83,7 +67,7 @@ def ask(S: State, message: int, found: float) -> None:
     if own != NONE and S.flow_asked[own] <= found + op.ROUND_OFF_S:
         follow(S, message, own)
     else:
-        S.flow_asked[message] = tell(S, message, S.message_to[message], S.message_from[message], ASKED)
+        S.flow_asked[message] = tell(S, message, S.message_to[message], S.message_from[message], op.ASKED)
 
 
 def all_there(S: State, message: int) -> None:
@@ -94,7 +78,7 @@ def all_there(S: State, message: int) -> None:
         S.flow_moves[message] = 0
         move(S, S.message_to[message], -1)
     while one != NONE:
-        push(S, S.now, S.message_key[one], one * KINDS + (ASKED if S.message_there[one] == 3 else ARRIVES))
+        push(S, S.now, S.message_key[one], one * KINDS + (op.ASKED if S.message_there[one] == 3 else op.ARRIVES))
         one = S.flow_next[one]
 
 
@@ -110,15 +94,15 @@ def land(S: State, message: int) -> int:
 
 def flows_on(S: State, what: int, message: int) -> None:
     """An event of messages that share ports."""
-    if what == LOOKS and S.now == S.look_due:
+    if what == op.LOOKS and S.now == S.look_due:
         look(S)
-    elif what == BEGINS:
+    elif what == op.BEGINS:
         begin(S, message)
-    elif what == ASKED:
+    elif what == op.ASKED:
         asked(S, message)
-    elif what == LEAVES:
+    elif what == op.LEAVES:
         stream(S, message)
-    elif what == LOST:
+    elif what == op.LOST:
         ask(S, message, -math.inf)
 
 
@@ -129,7 +113,7 @@ def asked(S: State, message: int) -> None:
     if S.rank_polling[sender]:
         seconds = late_since(S, sender, S.rank_waits_since[sender])
     if seconds > 0.0:
-        push(S, S.now + seconds, S.message_key[message], message * KINDS + LEAVES)
+        push(S, S.now + seconds, S.message_key[message], message * KINDS + op.LEAVES)
     else:
         stream(S, message)
 
@@ -140,7 +124,7 @@ def stream(S: State, message: int) -> None:
     if S.flow_left[message] <= S.queue_bytes:
         behind = queued(S, S.message_from[message], S.message_to[message])
     if behind > 0.0:
-        push(S, S.now + behind, S.message_key[message], message * KINDS + BEGINS)
+        push(S, S.now + behind, S.message_key[message], message * KINDS + op.BEGINS)
     else:
         begin(S, message)
 
@@ -168,7 +152,7 @@ def look_at(S: State, time: float) -> None:
     """Look at the flows at a time, when all else of that moment has happened, unless that is sooner."""
     if time < S.look_due:
         S.look_due = time
-        push(S, time, S.ranks << (S.text_bits + S.count_bits), LOOKS)
+        push(S, time, S.ranks << (S.text_bits + S.count_bits), op.LOOKS)
 
 
 def pass_time(S: State) -> None:
@@ -236,7 +220,7 @@ def look(S: State) -> None:
             look_again(S, S.message_from[m])
         if S.flow_left[m] < op.LEAST_BYTES:
             there = S.now + S.latency_s * (hops_of(S, m) - 1)
-            push(S, there, S.message_key[m], m * KINDS + (LANDS if S.flow_announced[m] else ARRIVES))
+            push(S, there, S.message_key[m], m * KINDS + (op.LANDS if S.flow_announced[m] else op.ARRIVES))
         else:
             S.flowing[S.flows] = m
             S.flows += 1

@@ -379,8 +379,7 @@ class Run:
             said = f"{self._operand(t, row[1]):,.0f} items mixed into {self._operand(t, row[2]):,.0f}"
         elif status == layout.SIZES_DIFFER:
             sender, items = self._now("message_from")[S.about], self._now("message_items")[S.about]
-            into = self._operand(t, row[7] if row[0] == layout.TAKE else row[3])
-            said = f"{items:,.0f} items taken from rank {sender} into {into:,.0f}"
+            said = f"{items:,.0f} items taken from rank {sender} into {self._operand(t, row[7]):,.0f}"
         return f"{self.text.name}, {self._place(t)}: {said}" if t != NONE else f"{self.text.name}: {said}"
 
     def _summed(self, t: int) -> float:
@@ -405,7 +404,6 @@ class Run:
     def _dead_end(self) -> str:
         words = {
             layout.TAKING: "a message",
-            layout.FOLLOWING: "a message",
             layout.LANDING: "the bytes of a message",
             layout.WAITING: "a handle",
             layout.QUEUED: "a core",

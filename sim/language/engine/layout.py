@@ -19,8 +19,8 @@ NONE = -1  # no text, no message, no rank
     MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
     WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, BEGIN_STEP, END_STEP,
     COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE, IN_STEP, IS_WARM,
-    WORK, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, FOLLOW, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, RING, END, IS_AWAITED, TOOK,
-) = range(55)  # fmt: skip
+    WORK, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, RING, END, IS_AWAITED, TOOK,
+) = range(54)  # fmt: skip
 REALS = {
     "MOST_POLLS": MOST_POLLS,
     "MOST_TURNS": MOST_TURNS,
@@ -39,19 +39,26 @@ KINDS = 16
 
 # What a text waits in.
 (
-    NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, FOLLOWING, LANDING, WAITING, NOTICING, RINGING, ENDED,
-) = range(13)  # fmt: skip
+    NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, LANDING, WAITING, NOTICING, RINGING, ENDED,
+) = range(12)  # fmt: skip
 
-# What a run ends with. After one that says what is short, the run goes on with more of it.
+# What a run, or an op-code, ends with. After one that says what is short, the run goes on with more of it.
 (
     DONE, SHORT_OF_EVENTS, SHORT_OF_MESSAGES, SHORT_OF_TEXTS, SHORT_OF_ITEMS, SHORT_OF_SLEEPS, SHORT_OF_NOISE,
-    SHORT_OF_PAUSES, SHORT_OF_MOMENTS, SHORT_OF_WINDOWS, SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED, ENDLESS,
-) = range(16)  # fmt: skip
+    SHORT_OF_PAUSES, SHORT_OF_MOMENTS, SHORT_OF_WINDOWS, SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED, ENDLESS, WAITS,
+) = range(17)  # fmt: skip
 
 THREADS, PIECES = 2**20, 8  # numbers of the texts of background work; pieces of a round's
 MOST_AT_ONCE = 1_000_000  # events of each text without any time passing
 MOST_JUMPS = 2**27  # of a text's loops within one event
-NEWEST, UNTIL, SIZED, LASTS = 1, 2, 4, 8  # flags of a TAKE; LASTS: as long as something may come
+NEWEST, UNTIL, SIZED, LASTS, AT_ONCE = (
+    1,
+    2,
+    4,
+    8,
+    16,
+)  # flags of a TAKE; LASTS: as long as something may come, or without waiting
+NOT_YET = -2  # in place of a sender: nothing has come, but may; NONE: nothing comes
 # Kinds of drawn numbers: by rounds, rounds, updates, messages that have come, or left.
 PASSES, INPUT, UPDATES, DELAYS, SHARES = range(5)
 FACTORS = ("noise", "input", "update", "delay", "share")

@@ -508,10 +508,7 @@ class Lowering(Statements):
         if lasts and not self.is_main:
             raise NotLowered("me.take as long as something may come, in a text that is started")
         flags = op.NEWEST * bool(plain(newest)) | op.UNTIL * until | op.SIZED * sized | op.LASTS * lasts
-        found = MessageValue(self.new(WIDE["message"] + 1))
-        last = self.at(self.items(into)) if sized else 0
-        ends = self.at(group.start), self.at(group.stop), self.at(Known(group.step))
-        self.emit(op.TAKE, found.at, *ends, flags, self.at(until_s) if until else 0, last)
+        found = MessageValue(self.message(group, flags, self.at(until_s) if until else 0, into))
         over = (
             self.emit(op.JUMP_IF_NOT, 0, self.at(self.reckon(op.UNEQUAL, Number(found.at), Known(-1))))
             if until
@@ -567,22 +564,30 @@ class Lowering(Statements):
     def me_follow(self, frm: Any, into: Any, wait: Any = ONE) -> Any:
         if not self.is_main:
             raise NotLowered("me.follow in a text that is started")
-        group = self.as_range(frm)
-        ranks = self.elements(group)
-        held, step, ends = self.new(4), self.put(op.STEP).at, []
+        flags = op.NEWEST | op.SIZED | op.LASTS | (0 if plain(wait) else op.AT_ONCE)
+        ranks, goes_on = self.elements(self.as_range(frm)), self.new()
+        step, ends = self.put(op.STEP).at, []
         for k, rank in enumerate(ranks):
             part = self.method(into, "part", [Known(k), Known(len(ranks))])
-            self.emit(op.FOLLOW, held, self.at(rank), self.at(self.items(part)), int(bool(plain(wait))))
-            ends.append(self.emit(op.JUMP_IF_NOT, 0, held))
-            over = self.emit(op.JUMP_IF_NOT, 0, self.at(self.reckon(op.UNEQUAL, Number(held + 1), Known(op.NONE))))
+            found = self.message(self.as_range(rank), flags, 0, part)
+            self.move(goes_on, self.reckon(op.UNEQUAL, Number(found), Known(op.NONE)))
+            ends.append(self.emit(op.JUMP_IF_NOT, 0, goes_on))
+            over = self.emit(op.JUMP_IF_NOT, 0, self.at(self.reckon(op.UNEQUAL, Number(found), Known(op.NOT_YET))))
             if k == 0:
-                self.move(step, Number(held + 1))
-            self.accept(rank, Number(held + 2), self.items(part), 0, held + 3, part, False, ONE)
+                self.move(step, Number(found + 1))
+            self.accept(rank, Number(found + 4), self.items(part), 0, found + 5, part, False, ONE)
             self.rows[over][1] = len(self.rows)
         self.emit(op.BEGIN_STEP, step)
         for row in ends:
             self.rows[row][1] = len(self.rows)
-        return Number(held)
+        return Number(goes_on)
+
+    def message(self, group: RangeValue, flags: int, until: int, into: Any) -> int:
+        """The registers of a message that is taken."""
+        found = self.new(WIDE["message"] + 1)
+        ends = self.at(group.start), self.at(group.stop), self.at(Known(group.step))
+        self.emit(op.TAKE, found, *ends, flags, until, self.at(self.items(into)) if flags & op.SIZED else 0)
+        return found
 
     # ---- texts
 

@@ -6,17 +6,16 @@ nobody else uses the ports; a message that is posted meanwhile, or another ring,
 
 from __future__ import annotations
 
-from sim.language.engine.heap import goes_on_at
-from sim.language.engine.idle import is_busy
-from sim.language.engine.layout import DONE, NO_SUCH_PLACE, NONE, OPERANDS, RINGING, SIZES_DIFFER, State
-from sim.language.engine.mail import part, value
-from sim.language.engine.ports import begins_at, climb_of, later, level_of, port_of
+from sim.language.engine import layout as op
+from sim.language.engine.events import goes_on_at, is_busy
+from sim.language.engine.layout import NONE, OPERANDS, State
+from sim.language.engine.mail import begins_at, climb_of, later, level_of, part, port_of, value
 
 
 def items_of(S: State, t: int) -> float:
     """Items of the piece that a text in a ring sums."""
     row = S.text_at[t] * OPERANDS
-    return value(S, t, S.code[row + 3]) - value(S, t, S.code[row + 2])
+    return value(S, t, row + 3) - value(S, t, row + 2)
 
 
 def is_member(S: State, one: int, t: int) -> bool:
@@ -26,23 +25,23 @@ def is_member(S: State, one: int, t: int) -> bool:
 
 
 def joins(S: State, t: int) -> int:
-    """Text t reaches a RING: where it goes on; the piece's start and stop; a group's first, stride, size, number. DONE or SIZES_DIFFER."""
+    """Text t reaches a RING: where it goes on; the piece's start and stop; a group's first, stride, size, number."""
     row = S.text_at[t] * OPERANDS
-    stride = int(value(S, t, S.code[row + 5]))
-    missing = int(value(S, t, S.code[row + 6])) - 1
-    k = S.text_rank[t] - int(value(S, t, S.code[row + 4]))
+    stride = int(value(S, t, row + 5))
+    missing = int(value(S, t, row + 6)) - 1
+    k = S.text_rank[t] - int(value(S, t, row + 4))
     one = S.ringing
     if k < 0 or k % stride or k // stride > missing:
-        return NO_SUCH_PLACE
+        return op.NO_SUCH_PLACE
     while one != NONE:
         if is_member(S, one, t):
             missing -= 1
             if items_of(S, one) != items_of(S, t):
                 S.about = one
-                return SIZES_DIFFER
+                return op.SIZES_DIFFER
         one = S.text_next[one]
     is_busy(S, t)
-    S.text_in[t] = RINGING
+    S.text_in[t] = op.RINGING
     S.text_count[t] += 1
     S.text_work[t] = S.now
     S.text_next[t] = S.ringing
@@ -54,8 +53,8 @@ def joins(S: State, t: int) -> int:
                 S.ring_text[(S.text_rank[one] - S.text_rank[t] + k) // stride] = one
                 lets_go(S, one)
             one = S.text_next[one]
-        go_around(S, int(value(S, t, S.code[row + 6])))
-    return DONE
+        go_around(S, int(value(S, t, row + 6)))
+    return op.WAITS
 
 
 def lets_go(S: State, t: int) -> None:

@@ -4,36 +4,11 @@ from __future__ import annotations
 
 import math
 
-from sim.language.engine.cores import compute, computed, has_slept
-from sim.language.engine.heap import goes_on_at, key_of
-from sim.language.engine.idle import settle
-from sim.language.engine.layout import (
-    COMPUTING,
-    ENDED,
-    FIRST,
-    FOLLOW,
-    FOLLOWING,
-    GENERATION,
-    LANDING,
-    LASTS,
-    MESSAGES,
-    NONE,
-    NOTHING,
-    OPERANDS,
-    PIECES,
-    QUEUED,
-    RINGING,
-    SHARING,
-    SLEEPING,
-    TAKING,
-    THREADS,
-    TURNING,
-    WAIT,
-    WAITING,
-    State,
-)
+from sim.language.engine import layout as op
+from sim.language.engine.cores import begins_to_poll, compute, computed, has_slept, polls_no_more
+from sim.language.engine.events import goes_on_at, key_of, settle
+from sim.language.engine.layout import NONE, OPERANDS, State
 from sim.language.engine.mail import give_back, is_underway, lose_all, taken, value
-from sim.language.engine.polls import begins_to_poll, polls_no_more
 from sim.language.engine.rings import lets_go
 
 
@@ -47,7 +22,7 @@ def made(S: State, rank: int, number: int, at: int) -> int:
     S.registers[t * S.width + 1] = S.fixed_lists + t * S.own_lists
     S.text_count[t] = 0
     S.text_at[t] = at
-    S.text_in[t] = NOTHING
+    S.text_in[t] = op.NOTHING
     S.text_since[t] = -1.0
     S.text_worked[t] = NONE
     S.text_of_rank[t] = 1
@@ -66,7 +41,7 @@ def start(S: State, rank: int, number: int, at: int) -> int:
 def pass_on(S: State, rank: int, seconds: float) -> None:
     """Other threads of a rank work for some seconds for a message, from now on."""
     S.rank_asides[rank] += 1
-    t = made(S, rank, 2 * THREADS + S.rank_asides[rank] % THREADS, S.last_row)
+    t = made(S, rank, 2 * op.THREADS + S.rank_asides[rank] % op.THREADS, S.last_row)
     S.text_of_rank[t] = 0
     S.text_count[t] = 1
     compute(S, t, S.rank_device[rank], seconds / S.rank_speed[rank])
@@ -76,11 +51,11 @@ def beside(S: State, rank: int, at: int) -> None:
     """Other threads of a rank do a round's background work, in pieces at moments within as long as the round before took."""
     round = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
     span = S.now - S.rank_beside_at[rank] - S.rank_slept[rank]
-    t = start(S, rank, THREADS + round, at)
+    t = start(S, rank, op.THREADS + round, at)
     S.text_of_rank[t] = 0
-    for k in range(PIECES):
-        S.registers[t * S.width + FIRST + k] = (
-            S.now + span * S.moment[(S.rank_besides[rank] * PIECES + k) * S.ranks + rank]
+    for k in range(op.PIECES):
+        S.registers[t * S.width + op.FIRST + k] = (
+            S.now + span * S.moment[(S.rank_besides[rank] * op.PIECES + k) * S.ranks + rank]
         )
     S.rank_slept[rank] = 0.0
     S.rank_beside_at[rank] = S.now
@@ -90,41 +65,41 @@ def beside(S: State, rank: int, at: int) -> None:
 
 def handle_of(S: State, t: int) -> float:
     """The handle of a text."""
-    return -1.0 - t - 1.0 * GENERATION * S.text_generation[t]
+    return -1.0 - t - 1.0 * op.GENERATION * S.text_generation[t]
 
 
 def text_of(S: State, handle: float) -> int:
     """The text of a handle; NONE if it has ended, or it is a message's."""
     number = int(-1.0 - handle)
-    t = number % GENERATION
-    if t >= MESSAGES:
+    t = number % op.GENERATION
+    if t >= op.MESSAGES:
         return NONE
-    return t if S.text_generation[t] == number // GENERATION else NONE
+    return t if S.text_generation[t] == number // op.GENERATION else NONE
 
 
 def is_message(handle: float) -> bool:
     """Whether it is a handle of a message."""
-    return handle >= 0.0 or int(-1.0 - handle) % GENERATION >= MESSAGES
+    return handle >= 0.0 or int(-1.0 - handle) % op.GENERATION >= op.MESSAGES
 
 
 def is_leaving(S: State, handle: float) -> bool:
     """Whether it is a handle of a message that has not left yet."""
     number = int(-1.0 - handle)
-    message = number % GENERATION - MESSAGES
-    return message >= 0 and S.message_generation[message] == number // GENERATION
+    message = number % op.GENERATION - op.MESSAGES
+    return message >= 0 and S.message_generation[message] == number // op.GENERATION
 
 
 def done_at(S: State, t: int) -> float:
     """When enough is done of what text t waits for, as far as that is known; below 0 while texts are missing."""
     row = S.text_at[t] * OPERANDS
-    if S.code[row] == WAIT:
-        return known_at(S, value(S, t, S.code[row + 1]))
-    which = int(value(S, t, S.code[row + 1]))
-    first = S.list_begin[which] + int(value(S, t, S.code[row + 2]))
+    if S.code[row] == op.WAIT:
+        return known_at(S, value(S, t, row + 1))
+    which = int(value(S, t, row + 1))
+    first = S.list_begin[which] + int(value(S, t, row + 2))
     stop = S.list_begin[which] + S.list_length[which]
     wants = stop - first
     if S.code[row + 4]:
-        wants = int(value(S, t, S.code[row + 3]))
+        wants = int(value(S, t, row + 3))
         if wants > stop - first:
             return math.inf  # never
     if wants == stop - first:
@@ -134,10 +109,10 @@ def done_at(S: State, t: int) -> float:
 
 def known_at(S: State, handle: float) -> float:
     """When a handle is done: a message's is the time at which it has left."""
-    coded = handle - 1.0 * GENERATION * GENERATION
+    coded = handle - 1.0 * op.GENERATION * op.GENERATION
     if coded >= 0.0:
-        slot = int(coded) % GENERATION
-        return -1.0 if S.message_serial[slot] == int(coded) // GENERATION else S.now
+        slot = int(coded) % op.GENERATION
+        return -1.0 if S.message_serial[slot] == int(coded) // op.GENERATION else S.now
     if handle >= 0.0:
         return handle
     return -1.0 if text_of(S, handle) != NONE or is_leaving(S, handle) else S.now
@@ -181,7 +156,7 @@ def soonest_of(S: State, first: int, stop: int, wants: int) -> float:
 def wait(S: State, t: int, at: float) -> None:
     """Text t waits, until a time that is known or for a text."""
     rank = S.text_rank[t]
-    S.text_in[t] = WAITING
+    S.text_in[t] = op.WAITING
     S.text_next[t] = S.rank_waiters[rank]
     S.rank_waiters[rank] = t
     S.text_due[t] = -1.0
@@ -195,10 +170,10 @@ def wait(S: State, t: int, at: float) -> None:
 def waits_for_messages(S: State, t: int) -> bool:
     """Whether no handle that text t waits for is a text's."""
     row = S.text_at[t] * OPERANDS
-    if S.code[row] == WAIT:
-        return is_message(value(S, t, S.code[row + 1]))
-    which = int(value(S, t, S.code[row + 1]))
-    for k in range(S.list_begin[which] + int(value(S, t, S.code[row + 2])), S.list_begin[which] + S.list_length[which]):
+    if S.code[row] == op.WAIT:
+        return is_message(value(S, t, row + 1))
+    which = int(value(S, t, row + 1))
+    for k in range(S.list_begin[which] + int(value(S, t, row + 2)), S.list_begin[which] + S.list_length[which]):
         if not is_message(S.items[k]):
             return False
     return True
@@ -208,7 +183,7 @@ def waits_no_more(S: State, t: int) -> None:
     """Take text t out of the chain of those that wait for handles, or for messages."""
     rank = S.text_rank[t]
     before = NONE
-    one = S.rank_waiters[rank] if S.text_in[t] == WAITING else S.rank_takers[rank]
+    one = S.rank_waiters[rank] if S.text_in[t] == op.WAITING else S.rank_takers[rank]
     while one != t and one != NONE:
         before = one
         one = S.text_next[one]
@@ -216,7 +191,7 @@ def waits_no_more(S: State, t: int) -> None:
         return
     if before != NONE:
         S.text_next[before] = S.text_next[t]
-    elif S.text_in[t] == WAITING:
+    elif S.text_in[t] == op.WAITING:
         S.rank_waiters[rank] = S.text_next[t]
     else:
         S.rank_takers[rank] = S.text_next[t]
@@ -225,7 +200,7 @@ def waits_no_more(S: State, t: int) -> None:
 def end(S: State, t: int) -> None:
     """Text t has ended: who has waited for it goes on."""
     rank = S.text_rank[t]
-    S.text_in[t] = ENDED
+    S.text_in[t] = op.ENDED
     S.text_due[t] = -1.0
     S.text_generation[t] += 1
     S.text_next[t] = S.free_text
@@ -247,16 +222,15 @@ def look_again(S: State, rank: int) -> None:
 
 def lasts(S: State, t: int) -> bool:
     """Whether a text waits for a message as long as one may come."""
-    return S.text_in[t] == TAKING and S.code[S.text_at[t] * OPERANDS + 5] & LASTS != 0
+    return S.text_in[t] == op.TAKING and S.code[S.text_at[t] * OPERANDS + 5] & op.LASTS != 0
 
 
 def may_come(S: State, t: int) -> bool:
     """Whether a rank goes on that may send what a main text waits for, or has sent what is under way to it."""
     row = S.text_at[t] * OPERANDS
-    frm = int(value(S, t, S.code[row + 2]))
-    end = frm + 1 if S.code[row] == FOLLOW else int(value(S, t, S.code[row + 3]))
-    far = 1 if S.code[row] == FOLLOW else int(value(S, t, S.code[row + 4]))
-    while frm < end:
+    frm = int(value(S, t, row + 2))
+    far = int(value(S, t, row + 4))
+    while frm < value(S, t, row + 3):
         if S.rank_main[frm] or is_underway(S, frm, S.text_rank[t], 0):
             return True
         frm += far
@@ -275,7 +249,7 @@ def main_ends(S: State, rank: int) -> None:
     S.left -= 1
     if S.rank_followed[rank]:
         for one in range(S.ranks):
-            if S.rank_main[one] and (S.text_in[one] == FOLLOWING or lasts(S, one)) and not may_come(S, one):
+            if S.rank_main[one] and lasts(S, one) and not may_come(S, one):
                 goes_on_at(S, one, S.now)
 
 
@@ -284,16 +258,21 @@ def stop(S: State, handle: float) -> None:
     t = text_of(S, handle) if handle < 0.0 else NONE
     if t == NONE:
         return
-    if S.text_in[t] == SLEEPING:
+    if S.text_in[t] == op.SLEEPING:
         has_slept(S, t)
-    elif S.text_in[t] == COMPUTING or S.text_in[t] == QUEUED or S.text_in[t] == SHARING or S.text_in[t] == TURNING:
+    elif (
+        S.text_in[t] == op.COMPUTING
+        or S.text_in[t] == op.QUEUED
+        or S.text_in[t] == op.SHARING
+        or S.text_in[t] == op.TURNING
+    ):
         computed(S, t, True)
-    elif S.text_in[t] == TAKING or S.text_in[t] == WAITING:
+    elif S.text_in[t] == op.TAKING or S.text_in[t] == op.WAITING:
         waits_no_more(S, t)
         polls_no_more(S, t)
-    elif S.text_in[t] == RINGING and S.text_due[t] < 0.0:
+    elif S.text_in[t] == op.RINGING and S.text_due[t] < 0.0:
         lets_go(S, t)
-    elif S.text_in[t] == LANDING:
+    elif S.text_in[t] == op.LANDING:
         S.flow_taker[S.text_lands[t]] = NONE
         taken(S, S.text_lands[t])
         polls_no_more(S, t)

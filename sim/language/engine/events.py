@@ -1,0 +1,150 @@
+"""The heap of events, the seconds in which ranks are idle, and the numbers that are drawn for them.
+
+Events go by time; at one instant by rank, number of the text and count of its requests, which are one key. A rank is idle while none of
+its texts works or sleeps, and no bytes of it move. sim.language.event.costs says what is charged where a rank has gone cold.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sim.language.engine import layout as op
+from sim.language.engine.layout import KINDS, State
+
+
+def key_of(S: State, rank: int, number: int, count: int) -> int:
+    """The key of a request."""
+    return (((rank << S.text_bits) | number) << S.count_bits) | count
+
+
+def push(S: State, time: float, key: int, what: int) -> None:
+    """Add an event."""
+    k = S.events
+    S.events = k + 1
+    while k > 0:
+        up = (k - 1) >> 1
+        if S.heap_time[up] < time or (S.heap_time[up] == time and S.heap_key[up] <= key):
+            break
+        S.heap_time[k] = S.heap_time[up]
+        S.heap_key[k] = S.heap_key[up]
+        S.heap_what[k] = S.heap_what[up]
+        k = up
+    S.heap_time[k] = time
+    S.heap_key[k] = key
+    S.heap_what[k] = what
+
+
+def pop(S: State) -> None:
+    """Remove the first event."""
+    n = S.events - 1
+    k = 0
+    low = 1
+    time = S.heap_time[n]
+    key = S.heap_key[n]
+    S.events = n
+    while low < n:
+        if low + 1 < n and (
+            S.heap_time[low + 1] < S.heap_time[low]
+            or (S.heap_time[low + 1] == S.heap_time[low] and S.heap_key[low + 1] < S.heap_key[low])
+        ):
+            low += 1
+        if time < S.heap_time[low] or (time == S.heap_time[low] and key <= S.heap_key[low]):
+            break
+        S.heap_time[k] = S.heap_time[low]
+        S.heap_key[k] = S.heap_key[low]
+        S.heap_what[k] = S.heap_what[low]
+        k = low
+        low = 2 * k + 1
+    S.heap_time[k] = time
+    S.heap_key[k] = key
+    S.heap_what[k] = S.heap_what[n]
+
+
+def is_full(S: State) -> bool:
+    """Whether one event might bring more of them than there is room for."""
+    messages = S.message_room if S.shares_ports else 0
+    return S.events + 4 * S.texts + messages + 8 > S.event_room
+
+
+def goes_on_at(S: State, t: int, time: float) -> None:
+    """Text t goes on at a time; an earlier plan of it is void."""
+    S.text_due[t] = time
+    S.text_key[t] = key_of(S, S.text_rank[t], S.text_number[t], S.text_count[t])
+    push(S, time, S.text_key[t], t * KINDS + op.GOES_ON)
+
+
+def reaches_at(S: State, message: int, time: float) -> None:
+    """A message reaches the next port of its path."""
+    push(S, time, S.message_key[message], message * KINDS + op.REACHES)
+
+
+def arrives_at(S: State, message: int, time: float) -> None:
+    """A message will be there."""
+    push(S, time, S.message_key[message], message * KINDS + op.ARRIVES)
+
+
+def settle(S: State, rank: int) -> None:
+    """Count until now; where nothing is to be counted, what was counted before is put in its place later."""
+    if S.rank_busy[rank] or S.rank_since[rank] >= S.now:
+        return
+    if S.rank_from[rank] != S.measured_from:  # all that was counted lies before
+        S.rank_from[rank] = S.measured_from
+        S.rank_idle[rank] = 0.0
+        S.rank_idle_after[rank] = 0.0
+    if S.rank_to[rank] != S.measured_to:
+        S.rank_to[rank] = S.measured_to
+        S.rank_idle[rank] += S.rank_idle_after[rank]
+        S.rank_idle_after[rank] = 0.0
+    begin = S.rank_since[rank] if S.rank_since[rank] > S.measured_from else S.measured_from
+    S.rank_since[rank] = S.now
+    if S.rank_main[rank]:
+        if begin < S.measured_to:
+            S.rank_idle[rank] += (S.now if S.now < S.measured_to else S.measured_to) - begin
+            begin = S.measured_to
+        if begin < S.now:
+            S.rank_idle_after[rank] += S.now - begin
+
+
+def is_busy(S: State, t: int) -> None:
+    """Text t, which is none of background work, sleeps, computes or waits for a core."""
+    settle(S, S.text_rank[t])
+    S.rank_busy[S.text_rank[t]] += S.text_of_rank[t]
+
+
+def is_done(S: State, t: int) -> None:
+    """It does no more."""
+    rank = S.text_rank[t]
+    S.rank_busy[rank] -= S.text_of_rank[t]
+    if S.text_of_rank[t] and S.rank_since[rank] < S.now:
+        S.rank_since[rank] = S.now
+
+
+def moves(S: State, rank: int, until: float) -> None:
+    """Bytes of the rank move from now until then."""
+    settle(S, rank)
+    if S.rank_since[rank] < until:
+        S.rank_since[rank] = until
+
+
+def is_drawn(S: State, of: int, rank: int, k: int) -> bool:
+    """Whether the k-th number of a kind is there for a rank."""
+    return S.factor_sole[of] >= 0.0 or k < S.factor_room[of * S.ranks + rank]
+
+
+def drawn(S: State, of: int, rank: int, k: int) -> float:
+    """The k-th number of a kind for a rank."""
+    if S.factor_sole[of] >= 0.0:
+        return S.factor_sole[of]
+    return S.factors[S.factor_begin[of * S.ranks + rank] + k * S.factor_far[of]]
+
+
+def cold(S: State, rank: int, seconds: float) -> float:
+    """Seconds more of a rank that takes so many where it is all cold."""
+    idle = S.now - S.rank_warm[rank]
+    if seconds == 0.0:
+        return 0.0
+    if idle < S.cold_from_s:
+        idle = S.cold_from_s
+    if idle > S.cold_after_s:
+        idle = S.cold_after_s
+    return seconds * (math.log(idle / S.cold_from_s) / math.log(S.cold_after_s / S.cold_from_s))
