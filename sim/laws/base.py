@@ -110,11 +110,6 @@ class Stragglers(Checked):
         def mean(self) -> float:
             """The expected sleep of a worker and step, seconds."""
 
-    @property
-    def mean_factor(self) -> float:
-        """The expected factor on computing."""
-        return 1.0
-
     def sleeps(self, scenario, random: RandomStreams, worker: int) -> Steps:
         """Seconds that a worker, by its number, sleeps in each step."""
         return NOTHING

@@ -235,10 +235,6 @@ class Own(Stragglers):
         return mean(self.made)
 
     @property
-    def mean_factor(self) -> float:
-        return asked(self.made, "mean_factor")
-
-    @property
     def slows_computing(self) -> bool:
         return asked(self.made, "slows_computing")
 

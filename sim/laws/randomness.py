@@ -15,7 +15,7 @@ import numpy as np
 
 from sim.base.ranges import MOST_RANKS
 from sim.laws.base import Law, Steps
-from sim.laws.checked import drawn, is_ours
+from sim.laws.checked import drawn
 
 BLOCK = 128  # indices that a generator draws for a group
 GROUP, FIRST_GROUP = 32, 8  # ranks; small jobs draw for few that they do not have
@@ -35,25 +35,13 @@ PURPOSES = (
     "pause",
     "gradient",
 )
-MOST_LAWS = 256
 _kept: OrderedDict[tuple, tuple[Law, np.ndarray]] = OrderedDict()
-_laws: dict[tuple, Law] = {}
 
 
 def generator(seed: int, replication: int, rank: int, purpose: str, *further: int) -> np.random.Generator:
     """The generator of one rank or group of ranks; equal arguments give equal draws in every world."""
     key = (replication, rank, PURPOSES.index(purpose), *further)
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
-
-
-def known(law: Law) -> Law:
-    """The first of equal laws, whose draws are kept: scenarios that come from another process have a law each. A user's own is itself."""
-    if not is_ours(law):
-        return law
-    if len(_laws) >= MOST_LAWS:
-        _laws.clear()
-    key = type(law), *(getattr(law, name) for name in type(law).model_fields)
-    return _laws.setdefault(key, law)
 
 
 class Ranks(NamedTuple):

@@ -25,20 +25,6 @@ MOST_SLOW, MOST_PARTS = 10**4, 20
 class SleepsOrFactors(Stragglers):
     """Stragglers that either sleep or compute slower, by their `slows_computing`."""
 
-    if TYPE_CHECKING:
-
-        @property
-        def typical(self) -> float:
-            """The expected sleep, or factor, of a worker and step."""
-
-    @property
-    def mean(self) -> float:
-        return 0.0 if self.slows_computing else self.typical
-
-    @property
-    def mean_factor(self) -> float:
-        return self.typical if self.slows_computing else 1.0
-
     def sleeps(self, scenario, random, worker):
         return NOTHING if self.slows_computing else self.steps(scenario, random, worker, 0.0)
 
@@ -104,9 +90,8 @@ class Effect(SleepsOrFactors):
         return self.factor is not None
 
     @property
-    def typical(self) -> float:
-        neutral = 1.0 if self.slows_computing else 0.0
-        return neutral + self.slow_share * (self.law.mean - neutral)
+    def mean(self) -> float:
+        return 0.0 if self.slows_computing else self.slow_share * self.law.mean
 
     def number(self, scenario, random: RandomStreams, worker: int) -> int:
         """The number of the random streams that the worker draws from."""
@@ -266,8 +251,8 @@ class Replay(SleepsOrFactors):
         return self.unit == "factor"
 
     @property
-    def typical(self) -> float:
-        return float(np.mean(self.values))
+    def mean(self) -> float:
+        return 0.0 if self.slows_computing else float(np.mean(self.values))
 
     def steps(self, scenario, random, worker, neutral):
         row = np.array(self.values[(worker - 1) % len(self.values)])
@@ -310,10 +295,6 @@ class Together(Stragglers):
     @property
     def mean(self) -> float:
         return sum(part.mean for part in self.of)
-
-    @property
-    def mean_factor(self) -> float:
-        return float(np.prod([part.mean_factor for part in self.of]))
 
     @property
     def slows_computing(self) -> bool:
