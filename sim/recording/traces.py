@@ -56,11 +56,7 @@ class Trace:
         """A trace of activities in any order."""
         import pandas as pd
 
-        return cls.ordered(header, pd.DataFrame(activities, columns=list(Activity._fields)))
-
-    @classmethod
-    def ordered(cls, header: Header, rows: pd.DataFrame) -> Trace:
-        """A trace of a table of activities in any order."""
+        rows = pd.DataFrame(activities, columns=list(Activity._fields))
         return cls(header, rows.sort_values(["end_s", "rank", "start_s"], kind="stable", ignore_index=True))
 
     def write(self, path: str | Path) -> None:

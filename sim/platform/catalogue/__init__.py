@@ -90,10 +90,6 @@ class Kind(Checked):
             found["on-demand"] = Offer(usd_per_hour=usd, as_of=of, source=source)
         return {name: found[name] for name in OFFERS if name in found}
 
-    def of_cluster(self) -> dict:
-        """The keys that a host of a cluster takes from it."""
-        return {name: value for name in OF_HOSTS if (value := getattr(self, name)) is not None}
-
 
 def _named(table):
     """A GPU's name is its key."""
@@ -183,7 +179,9 @@ def of_type(table: dict) -> dict:
         return table
     if not isinstance(name, str):
         raise WrongSetting("type", name, "a name of a kind of host as its type")
-    return {"name": name, **find("hosts", name).of_cluster()} | {key: table[key] for key in table if key != "type"}
+    kind = find("hosts", name)
+    taken = {key: value for key in OF_HOSTS if (value := getattr(kind, key)) is not None}
+    return {"name": name, **taken} | {key: table[key] for key in table if key != "type"}
 
 
 def check_network(name: str, count: int) -> None:
