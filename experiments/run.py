@@ -105,6 +105,11 @@ QUESTIONS = {
         "5 min",
         "other batches: 1 worker and, by MPI, 2",
     ),
+    "proofs": Question(
+        "Does each text take what its closed form says, train what its definition says and, with --workers 4, run so over MPI?",
+        "5 s",
+        "nothing; real runs, which take 5 min more, on texts that only compute and only sum",
+    ),
     "benchmark": Question(
         "How do TensorFlow's own servers scale on this machine, and with how many servers best?",
         "5 to 9 min",

@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
-from sim.language import event
+from sim.language import event, mistakes
 from sim.language.event.valueless import Valueless
 from sim.language.job import Job, Laws
 from sim.language.layers import Layer, Rows
@@ -18,6 +18,7 @@ from sim.language.library import Library
 from sim.language.pieces import Piece
 from sim.language.text import Text
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
+from sim.protocols import is_ours
 from sim.protocols.texts import text_of
 from sim.runs.job import Drawn
 from sim.runs.layers import layers_of
@@ -149,8 +150,11 @@ def asked_of(scenario: Scenario) -> Asked:
 
     Raises:
         WrongSetting: no engine has it.
+        WrongText: a user's text makes a mistake that is seen in its source.
         RunFailed: they wait for one another for ever, or do what no world can run.
     """
+    if not is_ours(scenario.protocol):
+        mistakes.check(text_of(scenario))
     job = _job(scenario, placement=tuple(scenario.hosts))
     return _tried(
         replace(job, steps=min(job.steps, TRIED), warmup=0, evaluate_every=1, laws=NOTHING), text_of(scenario)

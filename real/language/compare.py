@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -46,6 +47,7 @@ def parser() -> command.Parser:
     parser.add_argument("--depth", type=int, default=8, metavar="N", help="number of layers (default: 8)")
     parser.add_argument("--batch", type=int, default=64, metavar="N", help="samples of a rank (default: 64)")
     parser.add_argument("--steps", type=int, default=20, metavar="N", help="of each run (default: 20)")
+    parser.add_argument("--json", action="store_true", help="an object for each text, a line each")
     parser.add_argument("--runs", type=int, default=3, metavar="N", help="that are measured (default: 3)")
     return parser
 
@@ -85,10 +87,10 @@ def main(argv: list[str] | None = None) -> int:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a rank has one core at most
         mpirun.launch(mpirun.command(given.ranks, PROGRAM, argv))
         return 0
-    return ranks.join(PROGRAM, lambda comm: work(comm, job, texts, model, given.runs))
+    return ranks.join(PROGRAM, lambda comm: work(comm, job, texts, model, given.runs, given.json))
 
 
-def work(comm, job: Job, texts: list[Text], model: Chain, runs: int) -> int:
+def work(comm, job: Job, texts: list[Text], model: Chain, runs: int, as_json: bool = False) -> int:
     """What one rank does; rank 0 prints."""
     from real.language import fits
     from real.language.ranks import run
@@ -100,11 +102,29 @@ def work(comm, job: Job, texts: list[Text], model: Chain, runs: int) -> int:
         every = [run(comm, job, text, model) for _ in range(runs)]
         ran = [one for one in every if one is not None]
         if found is not None:
-            print("\n".join(said(job, found, text, model, ran)), flush=True)
+            told = beside(job, found, text, model, ran)
+            print(json.dumps(told._asdict()) if as_json else "\n".join(said(told, job, model)), flush=True)
     return 0
 
 
-def said(job: Job, found: Job, text: Text, model: Chain, ran: list[Ran]) -> list[str]:
+class Beside(NamedTuple):
+    """A text's runs beside its prediction.
+
+    Args:
+        measured_s: of a step, the median of the runs; floor: half of how far apart they are, over it.
+        apart: the largest difference of a weight from that in simulated time; samples: that entered updates, and simulated ones.
+    """
+
+    text: str
+    runs: int
+    measured_s: float
+    floor: float
+    predicted_s: float
+    apart: float
+    samples: tuple[float, float]
+
+
+def beside(job: Job, found: Job, text: Text, model: Chain, ran: list[Ran]) -> Beside:
     """Measured beside predicted, and how far weights are from those of the same text in simulated time."""
     values = Values(job, model, text.data == "shared")
     predicted = event.run(found, text, values)
@@ -116,12 +136,18 @@ def said(job: Job, found: Job, text: Text, model: Chain, ran: list[Ran]) -> list
         float(np.nanmax(np.abs(mine - values.vectors[rank]["weights"]), initial=0.0))
         for rank, mine in enumerate(ran[-1].weights)
     )
-    samples, wanted = sum(ran[-1].samples), sum(predicted.samples)
+    samples = float(sum(ran[-1].samples)), float(sum(predicted.samples))
+    return Beside(text.name, len(ran), middle_s, floor, predicted_s, apart, samples)
+
+
+def said(told: Beside, job: Job, model: Chain) -> list[str]:
+    """The same in lines."""
+    samples, wanted = told.samples
     return [
-        f"{text.name}, {job.ranks} ranks, {model.depth} layers {model.width} x {model.width}, batch {job.batch}, {job.steps} steps",
-        f"measured   {middle_s * 1e3:.3g} ms a step, +-{floor:.0%} over {len(ran)} runs",
-        f"predicted  {predicted_s * 1e3:.3g} ms: {predicted_s / middle_s - 1:+.0%}",
-        f"weights    within {apart:.0e} of those in simulated time; {samples:,.0f} samples, simulated {wanted:,.0f}",
+        f"{told.text}, {job.ranks} ranks, {model.depth} layers {model.width} x {model.width}, batch {job.batch}, {job.steps} steps",
+        f"measured   {told.measured_s * 1e3:.3g} ms a step, +-{told.floor:.0%} over {told.runs} runs",
+        f"predicted  {told.predicted_s * 1e3:.3g} ms: {told.predicted_s / told.measured_s - 1:+.0%}",
+        f"weights    within {told.apart:.0e} of those in simulated time; {samples:,.0f} samples, simulated {wanted:,.0f}",
     ]
 
 

@@ -128,10 +128,8 @@ class MpiWorld:
         self.me = Rank(comm.rank, job, text.servers, self, text.data == "shared")
         self._comm, self._job, self._text, self._values, self._clock = comm, job, text, values, clock
         self._sleeps, self._begun = job.sleeps(comm.rank, text.servers), begun
-        self._limit_s, self._since_s = (
-            getattr(text, "time_limit_s", -math.inf),
-            0.0,
-        )  # of a round, and when it has begun
+        limit_s, self._since_s = getattr(text, "time_limit_s", math.inf), 0.0  # of a round, and when it has begun
+        self._limit_s = limit_s if limit_s < math.inf else -math.inf
         delays = job.noise(comm.rank, text.servers, "delay")
         self._messages = Messages(comm, clock, values.kind, here or [True for _ in range(comm.size)], delays)
         self._record = Record(

@@ -69,6 +69,7 @@ def main(argv: list[str] | None = None) -> int:
     counted = [gradients(job, simulated(job, given.time_limit)) for job in jobs]
     lines = [("simulated", f"{len(jobs)} jobs of {of}; none deadlocks, and each repeats itself")]
     lines.append(("gradients", in_all(counted)))
+    lines.append(("messages", messages(jobs)))
     lines.append(("trained", trained(jobs[-1], given.time_limit)))
     lines.append(("engine", by_engine(jobs, given.time_limit)))
     lines += [("real run", "not asked for")] if given.simulate_only else by_mpi(given, real_jobs(jobs))
@@ -145,6 +146,27 @@ def in_all(counted: list[tuple[int, int]]) -> str:
     computed, applied = map(sum, zip(*counted, strict=True))
     dropped = f"; {computed - applied:,} came too late or were on their way at the end" if computed > applied else ""
     return f"{computed:,} samples computed, {applied:,} applied once{dropped}"
+
+
+def messages(jobs: list[Scenario]) -> str:
+    """Whether each rank takes something of all that send to it.
+
+    Raises:
+        RunFailed: it does not.
+    """
+    from sim.language.event.world import EventWorld
+    from sim.protocols.texts import text_of
+    from sim.runs.job import job_of
+
+    for job in jobs:
+        text = text_of(job)
+        world = EventWorld(job_of(job, text), text)
+        world.run()
+        for rank, mail in enumerate(world.mail):
+            for sender in sorted(mail.unheard):
+                said = f"rank {rank} takes none of the messages that rank {sender} posts to it"
+                raise RunFailed(f"{protocols.name_of(job.protocol)}: {said} ({_said(job)})")
+    return "each rank takes some of every rank that posts to it"
 
 
 def trained(job: Scenario, limit_s: float = LIMIT_S) -> str:

@@ -26,6 +26,7 @@ def _ran(names: list[str], *words: str) -> list[tuple[str, str, str]]:
     small = ["--width", "8", "--batch", "16", "--steps", "4", "--runs", "1"]
     done = _python("-m", "real.language.compare", *names, *small, *words)
     assert done.returncode == 0, done.stderr
+    assert ("ran out of data" in done.stderr) <= (not {"amb", "amb-dg"}.isdisjoint(names))
     found = SAID.findall(done.stdout)
     assert len(found) == len(names), done.stdout
     return found

@@ -126,6 +126,11 @@ MISTAKES = {  # of a text, and what is said
     "a deadlock": (SEND_ALL, "pass", r"all wait for ever: rank 0, .* \(1 workers, stragglers none"),
     "a gradient that counts twice": ("(samples=samples)", "(samples=2 * samples)", "samples were computed, and"),
     "a gradient that is left": (GATHER, "gather(me, me.workers[:2], me.gradient)", "samples were computed.*3 w"),
+    "a message to nobody": (
+        SLEEP,
+        "yield from me.post(me.weights, me.rank)",
+        "rank 1 takes none .* rank 1 posts to it",
+    ),
     "a coin of its own": (SLEEP, f"if id(object()) % 7: {SLEEP}", "two simulations differ"),
     "a misspelt verb": ("me.sleep()", "me.slep()", "the nearest is me.sleep"),
 }

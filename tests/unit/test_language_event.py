@@ -2,103 +2,40 @@
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice
 from typing import Any
 
 import pytest
 
+from experiments.proving.closed import CLOSED, ITEMS, B, L, T, V, job, layers_to_servers, ring, steps_of
 from sim.base.errors import RunFailed, WrongSetting
 from sim.language.event import run
 from sim.language.hosts import Host
-from sim.language.job import Job, Laws, Layer
+from sim.language.job import Laws
 from sim.language.text import Text
 from sim.language.verbs import compute
 from sim.laws import Constant, Exponential
 from sim.texts import TEXTS
 
-ITEMS, T, B, L = 6_553_600, 0.1, 1.25e9, 20e-6  # of a layer, 25 MiB; seconds of a gradient; bytes/s; latency
-V = 8 * ITEMS * 4  # bytes of the model
 EXACT = 1e-12
 
 
-def job(ranks: int, steps: int = 3, activation_items: int = 0, **more) -> Job:
-    layer = Layer(ITEMS, T / 24, T / 12, activation_items)
-    return Job(ranks, (layer,) * 8, steps, **{"latency_s": L, "bandwidth": B, "batch": 16, **more})
+@pytest.mark.parametrize("of", CLOSED, ids=[f"{one.name} {k}" for k, one in enumerate(CLOSED)])
+def test_a_step_takes_what_its_closed_form_says(of):
+    assert of.error_s() < EXACT
 
 
-def steps_of(found) -> list[float]:
-    return [after - before for before, after in pairwise([0.0, *found.ends_s])]
+def test_every_text_has_a_closed_form():
+    assert {one.name for one in CLOSED} == TEXTS.keys()
 
 
-def ring(size_bytes: float, n: int, bandwidth: float = B) -> float:
-    return 2 * (n - 1) * (size_bytes / n / bandwidth + L)
+def test_a_closed_form_that_is_wrong_is_seen():
+    assert CLOSED[0]._replace(step_s=(T, T, 1.01 * T)).error_s() == pytest.approx(0.01 * T)
 
 
-def of_buckets(bandwidth: float) -> float:
-    """Eight buckets, each summed when its layer is done and the bucket before is summed."""
-    end_s = 0.0
-    for bucket in range(8):
-        end_s = max(end_s, T / 3 + (bucket + 1) * T / 12) + ring(V / 8, 4, bandwidth)
-    return end_s
-
-
-FAST = {"bandwidth": 10 * B}
-CLOSED: list[tuple[str, dict, Job, float]] = [
-    ("ddp", {}, job(4), of_buckets(B)),
-    ("ddp", {}, job(4, **FAST), of_buckets(10 * B)),
-    ("ddp", {"bucket_mb": 1e9}, job(4), T + ring(V, 4)),
-    ("ddp", {"bucket_mb": 1e9, "accumulate": 4}, job(4), T + ring(V, 4)),
-    ("ddp", {}, job(1), T),
-    ("fsdp", {"unit_parameters": 0.0}, job(4, **FAST), T + 2 * 3 * (V / 32 / 10 / B + L)),
-    ("fsdp", {}, job(1), T),
-    ("d-psgd", {"drawn": True}, job(5), T + V / B + L),
-    ("d-psgd", {}, job(5), T + 2 * V / B + L),
-    ("gradient-coding", {"late": 1}, job(4), 3 * V / B + 11 / 16 * T + 2 * L),  # of 5, 5 and 6 samples
-    ("gradient-coding", {"late": 1}, job(4, batch=3), 3 * V / B + 2 / 3 * T + 2 * L),
-    ("hierarchical", {"group": 2}, job(8), T + 2 * (V / 2 / B + L) + ring(V / 2, 4)),
-    ("fmb", {}, job(9), T + (8 + 1) * V / B + 2 * L),
-    ("amb", {}, job(9), 10 * T / 16 + (8 + 1) * V / B + 2 * L),  # ten of 16 micro-batches reach beyond 60 ms
-    ("amb-dg", {"window_s": 5.0}, job(3), 5.0),  # whatever workers and links do
-    ("horovod", {"cycle_s": 0.2}, job(1), 0.2),
-    ("pipeline", {}, job(1), T),
-    ("pipeline", {}, job(4, latency_s=0.0), (8 + 4 - 1) * T / 4 / 8),
-]
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "of", "expected"), CLOSED, ids=[f"{one[0]} {k}" for k, one in enumerate(CLOSED)]
-)
-def test_a_step_takes_what_its_closed_form_says(name, settings, of, expected):
-    assert steps_of(run(of, TEXTS[name](**settings))) == pytest.approx([expected] * 3, abs=EXACT)
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "of"),
-    [("ps-async", {}, job(2)), ("ps-ssp", {"staleness": 0}, job(2)), ("ps-barrier", {}, job(9))],
-)
-def test_workers_are_let_go_and_pull(name, settings, of):
-    step_s = T + of.ranks * V / B + 4 * L  # the weights of all workers leave one after another
-    assert steps_of(run(of, TEXTS[name](**settings))) == pytest.approx([step_s - L, step_s, step_s], abs=EXACT)
-
-
-def last_layer_left_s(forward_s: float) -> float:
-    """Of a worker whose forward pass has ended: when the gradient of the first layer has passed its port."""
-    x, end_s = V / 8 / B, 0.0
-    for layer in range(8):
-        end_s = max(end_s, forward_s + (layer + 1) * T / 12) + x
-    return end_s
-
-
-@pytest.mark.parametrize("update_base_s", [0.0, 0.003])
-def test_layers_travel_to_servers_while_others_are_computed(update_base_s):
-    x, forward_s, ends_s = V / 8 / B, 0.0, []
-    for layer in range(8):  # the server hands out the first weights, the first layer's first
-        forward_s = max(forward_s, (layer + 1) * x + L) + T / 24
-    for _ in range(2):  # later each layer's when it is updated; the first layer's come last
-        ends_s.append(last_layer_left_s(forward_s) + L + update_base_s)
-        forward_s = ends_s[-1] + x + L + T / 3
-    found = run(job(2, 2, update_base_s=update_base_s), TEXTS["ps-layers"]())
-    assert found.ends_s == pytest.approx(ends_s, abs=EXACT)
+def test_servers_update_layers_that_travel_while_others_are_computed():
+    found = run(job(2, 2, update_base_s=0.003), TEXTS["ps-layers"]())
+    assert steps_of(found) == pytest.approx([*islice(layers_to_servers(0.003), 2)], abs=EXACT)
 
 
 def test_a_server_sums_layers_side_by_side_on_the_cores_of_its_host():
@@ -113,49 +50,9 @@ def test_a_server_sums_layers_side_by_side_on_the_cores_of_its_host():
     assert ends_s[1] == pytest.approx(T / 3 + T / 12 + 8 * each_s, abs=EXACT)
 
 
-def test_local_sgd_sums_in_every_fourth_step():
-    assert steps_of(run(job(4, 8), TEXTS["local-sgd"](local=4))) == pytest.approx(
-        [*[T] * 3, T + ring(V, 4)] * 2, abs=EXACT
-    )
-
-
 def test_horovod_sums_all_that_is_ready_in_a_cycle():
     found = steps_of(run(job(4), TEXTS["horovod"](cycle_s=0.15)))
     assert found == pytest.approx([0.15 + 2 * L + ring(V / 2, 4) * 2] * 3, abs=2e-4)  # two buffers, of 100 MiB each
-
-
-def stages(p: int, m: int, L: float, x: float) -> float:
-    """Seconds of a step of 1F1B by a recurrence: p stages, m micro-batches, a port taken for x seconds by each."""
-    forward, order = T / 3 / p / m, []
-    for stage in range(p):
-        ahead = min(m, p - 1 - stage)
-        order.append(
-            [one for k in range(m + ahead) for one in [("f", k)] * (k < m) + [("b", k - ahead)] * (k >= ahead)]
-        )
-    clock, done, out, into, there = [0.0] * p, [0] * p, [0.0] * p, [0.0] * p, dict[tuple, float]()
-    for _ in range(2 * m * p):
-        ready = []
-        for stage in range(p):
-            if done[stage] < len(order[stage]):
-                kind, k = order[stage][done[stage]]
-                first = stage == 0 if kind == "f" else stage == p - 1
-                if first or (kind, stage, k) in there:
-                    ready.append((max(clock[stage], there.get((kind, stage, k), 0.0)), stage, kind, k))
-        begin_s, stage, kind, k = min(ready)
-        clock[stage], done[stage] = begin_s + (forward if kind == "f" else 2 * forward), done[stage] + 1
-        to = stage + 1 if kind == "f" else stage - 1
-        if 0 <= to < p:
-            leaves_s = max(clock[stage], out[stage])
-            out[stage] = leaves_s + x
-            there[kind, to, k] = into[to] = max(leaves_s + L, into[to]) + x
-    return max(clock)
-
-
-@pytest.mark.parametrize("activation_items", [0, 50_000, 500_000])
-def test_a_pipeline_takes_what_a_recurrence_says(activation_items):
-    of = job(4, 1, activation_items)
-    expected = stages(4, 8, L, 2 * activation_items * 4 / B)
-    assert steps_of(run(of, TEXTS["pipeline"](8))) == pytest.approx([expected], abs=EXACT)
 
 
 # ---- hosts, racks, cores

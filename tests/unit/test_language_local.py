@@ -108,3 +108,23 @@ class OnOneHost(Text):
 
 def test_a_message_within_a_host_has_left_when_its_receiver_has_copied_it():
     event.run(replace(JOB, ranks=2, local_overhead_s=0.0, local_copy_s=1e-9, header_bytes=0), OnOneHost())
+
+
+@dataclass(frozen=True)
+class ToItself(Text):
+    """A rank takes what it has posted to itself, and then waits for that."""
+
+    name = "to itself"
+
+    def __call__(self, me):
+        for _ in me.steps():
+            handle = yield from me.post(me.weights, me.rank)
+            yield from me.take(me.rank)
+            yield from me.wait(handle)
+
+
+@KERNELS
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_what_a_rank_has_taken_from_itself_has_left(ranks, run):
+    job = replace(JOB, ranks=ranks, per_host=1, header_bytes=0)
+    assert run(job, ToItself()).ends_s == [pytest.approx(EACH_S + BYTE_S * 4 * ITEMS)]

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from test_language_engine_jobs import differ
-from test_language_learning import BATCH, CHAIN, RATE, STEPS, serial
 
+from experiments.proving.definitions import BATCH, CHAIN, RATE, STEPS, serial
 from sim import protocols
 from sim.base.errors import WrongSetting, WrongText
 from sim.job.scenario import Scenario

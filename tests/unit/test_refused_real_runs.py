@@ -8,7 +8,7 @@ import pytest
 from real import calibrate, campaign, needs, run
 from real.launching import host_names
 from real.servers.tasks import by_hand
-from sim.base.errors import WrongSetting
+from sim.base.errors import WrongSetting, WrongText
 
 JOB = ["--protocol", "fmb", "--workload", "mlp", "--steps", "2"]
 LISTS = ["--protocol", "ps-async", "--job", "worker", "--worker-hosts", "localhost:29999"]
@@ -123,3 +123,21 @@ def test_a_large_batch_is_drawn_in_one_go(monkeypatch):
     x, _ = next(batches.Batches(few, 3000, 0, 0, 0))
     assert (len(x), x.sum()) == (3000, 3000)
     assert len(joined) < 10  # NumPy has some of its own
+
+
+def test_a_text_whose_source_shows_a_mistake(module):
+    text = """
+from dataclasses import dataclass
+from sim.language.text import Text
+from sim.language.verbs import compute
+
+@dataclass(frozen=True)
+class Own(Text):
+    def __call__(self, me):
+        for _ in me.steps():
+            compute(me)
+            yield from me.update()
+"""
+    words = ["--runtime", "mpi", "--protocol", f"{module(text)}:Own", "--workload", "mlp", "--workers", "2"]
+    with pytest.raises(WrongText, match=r"compute\(...\) does nothing without `yield from`"):
+        run.main([*words, "--engine", "numpy", "--steps", "2"])

@@ -445,7 +445,7 @@ def take(S: State, t: int, row: int) -> int:
     if S.flow_announced[message]:
         S.registers[at + 5] = message
         S.flow_found[message] = S.now
-    elif S.message_serial[message]:
+    elif S.message_serial[message] and S.message_from[message] != S.text_rank[t]:
         S.text_takes[t] = message
     else:
         give_back(S, message)

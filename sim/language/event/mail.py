@@ -19,6 +19,7 @@ class Mail:
     Attributes:
         waiting: the task that waits for a message of a rank or of a group, by the number of its text.
         coming: messages under way, by sender and number of the text.
+        heard: senders of messages that were taken, or lost to newer ones, with the number of the text.
     """
 
     def __init__(self, world, delays: Any):
@@ -27,6 +28,7 @@ class Mail:
         self.waiting = dict[int, tuple[Any, int | range]]()
         self._is_over = False
         self.coming = Counter[tuple[int, int]]()
+        self.heard = set[tuple[int, int]]()
 
     def put(self, number: int, message: Message) -> None:
         """A message has come; it may be held back before it is there."""
@@ -67,10 +69,17 @@ class Mail:
         taken = [box[k] for k in chosen]
         for k in reversed(chosen):
             del box[k]
+        self.heard.update((message.sender, number) for message in taken)
         for message in taken[:-1]:
             self._world.taken(message)
             self._world.links.lose(message)
         return taken[-1] if taken else None
+
+    @property
+    def unheard(self) -> set[int]:
+        """Ranks whose messages have come to a text of this rank that has taken none of them."""
+        left = {(message.sender, number) for number, box in self._boxes.items() for message in box}
+        return {sender for sender, _ in left - self.heard}
 
 
 def among(frm: int | range) -> range:
