@@ -59,10 +59,17 @@ class Progress:
     def about(self, label: str = "") -> str:
         """The progress as text."""
         took_s, what = time.monotonic() - self._began_s, f" ({label})" if label else ""
-        if not (self.total and self.done):
+        if not self.left:
             return f"{duration(took_s)} so far{what}"
-        left = duration(took_s * max(0.0, self.total / self.done - 1))
-        return f"{min(1.0, self.done / self.total):.0%}, about {left} left{what}"
+        return f"{min(1.0, self.done / (self.total or 1)):.0%}{self.left}{what}"
+
+    @property
+    def left(self) -> str:
+        """The time left, as in ", about 3 min left", as far as that can be known."""
+        if not (self.total and self.done):
+            return ""
+        took_s = time.monotonic() - self._began_s
+        return f", about {duration(took_s * max(0.0, self.total / self.done - 1))} left"
 
 
 def advance(work: float = 1.0, label: str = "") -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from sim.language.engine import layout as op
@@ -21,6 +22,7 @@ from sim.language.engine.values import (
     PieceValue,
     is_known,
     lift,
+    numbers,
     plain,
 )
 
@@ -128,13 +130,17 @@ class Code:
         self.emit(op.NEW_LIST, found.which.at, found.number)
         return found
 
-    def flat(self, value: Any) -> list[Any]:
-        """The numbers of a number, a piece or a message."""
-        if isinstance(value, PieceValue):
-            return [value.start, value.stop]
-        if isinstance(value, MessageValue):
-            return [Number(value.at + k) for k in range(WIDE["message"])]
-        return [value]
+    def here(self, *jumps: int) -> None:
+        """Jumps lead to the next row."""
+        for row in jumps:
+            self.rows[row][1] = len(self.rows)
+
+    @contextmanager
+    def where(self, test: Any) -> Iterator[None]:
+        """Rows that are obeyed where a test in a register holds, or that is known to hold."""
+        over = [] if is_known(test) else [self.emit(op.JUMP_IF_NOT, 0, self.at(test))]
+        yield
+        self.here(*over)
 
     def together(self, values: list[Any]) -> int:
         """Numbers copied to registers side by side; the first."""
@@ -155,7 +161,7 @@ class Code:
         to.contents.kind = kind
         for row in to.contents.rows:
             self.rows[row][3] = WIDE[kind]
-        what = self.at(value) if kind == "number" else self.together(self.flat(value))
+        what = self.at(value) if kind == "number" else self.together(numbers(value))
         self.emit(op.APPEND, to.which.at, what, WIDE[kind])
 
 
