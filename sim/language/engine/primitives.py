@@ -215,8 +215,7 @@ class Lowering(Statements):
             self.same_size(self.looked_up([int(one is not None) for one in each], layer), ONE)
         return PieceValue("activation", ZERO, self.reckon(op.MULTIPLY, items, self.samples_of(micro, of)))
 
-    def me_slope(self, layer: Any, micro: Any = ZERO, of: Any = ONE) -> Any:
-        return self.me_activation(layer, micro, of)
+    me_slope = me_activation
 
     def me_share(self, layer: Any, minibatches: Any = ONE, numbered: Any = NO) -> Any:
         job, layers = self.job, range(len(self.job.layers))
