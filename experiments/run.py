@@ -116,8 +116,8 @@ QUESTIONS = {
         "nothing: it measures",
     ),
     "speed": Question(
-        "How fast does the simulator simulate, beside SimPy as its documentation writes it, and SimGrid?",
-        "5 to 6 min",
+        "How fast does the simulator simulate, beside SimPy as its documentation writes it, and SimGrid; how long do answers take?",
+        "12 min",
         "nothing: it measures",
     ),
     "sweeps": Question(
