@@ -105,6 +105,11 @@ QUESTIONS = {
         "5 min",
         "other batches: 1 worker and, by MPI, 2",
     ),
+    "ddp": Question(
+        "How close are predictions to PyTorch's own DistributedDataParallel, in buckets and processes that were not fitted?",
+        UNTRIED,
+        "2 processes, small buckets, two minibatches",
+    ),
     "proofs": Question(
         "Does each text take what its closed form says, train what its definition says and, with --workers 4, run so over MPI?",
         "5 s",
