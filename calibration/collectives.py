@@ -12,19 +12,23 @@ the last sum after the computation, when cores idle. The part of the latter that
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from calibration.estimators.lines import trimmed_mean
 from sim.base.errors import WrongSetting
 from sim.job.replay import protocol_of, workload_of
-from sim.job.sums import pieces as sums_in
 from sim.language.moves import moves
 from sim.model.costs import Line
 from sim.model.sizes import ITEM_BYTES
 from sim.platform.cluster import Link
 from sim.recording.traces import Trace
+
+if TYPE_CHECKING:
+    from sim.model.workload import Variable
 
 OWN = ("input", "compute", "pack", "update", "evaluate")  # a rank's work that is not the library's
 BEFORE = ("compute", "pack")  # activities that a sum comes after
@@ -152,7 +156,14 @@ def pieces_of(trace: Trace) -> list[slice]:
     variables = protocol.summed(workload_of(trace.header))
     if protocol.overlaps:
         return _cycles(trace, protocol, variables)[::-1]
-    return sums_in(variables, protocol.fused)
+    return _pieces(variables, protocol.fused)
+
+
+def _pieces(variables: Sequence[Variable], fused: bool) -> list[slice]:
+    """The pieces that calls sum: the items of all variables, or of each if there are any; the last ends with the number of samples."""
+    bounds = [0, *accumulate(variable.size for variable in variables)]
+    bounds[-1] += 1
+    return [slice(*ends) for ends in pairwise([0, bounds[-1]] if fused or not variables else bounds)]
 
 
 def amounts_of(trace: Trace, pieces: list[slice]) -> Amounts:
@@ -177,7 +188,7 @@ def _cycles(trace: Trace, protocol, variables) -> list[slice]:
     shares = layer_shares([variable.size for variable in variables], protocol.order)
     after_s = np.cumsum(shares[::-1])[::-1] * (rows["end_s"] - rows["start_s"]).median()
     cycle = after_s // protocol.cycle_s if protocol.cycle_s else after_s
-    pieces = sums_in(variables, fused=False)
+    pieces = _pieces(variables, fused=False)
     of = {number: [piece for piece, own in zip(pieces, cycle, strict=True) if own == number] for number in cycle}
     return [slice(found[0].start, found[-1].stop) for found in of.values()]
 

@@ -10,12 +10,15 @@ import os
 import resource
 from collections import defaultdict
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim.base.errors import WrongSetting
-from sim.job import sums
+from sim.language.moves import moves, named
+from sim.model.nominal import FORWARD_SHARE
+from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -38,6 +41,9 @@ ROW_BYTES, ROW_S = 40, 1e-6  # of a sparse variable: how often it is drawn
 UPDATE_BYTES = 100
 ACTIVITY_BYTES, ACTIVITIES_OF_A_MESSAGE = 700, 4  # of a trace; a ring has 3.5 activities a message, a master 5.8
 CORE_BYTES = 800  # of a host
+MOST_MOVES = 10**6  # of a rank in a call; those beyond are not counted
+ASKED = 8  # ranks whose moves are counted
+BY_SIZE, SOME_ITEMS = "nccl", 2**20  # how many moves it has depends on the size of the vector; of others, by some
 
 SHARE = 0.5  # of the machine's memory that may be taken
 LEAST_PATIENCE_S, PATIENCE_S, TIMES = 30.0, 120.0, 10  # that a user is assumed to wait, by times of what was said
@@ -116,13 +122,61 @@ class Sent(NamedTuple):
 
 def messages(scenario: Scenario) -> Sent:
     """Count the messages of a step."""
-    called, workers, served = sums.of(scenario), scenario.workers, _served(scenario)
-    calls = [(call.algorithm == "ring", count * call.messages) for call, count in called.calls.items()]
-    in_rings = sum(several for is_ring, several in calls if is_ring)
-    others = served + sum(several for is_ring, several in calls if not is_ring)
-    others += scenario.ranks + workers * (2 * called.cycles + _partitions(scenario) / PARTITIONS_OF_A_MESSAGE)
+    called, workers, served = calls(scenario), scenario.workers, _served(scenario)
+    summed = called.number * called.messages
+    others = served + scenario.ranks + workers * (2 * called.cycles + _partitions(scenario) / PARTITIONS_OF_A_MESSAGE)
+    in_rings, others = (summed, others) if called.algorithm == "ring" else (0, others + summed)
     gradients = max(_ahead(scenario), gradients_each(scenario))
-    return Sent(in_rings * gradients, others * gradients, max([served, *(call.messages for call in called.calls)]))
+    return Sent(in_rings * gradients, others * gradients, max(served, called.messages))
+
+
+class Calls(NamedTuple):
+    """The sums that workers make in a step.
+
+    Args:
+        number: of calls.
+        algorithm: by its name (not auto).
+        messages: of all ranks in a call, roughly.
+        cycles: in which ranks agree on what to sum next; 0 where they sum when all is computed.
+    """
+
+    number: int = 0
+    algorithm: str = ""
+    messages: int = 0
+    cycles: int = 0
+
+
+def calls(scenario: Scenario) -> Calls:
+    """The sums of one step of ranks that are alike; cycles are those that begin while gradients are computed."""
+    protocol: Any = scenario.protocol
+    if not scenario.summed or scenario.workers < 2 or not hasattr(protocol, "algorithm"):
+        return Calls()
+    size_bytes, most, cycles = ITEM_BYTES * scenario.summed_items, len(scenario.summed), 0
+    if hasattr(protocol, "bucket_mb"):
+        count = math.ceil(size_bytes / max(1.0, 2**20 * protocol.bucket_mb))
+    elif hasattr(protocol, "cycle_s"):
+        link, costs = scenario.network, scenario.costs
+        agree_s = 2 * (scenario.workers - 1).bit_length() * (link.latency_s + 2 * link.overhead_s) + costs.negotiate_s
+        left_s = (1 - FORWARD_SHARE) * costs.compute(scenario.batch) - 2 * link.occupancy_s(size_bytes)
+        each_s = max(protocol.cycle_s, agree_s)
+        cycles = min(most, max(1, int(left_s / each_s) if each_s else most))
+        count = max(cycles, math.ceil(size_bytes / max(1, protocol.fusion_bytes)))
+    else:
+        count = 1 if getattr(protocol, "fused", True) else most
+    count = min(most, max(1, count))
+    hosts, items = tuple(scenario.hosts[scenario.servers :]), scenario.summed_items // count
+    algorithm = named(scenario.algorithm(protocol.algorithm), hosts, items)
+    each = _messages(algorithm, hosts, 1 << items.bit_length() if algorithm == BY_SIZE else SOME_ITEMS)
+    return Calls(count, algorithm, each, cycles)
+
+
+@lru_cache(maxsize=256)  # many jobs have the same ranks
+def _messages(algorithm: str, hosts: tuple[int, ...], items: int) -> int:
+    """By some ranks, far from one another, and at different places of their hosts."""
+    ranks = len(hosts)
+    some = range(ranks - 1, -1, -(ranks // ASKED | 1))
+    found = [islice(moves(algorithm, rank, hosts, items), MOST_MOVES) for rank in some]
+    return ranks * sum(move.to is not None for of_rank in found for move in of_rank) // len(found)
 
 
 def _served(scenario: Scenario) -> float:

@@ -36,8 +36,9 @@ class _Asked(NamedTuple):
 
 
 class _Ran(NamedTuple):
-    """The number of replications asked for, the outcome of those within the time, and the trace of the first."""
+    """The world that ran, the number of replications asked for, the outcome of those within the time, and the trace of the first."""
 
+    world: str
     asked: int
     outcome: Outcome
     trace: Trace | None
@@ -99,8 +100,7 @@ def _simulated(scenario: Scenario, world: str, asked: _Asked) -> Result:
     start_s = time.monotonic()
     ran = _ran(scenario, world, asked)
     wall_s = time.monotonic() - start_s
-    named = "engine" if world == "engine" and not ran.outcome.slow else "event"
-    return Result(scenario, named, ran.asked, ran.outcome, wall_s, asked.first, ran.trace)
+    return Result(scenario, ran.world, ran.asked, ran.outcome, wall_s, asked.first, ran.trace)
 
 
 def check_asked(world: str, replications: int | None, within_s: float) -> None:
@@ -168,7 +168,7 @@ def _ran(scenario: Scenario, world: str, asked: _Asked) -> _Ran:
         return Replications(job, world).outcome(first, within_s)
 
     joined = replace(join(outcomes), slow=outcome.slow, arrivals=None if trace is not None else runs.arrivals(first))
-    return _Ran(count, growth.of_table(scenario, joined, smaller), trace)
+    return _Ran(runs.world, count, growth.of_table(scenario, joined, smaller), trace)
 
 
 def _of_ends(scenario: Scenario, asked: int, outcome: Outcome) -> dict[str, list[Scenario]]:

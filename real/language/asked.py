@@ -19,9 +19,8 @@ from sim.language.pieces import Piece
 from sim.language.text import Text
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.protocols import is_ours
-from sim.protocols.texts import text_of
-from sim.runs.job import Drawn
-from sim.runs.layers import layers_of
+from sim.protocols.base import text_of
+from sim.runs.job import Drawn, layers_of
 
 TRIED = 3  # steps
 PASS_S = 1e-3  # of a minibatch, in those

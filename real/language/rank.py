@@ -17,7 +17,7 @@ from real.recording.parameters import Piece
 from real.recording.recorder import Recorder
 from real.training.trainee import Trainee
 from sim.job.scenario import Scenario
-from sim.protocols.texts import text_of
+from sim.protocols.base import text_of
 
 NOTHING = np.empty(0, np.float32)
 

@@ -320,7 +320,7 @@ class RowsTrained(Trained):
 
 
 def places_of(scenario: Scenario) -> np.ndarray:
-    """Where the items of the job's layers (sim.runs.layers) are in the model's flat vector, shape (parameters,).
+    """Where the items of the job's layers (sim.runs.job) are in the model's flat vector, shape (parameters,).
 
     Row r of a variable in several parts is in part r mod parts, as in tf.nn.embedding_lookup with partition_strategy="mod": frequent
     words, which have low numbers, are spread over all parts.

@@ -20,7 +20,7 @@ from sim.base.ranges import MOST_REPLICATIONS, check_integer, check_kind
 from sim.efficiency.noise import NoiseScale, noise_scale, noise_scale_of_run
 from sim.job.scenario import Scenario
 from sim.laws.randomness import generator
-from sim.protocols.texts import text_of
+from sim.protocols.base import text_of
 from sim.recording.activity import Activity
 from sim.recording.curves import TARGETS, Curves, Target, reached
 from sim.recording.traces import Trace

@@ -13,7 +13,7 @@ from real.learning.versions import Versions
 from sim.base.errors import RunFailed
 from sim.language.event import EventWorld
 from sim.language.event.observed import ObservedWorld
-from sim.protocols.texts import text_of
+from sim.protocols.base import text_of
 from sim.recording.activity import Activity
 from sim.runs.job import job_of
 from sim.runs.outcome import activities_of
@@ -70,7 +70,7 @@ def train(
 def places_of(scenario: Scenario) -> np.ndarray | None:
     """Where the weights of a job's layers are in the model's flat vector, shape (parameters,); None: they are in its order.
 
-    Servers hold weights side by side; where rows travel, layers are in the order of sim.runs.layers.
+    Servers hold weights side by side; where rows travel, layers are in the order of sim.runs.job.
     """
     text = text_of(scenario)
     if text.layerwise or (text.servers < 2 and not scenario.traffic.in_parts):

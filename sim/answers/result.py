@@ -29,7 +29,7 @@ class Result:
 
     Args:
         scenario: that was simulated.
-        world: that simulated it: event, or engine if that was asked for.
+        world: that simulated it: engine or event.
         runs: replications that were asked for, or that are usual.
         outcome: of those replications that there was time for.
         wall_s: seconds that it took.

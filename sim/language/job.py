@@ -10,10 +10,9 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from sim.base.errors import WrongSetting
-from sim.language.hosts import Host
+from sim.language.hosts import Fair, Host, Windows
 from sim.language.layers import Layer
 from sim.language.library import Library
-from sim.language.links import Fair, Windows
 from sim.laws import Constant, Law
 from sim.laws.randomness import BLOCK, Stream, generator
 from sim.laws.steps import Sleeps

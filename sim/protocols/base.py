@@ -10,7 +10,6 @@ from typing import Any, ClassVar, NamedTuple
 from sim import texts
 from sim.base.errors import WrongSetting
 from sim.language.text import Text
-from sim.protocols.texts import text_of
 
 SOME = 10**6  # workers, more than any setting leaves out
 
@@ -206,3 +205,8 @@ def with_settings(text: Text) -> Protocol:
 
 def _made(of: type[Text], settings: list) -> Protocol:
     return protocol_of(of)(*settings)
+
+
+def text_of(scenario) -> Text:
+    """What the ranks of a scenario (sim.job.scenario.Scenario) follow."""
+    return scenario.protocol.text(scenario.servers, workers=scenario.workers, rows=scenario.traffic.sends_rows)

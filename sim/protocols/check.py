@@ -155,7 +155,7 @@ def messages(jobs: list[Scenario]) -> str:
         RunFailed: it does not.
     """
     from sim.language.event.world import EventWorld
-    from sim.protocols.texts import text_of
+    from sim.protocols.base import text_of
     from sim.runs.job import job_of
 
     for job in jobs:

@@ -7,23 +7,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cache
+from itertools import repeat
+from operator import itemgetter
 
 import numpy as np
 
 from sim.job.scenario import Scenario
-from sim.language.hosts import TICK_S, Host
+from sim.language.hosts import TICK_S, Fair, Host, Windows
 from sim.language.job import Job
+from sim.language.layers import Layer, Rows
 from sim.language.library import Library, Line
-from sim.language.links import Fair, Windows
 from sim.language.text import Text, require
 from sim.laws import Constant, FoldedMixture, LogNormal
 from sim.laws.randomness import Stream
 from sim.laws.steps import Steps, joined
 from sim.model.costs import Line as ByBytes
+from sim.model.readiness import layer_shares
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
+from sim.model.workload import Variable
 from sim.platform.cluster import Link
 from sim.platform.tcp import Tcp
-from sim.runs.layers import layers_of
 
 THREADS_TURN_S = 0.25e-3  # of a runtime whose threads hand work on to one another: its phases are many short tasks
 
@@ -176,3 +180,46 @@ def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]
     """What a text cannot have: the setting, its value in this job (nothing if it is right), and what is allowed."""
     servers = scenario.servers if scenario.workers else 0
     yield "--servers", servers if servers != text.servers else 0, str(text.servers)
+
+
+def layers_of(scenario: Scenario, text: Text, compute_s: float) -> tuple[Layer, ...]:
+    """A layer for each variable; where rows travel, those that are summed come first, and then each part that a server holds.
+
+    Args:
+        compute_s: seconds of a minibatch's gradient, of which each layer takes as much as it has of all items; or all alike where they
+            travel one by one.
+    """
+    held: list[tuple[Variable, int | None]]
+    if text.layerwise:
+        rows = scenario.traffic.sends_rows
+        held = [(one if rows else without_rows(one), server) for one, server in scenario.traffic.placed]
+    elif scenario.traffic.sends_rows:
+        held = [*zip(scenario.summed, repeat(None)), *sorted(scenario.traffic.placed, key=itemgetter(1))]
+    elif scenario.gathered_variables:
+        held = [*zip([*scenario.summed, *scenario.gathered_variables], repeat(None))]
+    else:
+        held = [*zip(map(without_rows, scenario.workload.variables), repeat(None))]
+    weights = [1 if text.layerwise else one.size for one, _ in held]
+    backward = layer_shares(weights, getattr(text, "order", "parameters"))
+    of_forward = compute_s * (1 - sum(backward)) / sum(weights)
+    return tuple(
+        Layer(
+            one.size,
+            of_forward * weight,
+            compute_s * last,
+            one.activation_items,
+            rows=Rows(one.shape[0], touched(one, scenario.batch)) if one.rows else None,
+            server=server,
+        )
+        for (one, server), weight, last in zip(held, weights, backward, strict=True)
+    )
+
+
+def without_rows(variable: Variable) -> Variable:
+    """A variable whose gradient is dense."""
+    return variable.model_copy(update={"rows": None})
+
+
+def touched(variable: Variable, batch: int):
+    """How many rows so many minibatches touch together, as a function."""
+    return cache(lambda minibatches: variable.load(batch, minibatches).rows)

@@ -20,13 +20,11 @@ from sim.base.errors import RunFailed, WrongSetting
 from sim.base.threads import in_order
 from sim.language import event, mistakes
 from sim.language.engine import job as engine
-from sim.language.engine.alone import in_the_way
-from sim.language.engine.programs import program_of
-from sim.language.engine.running import NOT_COMPILED
+from sim.language.engine.programs import in_the_way, program_of
 from sim.language.engine.values import NotLowered
 from sim.language.event.observed import ObservedWorld
 from sim.protocols import is_ours
-from sim.protocols.texts import text_of
+from sim.protocols.base import text_of
 from sim.runs.job import job_of
 from sim.runs.outcome import least_warmup, outcome_of, trace_of
 
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from sim.recording.traces import Trace
 
 LOOKED_AT, MESSAGES, MOST_LOOKED_AT = (
-    2000,
+    600,
     5,
     400,
 )  # workers at most, and messages of a run that is observed for a note, and of a gradient
@@ -81,6 +79,11 @@ class Replications:
                 self.slow = str(error)
         if world == "engine" and self.slow:
             raise WrongSetting("--world", "engine", f"auto or event: {self.slow}")
+
+    @property
+    def world(self) -> str:
+        """The one that runs them: engine or event."""
+        return "engine" if self._program else "event"
 
     def _replication(self, number: int) -> Job:
         return replace(self._job, replication=number)
@@ -145,7 +148,7 @@ def lowered(job: Job, text: Text) -> Program:
         NotLowered: the engine is not compiled, or does not understand it.
     """
     if engine._kernel is None:
-        raise NotLowered(NOT_COMPILED)
+        raise NotLowered(engine.NOT_COMPILED)
     try:
         return program_of(job, text)
     except (NotLowered, RunFailed, WrongSetting):

@@ -35,6 +35,7 @@ class LayerwiseServers(Text):
                 if me.rank in me.workers:
                     yield from me.backward(layer, layer + 1)
                 texts[layer] = yield from me.start(there_and_back(me, layer, group, firsts, not self.barrier))
-            yield from me.wait(texts if me.rank in me.servers else [])
+            if me.rank in me.servers:
+                yield from me.wait(texts)
             if me.rank == me.master:
                 yield from me.evaluate()

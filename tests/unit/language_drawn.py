@@ -9,11 +9,10 @@ from itertools import pairwise
 from math import inf
 
 from sim.language.collectives import ALGORITHMS
-from sim.language.hosts import TICK_S, Host
+from sim.language.hosts import TICK_S, Fair, Host, Windows
 from sim.language.job import Job, Laws
 from sim.language.layers import Layer, Rows
 from sim.language.library import Library, Line
-from sim.language.links import Fair, Windows
 from sim.language.text import Text
 from sim.laws import Constant, Exponential, LogNormal
 from sim.texts import TEXTS

@@ -13,6 +13,7 @@ import pytest
 from sim import protocols
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
+from sim.language.engine import job as engine
 from sim.laws import LogNormal
 from sim.model.costs import Line
 from sim.model.workload import Variable, Workload
@@ -85,7 +86,7 @@ def test_a_result_is_one_line():
     assert said.startswith("<Result: amb (time_limit_s=0.06, partitions=16), mlp, 2 workers, batch 100: ")
     assert "from run to run" in said
     assert "mean step" in said
-    assert said.endswith("; event, 3 runs of 30 steps>")
+    assert said.endswith(f"; {'engine' if engine._kernel else 'event'}, 3 runs of 30 steps>")
     assert "\n" not in said
 
 

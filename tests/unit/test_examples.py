@@ -18,6 +18,7 @@ BLOCKS = re.findall(r"```\n(\$ python (.*?)\n)(.*?)```", (FOLDER / "README.md").
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize(
     ("line", "printed"),
     [block[1:] for block in BLOCKS],

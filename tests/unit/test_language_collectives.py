@@ -17,7 +17,7 @@ from sim.language.text import Text
 from sim.language.verbs import until_woken, wake
 from sim.laws import Exponential
 from sim.platform.cluster import read
-from sim.protocols.texts import text_of
+from sim.protocols.base import text_of
 from sim.runs.job import job_of
 from sim.texts import TEXTS
 

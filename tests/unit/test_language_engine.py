@@ -2,16 +2,18 @@
 
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from test_language_engine_jobs import differ
 
+from sim import protocols
 from sim.base.errors import RunFailed, WrongText
-from sim.language import event
+from sim.job.scenario import Scenario
 from sim.language.collectives import allreduce, halving_doubling, tree
-from sim.language.engine import building, layout, running
+from sim.language.engine import building, layout
 from sim.language.engine import job as engine
 from sim.language.engine.programs import program_of
 from sim.language.engine.values import NotLowered
@@ -19,6 +21,9 @@ from sim.language.job import Job, Laws, Layer
 from sim.language.text import Text
 from sim.language.verbs import compute, exchange
 from sim.laws import Exponential
+from sim.model import workload
+from sim.runs.replications import Replications
+from sim.simulation import simulate
 from sim.texts import TEXTS
 
 LAYERS = (Layer(1000, 1e-3, 2e-3), Layer(2_000_000, 2e-3, 4e-3))
@@ -161,9 +166,8 @@ class Vectors(Own):
 
 @pytest.mark.parametrize("text", [Changing(), Vectors()], ids=lambda one: type(one).__name__)
 def test_a_name_that_changes_its_kind_is_no_silent_difference(text):
-    found, want = running.run(job(steps=5), text)[0], event.run(job(steps=5), text)
-    assert found.ends_s == pytest.approx(want.ends_s, abs=1e-9)
-    assert found.idle_s == pytest.approx(want.idle_s, abs=1e-9)
+    with suppress(NotLowered):
+        assert differ(job(steps=5), text, engine._kernel) == {}
 
 
 class Sizes(Own):
@@ -205,31 +209,33 @@ def test_a_wrong_text_is_one_line_with_its_place(text, error, said, kernel):
 class Unknown(Own):
     def __call__(self, me):
         for _ in me.steps():
-            far = {"a": me.rank}
+            far = {"a": 1 + me.rank}
             yield from me.work(seconds=far["a"])
+            yield from me.update()
 
 
 def test_what_is_not_understood_is_named_with_file_line_and_source():
-    with pytest.raises(NotLowered, match=r"test_language_engine\.py:\d+: `far = {'a': me\.rank}`: Dict"):
+    with pytest.raises(NotLowered, match=r"test_language_engine\.py:\d+: `far = {'a': 1 \+ me\.rank}`: Dict"):
         engine.run(job(), Unknown())
 
 
+def scenario() -> Scenario:
+    protocol = protocols.make(f"{Unknown.__module__}:{Unknown.__qualname__}")
+    return Scenario(protocol, workload.read("toy_fc"), workers=3, steps=4, warmup=1)
+
+
 def test_what_the_engine_does_not_understand_the_event_world_answers():
-    found, note = running.run(job(), Unknown())
-    assert found == event.run(job(), Unknown())
-    assert "the event world answers" in note
+    found, want = simulate(scenario(), replications=2), simulate(scenario(), "event", 2)
+    assert found.outcome.step_s == pytest.approx(want.outcome.step_s)
+    assert found.world == want.world == "event"
+    assert engine._kernel is None or "Dict" in found.outcome.slow
 
 
 def test_without_a_compiled_kernel_the_event_world_answers(monkeypatch):
     monkeypatch.setattr(engine, "_kernel", None)
-    found, note = running.run(job(), FirstTwo())
-    assert (found, note) == (event.run(job(), FirstTwo()), running.NOT_COMPILED)
-
-
-def test_replications_have_random_numbers_of_their_own():
-    found = running.replications(job(), FirstTwo(), 3, threads=2)
-    assert len({one.ends_s[-1] for one in found}) == 3
-    assert found[0].ends_s == pytest.approx(event.run(job(), FirstTwo()).ends_s)
+    found = Replications(scenario())
+    assert found.slow == engine.NOT_COMPILED
+    assert len(found.outcome(0).step_s[0]) == 4
 
 
 def test_many_rounds_draw_further_sleeps():

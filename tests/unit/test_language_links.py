@@ -11,8 +11,8 @@ from sim.base.errors import WrongSetting
 from sim.language.engine import job as engine
 from sim.language.event import run
 from sim.language.event.valueless import Valueless
+from sim.language.hosts import Fair, Windows
 from sim.language.job import Job, Laws, Layer
-from sim.language.links import Fair, Windows
 from sim.language.text import Text
 from sim.laws import LogNormal
 from sim.platform.polling import late_s

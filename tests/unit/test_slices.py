@@ -12,8 +12,8 @@ from sim import protocols
 from sim.job.scenario import Scenario
 from sim.model.sparse_rows import Rows
 from sim.model.workload import Variable, Workload
-from sim.protocols.texts import text_of
-from sim.runs.layers import layers_of
+from sim.protocols.base import text_of
+from sim.runs.job import layers_of
 
 WORDS = Variable(name="words", shape=(11, 3), rows=Rows(per_sample=1))
 OTHER = Variable(name="other", shape=(2, 5))

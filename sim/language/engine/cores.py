@@ -2,7 +2,7 @@
 
 Cores serve one text after another (first come, first served), or in turns as Linux does (sim.language.event.cores.InTurns: texts stay on
 the core where they began), or are shared evenly by all. Ranks that poll see what has happened at their next poll, and their polls take
-cores (sim.language.event.polls).
+cores (sim.language.event.ranks).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from sim.language.engine import layout as op
-from sim.language.engine.events import goes_on_at, is_busy, is_done, key_of, push
+from sim.language.engine.events import ending, goes_on_at, is_busy, is_done, key_of, push, without
 from sim.language.engine.layout import KINDS, NONE, State
 
 
@@ -42,12 +42,7 @@ def compute(S: State, t: int, device: int, seconds: float) -> None:
     else:
         S.text_in[t] = op.QUEUED
         S.text_work[t] = seconds
-        S.text_next[t] = NONE
-        if S.device_first[device] == NONE:
-            S.device_first[device] = t
-        else:
-            S.text_next[S.device_last[device]] = t
-        S.device_last[device] = t
+        S.device_first[device] = ending(S, S.device_first[device], t)
 
 
 def serve(S: State, t: int, seconds: float) -> None:
@@ -61,7 +56,7 @@ def computed(S: State, t: int, stopped: bool) -> None:
     device = S.text_device[t]
     is_done(S, t)
     if S.text_in[t] == op.QUEUED:
-        unqueue(S, device, t)
+        S.device_first[device] = without(S, S.device_first[device], t)
     elif S.text_in[t] == op.SHARING:
         unshare(S, device, t, stopped)
     elif S.text_in[t] == op.TURNING:
@@ -93,22 +88,6 @@ def poll(S: State, rank: int, stage: int, more: int) -> None:
         plan(S, device)
     elif S.device_turn[device] != math.inf:
         repace(S, device, S.device_busy[device], before, NONE)
-
-
-def unqueue(S: State, device: int, t: int) -> int:
-    """Take a text out of a device's chain; the one before it."""
-    before = NONE
-    one = S.device_first[device]
-    while one != t:
-        before = one
-        one = S.text_next[one]
-    if before == NONE:
-        S.device_first[device] = S.text_next[t]
-    else:
-        S.text_next[before] = S.text_next[t]
-    if S.device_last[device] == t:
-        S.device_last[device] = before
-    return before
 
 
 def count(S: State, device: int) -> None:
@@ -155,7 +134,7 @@ def unshare(S: State, device: int, t: int, stopped: bool) -> None:
         S.device_done[device] = S.text_work[t]  # without what rounding leaves
     if S.device_first[device] != NONE:
         S.text_due[S.device_first[device]] = -1.0
-    unqueue(S, device, t)
+    S.device_first[device] = without(S, S.device_first[device], t)
     S.device_busy[device] -= 1
     plan(S, device)
 
@@ -202,21 +181,16 @@ def take_turns(S: State, device: int, t: int, seconds: float) -> None:
 def put(S: State, core: int, t: int, since: float) -> None:
     """Put a text on a core: last, or first in a turn that has begun."""
     device = S.core_device[core]
-    last = S.core_first[core]
+    first = S.core_first[core]
     advance(S, core, pace(S, device) if S.core_works[core] else 1.0)
     S.text_core[t] = core
     S.text_due[t] = -1.0
-    S.text_next[t] = NONE
-    if last == NONE:
-        S.core_first[core] = t
-    elif since >= 0.0:
-        S.text_due[last] = -1.0
-        S.text_next[t] = last
+    if since >= 0.0 and first != NONE:
+        S.text_due[first] = -1.0
+        S.text_next[t] = first
         S.core_first[core] = t
     else:
-        while S.text_next[last] != NONE:
-            last = S.text_next[last]
-        S.text_next[last] = t
+        S.core_first[core] = ending(S, first, t)
     if S.core_first[core] == t:
         S.core_since[core] = S.now if since < 0.0 else since
     S.core_works[core] += 1
@@ -229,15 +203,10 @@ def put(S: State, core: int, t: int, since: float) -> None:
 
 def take_away(S: State, core: int, t: int) -> None:
     """Take a text from a core."""
-    before = S.core_first[core]
     advance(S, core, pace(S, S.core_device[core]))
-    if before == t:
+    if S.core_first[core] == t:
         S.core_since[core] = S.now
-        S.core_first[core] = S.text_next[t]
-    else:
-        while S.text_next[before] != t:
-            before = S.text_next[before]
-        S.text_next[before] = S.text_next[t]
+    S.core_first[core] = without(S, S.core_first[core], t)
     S.text_due[t] = -1.0
     S.core_works[core] -= 1
     S.device_works[S.core_device[core]] -= 1
@@ -292,19 +261,12 @@ def has_turned(S: State, t: int) -> bool:
     core = S.text_core[t]
     since = S.core_since[core]
     least = S.now * op.ROUND_OFF
-    last = t
     advance(S, core, pace(S, S.core_device[core]))
     S.core_since[core] = S.now
     S.text_due[t] = -1.0
     S.core_first[core] = S.text_next[t]
     if S.text_work[t] > (least if least > op.ROUND_OFF_S else op.ROUND_OFF_S):
-        while S.text_next[last] != NONE:
-            last = S.text_next[last]
-        S.text_next[t] = NONE
-        if last == t:
-            S.core_first[core] = t
-        else:
-            S.text_next[last] = t
+        S.core_first[core] = ending(S, S.core_first[core], t)
         wake(S, core)
         return True
     if S.text_of_rank[t]:

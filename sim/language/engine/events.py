@@ -1,7 +1,7 @@
 """The heap of events, the seconds in which ranks are idle, and the numbers that are drawn for them.
 
 Events go by time; at one instant by rank, number of the text and count of its requests, which are one key. A rank is idle while none of
-its texts works or sleeps, and no bytes of it move. sim.language.event.costs says what is charged where a rank has gone cold.
+its texts works or sleeps, and no bytes of it move. sim.language.event.ranks says what is charged where a rank has gone cold.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from sim.language.engine import layout as op
-from sim.language.engine.layout import KINDS, State
+from sim.language.engine.layout import KINDS, NONE, State
 
 
 def key_of(S: State, rank: int, number: int, count: int) -> int:
@@ -81,6 +81,30 @@ def reaches_at(S: State, message: int, time: float) -> None:
 def arrives_at(S: State, message: int, time: float) -> None:
     """A message will be there."""
     push(S, time, S.message_key[message], message * KINDS + op.ARRIVES)
+
+
+def without(S: State, first: int, t: int) -> int:
+    """The first of a chain of texts that text t is taken out of, if it is in it."""
+    one = first
+    if first == t:
+        return S.text_next[t]
+    while one != NONE and S.text_next[one] != t:
+        one = S.text_next[one]
+    if one != NONE:
+        S.text_next[one] = S.text_next[t]
+    return first
+
+
+def ending(S: State, first: int, t: int) -> int:
+    """The first of a chain of texts that ends with text t from now on."""
+    one = first
+    S.text_next[t] = NONE
+    if first == NONE:
+        return t
+    while S.text_next[one] != NONE:
+        one = S.text_next[one]
+    S.text_next[one] = t
+    return first
 
 
 def settle(S: State, rank: int) -> None:

@@ -7,8 +7,7 @@ import inspect
 from typing import Any
 
 from sim.language.engine import layout as op
-from sim.language.engine.binding import Scope, arguments
-from sim.language.engine.rows import RANK, Code, described, plain_or_none
+from sim.language.engine.rows import RANK, SIGNS, Code, described, plain_or_none
 from sim.language.engine.values import (
     FIELDS,
     NOTHING,
@@ -16,7 +15,6 @@ from sim.language.engine.values import (
     WIDE,
     ZERO,
     Call,
-    Choice,
     Coefficient,
     Known,
     Lazy,
@@ -29,46 +27,23 @@ from sim.language.engine.values import (
     PieceValue,
     RangeValue,
     SameAtAllRanks,
+    Scope,
     Varies,
+    arguments,
     bound,
+    in_registers,
     is_known,
+    is_list,
     lift,
+    numbers,
     plain,
+    shape,
+    shaped,
 )
 
-BINARY = {
-    ast.Add: op.ADD,
-    ast.Sub: op.SUBTRACT,
-    ast.Mult: op.MULTIPLY,
-    ast.Div: op.DIVIDE,
-    ast.FloorDiv: op.FLOOR_DIVIDE,
-    ast.Mod: op.MODULO,
-    ast.BitXor: op.EXCLUSIVE_OR,
-}
-COMPARED: dict[type, int] = {
-    ast.Lt: op.LESS,
-    ast.LtE: op.LESS_OR_EQUAL,
-    ast.Eq: op.EQUAL,
-    ast.NotEq: op.UNEQUAL,
-    ast.Is: op.EQUAL,
-    ast.IsNot: op.UNEQUAL,
-}
 CHANGING = ("append", "extend", "insert", "pop", "remove", "clear")
 MOST_UNROLLED = 512
-
-
-def is_list(value: Any) -> bool:
-    """Whether a value is a new list."""
-    return (isinstance(value, Pair) and value.is_list) or (isinstance(value, Known) and isinstance(value.value, list))
-
-
-def in_registers(value: Any) -> bool:
-    """Whether a value is one that registers can hold."""
-    if isinstance(value, Pair):
-        return all(in_registers(one) for one in value.parts)
-    if isinstance(value, Known):
-        return isinstance(value.value, (int, float, tuple, list))
-    return isinstance(value, (Number, ListValue, MessageValue, PieceValue, RangeValue))
+FOLDED = {"min": op.LEAST, "max": op.MOST, "sum": op.ADD}
 
 
 class Expressions(Code):
@@ -119,9 +94,13 @@ class Expressions(Code):
 
     def on_BinOp(self, scope: Scope, node: ast.BinOp) -> Any:
         x, y = self.value(scope, node.left), self.value(scope, node.right)
-        if type(node.op) not in BINARY:
-            raise NotLowered(f"{type(node.op).__name__} of numbers that are not known before ranks run")
-        return self.reckon(BINARY[type(node.op)], x, y)
+        return self.operated(node.op, x, y)
+
+    def operated(self, sign: ast.operator, x: Any, y: Any) -> Any:
+        """X sign y."""
+        if type(sign) not in SIGNS:
+            raise NotLowered(f"{type(sign).__name__} of numbers that are not known before ranks run")
+        return self.reckon(SIGNS[type(sign)], x, y)
 
     def on_UnaryOp(self, scope: Scope, node: ast.UnaryOp) -> Any:
         value = self.value(scope, node.operand)
@@ -150,16 +129,9 @@ class Expressions(Code):
                 found = self.truth(first)
                 continue
             held = self.new()
-            self.move(held, found if not stops else self.reckon(op.EQUAL, found, ZERO))
-            over = self.emit(op.JUMP_IF_NOT, 0, held)
-            self.move(held, self.truth(self.value(scope, one)))
-            if stops:
-                end = self.emit(op.JUMP, 0)
-                self.rows[over][1] = len(self.rows)
-                self.move(held, ONE)
-                self.rows[end][1] = len(self.rows)
-            else:
-                self.rows[over][1] = len(self.rows)
+            self.move(held, found)
+            with self.where(self.reckon(op.EQUAL, found, ZERO) if stops else Number(held)):
+                self.move(held, self.truth(self.value(scope, one)))
             first = found = Number(held)
         return first if isinstance(found, Known) else found
 
@@ -186,7 +158,7 @@ class Expressions(Code):
             return inside if kind is ast.In else self.reckon(op.EQUAL, inside, ZERO)
         if kind in (ast.Gt, ast.GtE):
             x, y, kind = y, x, ast.Lt if kind is ast.Gt else ast.LtE
-        return self.reckon(COMPARED[kind], x, y)
+        return self.reckon(SIGNS[kind], x, y)
 
     def both(self, x: Any, y: Any) -> Any:
         """Whether two truths hold, 1 or 0, without an op-code where one is known."""
@@ -223,86 +195,18 @@ class Expressions(Code):
         test = self.truth(self.value(scope, node.test))
         if isinstance(test, Known):
             return self.value(scope, node.body if test.value else node.orelse)
-        if all(
-            isinstance(one, (ast.Name, ast.Attribute, ast.List)) for one in (node.body, node.orelse)
-        ):  # that need no rows
-            parts = self.value(scope, node.body), self.value(scope, node.orelse)
-            if not all(
-                isinstance(one, (Number, PieceValue)) or isinstance(plain_or_none(one), (int, float)) for one in parts
-            ):
-                held = self.new()
-                self.move(held, test)
-                return Choice(Number(held), *parts)
         jump = self.emit(op.JUMP_IF_NOT, 0, self.at(test))
         found = self.value(scope, node.body)
-        kinds = self.shape(found)
-        held = self.together(self.numbers(found))
+        held = self.together(numbers(found))
         over = self.emit(op.JUMP, 0)
-        self.rows[jump][1] = len(self.rows)
+        self.here(jump)
         other = self.value(scope, node.orelse)
-        if self.shape(other) != kinds:
+        if shape(other) != shape(found):
             raise NotLowered("an expression that is of one kind or another")
-        for k, one in enumerate(self.numbers(other)):
+        for k, one in enumerate(numbers(other)):
             self.move(held + k, one)
-        self.rows[over][1] = len(self.rows)
-        return self.shaped(found, iter(range(held, held + len(self.numbers(found)))))
-
-    def chosen(self, choice: Choice, way) -> Any:
-        """way(one) for the one of two that is chosen when ranks run; its number, if it gives one."""
-        jump, held = self.emit(op.JUMP_IF_NOT, 0, choice.test.at), self.new()
-        for k, one in enumerate((choice.body, choice.orelse)):
-            found = way(one)
-            if isinstance(found, Number):
-                self.move(held, found)
-            if k == 0:
-                over = self.emit(op.JUMP, 0)
-                self.rows[jump][1] = len(self.rows)
-        self.rows[over][1] = len(self.rows)
-        return Number(held)
-
-    def numbers(self, value: Any) -> list[Any]:
-        """All numbers of a value."""
-        if isinstance(value, Pair):
-            return [number for one in value.parts for number in self.numbers(one)]
-        if isinstance(value, RangeValue):
-            return [value.start, value.stop]
-        if isinstance(value, Known) and isinstance(value.value, tuple):
-            return [Known(one) for one in value.value]
-        return self.flat(value)
-
-    def shape(self, value: Any) -> Any:
-        """What has to be alike so that numbers of one value may stand in place of those of another."""
-        if isinstance(value, Pair):
-            return tuple(self.shape(one) for one in value.parts)
-        if isinstance(value, Known) and isinstance(value.value, tuple):
-            return tuple("number" for _ in value.value)
-        kinds = {
-            PieceValue: "piece",
-            MessageValue: "message",
-            RangeValue: "range",
-            Lazy: "lazy",
-            Call: "text",
-            ListValue: "list",
-        }
-        return kinds.get(type(value), "number")
-
-    def shaped(self, value: Any, registers) -> Any:
-        """A value of the same kind in other registers."""
-        if isinstance(value, Known) and isinstance(value.value, tuple):
-            return Pair(tuple(Number(next(registers)) for _ in value.value))
-        if isinstance(value, Pair):
-            return Pair(tuple(self.shaped(one, registers) for one in value.parts))
-        if isinstance(value, PieceValue):
-            return PieceValue(value.vector, Number(next(registers)), Number(next(registers)))
-        if isinstance(value, RangeValue):
-            return RangeValue(Number(next(registers)), Number(next(registers)), value.step)
-        if isinstance(value, MessageValue):
-            return MessageValue(min(next(registers) for _ in range(WIDE["message"])))
-        return Number(next(registers))
-
-    def on_NamedExpr(self, scope: Scope, node: ast.NamedExpr) -> Any:
-        self.bind(scope, node.target, self.value(scope, node.value))
-        return scope.names[node.target.id]
+        self.here(over)
+        return shaped(found, held)
 
     def on_Attribute(self, scope: Scope, node: ast.Attribute) -> Any:
         value = self.value(scope, node.value)
@@ -458,8 +362,7 @@ class Expressions(Code):
             self.bind(scope, one.target, self.element(source, k))
             jumps = [self.emit(op.JUMP_IF_NOT, 0, self.at(self.truth(self.value(scope, test)))) for test in one.ifs]
             self.append(made, self.value(scope, node.elt))
-            for jump in jumps:
-                self.rows[jump][1] = len(self.rows)
+            self.here(*jumps)
 
         self.counted(self.length(source), turn)
         return made
@@ -500,9 +403,6 @@ class Expressions(Code):
                 )
         given = self.spread(scope, node.args)
         called = self.value(scope, node.func)
-        if isinstance(called, Choice):
-            both = [self.call_of(plain(one), list(given), named, scope, node) for one in (called.body, called.orelse)]
-            return Choice(called.test, *both)
         return self.call_of(plain(called), given, named, scope, node)
 
     def call_of(self, function: Any, given: list[Any], named: dict[str, Any], scope: Scope, node: ast.Call) -> Any:
@@ -515,10 +415,6 @@ class Expressions(Code):
         if inspect.isfunction(function):
             call = Call(function, arguments(function, given, named, lift))
             return call if inspect.isgeneratorfunction(function) else self.called(call)
-        return self.unknown(given)
-
-    def unknown(self, given: list[Any]) -> Coefficient:
-        """What a function gives that the engine cannot follow: it may weigh, and nothing else."""
         return Coefficient()
 
     def called(self, call: Call) -> Any:
@@ -542,18 +438,14 @@ class Expressions(Code):
             return RangeValue(first, stop, step)
         if name in ("int", "float", "bool"):
             return self.truth(given[0]) if name == "bool" else given[0] if name == "float" else self.whole(given[0])
-        if name == "abs":
-            return self.reckon(op.MOST, given[0], self.reckon(op.SUBTRACT, ZERO, given[0]))
         if name in ("min", "max", "sum"):
             if len(given) == 1 and isinstance(given[0], (ListValue, ListPart)):
                 return self.gathered(name, given[0])
             parts = given if len(given) > 1 else self.elements(given[0])
             found = parts[0] if parts else ZERO
             for one in parts[1:]:
-                found = self.reckon({"min": op.LEAST, "max": op.MOST, "sum": op.ADD}[name], found, one)
+                found = self.reckon(FOLDED[name], found, one)
             return found
-        if name in ("list", "tuple"):
-            return given[0] if given else Known([])
         raise NotLowered(f"{name} of what is not known before ranks run")
 
     def gathered(self, name: str, of: ListValue | ListPart) -> Number:
@@ -562,7 +454,7 @@ class Expressions(Code):
         self.move(held, ZERO if name == "sum" else self.element(of, ZERO))
 
         def turn(k):
-            self.emit({"min": op.LEAST, "max": op.MOST, "sum": op.ADD}[name], held, held, self.at(self.element(of, k)))
+            self.emit(FOLDED[name], held, held, self.at(self.element(of, k)))
 
         self.counted(n, turn)
         return Number(held)
@@ -604,8 +496,6 @@ class Expressions(Code):
 
     def on_YieldFrom(self, scope: Scope, node: ast.YieldFrom) -> Any:
         found = self.value(scope, node.value)
-        if isinstance(found, Choice):
-            return self.chosen(found, self.inlined)
         return self.inlined(found) if isinstance(found, Call) else found
 
     def primitive(self, name: str, given: list[Any], named: dict[str, Any]) -> Any:
@@ -641,13 +531,10 @@ class Expressions(Code):
 
     def copied(self, value: Any) -> Any:
         """A value that does not change when a stored name does."""
-        if not any(isinstance(one, Number) and one.at in self.cells for one in self.cells_of(value)):
+        inside = numbers(value)
+        if not any(isinstance(one, Number) and one.at in self.cells for one in inside):
             return value
-        held = self.together(self.numbers(value))
-        return self.shaped(value, iter(range(held, held + len(self.numbers(value)))))
-
-    def cells_of(self, value: Any) -> list[Any]:
-        return self.numbers(value) if isinstance(value, (Number, PieceValue, RangeValue, Pair, MessageValue)) else []
+        return shaped(value, self.together(inside))
 
     def store(self, scope: Scope, name: str, value: Any) -> None:
         """Give a stored name a value.
@@ -659,8 +546,8 @@ class Expressions(Code):
         lies = held is not None and in_registers(held) and not is_known(held)
         if value == NOTHING and isinstance(held, MessageValue):
             self.move(held.at, NOTHING)
-        elif lies and ((self.shape(held) != self.shape(value) and not is_list(value)) or not in_registers(value)):
-            raise NotLowered(f"{name} is of one kind, then of another")
+        elif lies and ((shape(held) != shape(value) and not is_list(value)) or not in_registers(value)):
+            raise NotLowered(f"{name} is of one kind, vector or stride, then of another")
         elif is_list(value):
             if not isinstance(held, ListValue):
                 held = scope.names[name] = self.fresh()
@@ -675,16 +562,11 @@ class Expressions(Code):
                 raise NotLowered(f"{name} is one list, then another")
             scope.names[name] = value
         elif lies:
-            if [getattr(held, one, 0) for one in ("vector", "step")] != [
-                getattr(value, one, 0) for one in ("vector", "step")
-            ]:
-                raise NotLowered(f"{name} is of one vector or stride, then of another")
-            for one, now in zip(self.numbers(held), [*self.numbers(value)], strict=True):
+            for one, now in zip(numbers(held), numbers(value), strict=True):
                 self.move(one.at, now)
         else:
-            numbers = self.numbers(value)
-            held = self.together(numbers)
-            self.cells |= set(range(held, held + len(numbers)))
-            scope.names[name] = self.shaped(value, iter(range(held, held + len(numbers))))
+            first = self.together(numbers(value))
+            self.cells |= set(range(first, self.top))
+            scope.names[name] = shaped(value, first)
 
     cells: set[int]

@@ -13,10 +13,9 @@ import numpy as np
 
 from sim.base.errors import RunFailed, WrongSetting, WrongText
 from sim.language.engine import building, layout, machine
-from sim.language.engine.alone import in_the_way
 from sim.language.engine.layout import GOES_ON, KINDS, NONE, OPERANDS
 from sim.language.engine.primitives import Program
-from sim.language.engine.programs import program_of
+from sim.language.engine.programs import in_the_way, program_of
 from sim.language.hosts import devices
 from sim.language.job import Job, Result, first_measured, worker_number
 from sim.language.rank import drawn
@@ -37,6 +36,9 @@ def _compiled() -> ModuleType | None:
 
 
 _kernel = _compiled()
+NOT_COMPILED = (
+    "the engine is not compiled here (a C compiler is needed when the package is installed); the event world answers"
+)
 MOST_NAMED = 4  # texts of a dead end that are named
 AT_FIRST = 1024  # numbers of lists
 KINDS_DRAWN = len(layout.FACTORS)

@@ -67,7 +67,7 @@ GENERATION = 2**26  # handle of a text: -1 - slot - GENERATION x how many texts 
 # Handle of a message: when it has left; or GENERATION^2 + slot + GENERATION x its serial number, if it is done when that is taken.
 MESSAGES = 2**25  # handle of a message that shares ports: likewise, with this more than its slot
 
-# Of links: sim.language.links, sim.language.event.flows.
+# Of links: sim.language.hosts, sim.language.event.flows.
 TIMEOUT_S = slow_start.LEAST_TIMEOUT_S
 LEAST_BYTES, OF_DOUBLING, FULL, RESOLUTION, DOUBLINGS = 1e-3, 1e-6, 1 - 1e-9, 2.0**-52, 4
 
@@ -152,7 +152,7 @@ INTEGERS = {
     **fields("text_rank text_core text_generation", "text"),
     **fields("rank_step rank_box_end rank_host", "rank"),
     **fields("message_from message_to message_step message_key flow_has_left", "message"),
-    **fields("device_cores device_last", "device"),
+    **fields("device_cores", "device"),
     **fields("core_device", "core"),
     "text_at": "text",  # its place in the code
     "text_number": "text",  # messages go to the peer's text of the same number
@@ -221,7 +221,7 @@ ARRAYS = {**DOUBLES, **INTEGERS}
 # What arrays begin with where it is not 0.
 BEGIN = {
     **fields("text_next text_takes text_worked rank_round rank_last rank_fetched rank_box rank_box_end", NONE),
-    **fields("rank_takers rank_waiters device_first device_last core_first message_from window_pair", NONE),
+    **fields("rank_takers rank_waiters device_first core_first message_from window_pair", NONE),
     **fields("rank_main rank_used text_of_rank", 1),
     **fields("text_since step_end", -1.0),
     "rank_beside": -2,

@@ -11,19 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from sim.language.engine import layout as op
-from sim.language.engine.binding import Scope
-from sim.language.engine.expressions import BINARY, MOST_UNROLLED, Expressions, in_registers
+from sim.language.engine.expressions import MOST_UNROLLED, Expressions
 from sim.language.engine.values import (
     NOTHING,
+    ONE,
     ZERO,
     Call,
     Known,
     NotLowered,
     Number,
     Pair,
+    Scope,
     Varies,
     bound,
     changed,
+    in_registers,
     is_known,
     lift,
     place,
@@ -61,8 +63,7 @@ class Statements(Expressions):
         finally:
             self.loops = loops
         self.place = before
-        for row in scope.returns:
-            self.rows[row][1] = len(self.rows)
+        self.here(*scope.returns)
         return scope.result or NOTHING
 
     node: ast.AST
@@ -112,10 +113,10 @@ class Statements(Expressions):
             self.bind(scope, node.target, self.value(scope, node.value))
 
     def do_AugAssign(self, scope: Scope, node: ast.AugAssign) -> None:
-        if not isinstance(node.target, (ast.Name, ast.Subscript)) or type(node.op) not in BINARY:
+        if not isinstance(node.target, (ast.Name, ast.Subscript)):
             raise NotLowered("such an assignment")
         load = ast.parse(ast.unparse(node.target), mode="eval").body
-        found = self.reckon(BINARY[type(node.op)], self.value(scope, load), self.value(scope, node.value))
+        found = self.operated(node.op, self.value(scope, load), self.value(scope, node.value))
         self.bind(scope, node.target, found)
 
     def do_Return(self, scope: Scope, node: ast.Return) -> None:
@@ -141,12 +142,12 @@ class Statements(Expressions):
         after = scope.names
         if node.orelse:
             over = self.emit(op.JUMP, 0)
-            self.rows[jump][1] = len(self.rows)
+            self.here(jump)
             scope.names = {**names, **{name: value for name, value in after.items() if name in scope.stored}}
             self.body(scope, node.orelse)
-            self.rows[over][1] = len(self.rows)
+            self.here(over)
         else:
-            self.rows[jump][1] = len(self.rows)
+            self.here(jump)
         both = {**after, **scope.names}
         scope.names = {
             name: value for name, value in both.items() if after.get(name, value) == scope.names.get(name, value)
@@ -168,15 +169,14 @@ class Statements(Expressions):
         self.into_registers(scope, [node, *node.body])
         begin = len(self.rows)
         test = self.truth(self.value(scope, node.test))
-        end = None if isinstance(test, Known) else self.emit(op.JUMP_IF_NOT, 0, self.at(test))
+        end = [] if isinstance(test, Known) else [self.emit(op.JUMP_IF_NOT, 0, self.at(test))]
         if isinstance(test, Known) and not test.value:
             return
         self.loops.append(([], []))
         self.body(scope, node.body)
         self.emit(op.JUMP, begin)
         ends, turns = self.loops.pop()
-        for row in [*ends, *([] if end is None else [end])]:
-            self.rows[row][1] = len(self.rows)
+        self.here(*ends, *end)
         for row in turns:
             self.rows[row][1] = begin
 
@@ -192,16 +192,14 @@ class Statements(Expressions):
             return
         k = Number(self.new())
         self.move(k.at, ZERO)
-        over = None if isinstance(n, Known) else self.emit(op.JUMP_IF_NOT, 0, self.at(self.reckon(op.LESS, k, n)))
-        begin = len(self.rows)
-        self.loops.append(([], []))
-        turn(k)
-        ends, turns = self.loops.pop()
-        for row in turns:
-            self.rows[row][1] = len(self.rows)
-        self.emit(op.REPEAT, begin, k.at, self.at(n))
-        for row in [*ends, *([] if over is None else [over])]:
-            self.rows[row][1] = len(self.rows)
+        with self.where(ONE if isinstance(n, Known) else self.reckon(op.LESS, k, n)):
+            begin = len(self.rows)
+            self.loops.append(([], []))
+            turn(k)
+            ends, turns = self.loops.pop()
+            self.here(*turns)
+            self.emit(op.REPEAT, begin, k.at, self.at(n))
+            self.here(*ends)
 
     def do_For(self, scope: Scope, node: ast.For) -> None:
         if node.orelse:
@@ -216,15 +214,8 @@ class Statements(Expressions):
             return
         source = self.iterated(scope, node.iter)
         length = self.length(source)
-        saved = (
-            len(self.rows),
-            self.top,
-            dict(scope.names),
-            set(self.cells),
-            self.lists_of_text,
-            list(scope.returns),
-            list(self.loops),
-        )
+        rows, top, names, cells = len(self.rows), self.top, dict(scope.names), set(self.cells)
+        lists, returns, loops = self.lists_of_text, list(scope.returns), list(self.loops)
         if not isinstance(source, (Pair,)) and not (isinstance(length, Known) and length.value == 1):
             try:
                 self.counted(length, lambda k: self.turn(scope, node, self.element(source, k)))
@@ -233,8 +224,9 @@ class Statements(Expressions):
             except NotLowered:
                 if not isinstance(length, Known) or length.value > MOST_UNROLLED or self.breaks(node):
                     raise
-                del self.rows[saved[0] :], self.places[saved[0] :]
-                self.top, scope.names, self.cells, self.lists_of_text, scope.returns, self.loops = saved[1:]
+                del self.rows[rows:], self.places[rows:]
+                self.top, scope.names, self.cells = top, names, cells
+                self.lists_of_text, scope.returns, self.loops = lists, returns, loops
         if self.breaks(node):
             raise NotLowered("break or continue in a loop over such a list")
         for one in self.elements(source):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from sim.language.engine import layout as op
-from sim.language.engine.events import arrives_at, key_of, moves, push, reaches_at
+from sim.language.engine.events import arrives_at, key_of, moves, push, reaches_at, without
 from sim.language.engine.layout import KINDS, NONE, OPERANDS, State
 
 
@@ -239,7 +239,6 @@ def hand_over_next(S: State, message: int) -> None:
 def arrive(S: State, message: int) -> int:
     """A message is there; the text that has waited for it, or NONE."""
     to = S.message_to[message]
-    before = NONE
     t = S.rank_takers[to]
     S.rank_underway[to] -= 1
     S.message_there[message] = 3
@@ -255,13 +254,9 @@ def arrive(S: State, message: int) -> int:
         S.message_next[S.rank_box_end[to]] = message
     S.rank_box_end[to] = message
     while t != NONE and not fits(S, t, message):
-        before = t
         t = S.text_next[t]
     if t != NONE:
-        if before == NONE:
-            S.rank_takers[to] = S.text_next[t]
-        else:
-            S.text_next[before] = S.text_next[t]
+        S.rank_takers[to] = without(S, S.rank_takers[to], t)
     return t
 
 

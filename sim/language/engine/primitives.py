@@ -10,7 +10,6 @@ from typing import Any
 
 from sim.language.collectives import allreduce
 from sim.language.engine import layout as op
-from sim.language.engine.binding import Scope, arguments
 from sim.language.engine.lowering import Statements
 from sim.language.engine.rows import AFTER, FIRST, RANK, described, plain_or_none
 from sim.language.engine.values import (
@@ -20,7 +19,6 @@ from sim.language.engine.values import (
     WIDE,
     ZERO,
     Call,
-    Choice,
     Coefficient,
     Known,
     ListPart,
@@ -32,11 +30,17 @@ from sim.language.engine.values import (
     PieceValue,
     RangeValue,
     SameAtAllRanks,
+    Scope,
+    arguments,
     is_known,
     lift,
+    numbers,
     plain,
+    shape,
+    shaped,
 )
 from sim.language.job import Job
+from sim.language.pieces import Piece
 from sim.language.rank import Rank
 from sim.language.text import Text
 
@@ -141,7 +145,7 @@ class Lowering(Statements):
         row = self.ring(**call.given) if call.function is allreduce else None
         found = super().inlined(call)
         if row is not None:
-            self.rows[row][1] = len(self.rows)
+            self.here(row)
         return found
 
     def ring(self, me: Any, piece: Any, group: Any) -> int | None:
@@ -178,8 +182,7 @@ class Lowering(Statements):
             self.emit(op.BEGIN_STEP, k.at, 1)
             self.bind(scope, node.target, k)
             self.body(scope, node.body)
-            for row in self.loops[-1][1]:  # `continue` ends the round
-                self.rows[row][1] = len(self.rows)
+            self.here(*self.loops[-1][1])  # `continue` ends the round
             self.loops[-1][1].clear()
             self.emit(op.END_STEP)
 
@@ -212,36 +215,40 @@ class Lowering(Statements):
             self.same_size(self.looked_up([int(one is not None) for one in each], layer), ONE)
         return PieceValue("activation", ZERO, self.reckon(op.MULTIPLY, items, self.samples_of(micro, of)))
 
-    def me_slope(self, layer: Any, micro: Any = ZERO, of: Any = ONE) -> Any:
-        return self.me_activation(layer, micro, of)
+    me_slope = me_activation
 
     def me_share(self, layer: Any, minibatches: Any = ONE, numbered: Any = NO) -> Any:
         job, layers = self.job, range(len(self.job.layers))
         if is_known(minibatches):
-            table = [job.share(one, plain(minibatches), plain(numbered)) for one in layers]
-            return self.looked_up(table, layer)
+            return self.tabled("share", layers, layer, minibatches, numbered)
         most = max(len(self.me.neighbours(rank)) for rank in self.me.workers)  # as many as the workers of a host
         table = [job.share(one, several, plain(numbered)) for several in range(1, most + 1) for one in layers]
         row = self.reckon(op.MULTIPLY, self.reckon(op.SUBTRACT, minibatches, ONE), Known(len(layers)))
         return self.looked_up(table, self.reckon(op.ADD, row, layer))
 
+    def tabled(self, name: str, every: range, one: Any, *given: Any) -> Any:
+        """What a method of `me` gives for one of all layers, servers or ranks, which is looked up when ranks run."""
+        found = [getattr(self.me, name)(k, *(plain(value) for value in given)) for k in every]
+        if isinstance(found[0], range):
+            return RangeValue(*(self.looked_up([getattr(k, end) for k in found], one) for end in ("start", "stop")))
+        if isinstance(found[0], Piece):
+            return PieceValue("rows", ZERO, self.looked_up([piece.items for piece in found], one))
+        return self.looked_up(found, one)
+
     def me_rows(self, layer: Any) -> Any:
-        rows = [self.job.touched(one) for one in range(len(self.job.layers))]
-        return PieceValue("rows", ZERO, self.looked_up(rows, layer))
-
-    def me_held_share(self, server: Any, minibatches: Any = ONE, numbered: Any = NO) -> Any:
-        given = plain(minibatches), plain(numbered)
-        return self.looked_up([self.me.held_share(one, *given) for one in self.me.servers], server)
-
-    def me_asked(self, server: Any) -> Any:
-        return PieceValue("rows", ZERO, self.looked_up([self.me.asked(one).items for one in self.me.servers], server))
+        return self.tabled("rows", self.me.layers, layer)
 
     def me_server_of(self, layer: Any) -> Any:
-        return self.looked_up([self.me.server_of(one) for one in self.me.layers], layer)
+        return self.tabled("server_of", self.me.layers, layer)
+
+    def me_held_share(self, server: Any, minibatches: Any = ONE, numbered: Any = NO) -> Any:
+        return self.tabled("held_share", self.me.servers, server, minibatches, numbered)
+
+    def me_asked(self, server: Any) -> Any:
+        return self.tabled("asked", self.me.servers, server)
 
     def me_neighbours(self, rank: Any) -> Any:
-        groups = [self.me.neighbours(one) for one in range(self.me.n)]
-        return RangeValue(*(self.looked_up([getattr(one, end) for one in groups], rank) for end in ("start", "stop")))
+        return self.tabled("neighbours", range(self.me.n), rank)
 
     def samples_of(self, micro: Any, of: Any) -> Any:
         """The samples of a micro-batch."""
@@ -276,10 +283,8 @@ class Lowering(Statements):
         share = self.reckon(op.DIVIDE, samples, Known(job.batch))
         opens = self.reckon(op.EQUAL, first, ZERO) if begins else ZERO
         if opens != ZERO and (job.input_s or job.resume_s):
-            over = None if isinstance(opens, Known) else self.emit(op.JUMP_IF_NOT, 0, self.at(opens))
-            self.emit(op.FETCH, self.at(share))
-            if over is not None:
-                self.rows[over][1] = len(self.rows)
+            with self.where(opens):
+                self.emit(op.FETCH, self.at(share))
         if stop != first:
             seconds = self.between(to_s, first, stop)
             part = self.reckon(op.ADD, Known(job.fixed), self.reckon(op.MULTIPLY, Known(1 - job.fixed), share))
@@ -413,13 +418,9 @@ class Lowering(Statements):
             ),
         ):
             tells = whole if isinstance(given, Coefficient) else self.both(given, whole)
-            if isinstance(tells, Known):
-                if tells.value:
+            if not isinstance(tells, Known) or tells.value:
+                with self.where(tells):
                     self.emit(code, *operand)
-                continue
-            over = self.emit(op.JUMP_IF_NOT, 0, self.at(tells))
-            self.emit(code, *operand)
-            self.rows[over][1] = len(self.rows)
 
     def me_work(self, seconds: Any = ZERO, flops: Any = ZERO, bytes: Any = ZERO) -> Any:
         found: Any = ZERO
@@ -509,16 +510,10 @@ class Lowering(Statements):
             raise NotLowered("me.take as long as something may come, in a text that is started")
         flags = op.NEWEST * bool(plain(newest)) | op.UNTIL * until | op.SIZED * sized | op.LASTS * lasts
         found = MessageValue(self.message(group, flags, self.at(until_s) if until else 0, into))
-        over = (
-            self.emit(op.JUMP_IF_NOT, 0, self.at(self.reckon(op.UNEQUAL, Number(found.at), Known(-1))))
-            if until
-            else None
-        )
         share, items, lands = Number(found.at + 4), Number(found.at + 2), found.at + 5
         whole = into if sized else None
-        self.accept(Number(found.at), share, items, found.at + 3, lands, whole, bool(plain(adds)), weight)
-        if over is not None:
-            self.rows[over][1] = len(self.rows)
+        with self.where(self.reckon(op.UNEQUAL, Number(found.at), Known(op.NONE)) if until else ONE):
+            self.accept(Number(found.at), share, items, found.at + 3, lands, whole, bool(plain(adds)), weight)
         return found
 
     def accept(
@@ -572,14 +567,12 @@ class Lowering(Statements):
             found = self.message(self.as_range(rank), flags, 0, part)
             self.move(goes_on, self.reckon(op.UNEQUAL, Number(found), Known(op.NONE)))
             ends.append(self.emit(op.JUMP_IF_NOT, 0, goes_on))
-            over = self.emit(op.JUMP_IF_NOT, 0, self.at(self.reckon(op.UNEQUAL, Number(found), Known(op.NOT_YET))))
-            if k == 0:
-                self.move(step, Number(found + 1))
-            self.accept(rank, Number(found + 4), self.items(part), 0, found + 5, part, False, ONE)
-            self.rows[over][1] = len(self.rows)
+            with self.where(self.reckon(op.UNEQUAL, Number(found), Known(op.NOT_YET))):
+                if k == 0:
+                    self.move(step, Number(found + 1))
+                self.accept(rank, Number(found + 4), self.items(part), 0, found + 5, part, False, ONE)
         self.emit(op.BEGIN_STEP, step)
-        for row in ends:
-            self.rows[row][1] = len(self.rows)
+        self.here(*ends)
         return Number(goes_on)
 
     def message(self, group: RangeValue, flags: int, until: int, into: Any) -> int:
@@ -592,33 +585,27 @@ class Lowering(Statements):
     # ---- texts
 
     def me_start(self, text: Any, after: Any = NOTHING) -> Any:
-        if isinstance(text, Choice):
-            return self.chosen(text, lambda one: self.me_start(one, after))
         if not isinstance(text, Call):
             raise NotLowered(f"me.start of {described(text)}: a call of a function")
-        shape: list[tuple] = []
-        flat, given, at = [], {}, FIRST
+        kinds: list[tuple] = []
+        flat: list[Any] = []
+        given: dict[str, Any] = {}
         for name, one in text.given.items():
             numeric = isinstance(one, Number) or (isinstance(one, Known) and type(one.value) in (int, float))
             if numeric or isinstance(one, (PieceValue, RangeValue, MessageValue)):
-                numbers = self.numbers(one)
-                shape.append((name, self.shape(one), getattr(one, "vector", ""), getattr(one, "step", 0)))
-                given[name] = self.shaped(one, iter(range(at, at + len(numbers))))
-                flat += numbers
-                at += len(numbers)
+                kinds.append((name, shape(one)))
+                given[name] = shaped(one, FIRST + len(flat))
+                flat += numbers(one)
             elif isinstance(one, ListValue):
-                shape.append((name, "list", id(one.contents)))
-                given[name] = ListValue(Number(at), one.number, one.contents)
+                kinds.append((name, id(one.contents)))
+                given[name] = ListValue(Number(FIRST + len(flat)), one.number, one.contents)
                 flat.append(one.which)
-                at += 1
             elif isinstance(one, Known):
-                shape.append(
-                    (name, "known", repr(one.value), id(one.value) if one.value.__repr__ is object.__repr__ else 0)
-                )
+                kinds.append((name, repr(one.value), id(one.value) if one.value.__repr__ is object.__repr__ else 0))
                 given[name] = one
             else:
                 raise NotLowered(f"{described(one)} is given to a text")
-        key = (text.function, *shape)
+        key = (text.function, *kinds)
         if key not in self.texts:
             self.texts[key] = len(self.texts)
             self.queue.append((self.texts[key], Call(text.function, given)))
@@ -642,8 +629,6 @@ class Lowering(Statements):
         return self.together([part.of.which, part.first])
 
     def me_wait(self, handles: Any, count: Any = NOTHING) -> Any:
-        if isinstance(handles, Choice):
-            return self.chosen(handles, lambda one: self.me_wait(one, count))
         if isinstance(handles, Number):
             self.emit(op.WAIT, handles.at)
         elif isinstance(handles, Pair) and count == NOTHING and not self.job.poll_s:  # who polls sees several at once

@@ -7,7 +7,7 @@ nobody else uses the ports; a message that is posted meanwhile, or another ring,
 from __future__ import annotations
 
 from sim.language.engine import layout as op
-from sim.language.engine.events import goes_on_at, is_busy
+from sim.language.engine.events import goes_on_at, is_busy, without
 from sim.language.engine.layout import NONE, OPERANDS, State
 from sim.language.engine.mail import begins_at, climb_of, later, level_of, part, port_of, value
 
@@ -59,14 +59,8 @@ def joins(S: State, t: int) -> int:
 
 def lets_go(S: State, t: int) -> None:
     """Text t is held no more: all have come, or it is stopped, which hinders nobody once all have come."""
-    before = S.ringing
     S.rank_busy[S.text_rank[t]] -= 1
-    while before != t and S.text_next[before] != t:
-        before = S.text_next[before]
-    if before == t:
-        S.ringing = S.text_next[t]
-    else:
-        S.text_next[before] = S.text_next[t]
+    S.ringing = without(S, S.ringing, t)
 
 
 def go_around(S: State, n: int) -> None:

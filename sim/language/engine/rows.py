@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import ast
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from sim.language.engine import layout as op
@@ -21,24 +24,28 @@ from sim.language.engine.values import (
     PieceValue,
     is_known,
     lift,
+    numbers,
     plain,
 )
 
-PYTHONS: dict[int, Callable] = {
-    op.ADD: lambda x, y: x + y,
-    op.SUBTRACT: lambda x, y: x - y,
-    op.MULTIPLY: lambda x, y: x * y,
-    op.DIVIDE: lambda x, y: x / y,
-    op.FLOOR_DIVIDE: lambda x, y: x // y,
-    op.MODULO: lambda x, y: x % y,
-    op.EXCLUSIVE_OR: lambda x, y: x ^ y,
-    op.LESS: lambda x, y: x < y,
-    op.LESS_OR_EQUAL: lambda x, y: x <= y,
-    op.EQUAL: lambda x, y: x == y,
-    op.UNEQUAL: lambda x, y: x != y,
-    op.LEAST: min,
-    op.MOST: max,
-}
+# Each op-code of two numbers: what it is in Python, and the signs that mean it.
+OPERATIONS: tuple[tuple, ...] = (
+    (op.ADD, operator.add, ast.Add),
+    (op.SUBTRACT, operator.sub, ast.Sub),
+    (op.MULTIPLY, operator.mul, ast.Mult),
+    (op.DIVIDE, operator.truediv, ast.Div),
+    (op.FLOOR_DIVIDE, operator.floordiv, ast.FloorDiv),
+    (op.MODULO, operator.mod, ast.Mod),
+    (op.EXCLUSIVE_OR, operator.xor, ast.BitXor),
+    (op.LESS, operator.lt, ast.Lt),
+    (op.LESS_OR_EQUAL, operator.le, ast.LtE),
+    (op.EQUAL, operator.eq, ast.Eq, ast.Is),
+    (op.UNEQUAL, operator.ne, ast.NotEq, ast.IsNot),
+    (op.LEAST, min),
+    (op.MOST, max),
+)
+PYTHONS: dict[int, Callable] = {code: python for code, python, *_ in OPERATIONS}
+SIGNS: dict[type, int] = {sign: code for code, _, *signs in OPERATIONS for sign in signs}
 RANK, AFTER, FIRST = 0, 1, op.FIRST  # registers of each text: its rank, the list that it waits for, its first argument
 
 
@@ -128,13 +135,17 @@ class Code:
         self.emit(op.NEW_LIST, found.which.at, found.number)
         return found
 
-    def flat(self, value: Any) -> list[Any]:
-        """The numbers of a number, a piece or a message."""
-        if isinstance(value, PieceValue):
-            return [value.start, value.stop]
-        if isinstance(value, MessageValue):
-            return [Number(value.at + k) for k in range(WIDE["message"])]
-        return [value]
+    def here(self, *jumps: int) -> None:
+        """Jumps lead to the next row."""
+        for row in jumps:
+            self.rows[row][1] = len(self.rows)
+
+    @contextmanager
+    def where(self, test: Any) -> Iterator[None]:
+        """Rows that are obeyed where a test in a register holds, or that is known to hold."""
+        over = [] if is_known(test) else [self.emit(op.JUMP_IF_NOT, 0, self.at(test))]
+        yield
+        self.here(*over)
 
     def together(self, values: list[Any]) -> int:
         """Numbers copied to registers side by side; the first."""
@@ -155,7 +166,7 @@ class Code:
         to.contents.kind = kind
         for row in to.contents.rows:
             self.rows[row][3] = WIDE[kind]
-        what = self.at(value) if kind == "number" else self.together(self.flat(value))
+        what = self.at(value) if kind == "number" else self.together(numbers(value))
         self.emit(op.APPEND, to.which.at, what, WIDE[kind])
 
 

@@ -6,7 +6,7 @@ import math
 
 from sim.language.engine import layout as op
 from sim.language.engine.cores import begins_to_poll, compute, computed, has_slept, polls_no_more
-from sim.language.engine.events import goes_on_at, key_of, settle
+from sim.language.engine.events import goes_on_at, key_of, settle, without
 from sim.language.engine.layout import NONE, OPERANDS, State
 from sim.language.engine.mail import give_back, is_underway, lose_all, taken, value
 from sim.language.engine.rings import lets_go
@@ -182,19 +182,10 @@ def waits_for_messages(S: State, t: int) -> bool:
 def waits_no_more(S: State, t: int) -> None:
     """Take text t out of the chain of those that wait for handles, or for messages."""
     rank = S.text_rank[t]
-    before = NONE
-    one = S.rank_waiters[rank] if S.text_in[t] == op.WAITING else S.rank_takers[rank]
-    while one != t and one != NONE:
-        before = one
-        one = S.text_next[one]
-    if one == NONE:  # a message has taken it out
-        return
-    if before != NONE:
-        S.text_next[before] = S.text_next[t]
-    elif S.text_in[t] == op.WAITING:
-        S.rank_waiters[rank] = S.text_next[t]
+    if S.text_in[t] == op.WAITING:
+        S.rank_waiters[rank] = without(S, S.rank_waiters[rank], t)
     else:
-        S.rank_takers[rank] = S.text_next[t]
+        S.rank_takers[rank] = without(S, S.rank_takers[rank], t)
 
 
 def end(S: State, t: int) -> None:

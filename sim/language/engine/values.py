@@ -1,19 +1,37 @@
-"""What a name or an expression of a text is while its source is lowered: known now, or in registers when it runs."""
+"""What a name or an expression of a text is while its source is lowered: known now, or in registers when it runs.
+
+Which statements of a function Python itself can run while the function is lowered, and which names lie in registers.
+"""
 
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 import os
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import accumulate
 from typing import Any
 
 from sim.language.pieces import Piece
 
 RUNNING = ("rank", "step", "round", "now", "draw")  # of me: what is not the same at all ranks and times
+
+PYTHON = (
+    ast.Assign,
+    ast.AugAssign,
+    ast.For,
+    ast.While,
+    ast.If,
+    ast.Expr,
+    ast.Assert,
+    ast.Raise,
+    ast.Import,
+    ast.ImportFrom,
+)
 
 
 class NotLowered(Exception):
@@ -128,15 +146,6 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """One of two things that are no numbers, as a number in a register says when ranks run."""
-
-    test: Number
-    body: Any
-    orelse: Any
-
-
-@dataclass(frozen=True)
 class Coefficient:
     """A number that changes no time: it may only weigh."""
 
@@ -187,6 +196,49 @@ def is_known(value) -> bool:
     except Varies:
         return False
     return True
+
+
+def numbers(value) -> list[Any]:
+    """All numbers of a value."""
+    if isinstance(value, Pair):
+        return [number for one in value.parts for number in numbers(one)]
+    if isinstance(value, (PieceValue, RangeValue)):
+        return [value.start, value.stop]
+    if isinstance(value, MessageValue):
+        return [Number(value.at + k) for k in range(WIDE["message"])]
+    return [value]
+
+
+def shape(value) -> Any:
+    """What has to be alike so that numbers of one value may stand in place of those of another."""
+    if isinstance(value, Pair):
+        return tuple(shape(one) for one in value.parts)
+    kind = Number if isinstance(value, (Known, Coefficient)) else type(value)
+    return kind, getattr(value, "vector", ""), 0 if kind is Number else getattr(value, "step", 0)
+
+
+def shaped(value, first: int) -> Any:
+    """A value of the same kind whose numbers are in registers, the first of them in this one."""
+    if isinstance(value, Pair):
+        firsts = accumulate((len(numbers(one)) for one in value.parts), initial=first)
+        return Pair(tuple(shaped(one, at) for one, at in zip(value.parts, firsts, strict=False)))
+    if isinstance(value, (PieceValue, RangeValue)):
+        return replace(value, start=Number(first), stop=Number(first + 1))
+    return MessageValue(first) if isinstance(value, MessageValue) else Number(first)
+
+
+def is_list(value) -> bool:
+    """Whether a value is a new list."""
+    return (isinstance(value, Pair) and value.is_list) or (isinstance(value, Known) and isinstance(value.value, list))
+
+
+def in_registers(value) -> bool:
+    """Whether a value is one that registers can hold."""
+    if isinstance(value, Pair):
+        return all(in_registers(one) for one in value.parts)
+    if isinstance(value, Known):
+        return isinstance(value.value, (int, float, list))
+    return isinstance(value, (Number, ListValue, MessageValue, PieceValue, RangeValue))
 
 
 @cache
@@ -241,3 +293,88 @@ def changed(*nodes: ast.AST) -> set[str]:
             if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store) and isinstance(one.value, ast.Name):
                 found.add(one.value.id)
     return found
+
+
+class Scope:
+    """The names of one call of a function.
+
+    A statement that needs no time, and only names that are the same at all ranks, is Python's. Names that other statements bind more
+    than once, or change, are stored: they lie in registers.
+
+    Args:
+        names: the arguments' values.
+    """
+
+    def __init__(self, function, names: dict[str, Any]):
+        self.function, self.names = function, names
+        self.locals = {*names, *bound(tree_of(function))}
+        self.globals = {**function.__globals__, **free_names(function)}
+        self.returns: list[int] = []  # rows that jump to the end
+        self.result: Any = None
+        body = tree_of(function).body
+        self.pythons: set[ast.stmt] = set()
+        while True:  # until no statement is in the way of another
+            rest = [one for one in body if one not in self.pythons]
+            late = changed(*(one for one in rest if has_yield(one)))
+            self.pythons, known = set(), {name for name, value in names.items() if is_known(value)}
+            for one in body:
+                if isinstance(one, PYTHON) and self.is_known(one, known) and not set(bound(one)) & late:
+                    self.pythons.add(one)
+                    known |= set(bound(one))
+                else:
+                    known -= set(bound(one))
+            if [one for one in body if one not in self.pythons] == rest:
+                break
+        times = bound(*rest, targets=False)
+        self.stored = {name for name in times if times.count(name) > 1} | changed(*rest)
+        self.stored |= set(times) & ({name for one in self.pythons for name in bound(one)} | set(names))
+
+    def is_known(self, node: ast.AST, known: set[str]) -> bool:
+        """Whether a node needs nothing but names that are the same at all ranks."""
+        own = set(bound(node))
+        for one in ast.walk(node):
+            if isinstance(one, (ast.Yield, ast.YieldFrom, ast.Return, ast.Break, ast.Continue, ast.Lambda)):
+                return False
+            if (
+                isinstance(one, ast.Attribute)
+                and isinstance(one.value, ast.Name)
+                and one.value.id == "me"
+                and one.attr in RUNNING
+            ):
+                return False
+            if (
+                isinstance(one, ast.Name)
+                and isinstance(one.ctx, ast.Load)
+                and one.id not in known
+                and one.id not in own
+            ):
+                if one.id in self.locals or not (one.id in self.globals or hasattr(builtins, one.id)):
+                    return False
+                if inspect.isgeneratorfunction(self.globals.get(one.id)):
+                    return False
+        return True
+
+    def known(self) -> dict[str, Any]:
+        """The names that are known now, for Python."""
+        return {name: plain(value) for name, value in self.names.items() if is_known(value)}
+
+
+def free_names(function) -> dict[str, Any]:
+    """What a function has from the functions around it."""
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    return {name: cell.cell_contents for name, cell in cells}
+
+
+def arguments(function, given: list, named: dict[str, Any], lift) -> dict[str, Any]:
+    """The values of a function's parameters, defaults included.
+
+    Raises:
+        TypeError: one is missing, or too many are given.
+    """
+    found = inspect.signature(function).bind(*given, **named)
+    parameters = inspect.signature(function).parameters
+    values = dict(found.arguments)
+    for name, one in parameters.items():
+        if name not in values and one.default is not inspect.Parameter.empty:
+            values[name] = lift(one.default)
+    return values

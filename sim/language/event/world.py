@@ -11,15 +11,12 @@ from heapq import heappop, heappush
 from itertools import count
 
 from sim.base.errors import RunFailed
-from sim.language.event.busy import Busy
 from sim.language.event.cores import made
-from sim.language.event.costs import Costs
 from sim.language.event.flows import Flows
 from sim.language.event.links import Links
 from sim.language.event.mail import Mail
-from sim.language.event.polls import Polls
+from sim.language.event.ranks import Busy, Costs, OtherThreads, Polls
 from sim.language.event.task import Task
-from sim.language.event.threads import OtherThreads
 from sim.language.event.valueless import Valueless
 from sim.language.hosts import devices
 from sim.language.job import Job, Result, first_measured
