@@ -6,6 +6,7 @@ are repeated in turn, so that whatever else the machine does falls on all alike.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -15,13 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from calibration import fit
 from experiments.kit import pages
 from sim.answers.outcome import of_trace
 from sim.base.errors import RunFailed
 from sim.base.extras import need
+from sim.base.home import installed
 from sim.base.progress import each
 from sim.recording.traces import read
-from trainsim import profiles
 
 ROOT = Path(__file__).parents[1]
 SMALL, LARGE = 1, 25  # MB of a bucket
@@ -59,12 +61,13 @@ def run(out: Path, seed: int = 0) -> None:
     need("torch")
     order = [(cell, number) for number in range(REPEATS) for cell in (*FITTED, *PREDICTED)]
     folders = {one: trained(out, *one) for one in each(order, "training")}
-    profile = profiles.fit(*(folders[cell, number] for cell in FITTED for number in range(REPEATS)), link=LINK)
+    profile = out / "profile.toml"
+    fit.main([*(str(folders[one]) for one in order if one[0] in FITTED), "--link", LINK, "-o", str(profile)])
     columns = ("processes", "batch", "bucket, MB", "accumulated", "measured, ms", "floor", "predicted, ms", "error")
     table = pages.table("A step of DistributedDataParallel", *columns)
     for cell in PREDICTED:
         table.add_row(*row(profile, cell, [folders[cell, number] for number in range(REPEATS)]))
-    pages.show(profile.summary(), table)
+    pages.show(table)
 
 
 def trained(out: Path, cell: Cell, number: int) -> Path:
@@ -84,15 +87,28 @@ def trained(out: Path, cell: Cell, number: int) -> Path:
     return folder
 
 
-def row(profile: profiles.Profile, cell: Cell, folders: list[Path]) -> Iterator[str]:
+def row(profile: Path, cell: Cell, folders: list[Path]) -> Iterator[str]:
     """A job's mean step over its repeats, how far these are apart, and its prediction."""
     measured_s = np.array([of_trace(read(folder)).step_s.mean() for folder in folders])
-    settings = [f"bucket_mb={0 if cell.bucket_mb == SMALL else cell.bucket_mb}", f"accumulate={cell.accumulate}"]
-    predicted_s = profile.predict(
-        workers=cell.ranks, batch=cell.batch * cell.accumulate, set=settings, protocol="ddp"
-    ).step_s.mean()
+    predicted_s = predicted(profile, cell)
     yield from map(str, cell)
     yield f"{measured_s.mean() * 1e3:.1f}"
     yield f"{np.ptp(measured_s) / measured_s.mean():.0%}"
     yield f"{predicted_s * 1e3:.1f}"
     yield f"{predicted_s / measured_s.mean() - 1:+.0%}"
+
+
+def predicted(profile: Path, cell: Cell) -> float:
+    """Seconds of a step.
+
+    Raises:
+        RunFailed: there is no answer.
+    """
+    bucket_mb = 0 if cell.bucket_mb == SMALL else cell.bucket_mb
+    line = [sys.executable, "-m", installed("sim.run"), "--cluster", str(profile), "--protocol", "ddp", "--json"]
+    line += ["--workers", str(cell.ranks), "--batch", str(cell.batch * cell.accumulate)]
+    line += ["--set", f"bucket_mb={bucket_mb}", "--set", f"accumulate={cell.accumulate}"]
+    done = subprocess.run(line, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        raise RunFailed(done.stderr.strip())
+    return json.loads(done.stdout)["step_s"]["mean"]
