@@ -23,9 +23,8 @@ def parser() -> command.Parser:
     parents = [options.job_options(), options.answer_options()]
     parents += [simulated_options.simulation_options(), questions.question_options()]
     made = command.Parser(prog="sim.run", description="Simulate a training job.", parents=parents)
-    made.add_argument(
-        "--report", metavar="FILE", help="the answer as a page for a browser, with all that was asked, .html"
-    )
+    table = "--report  FILE  text  the answer as a page for a browser, with all that was asked, .html"
+    command.add_options(made, table)
     return made
 
 

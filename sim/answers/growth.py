@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.answers import trust
+from sim.answers import sources
 from sim.base.errors import WrongSetting
 from sim.base.interval import LEVEL
 from sim.platform.other_sizes import on_hosts
@@ -108,7 +108,7 @@ def of(scenario: Scenario) -> Growth | None:
     known = scenario.cluster.provenance
     if known is None or known.growth is None or scenario.cluster.costs_of(scenario.workload) is None:
         return None
-    return known.growth if trust.beyond(scenario) else None
+    return known.growth if sources.beyond(scenario) else None
 
 
 def told(scenario: Scenario, unchanged: float | None = None) -> Told | None:
@@ -117,7 +117,7 @@ def told(scenario: Scenario, unchanged: float | None = None) -> Told | None:
     Args:
         unchanged: logarithm of a step at the largest size over that of this job, both simulated; None if it was not.
     """
-    grown, far = of(scenario), trust.beyond(scenario)
+    grown, far = of(scenario), sources.beyond(scenario)
     return after(grown, far.doublings, unchanged) if grown and far else None
 
 

@@ -23,7 +23,7 @@ COMMON = {"noise": "common_noise", "input": "common_input_noise", "update": "com
 class Draws:
     """The random numbers of a scenario, by replication: sleeps, noise, delays, and factors of whole runs.
 
-    What is unknown about costs is not drawn: it is at its median in every run, and sim.answers.ends says what else it may be.
+    What is unknown about costs is not drawn: it is at its median in every run, and sim.answers.quantities says what else it may be.
 
     Args:
         scenario: whose seed, laws and costs they follow.

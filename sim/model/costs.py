@@ -89,7 +89,7 @@ class Costs(Checked):
         loading: of a minibatch, by processes that load while gradients are computed: `input` is then what remains when these are there.
             None where nothing loads meanwhile; amount in samples.
         resume_s: extra seconds of the first work after an induced sleep, if measured for a step as a whole.
-        resume_error_s: standard deviation of the error of `resume_s` in one run, seconds. No run has it; intervals do (sim.answers.ends).
+        resume_error_s: standard deviation of the error of `resume_s` in one run, seconds. Only intervals have it (sim.answers.quantities).
         compute: one gradient of a fixed minibatch; amount in samples. After a rank was idle, `compute`, `partition` or `update` takes
             `cold_s` longer, once.
         loop_s: entering the in-graph loop of partitions, once a step.
@@ -120,7 +120,7 @@ class Costs(Checked):
             or checkpoints make them.
         run: factor on all computation of a run on one host, drawn once for each replication: processors drift between runs.
         error: standard deviation of the logarithm of a factor on all work of a run on all cores: the profile's error for one more run,
-            beyond the laws above. Every simulated run has the factor's median, 1; intervals have the rest (sim.answers.ends).
+            beyond the laws above. Every simulated run has the factor's median, 1; intervals have the rest (sim.answers.quantities).
     """
 
     input: Line = Line()

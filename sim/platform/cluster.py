@@ -80,7 +80,7 @@ class Host(Checked):
         speed: relative to the core that the costs were measured on; of a GPU that is known by name, to others of that name.
         contention: share by which work is longer for each other busy core of the host: caches, memory, hyperthreads.
         contention_error: calibration's uncertainty: standard deviation of the logarithm of 1 + contention. Every simulated run has
-            `contention` as it is; intervals have the rest (sim.answers.ends).
+            `contention` as it is; intervals have the rest (sim.answers.quantities).
         switching: share by which work on a GPU is longer while several ranks compute on it, beside their shares of it: the GPU
             changes from process to process. Below 0 where one rank alone leaves the GPU idle between its kernels.
         price_per_hour: USD for one of these; that of its type if not given.

@@ -10,7 +10,7 @@ import pytest
 
 from experiments import figures, shares
 from sim import protocols
-from sim.answers import trust
+from sim.answers import sources
 from sim.base import interval
 from sim.job import heading, named_gpus
 from sim.job.scenario import Scenario
@@ -124,11 +124,11 @@ def test_a_decoder_computes_in_bf16_at_its_class_s_share_and_that_is_said():
     words = {"inputs": "words", "sample_shape": [2048]}
     job = on("H100", **words)
     assert named_gpus.flops_per_s(h100, job.workload) == pytest.approx(989e12 * h100.fp16.decoder.share)
-    note = trust.notes(job)[0]
+    note = sources.notes(job)[0]
     assert "on H100 (bf16): computing is within a factor 1.4" in note
     assert note.endswith("taken as a decoder with fused attention: say architecture")
-    assert "say architecture" not in trust.notes(on("H100", **words, architecture="decoder"))[0]
-    assert "on V100 (fp32)" in trust.notes(on("V100", **words))[0]
+    assert "say architecture" not in sources.notes(on("H100", **words, architecture="decoder"))[0]
+    assert "on V100 (fp32)" in sources.notes(on("V100", **words))[0]
     assert named_gpus.format_of(v100, job.workload) == "fp32"
     assert named_gpus.format_of(h100, on("H100", **words, precision="tf32").workload) == "tf32"
 

@@ -11,7 +11,7 @@ from sim.job import unlike
 from sim.job.scenario import Scenario
 from sim.model.costs import Costs, Line
 from sim.model.workload import Workload
-from sim.plans import limits
+from sim.plans import simulating
 from sim.platform.cluster import Cluster, Host
 from sim.simulation import simulate
 from sim.studies.why import FREE, why
@@ -139,4 +139,4 @@ def test_why_has_both():
 )
 def test_plans_say_every_cause_as_why_does(cause, said):
     """GPUs that ranks share had no name among limits, and ended the plan in a traceback."""
-    assert limits._said({"": 100.0, cause: 150.0}) == said
+    assert simulating._limit_said({"": 100.0, cause: 150.0}) == said
