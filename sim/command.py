@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from importlib import import_module
 from textwrap import dedent
 
-from sim.base import extras, own, terminal
+from sim.base import home, own, terminal
 from sim.base.errors import RunFailed, WrongSetting, of_system, printable
 from sim.base.home import installed
 from sim.base.nearest import Help, Once, nearest
@@ -170,7 +170,7 @@ def _end(main: Callable[[], int | None]) -> tuple[int, str]:
     except KeyboardInterrupt:
         return INTERRUPTED, "interrupted"
     except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and (line := extras.told(error)):
+        if isinstance(error, ModuleNotFoundError) and (line := home.told(error)):
             return 2, line
         line = failure(error)
         if line is None:

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim import command, report
-from sim.base.commas import parts
 from sim.base.errors import WrongSetting
 from sim.base.files import check_ending, check_outputs, write_whole
 from sim.base.ranges import LONGEST_S
-from sim.base.units import number_or_text
+from sim.base.units import number_or_text, parts
 from sim.command import Parser, add_options
 
 if TYPE_CHECKING:

@@ -114,12 +114,12 @@ class Shares:
 def compared(scenario: Scenario) -> dict[str, Scenario]:
     """The jobs whose throughput tells what stragglers cost, by what is said of them: without sleeps, slow ranks and slow hosts."""
     from sim.answers import summary
-    from sim.job import unlike, variants
+    from sim.job import variants
 
     free, median = scenario.without_stragglers(), variants.at_the_median(scenario)
     others = {summary.STRAGGLERS_COST: free} if scenario.slowed else {}
     others |= {summary.SLOW_RANKS_COST: median} if scenario.workers > 1 and median != free else {}
-    fewer = unlike.without_slowest(scenario)
+    fewer = variants.without_slowest(scenario)
     return others | ({summary.SLOW_HOSTS_COST: fewer} if fewer else {})
 
 

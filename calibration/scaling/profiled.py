@@ -22,7 +22,7 @@ from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_RANKS
 from sim.language.library import UNKNOWN
 from sim.model.costs import Costs, Line
-from sim.model.sparse_rows import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 from sim.model.workload import Reading
 from sim.platform.cluster import (
     ASSUMED,

@@ -128,7 +128,7 @@ class Ports(NamedTuple):
         if not scenario.served or scenario.traffic.sends_rows or not scenario.workers:
             return cls()
         hosts, sizes = scenario.hosts, scenario.traffic.server_bytes
-        receivers = Counter(hosts[sender] for sender in scenario.groups(hosts).senders)
+        receivers = Counter(hosts[sender] for sender in scenario.senders)
         held: Counter[int] = Counter()
         for server, size_bytes in enumerate(sizes):
             held[hosts[server]] += size_bytes

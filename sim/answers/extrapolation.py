@@ -13,7 +13,7 @@ from sim.answers.ignorance import HOST, LAW, UNCHANGED
 from sim.answers.sources import HOSTS, MODEL, SLEEPS
 from sim.base import interval
 from sim.job import reading
-from sim.model.sparse_rows import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sim.base import interval
-from sim.base.arrays import read_only
 from sim.base.errors import WrongSetting
+from sim.base.models import read_only
 from sim.base.ranges import SHORTEST_S
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def of_trace(trace: Trace) -> Outcome:
     """
     first = trace.header.warmup
     if trace.header.by_all_ranks:
-        from sim.recording.all_ranks import rounds_of
+        from sim.recording.conformance import rounds_of
 
         ends_s, samples, _ = rounds_of(trace)
         ends_s = ends_s.max(axis=1)

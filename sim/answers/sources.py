@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sim.answers.ignorance import doublings
 from sim.base import interval
-from sim.job import measured_steps, named_gpus, unnamed_gpus
-from sim.model import measuring
+from sim.job import measured_steps, named_gpus
+from sim.model import workload_text
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -211,10 +211,10 @@ def _of_none(scenario: Scenario) -> str:
     if "costs" in scenario.workload.model_fields_set:
         return f"the costs that {name} gives are taken as exact; costs.error says how far off they may be"
     said = measured_steps.note(scenario) if steps else ""
-    memory = unnamed_gpus.note(scenario)
+    memory = named_gpus.note_on_unnamed(scenario)
     if cluster.provenance is None and not cluster.costs:
         all_else = f"{said}; all but computing is nominal" if steps else "compute times are nominal"
-        return f"{all_else}; {measuring.calibrated(scenario.workload)} before you trust them{memory}"
+        return f"{all_else}; {workload_text.calibrated(scenario.workload)} before you trust them{memory}"
     known = ", ".join(cluster.costs) or "nothing"
     return said + memory if said else f"the profile knows the costs of {known}; those of {name} are nominal{memory}"
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.laws import checked
-from sim.laws.base import Law
+from sim.laws.base import Law, Sleeps, Steps, joined
 from sim.laws.randomness import STATES, RandomStreams, Stream, generator
-from sim.laws.steps import Sleeps, Steps, joined
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario

@@ -14,8 +14,8 @@ from sim.language.hosts import Fair, Host, Windows
 from sim.language.layers import Layer
 from sim.language.library import Library
 from sim.laws import Constant, Law
+from sim.laws.base import Sleeps
 from sim.laws.randomness import BLOCK, Stream, generator
-from sim.laws.steps import Sleeps
 from sim.platform.polling import STAGES, polls_per_s
 
 PIECES = 8  # of a round's background work, which comes with messages: a pull and a push have four, with two ends each

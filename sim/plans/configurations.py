@@ -17,7 +17,7 @@ from sim.base.errors import WrongSetting
 from sim.base.home import installed
 from sim.job.named_gpus import flops_per_s
 from sim.job.scenario import Scenario
-from sim.job.unlike import called
+from sim.job.variants import called
 from sim.model import workload
 from sim.model.variable_placement import STRATEGIES
 from sim.plans import prices, until

@@ -15,7 +15,7 @@ from sim.answers.summary import number
 from sim.base.errors import RunFailed
 from sim.base.progress import Progress
 from sim.job import gpu_memory, measured_steps, reading
-from sim.model import measuring
+from sim.model import workload_text
 from sim.plans import search, sensitivity
 from sim.plans.candidates import EFFORTS, Candidate
 from sim.plans.configurations import Room
@@ -169,7 +169,7 @@ def notes(plan: Plan) -> list[str]:
             f"gradients are stale with {', '.join(stale)}: a sample may be worth less than with a synchronous protocol"
         )
     if why := plan.best[0].figures and plan.best[0].figures.why_none:
-        found.append(f"no intervals and no probabilities: {why}; {measuring.calibrated(plan.room.workload)}")
+        found.append(f"no intervals and no probabilities: {why}; {workload_text.calibrated(plan.room.workload)}")
     found += _extrapolated(plan)
     if plan.question.until and by_name(plan.question.until):
         found.append(

@@ -13,10 +13,10 @@ from itertools import product
 from typing import NamedTuple
 
 from sim import options, simulated_options
-from sim.base.commas import parts
 from sim.base.errors import WrongSetting
 from sim.base.files import read_toml
 from sim.base.nearest import nearest
+from sim.base.units import parts
 from sim.command import Parser
 
 SCHEMA = "sweep/1"

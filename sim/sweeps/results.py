@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from sim.base.errors import RunFailed, WrongSetting, of_system
-from sim.base.extras import need
 from sim.base.files import check_ending, check_output, reading, write_whole
+from sim.base.home import need
 from sim.version import VERSION
 
 if TYPE_CHECKING:

@@ -286,14 +286,6 @@ def test_one_file_for_cython_has_all_functions_of_the_kernel():
     assert sys.version_info >= (3, 11)
 
 
-def test_speed_is_told_of_each_kind():
-    from experiments.engines.texts import timed
-
-    found = timed("fmb", {}, 9, 2, {})
-    assert (found.text, found.ranks) == ("fmb", 9)
-    assert min(found[2:]) >= 0
-
-
 def test_a_message_of_a_ring_takes_few_op_codes():
     """Of both halves: the loops of the program that post."""
     rows = program_of(job(64), TEXTS["ddp"]()).rows

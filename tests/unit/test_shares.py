@@ -12,7 +12,7 @@ from experiments import figures, shares
 from sim import protocols
 from sim.answers import sources
 from sim.base import interval
-from sim.job import heading, named_gpus
+from sim.job import named_gpus, replay
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform import catalogue, gpu
@@ -107,7 +107,7 @@ def test_a_model_is_of_the_class_that_it_says_or_that_its_shapes_say():
 def test_the_class_changes_no_digest():
     mine = {"name": "mine", "parameters": "8 M", "layers": 2, "flops_per_sample": "6 Gflop"}
     plain, said = (workload.Workload(**mine, **more) for more in ({}, {"architecture": "decoder"}))
-    assert heading.digest(plain) == heading.digest(said)
+    assert replay.digest(plain) == replay.digest(said)
 
 
 def on(name, **more):
