@@ -182,7 +182,7 @@ def amounts_of(trace: Trace, pieces: list[slice]) -> Amounts:
 
 def _cycles(trace: Trace, protocol, variables) -> list[slice]:
     """The variables that each cycle finds ready. The protocol says when gradients are ready, the last variable's first."""
-    from sim.model.readiness import layer_shares
+    from sim.model.nominal import layer_shares
 
     rows = trace.rows[(trace.rows["activity"] == "compute") & (trace.rows["step"] >= trace.header.warmup)]
     shares = layer_shares([variable.size for variable in variables], protocol.order)

@@ -29,7 +29,7 @@ class Row:
         step_s: seconds of each step after warm-up, shape (repeats, steps).
         learnt: step, loss and accuracy, of each evaluation.
         predicted_s: as step_s, shape (replications, steps); None if nothing was fitted.
-        ends: logarithms by which a predicted step may be longer and shorter, see sim.answers.ends.
+        ends: logarithms by which a predicted step may be longer and shorter, see sim.answers.quantities.
     """
 
     name: str

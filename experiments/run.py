@@ -100,10 +100,20 @@ QUESTIONS = {
         "15 to 20 min",
         "of each table all rows but those that are held out",
     ),
+    "growth": Question(
+        "Which constants has the law of steps beyond a table, by sources for choices alone?",
+        "5 to 10 min",
+        "of each table all rows but those that are held out",
+    ),
     "platforms": Question(
         "TensorFlow, Horovod, MPI texts and Parallax on one model: how fast, how accurate, and do they agree?",
         "5 min",
         "other batches: 1 worker and, by MPI, 2",
+    ),
+    "ddp": Question(
+        "How close are predictions to PyTorch's own DistributedDataParallel, in buckets and processes that were not fitted?",
+        UNTRIED,
+        "2 processes, small buckets, two minibatches",
     ),
     "proofs": Question(
         "Does each text take what its closed form says, train what its definition says and, with --workers 4, run so over MPI?",
@@ -116,8 +126,8 @@ QUESTIONS = {
         "nothing: it measures",
     ),
     "speed": Question(
-        "How fast does the simulator simulate, beside SimPy as its documentation writes it, and SimGrid?",
-        "5 to 6 min",
+        "How fast does the simulator simulate, beside SimPy as its documentation writes it, and SimGrid; how long do answers take?",
+        "12 min",
         "nothing: it measures",
     ),
     "sweeps": Question(

@@ -1,4 +1,4 @@
-"""How fast the simulator simulates, beside a plain SimPy model and SimGrid, on one job (experiments/engines/job.py).
+"""How fast the simulator simulates, beside plain SimPy models and SimGrid, on four jobs (experiments/engines/job.py).
 
 A worker-step is one step of one worker: it receives parameters, computes, and sends a gradient. Each measurement is a process of its own,
 which simulates a small job before, so that imports and compilation do not count. Its seconds are those of a core. Set-up counts:
@@ -12,6 +12,7 @@ SimGrid has two rows. In one, messages pass through its network model, as in its
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable
 from functools import partial
@@ -25,16 +26,23 @@ from experiments.engines import simgrid
 from experiments.engines.job import Job
 from experiments.engines.process import Measured, in_python, measure
 from experiments.kit import pages
+from sim import needs
 from sim.base.errors import RunFailed
 from sim.base.progress import each
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-SIZES, ROUNDS = (10, 100, 1_000, 10_000, 100_000), 3
-DEMO_SIZES, DEMO_ROUNDS = (10, 100), 2
+SIZES = {  # numbers of workers, by text
+    "fmb": (10, 100, 1_000, 10_000, 100_000),
+    "ddp": (16, 64, 256, 1_024),
+    "local-sgd": (16, 64, 256, 1_024, 4_096),
+    "d-psgd": (16, 64, 256, 1_024, 4_096),
+}
+DEMO_SIZES = {"fmb": (10, 100), "ddp": (16, 64)}
+ROUNDS, DEMO_ROUNDS = 3, 2
 LONGEST_S = 20.0  # of a measurement of an engine; what takes longer is left out
-LEAST_STEPS, MOST_STEPS = 2, 10_000
+LEAST_STEPS, MOST_STEPS = {"local-sgd": 4}, 10_000  # by text; of others 2
 REFERENCE = "simpy"  # with which all others are compared
 COMPARED = (REFERENCE, "simgrid")  # engines whose speed is the unit of a table
 ERRORS = 5  # standard errors of the difference of two means that are allowed,
@@ -46,69 +54,78 @@ class Engine(NamedTuple):
 
     Args:
         title: its name in tables.
-        worker_steps: of one measurement, which then takes about half a second.
+        messages: that workers send in one measurement, which then takes about half a second.
         command: makes the command of a process that measures a job; a folder is for programs.
     """
 
     title: str
-    worker_steps: int
+    messages: int
     command: Callable[[Path, Job], list[str]]
+    texts: tuple[str, ...] = tuple(SIZES)
 
-    def steps(self, workers: int) -> int:
+    def steps(self, workers: int, text: str = "fmb") -> int:
         """How many steps are measured with so many workers."""
-        return max(LEAST_STEPS, min(MOST_STEPS, self.worker_steps // workers))
+        least = LEAST_STEPS.get(text, 2)
+        steps = int(self.messages / workers / Job(workers, 1, text=text).messages)
+        return max(least, min(MOST_STEPS, steps // least * least))
 
 
-def _ours(entry: str) -> Callable[[Path, Job], list[str]]:
-    return lambda _, job: in_python(entry, job)
+def _ours(entry: str, of_ranks: str) -> Callable[[Path, Job], list[str]]:
+    """The command by one function for fmb and another for texts without a master."""
+    return lambda _, job: in_python(entry if job.text == "fmb" else of_ranks, job)
 
 
 ENGINES = {
-    REFERENCE: Engine("SimPy, as documented", 50_000, _ours("plain_simpy:run")),
-    "event": Engine("event world", 50_000, _ours("ours:event")),
-    "engine": Engine("engine", 500_000, _ours("ours:engine")),
+    REFERENCE: Engine("SimPy, as documented", 50_000, _ours("plain_simpy:run", "ring_simpy:run")),
+    "event": Engine("event world", 50_000, _ours("ours:event", "ours:event_of_ranks")),
+    "engine": Engine("engine", 500_000, _ours("ours:engine", "ours:engine_of_ranks")),
     "simgrid": Engine("SimGrid, C++", 100_000, partial(simgrid.command, simgrid.MESSAGES)),
-    "simgrid-semaphores": Engine("SimGrid, C++, no network", 200_000, partial(simgrid.command, simgrid.SEMAPHORES)),
+    "simgrid-semaphores": Engine(
+        "SimGrid, C++, no network", 200_000, partial(simgrid.command, simgrid.SEMAPHORES), ("fmb",)
+    ),
 }
 Results = dict[tuple[str, int], list[Measured]]  # by engine and number of workers
 
 
 def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
-    """Measure everything, and print the table.
+    """Measure everything, and print the tables.
 
     Args:
-        demo: two sizes, fewer rounds.
+        demo: few sizes, fewer rounds.
 
     Raises:
         RunFailed: an engine simulates another job, or fails.
     """
-    sizes, rounds = (DEMO_SIZES, DEMO_ROUNDS) if demo else (SIZES, ROUNDS)
+    sizes_of, rounds = (DEMO_SIZES, DEMO_ROUNDS) if demo else (SIZES, ROUNDS)
     with tempfile.TemporaryDirectory() as folder:
-        found, failed = measured(Path(folder), sizes, rounds, seed)
-    pages.show(*failed, *checked(found, sizes))
-    pages.show(table(found))
+        for text, sizes in sizes_of.items():
+            found, failed = measured(Path(folder), sizes, rounds, seed, text)
+            pages.show(*failed, *checked(found, sizes))
+            pages.show(table(found, text))
     if not demo:
-        pages.show(of_texts())
+        pages.show(of_answers())
     pages.show(
-        f"Medians of {rounds} rounds, and how far these differ; seconds of a core. More workers have fewer steps."
+        f"Medians of {rounds} rounds, and how far these differ; seconds of a core. More workers have fewer steps. "
+        f"Load average of the last minutes: {os.getloadavg()[1]:.1f} on {needs.cores()} cores."
     )
 
 
-def of_texts() -> Table:
-    """Texts in the engine, one run of each, without preparing."""
-    from experiments.engines import texts
+def of_answers() -> Table:
+    """What users wait for."""
+    from experiments.engines import answers
 
     columns = (
-        ("text", lambda one: one.text),
-        ("ranks", lambda one: f"{one.ranks:,}"),
-        ("ms a step", lambda one: f"{1e3 * one.step_s:.3g}"),
-        ("ns a message", lambda one: f"{1e9 * one.message_s:.0f}"),
-        ("ns an event", lambda one: f"{1e9 * one.event_s:.0f}"),
+        ("what", lambda one: one.said),
+        ("found", lambda one: f"{one.found:.3g} {one.unit}"),
+        ("asked", lambda one: f"{'at least' if one.least else 'at most'} {one.asked:g}"),
+        ("", lambda one: "" if one.is_met else "missed"),
     )
-    return pages.listed("Texts in the engine", columns, texts.table())
+    return pages.listed("What users wait for", columns, answers.table())
 
 
-def measured(folder: Path, sizes: tuple[int, ...], rounds: int, seed: int) -> tuple[Results, list[str]]:
+def measured(
+    folder: Path, sizes: tuple[int, ...], rounds: int, seed: int, text: str = "fmb"
+) -> tuple[Results, list[str]]:
     """Every engine with every number of workers in each round; a line for each engine that fails.
 
     What takes too long, or fails, has no entry, and the engine is not tried with more workers.
@@ -119,7 +136,7 @@ def measured(folder: Path, sizes: tuple[int, ...], rounds: int, seed: int) -> tu
     found: Results = {}
     given_up: dict[str, int] = {}
     failed = []
-    for name, job in each(plan(sizes, rounds, seed), "measuring", labelled):
+    for name, job in each(plan(sizes, rounds, seed, text), "measuring", labelled):
         if job.workers >= given_up.get(name, job.workers + 1):
             continue
         one = None
@@ -139,16 +156,16 @@ def measured(folder: Path, sizes: tuple[int, ...], rounds: int, seed: int) -> tu
 
 def labelled(item: tuple[str, Job]) -> str:
     """An engine and its job, in words."""
-    return f"{ENGINES[item[0]].title}, {item[1].workers:,} workers"
+    return f"{ENGINES[item[0]].title}, {item[1].text}, {item[1].workers:,} workers"
 
 
-def plan(sizes: tuple[int, ...], rounds: int, seed: int) -> list[tuple[str, Job]]:
+def plan(sizes: tuple[int, ...], rounds: int, seed: int, text: str = "fmb") -> list[tuple[str, Job]]:
     """What is measured, in order: sizes ascend in each round, and another engine is the first in each."""
-    order, names = [], list(ENGINES)
+    order, names = [], [name for name in ENGINES if text in ENGINES[name].texts]
     for number in range(rounds):
         names = names[1:] + names[:1]
         for workers in sizes:
-            order += [(name, Job(workers, ENGINES[name].steps(workers), seed + number)) for name in names]
+            order += [(name, Job(workers, ENGINES[name].steps(workers, text), seed + number, text)) for name in names]
     return order
 
 
@@ -215,13 +232,13 @@ def ratios(found: Results, name: str, workers: int, reference: str = REFERENCE) 
     return mine / others if len(mine) == len(others) else np.array([])
 
 
-def table(found: Results) -> Table:
+def table(found: Results, text: str = "fmb") -> Table:
     """A line for each engine and number of workers."""
     against = [name for name in COMPARED if any(engine == name for engine, _ in found)]
     columns: list[tuple[str, Callable[[tuple[str, int]], str]]] = [
         ("engine", lambda key: ENGINES[key[0]].title),
         ("workers", lambda key: f"{key[1]:,}"),
-        ("steps", lambda key: f"{ENGINES[key[0]].steps(key[1]):,}"),
+        ("steps", lambda key: f"{ENGINES[key[0]].steps(key[1], text):,}"),
         ("worker-steps/s", lambda key: with_spread(speeds(found, *key))),
         *(
             (f"times as fast as {ENGINES[name].title}", lambda key, name=name: with_range(ratios(found, *key, name)))
@@ -230,7 +247,7 @@ def table(found: Results) -> Table:
         ("peak memory with imports, MB", lambda key: f"{np.median([one.peak_bytes for one in found[key]]) / 1e6:,.0f}"),
     ]
     rows = [(name, workers) for name in ENGINES for engine, workers in sorted(found) if engine == name]
-    return pages.listed("Worker-steps per second", columns, rows)
+    return pages.listed(f"Worker-steps per second, {text}", columns, rows)
 
 
 def with_spread(values: np.ndarray) -> str:

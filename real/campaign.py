@@ -25,7 +25,7 @@ from real.run import check_training, parse
 from real.runtime import Job
 from real.runtimes import RUNTIMES, runtime_of
 from sim import command, options
-from sim.base import extras
+from sim.base import home
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.files import check_ending, check_outputs, reading
 from sim.base.progress import Progress
@@ -146,7 +146,7 @@ def check_machine(cells: list[argparse.Namespace], ranks: int) -> None:
         WrongSetting: naming what is missing.
     """
     engines = [engine_of(name) for name in dict.fromkeys(cell.engine for cell in cells)]
-    extras.need(*(engine.package for engine in engines), "mpi4py")
+    home.need(*(engine.package for engine in engines), "mpi4py")
     needs.check(ranks, max([PROBE_BYTES, *(engine.memory_bytes for engine in engines)]))
 
 

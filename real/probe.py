@@ -12,7 +12,7 @@ from statistics import median
 from real.launching import mpirun as launch
 from real.launching import testbed
 from sim import command
-from sim.base import extras
+from sim.base import home
 from sim.base.files import check_ending, check_output, write_text
 
 SLEEPS_S = (0.002, 0.01, 0.03)
@@ -36,7 +36,7 @@ def main(argv: list[str] | None = None) -> int:
         return ranks.join("real.probe", lambda comm: work(comm, given.output))
     check_output("--output", given.output)
     check_ending("--output", given.output, (".json",))
-    extras.need("mpi4py")
+    home.need("mpi4py")
     needed = ranks_for(given.testbed)
     with testbed.asked(given.testbed, needed) as hosts:
         launch.launch(launch.command(needed, "real.probe", argv, hosts=hosts))

@@ -19,7 +19,7 @@ from real.runtime import Runner, Runtime
 from real.runtimes import ABOUT, WORLDS, runtime_of, stands_in
 from sim import command, options
 from sim.answers import candidates
-from sim.base import extras
+from sim.base import home
 from sim.base.errors import WrongSetting
 from sim.base.files import check_ending
 from sim.base.ranges import MOST_CORES, check_integer
@@ -100,7 +100,7 @@ def check(given: argparse.Namespace) -> Scenario:
     if allowed := scenario.stragglers.unreal():
         raise WrongSetting("--stragglers", given.stragglers, allowed)
     options.replications(given, REPLICATIONS)
-    extras.need(engine_of(given.engine).package, *(["mpi4py"] if scenario.ranks > 1 else []))
+    home.need(engine_of(given.engine).package, *(["mpi4py"] if scenario.ranks > 1 else []))
     check_training(given)
     return scenario
 

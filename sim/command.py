@@ -5,28 +5,23 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import re
 import resource
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from importlib import import_module
+from textwrap import dedent
 
-from sim.base import extras, own, terminal
+from sim.base import home, own, terminal
 from sim.base.errors import RunFailed, WrongSetting, of_system, printable
 from sim.base.home import installed
 from sim.base.nearest import Help, Once, nearest
 
-CALLED = (
-    "TRAINSIM_CALLED"  # in the environment: PROGRAM=NAME, if a program was started by another name than its module's
-)
-OF_STDOUT = (
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EFBIG,
-    errno.EIO,
-    errno.EBADF,
-)  # of writing, where an error names no file
+CALLED = "TRAINSIM_CALLED"  # in the environment: PROGRAM=NAME, if a program was not started by its module's name
+# Errors of writing that name no file.
+OF_STDOUT = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 LEAST_ROOM = 380 * 2**20  # bytes of addresses
@@ -109,6 +104,28 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"given {value!r}; allowed: {known}{hint}")
 
 
+def add_options(group, table: str, **readers: Callable) -> None:
+    """Add options to a parser, or to a group of one: each is a line of a table, whose columns are two spaces or more apart.
+
+    The columns are the name, with :DESTINATION where that is another; what stands for the value; the kind; and the help, which goes on
+    in lines that are indented. A kind is text, int, float or one of `readers`, with =DEFAULT where there is one; flag, of an option
+    without a value; or list, of one that may be repeated.
+    """
+    kinds: dict[str, Callable] = {"text": str, "int": int, "float": float, **readers}
+    for entry in re.sub(r"\n +", " ", dedent(table).strip()).splitlines():
+        name, metavar, given, about = re.split(" {2,}", entry, maxsplit=3)
+        (option, _, dest), (kind, _, default) = name.partition(":"), given.partition("=")
+        further: dict = {"help": about, "dest": dest or option.removeprefix("--").replace("-", "_")}
+        if kind == "flag":
+            group.add_argument(option, action="store_true", **further)
+        elif kind == "list":
+            group.add_argument(option, action="append", default=[], metavar=metavar, **further)
+        else:
+            read = kinds[kind]
+            further |= {"type": None if read is str else read, "default": read(default) if default else None}
+            group.add_argument(option, metavar=metavar, **further)
+
+
 def line(program: str, argv: list[str] | None) -> str:
     """The command line, as a shell takes it."""
     import shlex
@@ -153,7 +170,7 @@ def _end(main: Callable[[], int | None]) -> tuple[int, str]:
     except KeyboardInterrupt:
         return INTERRUPTED, "interrupted"
     except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and (line := extras.told(error)):
+        if isinstance(error, ModuleNotFoundError) and (line := home.told(error)):
             return 2, line
         line = failure(error)
         if line is None:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING
 
 from sim.base.errors import Default, WrongSetting
 from sim.base.files import check_ending, check_outputs
 from sim.base.ranges import MOST_RANKS, MOST_REPLICATIONS, check_integer
-from sim.command import Parser
+from sim.command import Parser, add_options
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
     from sim.model.workload import Workload
     from sim.platform.cluster import Cluster
-
-Read = TypeVar("Read", bound=Callable)
-
 
 WORLDS = ("auto", "event", "engine")  # that simulate
 DEFAULT_WORKERS = 3
@@ -37,100 +34,42 @@ def job_options() -> Parser:
     from sim.model.variable_placement import STRATEGIES
 
     parser = Parser(add_help=False)
-    job = parser.add_argument_group("the job")
-    job.add_argument(
-        "--protocol",
-        metavar="NAME",
-        help=f"{', '.join(protocols.NAMES)}, or your own as module:Class (default: that of the profile's runs, or {DEFAULT_PROTOCOL})",
-    )
-    job.add_argument(
-        "--workers",
-        type=_workers,
-        metavar="N",
-        help="ranks besides master or servers; all: in every slot of --cluster; 0: one process alone (default: as in the profile's runs, "
-        f"all on GPUs, else {DEFAULT_WORKERS})",
-    )
-    job.add_argument(
-        "--servers",
-        type=int,
-        metavar="N",
-        help="number of parameter servers of protocols that have them (default: the profile's, or 1)",
-    )
-    job.add_argument(
-        "--placement",
-        default="round-robin",
-        metavar="NAME",
-        help=f"how servers share the variables: {' or '.join(STRATEGIES)}",
-    )
-    job.add_argument(
-        "--variable-partitions",
-        type=_parts,
-        default=1,
-        metavar="N",
-        help="parts to cut each variable into; search: find the best number, as Parallax does",
-    )
-    job.add_argument("--steps", type=int, default=100, metavar="N", help="steps to measure")
-    job.add_argument("--warmup", type=int, default=10, metavar="N", help="steps before those, which are not measured")
-    job.add_argument(
-        "--batch", type=int, metavar="N", help="samples per worker and step (default: the profile's, or the workload's)"
-    )
-    job.add_argument(
-        "--stragglers",
-        metavar="NAME|LAW|FILE",
-        help=f"induced sleeps: {', '.join(inline.NAMES)}, one of them times a factor, a law such as "
-        f"lognormal(mean=50ms,cv=1.5), module:Class, or a TOML file; a wrong kind lists the laws (default: none; {SLEEPS} with --protocol "
-        f"{', '.join(SLEPT)})",
-    )
-    job.add_argument(
-        "--workload",
-        metavar="NAME|FILE",
-        help=f"{', '.join(zoo.names())}, or a TOML file (default: the model that --cluster was calibrated for, or {DEFAULT_WORKLOAD})",
-    )
-    job.add_argument(
-        "--cluster",
-        metavar="KIND*N|FILE",
-        help="hosts as sim.hosts lists them, a cluster or a calibrated profile (default: one rank a host)",
-    )
-    job.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a setting of the protocol; a wrong name lists all",
-    )
-    job.add_argument(
-        "--test-size", type=int, default=0, metavar="N", help="samples in each evaluation; 0: no evaluation"
-    )
-    job.add_argument("--evaluate-every", type=int, default=10, metavar="N", help="steps between two evaluations")
-    job.add_argument(
-        "--replications",
-        type=int,
-        metavar="N",
-        help="runs, each with random numbers of its own (default: real.run 1, sim.run as many as --within allows)",
-    )
-    job.add_argument("--seed", type=int, default=0, metavar="N", help="random seed: equal seeds, equal sleeps")
+    table = f"""
+        --protocol  NAME  text  {", ".join(protocols.NAMES)}, or your own as module:Class (default: that of the profile's runs, or
+            {DEFAULT_PROTOCOL})
+        --workers  N  workers  ranks besides master or servers; all: in every slot of --cluster; 0: one process alone (default: as in the
+            profile's runs, all on GPUs, else {DEFAULT_WORKERS})
+        --servers  N  int  number of parameter servers of protocols that have them (default: the profile's, or 1)
+        --placement  NAME  text=round-robin  how servers share the variables: {" or ".join(STRATEGIES)}
+        --variable-partitions  N  parts=1  parts to cut each variable into; search: find the best number, as Parallax does
+        --steps  N  int=100  steps to measure
+        --warmup  N  int=10  steps before those, which are not measured
+        --batch  N  int  samples per worker and step (default: the profile's, or the workload's)
+        --stragglers  NAME|LAW|FILE  text  induced sleeps: {", ".join(inline.NAMES)}, one of them times a factor, a law such as
+            lognormal(mean=50ms,cv=1.5), module:Class, or a TOML file; a wrong kind lists the laws (default: none; {SLEEPS} with --protocol
+            {", ".join(SLEPT)})
+        --workload  NAME|FILE  text  {", ".join(zoo.names())}, or a TOML file (default: the model that --cluster was calibrated for, or
+            {DEFAULT_WORKLOAD})
+        --cluster  KIND*N|FILE  text  hosts as sim.hosts lists them, a cluster or a calibrated profile (default: one rank a host)
+        --set  NAME=VALUE  list  a setting of the protocol; a wrong name lists all
+        --test-size  N  int=0  samples in each evaluation; 0: no evaluation
+        --evaluate-every  N  int=10  steps between two evaluations
+        --replications  N  int  runs, each with random numbers of its own (default: real.run 1, sim.run as many as --within allows)
+        --seed  N  int=0  random seed: equal seeds, equal sleeps
+    """
+    add_options(parser.add_argument_group("the job"), table, workers=_workers, parts=_parts)
     return parser
 
 
 def answer_options() -> Parser:
     """A parent parser: where the answer goes."""
     parser = Parser(add_help=False)
-    answer = parser.add_argument_group("the answer")
-    answer.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
-    answer.add_argument(
-        "--trace", metavar="FILE", help="write the activities of the first replication, .parquet or .jsonl"
-    )
+    table = """
+        --json  -  flag  print one JSON object and nothing else
+        --trace  FILE  text  write the activities of the first replication, .parquet or .jsonl
+    """
+    add_options(parser.add_argument_group("the answer"), table)
     return parser
-
-
-def _once(read: Read) -> Read:
-    from functools import cache
-
-    return cast("Read", cache(read))
-
-
-def _as_it_is(read: Read) -> Read:
-    return read
 
 
 class Readers:
@@ -141,13 +80,17 @@ class Readers:
     """
 
     def __init__(self, remember: bool = False):
+        from functools import cache
+
         from sim import protocols, stragglers
         from sim.model import workload
         from sim.platform import cluster
 
-        kept = _once if remember else _as_it_is
-        self.protocol, self.cluster = kept(protocols.find), kept(cluster.read)
-        self.stragglers, self.workload = kept(stragglers.read), kept(workload.read)
+        self.protocol, self.cluster = protocols.find, cluster.read
+        self.stragglers, self.workload = stragglers.read, workload.read
+        if remember:
+            for name, read in list(vars(self).items()):
+                setattr(self, name, cache(read))
 
 
 def scenario(

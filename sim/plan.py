@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim import command, report
-from sim.base.commas import parts
 from sim.base.errors import WrongSetting
 from sim.base.files import check_ending, check_outputs, write_whole
 from sim.base.ranges import LONGEST_S
-from sim.base.units import number_or_text
-from sim.command import Parser
+from sim.base.units import number_or_text, parts
+from sim.command import Parser, add_options
 
 if TYPE_CHECKING:
     from sim.plans.plan import Plan
@@ -84,60 +83,31 @@ def parser() -> Parser:
     group = parser.add_argument_group("choices, separated by commas")
     for name, about in LISTS.items():
         group.add_argument(f"--{name}", metavar="A,B", help=about)
-    group.add_argument(
-        "--set", action="append", default=[], metavar="NAME=A,B", help="settings of protocols that have them"
-    )
-    group = parser.add_argument_group("the job")
-    group.add_argument("--workload", metavar="NAME|FILE", help="the model; default: resnet50")
-    group.add_argument("--stragglers", metavar="NAME|LAW|FILE", help="induced sleeps, as in sim.run; default: none")
-    group.add_argument(
-        "--failures",
-        action="append",
-        default=[],
-        metavar="'[OFFER:]mtbf=30 d, ...'",
-        help="failures of hosts, as in sim.run: they cost time and money; of all hosts, or of those that are rented so",
-    )
-    group.add_argument(
-        "--price",
-        action="append",
-        default=[],
-        metavar="HOST[:OFFER]=USD",
-        help="price of one host for an hour, on demand or of an offer",
-    )
-    group.add_argument(
-        "--discount", metavar="SHARE", help='share by which the catalogue\'s prices are less, such as "15%%"'
-    )
-    group.add_argument(
-        "--currency", metavar="NAME=RATE", help="print money in it; RATE of it are one USD, such as EUR=0.92"
-    )
-    group.add_argument(
-        "--egress",
-        action="append",
-        default=[],
-        metavar="[HOST=]USD",
-        help="cost of the data that leave the cloud in the whole training, of all hosts or of one",
-    )
-    group.add_argument(
-        "--per-host",
-        dest="gpus_per_host",
-        metavar="N",
-        help="workers on each host, on as many of its GPUs; default: all GPUs, or cores, of a host",
-    )
-    group.add_argument("--seed", metavar="N", help="random seed, the same for all configurations")
+    add_options(group, "--set  NAME=A,B  list  settings of protocols that have them")
+    table = """
+        --workload  NAME|FILE  text  the model; default: resnet50
+        --stragglers  NAME|LAW|FILE  text  induced sleeps, as in sim.run; default: none
+        --failures  '[OFFER:]mtbf=30 d, ...'  list  failures of hosts, as in sim.run: they cost time and money; of all hosts, or of those
+            that are rented so
+        --price  HOST[:OFFER]=USD  list  price of one host for an hour, on demand or of an offer
+        --discount  SHARE  text  share by which the catalogue's prices are less, such as "15%%"
+        --currency  NAME=RATE  text  print money in it; RATE of it are one USD, such as EUR=0.92
+        --egress  [HOST=]USD  list  cost of the data that leave the cloud in the whole training, of all hosts or of one
+        --per-host:gpus_per_host  N  text  workers on each host, on as many of its GPUs; default: all GPUs, or cores, of a host
+        --seed  N  text  random seed, the same for all configurations
+    """
+    add_options(parser.add_argument_group("the job"), table)
+    table = f"""
+        --keep  N  text  number of configurations to print; default: 10
+        --within  SECONDS  float={WITHIN_S}  answer within about this time
+        --processes  N  int  number of processes; default: one for each core
+        --json  -  flag  print one JSON object and nothing else
+    """
     group = parser.add_argument_group("the answer")
-    group.add_argument("--keep", metavar="N", help="number of configurations to print; default: 10")
-    group.add_argument(
-        "--within", type=float, default=WITHIN_S, metavar="SECONDS", help="answer within about this time"
-    )
-    group.add_argument("--processes", type=int, metavar="N", help="number of processes; default: one for each core")
-    group.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
-    group.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="write every simulated configuration, .csv or .parquet; or the plan, .json",
-    )
-    group.add_argument("--report", metavar="FILE", help="write the plan as a page for a browser, .html")
+    add_options(group, table)
+    about = "write every simulated configuration, .csv or .parquet; or the plan, .json"
+    group.add_argument("-o", "--output", metavar="FILE", help=about)
+    add_options(group, "--report  FILE  text  write the plan as a page for a browser, .html")
     return parser
 
 

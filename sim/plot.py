@@ -92,10 +92,8 @@ def main(argv: list[str] | None = None) -> int:
     runs = [(path, read(path)) for path in given.traces]
     told = panels.about(command.line("sim.plot", argv), [trace.header.seed for _, trace in runs])
     if learning:
-        from sim.recording import curve_panels
-
         names, asked = (dict.fromkeys(given.subset), "--subset") if given.subset else (LEARNING, "--panels")
-        curve_panels.draw(runs, list(names), given.output, asked, told)
+        panels.draw_curves(runs, list(names), given.output, asked, told)
     elif given.panels == "samples":
         panels.draw([(run_name(trace, path), trace, of_trace(trace)) for path, trace in runs], given.output, told)
     else:

@@ -23,9 +23,8 @@ def parser() -> command.Parser:
     parents = [options.job_options(), options.answer_options()]
     parents += [simulated_options.simulation_options(), questions.question_options()]
     made = command.Parser(prog="sim.run", description="Simulate a training job.", parents=parents)
-    made.add_argument(
-        "--report", metavar="FILE", help="the answer as a page for a browser, with all that was asked, .html"
-    )
+    table = "--report  FILE  text  the answer as a page for a browser, with all that was asked, .html"
+    command.add_options(made, table)
     return made
 
 
@@ -115,12 +114,12 @@ class Shares:
 def compared(scenario: Scenario) -> dict[str, Scenario]:
     """The jobs whose throughput tells what stragglers cost, by what is said of them: without sleeps, slow ranks and slow hosts."""
     from sim.answers import summary
-    from sim.job import unlike, variants
+    from sim.job import variants
 
     free, median = scenario.without_stragglers(), variants.at_the_median(scenario)
     others = {summary.STRAGGLERS_COST: free} if scenario.slowed else {}
     others |= {summary.SLOW_RANKS_COST: median} if scenario.workers > 1 and median != free else {}
-    fewer = unlike.without_slowest(scenario)
+    fewer = variants.without_slowest(scenario)
     return others | ({summary.SLOW_HOSTS_COST: fewer} if fewer else {})
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sim import options
 from sim.base.errors import WrongSetting
 from sim.base.ranges import LONGEST_S
-from sim.command import Parser
+from sim.command import Parser, add_options
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -24,28 +24,15 @@ DDP = "PyTorch's DDP: allreduce beside back-propagation"
 def place_options() -> Parser:
     """A parent parser: the hosts that are simulated."""
     parser = Parser(add_help=False)
-    group = parser.add_argument_group("the hosts")
-    group.add_argument(
-        "--servers-on",
-        metavar="HOSTS",
-        help="place of servers; own (default): on hosts of their own, before the workers; workers: on the workers' hosts",
-    )
-    group.add_argument(
-        "--hosts",
-        type=int,
-        metavar="N",
-        help="so many hosts like those of --cluster, with a worker in every slot unless --workers says how many",
-    )
-    group.add_argument(
-        "--per-host",
-        dest="gpus_per_host",
-        type=int,
-        metavar="N",
-        help="workers on each host of --cluster, on as many of its GPUs: 1 spreads them (default: all GPUs, or cores, of a host)",
-    )
-    group.add_argument(
-        "--network", metavar="'25 Gbit/s, 20 us'", help="another bandwidth and latency between the hosts of --cluster"
-    )
+    table = """
+        --servers-on  HOSTS  text  place of servers; own (default): on hosts of their own, before the workers; workers: on the workers'
+            hosts
+        --hosts  N  int  so many hosts like those of --cluster, with a worker in every slot unless --workers says how many
+        --per-host:gpus_per_host  N  int  workers on each host of --cluster, on as many of its GPUs: 1 spreads them (default: all GPUs, or
+            cores, of a host)
+        --network  '25 Gbit/s, 20 us'  text  another bandwidth and latency between the hosts of --cluster
+    """
+    add_options(parser.add_argument_group("the hosts"), table)
     return parser
 
 
@@ -53,19 +40,13 @@ def simulation_options() -> Parser:
     """A parent parser: how to simulate."""
     parser = Parser(add_help=False, parents=[place_options()])
     group = parser.add_argument_group("the simulation")
-    group.add_argument(
-        "--world",
-        default="auto",
-        choices=options.WORLDS,
-        help="the simulator; event: the reference; engine: compiled, with the same answers; auto: whichever is faster",
-    )
-    group.add_argument(
-        "--within",
-        type=float,
-        metavar="SECONDS",
-        help="answer within about this time, from fewer runs or steps if necessary "
-        f"(default: {WITHIN_S:g}, or unlimited with --replications or a file to write)",
-    )
+    about = "the simulator; event: the reference; engine: compiled, with the same answers; auto: whichever is faster"
+    group.add_argument("--world", default="auto", choices=options.WORLDS, help=about)
+    table = f"""
+        --within  SECONDS  float  answer within about this time, from fewer runs or steps if necessary (default: {WITHIN_S:g}, or unlimited
+            with --replications or a file to write)
+    """
+    add_options(group, table)
     return parser
 
 

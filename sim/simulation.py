@@ -133,6 +133,7 @@ def try_out(scenario: Scenario) -> None:
 
 def _ran(scenario: Scenario, world: str, asked: _Asked) -> _Ran:
     """As many replications as there is time for, and at least the first steps of one."""
+    from sim.answers import quantities, shares
     from sim.answers.outcome import join
     from sim.protocols import is_ours
     from sim.runs.replications import Replications
@@ -140,11 +141,8 @@ def _ran(scenario: Scenario, world: str, asked: _Asked) -> _Ran:
     if world == "engine" and asked.want_trace:
         raise WrongSetting("--world", "engine", "auto or event, which records what ranks do")
     start_s, within_s, first = time.monotonic(), asked.within_s, asked.first
-    runs, count, trace = (
-        Replications(scenario, "event" if asked.want_trace else world),
-        asked.replications or REPLICATIONS,
-        None,
-    )
+    runs, trace = Replications(scenario, "event" if asked.want_trace else world), None
+    count = asked.replications or REPLICATIONS
     runs.check_needs(within_s, asked.want_trace)
     if asked.want_trace:
         outcome, trace = runs.traced(first, within_s)
@@ -153,10 +151,12 @@ def _ran(scenario: Scenario, world: str, asked: _Asked) -> _Ran:
     asked.done(1)
     took_s = time.monotonic() - start_s
     whole = len(outcome.step_s[0]) == scenario.steps and outcome.warmup == scenario.warmup
-    ends = _of_ends(scenario, count, outcome) if whole else {}
+    # Jobs that say what unknown numbers do; none beside a single run, whose interval has bounds instead.
+    ends = quantities.at_ends(scenario, shares.mean_step_s(outcome)) if whole and count > 1 else {}
     if (1 + sum(map(len, ends.values()))) * took_s < within_s:
-        beside = {key: [Replications(job, world).outcome(first) for job in jobs] for key, jobs in ends.items()}
-        outcome = _with_ends(outcome, beside)
+        speeds = {key: [Replications(job, world).outcome(first).throughput()[0] for job in ends[key]] for key in ends}
+        off = {key: quantities.off(float(outcome.throughput()[0]), map(float, speeds[key])) for key in ends}
+        outcome = replace(outcome, ends={key: apart for key, apart in off.items() if apart is not None})
     alike = is_ours(scenario.protocol) and scenario.draws.are_alike  # further runs would be the first again
     outcomes, further = [outcome], repeat(outcome) if alike else runs.outcomes(range(first + 1, first + count))
     took_s = 0.0 if alike else took_s
@@ -169,22 +169,3 @@ def _ran(scenario: Scenario, world: str, asked: _Asked) -> _Ran:
 
     joined = replace(join(outcomes), slow=outcome.slow, arrivals=None if trace is not None else runs.arrivals(first))
     return _Ran(runs.world, count, growth.of_table(scenario, joined, smaller), trace)
-
-
-def _of_ends(scenario: Scenario, asked: int, outcome: Outcome) -> dict[str, list[Scenario]]:
-    """The jobs that say what unknown numbers do; none beside a single run, whose interval has bounds instead."""
-    from sim.answers import ends, shares
-
-    return ends.of(scenario, shares.mean_step_s(outcome)) if asked > 1 else {}
-
-
-def _with_ends(outcome: Outcome, runs: dict[str, list[Outcome]]) -> Outcome:
-    """An outcome and what single runs of the jobs at the ends come to, beside its first run."""
-    from sim.answers import ends
-
-    middle, found = float(outcome.throughput()[0]), {}
-    for key, several in runs.items():
-        apart = ends.off(middle, [float(one.throughput()[0]) for one in several])
-        if apart is not None:
-            found[key] = apart
-    return replace(outcome, ends=found)

@@ -51,7 +51,7 @@ def sweep(
         resume: go on with a file, or parts, that are there.
 
     Returns:
-        The rows, in the order of the scenarios, equal ones once; sim.sweeps.columns describes the columns. A scenario that cannot be
+        The rows, in the order of the scenarios, equal ones once; sim.sweeps.results describes the columns. A scenario that cannot be
         simulated is a row with `error`.
 
     Raises:
@@ -105,37 +105,33 @@ def swept(wanted: list[Job], out: str, pool: Pool, resume: bool) -> pa.Table:
 
 def _rows(wanted: list[Job], pool: Pool) -> Generator[list[dict]]:
     """Rows as they come, first those of scenarios that cannot be."""
-    from sim.sweeps.dealing import Dealing
+    from sim.sweeps import pools
 
     possible = [job for job in wanted if job.error is None]
     yield [{"digest": job.digest, "error": job.error} for job in wanted if job.error is not None]
     if possible:
         with pool as opened:
-            yield from Dealing(possible, opened).rows()
+            yield from pools.rows(possible, opened)
 
 
 def parser() -> command.Parser:
     """The command line."""
-    from sim.sweeps import crossing
+    from sim.sweeps import grid
 
     parser = command.Parser(
         prog="sim.sweep",
         description="Simulate many scenarios. Options that have several values, as in --workers 4,8,16, are crossed.",
-        parents=[crossing.crossed_options()],
+        parents=[grid.crossed_options()],
     )
-    parser.add_argument(
-        "GRID", nargs="?", help="a TOML file of options and lists of values; options of the command line win"
-    )
-    parser.add_argument(
-        "-o", "--output", required=True, metavar="FILE", help="the result, a row for each scenario, .parquet"
-    )
-    parser.add_argument(
-        "--workers-processes",
-        type=int,
-        metavar="N",
-        help="number of processes; 1: this one alone (default: one for each core)",
-    )
-    parser.add_argument("--resume", action="store_true", help="continue a sweep that was interrupted")
+    about = "a TOML file of options and lists of values; options of the command line win"
+    parser.add_argument("GRID", nargs="?", help=about)
+    about = "the result, a row for each scenario, .parquet"
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help=about)
+    table = """
+        --workers-processes  N  int  number of processes; 1: this one alone (default: one for each core)
+        --resume  -  flag  continue a sweep that was interrupted
+    """
+    command.add_options(parser, table)
     return parser
 
 
@@ -146,10 +142,10 @@ def main(argv: list[str] | None = None) -> int:
         RunFailed: no scenario could be simulated.
     """
     given = parser().parse_args(argv)
-    from sim.sweeps import crossing, grid, jobs, pools
+    from sim.sweeps import grid, jobs, pools
 
     check_outputs([("--output", given.output)], [given.GRID])
-    tables, line = grid.read(given.GRID) if given.GRID else [{}], crossing.table_of(given)
+    tables, line = grid.read(given.GRID) if given.GRID else [{}], grid.table_of(given)
     read = options.Readers(remember=True)
     wanted = [jobs.of_options(one, read) for one in grid.crossed([table | line for table in tables], read)]
     pool = pools.of_command(given.workers_processes)
@@ -180,7 +176,7 @@ def show(rows: pa.Table) -> None:
     from rich.text import Text
 
     from sim.answers.summary import number, seconds
-    from sim.sweeps.columns import SETTING
+    from sim.sweeps.results import SETTING
 
     table, names = Table(box=None, pad_edge=False, header_style="dim"), varied(rows)
     few = rows.slice(0, MOST_LINES).to_pylist()
@@ -202,7 +198,7 @@ def show(rows: pa.Table) -> None:
 
 def varied(rows: pa.Table) -> list[str]:
     """The columns of the question in which rows differ that have them; impossible ones are compared if there is nothing else to compare."""
-    from sim.sweeps.columns import ASKED, SETTING
+    from sim.sweeps.results import ASKED, SETTING
 
     possible = rows.filter(rows["error"].is_null())
     rows = possible if len(possible) > 1 else rows

@@ -42,40 +42,6 @@ if TYPE_CHECKING:
     from trainsim.profiles import Profile, check, fit
     from trainsim.recording.recorder import Recorder
 
-__all__ = [
-    "Cluster",
-    "Host",
-    "Link",
-    "Profile",
-    "Recorder",
-    "Result",
-    "RunFailed",
-    "Scenario",
-    "Trace",
-    "Training",
-    "Variable",
-    "Workload",
-    "WrongSetting",
-    "check",
-    "fit",
-    "laws",
-    "learn",
-    "make_protocol",
-    "model",
-    "noise_scale",
-    "noise_scale_of_run",
-    "plan",
-    "protocols",
-    "read_cluster",
-    "read_stragglers",
-    "read_trace",
-    "read_workload",
-    "simulate",
-    "sweep",
-    "what_if",
-    "why",
-]
-
 _HOMES = {  # module, or module:name where the name there is another; module: of a module itself
     "Cluster": "sim.platform.cluster",
     "Host": "sim.platform.cluster",
@@ -109,6 +75,8 @@ _HOMES = {  # module, or module:name where the name there is another; module: of
     "what_if": "sim.studies.asking",
     "why": "sim.studies.asking",
 }
+
+__all__ = [*_HOMES]  # noqa: PLE0604 all are names
 
 aliases.add()
 

@@ -29,16 +29,8 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
 
 OF_THE_CALL = ("cluster", "world", "within", "replications")  # options of sim.run that `job` has not
-NO_KEYWORDS = (
-    "help",
-    "traces",
-    "output",
-    "name",
-    "source",
-    "profile",
-    "tolerance",
-    "json",
-)  # given otherwise, or not at all
+# Options that are given otherwise, or not at all.
+NO_KEYWORDS = ("help", "traces", "output", "name", "source", "profile", "tolerance", "json")
 
 
 class Jobs(list["Checked"]):

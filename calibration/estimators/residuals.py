@@ -12,7 +12,7 @@ import numpy as np
 from calibration.estimators.errors import Residuals
 from sim.answers import outcome
 from sim.answers.ignorance import CORE
-from sim.answers.trust import plain
+from sim.answers.sources import plain
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.progress import each
 from sim.job import replay

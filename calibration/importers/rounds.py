@@ -11,7 +11,7 @@ import numpy as np
 from sim.base.errors import WrongSetting
 from sim.job import header as heads
 from sim.job.header import IMPORTED
-from sim.recording import records
+from sim.recording import traces
 from sim.recording.traces import Activity, Header, Trace
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def laid_out(
         for rank in (0,) if head.servers else range(head.workers):
             rows.append(Activity(ready_s, end_s, rank, step, "update", total, version=step + 1))
     found = Trace.of(heads.checked(head.text(), source), rows)
-    records.check(found.header, found.rows, source)
+    traces.check(found.header, found.rows, source)
     return found
 
 
@@ -103,7 +103,7 @@ def shortened(values: list) -> str:
 
 def _header(work: pd.DataFrame, rounds: int, workload: str | Workload, stragglers: str, source: str) -> Header:
     from sim import stragglers as laws
-    from sim.job import heading
+    from sim.job import replay
     from sim.model import workload as workloads
 
     counts = sorted(set(work["samples"].astype(int).tolist()))
@@ -114,7 +114,7 @@ def _header(work: pd.DataFrame, rounds: int, workload: str | Workload, straggler
     return Header(
         protocol="amb" if anytime else "fmb",
         world=IMPORTED,
-        **heading.told_of(workloads.read(workload), laws.read(stragglers)),
+        **replay.told_of(workloads.read(workload), laws.read(stragglers)),
         workers=int(work["rank"].max()),
         steps=max(1, rounds - 1),
         warmup=1,  # the first round starts ragged: processes join one by one and load their data

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sim.base.commas import parts
 from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
+from sim.base.units import parts
 
 STEP, RANK, SECONDS, COMPUTE, SAMPLES = "step", "rank", "seconds", "compute_s", "samples"
 ELAPSED, EPOCH = "elapsed", "epoch"  # seconds since the start, in place of a step's; and what counts steps anew

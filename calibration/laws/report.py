@@ -14,7 +14,7 @@ from sim.base.errors import WrongSetting
 from sim.base.files import write_text
 from sim.base.home import installed
 from sim.laws import Constant, Empirical, Stragglers
-from sim.laws.empirical import MOST_VALUES
+from sim.laws.distributions import MOST_VALUES
 
 REJECTED = 0.05
 # Words of a column that has no seconds.

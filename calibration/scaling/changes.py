@@ -56,16 +56,19 @@ def sizes_of(rows: Table) -> np.ndarray:
     return rows.hosts if np.ptp(rows.hosts) else rows.gpus
 
 
-class _Origin(NamedTuple):
-    """A size that was predicted from smaller ones.
+class Origin(NamedTuple):
+    """A size, after the next smaller one.
 
     Args:
-        doublings: from the next smaller size to it.
-        grown: mean square of the growth per doubling up to that smaller size.
-        simulated, unchanged: logarithms of measured steps over those of a fit, and of the same job at the smaller size; shape (rows,).
+        doublings: between both.
+        first: first_host or first_gpu if the smaller one is a host or GPU alone; else empty.
+        grown: mean square of the logarithm by which steps grew with a doubling.
+        simulated, unchanged: logarithms of measured steps over those of a fit of all smaller sizes, and of the same job at the smaller
+            size; shape (rows,). Empty of the first.
     """
 
     doublings: float
+    first: str
     grown: float
     simulated: np.ndarray
     unchanged: np.ndarray
@@ -74,37 +77,44 @@ class _Origin(NamedTuple):
 def growth_of(rows: Table, fitted: Callable[[Table], Scaling]) -> Growth | None:
     """How steps grew with sizes, and how well a fit told each size from all smaller ones, beside "nothing changes"; None of one size.
 
-    A rolling origin (L. J. Tashman, Out-of-sample tests of forecasting accuracy, 2000). Of two sizes the growth alone is known, and both
-    predictions weigh the same.
-
     Args:
         fitted: makes a fit of some of the rows.
     """
+    return by_law(origins(rows, fitted))
+
+
+def origins(rows: Table, fitted: Callable[[Table], Scaling]) -> list[Origin]:
+    """Each size of a table after the next smaller one, predicted by all smaller ones: a rolling origin (L. J. Tashman, 2000)."""
     of_rows = sizes_of(rows)
-    sizes, first = np.unique(of_rows), growth.FIRST_HOST if np.ptp(rows.hosts) else growth.FIRST_GPU
-    origins: list[_Origin] = []
-    squares: list[float] = []
+    sizes, unit = np.unique(of_rows), "first_host" if np.ptp(rows.hosts) else "first_gpu"
+    found: list[Origin] = []
     for place in np.unique(np.linspace(0, len(sizes) - 2, MOST_ORIGINS).astype(int)) if len(sizes) > 1 else ():
         seen, asked = rows.where(of_rows <= sizes[place]), rows.where(of_rows == sizes[place + 1])
         doublings, alike = log2(sizes[place + 1] / sizes[place]), np.isin(asked.batch, seen.batch)
-        same = np.zeros(0)
-        if squares or not alike.any():
-            found = fitted(seen)
-            simulated, same = (np.log(asked.step_s / found.step_s(of)) for of in (asked, _at(asked, sizes[place])))
-            off = largest_off(seen, found)
-            if squares:
-                origins.append(_Origin(doublings, float(np.mean(squares)), simulated - off, same - off))
+        simulated = unchanged = same = np.zeros(0)
+        if found or not alike.any():
+            made = fitted(seen)
+            simulated, same = (np.log(asked.step_s / made.step_s(of)) for of in (asked, _at(asked, sizes[place])))
+            off = largest_off(seen, made)
+            simulated, unchanged = (simulated - off, same - off) if found else (unchanged, unchanged)
         if alike.any():
             each = [asked.where(np.arange(asked.size) == index) for index in np.flatnonzero(alike)]
             same = np.array([log(one.step_s[0] / unchanged_s(seen, one)) for one in each])
-        squares.append((first if sizes[place] == 1 else 1.0) ** 2 * float(np.mean(same**2)) / doublings)
-    if not squares:
+        first = unit if sizes[place] == 1 else ""
+        found.append(Origin(doublings, first, float(np.mean(same**2)) / doublings, simulated, unchanged))
+    return found
+
+
+def by_law(known: Sequence[Origin], law: growth.Law = growth.LAW) -> Growth | None:
+    """What the sizes of a table say of larger ones. Of two sizes the growth alone is known, and both predictions weigh the same."""
+    if not known:
         return None
-    grown = float(np.mean(squares))
-    (of_fit, fit_told), (of_same, same_told) = (_told(origins, grown, of) for of in ("simulated", "unchanged"))
-    weight = 1 / (1 + exp(min(growth.BY_TRIES * (same_told - fit_told), MOST_ODDS)))
-    known = {"per_doubling": grown**0.5, "simulated": of_fit, "unchanged": of_same}
-    return Growth(simulated_weight=weight, **{name: min(of, MOST_SPREAD) for name, of in known.items()})
+    squares = [(getattr(law, one.first) if one.first else 1.0) ** 2 * one.grown for one in known]
+    grown = np.cumsum(squares) / np.arange(1, len(squares) + 1)
+    (of_fit, fit_told), (of_same, same_told) = (_told(known, grown, of, law) for of in ("simulated", "unchanged"))
+    weight = 1 / (1 + exp(min(law.by_tries * (same_told - fit_told), MOST_ODDS)))
+    spreads = {"per_doubling": float(grown[-1]) ** 0.5, "simulated": of_fit, "unchanged": of_same}
+    return Growth(simulated_weight=weight, **{name: min(of, MOST_SPREAD) for name, of in spreads.items()})
 
 
 def largest_off(rows: Table, found: Scaling) -> float:
@@ -113,18 +123,18 @@ def largest_off(rows: Table, found: Scaling) -> float:
     return float(np.log(last.step_s / found.step_s(last)).mean())
 
 
-def _told(origins: Sequence[_Origin], grown: float, which: str) -> tuple[float, float]:
+def _told(known: Sequence[Origin], grown: np.ndarray, which: str, law: growth.Law) -> tuple[float, float]:
     """A prediction's scale for a doubling, and the logarithm of its likelihood for the sizes that it told.
 
     Rows of one size are off alike: many of them tell more than one, and less than as many sizes.
     """
     told = missed = tries = 0.0
-    for one in origins:
+    for one, before in zip(known[1:], grown, strict=False):
         off = getattr(one, which)
-        weight, scale = len(off) ** 0.5, growth.scale(one.grown, missed, tries) * one.doublings**0.5
-        told += weight * float(growth.log_density(off, scale).mean())
+        weight, scale = len(off) ** 0.5, law.scale(float(before), missed, tries) * one.doublings**0.5
+        told += weight * float(law.log_density(off, scale).mean())
         missed, tries = missed + weight * float(np.mean(off**2)) / one.doublings, tries + weight
-    return growth.scale(grown, missed, tries), told
+    return law.scale(float(grown[-1]), missed, tries), told
 
 
 def _at(rows: Table, size: float) -> Table:

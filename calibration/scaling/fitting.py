@@ -83,7 +83,10 @@ BETWEEN, WITHIN = (
 # Of 21 published sources a step of two GPUs of a host is 6 % longer than that of one (median), whatever the model. That of four is 0 %
 # longer than that of two (16 sources), and that of eight 1 % longer than that of four (13 sources). Neither a ring's share of bytes nor the
 # wait for the slowest of n ranks does so: both would grow further. Full hosts take 3 % longer on two hosts than on one (13 sources).
-SEVERAL, APART, DOUBLING = (Before(share, FEW, 10.0, 1.0, True) for share in (0.05, 0.02, 0.006))
+# Growth from one host to two is that of computing or of a link, which goes on growing: the one is as little known as the other.
+SEVERAL, APART, DOUBLING = (
+    Before(share, FEW, 10.0, spread, True) for share, spread in ((0.05, 1.0), (0.02, WIDE), (0.006, 1.0))
+)
 
 
 def named(link: Link) -> Before:
@@ -140,21 +143,23 @@ def fitted(rows: Table, like: Scaling, within: Before = WITHIN, between: Before 
     bounds = [np.array([getattr(before[name], end) for name in free]) / scale for end in ("low", "high")]
 
     def nearest(at, scatter: float, held: int | None = None):
-        """The likeliest constants, and their cost; one of them is held if its place is given."""
-        places = [place for place in range(len(free)) if place != held]
-        limits = [end[places] for end in bounds]
+        """The likeliest constants of all passes, and their cost; one of them is held if its place is given."""
+        places, found = [place for place in range(len(free)) if place != held], []
+        limits, calls = [end[places] for end in bounds], made(at).calls(rows)
         for _ in range(PASSES):
-            calls, here = made(at).calls(rows), at
 
-            def others(values, here=here, calls=calls) -> np.ndarray:
+            def others(values, here=at, calls=calls) -> np.ndarray:
                 whole = here.copy()
                 whole[places] = values
                 return off(whole, calls, scatter)
 
-            told = least_squares(others, here[places], bounds=limits, loss="soft_l1", f_scale=SOFT_L1)
-            at = here.copy()
+            told = least_squares(others, at[places], bounds=limits, loss="soft_l1", f_scale=SOFT_L1)
+            at = at.copy()
             at[places] = told.x
-        return at, told.cost
+            calls = made(at).calls(rows)  # which of both links delays a sum may be another one now
+            far = off(at, calls, scatter) / SOFT_L1
+            found.append((at, float(SOFT_L1**2 * (np.sqrt(1 + far**2) - 1).sum())))
+        return min(found, key=lambda told: told[1])
 
     starts = [np.array([one[name] for name in free]) / scale for one in _starts(rows, like.gradient_bytes, before)]
     at, _ = min((nearest(one, SCATTER) for one in starts), key=lambda told: told[1])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.model.readiness import layer_shares
+from sim.model.nominal import layer_shares
 from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:

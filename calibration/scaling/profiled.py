@@ -14,7 +14,7 @@ from calibration import algorithms
 from calibration.scaling import algorithms as summing
 from calibration.scaling import noticed, replay, table
 from calibration.scaling.changes import MOST_ROWS, MOST_SPREAD, growth_of, largest_off, sizes_of
-from calibration.scaling.fitting import BETWEEN, fit_like, named
+from calibration.scaling.fitting import BETWEEN, Before, fit_like, named
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.simulated import Simulated, link_of
 from calibration.scaling.steps import Scaling
@@ -22,7 +22,7 @@ from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_RANKS
 from sim.language.library import UNKNOWN
 from sim.model.costs import Costs, Line
-from sim.model.sparse_rows import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 from sim.model.workload import Reading
 from sim.platform.cluster import (
     ASSUMED,
@@ -39,7 +39,7 @@ from sim.platform.cluster import (
 from sim.platform.other_sizes import BYTES_OF_GBIT, SERVER, told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from sim.model.workload import Workload
 
@@ -84,10 +84,10 @@ def profile(
     _check(rows, path)
     if rows.servers is not None and protocol in PROTOCOLS:
         raise WrongSetting("--protocol", protocol, f"{', '.join(SERVED)}: {path} has a column servers")
-    tried = (protocol,) if protocol else SERVED[:2] if rows.servers is not None else PROTOCOLS
+    able_to = PROTOCOLS[: 1 if (rows.minibatches > 1).any() else None]  # the first alone accumulates
+    tried = (protocol,) if protocol else SERVED[:2] if rows.servers is not None else able_to
     between = named(link) if link else BETWEEN
-    held_bytes = float((model.gradient_bytes or ITEM_BYTES) * model.parameters)
-    likes = {one: like(one, model, held_bytes, noticed.alone(rows)) for one in tried}
+    likes = {one: like(one, model, noticed.alone(rows)) for one in tried}
     found = {one: fit_like(rows, of, between=between) for one, of in likes.items()}
     best = max(found, key=lambda one: ODDS.get(one, 0.0) - rows.size * log(max(found[one].misses(rows), LEAST_OFF)))
     if link:
@@ -99,8 +99,7 @@ def profile(
     if weights:  # the first of those that weigh the same: the ring
         found[best] = able[max(weights, key=lambda one: weights[one])]
     algorithm = found[best].algorithm
-    likeliest = replace(likes[best], algorithm=algorithm)
-    grown = growth_of(rows, lambda some: fit_like(some, likeliest, between=between))
+    grown = growth_of(rows, refitting(model, best, algorithm, rows, between))
     made = _made(found[best], rows, model, name, link)
     settings, some = settings_of(algorithm, best), replay.some_of(rows)
     off = np.log(found[best].step_s(some) / some.step_s) if some.size else np.empty(0)  # as simulated, within 1 %
@@ -134,13 +133,21 @@ def profile(
     )
 
 
-def like(protocol: str, model: Workload, held_bytes: float, alone: tuple[tuple[int, float], ...] = ()) -> Scaling:
+def refitting(
+    model: Workload, protocol: str, algorithm: str, rows: table.Table, between: Before = BETWEEN
+) -> Callable[[table.Table], Scaling]:
+    """Fits some of the rows, as a profile was fitted to all of them."""
+    alike = replace(like(protocol, model, noticed.alone(rows)), algorithm=algorithm)
+    return lambda some: fit_like(some, alike, between=between)
+
+
+def like(protocol: str, model: Workload, alone: tuple[tuple[int, float], ...] = ()) -> Scaling:
     """Steps of a protocol before any fit.
 
     Args:
-        held_bytes: of the gradients that are summed.
         alone: see Scaling.
     """
+    held_bytes = float((model.gradient_bytes or ITEM_BYTES) * model.parameters)
     if protocol in SERVED:
         of = held_bytes, 0.0, 0.0, 0.0
         return Simulated(*of, algorithm=protocol, alone=alone, model=model, protocol=protocol)
@@ -204,7 +211,7 @@ def _of_fits(off: np.ndarray, found: dict[str, Scaling], best: str, rows: table.
     if off.size:
         said = f"{np.sqrt(np.mean(off**2)):.1%} (root mean square), at most {np.abs(off).max():.1%}"
         yield f"simulated with the profile, {off.size} of the rows are off by {said}"
-    yield from _of_minibatches(found[best], rows)
+    yield from _of_minibatches(rows)
     constants = len(found[best].fitted)
     if rows.size <= constants:
         yield f"{rows.size} rows for {constants} constants leave no residual: what rows do not tell is in the interval"
@@ -228,13 +235,12 @@ def _of_sizes(grown: Growth | None, rows: table.Table) -> Iterator[str]:
         yield f"by how well each told sizes from smaller ones, the simulation {weight}"
 
 
-def _of_minibatches(found: Scaling, rows: table.Table) -> Iterator[str]:
+def _of_minibatches(rows: table.Table) -> Iterator[str]:
     several = rows.minibatches > 1
     if several.any():
         most = rows.minibatches.max()
         yield f"{several.sum()} of {rows.size} rows accumulate gradients of up to {most:.0f} minibatches: the last one alone hides messages"
-        each = f"{found.base_s:.3g} s and {found.sample_s:.3g} s a sample"
-        yield f"a simulated step has one minibatch, of --batch samples: add its computing for each further one, {each}"
+        yield "simulate N of them with --set accumulate=N, and --batch of all their samples together"
 
 
 def settings_of(algorithm: str, protocol: str) -> list[str]:

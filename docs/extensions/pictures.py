@@ -15,9 +15,8 @@ FOLDER = "_pictures"
 
 def link() -> Figure:
     """Seconds of a message against its bytes, on a link and through TCP's windows."""
-    from sim.platform.cluster import Link
+    from sim.platform.cluster import Link, Tcp
     from sim.platform.slow_start import transfer_s
-    from sim.platform.tcp import Tcp
 
     plain, tcp, drawing = Link(), Tcp(), _figure(3.4)
     axes, sizes = drawing.subplots(), np.logspace(2, 9, 200)

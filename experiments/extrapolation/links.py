@@ -9,7 +9,7 @@ import numpy as np
 
 from experiments import figures
 from experiments.extrapolation import sizes, sums, t4
-from sim.model.sparse_rows import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 
 T4_BYTES_PER_S, P2_BYTES_PER_S = 50e9 / 8, 10e9 / 8
 BYTES = 1e9  # a unit in which both constants are of a size

@@ -26,7 +26,7 @@ from sim.answers.quantities import END, WITHIN
 from sim.base.interval import LEVEL, of_normal
 from sim.job.scenario import Scenario
 from sim.model import workload
-from sim.model.sparse_rows import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 from sim.platform import catalogue
 from sim.platform.cluster import Cluster
 from sim.platform.named_links import Spread

@@ -161,12 +161,12 @@ def of_split(series: Series, split: Split) -> tuple[list[Held], list[Refused]]:
     for place in places:
         hosts, gpus, each, batch, step_s, minibatches = (float(column[place]) for column in out[:6])
         try:
-            answer = answered(made, int(hosts), int(each), round(batch / minibatches))
+            answer = answered(made, int(hosts), int(each), round(batch / minibatches), int(minibatches))
         except WrongSetting as error:
             refused.append(Refused(series.source, said, 1, _why(error)))
             continue
         where = int(hosts), int(gpus), int(batch), float(split.doublings[place])
-        seconds = step_s, *_seconds(answer, minibatches), unchanged_s(seen, out.where(np.arange(out.size) == place))
+        seconds = step_s, *_seconds(answer), unchanged_s(seen, out.where(np.arange(out.size) == place))
         unknown = tuple(paired.of(answer.scenario, answer.outcome))
         found.append(Held(series.source, said, *where, *seconds, trivial_off, unknown))
     return found, refused
@@ -212,8 +212,8 @@ def workload(model: str, million_parameters: float) -> Workload:
     return Workload.model_validate(tomllib.loads(described(model, million_parameters)))
 
 
-def answered(profile: Cluster, hosts: int, gpus_per_host: int, batch: int) -> Result:
-    """What `sim.run --cluster profile.toml` answers of so many hosts with so many GPUs each, batch samples a GPU.
+def answered(profile: Cluster, hosts: int, gpus_per_host: int, batch: int, minibatches: int = 1) -> Result:
+    """What `sim.run --cluster profile.toml` answers of so many hosts with so many GPUs each, minibatches of `batch` samples a GPU.
 
     A host with more GPUs than were fitted is one whose `gpus` and `cores` a user has raised in the profile.
 
@@ -224,17 +224,14 @@ def answered(profile: Cluster, hosts: int, gpus_per_host: int, batch: int) -> Re
     larger = host.model_copy(update={name: max(gpus_per_host, getattr(host, name)) for name in ("gpus", "cores")})
     read, wide = options.Readers(), profile.model_copy(update={"hosts": (larger,)})
     read.cluster = lambda _: wide  # type: ignore[assignment, misc]
-    sizes = ["--hosts", str(hosts), "--per-host", str(gpus_per_host), "--batch", str(batch)]
+    sizes = ["--hosts", str(hosts), "--per-host", str(gpus_per_host), "--batch", str(batch * minibatches)]
+    sizes += ["--set", f"accumulate={minibatches}"] * (minibatches > 1)
     given = run.parser().parse_args(["--cluster", profile.name, *sizes, *STEPS])
     job = simulated_options.scenario(given, read)
     return simulate(job, given.world, options.replications(given, None), within_s=simulated_options.within_s(given))
 
 
-def _seconds(found: Result, minibatches: float) -> tuple[float, float, float]:
-    """Predicted, low and high seconds of a step; as the fit says, computing of each minibatch but the last comes besides."""
-    job = found.scenario
-    samples, (low, high) = job.batch * job.workers, found.interval or (np.nan, np.nan)
-    computing_s = job.costs.compute(job.batch)
-    whole_s, *ends_s = samples / found.samples_per_s, samples / high, samples / low
-    more = 1 + (minibatches - 1) * computing_s / whole_s
-    return (more * whole_s, *(more * end_s for end_s in ends_s))
+def _seconds(found: Result) -> tuple[float, float, float]:
+    """Predicted, low and high seconds of a step."""
+    samples, (low, high) = found.scenario.batch * found.scenario.workers, found.interval or (np.nan, np.nan)
+    return samples / found.samples_per_s, samples / high, samples / low

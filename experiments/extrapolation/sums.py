@@ -20,8 +20,7 @@ from sim.base.progress import advance
 from sim.job.scenario import Scenario
 from sim.model.sizes import ITEM_BYTES
 from sim.model.workload import Variable, Workload
-from sim.platform.cluster import Cluster, Host, Link
-from sim.platform.tcp import Tcp
+from sim.platform.cluster import Cluster, Host, Link, Tcp
 from sim.simulation import simulate
 
 

@@ -9,7 +9,7 @@ from calibration.scaling.overlap import Overlap
 from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
 from experiments import figures
-from sim.model.sparse_rows import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 
 ZOO = {"bert": "bert_base", "imagenet": "resnet50", "cifar10": "resnet18_cifar"}
 MODELS = ZOO | {"deepspeech2": ""}  # whose parameters the source does not list

@@ -118,7 +118,7 @@ def predict(cell: Cell, cluster: Cluster, replications: int = 40) -> Outcome:
 
 
 def ends(cell: Cell, cluster: Cluster) -> dict[str, tuple[float, float]]:
-    """What unknown costs do to a step of a cell, see sim.answers.ends."""
+    """What unknown costs do to a step of a cell, see sim.answers.quantities."""
     return simulate(cell.scenario(cluster), "event", 2).outcome.ends
 
 

@@ -14,7 +14,7 @@ from sim.language.job import Job, Laws, Result
 from sim.language.learning import Chain, Values
 from sim.language.rank import drawn
 from sim.laws import Exponential
-from sim.laws.steps import NOTHING, ONES, Steps
+from sim.laws.base import NOTHING, ONES, Steps
 from sim.texts import TEXTS
 
 CHAIN, BATCH, STEPS, RATE = Chain(width=3, depth=5), 12, 6, 0.1

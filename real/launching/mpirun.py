@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.base.errors import RunFailed, WrongSetting
-from sim.base.extras import DISTRIBUTION
-from sim.base.home import installed
+from sim.base.home import DISTRIBUTION, installed
 
 if TYPE_CHECKING:
     from sim.platform.cluster import Cluster

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from real.learning.learned import Learned, in_a_line, to
 from sim.answers.summary import borne, digits, known, number, plus_minus, seconds
 from sim.plot import LEARNING
-from sim.recording import curve_panels
+from sim.recording import panels
 from sim.recording.panels import about
 from sim.studies.what_if import percent
 
@@ -86,7 +86,7 @@ def show(base: Learned, compared: Sequence[Compared]) -> None:
 def plot(path: str, base: Learned, compared: Sequence[Compared], asked: str) -> None:
     """Draw the curves of all runs, in all panels; `asked` is the command line."""
     jobs = {in_words(base): base.curves} | {change: one.curves for change, one in compared}
-    curve_panels.picture(jobs, LEARNING, path, about(asked, [base.scenario.seed]))
+    panels.picture(jobs, LEARNING, path, about(asked, [base.scenario.seed]))
 
 
 def in_words(found: Learned) -> str:

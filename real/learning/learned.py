@@ -56,7 +56,7 @@ class Learned:
         noise_scale: of gradients over all runs, samples, see sim.efficiency.noise.noise_scale_of_run; None if it was not asked for, NaN
             where noise hides the gradient.
         at_ends: by key, the logarithms by which the target takes longer and shorter where a quantity is at the ends of what it may be
-            (sim.answers.ends); where it is missing, as a step does.
+            (sim.answers.quantities); where it is missing, as a step does.
     """
 
     scenario: Scenario

@@ -15,7 +15,7 @@ from real.learning.learned import Learned
 from real.learning.train import train
 from real.training.trainee import Training
 from sim import needs
-from sim.answers import candidates, ends, shares
+from sim.answers import candidates, quantities, shares
 from sim.base.ranges import MOST_REPLICATIONS, check_integer, check_kind
 from sim.efficiency.noise import NoiseScale, noise_scale, noise_scale_of_run
 from sim.job.scenario import Scenario
@@ -119,14 +119,14 @@ def _at_ends(job: _Job, target: Target, first: _Run, speed: Result) -> dict[str,
     if not any(hasattr(job.scenario.protocol, name) for name in shares.TIMES):
         return found
     speeds, moved = [1 / reached(first.curves, target)], speed.outcome.ends
-    for key, jobs in ends.of(job.scenario, shares.mean_step_s(speed.outcome)).items():
+    for key, jobs in quantities.at_ends(job.scenario, shares.mean_step_s(speed.outcome)).items():
         if max(moved.get(key, (0.0, 0.0))) < MOVED:
             continue
         runs = [
             _Run(job._replace(scenario=one, want_trace=False, want_noise=False, done=lambda _: None), 0).run()
             for one in jobs
         ]
-        off = ends.off(speeds[0], [1 / reached(run.curves, target) for run in runs])
+        off = quantities.off(speeds[0], [1 / reached(run.curves, target) for run in runs])
         if off is not None and np.isfinite(off).all():
             found[key] = off
     return found

@@ -12,7 +12,7 @@ from sim.answers import candidates, extrapolation, shares, sources
 from sim.answers.sources import BY_NAME, COMPUTING, HOSTS, INNER_LINKS, LINKS, MODEL, SUMMING
 from sim.answers.summary import NO_SPREAD
 from sim.base.home import installed
-from sim.model import measuring
+from sim.model import workload_text
 from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
@@ -139,11 +139,11 @@ def _measured_by(name: str, scenario: Scenario) -> str:
     workload, on_gpu = scenario.workload, bool(scenario.cluster.hosts[0].gpus)
     said = workload.name if workload.name in zoo.names() else "FILE"
     if name == COMPUTING:
-        return measuring.commands(workload, said, scenario.batch, on_gpu)
+        return workload_text.commands(workload, said, scenario.batch, on_gpu)
     if name == SUMMING:
         return ALGORITHM
     if name in (LINKS, INNER_LINKS):
-        return f"on {'two hosts' if name == LINKS else 'one host'}: {measuring.LINKS[on_gpu]}"
+        return f"on {'two hosts' if name == LINKS else 'one host'}: {workload_text.LINKS[on_gpu]}"
     if name in (HOSTS, MODEL) and scenario.summed:
         known = scenario.cluster.provenance
         sizes = "more sizes than were fitted" if known and known.growth else "two sizes of the cluster or more"

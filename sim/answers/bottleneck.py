@@ -102,7 +102,8 @@ def _ports_s(rows: pd.DataFrame, scenario: Scenario) -> dict[int, float]:
     here, there = host[moved["rank"].to_numpy(int)], host[moved["peer"].to_numpy(int)]
     link = scenario.network
     sizes_bytes = moved["bytes"].to_numpy(float)
-    needs_s = np.stack([link.occupancy_s(sizes_bytes), link.credit_s(sizes_bytes) * np.ones(len(moved))])
+    credit_s = sizes_bytes / (link.sustained_bytes_per_s or np.inf)  # in which a port earns the credit for a message
+    needs_s = np.stack([link.occupancy_s(sizes_bytes), credit_s])
     found: dict[int, float] = {}
     for index in set(here):
         ways = [

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.answers import growth, ignorance, quantities, shares, sources, trust
+from sim.answers import growth, ignorance, quantities, shares, sources
 from sim.answers.ignorance import HOST, LAW, UNCHANGED
 from sim.answers.sources import HOSTS, MODEL, SLEEPS
 from sim.base import interval
 from sim.job import reading
-from sim.model.sparse_rows import ITEM_BYTES
+from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -103,7 +103,7 @@ def _of_profile(
     scenario: Scenario, step_s: float, known: Provenance, ends: Mapping[str, tuple[float, float]]
 ) -> Iterator[Unknown]:
     """The unknowns of a job whose model was fitted."""
-    beyond = trust.beyond(scenario)
+    beyond = sources.beyond(scenario)
     if told := growth.told(scenario):
         slower, faster = ends.get(growth.BEYOND) or told[1:]
         # another protocol's growth is unknown by itself
@@ -111,13 +111,13 @@ def _of_profile(
         yield Unknown(slower, faster, shared, MODEL, "how the steps of the fitted table grew")
     elif beyond:
         doublings = beyond.doublings
-        free = trust.free_links(scenario)
+        free = sources.free_links(scenario)
         yield _of_law(scenario, doublings, UNCHANGED * doublings * free)
     elif scenario.workload.name not in known.repeated:
         # traces were of this size; runs differ either way
         found = _of_law(scenario)
         yield found._replace(faster=max(found.faster, interval.of_normal(LAW.step)))
-    if trust.unlike_sleeps(scenario):
+    if sources.unlike_sleeps(scenario):
         cold_s = COLD_COPIES * ITEM_BYTES * scenario.workload.parameters / MEMORY_BYTES_PER_S
         slower = log1p(cold_s / step_s)
         cold = (("caches after a sleep", slower, 0.0),)  # trust says which sleeps

@@ -2,12 +2,13 @@
 
 Two predictions compete: the simulation's, and that a step takes as long as at the largest size that was measured. Each is a two-piece
 Student t on the logarithm of a step (C. Fernandez and M. F. J. Steel, On Bayesian modeling of fat tails and skewness, 1998), of FREEDOM
-degrees of freedom, whose slow side is 1 / FASTER times the fast one. Its scale grows with doublings as of a random walk, by the table's
+degrees of freedom, whose slow side is 1 / LAW.faster times the fast one. Its scale grows with doublings as of a random walk, by the table's
 growth per doubling and by how far the prediction of each size from the smaller ones was off. They weigh by how likely they made each
 size (L. J. Tashman, Out-of-sample tests of forecasting accuracy, 2000). The mixture's median is the answer, and its 5 % and 95 % quantiles
 are its ends.
 
-The constants were learned on the sources of experiments/figures/sources.toml that are for choices, whole clusters left out in turn.
+`python -m experiments.run growth` learns the constants on the sources of experiments/figures/sources.toml that are for choices, and prints
+them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.answers import trust
+from sim.answers import sources
 from sim.base.errors import WrongSetting
 from sim.base.interval import LEVEL
 from sim.platform.other_sizes import on_hosts
@@ -31,15 +32,52 @@ if TYPE_CHECKING:
     from sim.platform.cluster import Growth
 
 FREEDOM = 4
-FASTER = 0.25  # times the scale of the slow side is that of the fast one
-LEAST = 0.02  # scale of a step for a doubling, however little steps grew
-BY_GROWTH = 1.2  # scale of a step for each growth per doubling
-# Times as much as later growth counts that from one host to two, and from one GPU to two.
-FIRST_HOST, FIRST_GPU = 0.3, 0.8
-OWN, MISSED = 0.7, 0.7  # of so many tries counts the growth beside the errors of a prediction, and scale for each error
-BY_TRIES = 0.1  # power of the likelihood of smaller sizes by which predictions weigh
 BEYOND = "sizes beyond the table"  # key among an outcome's ends
 HALVINGS, FAR = 50, 200.0  # in which a quantile is found, and how many scales away it is sought
+
+
+class Law(NamedTuple):
+    """How far a step may be from two predictions.
+
+    Args:
+        faster: times the scale of the slow side is that of the fast one.
+        least: scale of a step for a doubling, however little steps grew.
+        by_growth: scale of a step for each growth per doubling.
+        first_host, first_gpu: times as much as later growth counts that from one host to two, and from one GPU to two.
+        own: of so many tries counts the growth beside the errors of a prediction.
+        missed: scale for each error of a prediction.
+        by_tries: power of the likelihood of smaller sizes by which predictions weigh.
+    """
+
+    faster: float
+    least: float
+    by_growth: float
+    first_host: float
+    first_gpu: float
+    own: float
+    missed: float
+    by_tries: float
+
+    def scale(self, growth: float, missed: float = 0.0, tries: float = 0.0) -> float:
+        """Scale of the slow side for a doubling.
+
+        Args:
+            growth: mean square of the logarithm by which steps grew with a doubling.
+            missed: the same of what a prediction of each size from smaller ones was off by, times `tries`.
+            tries: sizes that were predicted so.
+        """
+        told = (self.own * self.by_growth**2 * growth + self.missed**2 * missed) / (self.own + tries)
+        return (self.least**2 + told) ** 0.5
+
+    def log_density(self, off: np.ndarray, scale: np.ndarray | float) -> np.ndarray:
+        """Logarithm of the density of errors of the logarithm of a step, up to a constant; arrays of one shape."""
+        side = np.where(off > 0, scale, self.faster * np.asarray(scale))
+        return -np.log(scale) - (FREEDOM + 1) / 2 * np.log1p((off / side) ** 2 / FREEDOM)
+
+
+LAW = Law(
+    faster=0.25, least=0.02, by_growth=1.2, first_host=0.3, first_gpu=0.8, own=0.7, missed=0.7, by_tries=0.1
+)  # as `experiments.run growth` prints it
 
 
 class Part(NamedTuple):
@@ -49,35 +87,20 @@ class Part(NamedTuple):
         weight: how likely it is the right one.
         at: what it says.
         scale: of its slow side.
+        faster: times that is the scale of its fast side.
     """
 
     weight: float
     at: float
     scale: float
+    faster: float = LAW.faster
 
     def below(self, value: float) -> float:
         """The probability of less."""
-        far = (value - self.at) / (self.scale * (1.0 if value > self.at else FASTER))
+        far = (value - self.at) / (self.scale * (1.0 if value > self.at else self.faster))
         tail = 1 + far * far / FREEDOM
         by_t = 0.5 + 0.375 * far / tail**0.5 * (1 - far * far / 12 / tail)  # Student's t of 4 degrees of freedom
-        return ((2 * FASTER * by_t) if far < 0 else (FASTER - 1 + 2 * by_t)) / (1 + FASTER)
-
-
-def log_density(off: np.ndarray, scale: np.ndarray | float) -> np.ndarray:
-    """Logarithm of the density of errors of the logarithm of a step, up to a constant; arrays of one shape."""
-    side = np.where(off > 0, scale, FASTER * np.asarray(scale))
-    return -np.log(scale) - (FREEDOM + 1) / 2 * np.log1p((off / side) ** 2 / FREEDOM)
-
-
-def scale(growth: float, missed: float = 0.0, tries: float = 0.0) -> float:
-    """Scale of the slow side for a doubling.
-
-    Args:
-        growth: mean square of the logarithm by which steps grew with a doubling.
-        missed: the same of what a prediction of each size from smaller ones was off by, times `tries`.
-        tries: sizes that were predicted so.
-    """
-    return (LEAST**2 + (OWN * BY_GROWTH**2 * growth + MISSED**2 * missed) / (OWN + tries)) ** 0.5
+        return ((2 * self.faster * by_t) if far < 0 else (self.faster - 1 + 2 * by_t)) / (1 + self.faster)
 
 
 def quantile(parts: Sequence[Part], level: float) -> float:
@@ -108,7 +131,7 @@ def of(scenario: Scenario) -> Growth | None:
     known = scenario.cluster.provenance
     if known is None or known.growth is None or scenario.cluster.costs_of(scenario.workload) is None:
         return None
-    return known.growth if trust.beyond(scenario) else None
+    return known.growth if sources.beyond(scenario) else None
 
 
 def told(scenario: Scenario, unchanged: float | None = None) -> Told | None:
@@ -117,17 +140,17 @@ def told(scenario: Scenario, unchanged: float | None = None) -> Told | None:
     Args:
         unchanged: logarithm of a step at the largest size over that of this job, both simulated; None if it was not.
     """
-    grown, far = of(scenario), trust.beyond(scenario)
+    grown, far = of(scenario), sources.beyond(scenario)
     return after(grown, far.doublings, unchanged) if grown and far else None
 
 
-def after(grown: Growth, doublings: float, unchanged: float | None = None) -> Told:
+def after(grown: Growth, doublings: float, unchanged: float | None = None, law: Law = LAW) -> Told:
     """The same so many doublings beyond a table."""
     steps = doublings**0.5
     weight = 1.0 if unchanged is None else grown.simulated_weight
     parts = [
-        Part(weight, grown.largest_off, steps * grown.simulated),
-        Part(1 - weight, grown.largest_off + (unchanged or 0.0), steps * grown.unchanged),
+        Part(weight, grown.largest_off, steps * grown.simulated, law.faster),
+        Part(1 - weight, grown.largest_off + (unchanged or 0.0), steps * grown.unchanged, law.faster),
     ]
     low, middle, high = (quantile(parts, level) for level in ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2))
     return Told(middle, high - middle, middle - low)

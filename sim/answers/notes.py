@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from sim.answers import bottleneck, bounds, shares, summary, trust
+from sim.answers import bottleneck, bounds, shares, sources, summary
 from sim.answers.outcome import Outcome
 from sim.base.errors import printable
 from sim.job import gpu_memory, reading
@@ -49,13 +49,13 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
         + _of_gradients(scenario)
         + _of_sustained_rate(scenario, outcome)
     )
-    return found + trust.notes(scenario) + _idle(scenario) + gpu_memory.note(scenario)
+    return found + sources.notes(scenario) + _idle(scenario) + gpu_memory.note(scenario)
 
 
 def explained(scenario: Scenario) -> list[str]:
     """Those that `--explain` prints alone: an interval says as much, or the memory of GPUs is enough."""
     verdicts = gpu_memory.DOES_NOT_FIT, gpu_memory.RECOMPUTED
-    return [line for line in gpu_memory.note(scenario) if not line.startswith(verdicts)] + trust.nominal(scenario)
+    return [line for line in gpu_memory.note(scenario) if not line.startswith(verdicts)] + sources.nominal(scenario)
 
 
 def _of_evaluations(scenario: Scenario, trace: Trace) -> list[str]:
@@ -122,7 +122,7 @@ def _of_sustained_rate(scenario: Scenario, outcome: Outcome) -> list[str]:
     per_s = scenario.network.sustained_bytes_per_s
     if per_s is None or len(set(scenario.hosts)) < 2:
         return []
-    step_s, port_s = shares.mean_step_s(outcome), bounds.Bounds(scenario).port_s
+    step_s, port_s = shares.mean_step_s(outcome), bounds.port_s(scenario)
     if scenario.protocol.by_arrival:  # a step is so many gradients, whosever
         port_s *= outcome.samples.mean() / (max(1, scenario.workers) * scenario.batch)
     if abs(port_s - step_s) > BOUND * step_s:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sim.base import interval
-from sim.base.arrays import read_only
 from sim.base.errors import WrongSetting
+from sim.base.models import read_only
 from sim.base.ranges import SHORTEST_S
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Outcome:
         warmup: steps before these.
         arrivals: of the first replication, where the order of arrival matters and it was kept.
         ends: by key, the logarithms by which a step takes longer and shorter where a quantity is at the ends of what it may be
-            (sim.answers.ends); those that were not simulated are missing.
+            (sim.answers.quantities); those that were not simulated are missing.
         slow: what the job has that the engine has not, where the event world took long for it.
         by_message: why each message of a ring allreduce was an event, where one loop might have gone around it.
     """
@@ -109,7 +109,7 @@ def of_trace(trace: Trace) -> Outcome:
     """
     first = trace.header.warmup
     if trace.header.by_all_ranks:
-        from sim.recording.all_ranks import rounds_of
+        from sim.recording.conformance import rounds_of
 
         ends_s, samples, _ = rounds_of(trace)
         ends_s = ends_s.max(axis=1)
@@ -186,8 +186,3 @@ def cut_short(asked: Amount, done: Amount) -> list[str]:
     if done.warmup < asked.warmup:
         said += f" (warm-up: {done.warmup} of {asked.warmup})"
     return [f"{said}, because time ran out; --within SECONDS allows more"]
-
-
-def cut_short_in(answer: dict) -> list[str]:
-    """The same of a JSON answer, schema answer/1."""
-    return cut_short(Amount(**answer["asked"]), Amount(**answer["done"]))

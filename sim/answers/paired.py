@@ -16,7 +16,7 @@ import numpy as np
 from sim.answers import extrapolation, growth, shares
 from sim.answers.extrapolation import Unknown
 from sim.answers.quantities import BETWEEN, WITHIN, WORK
-from sim.base.flat import flattened
+from sim.base.tables import flattened
 
 if TYPE_CHECKING:
     from sim.answers.outcome import Outcome

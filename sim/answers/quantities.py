@@ -1,7 +1,9 @@
 """The numbers of a job that are not known exactly: each a distribution with a source, and the job where it has another value.
 
-Each is normal, in logarithms, of what it is times. `put` makes the job where one of them is so many standard deviations from its median;
-sim.answers.ends simulates it at both ends of what nine in ten values are, beside the answer.
+Each is normal, in logarithms, of what it is times. `put` makes the job where one of them is so many standard deviations from its median.
+Every run of the answer has all numbers at their medians, however many runs there are and whatever the random seed. What one of them does
+to a step is seen at its 5 % and 95 % quantiles, in a run with the first run's random numbers. Drawn anew in each run instead, a number
+that is known badly would move the answer with the number of runs, and with it all that is compared.
 """
 
 from __future__ import annotations
@@ -13,9 +15,10 @@ from math import exp, log, log1p
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.answers import shares, sources, trust
+from sim.answers import shares, sources
 from sim.answers.ignorance import CORE
 from sim.answers.sources import BY_NAME, COMPUTING, CORES, INNER_LINKS, LINKS, SLEEPS, SUMMING
+from sim.base.errors import WrongSetting
 from sim.base.interval import of_normal
 from sim.job import variants
 from sim.language.library import NCCL, prior
@@ -25,6 +28,8 @@ from sim.platform import named_links
 from sim.platform.named_links import LINK, Spread
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sim.job.scenario import Scenario
     from sim.platform.cluster import Link
 
@@ -136,7 +141,7 @@ def _of_resuming(scenario: Scenario) -> Iterator[Quantity]:
 
 def _of_batch(scenario: Scenario) -> Iterator[Quantity]:
     """What one measured batch leaves unknown of another: a larger one takes no less than it, and a smaller one no more."""
-    known, batch, costs = trust.only_batch(scenario), scenario.batch, scenario.costs
+    known, batch, costs = sources.only_batch(scenario), scenario.micro_batch, scenario.costs
     if known is None or known == batch or any(hasattr(scenario.protocol, name) for name in shares.TIMES):
         return
     there_s, here_s = float(costs.compute(known)), float(costs.compute(batch))
@@ -292,3 +297,44 @@ def _as_long(deviation: float, z: float) -> float:
 def _moved(part: float, times: float) -> float:
     """The logarithm of a step of which a part takes so many times as long."""
     return log(1 - part + part * times)
+
+
+LEAST_MOVED = 0.01  # of a step: what can move it by less is bounded, and not simulated
+
+
+def at_ends(scenario: Scenario, step_s: float) -> dict[str, list[Scenario]]:
+    """By key of each quantity that counts, the job at its ends.
+
+    Args:
+        step_s: seconds of a step of the answer.
+    """
+    found = {}
+    for quantity in of(scenario):
+        jobs = _jobs(scenario, quantity) if max(quantity.bound(step_s)) >= LEAST_MOVED else []
+        if jobs:
+            found[quantity.key] = jobs
+    return found
+
+
+def _jobs(scenario: Scenario, quantity: Quantity) -> list[Scenario]:
+    """None where an end is beyond what can be simulated."""
+    try:
+        return [quantity.put(scenario, side * END) for side in quantity.sides]
+    except WrongSetting:
+        return []
+
+
+def off(middle: float, ends: Iterable[float]) -> tuple[float, float] | None:
+    """Logarithms by which a step takes longer and shorter at the ends; None where nothing was done.
+
+    Args:
+        middle, ends: samples a second.
+
+    >>> [round(one, 2) for one in off(100.0, (50.0, 150.0))]
+    [0.69, 0.41]
+    """
+    speeds = [middle, *ends]
+    if min(speeds) <= 0:
+        return None
+    faster = [log(one / middle) for one in speeds]
+    return -min(faster), max(faster)

@@ -1,18 +1,21 @@
-"""The sources of what is known of a job's numbers, and which jobs have a source in common."""
+"""The sources of what is known of a job's numbers, which jobs have a source in common, and the distance from the measured sizes."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from math import exp, log2
+from typing import TYPE_CHECKING, NamedTuple
 
-from sim.answers import trust
-from sim.job import named_gpus
+from sim.answers.ignorance import doublings
+from sim.base import interval
+from sim.job import measured_steps, named_gpus
+from sim.model import workload_text
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from sim.job.scenario import Scenario
-    from sim.platform.cluster import Link
+    from sim.platform.cluster import Link, Provenance
 
 COMPUTING, LINKS, INNER_LINKS, HOSTS = "computing", "links between hosts", "links within hosts", "hosts that GPUs share"
 CORES, SLEEPS, MODEL = "busy cores", "sleeps, and work after them", "errors of the simulator"
@@ -33,7 +36,7 @@ def known_by_name(scenario: Scenario) -> tuple[bool, bool]:
     theirs = not (fitted or nothing_measured(scenario)) and not passed(scenario)[0].named
     if (fitted and not known) or theirs:
         return False, False
-    between = hosts > 1 and not (known and known.links_measured) and not trust.free_links(scenario)
+    between = hosts > 1 and not (known and known.links_measured) and not free_links(scenario)
     if hosts == len(scenario.hosts) or (known and known.local_measured):
         return between, False
     if hosts > 1:
@@ -97,3 +100,151 @@ def usual_machine(scenario: Scenario) -> str:
 def machines(scenario: Scenario) -> str:
     """The names of a cluster's hosts."""
     return ", ".join(host.name for host in scenario.cluster.hosts)
+
+
+TRIED = 2  # times the workers that were fitted: so many have been compared with real runs on one machine (experiments validate)
+
+LONGEST_LAW = 60  # characters of a law in a note
+
+
+class Beyond(NamedTuple):
+    """The quantity in which a job is larger than the fitted runs; as text, "fitted on 2 hosts, asked for 16"."""
+
+    thing: str
+    fitted: int
+    asked: int
+
+    @property
+    def doublings(self) -> float:
+        """The number of doublings from the fitted size to the size that is asked for."""
+        return doublings(self.asked, self.fitted)
+
+    def __str__(self) -> str:
+        return f"fitted on {self.fitted} {self.thing}{'s' * (self.fitted != 1)}, asked for {self.asked}"
+
+
+def beyond(scenario: Scenario) -> Beyond | None:
+    """A job's size beyond the runs that its profile was fitted on; None if it is within. An older profile counts as one of one worker.
+
+    On fitted hosts, twice the workers are within, because so many have been compared with real runs, unless links are free, or a table
+    says how steps grow.
+    """
+    known = scenario.cluster.provenance
+    if known is None:
+        return None
+    hosts = Beyond("host", known.hosts or 1, len(set(scenario.hosts)))
+    workers = Beyond("worker", known.workers or 1, scenario.workers)
+    if hosts.doublings == 0 and workers.doublings <= (0 if known.growth or free_links(scenario) else log2(TRIED)):
+        return None
+    return max(hosts, workers, key=lambda one: one.doublings)
+
+
+def only_batch(scenario: Scenario) -> int | None:
+    """The batch at which computing was measured, if it was at one alone."""
+    cluster, workload = scenario.cluster, scenario.workload
+    if cluster.costs_of(workload) is not None:
+        known = cluster.provenance.batches.get(workload.name) if cluster.provenance else None
+        return known[0] if known and known[0] == known[1] else None
+    batches = {step.batch for step in measured_steps.used(scenario)}
+    return batches.pop() if len(batches) == 1 else None
+
+
+def free_links(scenario: Scenario) -> bool:
+    """Whether messages between the hosts of a profile take no time, because what was fitted did not tell."""
+    link = scenario.network
+    return bool(
+        scenario.cluster.provenance
+        and len(set(scenario.hosts)) > 1
+        and link.occupancy_s(1.0) == link.latency_s == link.overhead_s == 0
+    )
+
+
+def nominal(scenario: Scenario) -> list[str]:
+    """Those of a job of which nothing was measured, which its interval says as well."""
+    return [] if scenario.cluster.provenance or scenario.cluster.costs else _of_costs(scenario)
+
+
+def notes(scenario: Scenario) -> list[str]:
+    """Caveats about the evidence for costs and links, where it is weaker than a user may think."""
+    return _of_costs(scenario) + _of_pairs(scenario) + _of_evaluation(scenario)
+
+
+def _of_costs(scenario: Scenario) -> list[str]:
+    cluster, name = scenario.cluster, scenario.workload.name
+    if scenario.on_named_gpus and scenario.workload.is_nominal:
+        return [named_gpus.note(scenario)]
+    found = ["links are free: the fitted runs do not separate messages from work"] if free_links(scenario) else []
+    if name not in cluster.costs:
+        return [*found, _of_none(scenario)]
+    if cluster.provenance and cluster.costs_of(scenario.workload) is None:
+        other = cluster.provenance.models[name].parameters
+        said = f"of another model of {other:,} parameters (this one has {scenario.workload.parameters:,})"
+        return [*found, f"the profile's costs of {name} are {said}; those of this one are nominal"]
+    return found + (_unlike(scenario, cluster.provenance) if cluster.provenance else [])
+
+
+def _of_pairs(scenario: Scenario) -> list[str]:
+    """Runs that differ by what one pair of repeats says, which is an interval wider than that of no repeats, or of three."""
+    known, name = scenario.cluster.provenance, scenario.workload.name
+    if known is None or name not in known.paired or scenario.cluster.costs_of(scenario.workload) is None:
+        return []
+    times = exp(interval.of_normal(scenario.costs.error))
+    return [
+        f"one pair of repeats tells how runs of {name} differ: a factor {times:.2g} either way; record a third and fit again"
+    ]
+
+
+def _of_evaluation(scenario: Scenario) -> list[str]:
+    """An evaluation of which neither a fitted run nor the costs that were given say what it takes."""
+    known = scenario.cluster.costs_of(scenario.workload) or scenario.workload.costs
+    if not scenario.test_size or known.evaluated or not scenario.costs.evaluated:
+        return []
+    took = f"{scenario.costs.evaluate(scenario.test_size) * 1e3:.3g} ms"
+    return [
+        f"evaluation was not measured: {scenario.test_size} samples are taken to need {took}, a third of computing them"
+    ]
+
+
+def _of_none(scenario: Scenario) -> str:
+    """Where costs come from that no profile has."""
+    cluster, steps, name = scenario.cluster, scenario.workload.step, scenario.workload.name
+    if "costs" in scenario.workload.model_fields_set:
+        return f"the costs that {name} gives are taken as exact; costs.error says how far off they may be"
+    said = measured_steps.note(scenario) if steps else ""
+    memory = named_gpus.note_on_unnamed(scenario)
+    if cluster.provenance is None and not cluster.costs:
+        all_else = f"{said}; all but computing is nominal" if steps else "compute times are nominal"
+        return f"{all_else}; {workload_text.calibrated(scenario.workload)} before you trust them{memory}"
+    known = ", ".join(cluster.costs) or "nothing"
+    return said + memory if said else f"the profile knows the costs of {known}; those of {name} are nominal{memory}"
+
+
+def plain(law: str) -> str:
+    """A law as a user called it, without a factor, and no longer than a line takes."""
+    return law.partition("*")[0][:LONGEST_LAW]
+
+
+def unlike_sleeps(scenario: Scenario) -> bool:
+    """Whether ranks sleep by a law that no run slept by that its profile was fitted on."""
+    known = scenario.cluster.provenance
+    if known is None or scenario.stragglers.mean <= 0:
+        return False
+    return not known.slept or bool(known.laws and plain(scenario.stragglers_name) not in known.laws)
+
+
+def _unlike(scenario: Scenario, known: Provenance) -> list[str]:
+    """In what this job is unlike all runs that were fitted."""
+    found = []
+    if scenario.workload.name not in known.models:
+        found.append("the profile does not say which model its costs are of (an older version wrote it): fit again")
+    if far := beyond(scenario):
+        found.append(f"{far}: {far.doublings:.2g} doubling{'s' * (far.doublings != 1)} beyond")
+    elif scenario.workload.name not in known.repeated:
+        found.append("no run that was fitted was repeated")
+    if unlike_sleeps(scenario):
+        law, fitted = plain(scenario.stragglers_name), ", ".join(known.laws)
+        those = f"those of the runs that were fitted were of {fitted}" if known.slept else "no fitted run slept"
+        found.append(f"sleeps are of {law}; {those}: the interval contains caches that are cold after a sleep")
+    if scenario.cluster.crowded(scenario.hosts[scenario.servers :]) and not known.crowded:
+        found.append("no fitted run had more workers than cores: the interval may be too narrow")
+    return found

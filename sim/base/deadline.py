@@ -95,28 +95,22 @@ class _Watch:
             return self._open.pop(one, None) is not None
 
     def _look(self) -> None:
-        while (left_s := self._left_s()) is not None:
-            time.sleep(min(EVERY_S, left_s))
-
-    def _left_s(self) -> float | None:
-        """Seconds to the next deadline, when those that have passed are told; None if there is none, and this thread ends."""
-        with self.lock:
-            left_s = {one: until_s - _clock_s(thread) for one, (until_s, thread) in self._open.items()}
-            for one in [one for one, seconds in left_s.items() if seconds <= 0]:
-                del left_s[one]
-                _raise(self._open.pop(one)[1], _Over)
-            self._looks = bool(left_s)
-            return min(left_s.values(), default=None)
+        """Tell those whose deadlines have passed, until there is none to come."""
+        looks = True
+        while looks:
+            with self.lock:
+                left_s = {one: until_s - _clock_s(thread) for one, (until_s, thread) in self._open.items()}
+                for one in [one for one, seconds in left_s.items() if seconds <= 0]:
+                    del left_s[one]
+                    thread = self._open.pop(one)[1]  # which raises it at its next step
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Over))
+                self._looks = looks = bool(left_s)
+            time.sleep(min(EVERY_S, *left_s.values()) if left_s else 0)
 
 
 def _clock_s(thread: int) -> float:
     """Seconds of the processor that a thread has had."""
     return time.clock_gettime(time.pthread_getcpuclockid(thread))
-
-
-def _raise(thread: int, exception: type[BaseException]) -> None:
-    """Have a thread raise it, at its next step."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(exception))
 
 
 _watch = _Watch()

@@ -29,22 +29,14 @@ def text_of(setting: str, given: str | os.PathLike[str]) -> str:
 
 
 def check_size(setting: str, path: str | Path, most_bytes: int = MOST_LOG_BYTES) -> None:
-    """Refuse a file that would not fit in memory.
-
-    Raises:
-        WrongSetting: it is larger.
-    """
+    """Raise WrongSetting for a file that would not fit in memory."""
     if Path(path).stat().st_size > most_bytes:
         raise WrongSetting(setting, str(path), f"a file of at most {most_bytes // 2**20} MiB")
 
 
 @contextmanager
 def reading(what: str, path: str | Path) -> Iterator[None]:
-    """Within it, that the file cannot be read is a wrong setting, `what`.
-
-    Raises:
-        WrongSetting: no such file, no permission, a folder, and the like.
-    """
+    """Within it, that the file cannot be read is a WrongSetting about `what`."""
     try:
         yield
     except OSError as error:
@@ -60,11 +52,7 @@ def names_a_file(text: str) -> bool:
 
 
 def read_toml(path: str | Path, what: str) -> dict:
-    """The table in a TOML file.
-
-    Raises:
-        WrongSetting: no such file, or not TOML.
-    """
+    """The table in a TOML file; WrongSetting if there is no such file, or it is not TOML."""
     import tomllib
 
     try:
@@ -82,11 +70,7 @@ def read_toml(path: str | Path, what: str) -> dict:
 
 
 def validated(model, table: dict, source: str):
-    """`table` as a `model` (pydantic); what is wrong with it is said of `source`.
-
-    Raises:
-        WrongSetting: an unknown key, a missing one, a wrong unit or value.
-    """
+    """`table` as a `model` (pydantic); a wrong key, unit or value is a WrongSetting about `source`."""
     from pydantic import ValidationError
 
     try:
@@ -138,11 +122,7 @@ def check_ending(option: str, path: str | Path | None, endings: Collection[str])
 
 
 def check_folder(option: str, given: str | Path, folder: Path) -> None:
-    """Refuse a folder in which no file can be made, by making one that has no name.
-
-    Raises:
-        WrongSetting: naming what was `given`.
-    """
+    """Raise WrongSetting about what was `given` if no file can be made in a folder, by making one that has no name."""
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
@@ -159,9 +139,8 @@ def check_outputs(outputs: Iterable[tuple[str, str | None]], inputs: Iterable[st
     Raises:
         WrongSetting: naming the option.
     """
-    taken = {
-        os.path.realpath(path) for path in inputs if path and "\0" not in path
-    }  # whoever reads it refuses that one
+    # Whoever reads a name with a NUL refuses that one.
+    taken = {os.path.realpath(path) for path in inputs if path and "\0" not in path}
     for option, path in outputs:
         check_output(option, path)
         if path is None:

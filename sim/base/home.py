@@ -1,9 +1,28 @@
-"""The names of our modules: `sim.run` in the source tree, `trainsim.sim.run` where a wheel has put all packages into `trainsim`."""
+"""The names of our modules: `sim.run` in the source tree, `trainsim.sim.run` where a wheel has put all packages into `trainsim`.
+
+And the libraries that only some answers need, with the extra that installs each: `pip install 'anytime-trainsim[tables]'`.
+"""
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 OUTER = "trainsim"
 PACKAGE = __name__.removesuffix("sim.base.home")  # "trainsim." in a wheel
+
+DISTRIBUTION = "anytime-trainsim"
+EXTRAS = {
+    "pyarrow": "tables",
+    "matplotlib": "plots",
+    "safetensors": "models",
+    "shtab": "completion",
+    "tensorflow": "real",
+    "mpi4py": "mpi",
+    "sklearn": "mpi",
+    "psutil": "mpi",
+    "threadpoolctl": "mpi",
+    "simpy": "test",
+}
 
 
 def installed(name: str) -> str:
@@ -13,3 +32,24 @@ def installed(name: str) -> str:
     ('sim.run', 'trainsim.main')
     """
     return name if name.partition(".")[0] == OUTER else PACKAGE + name
+
+
+class MissingExtra(ModuleNotFoundError):
+    """A library that is not installed; the message names the extra that has it. Commands exit with 2."""
+
+
+def missing(module: str) -> MissingExtra:
+    """The error for a library of EXTRAS that is not installed."""
+    return MissingExtra(f"this needs {module}: pip install '{DISTRIBUTION}[{EXTRAS[module]}]'", name=module)
+
+
+def need(*modules: str) -> None:
+    """Raise MissingExtra, before anything is run, if a library is not installed."""
+    for module in modules:
+        if find_spec(module) is None:
+            raise missing(module)
+
+
+def told(error: ImportError) -> str | None:
+    """The line for a failed import; None if it is not of a library of EXTRAS."""
+    return str(missing(error.name)) if error.name in EXTRAS else None

@@ -6,6 +6,7 @@ import typing
 from collections.abc import Iterator
 from typing import Any, Self
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sim.base.errors import WrongValue, from_validation
@@ -61,3 +62,11 @@ def _models(annotation: object) -> Iterator[type[BaseModel]]:
         yield annotation
     for argument in typing.get_args(annotation):
         yield from _models(argument)
+
+
+def read_only(answer: Any) -> None:
+    """Make the arrays of an object such that nobody writes into them by mistake: later figures would follow."""
+    for name, value in vars(answer).items():
+        if isinstance(value, np.ndarray):
+            vars(answer)[name] = value.view()
+            vars(answer)[name].flags.writeable = False

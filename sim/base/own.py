@@ -32,17 +32,11 @@ def imported(option: str, name: str, allowed: str):
     if not (colon and module and attribute):
         raise WrongSetting(option, name, allowed)
     try:
-        _look_here_too()
+        if (here := os.getcwd()) not in sys.path and "" not in sys.path:
+            sys.path.append(here)  # as the last: a console script does not search the current folder by itself
         return attrgetter(attribute)(importlib.import_module(module))
     except BaseException as error:  # whatever a module does as it is imported, to leave included
         raise WrongSetting(option, name, f"a class that can be imported ({_at_import(error)})") from error
-
-
-def _look_here_too() -> None:
-    """Add the current folder to the places of modules, as the last: a console script does not search it by itself."""
-    here = os.getcwd()
-    if here not in sys.path and "" not in sys.path:
-        sys.path.append(here)
 
 
 def sources(own: type, base: type = object) -> set[str]:

@@ -63,6 +63,7 @@ Flops = Annotated[float, Field(gt=0, le=1e21, allow_inf_nan=False), _in("flop", 
 FlopsPerSecond = Annotated[float, Field(ge=1, le=1e21, allow_inf_nan=False), _in("flop/second", "15.7 Tflop/s")]
 
 Count = Annotated[int, Field(ge=1, le=MOST), _Number]
+CountIfAny = Annotated[int, Field(ge=0, le=MOST), _Number]
 Ranks = Annotated[int, Field(ge=1, le=MOST_RANKS), _Number]
 RanksIfAny = Annotated[int, Field(ge=0, le=MOST_RANKS), _Number]
 Hosts = Annotated[int, Field(ge=1, le=10 * MOST_RANKS), _Number]
@@ -78,9 +79,8 @@ Amount = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False), _Number]
 Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False), _Number]
 Speed = Annotated[float, Field(ge=1e-6, le=1e6, allow_inf_nan=False), _Number]
 Slowdown = Annotated[float, Field(ge=0, le=1e3, allow_inf_nan=False), _Number]
-Switching = Annotated[
-    float, Field(ge=-0.5, le=10, allow_inf_nan=False), _Number
-]  # two ranks are at most as fast as one alone
+# Two ranks are at most as fast as one alone.
+Switching = Annotated[float, Field(ge=-0.5, le=10, allow_inf_nan=False), _Number]
 Spread = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False), _Number]  # a coefficient of variation
 BothWays = Annotated[float, Field(ge=1, le=2, allow_inf_nan=False), _Number]
 ItemBytes = Annotated[float, Field(ge=0.125, le=8, allow_inf_nan=False), _Number]  # of a number on a link
@@ -95,9 +95,8 @@ TailExponent = Annotated[float, Field(ge=1.01, le=100, allow_inf_nan=False), _Nu
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), _Number]
 
 Precision = Literal["fp32", "tf32", "fp16", "bf16"]  # formats of numbers
-Architecture = Literal[
-    "convolution", "encoder", "decoder", "other"
-]  # classes of models, by the share of a peak rate that they reach
+# Classes of models, by the share of a peak rate that they reach.
+Architecture = Literal["convolution", "encoder", "decoder", "other"]
 SummedIn = Literal["fp32", "fp16", "bf16"]  # formats of gradients
 Optimiser = Literal["sgd", "momentum", "rmsprop", "adagrad", "lion", "adam", "adamw", "lamb"]
 Words = Annotated[str, AfterValidator(printable)]  # that are printed as they are
@@ -121,11 +120,7 @@ def check(setting: str, value: float, least: float, most: float, what: str = "a 
 
 
 def check_kind(setting: str, value: object, kind: Any, allowed: str) -> None:
-    """Refuse an object that is none of a class.
-
-    Raises:
-        WrongSetting: it is of another one.
-    """
+    """Raise WrongSetting for an object that is none of a class."""
     if not isinstance(value, kind):
         raise WrongSetting(setting, value, allowed)
 

@@ -10,6 +10,7 @@ import csv
 import gzip
 import re
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -120,29 +121,30 @@ def _numbers(columns: list[list[str]], mark: str) -> list[pd.Series]:
     """
     import pandas as pd
 
-    known = [pd.to_numeric(pd.Series(cells, dtype=object), errors="coerce") for cells in columns]
-    filled = [
-        [SPACES.sub("", cell.strip()) for cell in cells if cell.strip().lower() not in BLANK] for cells in columns
+    def numeric(cells: Sequence[str | None]) -> pd.Series:
+        return pd.to_numeric(pd.Series(cells, dtype=object), errors="coerce")
+
+    found = [numeric(cells) for cells in columns]
+    if all(one.count() == len(cells) for one, cells in zip(found, columns, strict=True)):
+        return found
+    plain = [
+        [None if cell.strip().lower() in BLANK else SPACES.sub("", cell.strip()) for cell in cells] for cells in columns
     ]
-    if all(one.count() == len(cells) for one, cells in zip(known, filled, strict=True)):
-        return known
-    able = [{point for point, style in STYLES.items() if all(map(style.fullmatch, cells))} for cells in filled]
+    able = [
+        {point for point, style in STYLES.items() if all(cell is None or style.fullmatch(cell) for cell in cells)}
+        for cells in plain
+    ]
     told = {point for points in able if len(points) == 1 for point in points}
     found = []
-    for cells, points in zip(columns, able, strict=True):
-        commas = any("," in cell for cell in cells)
+    for cells, points in zip(plain, able, strict=True):
+        commas = any("," in (cell or "") for cell in cells)
         usual = told if len(told) == 1 else {","} if commas and mark == ";" else set() if commas else {"."}
         point = next(iter(points & usual if len(points) > 1 else points), None)
-        plain = [None if cell.strip().lower() in BLANK else SPACES.sub("", cell.strip()) for cell in cells]
-        if point == ",":
-            plain = [cell and cell.replace(".", "").replace(",", ".") for cell in plain]
-        elif point == ".":
-            plain = [cell and cell.replace(",", "") for cell in plain]
-        found.append(
-            pd.Series(plain, dtype=object)
-            if point is None
-            else pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce")
-        )
+        if point is None:
+            found.append(pd.Series(cells, dtype=object))
+            continue
+        between = "." if point == "," else ","
+        found.append(numeric([cell and cell.replace(between, "").replace(point, ".") for cell in cells]))
     return found
 
 
@@ -217,3 +219,13 @@ def matrix(path: str | Path, column: str, what: str) -> list[list[float]]:
     found = np.empty((len(rows), len(columns)))
     found[row, place] = values
     return found.tolist()
+
+
+def flattened(table: dict, path: str = "") -> Iterator[tuple[str, str]]:
+    """Dotted paths of everything in a JSON object, and the values as text; what is null is left out."""
+    for name, value in table.items():
+        items = {str(i): item for i, item in enumerate(value)} if isinstance(value, list) else value
+        if isinstance(items, dict):
+            yield from flattened(items, f"{path}{name}.")
+        elif value is not None:
+            yield f"{path}{name}", str(value)

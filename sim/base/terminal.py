@@ -8,10 +8,7 @@ import sys
 
 SIZES = ("COLUMNS", "LINES")
 LEAST = 20  # of a terminal's size: less is no terminal's, and rich would print a letter a line
-STRICT = (
-    "strict",
-    "surrogateescape",
-)  # Python's own choices, by which a character may raise; another one is the user's
+STRICT = ("strict", "surrogateescape")  # Python's own choices, by which a character may raise; others are the user's
 
 
 def prepare() -> None:

@@ -1,8 +1,9 @@
-"""Quantities as people write them ("50 us", "10 Gbit/s", "4 MiB"): a number and a unit, nothing else."""
+"""Quantities as people write them ("50 us", "10 Gbit/s", "4 MiB"): a number and a unit, nothing else; and lists with commas."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from decimal import Decimal
 from functools import cache
 
@@ -17,6 +18,7 @@ QUANTITY = re.compile(rf"\s*({NUMBER})\s*({UNIT})\s*")
 TIMES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "B": 10**9, "T": 10**12}  # B as in a model of "7 B"
 COUNT = re.compile(rf"\s*({NUMBER})\s*([kMGBT]?)\s*")
 MOST_COUNTED = 10**18
+BRACKETS = {"(": ")", "[": "]", "{": "}"}
 
 
 @cache
@@ -96,3 +98,26 @@ def _in(written: str, unit: str, text: str, example: str) -> float:
 
 def _wrong(text: object, unit: str, example: str) -> WrongSetting:
     return WrongSetting("quantity", text, f'a quantity such as "{example}", or a number of {unit}')
+
+
+def parts(text: str) -> Iterator[str]:
+    """Cut at commas, but not within quotes and brackets.
+
+    >>> list(parts("none,lognormal(mean=50ms, cv=1.5)"))
+    ['none', 'lognormal(mean=50ms, cv=1.5)']
+    """
+    part = ""
+    closing: list[str] = []
+    for letter in text:
+        if closing and letter == closing[-1]:
+            closing.pop()
+        elif letter in "\"'" and not (closing and closing[-1] in "\"'"):
+            closing.append(letter)
+        elif letter in BRACKETS and not (closing and closing[-1] in "\"'"):
+            closing.append(BRACKETS[letter])
+        if letter == "," and not closing:
+            yield part
+            part = ""
+        else:
+            part += letter
+    yield part

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.laws import checked
-from sim.laws.base import Law
+from sim.laws.base import Law, Sleeps, Steps, joined
 from sim.laws.randomness import STATES, RandomStreams, Stream, generator
-from sim.laws.steps import Sleeps, Steps, joined
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -23,7 +22,7 @@ COMMON = {"noise": "common_noise", "input": "common_input_noise", "update": "com
 class Draws:
     """The random numbers of a scenario, by replication: sleeps, noise, delays, and factors of whole runs.
 
-    What is unknown about costs is not drawn: it is at its median in every run, and sim.answers.ends says what else it may be.
+    What is unknown about costs is not drawn: it is at its median in every run, and sim.answers.quantities says what else it may be.
 
     Args:
         scenario: whose seed, laws and costs they follow.

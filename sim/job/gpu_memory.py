@@ -137,13 +137,15 @@ def held(
         absent: numbers of sparse variables on servers that it does not read in a step.
         still: numbers of sparse variables, these too, that have no gradient in a step.
     """
-    alone, of = _parts(workload), of or Shares()
-    state = alone.state - ITEM_BYTES * COPIES[workload.optimiser] * elsewhere
-    per_number = alone.parameters / workload.numbers
+    of = of or Shares()
+    number = float(ITEM_BYTES + (HALF_BYTES if workload.precision in ("fp16", "bf16") else 0))
+    gradient, copies = workload.gradient_bytes or ITEM_BYTES, ITEM_BYTES * COPIES[workload.optimiser]
+    trained = workload.parameters
+    alone = Held(number * workload.numbers, gradient * trained, copies * trained, None)
     found = Held(
-        (alone.parameters - per_number * absent) * of.parameters,
-        (alone.gradients - (workload.gradient_bytes or ITEM_BYTES) * still) * of.gradients,
-        state * of.state,
+        (alone.parameters - number * absent) * of.parameters,
+        (alone.gradients - gradient * still) * of.gradients,
+        (alone.state - copies * elsewhere) * of.state,
         None,
     )
     if workload.memory_bytes is None:
@@ -176,29 +178,27 @@ def activations(workload: Workload, batch: int) -> tuple[float, float] | None:
     return INPUT * words * width * layers, words * (ALL * width * layers + LOGITS * (width + workload.classes))
 
 
-def _parts(workload: Workload) -> Held:
-    """The bytes of a process alone, without activations."""
-    numbers, trained = workload.numbers, workload.parameters
-    copy = HALF_BYTES if workload.precision in ("fp16", "bf16") else 0
-    state = ITEM_BYTES * COPIES[workload.optimiser] * trained
-    return Held((ITEM_BYTES + copy) * numbers, (workload.gradient_bytes or ITEM_BYTES) * trained, state, None)
-
-
 def of_job(scenario: Scenario, batch: int | None = None) -> Taken | None:
     """The kind of GPU that is fullest; None if no worker has a GPU whose memory is known.
 
     Args:
         batch: in place of the scenario's.
     """
-    if not scenario.workers_of_gpus:
+    workers: dict[str, tuple[Gpu, int]] = {}  # the most on one GPU of a kind
+    for place, several in Counter(scenario.gpus[scenario.servers :] or scenario.gpus).items():
+        gpu = scenario.machines[place.host].gpu if place else None
+        if gpu and gpu.memory_bytes:
+            workers[gpu.name] = gpu, max(several, workers.get(gpu.name, (gpu, 0))[1])
+    if not workers:
         return None
     batch = scenario.batch if batch is None else batch
     if not scenario.workers:
         one = held(scenario.workload, batch)
     else:
         absent, still = (_still(several, batch) for several in (scenario.served, scenario.gathered_variables))
-        one = held(scenario.workload, batch, scenario.served_items, absent, absent + still, shares(scenario))
-    return max((Taken(gpu, workers, one) for gpu, workers in scenario.workers_of_gpus), key=lambda taken: taken.share)
+        served = sum(variable.size for variable in scenario.served)
+        one = held(scenario.workload, batch, served, absent, absent + still, shares(scenario))
+    return max((Taken(gpu, most, one) for gpu, most in workers.values()), key=lambda taken: taken.share)
 
 
 def _still(variables: tuple[Variable, ...], batch: int) -> int:

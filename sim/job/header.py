@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from sim.base.errors import WrongSetting, from_validation
-from sim.base.ranges import MOST, MOST_CORES, MOST_RANKS, MOST_VARIABLES
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+from sim.base.ranges import MOST, MOST_CORES, MOST_RANKS, MOST_VARIABLES, Count, CountIfAny, Layers, Ranks, RanksIfAny
 
 SCHEMA = "trace/2"  # in trace/1, where variables were placed and how a run trained were not said
 WRITTEN = "a trace written by sim.run or real.run"
 LONGEST_RUN_S = 1e12  # of a run
 SIMULATED, IMPORTED = ("event", "engine", "learning"), "imported"  # worlds whose times no run of ours took
+Seed = Annotated[int, Field(ge=0, lt=2**64)]
+Positive = Annotated[float, Field(ge=0, le=MOST)]
 OWN_TEXT = "mpi"  # the world in which ranks follow a protocol's text for real; any other name is another runtime's
 
 
@@ -37,14 +38,14 @@ class Training:
     __pydantic_config__: ClassVar[dict] = {"extra": "forbid", "strict": True}
     data: str
     optimiser: str
-    learning_rate: float
-    decay_steps: int
-    decay_rate: float
+    learning_rate: Positive
+    decay_steps: CountIfAny
+    decay_rate: Positive
     device: str
     master_on_cpu: bool
-    threads: int
+    threads: Ranks
     engine: str = "tensorflow"  # the only one, in traces that do not say
-    weight_decay: float = 5e-4  # likewise
+    weight_decay: Positive = 5e-4  # likewise
 
 
 @dataclass(frozen=True)
@@ -78,31 +79,31 @@ class Header:
     protocol: str
     world: str
     workload: str
-    workers: int
-    steps: int
-    warmup: int
-    batch: int
-    seed: int
-    replication: int = 0
+    workers: RanksIfAny
+    steps: Count
+    warmup: CountIfAny
+    batch: Count
+    seed: Seed
+    replication: CountIfAny = 0
     settings: dict[str, bool | int | float | str] = field(default_factory=dict)
     digest: str = ""
     model: dict[str, Any] | None = None
     stragglers: str = "none"
     law: dict[str, Any] = field(default_factory=lambda: {"kind": "constant", "value": 0.0})
     cluster: str = ""
-    servers: int = 1
+    servers: RanksIfAny = 1
     servers_on: Literal["own", "workers"] = "own"
     placement: str = "round-robin"
-    variable_partitions: int = 1
-    test_size: int = 0
-    evaluate_every: int = 10
-    sleeps_of: int | None = None
-    updates_per_step: int = 1
+    variable_partitions: Layers = 1
+    test_size: CountIfAny = 0
+    evaluate_every: Count = 10
+    sleeps_of: CountIfAny | None = None
+    updates_per_step: Ranks = 1
     training: Training | None = None
     hosts: tuple[tuple[str, int], ...] = ()
-    gpus: int = 0
+    gpus: Annotated[int, Field(ge=0, le=MOST_CORES)] = 0
     cpu_s: dict[str, float] = field(default_factory=dict)
-    ran_out: int = 0
+    ran_out: CountIfAny = 0
     evaluations: tuple[tuple[int, float, float], ...] = ()
     sleep_in_compute: bool = False
     communication_in_update: bool = False
@@ -179,20 +180,6 @@ JOB = {
     "test_size": (0, MOST),
     "evaluate_every": (1, MOST),
 }
-RANGES = JOB | {
-    "replication": (0, MOST),
-    "sleeps_of": (0, MOST),
-    "updates_per_step": (1, MOST_RANKS),
-    "gpus": (0, MOST_CORES),
-    "ran_out": (0, MOST),
-}
-RANGES_OF_TRAINING = {
-    "learning_rate": (0, MOST),
-    "decay_steps": (0, MOST),
-    "decay_rate": (0, MOST),
-    "weight_decay": (0, MOST),
-    "threads": (1, MOST_RANKS),
-}
 
 
 def checked(text: str | bytes, source: str) -> Header:
@@ -204,8 +191,6 @@ def checked(text: str | bytes, source: str) -> Header:
     Raises:
         WrongSetting: no JSON, another schema, a field missing, of another type or out of its range.
     """
-    from pydantic import ValidationError
-
     try:
         table = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -221,9 +206,6 @@ def checked(text: str | bytes, source: str) -> Header:
         header = _headers().validate_json(text)
     except ValidationError as error:
         raise from_validation(source, error) from error
-    _check_ranges(header, RANGES, source)
-    if header.training:
-        _check_ranges(header.training, RANGES_OF_TRAINING, f"{source}: training")
     _check_ranks(header, source)
     return header
 
@@ -231,16 +213,7 @@ def checked(text: str | bytes, source: str) -> Header:
 @cache
 def _headers() -> TypeAdapter[Header]:
     """Its validator, which takes longer to make than to use."""
-    from pydantic import TypeAdapter
-
     return TypeAdapter(Header)
-
-
-def _check_ranges(table: Header | Training, ranges: dict, source: str) -> None:
-    for name, (least, most) in ranges.items():
-        value = getattr(table, name)
-        if value is not None and not least <= value <= most:
-            raise WrongSetting(f"{source}: {name}", value, f"a number from {least} to {most}")
 
 
 def _check_ranks(header: Header, source: str) -> None:

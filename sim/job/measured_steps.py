@@ -96,11 +96,7 @@ def check(scenario: Scenario) -> None:
 
 
 def check_one_kind(scenarios: Iterable[Scenario]) -> None:
-    """Refuse to compare jobs on several kinds of GPU by measured times that do not say which GPU they are of.
-
-    Raises:
-        WrongSetting: naming the GPUs.
-    """
+    """Raise WrongSetting for jobs on several kinds of GPU whose measured times do not say which GPU they are of."""
     seen: list[tuple[object, dict[str, None]]] = []
     for scenario in scenarios:
         claimed = _claimed(scenario.cluster, scenario.workload)
@@ -109,7 +105,11 @@ def check_one_kind(scenarios: Iterable[Scenario]) -> None:
         gpus = next((gpus for known, gpus in seen if known == claimed), None)
         if gpus is None:
             seen.append((claimed, gpus := {}))
-        gpus |= {_kind(host): None for host in _computing(scenario)}
+        unnamed = (
+            host.gpu.name if host.gpu else "GPUs without a name" if host.gpus else "none"
+            for host in _computing(scenario)
+        )
+        gpus |= dict.fromkeys(unnamed)
         if len(gpus) > 1:
             raise WrongSetting("--cluster: hosts: gpu", ", ".join(gpus), ALLOWED)
 
@@ -119,10 +119,6 @@ def _claimed(cluster: Cluster, workload: Workload) -> object:
     if (fitted := cluster.costs_of(workload)) is not None:
         return fitted
     return (workload.name, workload.step) if workload.step and workload.step[0].gpu is None else None
-
-
-def _kind(host: Host) -> str:
-    return host.gpu.name if host.gpu else "GPUs without a name" if host.gpus else "none"
 
 
 def _computing(scenario: Scenario) -> Sequence[Host]:

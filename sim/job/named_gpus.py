@@ -1,16 +1,16 @@
-"""Costs on GPUs that are known by name: peak rates and the share that training reaches, or steps that were measured on one of them."""
+"""Costs on GPUs: of those known by name, peak rates and the share that training reaches, or steps that were measured on one of them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from functools import cache
-from itertools import chain, islice, repeat
 from math import exp, hypot, log
 from typing import TYPE_CHECKING
 
 from sim.base import interval
 from sim.job import measured_steps
 from sim.model import nominal
+from sim.model.costs import Line
 from sim.platform.gpu import LARGE, OTHERS_OF, SLOPE, SLOPE_SPREAD
 
 if TYPE_CHECKING:
@@ -55,22 +55,16 @@ def costs(scenario: Scenario) -> Costs | None:
     gpu, workload = reference(scenario), scenario.workload
     if gpu is None:
         return None
-    if workload.step:
-        return _of_steps(scenario, gpu)
+    memory = nominal.of_memory(gpu.memory_bytes_per_s)
+    if workload.step:  # which contain their update: it takes no further time
+        each = (measured_steps.on(one, workload, scenario.cluster).spread for one in named(scenario).values())
+        found = measured_steps.on(gpu, workload, scenario.cluster).costs(workload.parameters)
+        return found.model_copy(update={**memory, "update": found.update, "error": max(each)})
     if not workload.is_nominal or workload.flops_per_sample is None:
-        return workload.costs.model_copy(update=nominal.of_memory(gpu.memory_bytes_per_s))
+        return workload.costs.model_copy(update=memory)
     spread = max(_rate(one, workload).spread or 0.0 for one in named(scenario).values())
     reached = flops_per_s(gpu, workload)
     return nominal.on_gpu(workload.flops_per_sample, workload.parameters, reached, gpu.memory_bytes_per_s, spread)
-
-
-def _of_steps(scenario: Scenario, gpu: Gpu) -> Costs:
-    """Costs by measured steps, which contain their update: it takes no further time."""
-    cluster, workload = scenario.cluster, scenario.workload
-    spread = max(measured_steps.on(one, workload, cluster).spread for one in named(scenario).values())
-    memory = nominal.of_memory(gpu.memory_bytes_per_s)
-    found = measured_steps.on(gpu, workload, cluster).costs(workload.parameters)
-    return found.model_copy(update={**memory, "update": found.update, "error": spread})
 
 
 def _sample_s(gpu: Gpu, scenario: Scenario) -> float:
@@ -112,8 +106,7 @@ def machines(scenario: Scenario) -> list[Host]:
         host = scenario.cluster.hosts[place]
         return host.model_copy(update={"speed": host.speed * _speed(host, gpu, scenario, computes)})
 
-    places = chain.from_iterable(repeat(place, host.count) for place, host in enumerate(scenario.cluster.hosts))
-    return [of(place, index in used) for index, place in enumerate(islice(places, len(scenario.kinds)))]
+    return [of(place, index in used) for index, place in enumerate(scenario.places)]
 
 
 def _speed(host: Host, gpu: Gpu, scenario: Scenario, computes: bool) -> float:
@@ -177,3 +170,34 @@ def note(scenario: Scenario) -> str:
     guessed = workload.kind == "decoder" and not workload.architecture
     taken = "; taken as a decoder with fused attention: say architecture" if guessed else ""
     return f"no measurement of {workload.name} on {said}: computing is within a factor {factor:.1f}, nine times in ten{why}{taken}"
+
+
+def are_unnamed(scenario: Scenario) -> bool:
+    """Whether all workers compute on GPUs without a name or rates, by costs that were not measured there as a whole."""
+    hosts = (scenario.machines[index] for index in set(scenario.computing_hosts))
+    return not scenario.has_measured_costs and all(host.gpus and host.gpu is None for host in hosts)
+
+
+def costs_of_unnamed(scenario: Scenario) -> Costs | None:
+    """The workload's own costs, but for the work over parameters, which is that of a GPU's memory; None of other jobs.
+
+    A measured step contains its update, and a server's work is a core's where its host has no GPU. The hosts' speed is of computing.
+    Sums of an allreduce take nothing where the links' times contain them.
+    """
+    if not are_unnamed(scenario):
+        return None
+    memory = nominal.of_memory(nominal.GPU_BYTES_PER_S / scenario.machines[scenario.computing_hosts[0]].speed)
+    if any(not scenario.machines[index].gpus for index in scenario.hosts[: scenario.servers]):
+        memory = {name: line for name, line in memory.items() if name not in ("reduce", "update")}
+    known = scenario.cluster.provenance
+    if known and known.sums_in_links and scenario.summed:
+        memory["reduce"] = Line()
+    if scenario.workload.step:
+        memory.pop("update", None)
+    return scenario.workload.costs.model_copy(update=memory)
+
+
+def note_on_unnamed(scenario: Scenario) -> str:
+    """How fast their memory is taken to be, as text; empty for other jobs."""
+    rate = f"{nominal.GPU_BYTES_PER_S / 1e9:g} GB/s"
+    return f"; the memory of GPUs without a name is taken to pass {rate}" if are_unnamed(scenario) else ""

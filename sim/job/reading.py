@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.base.errors import WrongSetting
-from sim.job.unlike import called
+from sim.job.variants import called
 from sim.model.costs import Costs, Line
 
 if TYPE_CHECKING:
@@ -34,11 +34,7 @@ class Paces(NamedTuple):
 
 
 def check(scenario: Scenario) -> None:
-    """Refuse a reading by cores where nothing says how many a host has.
-
-    Raises:
-        WrongSetting: naming the host.
-    """
+    """Raise WrongSetting for a reading by cores where nothing says how many a host has."""
     known = scenario.workload.reading
     for host in scenario.cluster.hosts if known and known.per_core else ():
         if host.gpus and host.cores <= host.gpus:

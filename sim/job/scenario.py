@@ -6,13 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, islice, repeat
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from sim.base.errors import WrongSetting
 from sim.base.ranges import LONGEST_S, MOST_RANKS, SHORTEST_S, check_integer
-from sim.job import measured_steps, named_gpus, reading, unnamed_gpus
+from sim.job import measured_steps, named_gpus, reading
 from sim.job.draws import Draws
 from sim.job.header import JOB
 from sim.job.traffic import Traffic
@@ -21,7 +19,6 @@ from sim.language.text import Text
 from sim.laws import Constant, Stragglers, checked
 from sim.model.costs import Costs, Line
 from sim.model.sizes import ITEM_BYTES
-from sim.model.sparse_rows import Load
 from sim.model.variable_placement import check_strategy
 from sim.model.workload import Variable, Workload
 from sim.platform import named_links
@@ -31,7 +28,6 @@ from sim.protocols.base import Protocol, with_settings
 
 if TYPE_CHECKING:
     from sim.job.header import Header
-    from sim.platform.gpu import Gpu
 
 LATER: Any = None  # of fields that __post_init__ fills where they are not given
 KINDS = {  # of fields that are objects, and what makes one
@@ -40,18 +36,6 @@ KINDS = {  # of fields that are objects, and what makes one
     "cluster": (Cluster | None, 'a Cluster: trainsim.read_cluster("p3.8xlarge*4")'),
     "stragglers": (Stragglers, 'Stragglers: trainsim.read_stragglers("niagara*0.01")'),
 }
-
-
-class Groups(NamedTuple):
-    """Workers, those together that send together.
-
-    Args:
-        senders: the first of each group.
-        of: each worker's group.
-    """
-
-    senders: list[int]
-    of: dict[int, list[int]]
 
 
 class Place(NamedTuple):
@@ -160,11 +144,7 @@ class Scenario:
         return found | ({"placement": "round-robin"} if found.get("servers", self.servers) == 1 else {})
 
     def check_evaluation(self) -> None:
-        """Refuse what no rank can do that follows the protocol's text, in whatever world; TensorFlow's workers can.
-
-        Raises:
-            WrongSetting: the first of several servers is to evaluate.
-        """
+        """Raise WrongSetting if the first of several servers is to evaluate, which holds not all parameters; TensorFlow's workers can."""
         if self.servers > 1 and self.test_size:
             allowed = "0 with several servers, of which none holds all parameters; TensorFlow's runtime can"
             raise WrongSetting("--test-size", self.test_size, allowed)
@@ -236,10 +216,19 @@ class Scenario:
         return [used[server % len(used)] for server in range(self.servers)] + workers
 
     @cached_property
-    def kinds(self) -> list[Host]:
-        """The kind of each machine, up to the last that has a rank; machines of one kind have its name and count."""
-        each = chain.from_iterable(repeat(host, host.count) for host in self.cluster.hosts)
+    def places(self) -> list[int]:
+        """The entry of the cluster's hosts that each machine is of, by its index; up to the last machine that has a rank."""
+        each = chain.from_iterable(repeat(place, host.count) for place, host in enumerate(self.cluster.hosts))
         return list(islice(each, max(self.hosts) + 1))
+
+    @cached_property
+    def kinds(self) -> list[Host]:
+        """The kind of each machine; machines of one kind have its name and count."""
+        return [self.cluster.hosts[place] for place in self.places]
+
+    def on(self, **changes: Any) -> Scenario:
+        """The same job on a cluster of which some fields are others."""
+        return replace(self, cluster=self.cluster.model_copy(update=changes))
 
     @cached_property
     def machines(self) -> list[Host]:
@@ -279,40 +268,19 @@ class Scenario:
         return len(set(taken)) < len(taken)
 
     @cached_property
-    def workers_of_gpus(self) -> list[tuple[Gpu, int]]:
-        """Each kind of GPU whose memory is known, and the most workers on one of them."""
-        most: dict[str, int] = {}
-        known = {}
-        for place, workers in Counter(self.gpus[self.servers :] or self.gpus).items():
-            gpu = self.machines[place.host].gpu if place else None
-            if gpu and gpu.memory_bytes:
-                known[gpu.name], most[gpu.name] = gpu, max(workers, most.get(gpu.name, 0))
-        return [(gpu, most[name]) for name, gpu in known.items()]
-
-    @cached_property
     def apart(self) -> bool:
         """Whether each rank has a host of its own."""
         return len(set(self.hosts)) == self.ranks
 
     @cached_property
     def cores_suffice(self) -> bool:
-        """Whether every thread, and every part of what is added or updated at once, has a core of its own, and none slows another down.
-
-        A rank that has its host to itself may have a single core, and does its parts one after another.
-        """
-        if self.threaded or self.cluster.shared_cores or self.cluster.poll_s or self.gpus_shared:
+        """Whether every thread has a core of its own, and none slows another down; not known where ranks do several things at once."""
+        shared = self.threaded or self.cluster.shared_cores or self.cluster.poll_s or self.gpus_shared
+        if shared or self.traffic.in_parts:
             return False
-        ranks, parts, overlaps = Counter(self.hosts), Counter[int](), self.protocol.overlaps
-        if self.traffic.in_parts:
-            if overlaps and not self.apart:
-                return False
-            for rank, index in enumerate(self.hosts):
-                parts[index] += self.traffic.parts(rank)
-        for index, several in ranks.items():
+        for index, several in Counter(self.hosts).items():
             host = self.machines[index]
-            threads = several * (2 if overlaps and not host.gpus else 1)
-            if several > 1 or host.cores > 1:
-                threads = max(threads, parts[index])
+            threads = several * (2 if self.protocol.overlaps and not host.gpus else 1)
             if threads > host.cores or (threads > 1 and (host.contention or host.contention_error)):
                 return False
         return True
@@ -336,16 +304,6 @@ class Scenario:
         return self.protocol.served(self.workload)
 
     @cached_property
-    def served_items(self) -> int:
-        """Numbers in them."""
-        return sum(variable.size for variable in self.served)
-
-    @cached_property
-    def placeable(self) -> tuple[Variable, ...]:
-        """The variables that take a turn at the servers, in creation order: those served; untrained ones too where all are served."""
-        return self.workload.created if self.served == self.workload.variables else self.served
-
-    @cached_property
     def summed(self) -> tuple[Variable, ...]:
         """The variables that workers sum among themselves."""
         return self.protocol.summed(self.workload)
@@ -355,23 +313,13 @@ class Scenario:
         """Numbers in them."""
         return sum(variable.size for variable in self.summed)
 
-    def groups(self, hosts: list[int]) -> Groups:
-        """The workers, those together that share a host if gradients are aggregated there; the first of each speaks for it.
-
-        Args:
-            hosts: of each rank, shape (ranks,); real ones need not be where the cluster has them.
-        """
-        together: dict[int, list[int]] = {}
-        shared = self.protocol.local_aggregation and self.served
-        for worker in range(self.servers, self.ranks):
-            together.setdefault(hosts[worker] if shared else worker, []).append(worker)
-        groups = list(together.values())
-        return Groups([group[0] for group in groups], {worker: group for group in groups for worker in group})
-
-    @cached_property
-    def gathered_loads(self) -> list[Load]:
-        """The rows that workers hand to one another, of each variable."""
-        return [variable.load(self.batch) for variable in self.gathered_variables]
+    @property
+    def senders(self) -> list[int]:
+        """The workers that send and receive: the first of each host, if gradients are aggregated there; else all."""
+        workers = range(self.servers, self.ranks)
+        if not (self.protocol.local_aggregation and self.served):
+            return [*workers]
+        return [*{self.hosts[worker]: worker for worker in reversed(workers)}.values()]
 
     @cached_property
     def gathered_variables(self) -> tuple[Variable, ...]:
@@ -411,23 +359,22 @@ class Scenario:
     def _costs(self) -> Costs:
         if self.has_measured_costs:
             found = self.cluster.costs_of(self.workload) or self.workload.costs
-            return found.of_batch(self.batch).among(self.workers, len(set(self.computing_hosts)))
-        found = named_gpus.costs(self) or unnamed_gpus.costs(self) or self.workload.costs
+            return found.of_batch(self.micro_batch).among(self.workers, len(set(self.computing_hosts)))
+        found = named_gpus.costs(self) or named_gpus.costs_of_unnamed(self) or self.workload.costs
         return found.model_copy(update=named_gpus.of_cores(self)) if named_gpus.cores_serve(self) else found
+
+    @property
+    def micro_batch(self) -> int:
+        """Samples of a worker that are computed at once, where gradients of several minibatches are accumulated."""
+        return self.batch // getattr(self.protocol, "accumulate", 1)
 
     @property
     def has_measured_costs(self) -> bool:
         """Whether costs are measured on the cluster, or given for the workload."""
         return "costs" in self.workload.model_fields_set or self.cluster.costs_of(self.workload) is not None
 
-    @overload
-    def evaluates(self, step: int) -> bool: ...
-
-    @overload
-    def evaluates(self, step: np.ndarray) -> np.ndarray: ...
-
-    def evaluates(self, step):
-        """Whether the master evaluates at the end of this step; of several steps those of each."""
+    def evaluates(self, step: int) -> bool:
+        """Whether the master evaluates at the end of this step."""
         return self.test_size > 0 and (step + 1) % self.evaluate_every == 0
 
     @cached_property
@@ -487,11 +434,7 @@ class Scenario:
         return self.stragglers != Constant(value=0)
 
     def header(self, world: str, replication: int = 0, **recorded) -> Header:
-        """The head of a trace of this scenario, see sim.job.replay, which also leads back.
+        """The head of a trace of this scenario, see sim.job.replay.header_of."""
+        from sim.job import replay
 
-        Args:
-            recorded: of the run: training, hosts, cpu_s and whatever else a header holds.
-        """
-        from sim.job import heading
-
-        return heading.header_of(self, world, replication, **recorded)
+        return replay.header_of(self, world, replication, **recorded)

@@ -1,18 +1,23 @@
-"""The same job with one thing changed that no option changes: other costs, hosts of other speeds, all ranks as the median one."""
+"""The same job with one thing changed that no option changes: other costs, hosts of other speeds or none of the slowest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from sim.base.errors import WrongSetting
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
     from sim.model.costs import Costs
-    from sim.platform.cluster import Host, Link
+    from sim.platform.cluster import Host
+
+ALIKE = 0.9  # of the fastest host's speed: hosts that are no slower are taken as equally fast
 
 
 def with_costs(scenario: Scenario, costs: Costs) -> Scenario:
@@ -28,7 +33,7 @@ def as_fast(scenario: Scenario, times: float) -> Scenario:
         host.model_copy(update={"speed": host.speed * times}) if host.gpu or not of_gpus else host
         for host in scenario.cluster.hosts
     ]
-    return replace(scenario, cluster=scenario.cluster.model_copy(update={"hosts": tuple(hosts)}))
+    return scenario.on(hosts=tuple(hosts))
 
 
 def with_links(
@@ -40,21 +45,17 @@ def with_links(
         latency, work: times as long as latency, and as all else of a message, take.
         within: whether those within hosts, and not those between them.
     """
-    cluster, found = scenario.cluster, {}
+    found = {}
     for name in ("local",) if within else ("network", "library"):
-        link = getattr(cluster, name)
+        link = getattr(scenario.cluster, name)
         if link is not None:
-            found[name] = link.model_copy(update=_slowed(link, times, latency, work))
-    return replace(scenario, cluster=cluster.model_copy(update=found))
-
-
-def _slowed(link: Link, times: float, latency: float, work: float) -> dict[str, float]:
-    taken = {name: work * getattr(link, name) for name in ("overhead_s", "gap_s", "tree_inner_s")}
-    taken |= {"tree_s": work * link.tree_s} if link.tree_s is not None else {}
-    return taken | {
-        "bandwidth_bytes_per_s": link.bandwidth_bytes_per_s / times,
-        "latency_s": latency * link.latency_s,
-    }
+            longer = [
+                one for one in ("overhead_s", "gap_s", "tree_inner_s", "tree_s") if getattr(link, one) is not None
+            ]
+            slowed = {one: work * getattr(link, one) for one in longer} | {"latency_s": latency * link.latency_s}
+            slowed["bandwidth_bytes_per_s"] = link.bandwidth_bytes_per_s / times
+            found[name] = link.model_copy(update=slowed)
+    return scenario.on(**found)
 
 
 def at_the_median(scenario: Scenario) -> Scenario:
@@ -87,3 +88,75 @@ def _settled(scenario: Scenario, machines: Iterable[Host], costs: Costs) -> Scen
         return replace(scenario, cluster=cluster.model_copy(update={"hosts": hosts}), workload=workload)
     known = {"costs": cluster.costs | {workload.name: costs}, "hosts": hosts}
     return replace(scenario, cluster=cluster.model_copy(update=known))
+
+
+class Kind(NamedTuple):
+    """The workers on one entry of a cluster's hosts.
+
+    Args:
+        place: of the entry.
+        speed: relative to what costs are of.
+        workers: how many.
+    """
+
+    place: int
+    speed: float
+    workers: int
+
+
+def kinds(scenario: Scenario) -> list[Kind]:
+    """The entries of the cluster's hosts that have workers, in order."""
+    speeds = {scenario.places[host]: scenario.machines[host].speed for host in scenario.computing_hosts}
+    workers = Counter(scenario.places[host] for host in scenario.computing_hosts)
+    return [Kind(place, speeds[place], workers[place]) for place in sorted(speeds)]
+
+
+def slowest(scenario: Scenario) -> list[Kind]:
+    """The entries whose workers compute slowest, where others are faster; empty if all are alike."""
+    every = kinds(scenario)
+    least, most = min(one.speed for one in every), max(one.speed for one in every)
+    return [one for one in every if one.speed * ALIKE <= least] if least < ALIKE * most else []
+
+
+def without_slowest(scenario: Scenario) -> Scenario | None:
+    """The job without the hosts whose workers compute slowest; None if all are alike, or a server is there, or no such job can be."""
+    slow = slowest(scenario)
+    places = {one.place for one in slow}
+    if not slow or (
+        scenario.servers_on == "own" and places & {scenario.places[host] for host in scenario.hosts[: scenario.servers]}
+    ):
+        return None
+    hosts = tuple(host for place, host in enumerate(scenario.cluster.hosts) if place not in places)
+    cluster = scenario.cluster.model_copy(update={"hosts": hosts})
+    try:
+        return replace(scenario, cluster=cluster, workers=scenario.workers - sum(one.workers for one in slow))
+    except WrongSetting:  # as stragglers of a rank that is gone
+        return None
+
+
+def by_speed(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
+    """The job with minibatches in proportion to speed, as many samples a step as it has; and before it what they are, as text.
+
+    All workers then compute for as long. Their hosts are simulated so many times as fast as makes the minibatch of the job take that
+    time. Nothing if hosts are alike, a worker would have no sample, or a step does not wait for every worker's whole minibatch.
+    """
+    protocol, line, batch = scenario.protocol, scenario.costs.compute, scenario.batch
+    every = kinds(scenario)
+    if not slowest(scenario) or protocol.by_arrival or protocol.limits_computing or not line.slope_s:
+        return
+    workers = sum(one.workers for one in every)
+    step_s = workers * (line.base_s + line.slope_s * batch) / sum(one.workers * one.speed for one in every)
+    batches = {one.place: (step_s * one.speed - line.base_s) / line.slope_s for one in every}
+    if min(batches.values()) < 1:
+        return
+    hosts = list(scenario.cluster.hosts)
+    for place, samples in batches.items():
+        times = float(line(batch) / line(samples))
+        hosts[place] = hosts[place].model_copy(update={"speed": hosts[place].speed * times})
+    said = ", ".join(f"{samples:.0f} on {called(hosts[place])}" for place, samples in batches.items())
+    yield f"minibatches by speed: {said}", scenario.on(hosts=tuple(hosts))
+
+
+def called(host: Host) -> str:
+    """A kind of host, with its GPU where that has a name."""
+    return f"{host.name} ({host.gpu.name})" if host.gpu else host.name

@@ -14,8 +14,8 @@ from sim.language.hosts import Fair, Host, Windows
 from sim.language.layers import Layer
 from sim.language.library import Library
 from sim.laws import Constant, Law
+from sim.laws.base import Sleeps
 from sim.laws.randomness import BLOCK, Stream, generator
-from sim.laws.steps import Sleeps
 from sim.platform.polling import STAGES, polls_per_s
 
 PIECES = 8  # of a round's background work, which comes with messages: a pull and a push have four, with two ends each
@@ -70,7 +70,8 @@ class Job:
         one_machine: the hosts are containers on one machine, whose cores are those of the first.
         speeds: of the ranks' cores, shape (ranks,); all 1 if empty.
         latency_s: from one port to the next.
-        overhead_s: seconds of a core at each end of a message between hosts.
+        overhead_s: seconds of a core at each end of a message between hosts. Overheads of one rank, and its copies within a host, are
+            paid one at a time, in the order in which its texts ask: a rank has one thread for messages, beside those that compute.
         gap_s: seconds that a message takes a port between hosts besides its bytes.
         bandwidth: bytes/s of a port between hosts.
         sustained: bytes/s that such a port earns in the long run, if less: it has earned none at the start, and passes no byte before.

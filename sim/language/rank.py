@@ -166,7 +166,12 @@ class Rank:
     def work(
         self, seconds: float | None = None, flops: float | None = None, bytes: float | None = None
     ) -> Generator[Any, Any, None]:
-        """Work of the rank's core that is no pass of the model: for some seconds, or as long as operations or bytes of memory take."""
+        """Work of the rank's core that is no pass of the model: as long as the longest of the three takes.
+
+        Args:
+            flops: operations, at the rate of the model's passes.
+            bytes: of vectors, at the rate at which they are added.
+        """
         yield commands.Work(seconds or 0.0, flops or 0.0, bytes or 0.0)
 
     def evaluate(self) -> Generator[Any, Any, None]:

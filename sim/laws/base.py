@@ -1,15 +1,15 @@
-"""Stragglers, which slow workers down from step to step, and their simplest case: a law, whose draws are independent."""
+"""Values by step, stragglers, which slow workers down from step to step, and their simplest case: a law of independent draws."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from sim.base.models import Checked
-from sim.laws.steps import NOTHING, ONES, Steps
 
 if TYPE_CHECKING:
     from typing import Self
@@ -19,6 +19,77 @@ if TYPE_CHECKING:
 # Ends of panels; e^-600 is a number that a double holds.
 PANELS = (0.0, 1e-4, 1e-2, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 160.0, 600.0)
 NODES = 24  # of Gauss and Legendre, in each panel
+LEAST = 128  # steps that are worked out at first
+
+
+class Steps:
+    """Values by step, as randomness.Stream has them.
+
+    Args:
+        values: of the first so many steps, shape (steps,). More of them begin with the same ones.
+        sole: the value of every step, if they are all alike.
+    """
+
+    def __init__(self, values: Callable[[int], np.ndarray] | None = None, sole: float | None = None):
+        self._values, self._known, self.sole = values, np.empty(0), sole
+
+    def first(self, count: int) -> np.ndarray:
+        """Values of steps 0 to count - 1, shape (count,)."""
+        if self.sole is not None:
+            return np.full(count, self.sole)
+        if count > len(self._known) and self._values is not None:
+            self._known = self._values(max(LEAST, count))
+        return self._known[:count]
+
+    def __getitem__(self, step: int) -> float:
+        if self.sole is not None:
+            return self.sole
+        if step >= len(self._known):
+            self.first(2 * step + 1)
+        return float(self._known[step])
+
+
+class Sleeps:
+    """The sleeps of one worker, one after another: the first of each step, and further ones of the same step, which are drawn anew.
+
+    Args:
+        of_call: the sleeps by step of each call within a step, from 0.
+    """
+
+    def __init__(self, of_call: Callable[[int], Any]):
+        self._of_call, self._made = of_call, [of_call(0)]
+        self._step, self._call = -1, 0
+
+    @property
+    def sole(self) -> float | None:
+        """The seconds of every sleep, if they are all alike."""
+        return self._made[0].sole
+
+    def next(self, step: int) -> float:
+        """Seconds of the next sleep, which is in this step."""
+        self._call = self._call + 1 if step == self._step else 0
+        self._step = step
+        if self._call == len(self._made):
+            self._made.append(self._of_call(self._call))
+        return self._made[self._call][step]
+
+
+ONES, NOTHING = Steps(sole=1.0), Steps(sole=0.0)
+
+
+def joined(parts: list, how: np.ufunc, neutral: float):
+    """The values of all `parts` together, step by step.
+
+    Args:
+        how: np.add or np.multiply.
+        neutral: the value that changes nothing.
+    """
+    parts = [part for part in parts if part.sole != neutral]
+    if len(parts) < 2:
+        return parts[0] if parts else Steps(sole=neutral)
+    if all(part.sole is not None for part in parts):
+        return Steps(sole=float(how.reduce([part.sole for part in parts])))
+    return Steps(lambda count: how.reduce([part.first(count) for part in parts]))
 
 
 class Stragglers(Checked):
@@ -39,11 +110,6 @@ class Stragglers(Checked):
         def mean(self) -> float:
             """The expected sleep of a worker and step, seconds."""
 
-    @property
-    def mean_factor(self) -> float:
-        """The expected factor on computing."""
-        return 1.0
-
     def sleeps(self, scenario, random: RandomStreams, worker: int) -> Steps:
         """Seconds that a worker, by its number, sleeps in each step."""
         return NOTHING
@@ -53,11 +119,7 @@ class Stragglers(Checked):
         return ONES
 
     def check(self, scenario) -> None:
-        """Refuse a job that cannot have these stragglers.
-
-        Raises:
-            WrongSetting: it cannot.
-        """
+        """Raise WrongSetting for a job that cannot have these stragglers."""
 
     @property
     def slows_computing(self) -> bool:
@@ -65,11 +127,7 @@ class Stragglers(Checked):
         return False
 
     def scaled(self, factor: float) -> Self:
-        """The same with all sleeps `factor` times as long.
-
-        Raises:
-            ValueError: it has none.
-        """
+        """The same with all sleeps `factor` times as long; ValueError if it has none."""
         raise NotImplementedError
 
     def notes(self, scenario) -> list[str]:
@@ -131,26 +189,8 @@ class Law(Stragglers):
     def scaled(self, factor):
         if not self.in_unit:
             raise ValueError(f"a law that can be scaled; {self.kind} cannot")
-        longer = {name: getattr(self, name) * factor for name in self.in_unit}
+        longer = {name: np.multiply(getattr(self, name), factor).tolist() for name in self.in_unit}
         return type(self).model_validate(self.model_dump() | longer)
-
-
-class Continuous(Law):
-    """A law whose distribution function, density and quantiles are those of a distribution of scipy.stats."""
-
-    @property
-    def stats(self):
-        """The distribution, as scipy.stats has it."""
-        raise NotImplementedError
-
-    def cdf(self, values):
-        return self.stats.cdf(values)
-
-    def quantile(self, share):
-        return float(self.stats.ppf(share))
-
-    def upper(self, share):
-        return self.stats.isf(share)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What a user's own law gives, checked before anybody reckons with it; a mistake is one line with its place, in every world."""
+"""A user's own law, checked before anybody reckons with it; a mistake is one line with its place, in every world."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import inspect
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from sim.base import own
 from sim.base.deadline import deadline
 from sim.base.errors import WrongSetting
-from sim.base.ranges import LONGEST_S
-from sim.laws.steps import Steps
+from sim.base.files import validated
+from sim.base.ranges import LONGEST_S, Name
+from sim.laws.base import Law, Steps, Stragglers
 
 if TYPE_CHECKING:
-    from sim.laws.base import Law, Stragglers
     from sim.laws.randomness import RandomStreams, Stream
 
 SECONDS, FACTORS = f"seconds from 0 to {LONGEST_S:,}", f"factors from 0 to {LONGEST_S:,}"
@@ -36,7 +38,7 @@ def owned(law: Stragglers) -> list[Stragglers]:
     """The user's own among some stragglers, which may be several at once."""
     if not is_ours(law):
         return [law]
-    made = getattr(law, "made", None)  # of sim.laws.own.Own
+    made = getattr(law, "made", None)  # of Own
     return [one for part in getattr(law, "of", ()) for one in owned(part)] if made is None else [made]
 
 
@@ -58,18 +60,14 @@ def try_out(stragglers: Stragglers, draws) -> None:
         return WrongSetting(place, f"no end within {LONGEST_TRIAL_S:g} s of processor time", "a law whose methods end")
 
     with deadline(LONGEST_TRIAL_S, endless):
-        _try_out(theirs, draws)
-
-
-def _try_out(theirs: list[Stragglers], draws) -> None:
-    for law in theirs:
-        mean(law)
-        sole = asked(law, "sole") if hasattr(type(law), "sole") else None
-        if sole is not None:
-            with told(law, "sole"):
-                _numbers(sole, (), SECONDS)
-    draws.sleeps(0, 1).first(1)
-    draws.noise(0, 1).first(1)
+        for law in theirs:
+            mean(law)
+            sole = asked(law, "sole") if hasattr(type(law), "sole") else None
+            if sole is not None:
+                with told(law, "sole"):
+                    _numbers(sole, (), SECONDS)
+        draws.sleeps(0, 1).first(1)
+        draws.noise(0, 1).first(1)
 
 
 def drawn(law: Law, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -108,11 +106,7 @@ def sequence(law: Stragglers, method: str, scenario, random: RandomStreams, work
 
 
 def mean(law: Stragglers) -> float:
-    """The mean that a user's own law says, seconds.
-
-    Raises:
-        WrongSetting: it says none, or one out of its range.
-    """
+    """The mean that a user's own law says, seconds; WrongSetting if it says none, or one out of its range."""
     with told(law, "mean"):
         if not hasattr(type(law), "mean") and "mean" not in type(law).model_fields:
             raise _Wrong(None, "the expected sleep of a worker and step, seconds, as a property or a parameter")
@@ -120,22 +114,14 @@ def mean(law: Stragglers) -> float:
 
 
 def asked(law: Stragglers, name: str, *given: Any) -> Any:
-    """The value of an attribute of a law; of a method, its result.
-
-    Raises:
-        WrongSetting: a user's own fails.
-    """
+    """The value of an attribute of a law; of a method, its result. That a user's own fails is a WrongSetting."""
     with told(law, name, "a method that does not fail"):
         found = getattr(law, name)
         return found(*given) if callable(found) else found
 
 
 def notes(law: Stragglers, scenario) -> list[str]:
-    """The caveats of a law, a line each.
-
-    Raises:
-        WrongSetting: a user's own gives something else, or fails.
-    """
+    """The caveats of a law, a line each; WrongSetting if a user's own gives something else, or fails."""
     found, allowed = asked(law, "notes", scenario), "a list of lines of text"
     with told(law, "notes", allowed):
         if not (isinstance(found, list | tuple) and all(isinstance(line, str) for line in found)):
@@ -149,11 +135,7 @@ class _Wrong(Exception):
 
 @contextmanager
 def told(law: Stragglers, method: str, allowed: str = SECONDS) -> Iterator[None]:
-    """Within it, whatever a user's own law does wrong is a wrong setting with the place in its file.
-
-    Raises:
-        WrongSetting: it does.
-    """
+    """Within it, whatever a user's own law does wrong is a WrongSetting with the place in its file."""
     try:
         with np.errstate(all="ignore"):  # a warning of numpy's: what comes of it, nan or inf, is told
             yield
@@ -173,11 +155,7 @@ def _named(law: Stragglers, method: str, place: str) -> str:
 
 
 def _numbers(given: Any, shape: tuple[int, ...], allowed: str) -> np.ndarray:
-    """Numbers of a shape, as floats.
-
-    Raises:
-        _Wrong: they are something else, or out of the range.
-    """
+    """Numbers of a shape, as floats; _Wrong if they are something else, or out of the range."""
     try:
         array = np.asarray(given)
     except ValueError:  # lists of different lengths
@@ -206,9 +184,7 @@ def _shown(given: Any) -> Any:
 
 def _files(law: Stragglers) -> set[str]:
     """The files of the user's own classes of a law."""
-    from sim.laws.base import Stragglers as Base
-
-    return own.sources(type(law), Base)
+    return own.sources(type(law), Stragglers)
 
 
 def _place_of(law: Stragglers, method: str) -> str:
@@ -221,3 +197,61 @@ def _place_of(law: Stragglers, method: str) -> str:
         return f"{os.path.basename(inspect.getfile(type(law)))}:{inspect.getsourcelines(type(law))[1]}"
     except (OSError, TypeError):  # typed in, as in a notebook
         return ""
+
+
+class Own(Stragglers):
+    """A user's class, a subclass of sim.laws.Law or of sim.laws.Stragglers, made with settings.
+
+    Args:
+        name: module:Class.
+        settings: names and values of its parameters.
+    """
+
+    kind: Literal["own"] = "own"
+    name: Name
+    settings: tuple[tuple[str, bool | int | float | str], ...] = Field(default=(), max_length=100)
+
+    @model_validator(mode="after")
+    def _can_be_made(self):
+        _ = self.made
+        return self
+
+    @cached_property
+    def made(self) -> Stragglers:
+        """The object; WrongSetting if there is no such class, or not with these settings."""
+        allowed = "module:Class, a subclass of trainsim.laws.Law or of trainsim.laws.Stragglers"
+        found = own.imported("name", self.name, allowed)
+        if not (isinstance(found, type) and issubclass(found, Stragglers)):
+            raise WrongSetting("name", self.name, allowed)
+        try:
+            return validated(found, dict(self.settings), self.name)
+        except WrongSetting:
+            raise
+        except Exception as error:  # whatever its class does
+            raise WrongSetting("name", self.name, f"a class that can be made ({own.complaint(error)})") from error
+
+    @property
+    def mean(self) -> float:
+        return mean(self.made)
+
+    @property
+    def slows_computing(self) -> bool:
+        return asked(self.made, "slows_computing")
+
+    def sleeps(self, scenario, random, worker):
+        return sequence(self.made, "sleeps", scenario, random, worker)
+
+    def factors(self, scenario, random, worker):
+        return sequence(self.made, "factors", scenario, random, worker)
+
+    def check(self, scenario):
+        asked(self.made, "check", scenario)
+
+    def scaled(self, factor):
+        raise ValueError("no factor of a law of one's own: give it a parameter")
+
+    def notes(self, scenario):
+        return notes(self.made, scenario)
+
+    def unreal(self):
+        return asked(self.made, "unreal")

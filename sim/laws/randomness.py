@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sim.base.ranges import MOST_RANKS
-from sim.laws.base import Law
-from sim.laws.checked import drawn, is_ours
+from sim.laws.base import Law, Steps
+from sim.laws.checked import drawn
 
 BLOCK = 128  # indices that a generator draws for a group
 GROUP, FIRST_GROUP = 32, 8  # ranks; small jobs draw for few that they do not have
@@ -35,25 +35,13 @@ PURPOSES = (
     "pause",
     "gradient",
 )
-MOST_LAWS = 256
 _kept: OrderedDict[tuple, tuple[Law, np.ndarray]] = OrderedDict()
-_laws: dict[tuple, Law] = {}
 
 
 def generator(seed: int, replication: int, rank: int, purpose: str, *further: int) -> np.random.Generator:
     """The generator of one rank or group of ranks; equal arguments give equal draws in every world."""
     key = (replication, rank, PURPOSES.index(purpose), *further)
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
-
-
-def known(law: Law) -> Law:
-    """The first of equal laws, whose draws are kept: scenarios that come from another process have a law each. A user's own is itself."""
-    if not is_ours(law):
-        return law
-    if len(_laws) >= MOST_LAWS:
-        _laws.clear()
-    key = type(law), *(getattr(law, name) for name in type(law).model_fields)
-    return _laws.setdefault(key, law)
 
 
 class Ranks(NamedTuple):
@@ -123,42 +111,21 @@ class Draws(NamedTuple):
         return found[1][:count]
 
 
-NONE = np.empty(0)
+class Stream(Steps):
+    """The draws of one law for one rank and purpose, by index.
 
-
-class Stream:
-    """The draws of one law for one rank and purpose, by index."""
+    Args:
+        law, seed, replication, purpose, call: see `Draws`.
+    """
 
     def __init__(self, law: Law, seed: int, replication: int, rank: int, purpose: str, call: int = 0):
-        self._draws, self._rank, self._drawn = Draws(law, seed, replication, purpose, call), rank, NONE
+        self.draws, group = Draws(law, seed, replication, purpose, call), group_of(rank)
 
-    @property
-    def draws(self) -> Draws:
-        """Those of all ranks."""
-        return self._draws
+        def values(count: int) -> np.ndarray:
+            blocks = [self.draws.of_group(group, block) for block in range(-(-count // BLOCK))]
+            return np.concatenate([block[:, rank - group.first] for block in blocks])
 
-    @property
-    def sole(self) -> float | None:
-        """The value of every draw, if they are all alike."""
-        return self._draws.law.sole
-
-    def first(self, count: int) -> np.ndarray:
-        """Draws 0 to count - 1, shape (count,)."""
-        if self.sole is not None:
-            return np.full(count, self.sole)
-        blocks = range(len(self._drawn) // BLOCK, -(-count // BLOCK))
-        if blocks:
-            group = group_of(self._rank)
-            further = (self._draws.of_group(group, block)[:, self._rank - group.first] for block in blocks)
-            self._drawn = np.concatenate([self._drawn, *further])
-        return self._drawn[:count]
-
-    def __getitem__(self, index: int) -> float:
-        if self.sole is not None:
-            return self.sole
-        if index >= len(self._drawn):
-            self.first(index + 1)
-        return float(self._drawn[index])
+        super().__init__(values, law.sole)
 
 
 # Streams that are none of a worker's own draws.

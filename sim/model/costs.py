@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import reduce
 from typing import Annotated
 
 import numpy as np
@@ -18,11 +17,7 @@ from sim.model.sizes import ITEM_BYTES
 COLD_FROM_S, COLD_AFTER_S = 2e-3, 8e-3
 FORWARD = 1 / 3  # of computing a gradient (sim.model.nominal.TRAINING)
 TO_DEVICE, TO_HOST = "copy to device", "copy to host"  # activities
-WARMING = (
-    "compute",
-    "pack",
-    TO_HOST,
-)  # activities of a gradient after which a rank is warm, as it is after an update
+WARMING = ("compute", "pack", TO_HOST)  # activities of a gradient after which a rank is warm, as after an update
 OFF_ONE = 0.05  # largest distance of the mean of a factor's law from 1
 
 
@@ -51,25 +46,10 @@ class Line(Checked):
         """The line of what takes so many times as long."""
         return Line(**{name: factor * seconds for name, seconds in self})
 
-    def cold(self, idle_s):
-        """Extra seconds after so many idle ones, a number or an array, in which no gradient was computed or packed and no update made."""
-        return self.cold_s * cold_share(idle_s) if self.cold_s else 0.0
-
 
 def cold_share(idle_s):
     """The coldness of a rank after so many idle seconds, from 0 to 1: it grows by as much with each doubling."""
     return np.log(np.clip(idle_s, COLD_FROM_S, COLD_AFTER_S) / COLD_FROM_S) / math.log(COLD_AFTER_S / COLD_FROM_S)
-
-
-def side_by_side(parts_s, cores: int):
-    """Seconds of parts that have a core each, or one core together; numbers, or arrays.
-
-    Args:
-        parts_s: seconds of a core, of each part; more parts than several cores take turns, which nothing here knows.
-    """
-    if len(parts_s) == 1:
-        return parts_s[0]
-    return sum(parts_s) if cores == 1 else reduce(np.maximum, parts_s)
 
 
 def _of_mean_one(law: Law) -> Law:
@@ -89,7 +69,7 @@ class Costs(Checked):
         loading: of a minibatch, by processes that load while gradients are computed: `input` is then what remains when these are there.
             None where nothing loads meanwhile; amount in samples.
         resume_s: extra seconds of the first work after an induced sleep, if measured for a step as a whole.
-        resume_error_s: standard deviation of the error of `resume_s` in one run, seconds. No run has it; intervals do (sim.answers.ends).
+        resume_error_s: standard deviation of the error of `resume_s` in one run, seconds. Only intervals have it (sim.answers.quantities).
         compute: one gradient of a fixed minibatch; amount in samples. After a rank was idle, `compute`, `partition` or `update` takes
             `cold_s` longer, once.
         loop_s: entering the in-graph loop of partitions, once a step.
@@ -120,7 +100,7 @@ class Costs(Checked):
             or checkpoints make them.
         run: factor on all computation of a run on one host, drawn once for each replication: processors drift between runs.
         error: standard deviation of the logarithm of a factor on all work of a run on all cores: the profile's error for one more run,
-            beyond the laws above. Every simulated run has the factor's median, 1; intervals have the rest (sim.answers.ends).
+            beyond the laws above. Every simulated run has the factor's median, 1; intervals have the rest (sim.answers.quantities).
     """
 
     input: Line = Line()

@@ -5,16 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
 
 from sim.base.errors import WrongSetting
-from sim.base.extras import need
-from sim.base.files import reading, validated
-from sim.model import configuration
+from sim.base.files import check_size, reading, validated
+from sim.base.home import need
 from sim.model.workload import Workload
+from sim.zoo import transformer
+from sim.zoo.transformer import LONGEST_TRAINED
 
 STATISTICS = ("running_mean", "running_var")  # of batch normalisation, as PyTorch names them
 ENDINGS = (".safetensors", ".safetensors.index.json")
+# Of the config.json of a decoder of Hugging Face's: the numbers that its variables follow from, by the keys and defaults of transformers.
+DECODERS = ("gpt2", "llama", "mistral", "mixtral", "qwen2", "qwen3")
+A_CONFIGURATION = "the config.json of a model of Hugging Face's"
+CUT = "sequences of {:,} words, where the model can read {:,}: sample_shape and flops_per_sample are of these"
+
+_Width = Annotated[int, Field(ge=1, le=10**6)]
+_Several = Annotated[int, Field(ge=1, le=1000)]
 
 
 def model(module: Any, name: str | None = None, **further: Any) -> Workload:
@@ -68,7 +78,7 @@ def read(path: str) -> tuple[Workload, list[str]]:
         WrongSetting: no such file, a damaged one, or no model.
     """
     if path.endswith(".json") and not path.endswith(ENDINGS):
-        return configuration.read(path)
+        return read_configuration(path)
     if not path.endswith(ENDINGS):
         allowed = f"a name that ends in {' or '.join(ENDINGS)}, or config.json; a program has trainsim.model"
         raise WrongSetting("from", path, allowed)
@@ -78,12 +88,16 @@ def read(path: str) -> tuple[Workload, list[str]]:
     variables, left = [], 0
     try:
         with reading("from", path):
-            for file in _files(path):
-                with safe_open(file, "numpy") as held:
+            alone = path.endswith(".safetensors")
+            files = [Path(path).name] if alone else set(json.loads(Path(path).read_text())["weight_map"].values())
+            for file in sorted(files):
+                with safe_open(Path(path).parent / file, "numpy") as held:
                     for name in held.keys():  # noqa: SIM118 no dict
                         part = held.get_slice(name)
                         shape = part.get_shape()
-                        if not part.get_dtype().startswith(("F", "BF")) or _is_mask(name, shape):
+                        if not part.get_dtype().startswith(("F", "BF")) or (
+                            name.endswith("attn.bias") and len(shape) == 4
+                        ):
                             left += 1
                         else:
                             variables.append(_variable(name, shape, not name.endswith(STATISTICS)))
@@ -94,12 +108,70 @@ def read(path: str) -> tuple[Workload, list[str]]:
     return validated(Workload, {"name": called, "variables": variables}, path), notes
 
 
-def _files(path: str) -> list[Path]:
-    """The file itself, or those that an index names."""
-    if path.endswith(".safetensors"):
-        return [Path(path)]
-    return [Path(path).parent / name for name in sorted(set(json.loads(Path(path).read_text())["weight_map"].values()))]
+class Gpt2(BaseModel):
+    """GPT-2's."""
+
+    n_embd: _Width
+    n_layer: _Several
+    n_positions: _Width = 1024
+    n_inner: None = None
+    vocab_size: _Width
 
 
-def _is_mask(name: str, shape: list[int]) -> bool:
-    return name.endswith("attn.bias") and len(shape) == 4
+class Llama(BaseModel):
+    """Those of Llama and of models like it."""
+
+    model_type: str
+    hidden_size: _Width
+    intermediate_size: _Width
+    num_hidden_layers: _Several
+    num_attention_heads: _Several
+    num_key_value_heads: _Several | None = None
+    head_dim: _Width | None = None
+    vocab_size: _Width
+    max_position_embeddings: Annotated[int, Field(ge=1)] = LONGEST_TRAINED
+    tie_word_embeddings: bool = False
+    attention_bias: bool = False
+    mlp_bias: Literal[False] = False
+    num_local_experts: _Several = 8
+    num_experts_per_tok: _Several = 2
+
+
+def read_configuration(path: str) -> tuple[Workload, list[str]]:
+    """The workload, by the name of the file's folder, and a note if its sequences are shorter than the model can read.
+
+    Raises:
+        WrongSetting: a file that is no such configuration, or of another kind of model.
+    """
+    table, notes = _of_configuration(path, _configuration(path))
+    name = Path(path).stem
+    called = Path(path).resolve().parent.name or name if name == "config" else name
+    return validated(Workload, {"name": called, **table}, path), notes
+
+
+def _configuration(path: str) -> dict:
+    try:
+        with reading("from", path):
+            check_size("from", path)
+            found = json.loads(Path(path).read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise WrongSetting("from", path, f"{A_CONFIGURATION} ({error})") from error
+    if not isinstance(found, dict):
+        raise WrongSetting("from", path, f"{A_CONFIGURATION}, an object")
+    return found
+
+
+def _of_configuration(path: str, found: dict) -> tuple[dict, list[str]]:
+    """As a workload's file has it, but its name."""
+    if (kind := found.get("model_type")) not in DECODERS:
+        raise WrongSetting(f"{path}: model_type", kind, f"{', '.join(DECODERS)}; or a .safetensors file")
+    if kind == "gpt2":
+        gpt2 = validated(Gpt2, found, path)
+        return transformer.gpt2(gpt2.n_layer, gpt2.n_embd, gpt2.n_positions, gpt2.vocab_size), []
+    model = validated(Llama, found, path)
+    width, heads, longest = model.hidden_size, model.num_attention_heads, model.max_position_embeddings
+    if not model.head_dim and width % heads:
+        raise WrongSetting("num_attention_heads", heads, f"a divisor of hidden_size, {width}; or head_dim")
+    sequence = min(LONGEST_TRAINED, longest)
+    notes = [CUT.format(sequence, longest)] if sequence < longest else []
+    return transformer.llama({**model.model_dump(), "sequence": sequence}), notes

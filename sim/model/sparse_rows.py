@@ -10,7 +10,6 @@ from pydantic import model_validator
 
 from sim.base.models import Checked
 from sim.base.ranges import Amount, Count, Exponent, Share
-from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 
 
 class Rows(Checked):
@@ -85,8 +84,3 @@ class Load(NamedTuple):
 
     rows: int
     numbers: int
-
-    @property
-    def gradient_bytes(self) -> int:
-        """A gradient, with the numbers of its rows."""
-        return HEADER_BYTES + ITEM_BYTES * (self.rows + self.numbers)

@@ -61,18 +61,27 @@ def partitioned(variables: Sequence[Variable], parts: int) -> list[Variable]:
 def placed(
     variables: Sequence[Variable], servers: int, strategy: str = "round-robin", parts: int = 1
 ) -> list[tuple[Variable, int]]:
-    """Every trained variable, or its parts, with its server, in creation order.
+    """Every trained variable, or its parts, with its server, in creation order; untrained ones take a turn too.
 
     Raises:
-        WrongSetting: an unknown strategy.
+        WrongSetting: an unknown strategy, too many parts, or a server that would hold no variable at all.
     """
-    return [
-        (variable, server) for variable, server in _all_placed(variables, servers, strategy, parts) if variable.trained
-    ]
+    check_strategy(strategy)
+    count = sum(min(parts, v.shape[0]) if v.trained else 1 for v in variables)
+    if count > MOST_VARIABLES:
+        allowed = f"fewer: these make {count:,} parts of variables, and {MOST_VARIABLES:,} are the most"
+        raise WrongSetting("--variable-partitions", parts, allowed)
+    if servers > count:
+        allowed = f"at most {count}: one for each variable, or more --variable-partitions"
+        raise WrongSetting("--servers", servers, allowed)
+    cut = partitioned(variables, parts) if parts > 1 else list(variables)
+    every = zip(cut, STRATEGIES[strategy](cut, servers), strict=True)
+    return [(variable, server) for variable, server in every if variable.trained]
 
 
+@lru_cache(maxsize=64)  # many jobs have the same servers
 def server_slices(
-    variables: Sequence[Variable], servers: int, strategy: str = "round-robin", parts: int = 1
+    variables: tuple[Variable, ...], servers: int, strategy: str = "round-robin", parts: int = 1
 ) -> list[list[slice]]:
     """The pieces of the flat parameter vector that each server holds, shape (servers, pieces); together they are all of it.
 
@@ -81,51 +90,23 @@ def server_slices(
     Raises:
         WrongSetting: an unknown strategy, or a server that would hold no variable at all.
     """
-    return _server_slices(tuple(variables), servers, strategy, parts)
-
-
-@lru_cache(maxsize=64)  # many jobs have the same servers
-def _server_slices(variables: tuple[Variable, ...], servers: int, strategy: str, parts: int) -> list[list[slice]]:
     held: list[list] = [[] for _ in range(servers)]
     start = 0
-    for variable, server in _all_placed(variables, servers, strategy, parts):
-        if variable.trained:
-            held[server].append(slice(start, start + variable.size))
-            start += variable.size
+    for variable, server in placed(variables, servers, strategy, parts):
+        held[server].append(slice(start, start + variable.size))
+        start += variable.size
     return held
 
 
 def check_strategy(name: str) -> None:
-    """Refuse what is no strategy, also where nothing is placed.
-
-    Raises:
-        WrongSetting: it is none.
-    """
+    """Raise WrongSetting for what is no strategy, also where nothing is placed."""
     if name not in STRATEGIES:
         raise WrongSetting("--placement", name, ", ".join(STRATEGIES) + nearest(name, STRATEGIES))
-
-
-def _all_placed(variables: Sequence[Variable], servers: int, strategy: str, parts: int) -> list[tuple[Variable, int]]:
-    check_strategy(strategy)
-    count = sum(min(parts, v.shape[0]) if v.trained else 1 for v in variables)
-    if count > MOST_VARIABLES:
-        allowed = f"fewer: these make {count:,} parts of variables, and {MOST_VARIABLES:,} are the most"
-        raise WrongSetting("--variable-partitions", parts, allowed)
-    if servers > count:
-        raise WrongSetting(
-            "--servers", servers, f"at most {count}: one for each variable, or more --variable-partitions"
-        )
-    cut = partitioned(variables, parts) if parts > 1 else list(variables)
-    return list(zip(cut, STRATEGIES[strategy](cut, servers), strict=True))
 
 
 def server_bytes(
     variables: Sequence[Variable], servers: int, strategy: str = "round-robin", parts: int = 1
 ) -> list[int]:
-    """Bytes of a message with all variables of each server, shape (servers,); header and float32 numbers.
-
-    Raises:
-        WrongSetting: see `server_slices`.
-    """
-    held = server_slices(variables, servers, strategy, parts)
+    """Bytes of a message with all variables of each server of `server_slices`, shape (servers,); header and float32 numbers."""
+    held = server_slices(tuple(variables), servers, strategy, parts)
     return [HEADER_BYTES + ITEM_BYTES * sum(piece.stop - piece.start for piece in pieces) for pieces in held]

@@ -224,16 +224,12 @@ class Workload(Checked):
             raise ValueError("variables: none of them is trained")
         if again := [name for name, count in Counter(one.name for one in self.created).items() if count > 1]:
             raise WrongSetting("variables", again[0], "each name once")
-        return self
-
-    @model_validator(mode="after")
-    def _not_too_large(self):
         if self.numbers > MOST_PARAMETERS:
             raise ValueError(f"variables: more than {MOST_PARAMETERS:,} numbers")
         return self
 
     @model_validator(mode="after")
-    def _costs_from_what_is_given(self):
+    def _what_is_not_given(self):
         if self.step and "costs" in self.model_fields_set:
             raise ValueError("step: without costs")
         if self.step:
@@ -250,10 +246,6 @@ class Workload(Checked):
             object.__setattr__(self, "costs", nominal(self.flops_per_sample or 0.0, self.parameters))
         else:
             object.__setattr__(self, "costs", self.costs.with_partitions())
-        return self
-
-    @model_validator(mode="after")
-    def _memory_at_a_batch(self):
         if self.memory_bytes and not (self.step or "batch" in self.model_fields_set):
             raise WrongSetting("batch", None, "the samples of a step in which memory_bytes were taken")
         return self
@@ -376,11 +368,7 @@ def read(text: str | os.PathLike[str] | Workload) -> Workload:
 
 
 def _fitted(provenance: Any, path: str) -> Workload:
-    """The model that a profile was fitted for, the first of several.
-
-    Raises:
-        WrongSetting: it names none that it or the simulator describes.
-    """
+    """The model that a profile was fitted for, the first of several; WrongSetting if nothing describes it."""
     models = provenance.get("models") if isinstance(provenance, dict) else None
     for name, one in models.items() if isinstance(models, dict) else ():
         if isinstance(one, dict) and "described" in one:

@@ -1,11 +1,13 @@
-"""A workload as text: the TOML that `sim.model.workload.read` reads, and lines for people."""
+"""A workload as text: the TOML that `sim.model.workload.read` reads, lines for people, and the commands that measure it."""
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
 from sim.base.files import MOST_BYTES
+from sim.base.home import installed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,11 +22,7 @@ NOTE = """\
 
 
 def of(model: Workload) -> str:
-    """A workload as TOML, after comments on what it does not say yet.
-
-    Raises:
-        WrongSetting: it is longer than what is read.
-    """
+    """A workload as TOML, after comments on what it does not say yet; WrongSetting if it is longer than what is read."""
     from sim.model.workload import SCHEMA
 
     table = model.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
@@ -84,3 +82,45 @@ def counted(number: float) -> str:
         if number >= times:
             return f"{number / times:.3g} {prefix}"
     return f"{number:.3g} "
+
+
+# The models that real.run trains, as real.models has them.
+TRAINED = (
+    *("toy_fc", "toy_conv", "mnist", "cifar10", "mlp", "lstm_classifier", "lstm_lm", "bigram", "softmax"),
+    *("resnet18", "resnet18_cifar", "transformer_small"),
+)
+FIT = f"python -m {installed('calibration.fit')}"
+# By whether the hosts have GPUs, the commands that measure links.
+LINKS = {
+    False: f"python -m {installed('real.probe')} -o links.json",
+    True: f"all_reduce_perf -b 1M -e 1G -f 2 > links.txt; {FIT} links.txt --from nccl-tests -o links.toml",
+}
+
+
+def is_trained(workload: Workload) -> bool:
+    """Whether real.run trains this model."""
+    return workload.name in TRAINED and workload.precision in (None, "fp32")
+
+
+def calibrated(workload: Workload) -> str:
+    """How a profile of this model is made, in a few words."""
+    if is_trained(workload):
+        return "calibrate (real.calibrate)"
+    return "measure it (calibration.fit --from torch, a trace of your own training, or --from steps)"
+
+
+def commands(workload: Workload, said: str, batch: int, on_gpu: bool) -> str:
+    """The commands that measure its computing.
+
+    Args:
+        said: as the user names the workload: a name or a file.
+        batch: samples of a worker and step.
+        on_gpu: whether the host has GPUs.
+    """
+    name = shlex.quote(said)
+    if is_trained(workload):
+        device = " --device gpu" * on_gpu
+        of = f" --batch {batch}" * (batch != workload.batch)
+        return f"python -m {installed('real.calibrate')} --workload {name}{of}{device} -o measured.toml"
+    fit = f"{FIT} trace.json --from torch --workload {name} --batch {batch} -o measured.toml"
+    return f"train it under torch.profiler; {fit} (or a table of its steps, --from steps)"

@@ -1,30 +1,35 @@
-"""All that may be chosen: every protocol with its settings, on every number of hosts of every kind, with every batch."""
+"""All that may be chosen: every protocol with its settings, on every number of hosts of every kind, with every batch.
+
+Of machines of several kinds that one owns, numbers of each kind are chosen.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
-from itertools import product
+from itertools import accumulate, product
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim import protocols
 from sim.base.errors import WrongSetting
 from sim.base.home import installed
+from sim.job.named_gpus import flops_per_s
 from sim.job.scenario import Scenario
-from sim.job.unlike import called
+from sim.job.variants import called
 from sim.model import workload
 from sim.model.variable_placement import STRATEGIES
-from sim.plans import prices, subsets, until
+from sim.plans import prices, until
 from sim.plans.prices import Prices
-from sim.plans.subsets import Subset
 from sim.plans.until import Until
 from sim.platform import catalogue
 from sim.stragglers import read as read_stragglers
 
 if TYPE_CHECKING:
+    from sim.model.workload import Workload
     from sim.plans.question import Question
-    from sim.platform.cluster import Cluster
+    from sim.platform.cluster import Cluster, Host
     from sim.protocols.base import Protocol
 
 MOST = 10**6
@@ -208,13 +213,13 @@ class Room:
     def _subsets(self) -> dict[str, tuple[list[Subset], bool]]:
         """Those of each file with hosts of several kinds, and whether they are all."""
         several = {name: known for name, known in self._clusters.items() if len(known.hosts) > 1}
-        return {name: subsets.of(known, self.workload) for name, known in several.items()}
+        return {name: subsets_of(known, self.workload) for name, known in several.items()}
 
     @property
     def notes(self) -> list[str]:
         """Choices that no configuration has; profiles of other models; files of which not all subsets are looked at."""
         line = "of the more than {} subsets of {} those of the fastest machines, and of the fastest for their price, were looked at alone"
-        found = [line.format(subsets.MOST, name) for name, (_, whole) in self._subsets.items() if not whole]
+        found = [line.format(MOST_SUBSETS, name) for name, (_, whole) in self._subsets.items() if not whole]
         for name in [name for name in IN_PART if name in self.question.model_fields_set]:
             taken = {getattr(one, IN_PART[name]) for one in self.all}
             if unused := [str(value) for value in getattr(self.question, name) if value not in taken]:
@@ -245,13 +250,13 @@ class Room:
 
     def _usd_per_hour(self, name: str, offer: str, count: int, subset: Subset) -> float:
         """Of all hosts; of a file's several kinds by the price of each, unless one price was given for all."""
-        chosen = subsets.taken(self._clusters[name], subset).usd_per_hour if subset else None
+        chosen = taken(self._clusters[name], subset).usd_per_hour if subset else None
         return count * self.prices.of[name][offer] if chosen is None or self.prices.given(name, offer) else chosen
 
     def _cluster(self, name: str, count: int, subset: Subset = ()) -> Cluster:
         known = self._clusters[name]
         if subset:
-            return subsets.taken(known, subset).with_each(self.question.gpus_per_host)
+            return taken(known, subset).with_each(self.question.gpus_per_host)
         kind = catalogue.all_of("hosts").get(name)
         if kind and kind.network is None and count > 1:
             allowed = "one host of a kind whose network is not known (sim.hosts show), or a cluster file that says it"
@@ -292,3 +297,67 @@ class Room:
         for count, on in product(servers, asked.servers_on):
             placements = asked.placements if count > 1 else asked.placements[:1]
             yield from (Served(count, on, *rest) for rest in product(placements, asked.variable_partitions))
+
+
+MOST_SUBSETS = 256  # subsets of a file; of more, the fastest and the cheapest machines alone are taken
+Subset = tuple[int, ...]  # how many of each entry of the cluster's hosts
+
+
+def subsets_of(cluster: Cluster, workload: Workload) -> tuple[list[Subset], bool]:
+    """The subsets, the smallest first; and whether they are all.
+
+    Machines that differ by their names alone are interchangeable. Where subsets are more than MOST_SUBSETS, there are two of each size: the
+    machines that compute fastest, and those that compute most for their price.
+    """
+    alike = _alike(cluster.hosts)
+    counts = [sum(cluster.hosts[place].count for place in places) for places in alike]
+    if prod(count + 1 for count in counts) - 1 <= MOST_SUBSETS:
+        chosen = [numbers for numbers in product(*(range(count + 1) for count in counts)) if any(numbers)]
+        return _by_size(_by_entry(cluster, alike, numbers) for numbers in chosen), True
+
+    def speed(host: Host) -> float:
+        each = host.speed * (flops_per_s(host.gpu, workload) if host.gpu else 1.0)
+        return host.ranks * each
+
+    def for_its_price(host: Host) -> float:
+        return speed(host) / (host.price_per_hour or 1.0)
+
+    return _by_size({*_first(cluster, speed), *_first(cluster, for_its_price)}), False
+
+
+def _by_size(found: Iterable[Subset]) -> list[Subset]:
+    return sorted(found, key=lambda one: (sum(one), one))
+
+
+def taken(cluster: Cluster, subset: Subset) -> Cluster:
+    """The cluster with these machines alone."""
+    hosts = zip(cluster.hosts, subset, strict=True)
+    left = tuple(host.model_copy(update={"count": count}) for host, count in hosts if count)
+    return cluster.model_copy(update={"hosts": left})
+
+
+def _alike(hosts: Iterable[Host]) -> list[list[int]]:
+    """The places of entries that differ by name and count alone, together."""
+    found: dict[str, list[int]] = {}
+    for place, host in enumerate(hosts):
+        found.setdefault(host.model_dump_json(exclude={"name", "count"}), []).append(place)
+    return list(found.values())
+
+
+def _by_entry(cluster: Cluster, alike: list[list[int]], numbers: Iterable[int]) -> Subset:
+    """So many of each kind, those of the first entries first."""
+    found = [0] * len(cluster.hosts)
+    for places, number in zip(alike, numbers, strict=True):
+        left = number
+        for place in places:
+            found[place] = min(left, cluster.hosts[place].count)
+            left -= found[place]
+    return tuple(found)
+
+
+def _first(cluster: Cluster, worth: Callable[[Host], float]) -> Iterator[Subset]:
+    """The machines that are worth most, of every number."""
+    places = [place for place, host in enumerate(cluster.hosts) for _ in range(host.count)]
+    ordered = sorted(places, key=lambda place: -worth(cluster.hosts[place]))
+    one = [tuple(int(place == other) for other in range(len(cluster.hosts))) for place in ordered]
+    yield from accumulate(one, lambda several, further: tuple(map(sum, zip(several, further, strict=True))))

@@ -15,11 +15,11 @@ from sim.answers.summary import number
 from sim.base.errors import RunFailed
 from sim.base.progress import Progress
 from sim.job import gpu_memory, measured_steps, reading
-from sim.model import measuring
-from sim.plans import limits, search, sensitivity
+from sim.model import workload_text
+from sim.plans import search, sensitivity
 from sim.plans.candidates import EFFORTS, Candidate
 from sim.plans.configurations import Room
-from sim.plans.simulating import Simulating
+from sim.plans.simulating import Simulating, find_limits
 from sim.plans.until import by_name, in_words
 from sim.version import VERSION
 
@@ -169,7 +169,7 @@ def notes(plan: Plan) -> list[str]:
             f"gradients are stale with {', '.join(stale)}: a sample may be worth less than with a synchronous protocol"
         )
     if why := plan.best[0].figures and plan.best[0].figures.why_none:
-        found.append(f"no intervals and no probabilities: {why}; {measuring.calibrated(plan.room.workload)}")
+        found.append(f"no intervals and no probabilities: {why}; {workload_text.calibrated(plan.room.workload)}")
     found += _extrapolated(plan)
     if plan.question.until and by_name(plan.question.until):
         found.append(
@@ -250,7 +250,7 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
             simulated = [one for one in candidates if one.figures]
             best, met = _ranked(question, simulated, best, met)
             simulating.until_s = start_s + LIMITS_UNTIL * within_s
-            limits.find([*best, *(one for one in by_kind if one not in best)], simulating)
+            find_limits([*best, *(one for one in by_kind if one not in best)], simulating)
     if not best:
         raise RunFailed(_nothing(candidates, within_s))
     rejected = thrown + search.thrown_out(candidates, best if met else [], lambda one: one.may_meet(question))

@@ -11,7 +11,8 @@ from sim.base.errors import WrongSetting
 from sim.base.files import read_toml, validated
 from sim.base.ranges import MOST, Count, Path, Ranks
 from sim.base.units import count, quantity
-from sim.plans import money, prices
+from sim.plans import prices
+from sim.plans.prices import Currency
 from sim.platform.catalogue import OfferName
 from sim.studies import failures
 
@@ -52,7 +53,7 @@ Rate = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
 Long = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False), BeforeValidator(_in_seconds)]
 Samples = Annotated[int, Field(ge=1, le=MOST), BeforeValidator(lambda value: count(value, "115 M"))]
 Several = BeforeValidator(_each_once)
-Discount = Annotated[float, BeforeValidator(money.share)]
+Discount = Annotated[float, BeforeValidator(prices.share)]
 Fixed = Annotated[float, Field(ge=0, le=MOST_USD, allow_inf_nan=False)]
 Setting = Annotated[tuple[str | bool | int | float, ...], Field(min_length=1), Several]
 
@@ -123,8 +124,8 @@ class Question(BaseModel):
     def _in_usd(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        known = money.currency(given["currency"]) if given.get("currency") else money.Currency()
-        return money.converted(given, known, ("budget", "usd_per_hour", "egress"), ("prices", "egress"))
+        known = prices.currency(given["currency"]) if given.get("currency") else Currency()
+        return prices.converted(given, known, ("budget", "usd_per_hour", "egress"), ("prices", "egress"))
 
     @model_validator(mode="after")
     def _makes_sense(self):
@@ -180,9 +181,9 @@ class Question(BaseModel):
         return bool(self.samples_per_s or self.deadline)
 
     @property
-    def money(self) -> money.Currency:
+    def money(self) -> Currency:
         """The currency to print money in."""
-        return money.currency(self.currency) if self.currency else money.Currency()
+        return prices.currency(self.currency) if self.currency else Currency()
 
     def fixed_usd(self, host: str) -> float:
         """What leaving data cost, whatever the time."""

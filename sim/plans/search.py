@@ -63,7 +63,6 @@ def screened(room: Room, until_s: float = math.inf) -> tuple[list[Candidate], Co
             thrown[TOO_DEAR] += len(several)
             continue
         scenario = _of_ends(room, several)
-        of_all = bounds.Bounds(scenario) if scenario else None
         for one in several:
             try:
                 job = scenario or room.scenario(one)
@@ -74,10 +73,7 @@ def screened(room: Room, until_s: float = math.inf) -> tuple[list[Candidate], Co
             if memory and memory.share > 1:
                 too_large[memory.gpu].append(memory.bytes)
                 continue
-            least, error = (
-                (of_all or bounds.Bounds(job)).least(one.batch),
-                job.costs.error if job.on_named_gpus else 0.0,
-            )
+            least, error = bounds.least(job, one.batch), job.costs.error if job.on_named_gpus else 0.0
             at_most = least.samples_per_s()
             likely = least.samples_per_s(math.exp(error * unlikely)) if error else at_most
             work = room.until.work(replace(job, batch=one.batch)) if room.until else None

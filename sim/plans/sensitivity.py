@@ -19,7 +19,7 @@ import numpy as np
 from sim.answers import quantities, sources
 from sim.answers.quantities import END
 from sim.job import named_gpus
-from sim.model import measuring
+from sim.model import workload_text
 from sim.plans.until import by_name
 
 if TYPE_CHECKING:
@@ -109,10 +109,10 @@ def _of(one: Candidate, room: Room) -> Iterator[tuple[Parameter, np.ndarray]]:
     asked, job = one.configuration, room.scenario(one.configuration)
     gpu, on_gpu = named_gpus.reference(job), bool(job.cluster.hosts[0].gpus)
     many, links = "one" if asked.hosts < 2 else "two", (sources.LINKS, sources.INNER_LINKS)
-    usual = measuring.commands(job.workload, room.question.workload, asked.batch, on_gpu)
+    usual = workload_text.commands(job.workload, room.question.workload, asked.batch, on_gpu)
     for kind, numbers, of, how in (
         (COMPUTING, (sources.COMPUTING,), gpu.name if gpu else asked.host, f"on one {asked.host}: {usual}"),
-        (MESSAGES, links, asked.host, f"on {many} {asked.host}: {measuring.LINKS[on_gpu]}"),
+        (MESSAGES, links, asked.host, f"on {many} {asked.host}: {workload_text.LINKS[on_gpu]}"),
     ):
         known = [each for each in quantities.of(job) if each.number in numbers and each.times]
         if known:

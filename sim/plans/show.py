@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from sim.plans.candidates import Candidate
-    from sim.plans.money import Currency
     from sim.plans.plan import Plan
+    from sim.plans.prices import Currency
     from sim.plans.sensitivity import Value
 
 HEADINGS = (

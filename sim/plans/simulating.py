@@ -1,4 +1,7 @@
-"""Candidates are simulated, on all cores, with the same random numbers for all."""
+"""Candidates are simulated, on all cores, with the same random numbers for all; and what limits the best.
+
+That is the cause without which a step would be shortest, as in sim.run's --why.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,16 @@ from sim.base.progress import advance
 from sim.plans.candidates import EFFORTS, WHOLE, Candidate, Figures
 from sim.runs import replications
 from sim.studies import failures
+from sim.studies.why import LEAST, without_causes
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
     from sim.job.scenario import Scenario
-    from sim.plans.candidates import Effort
+    from sim.plans.candidates import Candidate, Effort
     from sim.plans.configurations import Configuration, Room
     from sim.sweeps.jobs import Job
-    from sim.sweeps.pools import Given, Here, Own
+    from sim.sweeps.pools import Opened
 
 LONGEST_S = 60.0  # more time for a plan is for more jobs, and not for longer ones
 Key = TypeVar("Key")
@@ -45,7 +49,7 @@ class Simulating:
     def __init__(
         self,
         room: Room,
-        pool: Here | Own | Given,
+        pool: Opened,
         within_s: float,
         until_s: float,
         everything: Iterable[Candidate] = (),
@@ -87,11 +91,11 @@ class Simulating:
 
     def _rows(self, jobs: list[Job]) -> Iterator[dict]:
         """Rows as they come, while there is time."""
-        from sim.sweeps.dealing import Dealing
+        from sim.sweeps import pools
 
         if not (jobs and self.left_s):
             return
-        with closing(cast("Generator", Dealing(jobs, self.pool, lambda: self.left_s).rows())) as chunks:
+        with closing(cast("Generator", pools.rows(jobs, self.pool, lambda: self.left_s))) as chunks:
             for chunk in chunks:
                 yield from chunk
 
@@ -104,7 +108,7 @@ class Simulating:
     def _affordable(self, scenario: Scenario, effort: int) -> Effort:
         """By counts, and not by the clock: the same plan comes of them whatever else the machine does."""
         much = EFFORTS[effort]
-        further = sum(len(one.sides) for one in quantities.of(scenario))  # at ends (sim.answers.ends)
+        further = sum(len(one.sides) for one in quantities.of(scenario))  # at ends (sim.answers.quantities)
         able = candidates.of(scenario).values() if candidates.unknown(scenario) else [scenario]
         once_s, step_s = map(sum, zip(*map(replications.once_and_step_s, able), strict=True))
 
@@ -160,3 +164,38 @@ def _slower(scenario: Scenario, step_s: float, optimism: float) -> float:
     """Logarithm of what more steps and runs leave unknown, at least; what numbers at their ends do is not told by a few steps."""
     ends = (extrapolation.residuals(scenario, seconds) for seconds in (step_s, step_s / optimism))
     return math.hypot(*(min(one.slower, other.slower) for one, other in zip(*ends, strict=True)))
+
+
+TWICE = "twice as fast"
+
+
+def find_limits(best: list[Candidate], simulating: Simulating) -> None:
+    """Say of each what limits it, as far as there is time to know."""
+    shorter = {(place, name): job for place, one in enumerate(best) for name, job in _without_causes(one, simulating)}
+    speeds = simulating.speeds(shorter)
+    for place, one in enumerate(best):
+        known = {name: speeds.get((place, name)) for _, name in shorter if _ == place}
+        if all(known.values()):
+            one.limits = _limit_said({name: speed or 0.0 for name, speed in known.items()})
+
+
+def _without_causes(one: Candidate, simulating: Simulating) -> Iterator[tuple[str, Scenario]]:
+    """A few steps of the job, as it is ("") and without each cause."""
+    few = EFFORTS[1]
+    scenario = replace(simulating.room.scenario(one.configuration), steps=few.steps, warmup=few.warmup)
+    yield "", scenario
+    try:
+        yield from without_causes(scenario)
+    except WrongSetting:  # a job that cannot be without it
+        return
+
+
+def _limit_said(speeds: dict[str, float]) -> str:
+    """The cause with the largest gain, and the gain; of computing with half of it."""
+    base = speeds.pop("")
+    gains = {name: speed / base - 1 for name, speed in speeds.items()}
+    name = max(gains, key=gains.__getitem__)
+    if gains[name] < LEAST:
+        return "nothing by itself"
+    how = TWICE if name.endswith(TWICE) else "without"
+    return f"{name.removeprefix('without ').removesuffix(TWICE).strip()} ({gains[name]:+.0%} {how})"

@@ -40,12 +40,12 @@ from sim.base.ranges import (
     Speed,
     Spread,
     Switching,
+    Window,
     Words,
     check_integer,
 )
 from sim.model.costs import Costs
 from sim.platform.gpu import Gpu
-from sim.platform.tcp import Tcp
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,7 +80,7 @@ class Host(Checked):
         speed: relative to the core that the costs were measured on; of a GPU that is known by name, to others of that name.
         contention: share by which work is longer for each other busy core of the host: caches, memory, hyperthreads.
         contention_error: calibration's uncertainty: standard deviation of the logarithm of 1 + contention. Every simulated run has
-            `contention` as it is; intervals have the rest (sim.answers.ends).
+            `contention` as it is; intervals have the rest (sim.answers.quantities).
         switching: share by which work on a GPU is longer while several ranks compute on it, beside their shares of it: the GPU
             changes from process to process. Below 0 where one rank alone leaves the GPU idle between its kernels.
         price_per_hour: USD for one of these; that of its type if not given.
@@ -115,6 +115,26 @@ class Host(Checked):
     def ranks(self) -> int:
         """The number of ranks that one of these takes."""
         return self.slots or self.gpus or self.cores
+
+
+class Tcp(Checked):
+    """Windows: bytes that a sender may have in flight before they are acknowledged.
+
+    Args:
+        initial_window_bytes: ten segments of an Ethernet (RFC 6928).
+        window_bytes: the most: half of the receive buffer's limit (Linux: tcp_rmem to 6 MiB, tcp_adv_win_scale 1).
+        connections: over which a message is spread evenly; each has such windows.
+    """
+
+    initial_window_bytes: Window = 10 * 1460
+    window_bytes: Window = 3 * 2**20
+    connections: Ranks = 1
+
+    @model_validator(mode="after")
+    def _grows(self):
+        if self.initial_window_bytes > self.window_bytes:
+            raise ValueError("initial_window_bytes up to window_bytes")
+        return self
 
 
 # NCCL reckons with 50 us for a round of a tree between hosts; within a host a round costs 6.5 us by NVLink and 11 us by PCIe (its
@@ -286,10 +306,6 @@ class Link(Checked):
     def occupancy_s(self, size_bytes):
         """Seconds that one message takes a port; of several sizes those of each."""
         return self.gap_s + size_bytes / self.bandwidth_bytes_per_s
-
-    def credit_s(self, size_bytes: float) -> float:
-        """Seconds in which a port earns the credit for one message; 0 where none is needed."""
-        return size_bytes / self.sustained_bytes_per_s if self.sustained_bytes_per_s else 0.0
 
 
 FREE = Link(latency_s=0.0, overhead_s=0.0, bandwidth_bytes_per_s=inf)

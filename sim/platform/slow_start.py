@@ -41,14 +41,13 @@ class Connection:
         self._window, self._free_s = self._initial, 0.0
 
     def send(self, now_s: float, size_bytes: float) -> float:
-        """When the last byte of a message leaves that a port begins to send now."""
+        """When the last byte of a message leaves that a port begins to send now.
+
+        The window is halved for every timeout without a message (RFC 2861; Linux, tcp_slow_start_after_idle).
+        """
         begin_s = max(now_s, self._free_s)
-        self._rest(begin_s - self._free_s)
+        timeouts = int((begin_s - self._free_s) / (LEAST_TIMEOUT_S + self._round_trip_s))
+        self._window = max(self._initial, self._window * 0.5 ** min(timeouts, 99))
         seconds, self._window = transfer_s(size_bytes, self._window, self._most, self._round_trip_s, self._rate)
         self._free_s = begin_s + seconds
         return self._free_s
-
-    def _rest(self, idle_s: float) -> None:
-        """The window is halved for every timeout without a message (RFC 2861; Linux, tcp_slow_start_after_idle)."""
-        timeouts = int(idle_s / (LEAST_TIMEOUT_S + self._round_trip_s))
-        self._window = max(self._initial, self._window * 0.5 ** min(timeouts, 99))

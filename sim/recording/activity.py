@@ -1,10 +1,13 @@
-"""A row of a trace: what one rank did for how long."""
+"""A row of a trace: what one rank did for how long; and the names of files in the folder of a run that is recorded rank by rank."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 NOBODY = -1  # the peer of an activity that has none
+HEADER_FILE = "header.json"  # of the ranks of a real run of ours
+MODEL_FILE = "workload.toml"  # of somebody else's training, which trainsim.Recorder has recorded
 
 # sleep: an induced straggler. input: fetching a minibatch. compute: gradients. pack: they are joined into one message.
 # copy to device, copy to host: bytes move between a rank's host and what computes there. send, receive: bytes move between ranks.
@@ -31,3 +34,13 @@ class Activity(NamedTuple):
     bytes: int = 0
     peer: int = NOBODY
     version: int = 0
+
+
+def part_file(folder: Path, rank: int) -> Path:
+    """The file for a rank's part of a growing trace."""
+    return folder / f"rank-{rank:05d}.jsonl"
+
+
+def facts_file(folder: Path, rank: int) -> Path:
+    """The file for what trainsim.Recorder knows of a rank."""
+    return folder / f"rank-{rank:05d}.json"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 
-from sim.base.arrays import read_only
 from sim.base.errors import WrongSetting
+from sim.base.models import read_only
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,7 +114,7 @@ def curves(trace: Trace, source: str = "trace") -> Curves:
 
 def _of_all_ranks(trace: Trace, found: np.ndarray, starts_s: np.ndarray, updates: pd.DataFrame) -> Curves:
     """The same where steps are those of all ranks: an evaluation counts when the last of them has updated in its step."""
-    from sim.recording.all_ranks import rounds_of
+    from sim.recording.conformance import rounds_of
 
     step, samples = found[:, 0].astype(int) + 1, rounds_of(trace).samples
     ends_s = updates.groupby("step")["end_s"].max().reindex(step - 1).fillna(0.0).to_numpy(float)

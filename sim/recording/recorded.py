@@ -16,28 +16,23 @@ from pydantic import Field
 from sim.base.errors import WrongSetting
 from sim.base.files import reading, validated
 from sim.base.models import Checked
-from sim.base.ranges import MOST, MOST_BYTES, MOST_CORES, MOST_RANKS
+from sim.base.ranges import MOST, MOST_BYTES, MOST_CORES, MOST_RANKS, CountIfAny
 from sim.job.header import LONGEST_RUN_S, Header, Training
-from sim.recording import pauses, records
-from sim.recording.activity import Activity
-from sim.recording.parts import MODEL_FILE, facts_file, part_file
+from sim.recording import pauses, traces
+from sim.recording.activity import MODEL_FILE, Activity, facts_file, part_file
 from sim.recording.traces import Trace
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
     from sim.model.workload import Workload
 
-WORLDS = (
-    "torch",
-    "keras",
-    "loop",
-)  # in which such a run took place: by the library that computed, as far as one was seen
+WORLDS = ("torch", "keras", "loop")  # in which such a run took place: by the library that computed, if one was seen
 UNSEEN = "loop"  # the name of a model that nobody described
 CARRIED = ("input", "compute")
+OF_TRAINING = ("optimiser", "learning_rate", "weight_decay", "device", "threads", "engine")  # that a recorder knows
 LATE = (
     0.05  # of a minibatch's computing, within which its first sum begins so late that all may as well begin at its end
 )
-Whole = Annotated[int, Field(ge=0, le=MOST)]
 Text = Annotated[str, Field(max_length=1000)]
 
 
@@ -65,7 +60,7 @@ class Facts(Checked):
     host: Annotated[str, Field(min_length=1, max_length=300)]
     cores: Annotated[int, Field(ge=1, le=MOST_CORES)]
     began_unix_s: Annotated[float, Field(ge=0, le=LONGEST_RUN_S)]
-    warmup: Whole
+    warmup: CountIfAny
     workload: Text | None = None
     versions: dict[Text, Text] = Field(default={})
     engine: Text = UNSEEN
@@ -77,8 +72,8 @@ class Facts(Checked):
     gpu: Text = ""
     gpus: Annotated[int, Field(ge=0, le=MOST_CORES)] = 0
     summing: Summing | None = None
-    loader_workers: Whole | None = None
-    steps: Whole = 0
+    loader_workers: CountIfAny | None = None
+    steps: CountIfAny = 0
     complete: bool = False
     notes: tuple[Text, ...] = ()
 
@@ -104,7 +99,7 @@ def read(folder: Path) -> Trace:
     head = _header(folder, ranks, rows)
     head.details["notes"] += [f"rank {rank}: {note}" for note, rank in notes.items()]
     trace = Trace.of(head, rows)
-    records.check(trace.header, trace.rows, str(folder))
+    traces.check(trace.header, trace.rows, str(folder))
     return trace
 
 
@@ -128,7 +123,7 @@ def _rows(folder: Path, facts: Facts, later_s: float) -> list[Activity]:
     path = part_file(folder, facts.rank)
     with reading("trace folder", path):
         lines = path.read_bytes().split(b"\n")
-    found = [Activity(*row) for row in records.parsed(lines[:-1], str(path))]
+    found = [Activity(*row) for row in traces.parsed(lines[:-1], str(path))]
     return [row._replace(start_s=row.start_s + later_s, end_s=row.end_s + later_s) for row in found]
 
 
@@ -143,20 +138,31 @@ def _header(folder: Path, ranks: list[Facts], rows: list[Activity]) -> Header:
     job = _scenario(first, model, updates - warmup, warmup, batch, order if len(model.variables) > 1 else "parameters")
     world = first.engine if first.engine in WORLDS else UNSEEN
     blind = first.world > 1 and first.summing is None
+    training = Training(
+        data="the user's own",
+        decay_steps=0,
+        decay_rate=0.0,
+        master_on_cpu=False,
+        **{name: getattr(first, name) for name in OF_TRAINING},
+    )
     head = job.header(
         world,
-        training=_training(first),
+        training=None if first.engine == UNSEEN else training,
         hosts=tuple((one.host, one.cores) for one in ranks),
         gpus=first.gpus,
         complete=all(one.complete for one in ranks),
         communication_in_update=blind,
-        details=_details(ranks),
+        details={name: getattr(first, name) for name in ("versions", "began_unix_s", "gpu", "loader_workers")}
+        | {
+            "backend": first.summing.backend if first.summing else "",
+            "notes": [f"rank {one.rank}: {note}" for one in ranks for note in one.notes],
+        },
     )
     return replace(head, cluster=", ".join(dict.fromkeys(one.host for one in ranks)))
 
 
 def _order(rows: list[Activity], warmup: int) -> str:
-    """When gradients are ready (sim.model.readiness): at the end, if computing is all but over when the first sum of a step begins."""
+    """When gradients are ready (sim.model.nominal): at the end, if computing is all but over when the first sum of a step begins."""
     computed: dict[tuple[int, int], Activity] = {}
     called: dict[tuple[int, int], float] = {}
     for row in rows:
@@ -197,32 +203,3 @@ def _workload(folder: Path, first: Facts) -> Workload:
     if path.exists():
         return workload.read(str(path))
     return Workload(name=UNSEEN, variables=(Variable(name=UNSEEN, shape=(1,)),))
-
-
-def _training(first: Facts) -> Training | None:
-    if first.engine == UNSEEN:
-        return None
-    return Training(
-        data="the user's own",
-        optimiser=first.optimiser,
-        learning_rate=first.learning_rate,
-        weight_decay=first.weight_decay,
-        decay_steps=0,
-        decay_rate=0.0,
-        device=first.device,
-        master_on_cpu=False,
-        threads=first.threads,
-        engine=first.engine,
-    )
-
-
-def _details(ranks: list[Facts]) -> dict:
-    first = ranks[0]
-    return {
-        "versions": first.versions,
-        "began_unix_s": first.began_unix_s,
-        "gpu": first.gpu,
-        "loader_workers": first.loader_workers,
-        "backend": first.summing.backend if first.summing else "",
-        "notes": [f"rank {one.rank}: {note}" for one in ranks for note in one.notes],
-    }

@@ -20,14 +20,13 @@ from sim.language.layers import Layer, Rows
 from sim.language.library import Library, Line
 from sim.language.text import Text, require
 from sim.laws import Constant, FoldedMixture, LogNormal
+from sim.laws.base import Steps, joined
 from sim.laws.randomness import Stream
-from sim.laws.steps import Steps, joined
 from sim.model.costs import Line as ByBytes
-from sim.model.readiness import layer_shares
+from sim.model.nominal import CORE_BYTES_PER_S, CORE_FLOPS, TRAINING, layer_shares
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.model.workload import Variable
-from sim.platform.cluster import Link
-from sim.platform.tcp import Tcp
+from sim.platform.cluster import Link, Tcp
 
 THREADS_TURN_S = 0.25e-3  # of a runtime whose threads hand work on to one another: its phases are many short tasks
 
@@ -145,6 +144,8 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         library=Library(
             in_items(costs.call), in_items(costs.pack), costs.agree_s, costs.negotiate_s, scenario.algorithm("auto")
         ),
+        flops=flops_of(scenario),
+        memory_bandwidth=1 / costs.reduce.slope_s if costs.reduce.slope_s else CORE_BYTES_PER_S,
         evaluate_s=costs.evaluate(scenario.test_size) if scenario.test_size else 0.0,
         evaluate_every=scenario.evaluate_every,
         shares=tuple(shares),
@@ -213,6 +214,12 @@ def layers_of(scenario: Scenario, text: Text, compute_s: float) -> tuple[Layer, 
         )
         for (one, server), weight, last in zip(held, weights, backward, strict=True)
     )
+
+
+def flops_of(scenario: Scenario) -> float:
+    """Operations/s of other work: those that the model's passes reach, or a nominal core's."""
+    line, flops = scenario.costs.compute, scenario.workload.flops_per_sample
+    return TRAINING * flops / line.slope_s if flops and line.slope_s else CORE_FLOPS
 
 
 def without_rows(variable: Variable) -> Variable:

@@ -13,10 +13,10 @@ from pydantic import BaseModel
 
 from sim import options, protocols
 from sim.base import ranges
-from sim.base.commas import parts
 from sim.base.errors import WrongSetting
 from sim.base.files import validated
 from sim.base.nearest import nearest
+from sim.base.units import parts
 from sim.job import filling
 from sim.job.scenario import LATER, Scenario
 from sim.platform.cluster import Cluster

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sim.answers.candidates import unknown
 from sim.base.errors import RunFailed, WrongSetting
-from sim.job import unlike
+from sim.job import variants
 from sim.job.variants import with_costs
 from sim.model.costs import Line
 from sim.platform.cluster import FREE
@@ -103,7 +103,7 @@ def why(base: Result, simulate: Simulate, changed: Callable[[str], Scenario]) ->
     doubled = _tried(twice, base, simulate, changed)
     tried = [_tried(text, base, simulate, changed, only_faster=True) for text in others]
     helpful = [one for one in tried if one and (one.interval[0] if one.interval else one.ratio) > 1 + LEAST]
-    for text, shared in unlike.by_speed(scenario):  # whatever its interval: what it gains is what slow hosts cost
+    for text, shared in variants.by_speed(scenario):  # whatever its interval: what it gains is what slow hosts cost
         helpful += [one for one in (compare(text, base, simulate(shared, None), real=True),) if one.ratio > 1 + LEAST]
     return Why(_by_gain([one for one in causes if one.ratio > 1 + LEAST]), _by_gain(helpful), doubled)
 
@@ -112,7 +112,7 @@ def without_causes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
     """Each cause of a step's time that the job has, and the job without it."""
     if scenario.slowed:
         yield WITHOUT_STRAGGLERS, scenario.without_stragglers()
-    if fewer := unlike.without_slowest(scenario):
+    if fewer := variants.without_slowest(scenario):
         yield "without slow hosts", fewer
     if scenario.ranks > 1:
         yield "without messages", _on(scenario, network=FREE, library=None, local=FREE)

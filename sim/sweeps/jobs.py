@@ -1,4 +1,4 @@
-"""The jobs of a sweep: each a scenario and how it is simulated, with a digest by which its row is known again."""
+"""The jobs of a sweep: each a scenario and how it is simulated, with a digest by which its row is known again; and that row."""
 
 from __future__ import annotations
 
@@ -6,16 +6,25 @@ import argparse
 import hashlib
 import json
 import math
+import pickle
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sim import options, simulated_options
+import numpy as np
+
+from sim import command, options, simulated_options
 from sim.answers import summary
+from sim.base import interval, own
 from sim.base.errors import WrongSetting
+from sim.job import gpu_memory
 from sim.platform import other_sizes
-from sim.sweeps.columns import ASKED, SETTING
+from sim.runs.replications import by_one_thread
+from sim.simulation import simulate
+from sim.sweeps.results import ASKED, SETTING
 
 if TYPE_CHECKING:
+    from sim.answers.result import Result
     from sim.job.scenario import Scenario
 
 
@@ -102,3 +111,64 @@ def _of_how(how: How) -> dict:
 def _with_digest(asked: dict, *besides) -> dict:
     text = json.dumps([asked, *besides], sort_keys=True)
     return asked | {"digest": hashlib.sha256(text.encode()).hexdigest()[:16]}
+
+
+def work(digests: list[str], chunk: bytes | list[Job]) -> list[dict]:
+    """The rows of a chunk: columns of sim.sweeps.results.ANSWERED, and the digest; a scenario that fails has one, too.
+
+    Args:
+        digests: of its jobs.
+        chunk: the jobs; in another process pickled, so that what cannot be unpickled is their error and not the process's end.
+    """
+    try:
+        jobs = pickle.loads(chunk) if isinstance(chunk, bytes) else chunk
+    except Exception as error:
+        return [{"digest": digest, "error": f"not to be had by another process: {said(error)}"} for digest in digests]
+    with by_one_thread():
+        return [row(job) for job in jobs]
+
+
+def row(job: Job) -> dict:
+    """The row of one scenario: figures, or an error; and the seconds that it took."""
+    start_s, how = time.monotonic(), job.how
+    assert job.scenario
+    own.SOURCES.update(own.sources(type(job.scenario.protocol)))  # so that mistakes there are said with their place
+    try:
+        found = figures(simulate(job.scenario, how.world, how.replications, within_s=how.within_s))
+    except (Exception, SystemExit) as error:
+        found = {"error": said(error)}
+    return {"digest": job.digest, **found, "wall_s": time.monotonic() - start_s}
+
+
+def said(error: BaseException) -> str:
+    """An exception in one line."""
+    return str(error) if isinstance(error, WrongSetting) else command.failure(error) or own.complaint(error)
+
+
+def figures(found: Result) -> dict:
+    """The columns of an answer."""
+    answer = summary.figures(found.scenario, found.world, found.outcome)
+    (low, high), step_s = answer["interval"]["samples_per_s"] or (None, None), answer["step_s"]
+    idle, servers = answer["idle_fraction"], found.scenario.servers
+    memory, runs = gpu_memory.of_job(found.scenario), found.outcome.throughput()
+    return {
+        "world": found.world,
+        "runs_done": found.done.runs,
+        "steps_done": found.done.steps,
+        "warmup_done": found.done.warmup,
+        "samples_per_s": answer["samples_per_s"],
+        "samples_per_s_se": interval.standard_error(runs),
+        "samples_per_s_runs": json.dumps([float(f"{one:.9g}") for one in runs]),
+        "samples_per_s_low": low,
+        "samples_per_s_high": high,
+        "why_no_interval": answer["interval"]["why_none"],
+        **{name: answer.get(name) for name in ("tokens_per_s", "usd_per_hour", "usd_per_million_samples")},
+        "mfu": answer.get("mfu", {}).get("share"),
+        **{f"step_{name}_s": value for name, value in step_s.items()},
+        "samples_per_step": answer["samples_per_step"]["mean"],
+        "samples_per_step_sd": answer["samples_per_step"]["sd"],
+        "idle_fraction_servers": float(np.mean(idle[:servers])) if servers else None,
+        "idle_fraction_workers": float(np.mean(idle[servers:])) if found.scenario.workers else None,
+        "gpu_memory_fraction": memory and memory.share,
+        "notes": "; ".join(found.notes),
+    }

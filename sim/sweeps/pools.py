@@ -1,26 +1,28 @@
-"""The places that simulate a sweep's scenarios: this process, processes of its own, or a program's executor.
+"""The places that simulate a sweep's scenarios: this process, processes of its own, or a program's executor; and the rows that come of it.
 
-Each is a context, which ends at once on an exception. It gives an object with `processes`, their number; `pack`, which prepares tasks
-to be submitted; `submit`, as of executors; and `reopen`, for use after the death of a process.
+Each place is a context, which ends at once. It gives an object with `processes`, their number, and `submit`, as of executors.
 """
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import pickle
 import signal
 import sys
 import threading
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
-from weakref import WeakSet
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.home import installed
 from sim.base.ranges import MOST_CORES, check_integer
 from sim.needs import cores
+from sim.sweeps.jobs import Job, said, work
 
-PRELOADED = [installed("sim.sweeps.work"), installed("sim.runs.replications"), "pandas"]
+PRELOADED = [installed("sim.sweeps.jobs"), installed("sim.runs.replications"), "pandas"]
 UNGUARDED = (
     "the processes of a sweep import the script that calls it, which has to do so below `if __name__ == '__main__':`"
 )
@@ -28,7 +30,10 @@ LAUNCHED = (
     "OMPI_COMM_WORLD_SIZE",
     "PMI_SIZE",
     "SLURM_STEP_NUM_TASKS",
-)  # what launchers say of how many copies they started
+)  # launchers say in them how many copies they started
+MOST_IN_CHUNK = 4  # scenarios
+AHEAD = 2  # chunks in hand for each process, so that none waits for the next
+KILLED = "its process died twice, the second time with nothing else to do: out of memory, or killed"
 
 
 class Here:
@@ -36,24 +41,29 @@ class Here:
 
     processes = 1
 
-    def pack(self, tasks: list) -> list:
-        """They need not travel."""
-        return tasks
-
-    def submit(self, function, *arguments) -> Future:
+    def submit(self, function: Callable, *arguments) -> Future:
         """The future is done already."""
         future: Future = Future()
         future.set_result(function(*arguments))
         return future
-
-    def reopen(self) -> None:
-        """It has not died."""
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_) -> None:
         pass
+
+
+class Given(Here):
+    """An executor that a program has, which goes on after the sweep.
+
+    Args:
+        executor: of concurrent.futures, or one that is like those.
+    """
+
+    def __init__(self, executor: Executor):
+        self.submit = executor.submit  # type: ignore[assignment]
+        self.processes = getattr(executor, "_max_workers", None) or cores()  # those of Python and mpi4py have it
 
 
 class Own:
@@ -63,45 +73,24 @@ class Own:
     above all its threads, may not survive a fork.
     """
 
-    pack = staticmethod(pickle.dumps)
-
     def __init__(self, processes: int):
         if getattr(multiprocessing.current_process(), "_inheriting", False):  # one of them, that is about to begin
             raise RunFailed(UNGUARDED)
         self.processes = processes
-        self._submitted: WeakSet[Future] = WeakSet()
 
     def __enter__(self):
-        self._open()
-        return self
-
-    def submit(self, function, *arguments) -> Future:
-        """Submit as concurrent.futures.Executor does."""
-        future = self._executor.submit(function, *arguments)
-        self._submitted.add(future)
-        return future
-
-    def reopen(self) -> None:
-        """New processes in place of those that there are."""
-        self._end()
-        self._open()
-
-    def __exit__(self, kind, *_) -> None:
-        if kind is None and all(future.done() for future in self._submitted):  # or else nobody waits for them
-            self._executor.shutdown()
-        self._end()
-
-    def _open(self) -> None:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)
         self._theirs, self._ours = context.Pipe(duplex=False)
         self._executor = ProcessPoolExecutor(self.processes, context, _begin, (self._theirs,))
+        self.submit = self._executor.submit
         try:
-            self._executor.submit(os.getpid).result()
+            self.submit(os.getpid).result()
         except BrokenExecutor as error:
             raise RunFailed(UNGUARDED) from error
+        return self
 
-    def _end(self) -> None:
+    def __exit__(self, *_) -> None:
         self._ours.close()
         self._executor.shutdown(cancel_futures=True)
         self._theirs.close()
@@ -120,36 +109,6 @@ def _end_with(pipe) -> None:
         os._exit(1)
 
 
-class Given:
-    """An executor that a program has, which goes on after the sweep.
-
-    Args:
-        executor: of concurrent.futures, or one that is like those.
-    """
-
-    pack = staticmethod(pickle.dumps)
-
-    def __init__(self, executor: Executor):
-        self.submit = executor.submit
-        self.processes = (
-            getattr(executor, "_max_workers", None) or cores()
-        )  # all of concurrent.futures and mpi4py have it
-
-    def reopen(self) -> None:
-        """A program's executor stays broken.
-
-        Raises:
-            RunFailed: always.
-        """
-        raise RunFailed("a process of the executor died; with resume the sweep goes on where it was")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_) -> None:
-        pass
-
-
 class Ranks:
     """The ranks of `mpirun python -m mpi4py.futures` but the first, which deals.
 
@@ -166,7 +125,68 @@ class Ranks:
         self._executor.shutdown(wait=kind is None, cancel_futures=True)
 
 
-Pool = Here | Own | Given | Ranks
+Pool = Here | Own | Ranks
+Opened = Here | Own
+
+
+def rows(wanted: Iterable[Job], pool: Opened, left_s: Callable[[], float] = lambda: math.inf) -> Iterator[list[dict]]:
+    """Rows as they come, of chunks of jobs. What a chunk had that failed, by a process's death or on the way, is simulated alone.
+
+    Args:
+        wanted: jobs that have a scenario.
+        pool: opened.
+        left_s: says how many seconds are left, after which no row is waited for.
+
+    Raises:
+        RunFailed: a process of a program's executor died.
+    """
+    left, again, pending = deque(wanted), deque[Job](), dict[Future, list[Job]]()
+    alone = broken = False
+    try:
+        while (left or again or pending) and (seconds := left_s()):
+            if not pending:
+                if broken:
+                    _reopen(pool, 0 if alone else len(again))
+                alone, broken = bool(again), False
+            queue, most = (again, 1) if alone else (left, AHEAD * pool.processes if pool.processes > 1 else 1)
+            while queue and len(pending) < most and (alone or not again):
+                size = min(MOST_IN_CHUNK, math.ceil(len(queue) / most)) if most > 1 else 1
+                chunk = [queue.popleft() for _ in range(size)]
+                pending[_submitted(chunk, pool)] = chunk
+            for future in wait(pending, None if seconds == math.inf else seconds, FIRST_COMPLETED).done:
+                chunk, error = pending.pop(future), future.exception()
+                broken = broken or isinstance(error, BrokenExecutor)
+                if error is None:
+                    yield future.result()
+                elif alone:
+                    why = KILLED if isinstance(error, BrokenExecutor) else said(error)
+                    yield [{"digest": chunk[0].digest, "error": why}]
+                else:
+                    again.extend(chunk)
+    finally:
+        for future in pending:
+            future.cancel()
+
+
+def _submitted(chunk: list[Job], pool: Opened) -> Future:
+    """The rows of a chunk to be; if it cannot travel, the future has the reason."""
+    try:
+        return pool.submit(work, [job.digest for job in chunk], chunk if type(pool) is Here else pickle.dumps(chunk))
+    except Exception as error:
+        future: Future = Future()
+        lost = isinstance(error, BrokenExecutor)
+        future.set_exception(error if lost else RunFailed(f"not to be sent to another process: {said(error)}"))
+        return future
+
+
+def _reopen(pool: Opened, lost: int) -> None:
+    """New processes in place of those of which one died; `lost` scenarios were under way."""
+    if not isinstance(pool, Own):
+        raise RunFailed("a process of the executor died; with resume the sweep goes on where it was")
+    pool.__exit__()
+    pool.__enter__()
+    if lost:
+        print(f"a process died; {lost} scenarios are simulated again, one by one", file=sys.stderr)
 
 
 def of_command(processes: int | None) -> Pool:

@@ -37,11 +37,7 @@ def names() -> list[str]:
 
 
 def table(name: str) -> dict:
-    """The table of a model, as its file has it or would have it.
-
-    Raises:
-        KeyError: there is no such model.
-    """
+    """The table of a model, as its file has it or would have it; KeyError if there is no such model."""
     if name in GENERATED:
         return {"name": name, **GENERATED[name]()}
     if name not in names():

@@ -9,7 +9,7 @@ A forward pass takes two operations for each number of a kernel at each place of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
 from sim.zoo.layers import affine, begins, statistics, variable
@@ -20,55 +20,52 @@ PICTURE, CLASSES = 224, 1000
 
 def bottlenecks(blocks: Sequence[int], batch: int) -> dict:
     """Blocks of 1 x 1, 3 x 3 and 1 x 1, so many at each of four sizes."""
-    layers = [_keras("conv1", 7, 3, 64, 112)]
-    channels, size = 64, 56
-    before = size  # of a block's input
-    for stack, (width, several) in enumerate(zip(WIDTHS, blocks, strict=True), 2):
-        for block in range(1, several + 1):
-            found = _bottleneck(f"conv{stack}_block{block}", channels, width, size, block == 1)
-            layers += _block(found, channels * before**2)
-            channels, before = 4 * width, size
-        size //= 2
-    variables = [one for found, _ in layers for one in found]
+    named = "conv{}_block{}".format
+    layers = [_keras("conv1", 7, 3, 64, 112), *_stacks(blocks, 56, 4, _bottleneck, lambda i, j: named(i + 2, j + 1))]
+    channels = 4 * WIDTHS[-1]
     last = [variable("predictions/kernel", channels, CLASSES), variable("predictions/bias", CLASSES)]
-    variables += begins(last, channels)
-    flops = sum(flops for _, flops in layers) + 2 * channels * CLASSES
-    return _pictures(PICTURE, CLASSES, batch, flops, variables)
+    return _pictures(PICTURE, CLASSES, batch, layers, begins(last, channels))
 
 
 def resnet18(small: bool = False) -> dict:
     """Two blocks of two 3 x 3 at each of four sizes."""
     picture, classes, stem, size = (32, 10, 3, 32) if small else (PICTURE, CLASSES, 7, 56)
     layers = [_torch("conv1", "bn1", stem, 3, 64, 32 if small else 112)]
-    channels, before = 64, size  # of a block's input
-    for stack, width in enumerate(WIDTHS, 1):
-        for block in range(2):
-            found = _two_convolutions(f"layer{stack}.{block}", channels, width, size)
-            layers += _block(found, channels * before**2)
-            channels, before = width, size
-        size //= 2
-    variables = [one for found, _ in layers for one in found]
-    variables += begins(affine("fc", classes, channels, out=classes), channels)
-    flops = sum(flops for _, flops in layers) + 2 * channels * classes
-    return _pictures(picture, classes, 128 if small else 64, flops, variables)
-
-
-def _pictures(picture: int, classes: int, batch: int, flops: int, variables: list[dict]) -> dict:
-    table = {"sample_shape": [picture, picture, 3], "classes": classes, "batch": batch}
-    return table | {"flops_per_sample": float(flops), "variables": variables}
+    layers += _stacks((2, 2, 2, 2), size, 1, _two_convolutions, lambda i, j: f"layer{i + 1}.{j}")
+    channels = WIDTHS[-1]
+    last = begins(affine("fc", classes, channels, out=classes), channels)
+    return _pictures(picture, classes, 128 if small else 64, layers, last)
 
 
 Layer = tuple[list[dict], int]  # its variables, and the operations of a forward pass
 
 
-def _block(layers: Iterator[Layer], items: int) -> list[Layer]:
-    """Layers whose first one's input has so many numbers for a sample."""
-    (variables, flops), *rest = layers
-    return [(begins(variables, items), flops), *rest]
+def _pictures(picture: int, classes: int, batch: int, layers: list[Layer], last: list[dict]) -> dict:
+    """A model of these layers and a classifier of the numbers that they leave."""
+    flops = sum(flops for _, flops in layers) + 2 * prod(last[0]["shape"])
+    return {
+        "sample_shape": [picture, picture, 3],
+        "classes": classes,
+        "batch": batch,
+        "flops_per_sample": float(flops),
+        "variables": [*(one for found, _ in layers for one in found), *last],
+    }
 
 
-def _bottleneck(name: str, channels: int, width: int, size: int, first: bool) -> Iterator[Layer]:
-    if first:
+def _stacks(blocks: Sequence[int], size: int, times: int, made: Callable, name: Callable) -> Iterator[Layer]:
+    """Blocks by `made`, so many of each width; the first layer's input is what the block before has left, `times` the width."""
+    channels, before = 64, size
+    for stack, (width, several) in enumerate(zip(WIDTHS, blocks, strict=True)):
+        for block in range(several):
+            (variables, flops), *rest = made(name(stack, block), channels, width, size)
+            yield begins(variables, channels * before**2), flops
+            yield from rest
+            channels, before = times * width, size
+        size //= 2
+
+
+def _bottleneck(name: str, channels: int, width: int, size: int) -> Iterator[Layer]:
+    if channels != 4 * width:
         yield _keras(f"{name}_0", 1, channels, 4 * width, size)
     yield _keras(f"{name}_1", 1, channels, width, size)
     yield _keras(f"{name}_2", 3, width, width, size)

@@ -14,7 +14,7 @@ attention (queries by keys, and weights by values).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from sim.zoo.layers import affine, begins, multiplied, variable
@@ -34,7 +34,7 @@ def bert(layers: int, width: int) -> dict:
         variable("embeddings.token_type_embeddings.weight", 2, width),
         *affine("embeddings.LayerNorm", width, out=width),
     ]
-    blocks = [one for i in range(layers) for one in begins(_bert_layer(f"encoder.layer.{i}", width), SQUAD * width)]
+    blocks = _stack(_bert_layer, "encoder.layer.{}", layers, width, SQUAD * width)
     pooler = list(affine("pooler.dense", width, width, out=width))
     flops = 2 * SQUAD * multiplied(blocks) + layers * _attention(SQUAD, width) + 2 * multiplied(pooler)
     return _words(SQUAD, WORD_PIECES, 8, flops, [*inputs, *blocks, *pooler], "encoder")
@@ -43,7 +43,7 @@ def bert(layers: int, width: int) -> dict:
 def gpt2(layers: int, width: int, sequence: int = CONTEXT, words: int = BYTE_PAIRS) -> dict:
     """GPT-2, and GPT-3's smaller models."""
     inputs = [variable("wte.weight", words, width), variable("wpe.weight", sequence, width)]
-    blocks = [one for i in range(layers) for one in begins(_gpt2_layer(f"h.{i}", width), sequence * width)]
+    blocks = _stack(_gpt2_layer, "h.{}", layers, width, sequence * width)
     flops = 2 * sequence * (multiplied(blocks) + words * width) + layers * _attention(sequence, width)
     variables = [*inputs, *blocks, *begins(affine("ln_f", width, out=width), sequence * width)]
     return _words(sequence, words, 8, flops, variables, "decoder")
@@ -51,14 +51,9 @@ def gpt2(layers: int, width: int, sequence: int = CONTEXT, words: int = BYTE_PAI
 
 def llama(config: Mapping[str, Any]) -> dict:
     """A decoder of Llama's kind, by the keys of its config.json; all experts are variables, and those of a word are computed."""
-    kind, width, inner, words = (
-        config[key] for key in ("model_type", "hidden_size", "intermediate_size", "vocab_size")
-    )
-    layers, heads, sequence = (
-        config["num_hidden_layers"],
-        config["num_attention_heads"],
-        config.get("sequence", LONGEST_TRAINED),
-    )
+    asked = "model_type", "hidden_size", "intermediate_size", "vocab_size", "num_hidden_layers", "num_attention_heads"
+    kind, width, inner, words, layers, heads = (config[key] for key in asked)
+    sequence = config.get("sequence", LONGEST_TRAINED)
     head = config.get("head_dim") or width // heads
     groups = config.get("num_key_value_heads") or heads
     biased = "qkv" if kind == "qwen2" else "qkvo" if config.get("attention_bias") else ""
@@ -88,12 +83,10 @@ def llama(config: Mapping[str, Any]) -> dict:
 
 
 def small(layers: int = 2, width: int = 64) -> dict:
-    """GPT-2's shapes, so small that a CPU trains it: it reads 20 of 10,000 words and says the next (4 heads)."""
-    inputs = [variable("wte.weight", WORDS, width), variable("wpe.weight", SENTENCE, width)]
-    blocks = [one for i in range(layers) for one in begins(_gpt2_layer(f"h.{i}", width), SENTENCE * width)]
-    flops = 2 * (SENTENCE * multiplied(blocks) + WORDS * width) + layers * _attention(SENTENCE, width)
-    last = begins(affine("ln_f", width, out=width), SENTENCE * width)
-    return _words(SENTENCE, WORDS, 32, flops, [*inputs, *blocks, *last], "other")
+    """GPT-2's shapes, so small that a CPU trains it: it reads 20 of 10,000 words and says the next alone (4 heads)."""
+    made = gpt2(layers, width, SENTENCE, WORDS)
+    flops = made["flops_per_sample"] - 2.0 * (SENTENCE - 1) * WORDS * width
+    return made | {"batch": 32, "architecture": "other", "flops_per_sample": flops}
 
 
 def vit_16(layers: int, width: int) -> dict:
@@ -101,11 +94,7 @@ def vit_16(layers: int, width: int) -> dict:
     patches = (PICTURE // PATCH) ** 2
     places = patches + 1  # and one for the class
     patch = list(affine("conv_proj", width, 3, PATCH, PATCH, out=width))
-    blocks = [
-        one
-        for i in range(layers)
-        for one in begins(_vit_layer(f"encoder.layers.encoder_layer_{i}", width), places * width)
-    ]
+    blocks = _stack(_vit_layer, "encoder.layers.encoder_layer_{}", layers, width, places * width)
     head = list(affine("heads.head", CLASSES, width, out=CLASSES))
     flops = 2 * (patches * multiplied(patch) + places * multiplied(blocks) + multiplied(head))
     variables = [
@@ -125,6 +114,11 @@ def vit_16(layers: int, width: int) -> dict:
 def _words(sequence: int, words: int, batch: int, flops: int, variables: list[dict], kind: str) -> dict:
     table = {"sample_shape": [sequence], "inputs": "words", "classes": words, "batch": batch, "architecture": kind}
     return table | {"flops_per_sample": float(flops), "variables": variables}
+
+
+def _stack(layer: Callable, name: str, layers: int, width: int, items: int) -> list[dict]:
+    """The variables of so many layers, each of which has an input of so many numbers for a sample."""
+    return [one for i in range(layers) for one in begins(layer(name.format(i), width), items)]
 
 
 def _attention(places: int, width: int) -> int:

@@ -12,7 +12,7 @@ from sim import protocols, stragglers
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform.cluster import Cluster, Host
-from sim.recording import records
+from sim.recording import traces
 from sim.recording.traces import Trace
 
 Written = Callable[[Path], list[str]]  # writes files into a folder; the arguments of calibration.fit for them
@@ -49,7 +49,7 @@ def trace_file(head: dict, rows: pd.DataFrame, suffix: str = ".parquet") -> Writ
 
     def write(folder: Path) -> list[str]:
         path = folder / f"t{suffix}"
-        (records.write_parquet if suffix == ".parquet" else records.write_jsonl)(head, rows, path)
+        (traces.write_parquet if suffix == ".parquet" else traces.write_jsonl)(head, rows, path)
         return [str(path)]
 
     return write

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from damage.base import KINDS, ODD_COUNTS, ODD_SECONDS, Case, trace_file, whole
-from sim.recording import records
+from sim.recording import traces
 
 
 def cases() -> Iterator[Case]:
@@ -23,8 +23,8 @@ def _damaged(kind: str) -> Iterator[Case]:
     def case(name: str, changed: pd.DataFrame) -> Case:
         return f"{kind}: {name}", trace_file(head, changed)
 
-    for name in records.TYPES:
-        for value in ODD_SECONDS if name in records.SECONDS else ODD_COUNTS:
+    for name in traces.TYPES:
+        for value in ODD_SECONDS if name in traces.SECONDS else ODD_COUNTS:
             yield case(f"{name} {value} in one row", _with(rows, name, value, rows.index == len(rows) // 2))
             yield case(f"{name} {value} in all rows", _with(rows, name, value, slice(None)))
     for activity in rows["activity"].unique():

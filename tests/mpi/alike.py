@@ -1,7 +1,8 @@
-"""The record that a run leaves in simulated time, on this machine's ranks."""
+"""The record that a run leaves, in simulated time and on this machine's ranks."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import event
@@ -18,3 +19,14 @@ def simulated(scenario: Scenario) -> Trace:
     costs = scenario.costs.model_copy(update={"input": INPUT})
     cluster = scenario.cluster.model_copy(update={"costs": {scenario.workload.name: costs}})
     return event.trace(replace(scenario, cluster=cluster))
+
+
+def record(trace: Trace) -> Counter:
+    """Counts of each (rank, step, activity, samples, bytes, peer).
+
+    The order of arrival numbers a server's steps where each gradient is applied by itself; its steps then count as step 0.
+    """
+    rows = trace.rows[["rank", "step", "activity", "samples", "bytes", "peer"]].copy()
+    if trace.header.updates_per_step > 1:
+        rows.loc[rows["rank"] == 0, "step"] = 0
+    return Counter(rows.itertuples(index=False, name=None))

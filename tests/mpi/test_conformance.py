@@ -6,14 +6,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from alike import simulated
+from alike import record, simulated
 
 from sim import protocols
 from sim.answers import bottleneck
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.workload import HEADER_BYTES
-from sim.recording.conformance import order, record
 from sim.recording.traces import Trace, read
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
@@ -53,6 +52,12 @@ SERVED = [
     *[(protocol, 2, 3, 4) for protocol in TOKENS],
     ("ps-sync", 1, 3, 5),
 ]
+
+
+def order(trace: Trace) -> dict[int, list[str]]:
+    """The activities of each rank but rank 0, one after another; rank 0's depend on the order of arrival."""
+    rows = trace.rows[trace.rows["rank"] > 0].sort_values(["start_s", "end_s"], kind="stable")
+    return {rank: list(of["activity"]) for rank, of in rows.groupby("rank")}
 
 
 def name(protocol: str, settings: list[str], workers: int) -> str:

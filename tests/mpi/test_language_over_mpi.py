@@ -74,7 +74,7 @@ def test_what_is_wrong_ends_all_ranks_in_a_line(name, line):
 
 def test_a_wrong_setting_is_refused_before_ranks_start():
     for words, said in (
-        (["hierarchical"], "group: given 8"),
+        (["hierarchical", "--set", "group=3"], "group: given 3"),
         (["ddq"], "ddp"),
         (["ddp", "--set", "bucket_mb=x"], "bucket_mb"),
         (["ddp", "fsdp", "--set", "ahead=2"], "several texts"),

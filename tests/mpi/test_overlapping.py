@@ -5,8 +5,11 @@ When gradients are ready is TensorFlow's business, so that Horovod's number of f
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
+from alike import record
 from alike import simulated as alike_of
 from test_real_hybrid import with_models
 
@@ -14,8 +17,7 @@ from sim import protocols
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform.cluster import Cluster, Host
-from sim.recording.conformance import record, settled
-from sim.recording.traces import Trace, read
+from sim.recording.traces import NOBODY, Trace, read
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
 STEPS, WARMUP, BATCH = 3, 1, 16
@@ -34,6 +36,21 @@ OVERLAPPED = [(workers, RING) for workers in WORKERS] + [(3, [*RING, "fusion_byt
 # Workers, servers, parts of each variable, and settings.
 SERVED = [(1, 1, 1, []), (2, 1, 1, []), (2, 2, 1, []), (2, 2, 3, []), (1, 3, 1, [])]
 GATHERED = (1, 2, 3)
+
+
+def settled(trace: Trace, fuses: bool) -> Counter:
+    """The record of a run whose messages travel while ranks compute, without the parts that depend on timing.
+
+    These parts are waits, and the pieces into which they cut a rank's computing: its samples count once a step.
+
+    Args:
+        fuses: whether ranks sum whatever is ready. Messages, sums and copies are then cut by time too, and left out.
+    """
+    by_time = ("wait", "compute", *(("send", "receive", "reduce", "pack") if fuses else ()))
+    rows = trace.rows
+    computed = rows[rows["activity"] == "compute"].groupby(["rank", "step"])["samples"].sum()
+    left = record(Trace(trace.header, rows[~rows["activity"].isin(by_time)]))
+    return left + Counter((rank, step, "compute", samples, 0, NOBODY) for (rank, step), samples in computed.items())
 
 
 def of(name: str, *cell) -> str:

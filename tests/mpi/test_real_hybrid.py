@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from alike import simulated
+from alike import record, simulated
 
 from real.data import Batches, data_for
 from sim import protocols
@@ -16,7 +16,6 @@ from sim.model import workload
 from sim.model.sizes import HEADER_BYTES
 from sim.model.sparse_rows import Load
 from sim.platform.cluster import Cluster, Host
-from sim.recording.conformance import record
 from sim.recording.traces import Trace, read
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]

@@ -9,7 +9,7 @@ from hypothesis import strategies as draw
 from pydantic import BaseModel
 
 from sim import protocols
-from sim.sweeps.crossing import Several
+from sim.sweeps.grid import Several
 
 NONSENSE = (
     *("", " ", "inf", "-inf", "nan", "1e300", "1e-320", "-1", "0", "0.5", "9" * 400, "0x10", "True", "[1, 2]", "{}"),

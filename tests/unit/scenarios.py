@@ -7,8 +7,7 @@ from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs, Line
-from sim.platform.cluster import Cluster, Host, Link
-from sim.platform.tcp import Tcp
+from sim.platform.cluster import Cluster, Host, Link, Tcp
 
 EXACT_S = 1e-9
 SPEEDS = tuple(1 - i / 37 for i in range(9))  # no two hosts alike, or events at one moment could come in either order

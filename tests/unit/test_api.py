@@ -246,7 +246,7 @@ def test_a_scenario_travels_without_what_was_worked_out():
     import pickle
 
     whole = job("ps-sync", servers=2)
-    _ = whole.traffic.loads(0), whole.costs
+    _ = whole.traffic.placed, whole.costs
     there = pickle.loads(pickle.dumps(whole))
     assert there == whole
     assert "traffic" in vars(whole)

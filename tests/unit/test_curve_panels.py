@@ -7,7 +7,7 @@ from test_curves import evaluated
 
 from sim import plot
 from sim.base.errors import WrongSetting
-from sim.recording import curve_panels
+from sim.recording import panels
 from sim.recording.traces import Trace
 
 
@@ -26,7 +26,7 @@ def other(trace: Trace, **about) -> Trace:
 def drawn(monkeypatch):
     """The figures that would be written."""
     figures: list = []
-    monkeypatch.setattr(curve_panels, "save", lambda figure, path, told: figures.append(figure))
+    monkeypatch.setattr(panels, "save", lambda figure, path, told: figures.append(figure))
     return figures
 
 
@@ -36,7 +36,7 @@ Y = {"accuracy": [0.1, 0.8], "loss": [2.3, 0.4]}
 
 @pytest.mark.parametrize("name", plot.LEARNING)
 def test_a_panel_draws_what_its_name_says(learning, drawn, name):
-    curve_panels.draw([("a", learning)], [name], "x.png")
+    panels.draw_curves([("a", learning)], [name], "x.png")
     (axes,) = drawn[0].axes
     (line,) = axes.lines
     measure, _, against = name.partition("_vs_")
@@ -48,15 +48,15 @@ def test_a_panel_draws_what_its_name_says(learning, drawn, name):
 
 def test_the_names_are_all_that_can_be_drawn():
     assert {tuple(name.split("_vs_")) for name in plot.LEARNING} == {(y, x) for y in Y for x in X}
-    assert set(curve_panels.AGAINST) == set(X)
-    assert set(curve_panels.MEASURES) == set(Y)
+    assert set(panels.AGAINST) == set(X)
+    assert set(panels.MEASURES) == set(Y)
 
 
 def test_replications_share_a_style_and_a_line_of_the_legend(learning, drawn):
     """Ten lines in two styles: replications of a job count once."""
     runs = [("real", other(learning, world="mpi"))]
     runs += [(f"s{seed}", other(learning, seed=seed, details={"n": seed})) for seed in range(9)]
-    curve_panels.draw(runs, plot.LEARNING, "x.png")
+    panels.draw_curves(runs, plot.LEARNING, "x.png")
     for axes in drawn[0].axes:
         styles = [(line.get_color(), line.get_linestyle(), line.get_linewidth()) for line in axes.lines]
         assert len(styles) == 10
@@ -68,14 +68,14 @@ def test_replications_share_a_style_and_a_line_of_the_legend(learning, drawn):
 
 def test_replications_that_end_after_different_steps_are_of_one_job(learning):
     runs = [("a", learning), ("b", other(learning, steps=3, warmup=0, seed=1))]
-    assert list(curve_panels.lines(runs)) == ["fmb, simulated (event), 2 runs"]
+    assert list(panels.curve_lines(runs)) == ["fmb, simulated (event), 2 runs"]
 
 
 def test_a_label_has_what_differs_between_jobs(learning):
     amb = {"protocol": "amb", "settings": {"time_limit_s": 0.06, "partitions": 16}}
     longer = {**amb, "settings": {"time_limit_s": 0.1, "partitions": 16}}
     jobs = [learning, other(learning, workers=2), other(learning, **amb), other(learning, **longer)]
-    assert list(curve_panels.lines([(str(i), job) for i, job in enumerate(jobs)])) == [
+    assert list(panels.curve_lines([(str(i), job) for i, job in enumerate(jobs)])) == [
         "fmb, simulated (event), workers=1",
         "fmb, simulated (event), workers=2",
         "amb, simulated (event), workers=1, time_limit_s=0.06",
@@ -85,24 +85,24 @@ def test_a_label_has_what_differs_between_jobs(learning):
 
 def test_runs_on_two_clusters_are_two_jobs(learning):
     runs = [(name, other(learning, cluster=name)) for name in ("slow", "fast")]
-    assert list(curve_panels.lines(runs)) == [f"fmb, simulated (event), cluster={name}" for name in ("slow", "fast")]
+    assert list(panels.curve_lines(runs)) == [f"fmb, simulated (event), cluster={name}" for name in ("slow", "fast")]
 
 
 def test_a_file_names_what_no_setting_does(learning):
     """Two models of one name."""
     runs = [(f"{digest}.parquet", other(learning, digest=digest)) for digest in ("a", "b")]
-    assert list(curve_panels.lines(runs)) == [f"fmb, simulated (event) ({name}.parquet)" for name in ("a", "b")]
+    assert list(panels.curve_lines(runs)) == [f"fmb, simulated (event) ({name}.parquet)" for name in ("a", "b")]
 
 
 def test_long_labels_are_wrapped_above_a_narrow_picture(learning, drawn):
     runs = [(str(n), other(learning, workload="w" * 30, stragglers="s" * 30 + str(n))) for n in range(2)]
-    curve_panels.draw(runs, ["loss_vs_time"], "x.png")
+    panels.draw_curves(runs, ["loss_vs_time"], "x.png")
     assert all("\n" in text.get_text() for text in drawn[0].legends[0].get_texts())
 
 
 def test_a_trace_without_evaluations_is_refused(learning, trace):
     with pytest.raises(WrongSetting) as refused:
-        curve_panels.lines([("a.parquet", learning), ("b.parquet", trace)])
+        panels.curve_lines([("a.parquet", learning), ("b.parquet", trace)])
     assert str(refused.value) == (
         "--subset: given 'b.parquet, which has no evaluations'; allowed: traces of runs that evaluated, as "
         "`real.run --test-size N --trace FILE` and `real.learn --trace FILE` record them"
@@ -111,9 +111,9 @@ def test_a_trace_without_evaluations_is_refused(learning, trace):
 
 def test_more_jobs_than_styles_are_refused(learning):
     jobs = [(str(batch), other(learning, batch=batch)) for batch in range(18, 27)]
-    assert len(curve_panels.lines(jobs[:8])) == plot.MOST_TRACES == 8
+    assert len(panels.curve_lines(jobs[:8])) == plot.MOST_TRACES == 8
     with pytest.raises(WrongSetting, match="given '9 jobs'; allowed: at most 8"):
-        curve_panels.lines(jobs)
+        panels.curve_lines(jobs)
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_a_command_makes_one_picture(written, words, ending, magic):
 
 
 @pytest.mark.parametrize(
-    ("words", "panels"),
+    ("words", "found"),
     [
         (["--subset", "loss_vs_step", "accuracy_vs_time", "loss_vs_step"], ["loss_vs_step", "accuracy_vs_time"]),
         (["--panels", "learning", "--subset", "loss_vs_time"], ["loss_vs_time"]),
@@ -146,12 +146,14 @@ def test_a_command_makes_one_picture(written, words, ending, magic):
     ],
     ids=["subset", "both", "all"],
 )
-def test_panels_are_those_that_were_asked_for(written, monkeypatch, words, panels):
+def test_panels_are_those_that_were_asked_for(written, monkeypatch, words, found):
     asked: list = []
-    monkeypatch.setattr(curve_panels, "draw", lambda runs, names, path, setting, told: asked.append((len(runs), names)))
+    monkeypatch.setattr(
+        panels, "draw_curves", lambda runs, names, path, setting, told: asked.append((len(runs), names))
+    )
     many = ["a.jsonl"] * (plot.MOST_TRACES + 1)  # of one job
     assert plot.main([*many, "-o", "x.svg", *words]) == 0
-    assert asked == [(9, panels)]
+    assert asked == [(9, found)]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from sim.base.deadline import ended_after
 from sim.base.errors import RunFailed, WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
-from sim.model.readiness import layer_shares
+from sim.model.nominal import layer_shares
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from sim.plans.configurations import Room
 from sim.platform.cluster import Cluster, Host
 from sim.simulation import simulate
 from sim.studies import what_if
-from sim.sweeps.work import figures
+from sim.sweeps.jobs import figures
 
 GB = 10**9
 

@@ -8,7 +8,7 @@ import pytest
 
 from experiments.gpu_rates import LATER, RATES
 from sim import protocols
-from sim.answers import trust
+from sim.answers import sources
 from sim.base import interval
 from sim.base.errors import WrongSetting
 from sim.job import named_gpus, variants
@@ -182,9 +182,9 @@ def test_the_engine_has_the_same_ends():
 
 
 def test_an_unknown_gpu_says_so():
-    said = trust.notes(job(Host(gpu="A10G")))[0]
+    said = sources.notes(job(Host(gpu="A10G")))[0]
     assert "as no model's rate on A10G in this format was at hand" in said
-    assert "at hand" not in trust.notes(job(Host(gpu="A10")))[0]
+    assert "at hand" not in sources.notes(job(Host(gpu="A10")))[0]
 
 
 # Links within a host

@@ -7,7 +7,7 @@ import pytest
 
 from sim import options, sweep
 from sim.base.errors import WrongSetting
-from sim.sweeps import crossing, grid, jobs
+from sim.sweeps import grid, jobs
 
 ROOT = Path(__file__).parents[2]
 HEAD = 'schema = "sweep/1"\n'
@@ -26,7 +26,7 @@ def read(tmp_path):
 
 def on_line(*words):
     given = sweep.parser().parse_args([*words, "-o", "x.parquet"])
-    return grid.crossed([crossing.table_of(given)], options.Readers())
+    return grid.crossed([grid.table_of(given)], options.Readers())
 
 
 def test_lists_are_crossed(read):

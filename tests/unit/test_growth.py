@@ -10,7 +10,7 @@ from calibration.scaling.changes import growth_of
 from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
 from sim import protocols
-from sim.answers import bounds, growth, paired
+from sim.answers import bounds, growth, paired, quantities
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs, Line
@@ -43,7 +43,7 @@ def answered(asked: Scenario):
 def test_quantiles_are_those_of_the_density():
     parts = [growth.Part(0.3, 0.0, 0.2), growth.Part(0.7, -0.4, 0.1)]
     at = np.linspace(-20, 40, 600_001)
-    density = sum(one.weight * np.exp(growth.log_density(at - one.at, one.scale)) for one in parts)
+    density = sum(one.weight * np.exp(growth.LAW.log_density(at - one.at, one.scale)) for one in parts)
     below = np.cumsum(density) / density.sum()
     for level in (0.05, 0.5, 0.95):
         assert growth.quantile(parts, level) == pytest.approx(np.interp(level, below, at), abs=1e-3)
@@ -131,3 +131,15 @@ def test_intervals_of_planted_tables_hold_their_next_sizes():
         narrow.append(-told.faster / 3 <= off <= told.slower / 3)
     assert 0.85 < np.mean(held) < 0.99
     assert np.mean(narrow) < 0.75
+
+
+def test_a_minibatch_of_a_table_is_known_however_many_are_accumulated():
+    """Of one batch that was measured, another one is not known: the control."""
+    base = job(4)
+    known = base.cluster.provenance.model_copy(update={"batches": {"resnet50": (32, 32)}})
+    costs = {"resnet50": Costs(compute=Line(base_s=0.1, slope_s=0.01))}
+    place = base.cluster.model_copy(update={"provenance": known, "costs": costs})
+    for accumulated, batch, unknown in ((4, 128, False), (1, 32, False), (1, 128, True)):
+        text = protocols.make("ddp", ["algorithm=ring", f"accumulate={accumulated}"])
+        asked = replace(base, protocol=text, batch=batch, cluster=place)
+        assert any("batch 32" in one.source for one in quantities.of(asked)) == unknown

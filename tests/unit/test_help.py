@@ -126,7 +126,7 @@ def test_what_is_like_nothing_is_not_guessed_at():
 def test_a_command_without_mpi_complains_under_its_own_name(module, said, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cells.json").write_text(json.dumps([["--trace", "t.parquet"]]))
-    monkeypatch.setattr("sim.base.extras.find_spec", lambda module: module not in ("tensorflow", "mpi4py") or None)
+    monkeypatch.setattr("sim.base.home.find_spec", lambda module: module not in ("tensorflow", "mpi4py") or None)
     words = {"real.probe": ["-o", "p.json"], "real.campaign": ["cells.json"]}
     line = said(module, words.get(module, []))
     assert re.match(rf"{module}: this needs (tensorflow|mpi4py): pip install ", line)

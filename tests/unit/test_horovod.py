@@ -11,7 +11,7 @@ from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model.costs import Costs, Line
-from sim.model.readiness import layer_shares
+from sim.model.nominal import layer_shares
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host, Link
 

@@ -17,6 +17,7 @@ from sim.language.engine import building, layout
 from sim.language.engine import job as engine
 from sim.language.engine.programs import program_of
 from sim.language.engine.values import NotLowered
+from sim.language.hosts import TICK_S, Host
 from sim.language.job import Job, Laws, Layer
 from sim.language.text import Text
 from sim.language.verbs import compute, exchange
@@ -118,6 +119,39 @@ class Collectives(Own):
                 me, me.weights[5:-7], (me.rank + 1) % me.n, me.rank - 1 if me.rank else me.n - 1, me.weights[5:-7]
             )
             yield from me.update()
+
+
+class InLine(Own):
+    """Texts take messages, one at a time; one is stopped while it waits for that, and one while it takes its own."""
+
+    def __call__(self, me):
+        for step in me.steps():
+            yield from me.sleep()
+            texts = []
+            for far in range(1, me.n):
+                texts.append((yield from me.start(self.one(me, far))))
+            yield from me.take(me.rank, until_s=me.now() + 0.0025)
+            if step:
+                yield from me.stop(texts[step % 2])
+            yield from compute(me)
+            if step:
+                yield from me.stop(texts[1 - step % 2])
+            yield from me.wait(texts)
+            yield from me.update()
+
+    def one(self, me, far):
+        yield from me.post(me.of(me.gradient, 0), (me.rank + far) % me.n)
+        yield from me.take(me.rank - far if me.rank >= far else me.rank - far + me.n, me.of(me.gradient, 0), adds=True)
+
+
+@KERNELS
+@pytest.mark.parametrize(
+    "more", [{}, {"kinds": (Host(3, TICK_S),) * 4}, {"kinds": (Host(4),) * 2, "per_host": 2, "local_overhead_s": 3e-3}]
+)
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_overheads_are_paid_one_at_a_time_as_in_the_event_world(steps, more, kernel):
+    found = job(steps=steps, overhead_s=1e-3, mix_s=1e-7, **more)
+    assert differ(found, InLine(), kernel) == {}
 
 
 @KERNELS
@@ -250,14 +284,6 @@ def test_one_file_for_cython_has_all_functions_of_the_kernel():
                 assert line.split("(")[0] in text
     assert "op." not in text.replace("__pyx", "")
     assert sys.version_info >= (3, 11)
-
-
-def test_speed_is_told_of_each_kind():
-    from experiments.engines.texts import timed
-
-    found = timed("fmb", {}, 9, 2, {})
-    assert (found.text, found.ranks) == ("fmb", 9)
-    assert min(found[2:]) >= 0
 
 
 def test_a_message_of_a_ring_takes_few_op_codes():

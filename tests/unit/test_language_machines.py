@@ -181,6 +181,34 @@ class Twice(Text):
         yield from me.work(T)
 
 
+@dataclass(frozen=True)
+class Gathering(Text):
+    """A text of each other rank sends to its fellow at rank 0, which adds; the main texts compute meanwhile."""
+
+    def __call__(self, me):
+        for _ in me.steps():
+            texts = []
+            for rank in range(1, me.n):
+                texts.append((yield from me.start(self.one(me, rank))))
+            yield from compute(me)
+            yield from me.wait(texts)
+
+    def one(self, me, rank):
+        if me.rank == rank:
+            yield from me.post(me.gradient, 0)
+        elif me.rank == 0:
+            yield from me.take(rank, me.gradient, adds=True)
+
+
+def test_a_rank_sends_and_takes_one_message_at_a_time():
+    """Overheads (LogGP's o) of its texts are paid one after another; sums and passes are beside them, if there are cores."""
+    costs = {"overhead_s": T, "local_overhead_s": T, "mix_base_s": T / 2, "bandwidth": 1e18}
+    kinds = (Host(8, TICK_S),) * 4
+    apart, together = (ends(Gathering(), 4, kinds=kinds, placement=at, **costs) for at in ((0, 1, 2, 3), (0, 0, 0, 0)))
+    assert apart == pytest.approx([T + 3 * T + T / 2], abs=EXACT)  # others' overheads first
+    assert together == pytest.approx([3 * T + T / 2], abs=EXACT)
+
+
 def test_texts_of_a_rank_have_cores_of_their_own():
     """As the threads of a process have: what a text goes on with keeps its core, and what another one begins takes an idle one."""
     assert ends(Twice(), 1, kinds=(Host(2, TICK_S),)) == pytest.approx([2 * T], abs=EXACT)

@@ -1,6 +1,7 @@
 """Texts in the language as a job's protocol: --protocol module:Class."""
 
 import pickle
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from sim.job.scenario import Scenario
 from sim.language.engine import job as engine
 from sim.language.event import run as event_run
 from sim.language.job import Job, Layer
+from sim.language.text import Text
 from sim.model import workload
 from sim.run import main
 from sim.simulation import simulate
@@ -138,3 +140,27 @@ def test_a_text_is_checked_in_all_worlds(name, words, capsys):
     assert words in said
     assert "none deadlocks" in said
     assert engine._kernel is None or "as the event world does" in said
+
+
+@dataclass(frozen=True)
+class Works(Text):
+    """Operations and bytes that no pass has."""
+
+    flops: float = 0.0
+    bytes: float = 0.0
+
+    def __call__(self, me):
+        for _ in me.steps():
+            yield from me.sleep()
+            yield from me.work(flops=self.flops, bytes=self.bytes)
+            yield from me.update()
+
+
+@pytest.mark.parametrize(("settings", "seconds"), [(["flops=5e10"], 0.5), (["bytes=2e9"], 0.5), ([], 0.0)])
+def test_other_work_takes_as_long_as_the_model_s_own(settings, seconds):
+    """On a nominal core: 100 Gflop/s, and 4 GB/s."""
+    of = scenario("alone", workers=1)
+    job = replace(of, protocol=protocols.make("test_language_run:Works", settings), steps=2, warmup=0)
+    idle = replace(job, protocol=protocols.make("test_language_run:Works"))
+    more = simulate(job, "event", 1).outcome.step_s - simulate(idle, "event", 1).outcome.step_s
+    assert more == pytest.approx(seconds)

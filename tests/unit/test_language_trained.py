@@ -29,7 +29,7 @@ from sim.language.pieces import Message, Piece
 from sim.language.text import Text
 from sim.language.verbs import compute
 from sim.laws import Exponential
-from sim.laws.steps import NOTHING, ONES, Steps
+from sim.laws.base import NOTHING, ONES, Steps
 from sim.model.workload import NAMED
 from sim.recording.curves import curves
 from sim.texts import TEXTS

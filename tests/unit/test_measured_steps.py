@@ -5,7 +5,7 @@ import math
 import pytest
 
 from sim import protocols, sweep
-from sim.answers import trust
+from sim.answers import sources
 from sim.base import interval
 from sim.base.errors import WrongSetting
 from sim.job import measured_steps, named_gpus, variants
@@ -49,7 +49,7 @@ def test_on_its_own_gpu_a_step_is_as_measured():
     here = job(model(A100), "A100")
     assert (computing_s(here), here.costs.error, here.on_named_gpus) == (pytest.approx(0.4), 0, False)
     assert here.costs.update(1e9) == 0  # the step contains its update
-    assert trust.notes(here)[0].startswith("computing of mine as measured on A100 (tf32)")
+    assert sources.notes(here)[0].startswith("computing of mine as measured on A100 (tf32)")
 
 
 @pytest.mark.parametrize("name", ["K80", "T4", "V100", "A100-80GB", "H100"])
@@ -62,9 +62,9 @@ def test_on_another_gpu_it_takes_the_ratio_of_rates_with_both_spreads(name):
     assert there.costs.error == pytest.approx(math.hypot(*spreads))
     assert there.on_named_gpus
     factor = math.exp(interval.of_normal(there.costs.error))
-    assert f"on {name} " in trust.notes(there)[0]
-    assert f"{times:.3g} times those on A100 (tf32)" in trust.notes(there)[0]
-    assert f"within a factor {factor:.1f}" in trust.notes(there)[0]
+    assert f"on {name} " in sources.notes(there)[0]
+    assert f"{times:.3g} times those on A100 (tf32)" in sources.notes(there)[0]
+    assert f"within a factor {factor:.1f}" in sources.notes(there)[0]
 
 
 def test_steps_of_several_gpus_are_each_used_where_they_were_measured():
@@ -91,7 +91,7 @@ def test_precision_counts():
     assert computing_s(job(half, "A100")) == pytest.approx(0.4)
     asked = model(A100 | {"precision": "tf32"}, precision="bf16")
     assert computing_s(job(asked, "A100")) == pytest.approx(0.4 * reached("A100", "tf32") / reached("A100", "bf16"))
-    assert "on A100 (bf16): " in trust.notes(job(asked, "A100"))[0]
+    assert "on A100 (bf16): " in sources.notes(job(asked, "A100"))[0]
     with pytest.raises(WrongSetting, match="precision: given 'bf16'; allowed: fp32, fp16 on V100"):
         job(half, "V100").check_computing()
     with pytest.raises(ValueError, match="given 'bf16'; allowed: gpu beside it"):
@@ -122,14 +122,14 @@ def test_without_a_gpu_a_step_holds_on_the_hosts_and_the_note_says_so():
         here = job(model(PLAIN), gpu, gpu)
         here.check_computing()
         assert computing_s(here) == pytest.approx(0.4)
-        assert "is taken as measured on these hosts: say gpu =" in trust.notes(here)[0]
+        assert "is taken as measured on these hosts: say gpu =" in sources.notes(here)[0]
 
 
 def test_a_host_s_speed_is_relative_to_that_of_the_step():
     fast = Cluster(hosts=[{"gpus": 1, "speed": 2.0}, {"gpus": 1}])
     both = job(model(PLAIN), cluster=fast, workers=2)
     assert [computing_s(both, worker) for worker in (0, 1)] == pytest.approx([0.2, 0.4])
-    assert "is taken as measured at speed 1, and these hosts have 1 to 2" in trust.notes(both)[0]
+    assert "is taken as measured at speed 1, and these hosts have 1 to 2" in sources.notes(both)[0]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from calibration import fit
 from real import calibrate, models
-from sim.model import measuring, workload
+from sim.model import workload, workload_text
 from sim.model.workload import Workload
 from sim.plans import plan
 from sim.plans.question import Question
@@ -22,12 +22,12 @@ def words(said: str, program: str) -> list[str]:
 
 
 def test_the_models_that_real_run_trains_are_known():
-    assert set(measuring.TRAINED) == set(models.TRAINED)
+    assert set(workload_text.TRAINED) == set(models.TRAINED)
 
 
-@pytest.mark.parametrize("name", measuring.TRAINED)
+@pytest.mark.parametrize("name", workload_text.TRAINED)
 def test_real_run_takes_the_command_for_a_model_that_it_trains(name):
-    said = measuring.commands(workload.NAMED[name], name, 17, on_gpu=True)
+    said = workload_text.commands(workload.NAMED[name], name, 17, on_gpu=True)
     given = calibrate.parser().parse_args(words(said, "real.calibrate"))
     models.forward_of(workload.read(given.workload))
     assert (given.device, given.batch) == ("gpu", 17)
@@ -37,8 +37,8 @@ def test_real_run_takes_the_command_for_a_model_that_it_trains(name):
     "model", [OWN, workload.NAMED["resnet50"], workload.NAMED["mlp"].model_copy(update={"precision": "bf16"})]
 )
 def test_other_models_are_measured_in_the_user_s_own_training(model):
-    said = measuring.commands(model, "my file.toml", 8, on_gpu=True)
-    assert "real.run" not in said + measuring.calibrated(model)
+    said = workload_text.commands(model, "my file.toml", 8, on_gpu=True)
+    assert "real.run" not in said + workload_text.calibrated(model)
     given = fit.parser().parse_args(words(said, "calibration.fit"))
     assert (given.source, given.workload, given.batch) == (fit.TORCH, "my file.toml", 8)
 

@@ -5,8 +5,9 @@ import math
 import pytest
 
 from sim.base.errors import WrongSetting
-from sim.plans import money, plan, question, search, show
+from sim.plans import plan, question, search, show
 from sim.plans.configurations import Room
+from sim.plans.prices import Currency, currency
 from sim.plans.simulating import Simulating
 from sim.platform import catalogue
 from sim.sweeps import pools
@@ -145,6 +146,6 @@ def test_what_is_wrong_is_said(wrong, said):
 
 
 def test_amounts_are_read_in_any_case():
-    assert money.currency("eur = 0.92") == money.Currency("EUR", 0.92)
+    assert currency("eur = 0.92") == Currency("EUR", 0.92)
     assert asked(budget="460 eur", currency="EUR=0.92").budget == pytest.approx(500)
     assert asked(usd_per_hour="5 USD").usd_per_hour == 5

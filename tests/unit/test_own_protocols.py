@@ -230,7 +230,7 @@ def test_a_deadlock_is_told_before_ranks_are_started(module, tmp_path, monkeypat
     line = ["--workers", "2", "--workload", "mlp", "--steps", "5", "--protocol", own]
     line += ["--trace", str(tmp_path / "t.parquet")]
     (tmp_path / "cells.json").write_text(json.dumps([line]))
-    monkeypatch.setattr("sim.base.extras.need", lambda *_: None)
+    monkeypatch.setattr("sim.base.home.need", lambda *_: None)
     monkeypatch.setattr(launch, "launch", lambda *_: pytest.fail("ranks are started"))
     words = line if program == "run" else [str(tmp_path / "cells.json")]
     with pytest.raises(RunFailed, match=r"^Own: all wait for ever: rank 0, "):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sim import options, run, simulated_options
-from sim.answers import ends, quantities, shares
+from sim.answers import quantities, shares
 from sim.answers.quantities import END
 from sim.laws import LogNormal
 from sim.model.costs import Costs, Line
@@ -138,7 +138,7 @@ def test_what_cannot_move_a_step_is_bounded_and_not_simulated():
     still = replace(job, cluster=job.cluster.model_copy(update={"oversleep_s": 1e-9}))
     for one, there in ((job, True), (still, False)):
         step_s = shares.mean_step_s(simulate(one, "event", 1).outcome)
-        assert (quantities.OVERSLEPT in ends.of(one, step_s)) == there
+        assert (quantities.OVERSLEPT in quantities.at_ends(one, step_s)) == there
         assert any(number.key == quantities.OVERSLEPT for number in quantities.of(one))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from calibration import check, fit
 from sim import options, run, simulated_options
-from sim.answers import trust
+from sim.answers import sources
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -192,7 +192,7 @@ def test_what_was_measured_on_a_gpu_is_carried_to_another(tmp_path, capsys):
         times = was.peak * was.share / (now.peak * now.share)
         assert float(there.costs.compute(batch) / here.costs.compute(batch)) == pytest.approx(times)
     assert there.costs.error > 0
-    assert "times those on A100 (bf16)" in trust.notes(there)[0]
+    assert "times those on A100 (bf16)" in sources.notes(there)[0]
 
 
 def test_operations_that_were_counted_on_cores_are_asked_of_gpus(tmp_path, capsys):
@@ -204,7 +204,7 @@ def test_operations_that_were_counted_on_cores_are_asked_of_gpus(tmp_path, capsy
     there = asked_elsewhere(tmp_path / "p.toml", "p5.48xlarge")
     more_s = float(there.costs.compute(64) - there.costs.compute(32))
     assert more_s == pytest.approx(32 * 3 * 1.005e9 / (rate.peak * rate.share))
-    assert "no measurement of Net on H100" in trust.notes(there)[0]
+    assert "no measurement of Net on H100" in sources.notes(there)[0]
     assert cluster.read(str(tmp_path / "p.toml")).provenance.repeated == ("Net",)
     here = asked_elsewhere(tmp_path / "p.toml", str(tmp_path / "p.toml"))
     assert float(here.costs.compute(32)) == pytest.approx(compute_s(32), rel=0.02)

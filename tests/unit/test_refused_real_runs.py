@@ -37,7 +37,7 @@ def test_what_ssh_would_take_for_something_else(name):
 @pytest.mark.parametrize("protocol", ["fmb", "ps-async", "horovod"])
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_cluster_with_such_a_host(protocol, count, tmp_path, monkeypatch):
-    monkeypatch.setattr("sim.base.extras.need", lambda *_: None)
+    monkeypatch.setattr("sim.base.home.need", lambda *_: None)
     path = tmp_path / "c.toml"
     path.write_text(f'schema = "cluster/1"\nhosts = [{{ count = {count}, name = "-oProxyCommand=x", cores = 4 }}]\n')
     words = ["--protocol", protocol, "--workload", "mlp", "--workers", "1", "--runtime", "mpi", "--cluster", str(path)]

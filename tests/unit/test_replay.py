@@ -12,7 +12,7 @@ from law_examples import EVERY
 
 from sim import stragglers
 from sim.base.errors import WrongSetting
-from sim.job import heading, replay
+from sim.job import replay
 from sim.job.header import SCHEMA, Header
 from sim.job.replay import header as checked
 from sim.job.scenario import Scenario
@@ -147,8 +147,8 @@ def test_a_digest_is_of_what_is_trained_and_of_no_defaults():
     """Nor of nominal costs, which are a guess."""
     model = workload.NAMED["mlp"]
     plain = json.loads(json.dumps(model.model_dump(by_alias=True, exclude_unset=True)))
-    assert heading.digest(workload.Workload(**plain)) == heading.digest(workload.Workload(**plain, inputs="pictures"))
-    assert len({heading.digest(m) for m in (model, NOT_THE_ZOOS, OWN_MODEL, workload.NAMED["toy_fc"])}) == 4
+    assert replay.digest(workload.Workload(**plain)) == replay.digest(workload.Workload(**plain, inputs="pictures"))
+    assert len({replay.digest(m) for m in (model, NOT_THE_ZOOS, OWN_MODEL, workload.NAMED["toy_fc"])}) == 4
 
 
 HEAD = Scenario(FixedMinibatch(), OWN_MODEL, stragglers=stragglers.read("niagara")).header("mpi")

@@ -157,7 +157,7 @@ def test_growth_counts_from_one_size_to_the_next_and_the_first_less():
         return Scaling(BYTES, 0.0, float(some.step_s.mean() / 64), 0.0)
 
     grown, flat = (growth_of(of._replace(step_s=step_s), fitted) for step_s in (1.3 ** np.log2(of.hosts), np.ones(4)))
-    assert grown.per_doubling == pytest.approx(np.log(1.3) * ((growth.FIRST_HOST**2 + 2) / 3) ** 0.5)
+    assert grown.per_doubling == pytest.approx(np.log(1.3) * ((growth.LAW.first_host**2 + 2) / 3) ** 0.5)
     assert flat.per_doubling == 0
     assert grown.unchanged > 5 * flat.unchanged
     assert growth_of(of.where(of.hosts < 4), fitted).simulated_weight == 0.5
@@ -212,9 +212,30 @@ def test_accumulated_gradients_hide_messages_behind_the_last_minibatch(tmp_path)
         assert (table.read(path).minibatches == 8).all()
     said = notes_of(path)
     assert "12 of 12 rows accumulate gradients of up to 8 minibatches" in said
+    assert "--protocol ddp" in said
+    assert "--set accumulate=N" in said
     assert float(re.search(r"of the rows are off by ([\d.]+)%", said)[1]) < 5
     alone = fit(made._replace(minibatches=np.ones(made.size)), BYTES, OVERLAP)
-    assert alone.between_s > 2 * found.between_s
+    assert alone.between_s > 1.7 * found.between_s
+
+
+def test_a_fit_is_judged_by_the_link_that_delays_its_sums():
+    """Steps of 124 M parameters on hosts of 8 GPUs, in proportion to their minibatches: either link could be the slower."""
+    model = workload.Workload.model_validate(
+        {"name": "decoder", "parameters": "124 M", "layers": 20, "step": {"time": "1 s", "batch": 1}}
+    )
+    hosts = np.array([1.0, 2.0, 4.0])
+    minibatches = 8 / hosts
+    of = Table(hosts, 8 * hosts, np.full(3, 8.0), 12 * minibatches, np.array([0.231, 0.121, 0.063]), minibatches)
+    assert fit(of, 4.0 * model.parameters, Overlap.of(model)).misses(of) < 0.1
+
+
+def test_growth_on_the_second_host_is_computing_as_likely_as_a_link():
+    """Planted: two hosts take 17 % longer, minibatches hide the link. Not all of it is the link's, which would grow on."""
+    hosts = np.array([1.0, 2.0])
+    of = Table(hosts, 8 * hosts, np.full(2, 8.0), 4224 / hosts, np.array([78.2, 45.7]), 192 / hosts)
+    found = fit(of, BYTES, OVERLAP)
+    assert found.apart > 0.08
 
 
 def test_what_grows_with_gpus_of_a_host_is_no_cost_of_a_round(monkeypatch):

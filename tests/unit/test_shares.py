@@ -10,9 +10,9 @@ import pytest
 
 from experiments import figures, shares
 from sim import protocols
-from sim.answers import trust
+from sim.answers import sources
 from sim.base import interval
-from sim.job import heading, named_gpus
+from sim.job import named_gpus, replay
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform import catalogue, gpu
@@ -107,7 +107,7 @@ def test_a_model_is_of_the_class_that_it_says_or_that_its_shapes_say():
 def test_the_class_changes_no_digest():
     mine = {"name": "mine", "parameters": "8 M", "layers": 2, "flops_per_sample": "6 Gflop"}
     plain, said = (workload.Workload(**mine, **more) for more in ({}, {"architecture": "decoder"}))
-    assert heading.digest(plain) == heading.digest(said)
+    assert replay.digest(plain) == replay.digest(said)
 
 
 def on(name, **more):
@@ -124,11 +124,11 @@ def test_a_decoder_computes_in_bf16_at_its_class_s_share_and_that_is_said():
     words = {"inputs": "words", "sample_shape": [2048]}
     job = on("H100", **words)
     assert named_gpus.flops_per_s(h100, job.workload) == pytest.approx(989e12 * h100.fp16.decoder.share)
-    note = trust.notes(job)[0]
+    note = sources.notes(job)[0]
     assert "on H100 (bf16): computing is within a factor 1.4" in note
     assert note.endswith("taken as a decoder with fused attention: say architecture")
-    assert "say architecture" not in trust.notes(on("H100", **words, architecture="decoder"))[0]
-    assert "on V100 (fp32)" in trust.notes(on("V100", **words))[0]
+    assert "say architecture" not in sources.notes(on("H100", **words, architecture="decoder"))[0]
+    assert "on V100 (fp32)" in sources.notes(on("V100", **words))[0]
     assert named_gpus.format_of(v100, job.workload) == "fp32"
     assert named_gpus.format_of(h100, on("H100", **words, precision="tf32").workload) == "tf32"
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from experiments import speed
-from experiments.engines import ours, plain_simpy, simgrid
+from experiments.engines import answers, ours, plain_simpy, ring_simpy, simgrid
 from experiments.engines.job import PASSING_S, UPDATE_S, Job
 from experiments.engines.process import Measured, in_python, measure
 from experiments.kit import kept
@@ -32,6 +32,7 @@ def two(monkeypatch):
         for name in (REFERENCE, "event")
     }
     monkeypatch.setattr(speed, "ENGINES", some)
+    monkeypatch.setattr(speed, "DEMO_SIZES", {"fmb": (10, 100)})
 
 
 @pytest.fixture
@@ -258,3 +259,35 @@ def test_simgrid_simulates_the_same_job(simgrid_folder, workers, way):
     one = measure(simgrid.command(way, simgrid_folder, job), 60)
     assert len(one.step_s) == job.steps
     speed.check({REFERENCE: np.array(plain_simpy.run(job)), "simgrid": np.array(one.step_s)}, workers)
+
+
+OF_RANKS = pytest.mark.parametrize("text", ["ddp", "local-sgd", "d-psgd"])
+
+
+@OF_RANKS
+@pytest.mark.parametrize("run", [ours.event_of_ranks, ours.engine_of_ranks])
+def test_equal_ranks_take_the_same_steps_by_hand(text, run):
+    job = Job(6, 8, seed=3, text=text)
+    assert run(job) == pytest.approx(ring_simpy.run(job), rel=1e-9)
+
+
+@pytest.mark.processes
+@OF_RANKS
+def test_simgrid_simulates_the_same_job_of_equal_ranks(simgrid_folder, text):
+    job = Job(6, 8, seed=3, text=text)
+    one = measure(simgrid.command(simgrid.MESSAGES, simgrid_folder, job), 60)
+    assert one.step_s == pytest.approx(ring_simpy.run(job), rel=1e-6)
+
+
+def test_steps_are_fewer_where_a_step_has_more_messages():
+    steps = {text: ENGINES["event"].steps(100, text) for text in ("fmb", "ddp", "local-sgd", "d-psgd")}
+    assert steps == {"fmb": 500, "ddp": 2, "local-sgd": 8, "d-psgd": 500}
+
+
+def test_an_answer_that_takes_too_long_is_missed():
+    assert [answers.Answer("", found, 1.0, "s", least).is_met for found in (0.5, 2.0) for least in (False, True)] == [
+        True,
+        False,
+        False,
+        True,
+    ]

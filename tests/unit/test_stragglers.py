@@ -22,6 +22,10 @@ from sim.platform.cluster import Cluster, Host
 
 MODEL = workload.read("toy_fc")
 
+# Of the factors in law_examples: markov is slow for a quarter of its steps.
+MEAN_FACTORS = {"independent, factor": 1.2, "markov, factor": 1.25, "persistent, factor": 1.5, "replay, factor": 1.375}
+MEAN_FACTORS["together, factor"] = 1.5 * MEAN_FACTORS["markov, factor"]
+
 
 def job(law, workers=3, protocol="fmb", **more):
     return Scenario(protocols.make(protocol), MODEL, workers=workers, stragglers=law, **more)
@@ -45,7 +49,7 @@ def test_steps_do_not_depend_on_how_many_are_asked_for(name):
 def test_sleeps_and_factors_have_the_means_that_are_said(name):
     """Of 30 replications of 30 workers in 200 steps; draws that last are fewer than steps."""
     law, scenario = EVERY[name], job(EVERY[name], workers=30)
-    for of, mean in (("sleeps", law.mean), ("factors", law.mean_factor)):
+    for of, mean in (("sleeps", law.mean), ("factors", MEAN_FACTORS.get(name, 1.0))):
         series = [
             getattr(law, of)(scenario, RandomStreams(5, r), w).first(200) for r in range(30) for w in range(1, 31)
         ]

@@ -8,7 +8,7 @@ import pytest
 from sim import run as sim_run
 from sim.base.errors import WrongSetting
 from sim.model import workload
-from sim.plans import plan, question, show, subsets
+from sim.plans import configurations, plan, question, show
 from sim.plans.configurations import Room
 from sim.platform.cluster import Cluster, Host
 from sim.simulation import simulate
@@ -64,20 +64,20 @@ def test_counts_and_a_limit_choose_among_numbers(own):
 def test_more_subsets_than_the_bound_are_those_of_the_fastest_and_of_the_fastest_for_their_price():
     speeds = [1.0, 5.0, 2.0, 4.0, 3.0, 6.0, 7.0, 8.0, 9.0]
     hosts = tuple(Host(name=f"n{n}", speed=speed, price_per_hour=speed**2) for n, speed in enumerate(speeds))
-    found, whole = subsets.of(Cluster(hosts=hosts), MODEL)
+    found, whole = configurations.subsets_of(Cluster(hosts=hosts), MODEL)
     assert not whole
     fastest, dearest = sorted(range(9), key=lambda n: -speeds[n]), sorted(range(9), key=lambda n: speeds[n])
     for number, order in product(range(1, 10), (fastest, dearest)):
         assert tuple(int(n in order[:number]) for n in range(9)) in found
     assert len(found) == 17
-    every, whole = subsets.of(Cluster(hosts=hosts[:8]), MODEL)
+    every, whole = configurations.subsets_of(Cluster(hosts=hosts[:8]), MODEL)
     assert whole
     assert len(every) == 2**8 - 1
 
 
 def test_a_plan_says_that_not_all_subsets_were_looked_at(own, monkeypatch):
     assert Room(asked(own)).notes == []
-    monkeypatch.setattr(subsets, "MOST", 6)
+    monkeypatch.setattr(configurations, "MOST_SUBSETS", 6)
     (note,) = Room(asked(own)).notes
     assert note.startswith("of the more than 6 subsets of ")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from sim import protocols
-from sim.answers.bounds import Bounds
+from sim.answers.bounds import port_s
 from sim.job.scenario import Scenario
 from sim.model.workload import read as read_workload
 from sim.platform.cluster import read as read_cluster
@@ -50,4 +50,4 @@ def test_a_port_sends_parameters_of_its_servers_and_gradients_of_its_workers():
     found = result("ps-sync", "p3.2xlarge", 4).scenario
     whole, largest = sum(found.traffic.server_bytes), max(found.traffic.server_bytes)
     sent_bytes = largest * 3 + (whole - largest)
-    assert Bounds(found).port_s == pytest.approx(sent_bytes / found.network.sustained_bytes_per_s)
+    assert port_s(found) == pytest.approx(sent_bytes / found.network.sustained_bytes_per_s)

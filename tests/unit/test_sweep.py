@@ -27,10 +27,8 @@ from sim.model.workload import read as read_workload
 from sim.protocols.base import protocol_of
 from sim.simulation import simulate
 from sim.sweep import main, sweep, swept
-from sim.sweeps import grid, jobs, pools, results, work
-from sim.sweeps.columns import ANSWERED, ASKED, SETTING
-from sim.sweeps.dealing import Dealing
-from sim.sweeps.results import Results
+from sim.sweeps import grid, jobs, pools, results
+from sim.sweeps.results import ANSWERED, ASKED, SETTING, Results
 
 ROOT = Path(__file__).parents[2]
 ONE_GO = {"processes": 1, "replications": 2}
@@ -110,7 +108,7 @@ def test_the_columns_are_those_of_a_scenario_and_of_an_answer():
     """A field that is added to a scenario has a column, or this test fails."""
     made = jobs.of_scenario(job("amb"), jobs.How())
     assert {name for name in made.asked if not name.startswith(SETTING)} == set(ASKED)
-    row = work.row(work.Task("", made.scenario, made.how))
+    row = jobs.row(made)
     assert set(row) | {"error"} == set(ANSWERED) | {"digest"}
 
 
@@ -134,8 +132,8 @@ def test_rows_are_the_same_whoever_simulates(how, whole, tmp_path):
 @pytest.fixture
 def counted(monkeypatch):
     """The scenarios that are simulated in this process, by their workers."""
-    seen, real = [], work.simulate
-    monkeypatch.setattr(work, "simulate", lambda one, *a, **k: seen.append(one) or real(one, *a, **k))
+    seen, real = [], jobs.simulate
+    monkeypatch.setattr(jobs, "simulate", lambda one, *a, **k: seen.append(one) or real(one, *a, **k))
     return seen
 
 
@@ -447,7 +445,7 @@ def test_commas_within_brackets_cut_no_value(tmp_path):
 def test_nobody_waits_for_what_is_under_way_when_time_is_over():
     with pools.Own(1) as pool:
         pool.submit(time.sleep, 3600)
-        assert list(Dealing([], pool, lambda: 0.0).rows()) == []
+        assert list(pools.rows([], pool, lambda: 0.0)) == []
 
 
 def test_the_experiment_of_sweeps_begins_anew(tmp_path, monkeypatch):

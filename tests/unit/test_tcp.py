@@ -12,9 +12,8 @@ from sim.answers.outcome import of_trace
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs, Line
-from sim.platform.cluster import Cluster, Host, Link
+from sim.platform.cluster import Cluster, Host, Link, Tcp
 from sim.platform.slow_start import Connection, transfer_s
-from sim.platform.tcp import Tcp
 
 RTT, W0, RATE = 0.1, 14_600, 1e12  # bytes themselves take no time
 MLP = workload.read("mlp")

@@ -17,7 +17,7 @@ from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs
 from sim.protocols import make
-from sim.recording import records, traces
+from sim.recording import traces
 from sim.recording.traces import Activity, Trace
 
 SUFFIXES = (".parquet", ".jsonl")
@@ -39,7 +39,7 @@ def test_a_trace_is_read_as_it_was_written(tmp_path, name, suffix):
     trace = event.trace(Scenario(make(name), workload.NAMED["lstm_lm" if name == "hybrid" else "mlp"], **job, **law))
     again = traces.read(written(trace, tmp_path, suffix))
     assert again.header == trace.header
-    assert again.rows.equals(records.typed(trace.rows))
+    assert again.rows.equals(traces.typed(trace.rows))
 
 
 def test_a_worker_may_make_many_steps_in_a_window_of_its_master(tmp_path):
@@ -47,7 +47,7 @@ def test_a_worker_may_make_many_steps_in_a_window_of_its_master(tmp_path):
     protocol = make("amb-dg", ["time_limit_s=1ms", "partitions=1", "window_s=0.2"])
     trace = event.trace(Scenario(protocol, workload.NAMED["mlp"], workers=1, steps=4, warmup=1, batch=8))
     assert trace.rows["step"].max() > 3 * 5
-    assert traces.read(written(trace, tmp_path, ".parquet")).rows.equals(records.typed(trace.rows))
+    assert traces.read(written(trace, tmp_path, ".parquet")).rows.equals(traces.typed(trace.rows))
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -111,7 +111,7 @@ def test_a_flipped_bit_is_seen_wherever_it_is(tmp_path, trace, suffix):
             seen += "\n" not in str(refused)
         else:
             assert found.header == trace.header
-            assert found.rows.equals(records.typed(trace.rows))
+            assert found.rows.equals(traces.typed(trace.rows))
     assert seen > len(whole) / 31 / 4
 
 
@@ -174,7 +174,7 @@ def test_columns_that_are_no_trace_s(tmp_path, trace, change):
 def test_a_file_of_nothing_but_rows_is_no_bomb(tmp_path, header):
     """A column of equal values takes no space, and a thousand million of them would take all memory."""
     table = pa.table({name: pa.array([1], pa.int64()).take(pa.array([0] * 3_000_000)) for name in ("rank",)})
-    columns = {name: table["rank"].cast(kind) for name, kind in records.TYPES.items()}
+    columns = {name: table["rank"].cast(kind) for name, kind in traces.TYPES.items()}
     activity = pa.array(["wait"]).take(pa.array([0] * 3_000_000))
     whole = pa.table({name: columns.get(name, activity) for name in Activity._fields})
     path = tmp_path / "t.parquet"
@@ -212,8 +212,8 @@ def test_a_header_edited_by_hand_is_seen(tmp_path, trace):
 
 def test_the_checksum_is_the_same_in_both_formats(tmp_path, trace):
     """Of what is said, not of bytes."""
-    whole = records.checksum(asdict(trace.header), records.typed(trace.rows))
-    other = records.checksum(asdict(replace(trace.header, seed=1)), records.typed(trace.rows))
+    whole = traces.checksum(asdict(trace.header), traces.typed(trace.rows))
+    other = traces.checksum(asdict(replace(trace.header, seed=1)), traces.typed(trace.rows))
     assert whole != other
     line = json.loads(written(trace, tmp_path, ".jsonl").read_text().splitlines()[0])
     metadata = pq.read_schema(written(trace, tmp_path, ".parquet")).metadata

@@ -12,7 +12,7 @@ import pytest
 
 from experiments.run import QUESTIONS
 from sim import command, stragglers
-from sim.base import extras
+from sim.base import home
 from sim.language.collectives import NAMES
 from sim.laws import KINDS as LAWS
 from sim.protocols import PROTOCOLS
@@ -203,10 +203,10 @@ def test_extras_are_those_of_the_package():
         for extra, wanted in settings["options.extras_require"].items()
         for name in re.findall(r"^([a-z0-9_-]+)(?=[>=])", wanted.replace(" ", ""), re.MULTILINE)
     }
-    assert set(extras.EXTRAS.items()) <= named
+    assert set(home.EXTRAS.items()) <= named
     core = settings["options"]["install_requires"]
-    assert not [name for name in extras.EXTRAS if f"\n{name}" in core]
-    assert settings["metadata"]["name"] == extras.DISTRIBUTION
+    assert not [name for name in home.EXTRAS if f"\n{name}" in core]
+    assert settings["metadata"]["name"] == home.DISTRIBUTION
 
 
 def test_a_shell_completes_names_and_files(tmp_path, capsys):

@@ -7,7 +7,7 @@ import pytest
 
 from calibration.profiles import FREE, Source, make
 from sim import stragglers as laws
-from sim.answers import trust
+from sim.answers import sources
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -33,8 +33,8 @@ def scenario(workers=2, model=MLP, network=None, hosts=None, **seen):
 
 
 def test_a_job_like_those_fitted_is_not_beyond_them():
-    assert trust.beyond(scenario()) is None
-    assert trust.notes(scenario()) == []
+    assert sources.beyond(scenario()) is None
+    assert sources.notes(scenario()) == []
 
 
 def test_a_workload_of_the_same_name_takes_no_costs_of_another_model():
@@ -42,7 +42,7 @@ def test_a_workload_of_the_same_name_takes_no_costs_of_another_model():
     job = scenario(model=LARGE)
     assert job.costs == LARGE.costs
     assert scenario().costs == COSTS["mlp"]
-    (note,) = trust.notes(job)
+    (note,) = sources.notes(job)
     assert "another model of 79,510 parameters (this one has 120,000,000)" in note
 
 
@@ -69,7 +69,7 @@ def test_names_of_variables_and_costs_change_no_model():
 def test_a_larger_job_is_beyond_what_was_fitted(job, said, doublings):
     """Twice the workers on hosts that were fitted have been compared with real runs; of free links none."""
     seen = {name.removesuffix("_seen"): job.pop(name) for name in list(job) if name.endswith("_seen")}
-    found = trust.beyond(_with(scenario(**job), seen))
+    found = sources.beyond(_with(scenario(**job), seen))
     assert (None if found is None else str(found)) == said
     assert (found.doublings if found else 0) == pytest.approx(doublings, abs=1e-3)
 
@@ -81,8 +81,10 @@ def _with(made, seen):
 
 def test_free_links_are_said():
     """Between hosts; on one host there is nothing to say."""
-    assert trust.notes(scenario(network=FREE)) == ["links are free: the fitted runs do not separate messages from work"]
-    assert trust.notes(scenario(network=FREE, hosts=Host(cores=9), crowded=True)) == []
+    assert sources.notes(scenario(network=FREE)) == [
+        "links are free: the fitted runs do not separate messages from work"
+    ]
+    assert sources.notes(scenario(network=FREE, hosts=Host(cores=9), crowded=True)) == []
 
 
 def test_sleeps_of_another_law_than_was_fitted_are_said():
@@ -93,15 +95,15 @@ def test_sleeps_of_another_law_than_was_fitted_are_said():
         (known, "those of the runs that were fitted were of niagara"),
         ({"slept": False}, "no fitted run slept"),
     ):
-        notes = trust.notes(replace(scenario(**seen), **cedar))
+        notes = sources.notes(replace(scenario(**seen), **cedar))
         assert f"sleeps are of cedar; {said}: the interval contains caches that are cold after a sleep" in notes
     for name, laws_known in (("niagara*0.5", known), ("cedar*0.1", {"slept": True})):
         job = replace(scenario(**laws_known), stragglers_name=name, stragglers=laws.read(name))
-        assert not any("sleeps are of" in note for note in trust.notes(job))
+        assert not any("sleeps are of" in note for note in sources.notes(job))
 
 
 def test_an_older_profile_is_said_to_be_one():
-    assert "older version" in trust.notes(scenario(models={}))[0]
+    assert "older version" in sources.notes(scenario(models={}))[0]
 
 
 def test_an_evaluation_that_no_fitted_run_had_is_no_free_one():
@@ -109,14 +111,14 @@ def test_an_evaluation_that_no_fitted_run_had_is_no_free_one():
     assert job.costs.evaluate(100) == pytest.approx(COSTS["mlp"].compute(100) / 3)
     assert (
         "evaluation was not measured: 100 samples are taken to need 33.3 ms, a third of computing them"
-        in trust.notes(job)
+        in sources.notes(job)
     )
     measured = COSTS["mlp"].model_copy(update={"evaluate": Line(slope_s=1e-3)})
     own = replace(scenario(model=LARGE), test_size=2)
-    assert any("evaluation was not measured: 2 samples" in note for note in trust.notes(own))
+    assert any("evaluation was not measured: 2 samples" in note for note in sources.notes(own))
     known = replace(job, cluster=job.cluster.model_copy(update={"costs": {"mlp": measured}}))
     assert known.costs.evaluate(100) == pytest.approx(0.1)
-    assert trust.notes(known) == []
+    assert sources.notes(known) == []
 
 
 def test_a_batch_that_nobody_gave_is_said():
@@ -129,7 +131,7 @@ def test_a_batch_that_nobody_gave_is_said():
 
 
 def test_nominal_costs_are_said():
-    assert "nominal" in trust.notes(Scenario(FixedMinibatch(), MLP))[0]
+    assert "nominal" in sources.notes(Scenario(FixedMinibatch(), MLP))[0]
 
 
 def fitted(*jobs):

@@ -7,11 +7,11 @@ import pytest
 from sim import protocols, run
 from sim.answers import quantities
 from sim.answers.summary import COSTS, SLOW_HOSTS_COST
-from sim.job import unlike
+from sim.job import variants
 from sim.job.scenario import Scenario
 from sim.model.costs import Costs, Line
 from sim.model.workload import Workload
-from sim.plans import limits
+from sim.plans import simulating
 from sim.platform.cluster import Cluster, Host
 from sim.simulation import simulate
 from sim.studies.why import FREE, why
@@ -36,18 +36,18 @@ def speed(scenario: Scenario) -> float:
 
 
 def test_hosts_within_a_tenth_are_alike():
-    assert unlike.slowest(job(FAST, Host(speed=0.91))) == []
-    assert [one.place for one in unlike.slowest(job(FAST, Host(speed=0.5), Host(speed=0.51)))] == [1, 2]
+    assert variants.slowest(job(FAST, Host(speed=0.91))) == []
+    assert [one.place for one in variants.slowest(job(FAST, Host(speed=0.5), Host(speed=0.51)))] == [1, 2]
 
 
 def test_hosts_without_a_worker_are_not_slow():
     scenario = job(FAST, SLOW)
-    assert unlike.slowest(replace(scenario, workers=3)) == []
+    assert variants.slowest(replace(scenario, workers=3)) == []
 
 
 def test_without_the_slow_host_the_others_set_the_pace():
     scenario = job(FAST, SLOW)
-    fewer = unlike.without_slowest(scenario)
+    fewer = variants.without_slowest(scenario)
     assert fewer
     assert fewer.workers == 3
     assert fewer.cluster.usd_per_hour == 6.0
@@ -56,8 +56,8 @@ def test_without_the_slow_host_the_others_set_the_pace():
 
 def test_a_server_on_the_slow_host_stays():
     slow = Host(name="slow", speed=0.25, cores=2, slots=2)
-    assert unlike.without_slowest(job(slow, FAST, name="ps-sync")) is None
-    beside = unlike.without_slowest(job(FAST, SLOW, name="ps-sync", servers_on="workers"))
+    assert variants.without_slowest(job(slow, FAST, name="ps-sync")) is None
+    beside = variants.without_slowest(job(FAST, SLOW, name="ps-sync", servers_on="workers"))
     assert beside
     assert beside.workers == 3
 
@@ -66,13 +66,13 @@ def test_a_straggler_that_would_be_gone_leaves_no_such_job():
     from sim.stragglers import read
 
     scenario = job(FAST, SLOW, stragglers=read("slow-ranks(rank=3, factor=2)"))
-    assert unlike.without_slowest(scenario) is None
+    assert variants.without_slowest(scenario) is None
 
 
 @pytest.mark.parametrize("base_s", [0.0, 0.004])
 def test_minibatches_by_speed_are_computed_in_the_same_time(base_s):
     scenario = job(FAST, SLOW, base_s=base_s)
-    ((said, shared),) = unlike.by_speed(scenario)
+    ((said, shared),) = variants.by_speed(scenario)
     step_s = 4 * (base_s + SLOPE_S * BATCH) / 3.25  # all speeds together compute all samples, and every worker's base
     result = simulate(shared, replications=1)
     assert result.step_s == pytest.approx(step_s, rel=1e-6)
@@ -83,16 +83,16 @@ def test_minibatches_by_speed_are_computed_in_the_same_time(base_s):
 
 @pytest.mark.parametrize("name", ["ps-async", "amb"])
 def test_no_minibatches_by_speed_where_a_step_does_not_wait_for_whole_ones(name):
-    assert list(unlike.by_speed(job(FAST, Host(speed=0.5, count=2), name=name, beside=1))) == []
+    assert list(variants.by_speed(job(FAST, Host(speed=0.5, count=2), name=name, beside=1))) == []
 
 
 def test_no_minibatch_is_less_than_a_sample():
-    assert list(unlike.by_speed(job(FAST, Host(speed=0.01)))) == []
+    assert list(variants.by_speed(job(FAST, Host(speed=0.01)))) == []
 
 
 def test_the_line_says_it_in_samples_and_in_usd():
     scenario = job(FAST, SLOW)
-    now, fewer = (simulate(one, replications=1).answer() for one in (scenario, unlike.without_slowest(scenario)))
+    now, fewer = (simulate(one, replications=1).answer() for one in (scenario, variants.without_slowest(scenario)))
     said = COSTS[SLOW_HOSTS_COST](now, fewer)
     assert said == "66.7%: 3,000 samples/s without 1 x slow, 0.556 USD a million samples, 6 an hour"
     assert COSTS[SLOW_HOSTS_COST](fewer, now).startswith("nothing: ")
@@ -139,4 +139,4 @@ def test_why_has_both():
 )
 def test_plans_say_every_cause_as_why_does(cause, said):
     """GPUs that ranks share had no name among limits, and ended the plan in a traceback."""
-    assert limits._said({"": 100.0, cause: 150.0}) == said
+    assert simulating._limit_said({"": 100.0, cause: 150.0}) == said

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sim import protocols
-from sim.answers import trust
+from sim.answers import sources
 from sim.job.scenario import Scenario
 from sim.model import nominal
 from sim.model.costs import Costs, Line
@@ -36,7 +36,7 @@ def test_work_over_parameters_is_of_a_gpu_s_memory_whatever_its_speed(model, spe
         assert getattr(given.costs, name)(SIZE) / speed == pytest.approx(times * SIZE / nominal.GPU_BYTES_PER_S)
     assert given.costs.compute == model.costs.compute
     assert given.costs.update(SIZE) == 0 or model is FLOPS  # a step contains its update
-    assert "the memory of GPUs without a name is taken to pass 900 GB/s" in trust.notes(given)[0]
+    assert "the memory of GPUs without a name is taken to pass 900 GB/s" in sources.notes(given)[0]
 
 
 @pytest.mark.parametrize("protocol", ["allreduce", "ps-sync", "fmb"])

@@ -3,7 +3,6 @@
 import tracemalloc
 from collections import OrderedDict
 from dataclasses import dataclass, replace
-from unittest import mock
 
 import event
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from event import agree, by_engine
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scenarios import ANYWHERE
 
 from sim import protocols, stragglers
 from sim.answers import notes
@@ -165,19 +163,6 @@ def test_a_run_whose_time_is_over_ends_with_the_first_step_that_can_be_measured(
     np.testing.assert_allclose(cut.step_s[0], whole.step_s[0, first : first + done], atol=EXACT_S)
     in_time = event.trace(scenario, within_s=600.0)
     assert (of_trace(in_time).step_s.shape, in_time.header.warmup) == ((1, 600), 2)
-
-
-@pytest.mark.parametrize("name", [name for name in ANYWHERE if not protocols.make(name).overlaps])
-def test_a_core_of_ones_own_is_as_fast_as_one_that_nobody_else_shares(name):
-    scenario = Scenario(
-        protocols.make(name), MLP, workers=3, steps=8, stragglers=stragglers.read("niagara*0.02"), test_size=0
-    )
-    assert scenario.cores_suffice
-    own = event.trace(scenario)
-    with mock.patch.object(Scenario, "cores_suffice", False):
-        shared = event.trace(replace(scenario))
-    np.testing.assert_array_equal(own.rows.activity, shared.rows.activity)
-    np.testing.assert_allclose(own.rows[["start_s", "end_s"]], shared.rows[["start_s", "end_s"]], rtol=0, atol=EXACT_S)
 
 
 def quiet_costs(**lines) -> Costs:

@@ -13,7 +13,7 @@ from typing import Any
 
 from sim.base.errors import RunFailed, WrongSetting, of_system
 from sim.base.files import write_text
-from sim.recording.parts import MODEL_FILE, facts_file, part_file
+from sim.recording.activity import MODEL_FILE, facts_file, part_file
 
 NEW = "a folder in which no run was recorded"
 Variables = list[tuple[str, tuple[int, ...]]]  # names and shapes

@@ -11,7 +11,19 @@ from sim.language.engine.flows import ask, send
 from sim.language.engine.layout import NONE, OPERANDS, State
 from sim.language.engine.mail import found, give_back, later, new_message, operand, part, value
 from sim.language.engine.rings import joins
-from sim.language.engine.texts import beside, done_at, end, handle_of, may_come, pass_on, start, stop, took, wait
+from sim.language.engine.texts import (
+    beside,
+    done_at,
+    end,
+    gets_in_line,
+    handle_of,
+    may_come,
+    pass_on,
+    start,
+    stop,
+    took,
+    wait,
+)
 
 
 def is_short_of_pauses(S: State, rank: int) -> bool:
@@ -214,8 +226,6 @@ def request(S: State, t: int, code: int, row: int) -> int:
                 return op.SHORT_OF_PAUSES
             lands(S, t, int(S.registers[to]))
             return op.WAITS
-    elif code == op.IS_AWAITED:
-        S.registers[to] = 1.0 if S.text_takes[t] != NONE else 0.0
     elif code == op.TOOK:
         took(S, t)
     elif code == op.END:
@@ -229,7 +239,7 @@ def request(S: State, t: int, code: int, row: int) -> int:
 
 
 def work(S: State, t: int, code: int, row: int) -> int:
-    """WORK, COMPUTE, FETCH, EVALUATE of some seconds, or SLEEP: the text goes on behind it, at once if it takes no time."""
+    """WORK, OVERHEAD, COMPUTE, FETCH, EVALUATE of some seconds, or SLEEP: the text goes on behind it, at once if it takes no time."""
     rank = S.text_rank[t]
     k = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
     device = S.rank_device[rank]
@@ -264,8 +274,10 @@ def work(S: State, t: int, code: int, row: int) -> int:
         S.rank_calls[rank] += 1
         x = S.sole_sleep if S.sole_sleep >= 0.0 else S.sleep[(which * S.sleeps + k) * S.ranks + rank]
     if x > 0.0:
-        S.text_at[t] += 1
         S.text_count[t] += 1
+        if code == op.OVERHEAD and gets_in_line(S, t):
+            return op.WAITS
+        S.text_at[t] += 1
         if code == op.SLEEP:
             S.rank_has_slept[rank] = 1
             sleep(S, t, x + S.oversleep_s)

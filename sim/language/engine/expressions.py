@@ -7,7 +7,7 @@ import inspect
 from typing import Any
 
 from sim.language.engine import layout as op
-from sim.language.engine.rows import RANK, Code, described, plain_or_none
+from sim.language.engine.rows import RANK, SIGNS, Code, described, plain_or_none
 from sim.language.engine.values import (
     FIELDS,
     NOTHING,
@@ -41,25 +41,9 @@ from sim.language.engine.values import (
     shaped,
 )
 
-BINARY = {
-    ast.Add: op.ADD,
-    ast.Sub: op.SUBTRACT,
-    ast.Mult: op.MULTIPLY,
-    ast.Div: op.DIVIDE,
-    ast.FloorDiv: op.FLOOR_DIVIDE,
-    ast.Mod: op.MODULO,
-    ast.BitXor: op.EXCLUSIVE_OR,
-}
-COMPARED: dict[type, int] = {
-    ast.Lt: op.LESS,
-    ast.LtE: op.LESS_OR_EQUAL,
-    ast.Eq: op.EQUAL,
-    ast.NotEq: op.UNEQUAL,
-    ast.Is: op.EQUAL,
-    ast.IsNot: op.UNEQUAL,
-}
 CHANGING = ("append", "extend", "insert", "pop", "remove", "clear")
 MOST_UNROLLED = 512
+FOLDED = {"min": op.LEAST, "max": op.MOST, "sum": op.ADD}
 
 
 class Expressions(Code):
@@ -110,9 +94,13 @@ class Expressions(Code):
 
     def on_BinOp(self, scope: Scope, node: ast.BinOp) -> Any:
         x, y = self.value(scope, node.left), self.value(scope, node.right)
-        if type(node.op) not in BINARY:
-            raise NotLowered(f"{type(node.op).__name__} of numbers that are not known before ranks run")
-        return self.reckon(BINARY[type(node.op)], x, y)
+        return self.operated(node.op, x, y)
+
+    def operated(self, sign: ast.operator, x: Any, y: Any) -> Any:
+        """X sign y."""
+        if type(sign) not in SIGNS:
+            raise NotLowered(f"{type(sign).__name__} of numbers that are not known before ranks run")
+        return self.reckon(SIGNS[type(sign)], x, y)
 
     def on_UnaryOp(self, scope: Scope, node: ast.UnaryOp) -> Any:
         value = self.value(scope, node.operand)
@@ -170,7 +158,7 @@ class Expressions(Code):
             return inside if kind is ast.In else self.reckon(op.EQUAL, inside, ZERO)
         if kind in (ast.Gt, ast.GtE):
             x, y, kind = y, x, ast.Lt if kind is ast.Gt else ast.LtE
-        return self.reckon(COMPARED[kind], x, y)
+        return self.reckon(SIGNS[kind], x, y)
 
     def both(self, x: Any, y: Any) -> Any:
         """Whether two truths hold, 1 or 0, without an op-code where one is known."""
@@ -456,7 +444,7 @@ class Expressions(Code):
             parts = given if len(given) > 1 else self.elements(given[0])
             found = parts[0] if parts else ZERO
             for one in parts[1:]:
-                found = self.reckon({"min": op.LEAST, "max": op.MOST, "sum": op.ADD}[name], found, one)
+                found = self.reckon(FOLDED[name], found, one)
             return found
         raise NotLowered(f"{name} of what is not known before ranks run")
 
@@ -466,7 +454,7 @@ class Expressions(Code):
         self.move(held, ZERO if name == "sum" else self.element(of, ZERO))
 
         def turn(k):
-            self.emit({"min": op.LEAST, "max": op.MOST, "sum": op.ADD}[name], held, held, self.at(self.element(of, k)))
+            self.emit(FOLDED[name], held, held, self.at(self.element(of, k)))
 
         self.counted(n, turn)
         return Number(held)

@@ -20,8 +20,8 @@ from sim.language.hosts import devices
 from sim.language.job import Job, Result, first_measured, worker_number
 from sim.language.rank import drawn
 from sim.language.text import Text
+from sim.laws.base import NOTHING, ONES
 from sim.laws.randomness import BLOCK, Stream
-from sim.laws.steps import NOTHING, ONES
 from sim.model.costs import COLD_AFTER_S, COLD_FROM_S
 from sim.platform.polling import LONGEST_S, SHARE, SHORTEST_S, STAGES
 

@@ -19,7 +19,7 @@ NONE = -1  # no text, no message, no rank
     MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
     WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, BEGIN_STEP, END_STEP,
     COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE, IN_STEP, IS_WARM,
-    WORK, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, RING, END, IS_AWAITED, TOOK,
+    WORK, OVERHEAD, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, RING, END, TOOK,
 ) = range(54)  # fmt: skip
 REALS = {
     "MOST_POLLS": MOST_POLLS,
@@ -39,8 +39,8 @@ KINDS = 16
 
 # What a text waits in.
 (
-    NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, LANDING, WAITING, NOTICING, RINGING, ENDED,
-) = range(12)  # fmt: skip
+    NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, LANDING, WAITING, NOTICING, RINGING, IN_LINE, ENDED,
+) = range(13)  # fmt: skip
 
 # What a run, or an op-code, ends with. After one that says what is short, the run goes on with more of it.
 (
@@ -183,6 +183,8 @@ INTEGERS = {
     "rank_box": "rank",  # the first message
     "rank_takers": "rank",  # the first text that waits for a message
     "rank_waiters": "rank",  # the first text that waits for another text
+    "rank_overhead": "rank",  # the text with the message that it sends or takes now
+    "rank_line": "rank",  # the first text that waits for that
     "rank_underway": "rank",  # messages to its main text that have not arrived
     "rank_device": "rank",  # of its work
     "rank_passes": "rank",  # the device of its passes
@@ -221,7 +223,7 @@ ARRAYS = {**DOUBLES, **INTEGERS}
 # What arrays begin with where it is not 0.
 BEGIN = {
     **fields("text_next text_takes text_worked rank_round rank_last rank_fetched rank_box rank_box_end", NONE),
-    **fields("rank_takers rank_waiters device_first core_first message_from window_pair", NONE),
+    **fields("rank_takers rank_waiters rank_overhead rank_line device_first core_first message_from window_pair", NONE),
     **fields("rank_main rank_used text_of_rank", 1),
     **fields("text_since step_end", -1.0),
     "rank_beside": -2,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sim.language.engine import layout as op
-from sim.language.engine.expressions import BINARY, MOST_UNROLLED, Expressions
+from sim.language.engine.expressions import MOST_UNROLLED, Expressions
 from sim.language.engine.values import (
     NOTHING,
     ONE,
@@ -113,10 +113,10 @@ class Statements(Expressions):
             self.bind(scope, node.target, self.value(scope, node.value))
 
     def do_AugAssign(self, scope: Scope, node: ast.AugAssign) -> None:
-        if not isinstance(node.target, (ast.Name, ast.Subscript)) or type(node.op) not in BINARY:
+        if not isinstance(node.target, (ast.Name, ast.Subscript)):
             raise NotLowered("such an assignment")
         load = ast.parse(ast.unparse(node.target), mode="eval").body
-        found = self.reckon(BINARY[type(node.op)], self.value(scope, load), self.value(scope, node.value))
+        found = self.operated(node.op, self.value(scope, load), self.value(scope, node.value))
         self.bind(scope, node.target, found)
 
     def do_Return(self, scope: Scope, node: ast.Return) -> None:

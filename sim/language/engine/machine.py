@@ -9,7 +9,7 @@ from sim.language.engine.events import arrives_at, drawn, goes_on_at, is_drawn, 
 from sim.language.engine.flows import all_there, flows_on, land
 from sim.language.engine.layout import KINDS, NONE, State
 from sim.language.engine.mail import arrive, overtakes, reach
-from sim.language.engine.texts import look_again, waits_no_more
+from sim.language.engine.texts import leaves_line, look_again, waits_no_more
 
 
 def simulate(S: State) -> int:
@@ -105,6 +105,7 @@ def resume(S: State, t: int) -> None:
         has_slept(S, t)
     elif what == op.COMPUTING or what == op.SHARING or what == op.TURNING:
         computed(S, t, False)
+        leaves_line(S, t)
     elif what == op.WAITING:
         waits_no_more(S, t)
         S.text_at[t] += 1

@@ -215,8 +215,7 @@ class Lowering(Statements):
             self.same_size(self.looked_up([int(one is not None) for one in each], layer), ONE)
         return PieceValue("activation", ZERO, self.reckon(op.MULTIPLY, items, self.samples_of(micro, of)))
 
-    def me_slope(self, layer: Any, micro: Any = ZERO, of: Any = ONE) -> Any:
-        return self.me_activation(layer, micro, of)
+    me_slope = me_activation
 
     def me_share(self, layer: Any, minibatches: Any = ONE, numbered: Any = NO) -> Any:
         job, layers = self.job, range(len(self.job.layers))
@@ -465,19 +464,20 @@ class Lowering(Statements):
 
     def me_post(self, piece: Any, to: Any, share: Any = ONE, taken: Any = NO) -> Any:
         seconds, items = self.overhead(to), self.items(piece)
-        before, after = self.around(seconds, self.is_announced(items, share))
-        self.take_seconds(before)
+        announced = self.is_announced(items, share)  # then the overhead is behind it
+        after = ZERO if announced == ZERO else self.reckon(op.MULTIPLY, seconds, announced)
+        self.take_seconds(op.OVERHEAD, self.reckon(op.SUBTRACT, seconds, after))
         if plain(taken) and not self.hands_over:
             raise HandsOver
         gradient = int(piece.vector == "gradient") if isinstance(piece, PieceValue) else 0
         handle = self.put(op.POST, self.at(to), self.at(items), self.at(share), gradient, int(plain(taken)))
-        self.take_seconds(after)
+        self.take_seconds(op.OVERHEAD, after)
         return handle
 
-    def take_seconds(self, seconds: Any) -> None:
-        """Work of the core."""
+    def take_seconds(self, code: int, seconds: Any) -> None:
+        """Work of the core, WORK or OVERHEAD."""
         if seconds != ZERO:
-            self.emit(op.WORK, self.at(seconds))
+            self.emit(code, self.at(seconds))
 
     def is_announced(self, items: Any, share: Any) -> Any:
         """Whether a message with so many items leaves when it is asked for: 1 or 0."""
@@ -486,13 +486,6 @@ class Lowering(Statements):
             return ZERO
         size = self.reckon(op.MULTIPLY, self.reckon(op.MULTIPLY, items, Known(job.item_bytes)), share)
         return self.reckon(op.LESS, Known(job.fair.eager_bytes), self.reckon(op.ADD, Known(job.header_bytes), size))
-
-    def around(self, seconds: Any, announced: Any) -> tuple[Any, Any]:
-        """Seconds of one that are before something, unless a message was announced; else behind it."""
-        if announced == ZERO:
-            return seconds, ZERO
-        of_it = self.reckon(op.MULTIPLY, seconds, announced)
-        return self.reckon(op.SUBTRACT, seconds, of_it), of_it
 
     def me_take(
         self,
@@ -527,21 +520,17 @@ class Lowering(Statements):
             samples: the register with those of the message.
             lands: and with the message, if it was announced.
         """
-        seconds = self.taking(sender, items, share)
-        if self.hands_over:
-            seconds, first = self.around(seconds, self.put(op.IS_AWAITED))
-            self.take_seconds(first)
+        self.take_seconds(op.OVERHEAD, self.taking(sender, items, share))
         if self.job.fair and self.job.fair.eager_bytes < math.inf:
-            seconds, first = self.around(seconds, self.reckon(op.UNEQUAL, Number(lands), Known(op.NONE)))
-            self.take_seconds(first)
             self.emit(op.LAND, lands)
         if self.hands_over:
             self.emit(op.TOOK)
+        seconds: Any = ZERO
         if into is not None and (adds or weight != ONE):
-            seconds = self.reckon(op.ADD, seconds, self.sum_s(self.items(into), share))
+            seconds = self.sum_s(self.items(into), share)
         if into is not None and not adds:
             seconds = self.reckon(op.ADD, seconds, self.put_s(into, share))
-        self.take_seconds(seconds)
+        self.take_seconds(op.WORK, seconds)
         if into is not None and adds and into.vector == "gradient":
             self.emit(op.ADDED, samples)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -26,21 +28,24 @@ from sim.language.engine.values import (
     plain,
 )
 
-PYTHONS: dict[int, Callable] = {
-    op.ADD: lambda x, y: x + y,
-    op.SUBTRACT: lambda x, y: x - y,
-    op.MULTIPLY: lambda x, y: x * y,
-    op.DIVIDE: lambda x, y: x / y,
-    op.FLOOR_DIVIDE: lambda x, y: x // y,
-    op.MODULO: lambda x, y: x % y,
-    op.EXCLUSIVE_OR: lambda x, y: x ^ y,
-    op.LESS: lambda x, y: x < y,
-    op.LESS_OR_EQUAL: lambda x, y: x <= y,
-    op.EQUAL: lambda x, y: x == y,
-    op.UNEQUAL: lambda x, y: x != y,
-    op.LEAST: min,
-    op.MOST: max,
-}
+# Each op-code of two numbers: what it is in Python, and the signs that mean it.
+OPERATIONS: tuple[tuple, ...] = (
+    (op.ADD, operator.add, ast.Add),
+    (op.SUBTRACT, operator.sub, ast.Sub),
+    (op.MULTIPLY, operator.mul, ast.Mult),
+    (op.DIVIDE, operator.truediv, ast.Div),
+    (op.FLOOR_DIVIDE, operator.floordiv, ast.FloorDiv),
+    (op.MODULO, operator.mod, ast.Mod),
+    (op.EXCLUSIVE_OR, operator.xor, ast.BitXor),
+    (op.LESS, operator.lt, ast.Lt),
+    (op.LESS_OR_EQUAL, operator.le, ast.LtE),
+    (op.EQUAL, operator.eq, ast.Eq, ast.Is),
+    (op.UNEQUAL, operator.ne, ast.NotEq, ast.IsNot),
+    (op.LEAST, min),
+    (op.MOST, max),
+)
+PYTHONS: dict[int, Callable] = {code: python for code, python, *_ in OPERATIONS}
+SIGNS: dict[type, int] = {sign: code for code, _, *signs in OPERATIONS for sign in signs}
 RANK, AFTER, FIRST = 0, 1, op.FIRST  # registers of each text: its rank, the list that it waits for, its first argument
 
 

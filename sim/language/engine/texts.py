@@ -6,7 +6,7 @@ import math
 
 from sim.language.engine import layout as op
 from sim.language.engine.cores import begins_to_poll, compute, computed, has_slept, polls_no_more
-from sim.language.engine.events import goes_on_at, key_of, settle, without
+from sim.language.engine.events import ending, goes_on_at, key_of, settle, without
 from sim.language.engine.layout import NONE, OPERANDS, State
 from sim.language.engine.mail import give_back, is_underway, lose_all, taken, value
 from sim.language.engine.rings import lets_go
@@ -180,12 +180,38 @@ def waits_for_messages(S: State, t: int) -> bool:
 
 
 def waits_no_more(S: State, t: int) -> None:
-    """Take text t out of the chain of those that wait for handles, or for messages."""
+    """Take text t out of the chain of those that wait for handles, for messages, or for others to be sent or taken."""
     rank = S.text_rank[t]
     if S.text_in[t] == op.WAITING:
         S.rank_waiters[rank] = without(S, S.rank_waiters[rank], t)
+    elif S.text_in[t] == op.IN_LINE:
+        S.rank_line[rank] = without(S, S.rank_line[rank], t)
     else:
         S.rank_takers[rank] = without(S, S.rank_takers[rank], t)
+
+
+def gets_in_line(S: State, t: int) -> bool:
+    """Text t sends or takes a message: whether it waits, as another text of its rank does so."""
+    rank = S.text_rank[t]
+    if S.rank_overhead[rank] == NONE:
+        S.rank_overhead[rank] = t
+    if S.rank_overhead[rank] == t:
+        return False
+    S.text_in[t] = op.IN_LINE
+    S.text_due[t] = -1.0
+    S.rank_line[rank] = ending(S, S.rank_line[rank], t)
+    return True
+
+
+def leaves_line(S: State, t: int) -> None:
+    """Text t computes no more, or is stopped: if it has sent or taken a message, the one that has waited longest is next."""
+    rank = S.text_rank[t]
+    one = S.rank_line[rank]
+    if S.rank_overhead[rank] == t:
+        S.rank_overhead[rank] = one
+        if one != NONE:
+            S.rank_line[rank] = S.text_next[one]
+            goes_on_at(S, one, S.now)
 
 
 def end(S: State, t: int) -> None:
@@ -258,7 +284,7 @@ def stop(S: State, handle: float) -> None:
         or S.text_in[t] == op.TURNING
     ):
         computed(S, t, True)
-    elif S.text_in[t] == op.TAKING or S.text_in[t] == op.WAITING:
+    elif S.text_in[t] == op.TAKING or S.text_in[t] == op.WAITING or S.text_in[t] == op.IN_LINE:
         waits_no_more(S, t)
         polls_no_more(S, t)
     elif S.text_in[t] == op.RINGING and S.text_due[t] < 0.0:
@@ -267,6 +293,7 @@ def stop(S: State, handle: float) -> None:
         S.flow_taker[S.text_lands[t]] = NONE
         taken(S, S.text_lands[t])
         polls_no_more(S, t)
+    leaves_line(S, t)
     took(S, t)
     end(S, t)
 

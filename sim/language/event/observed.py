@@ -40,7 +40,7 @@ class Observed(Task):
     def execute(self, command):
         """What a command does, and a row of it."""
         world, me = self.world, self.me
-        self.since_s, self.spent_s, self.spans = world.time_s, 0.0, list[tuple[float, float]]()
+        self.since_s, self.spans = world.time_s, list[tuple[float, float]]()
         self.command = command
         self.round = max(0, me.round + isinstance(command, commands.Follow))  # who follows begins the next one
         reply = yield from super().execute(command)
@@ -88,7 +88,7 @@ class Observed(Task):
         return round(job.bytes_of(1, sent))
 
     def _spend(self, seconds: float, device=None):
-        begin_s, self.spent_s = self.world.time_s, seconds
+        begin_s = self.world.time_s
         yield from super()._spend(seconds, device)
         self.spans.append((begin_s, self.world.time_s))
 
@@ -131,13 +131,9 @@ class Observed(Task):
         local = job.host(message.sender) == job.host(self.me.rank)
         moves_s = size_bytes / job.local_bandwidth if local else job.gap_s + size_bytes / job.bandwidth
         moves_s = 0.0 if message.flow else moves_s  # of one that is asked for, nothing has moved
-        moving_s, overhead_s = max(self.since_s, here_s - moves_s), self._received_s(message)
-        apart = message.flow or message.is_awaited
+        moving_s = max(self.since_s, here_s - moves_s)
         yield from super()._accept(message, into, adds, weight)
-        worked_s = world.time_s - here_s
-        landed_s = here_s + (worked_s * overhead_s / self.spent_s if self.spent_s else 0.0)
-        if apart:
-            landed_s = self.spans[-1][0]  # the sum is a work of its own
+        landed_s = world.time_s if into is None else self.spans[-1][0]  # where the sum begins
         about: dict[str, Any] = {"size_bytes": round(size_bytes), "peer": message.sender, "version": version}
         self._row("wait", self.since_s, moving_s, peer=message.sender)
         self._row("receive", moving_s, landed_s, **about)

@@ -178,6 +178,22 @@ class Task:
             finally:
                 self.world.busy[rank].end(works)
 
+    def _overhead(self, seconds: float):
+        """Send or take a message for some seconds of a core, when the rank has done so with those that texts asked for before."""
+        line = self.world.lines[self.me.rank]
+        if seconds <= 0:
+            return
+        line.append(self)
+        try:
+            if line[0] is not self:
+                yield "other messages of its rank"
+            yield from self._spend(seconds)
+        finally:
+            was_first = line[0] is self
+            line.remove(self)
+            if was_first and line:
+                self.world.at(self.world.time_s, line[0].key, line[0].waker(line[0].turn))
+
     def sleep(self, command: commands.Sleep):
         """Sleep as the law says."""
         seconds, busy = self.world.sleeps[self.me.rank].next(max(0, self.me.round)), self.world.busy[self.me.rank]
@@ -282,7 +298,7 @@ class Task:
             raise self._wrong(f"me.post to rank {command.to!r} of {me.n}")
         size_bytes, overhead_s = job.bytes_of(piece.items, command.share), self._overhead_s(command.to)
         announces = self.world.links.announces(size_bytes)
-        yield from self._spend(0.0 if announces else overhead_s)
+        yield from self._overhead(0.0 if announces else overhead_s)
         samples = self.world.samples.at_hand(me) if piece.vector == "gradient" else 0.0
         values = self.world.values.read(me, piece)
         message = Message(me.rank, me.step, piece.items, samples, values, command.share)
@@ -292,7 +308,7 @@ class Task:
         for rank in (me.rank, command.to) if self.world.threads else ():
             self.world.threads[rank].pass_on(job.local_background_s if here else job.message_background_s)
         handle = self.world.links.send(self, message, command.to, size_bytes)
-        yield from self._spend(overhead_s if announces else 0.0)
+        yield from self._overhead(overhead_s if announces else 0.0)
         return message.taken or handle
 
     def _overhead_s(self, peer: int) -> float:
@@ -367,23 +383,19 @@ class Task:
             del mail.waiting[self.number]
 
     def _accept(self, message: Message, into: Piece | None, adds: bool = False, weight: float = 1.0):
-        """A message becomes a piece, or part of a sum; its overhead and the sum are one work, if nobody waits for its taking."""
-        job, seconds, found_s = self.world.job, self._received_s(message), self.world.time_s
-        if message.flow or message.is_awaited:
-            try:
-                yield from self._spend(seconds)
-                if message.flow:
-                    yield from self._seen(self.world.links.land(self, message.flow, found_s))
-            finally:
-                self.world.taken(message)
-            seconds = 0.0
-        if into is not None:
-            self._check(message.items, into, f"taken from rank {message.sender} into")
-            seconds += job.sum_s(into.items, message.share) if adds or weight != 1 else 0.0
-            seconds += 0.0 if adds else self._put_s(into, message.share)
-        yield from self._spend(seconds)
+        """A message is taken, and becomes a piece, or part of a sum."""
+        job, found_s = self.world.job, self.world.time_s
+        try:
+            yield from self._overhead(self._received_s(message))
+            if message.flow:
+                yield from self._seen(self.world.links.land(self, message.flow, found_s))
+        finally:
+            self.world.taken(message)
         if into is None:
             return
+        self._check(message.items, into, f"taken from rank {message.sender} into")
+        sum_s = job.sum_s(into.items, message.share) if adds or weight != 1 else 0.0
+        yield from self._spend(sum_s + (0.0 if adds else self._put_s(into, message.share)))
         if into.vector == "gradient" and adds:
             self.world.samples.added(self.me, message.samples)
         self.world.values.put(self.me, into, message.values, adds, weight)

@@ -5,7 +5,7 @@ Events of one moment happen in the order of (rank, number of the text, that text
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from itertools import count
@@ -57,6 +57,9 @@ class EventWorld:
         self.sleeps = [job.sleeps(rank, text.servers) for rank in ranks]
         self.costs = [Costs(job, me, text.servers, self) for me in self.ranks]
         self.samples = Samples(self.ranks)
+        self.lines = [
+            deque[Task]() for _ in ranks
+        ]  # of each rank: texts with a message that it sends or takes, the first now
         self.started = [0 for _ in ranks]  # texts of each rank besides the main one
         self.followers = defaultdict[int, dict[Task, int]](dict)  # of each rank: tasks, and the turn in which they wait
         self.tasks: dict[tuple[int, int], Task] = {}  # that have not ended, by rank and number

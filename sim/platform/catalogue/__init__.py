@@ -12,10 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from sim.base.errors import WrongSetting, printable
 from sim.base.files import read_toml, validated
+from sim.base.models import Checked
 from sim.base.nearest import nearest
 from sim.base.ranges import Cores, Flag, Name, Words
 from sim.platform.cluster import ASSUMED, Cluster, Link
@@ -23,7 +24,6 @@ from sim.platform.gpu import Gpu
 
 FOLDER = Path(__file__).parent
 VARIABLE = "TRAINSIM_CATALOGUE"
-SCHEMA = "catalogue/1"
 SEVERAL = re.compile(r"(.+?)(?:\*([0-9]{1,9}))?")  # NAME or NAME*COUNT
 SECTIONS = ("hosts", "gpus", "links")
 OF_HOSTS = ("cores", "gpus", "gpu", "price_per_hour")  # keys that hosts of a cluster have, too
@@ -40,7 +40,7 @@ OFFERS = ("on-demand", "spot", "reserved-1y", "reserved-3y")
 OfferName = Literal["on-demand", "spot", "reserved-1y", "reserved-3y"]
 
 
-class Offer(BaseModel):
+class Offer(Checked):
     """A way of renting a host.
 
     Args:
@@ -49,13 +49,12 @@ class Offer(BaseModel):
         source: the address where it was read.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     usd_per_hour: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
     as_of: Words = ""
     source: Words = ""
 
 
-class Kind(BaseModel):
+class Kind(Checked):
     """A host that can be rented or that many have.
 
     Args:
@@ -70,7 +69,6 @@ class Kind(BaseModel):
         source: where the other numbers come from, and of when they are.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     cores: Cores | None = None
     gpus: Cores | None = None
     gpu: Name | None = None
@@ -80,7 +78,7 @@ class Kind(BaseModel):
     price_as_of: Words = ""
     price_source: Words = ""
     price_checked: Flag = False
-    offers: dict[OfferName, Offer] = {}
+    offers: dict[OfferName, Offer] = Field(default={})
     source: Words = ""
 
     @property
@@ -92,10 +90,6 @@ class Kind(BaseModel):
             found["on-demand"] = Offer(usd_per_hour=usd, as_of=of, source=source)
         return {name: found[name] for name in OFFERS if name in found}
 
-    def of_cluster(self) -> dict:
-        """The keys that a host of a cluster takes from it."""
-        return {name: value for name in OF_HOSTS if (value := getattr(self, name)) is not None}
-
 
 def _named(table):
     """A GPU's name is its key."""
@@ -104,14 +98,13 @@ def _named(table):
     return {name: {"name": name, **one} if isinstance(one, dict) else one for name, one in table.items()}
 
 
-class Catalogue(BaseModel):
+class Catalogue(Checked):
     """The contents of a catalogue's file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     schema_: Literal["catalogue/1"] = Field(alias="schema")
-    hosts: dict[Name, Kind] = {}
-    gpus: Annotated[dict[Name, Gpu], BeforeValidator(_named)] = {}
-    links: dict[Name, Annotated[Link, BeforeValidator(_called)]] = {}
+    hosts: dict[Name, Kind] = Field(default={})
+    gpus: Annotated[dict[Name, Gpu], BeforeValidator(_named)] = Field(default={})
+    links: dict[Name, Annotated[Link, BeforeValidator(_called)]] = Field(default={})
 
 
 def all_of(section: str) -> dict:
@@ -186,15 +179,13 @@ def of_type(table: dict) -> dict:
         return table
     if not isinstance(name, str):
         raise WrongSetting("type", name, "a name of a kind of host as its type")
-    return {"name": name, **find("hosts", name).of_cluster()} | {key: table[key] for key in table if key != "type"}
+    kind = find("hosts", name)
+    taken = {key: value for key in OF_HOSTS if (value := getattr(kind, key)) is not None}
+    return {"name": name, **taken} | {key: table[key] for key in table if key != "type"}
 
 
 def check_network(name: str, count: int) -> None:
-    """Refuse several hosts of a kind of which nobody says how fast its network is.
-
-    Raises:
-        WrongSetting: there are several, and no network.
-    """
+    """Raise WrongSetting for several hosts of a kind of which nobody says how fast its network is."""
     if count > 1 and find("hosts", name).network is None:
         allowed = f'one {name}, because its network is not known; or a cluster file with type = "{name}" and [network]'
         raise WrongSetting("--cluster", f"{name}*{count}", allowed)

@@ -1,0 +1,58 @@
+"""The jobs of equal ranks as SimPy's documentation would write them: a Store for each inbox, a timeout for what takes time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import partial
+
+import simpy
+
+from experiments.engines.job import COMPUTE_S, Job
+
+
+def ring(env, job, rank, inboxes):
+    """Sums a vector by a ring: each part goes to the next rank, twice around but for one hop."""
+    for _ in range(2 * (job.workers - 1)):
+        yield env.timeout(job.message_s)
+        yield inboxes[(rank + 1) % job.workers].put(1)
+        yield inboxes[rank].get()
+
+
+def ddp(env, job, rank, inboxes, ends_s):
+    """Sums the first half of the gradient while the second is computed."""
+    for step in range(job.steps):
+        yield env.timeout(COMPUTE_S * 2 / 3)
+        first = env.process(ring(env, job, rank, inboxes))
+        yield env.timeout(COMPUTE_S / 3)
+        yield first
+        yield from ring(env, job, rank, inboxes)
+        ends_s[step] = env.now
+
+
+def local_sgd(env, job, rank, inboxes, ends_s):
+    """Sums in every fourth step."""
+    for step in range(job.steps):
+        yield env.timeout(COMPUTE_S)
+        if step % 4 == 3:
+            yield from ring(env, job, rank, inboxes)
+        ends_s[step] = env.now
+
+
+def d_psgd(env, job, rank, inboxes, ends_s):
+    """Sends its weights to a rank that is so far away, and takes another's."""
+    for step, far in enumerate(job.shifts):
+        yield env.timeout(COMPUTE_S)
+        yield env.timeout(job.message_s)
+        yield inboxes[rank, (rank + far) % job.workers].put(1)
+        yield inboxes[(rank - far) % job.workers, rank].get()
+        ends_s[step] = env.now
+
+
+def run(job: Job) -> list[float]:
+    """Seconds of each step."""
+    env, ends_s = simpy.Environment(), [0.0] * job.steps
+    inboxes: dict = defaultdict(partial(simpy.Store, env))
+    for rank in range(job.workers):
+        env.process({"ddp": ddp, "local-sgd": local_sgd, "d-psgd": d_psgd}[job.text](env, job, rank, inboxes, ends_s))
+    env.run()
+    return [end_s - begin_s for begin_s, end_s in zip([0.0, *ends_s], ends_s, strict=False)]

@@ -1,0 +1,154 @@
+"""The constants of steps beyond a table (sim.answers.growth.LAW), learned on the sources for choices alone.
+
+Each table is fitted on its smaller sizes, and its larger ones are simulated as if it said nothing of growth
+(experiments.extrapolation.sizes). What is left is the law's. Its median and 90 % ends have a weighted interval score (J. Bracher et al.,
+Evaluating epidemic forecasts in an interval format, 2021), each source weighing as one. From the constants in use each in turn is made
+larger and smaller, as long as the score falls by more than sources differ by chance.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import product
+from math import hypot, log
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from calibration.scaling import changes, profiled
+from experiments.extrapolation import scores, sizes
+from experiments.figures import CHOICE
+from experiments.kit import pages
+from sim.answers import growth, paired
+from sim.base.interval import LEVEL
+from sim.base.progress import Progress, advance
+from sim.sweeps import pools
+
+MOST_SERIES, MOST_ROWS = 1, 3  # of a source, and of a split: a source counts once
+MOST_SEEN, MOST_GPUS = 60, 16  # rows that are fitted, and GPUs that are simulated, in a second or two
+TIMES = (1.5, 1.2, 1 / 1.2, 1 / 1.5)  # as large a constant is tried
+TELLS = 2.0  # standard errors of a mean over sources, by which other constants must be better
+DIGITS = 2
+TAKES_S = 300
+
+
+class Row(NamedTuple):
+    """A step that was left out, in logarithms.
+
+    Args:
+        off: measured over simulated seconds.
+        largest_off: the same at the largest size that was fitted.
+        unchanged: simulated seconds there over those of this step.
+        slower, faster: 90 % limits of all that is not known besides.
+    """
+
+    source: str
+    sizes: list[changes.Origin]
+    doublings: float
+    off: float
+    largest_off: float
+    unchanged: float
+    slower: float
+    faster: float
+
+
+def run(out: Path, seed: int = 0) -> None:
+    """Print the constants, and what they score."""
+    series = [(one, list(filter(_small, sizes.splits(one.rows)))) for one in sizes.series_of(CHOICE)]
+    tasks = [(one, split) for one, some in _few([of for of in series if of[1]]) for split in some]
+    rows: list[Row] = []
+    with Progress("fitting and predicting", TAKES_S), pools.of_size(None) as places:
+        for future in [places.submit(of_split, *task) for task in tasks]:
+            rows += future.result()
+            advance(TAKES_S / len(tasks), "a split")
+    law = learned(rows)
+    said = ", ".join(f"{name} {value:g}" for name, value in law._asdict().items())
+    pages.show(
+        f"{len(rows)} rows of {len({row.source for row in rows})} sources for choices",
+        f"constants: {said}",
+        f"weighted interval score {score(rows, law).mean():.4f}; of the constants in use {score(rows, growth.LAW).mean():.4f}",
+    )
+
+
+def _small(split: sizes.Split) -> bool:
+    return split.seen.size <= MOST_SEEN and split.out.gpus.min() <= MOST_GPUS
+
+
+def _few(series: Sequence[tuple[sizes.Series, list[sizes.Split]]]) -> list[tuple[sizes.Series, list[sizes.Split]]]:
+    """The first series of each source, up to MOST_SERIES of them."""
+    counted: Counter[str] = Counter()
+    counts = []
+    for one, _ in series:
+        counted[one.source] += 1
+        counts.append(counted[one.source])
+    return [one for one, count in zip(series, counts, strict=True) if count <= MOST_SERIES]
+
+
+def of_split(series: sizes.Series, split: sizes.Split) -> list[Row]:
+    """Some of the rows that were left out, simulated by a profile that says nothing of growth."""
+    seen, out = split.seen, split.out.where(split.out.gpus <= MOST_GPUS)
+    made = sizes.fitted(series, seen)
+    known, plain = made.provenance, made.known(growth=None)
+    if known is None or known.growth is None:
+        return []
+    algorithm = next((one.partition("=")[2] for one in known.settings if one.startswith("algorithm")), "ring")
+    model = sizes.workload(series.model, series.million_parameters)
+    told = changes.origins(seen, profiled.refitting(model, known.protocol or "ddp", algorithm, seen))
+    found = []
+    for place in np.unique(np.linspace(0, out.size - 1, MOST_ROWS).astype(int)):
+        hosts, gpus, each, batch, minibatches = (int(column[place]) for column in (*out[:4], out.minibatches))
+        few_hosts = min(hosts, known.hosts or 1)
+        few = few_hosts, min(each, max(1, (known.workers or 1) // few_hosts))
+        asked, largest = (
+            sizes.answered(plain, *where, batch // minibatches, minibatches) for where in ((hosts, each), few)
+        )
+        step_s = asked.scenario.batch * gpus / asked.samples_per_s
+        there_s = largest.scenario.batch * few[0] * few[1] / largest.samples_per_s
+        low, high = asked.interval or (asked.samples_per_s,) * 2
+        law = [one for one in paired.of(asked.scenario, asked.outcome) if one.source == BY_LAW]
+        slower, faster = (
+            max(0.0, whole**2 - sum(getattr(one, side) ** 2 for one in law)) ** 0.5
+            for side, whole in (
+                ("slower", log(asked.samples_per_s / low)),
+                ("faster", log(high / asked.samples_per_s)),
+            )
+        )
+        beyond = float(sizes.doublings(*((hosts, known.hosts or 1) if hosts > 1 else (gpus, known.workers or 1))))
+        off = log(float(out.step_s[place]) / step_s)
+        grown = known.growth.largest_off
+        found.append(Row(series.source, told, beyond, off, grown, log(there_s / step_s), slower, faster))
+    return found
+
+
+BY_LAW = "errors on published steps"  # the source of what sim.answers.extrapolation takes where nothing grows
+
+
+def score(rows: Sequence[Row], law: growth.Law) -> np.ndarray:
+    """The mean weighted interval score of each source, shape (sources,)."""
+    each: dict[str, list[float]] = {}
+    known = {id(row.sizes): changes.by_law(row.sizes, law) for row in rows}
+    for row in rows:
+        grown = known[id(row.sizes)]
+        assert grown is not None  # a table of one size has no row
+        grown = grown.model_copy(update={"largest_off": row.largest_off})
+        told = growth.after(grown, row.doublings, row.unchanged, law)
+        off = row.off - told.longer
+        slower, faster = hypot(told.slower, row.slower), hypot(told.faster, row.faster)
+        ends = slower + faster + scores.OUTSIDE * max(0.0, off - slower, -off - faster)
+        each.setdefault(row.source, []).append((abs(off) / 2 + (1 - LEVEL) / 2 * ends) / 1.5)
+    return np.array([np.mean(of) for of in each.values()])
+
+
+def learned(rows: Sequence[Row], law: growth.Law = growth.LAW) -> growth.Law:
+    """The constants near others whose scores are surely lower; the same if there are none."""
+    best, better = score(rows, law), True
+    while better:
+        better = False
+        for name, times in product(law._fields, TIMES):
+            tried = law._replace(**{name: float(f"{times * getattr(law, name):.{DIGITS}g}")})
+            gains = best - (now := score(rows, tried))
+            if gains.mean() > TELLS * gains.std(ddof=1) / len(gains) ** 0.5:
+                law, best, better = tried, now, True
+    return law

@@ -1,0 +1,44 @@
+"""The constants of steps beyond a table: they are learned from planted rows, and those in use are the ones that were learned."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calibration.scaling.changes import Origin
+from experiments import growth as experiment
+from experiments.kit import kept
+from sim.answers import growth
+
+KEPT = Path(__file__).parents[2] / "docs/data/growth.json"
+NONE = np.zeros(0)
+
+
+def planted(law: growth.Law, count: int = 40) -> list[experiment.Row]:
+    """Rows of two sizes each, off as a law says: its quantiles at even distances."""
+    rows = []
+    for at, level in enumerate(np.linspace(0.02, 0.98, count).tolist()):
+        grown = (0.05, 0.1, 0.2)[at % 3]
+        part = growth.Part(1.0, 0.0, law.scale(grown**2), law.faster)
+        off = growth.quantile([part], level)
+        rows.append(experiment.Row(f"{at}", [Origin(1.0, "", grown**2, NONE, NONE)], 1.0, off, 0.0, 0.0, 0.0, 0.0))
+    return rows
+
+
+@pytest.mark.parametrize("by_growth", [0.4, 3.0])
+def test_planted_constants_are_learned(by_growth):
+    law = growth.LAW._replace(by_growth=by_growth)
+    rows = planted(law)
+    found = experiment.learned(rows)
+    assert found.scale(0.01) == pytest.approx(law.scale(0.01), rel=0.4)
+    assert experiment.score(rows, found).mean() < 0.97 * experiment.score(rows, growth.LAW).mean()
+
+
+def test_nothing_is_learned_of_rows_that_are_as_the_law_says():
+    assert experiment.learned(planted(growth.LAW)) == growth.LAW
+
+
+def test_the_constants_in_use_are_those_that_were_learned():
+    said = next(line for line in kept.read(KEPT).shown if isinstance(line, str) and line.startswith("constants"))
+    assert {name: float(value) for name, value in re.findall(r"(\w+) ([\d.e-]+)(?:,|$)", said)} == growth.LAW._asdict()
