@@ -119,10 +119,11 @@ class Stream(Steps):
     """
 
     def __init__(self, law: Law, seed: int, replication: int, rank: int, purpose: str, call: int = 0):
-        self.draws, group = Draws(law, seed, replication, purpose, call), group_of(rank)
+        draws, group = Draws(law, seed, replication, purpose, call), group_of(rank)
+        self.draws = draws
 
-        def values(count: int) -> np.ndarray:
-            blocks = [self.draws.of_group(group, block) for block in range(-(-count // BLOCK))]
+        def values(count: int) -> np.ndarray:  # which does not refer to the stream: it goes with its last user
+            blocks = [draws.of_group(group, block) for block in range(-(-count // BLOCK))]
             return np.concatenate([block[:, rank - group.first] for block in blocks])
 
         super().__init__(values, law.sole)

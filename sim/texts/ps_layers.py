@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sim.language.rows import hand_over, there_and_back
 from sim.language.text import Text
-from sim.language.verbs import agreed, begin
+from sim.language.verbs import agreed, begin, evaluate
 
 
 @dataclass(frozen=True)
@@ -37,5 +37,4 @@ class LayerwiseServers(Text):
                 texts[layer] = yield from me.start(there_and_back(me, layer, group, firsts, not self.barrier))
             if me.rank in me.servers:
                 yield from me.wait(texts)
-            if me.rank == me.master:
-                yield from me.evaluate()
+            yield from evaluate(me)

@@ -23,7 +23,7 @@ def test_what_a_text_does_not_have_is_named():
 
 def test_an_outcome_is_without_the_warm_up():
     scenario = replace(common(1, "allreduce"), warmup=3, steps=5)
-    found = outcome_of(scenario, TEXTS["fsdp"]())
+    found = outcome_of(scenario, TEXTS["fsdp"](unit_parameters=0))
     assert found.step_s.shape == found.samples.shape == (1, 5)
     assert found.warmup == 3
     assert found.idle_fraction.shape == (1, scenario.workers)

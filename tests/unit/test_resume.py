@@ -105,7 +105,7 @@ def test_a_probe_that_alone_is_left_has_three_hosts_in_the_testbed(cell, tmp_pat
     cells.write_text(json.dumps([[*CELL.split(), cell.trace]]))
     monkeypatch.setattr(campaign.testbed, "asked", lambda _, hosts: nullcontext(ranks.append(hosts)))
     monkeypatch.setattr(campaign.launch, "command", lambda *_, **__: [])
-    for module, name in ((campaign.extras, "need"), (campaign.launch, "launch"), (campaign.needs, "check")):
+    for module, name in ((campaign.home, "need"), (campaign.launch, "launch"), (campaign.needs, "check")):
         monkeypatch.setattr(module, name, lambda *_: None)
     probe = str(tmp_path / "probe.json")
     assert campaign.main([str(cells), "--probe", probe, "--resume", "--testbed", "1 Gbit/s"]) == 0
