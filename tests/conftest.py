@@ -69,6 +69,12 @@ def pytest_xdist_make_scheduler(config, log):
     return ByFile(config, log) if config.option.dist in ("load", "loadfile") else None
 
 
+@pytest.fixture(autouse=True)
+def _nobody_waits_for_the_garbage_collector():
+    """Hypothesis has itself called by it: a deadline that passes just then would be raised there, and be lost."""
+    gc.callbacks.clear()
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _nobody_is_in_a_hurry():
     """After some seconds commands say how far they are, or answer from fewer runs. A busy machine may take as long for what takes none."""
