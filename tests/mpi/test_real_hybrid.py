@@ -13,8 +13,7 @@ from real.data import Batches, data_for
 from sim import protocols
 from sim.job.scenario import Scenario
 from sim.model import workload
-from sim.model.sizes import HEADER_BYTES
-from sim.model.sparse_rows import Load
+from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 from sim.platform.cluster import Cluster, Host
 from sim.recording.traces import Trace, read
 
@@ -184,12 +183,12 @@ def test_bytes_are_those_of_the_rows_that_minibatches_read(real_traces, cell):
             mine = here[here["rank"] == server]
             held = [part for part in range(parts) if part % servers == server]
 
-            def loads(words, held=held):
-                numbers = [sum(word % parts == part for word in words) for part in held]
-                return [Load(count, count * WIDTH) for count in numbers]
-
-            def sizes(kind, several, loads=loads):
-                return sorted(getattr(load, f"{kind}_bytes") for words in several for load in loads(words))
+            def sizes(kind, several, held=held):
+                each = {"request": 1, "answer": WIDTH, "gradient": 1 + WIDTH}[
+                    kind
+                ]  # of a row: its number, its numbers, both
+                counts = [sum(word % parts == part for word in words) for words in several for part in held]
+                return sorted(HEADER_BYTES + ITEM_BYTES * each * count for count in counts)
 
             word_of_end = [HEADER_BYTES] * len(added)  # to those who have sent
             assert sorted(mine["bytes"][mine["activity"] == "send"]) == sorted(sizes("answer", read_by) + word_of_end)
