@@ -103,10 +103,9 @@ def predicted(profile: Path, cell: Cell) -> float:
     Raises:
         RunFailed: there is no answer.
     """
-    bucket_mb = 0 if cell.bucket_mb == SMALL else cell.bucket_mb
     line = [sys.executable, "-m", installed("sim.run"), "--cluster", str(profile), "--protocol", "ddp", "--json"]
     line += ["--workers", str(cell.ranks), "--batch", str(cell.batch * cell.accumulate)]
-    line += ["--set", f"bucket_mb={bucket_mb}", "--set", f"accumulate={cell.accumulate}"]
+    line += ["--set", f"bucket_mb={cell.bucket_mb}", "--set", f"accumulate={cell.accumulate}"]
     done = subprocess.run(line, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     if done.returncode:
         raise RunFailed(done.stderr.strip())

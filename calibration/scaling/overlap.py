@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from sim.language.layers import stretches
 from sim.model.nominal import layer_shares
 from sim.model.sizes import ITEM_BYTES
 
@@ -56,19 +57,10 @@ class Overlap:
 
     def __init__(self, sizes: Sequence[int], bucket_items: float):
         shares = layer_shares(list(sizes), ORDER)
-        ready = [*accumulate(reversed(shares), initial=1 - sum(shares))][1:]
-        buckets, held = [], 0
-        for size, moment in zip(reversed(sizes), ready, strict=True):
-            held += size
-            if held >= bucket_items:
-                buckets.append((held, moment))
-                held = 0
-        if held:
-            buckets.append((held, ready[-1]))
-        self.shares, self.ready = (
-            np.array([size for size, _ in buckets]) / sum(sizes),
-            np.array([at for _, at in buckets]),
-        )
+        ready = [*accumulate(reversed(shares), initial=1 - sum(shares))]
+        buckets = stretches(sizes, bucket_items)
+        self.shares = np.array([sum(sizes[first:stop]) for first, stop in buckets]) / sum(sizes)
+        self.ready = np.array([ready[len(sizes) - first] for first, _ in buckets])
 
     @classmethod
     def of(cls, model: Workload, bucket_bytes: int = BUCKET_BYTES) -> Overlap:

@@ -3,32 +3,8 @@
 // Every rank is an actor on a host of its own. WAY is messages or semaphores. Messages pass through mailboxes and links; a port is the
 // host's full-duplex link. A blocking put begins when its get does: the actor `port` gets one gradient after another, which so pass the
 // master's link in turn. With semaphores there is no network: ranks wait for semaphores and sleep, as processes do in plain_simpy.py.
-#include <cstdio>
-#include <ctime>
-#include <fstream>
+#include "simgrid_hosts.hpp"
 #include <random>
-#include <simgrid/s4u.hpp>
-namespace sg4 = simgrid::s4u;
-
-constexpr double MESSAGE_BYTES = 1e6;
-static int message; // carries nothing
-
-static long peak_bytes()
-{
-  std::ifstream status("/proc/self/status");
-  long peak_kib = 0;
-  for (std::string line; std::getline(status, line);)
-    std::sscanf(line.c_str(), "VmHWM: %ld", &peak_kib);
-  return 1024 * peak_kib;
-}
-
-static sg4::Host* host(sg4::NetZone* zone, const std::string& name, double port_s)
-{
-  auto* made = zone->create_host(name, 1e9);
-  auto* link = zone->create_split_duplex_link(name, MESSAGE_BYTES / port_s)->set_latency(0)->seal();
-  zone->add_route(made->get_netpoint(), nullptr, nullptr, nullptr, {{link, sg4::LinkInRoute::Direction::UP}}, true);
-  return made;
-}
 
 int main(int argc, char* argv[])
 {

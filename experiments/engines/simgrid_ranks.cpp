@@ -2,31 +2,7 @@
 //
 // Every rank is an actor on a host of its own, and one of ddp has another that sums. A message passes its sender's and its receiver's
 // link, each full duplex. All ranks are equally fast, and no link carries two messages at once.
-#include <cstdio>
-#include <ctime>
-#include <fstream>
-#include <simgrid/s4u.hpp>
-namespace sg4 = simgrid::s4u;
-
-constexpr double MESSAGE_BYTES = 1e6;
-static int message; // carries nothing
-
-static long peak_bytes()
-{
-  std::ifstream status("/proc/self/status");
-  long peak_kib = 0;
-  for (std::string line; std::getline(status, line);)
-    std::sscanf(line.c_str(), "VmHWM: %ld", &peak_kib);
-  return 1024 * peak_kib;
-}
-
-static sg4::Host* host(sg4::NetZone* zone, const std::string& name, double message_s)
-{
-  auto* made = zone->create_host(name, 1e9);
-  auto* link = zone->create_split_duplex_link(name, MESSAGE_BYTES / message_s)->set_latency(0)->seal();
-  zone->add_route(made->get_netpoint(), nullptr, nullptr, nullptr, {{link, sg4::LinkInRoute::Direction::UP}}, true);
-  return made;
-}
+#include "simgrid_hosts.hpp"
 
 static sg4::Mailbox* inbox(int from, int to)
 {

@@ -7,8 +7,8 @@ growth per doubling and by how far the prediction of each size from the smaller 
 size (L. J. Tashman, Out-of-sample tests of forecasting accuracy, 2000). The mixture's median is the answer, and its 5 % and 95 % quantiles
 are its ends.
 
-`python -m experiments.run growth` learns the constants on the sources of experiments/figures/sources.toml that are for choices, and prints
-them.
+`python -m experiments.run growth` tries other constants near these on the sources of experiments/figures/sources.toml that are for choices,
+and prints those that are surely better, or these.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Law(NamedTuple):
 
 LAW = Law(
     faster=0.25, least=0.02, by_growth=1.2, first_host=0.3, first_gpu=0.8, own=0.7, missed=0.7, by_tries=0.1
-)  # as `experiments.run growth` prints it
+)  # none near them is surely better
 
 
 class Part(NamedTuple):

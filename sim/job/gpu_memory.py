@@ -15,7 +15,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.base.ranges import Optimiser
-from sim.language.layers import cuts
+from sim.language.layers import cuts, stretches
 from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
@@ -115,10 +115,8 @@ def shares(scenario: Scenario) -> Shares:
         largest = max(sum(sizes[first:stop]) for first, stop in pairwise(stages)) / sum(sizes)
         micros = getattr(protocol, protocol.text_class.micros, 1)
         return Shares(largest, largest, largest, min(ranks, micros) / micros / ranks)
-    units = [0]
-    for size in reversed(sizes):  # as sim.language.verbs.buckets
-        units[-1] += size
-        units += [0] * (units[-1] >= getattr(protocol, "unit_parameters", 0))
+    least = getattr(protocol, "unit_parameters", 0)
+    units = [sum(sizes[first:stop]) for first, stop in stretches(sizes, least)]
     gathered = getattr(protocol, "ahead", 0) + 1
     windows = (sum(units[first : first + gathered]) for first in range(len(units)))
     own, weights, gradient = 1 / ranks, max(windows) / sum(sizes), max(units) / sum(sizes)

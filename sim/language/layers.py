@@ -40,6 +40,23 @@ class Layer:
     server: int | None = None
 
 
+def stretches(items: Sequence[int], least: float) -> list[tuple[int, int]]:
+    """Layers in stretches (first, stop) of at least so many items, the last layers first; the first layers are what is left.
+
+    Args:
+        items: of each layer.
+
+    >>> stretches([1, 2, 3, 4], 5)
+    [(2, 4), (0, 2)]
+    """
+    found, stop = [], len(items)
+    for first in reversed(range(len(items))):
+        if sum(items[first:stop]) >= least or first == 0:
+            found.append((first, stop))
+            stop = first
+    return found
+
+
 def cuts(layers: Sequence[Any]) -> list[int]:
     """The layers that a stage of a pipeline can begin with: the first, and those that say what their inputs have."""
     return [k for k, layer in enumerate(layers) if k == 0 or layer.activation_items is not None]

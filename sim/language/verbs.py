@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from sim.language.layers import stretches
 from sim.language.pieces import Piece
 from sim.language.rank import Rank
 
@@ -209,12 +210,7 @@ def hand_on(me: Rank, to: int, before: list):
 
 def buckets(me: Rank, least_bytes: float) -> list[tuple[int, int]]:
     """The layers in stretches (first, stop) of at least so many bytes, the last layers first."""
-    found, stop = [], len(me.layers)
-    for first in reversed(me.layers):
-        if me.of(me.weights, first, stop).items * me.item_bytes >= least_bytes or first == 0:
-            found.append((first, stop))
-            stop = first
-    return found
+    return stretches([me.of(me.weights, layer).items for layer in me.layers], least_bytes / me.item_bytes)
 
 
 def of_host(me: Rank) -> int:

@@ -37,11 +37,8 @@ if TYPE_CHECKING:
     from sim.language.text import Text
     from sim.recording.traces import Trace
 
-LOOKED_AT, MESSAGES, MOST_LOOKED_AT = (
-    600,
-    5,
-    400,
-)  # workers at most, and messages of a run that is observed for a note, and of a gradient
+# Messages of a run that is observed for a note, messages of a gradient, and workers of such a run at most.
+LOOKED_AT, MESSAGES, MOST_LOOKED_AT = 600, 5, 400
 ONCE_S, RANK_S, EVENT_S = 1e-3, 3e-6, 0.15e-6  # of a core: of a run, of each rank, of each event
 MOST_COUNTED = 256
 _counted: dict[tuple, float] = {}  # events of a step, by text and size

@@ -208,6 +208,6 @@ def test_every_data_file_is_installed():
         for p in (ROOT / top).rglob(f"*.{end}")
     ]
     files += [f"{top}/py.typed" for top in MAY_IMPORT] + ["real/libraries/horovod.sh"]
-    files += [str(p.relative_to(ROOT)) for p in ROOT.glob("experiments/**/*.cpp")]
+    files += [str(p.relative_to(ROOT)) for p in ROOT.glob("experiments/**/*.?pp")]
     assert len(files) > 15
     assert not [name for name in files if not any(fnmatch(name, pattern) for pattern in patterns)]

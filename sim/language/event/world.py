@@ -57,9 +57,8 @@ class EventWorld:
         self.sleeps = [job.sleeps(rank, text.servers) for rank in ranks]
         self.costs = [Costs(job, me, text.servers, self) for me in self.ranks]
         self.samples = Samples(self.ranks)
-        self.lines = [
-            deque[Task]() for _ in ranks
-        ]  # of each rank: texts with a message that it sends or takes, the first now
+        # Of each rank, the texts with a message that it sends or takes; the first of them does so now.
+        self.lines = [deque[Task]() for _ in ranks]
         self.started = [0 for _ in ranks]  # texts of each rank besides the main one
         self.followers = defaultdict[int, dict[Task, int]](dict)  # of each rank: tasks, and the turn in which they wait
         self.tasks: dict[tuple[int, int], Task] = {}  # that have not ended, by rank and number
