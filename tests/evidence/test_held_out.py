@@ -18,7 +18,7 @@ from sim.platform.named_links import LOCAL
 
 @pytest.mark.parametrize(
     ("name", "up_to", "most"),
-    [("bert", 3, 0.08), ("imagenet", 3, 0.065), ("cifar10", 4, 0.15), ("deepspeech2", 4, 0.08)],
+    [("bert", 3, 0.08), ("imagenet", 3, 0.06), ("cifar10", 4, 0.15), ("deepspeech2", 4, 0.08)],
 )
 def test_few_hosts_predict_many(name, up_to, most):
     """And 1.2 times as well as by "nothing changes", but ImageNet's, whose buckets are not PyTorch's; intervals hold them."""
@@ -74,9 +74,9 @@ def test_the_slowest_of_many_links_is_slower():
 
 
 def test_a_byte_takes_as_long_whatever_the_model():
-    """Three models of the same hosts, fitted apart; of DeepSpeech2 the number of parameters is not published."""
+    """Three models of the same hosts, fitted apart: within 1.45, which is wide. DeepSpeech2's number of parameters is not published."""
     found = [t4.byte_s(name, 4) for name in t4.ZOO]
-    assert max(found) / min(found) < 1.5
+    assert max(found) / min(found) < 1.45
 
 
 @pytest.mark.slow
