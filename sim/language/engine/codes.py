@@ -194,9 +194,7 @@ def request(S: State, t: int, code: int, row: int) -> int:
             S.text_count[t] += 1
             wait(S, t, x)
             return op.WAITS
-    elif (
-        code == op.START
-    ):  # the handle; where it begins, its first argument, how many, the list to wait for and from where
+    elif code == op.START:  # the handle; its begin, first argument, how many; what it waits for, a list from a place
         if S.free_text == NONE:
             return op.SHORT_OF_TEXTS
         if is_full(S):

@@ -343,9 +343,7 @@ class Run:
         ended = (ends_s >= 0) & (np.arange(len(ends_s)) < steps)
         idle_s = self._now("rank_idle") + self._now("rank_idle_after") * (self._now("rank_to") != S.measured_to)
         idle_s *= self._now("rank_from") == S.measured_from
-        if (
-            S.left and complete
-        ):  # the run ends early: the share of the time until the last round that any rank has ended
+        if S.left and complete:  # it ends early: the share of the time until the last round that any rank has ended
             since_s = np.maximum(self._now("rank_since"), S.measured_from)
             waits = (self._now("rank_busy") == 0) & (self._now("rank_main") > 0)
             idle_s = idle_s + waits * np.maximum(0.0, S.measured_to - since_s)
