@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from calibration import algorithms
-from calibration.scaling.fitting import BETWEEN, Before, fit_like
+from calibration.scaling.fitting import BETWEEN, Before, fit
 from calibration.scaling.steps import OF_MESSAGES, Scaling
 from calibration.scaling.table import Table
 
@@ -23,7 +23,7 @@ def candidates(rows: Table, like: Scaling, between: Before = BETWEEN) -> dict[st
     names = _prior(rows)
     if not apart.any() or len(names) == 1 or (rows.gpus % rows.hosts).any():
         return {}
-    return {name: fit_like(rows, replace(like, algorithm=name), between=between) for name in names}
+    return {name: fit(rows, replace(like, algorithm=name), between=between) for name in names}
 
 
 def _prior(rows: Table) -> dict[str, float]:

@@ -12,9 +12,9 @@ import numpy as np
 
 from calibration import algorithms
 from calibration.scaling import algorithms as summing
-from calibration.scaling import noticed, replay, table
+from calibration.scaling import noticed, table
 from calibration.scaling.changes import MOST_ROWS, MOST_SPREAD, growth_of, largest_off, sizes_of
-from calibration.scaling.fitting import BETWEEN, Before, fit_like, named
+from calibration.scaling.fitting import BETWEEN, Before, fit, named
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.simulated import Simulated, link_of
 from calibration.scaling.steps import Scaling
@@ -88,10 +88,10 @@ def profile(
     tried = (protocol,) if protocol else SERVED[:2] if rows.servers is not None else able_to
     between = named(link) if link else BETWEEN
     likes = {one: like(one, model, noticed.alone(rows)) for one in tried}
-    found = {one: fit_like(rows, of, between=between) for one, of in likes.items()}
+    found = {one: fit(rows, of, between=between) for one, of in likes.items()}
     best = max(found, key=lambda one: ODDS.get(one, 0.0) - rows.size * log(max(found[one].misses(rows), LEAST_OFF)))
     if link:
-        _check_link(link, found[best], fit_like(rows, likes[best]), rows)
+        _check_link(link, found[best], fit(rows, likes[best]), rows)
     wrong = next(noticed.contradictions(rows, found[best]), "")
     _check_fit(found[best].misses(rows), rows, path, wrong)
     able = summing.candidates(rows, likes[best], between) if best in PROTOCOLS else {}
@@ -101,11 +101,10 @@ def profile(
     algorithm = found[best].algorithm
     grown = growth_of(rows, refitting(model, best, algorithm, rows, between))
     made = _made(found[best], rows, model, name, link)
-    settings, some = settings_of(algorithm, best), replay.some_of(rows)
-    off = np.log(found[best].step_s(some) / some.step_s) if some.size else np.empty(0)  # as simulated, within 1 %
+    settings = settings_of(algorithm, best)
     alike = len(able) > 1 and summing.arrangements(rows) == 1
     settings = settings_of(UNKNOWN, best) if alike else settings
-    notes = [*_of_fits(off, found, best, rows), *_of_sizes(grown, rows), *noticed.notes(rows, found[best])]
+    notes = [*_of_fits(found, best, rows), *_of_sizes(grown, rows), *noticed.notes(rows, found[best])]
     said = [f"--protocol {best}", *(f"--set {one}" for one in settings)]
     if best in SERVED:
         known = made.provenance or Provenance()
@@ -138,7 +137,7 @@ def refitting(
 ) -> Callable[[table.Table], Scaling]:
     """Fits some of the rows, as a profile was fitted to all of them."""
     alike = replace(like(protocol, model, noticed.alone(rows)), algorithm=algorithm)
-    return lambda some: fit_like(some, alike, between=between)
+    return lambda some: fit(some, alike, between=between)
 
 
 def like(protocol: str, model: Workload, alone: tuple[tuple[int, float], ...] = ()) -> Scaling:
@@ -149,10 +148,9 @@ def like(protocol: str, model: Workload, alone: tuple[tuple[int, float], ...] = 
     """
     held_bytes = float((model.gradient_bytes or ITEM_BYTES) * model.parameters)
     if protocol in SERVED:
-        of = held_bytes, 0.0, 0.0, 0.0
-        return Simulated(*of, algorithm=protocol, alone=alone, model=model, protocol=protocol)
+        return Simulated(held_bytes, algorithm=protocol, alone=alone, model=model, protocol=protocol)
     overlap = Overlap.of(model) if protocol == "ddp" else None
-    return Scaling(held_bytes, 0.0, 0.0, 0.0, overlap=overlap, alone=alone)
+    return Scaling(held_bytes, overlap=overlap, alone=alone)
 
 
 def _check(rows: table.Table, path: str) -> None:
@@ -195,7 +193,7 @@ def _check_fit(misses: float, rows: table.Table, path: str, wrong: str = "") -> 
         WrongSetting: it is more than a factor MOST_OFF, and steps of a smaller job are longer by as much.
     """
     times = exp(misses)
-    some = rows.where(np.unique(np.linspace(0, rows.size - 1, MOST_ROWS).astype(int)))
+    some = rows.where(table.evenly(rows.size, MOST_ROWS))
     larger = np.logical_and.reduce([column[:, None] <= column for column in (some.hosts, some.gpus, some.batch)])
     if times > MOST_OFF and (larger & (some.step_s[:, None] > MOST_OFF * some.step_s)).any():
         given = f"steps that the nearest law misses by a factor {times:.2g}{wrong and '; ' + wrong}"
@@ -203,14 +201,14 @@ def _check_fit(misses: float, rows: table.Table, path: str, wrong: str = "") -> 
         raise WrongSetting(f"{path}: step_s", given, allowed)
 
 
-def _of_fits(off: np.ndarray, found: dict[str, Scaling], best: str, rows: table.Table) -> Iterator[str]:
+def _of_fits(found: dict[str, Scaling], best: str, rows: table.Table) -> Iterator[str]:
     from sim.answers.summary import seconds
 
     ends = [(float(rows.step_s[at]), int(rows.gpus[at])) for at in (np.argmin(rows.gpus), np.argmax(rows.gpus))]
     yield "read: " + " to ".join(f"{seconds(step_s)} on {gpus} GPU{'s' * (gpus > 1)}" for step_s, gpus in ends)
-    if off.size:
-        said = f"{np.sqrt(np.mean(off**2)):.1%} (root mean square), at most {np.abs(off).max():.1%}"
-        yield f"simulated with the profile, {off.size} of the rows are off by {said}"
+    most = np.abs(np.log(found[best].step_s(rows) / rows.step_s)).max()  # as simulated, within 1 %
+    said = f"{found[best].misses(rows):.1%} (root mean square), at most {most:.1%}"
+    yield f"simulated with the profile, {rows.size} of the rows are off by {said}"
     yield from _of_minibatches(rows)
     constants = len(found[best].fitted)
     if rows.size <= constants:

@@ -28,12 +28,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calibration import algorithms
-from calibration.scaling.overlap import AFTER, Sums
+from calibration.scaling.overlap import AFTER, Overlap, Sums
 from calibration.scaling.table import Table
 from sim.platform.cluster import INNER_S, TREE_S, slowest, trees_s
 
@@ -57,14 +57,6 @@ CONSTANTS = {  # by name, a size of which it is a small change, where the consta
     "uneven": 1e-2,
 }
 OF_MESSAGES = ("between_s", "both_ways", "contention", "round_s")  # between hosts
-
-
-class Overlaps(Protocol):
-    """How gradients are summed beside back-propagation; sum_s is of shape (3, rows)."""
-
-    def calls(self, sum_s: np.ndarray) -> Sums:
-        """The sums of a step: see calibration.scaling.overlap."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -93,9 +85,9 @@ class Scaling:
     """
 
     gradient_bytes: float
-    base_s: float
-    sample_s: float
-    between_s: float
+    base_s: float = 0.0
+    sample_s: float = 0.0
+    between_s: float = 0.0
     several: float = 0.0
     apart: float = 0.0
     doubling: float = 0.0
@@ -106,7 +98,7 @@ class Scaling:
     round_s: float = 0.0
     read_s: float = 0.0
     alone: tuple[tuple[int, float], ...] = ()
-    overlap: Overlaps | None = None
+    overlap: Overlap | None = None
     residual: float = 0.0
     algorithm: str = "ring"
     fitted: tuple[str, ...] = ()

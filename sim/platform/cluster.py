@@ -379,6 +379,8 @@ class Growth(Checked):
         simulated, unchanged: scales of the slow side for a doubling, of the simulated step, and of a step that is as long as at the
             largest size.
         simulated_weight: how likely the first of these two is the right one, by how well each told sizes from smaller ones.
+        drifts: whether a step is expected to be longer than both say. After two numbers of hosts it is not: what begins with a second host
+            ends there, and two hosts have one link.
     """
 
     per_doubling: LogSpread
@@ -386,6 +388,7 @@ class Growth(Checked):
     simulated: LogSpread
     unchanged: LogSpread
     simulated_weight: Probability
+    drifts: bool = True
 
 
 class Provenance(Checked):

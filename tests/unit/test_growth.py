@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scaling_tables import table
 
 from calibration.scaling.changes import growth_of
 from calibration.scaling.steps import Scaling
@@ -69,6 +70,29 @@ def test_an_answer_is_the_mixtures_median_and_has_its_ends():
     assert logs == pytest.approx([told.slower, -told.faster])
     assert answered(job(16, known=GROWN)).outcome.ends[growth.BEYOND] == pytest.approx(told[1:])
     assert simulate(job(16), "event", 1).samples_per_s == pytest.approx(grown.samples_per_s)
+
+
+@pytest.mark.parametrize("unchanged", [-0.7, -0.1, 0.0])
+def test_after_two_numbers_of_hosts_a_step_is_no_longer_than_both_predictions_say(unchanged):
+    """Its ends stay. After more sizes it is longer: the control."""
+    found, drifting = (growth.after(GROWN.model_copy(update={"drifts": one}), 1.0, unchanged) for one in (False, True))
+    assert unchanged <= found.longer <= 0 < drifting.longer
+    assert found.longer + found.slower == pytest.approx(drifting.longer + drifting.slower)
+    assert found.longer - found.faster == pytest.approx(drifting.longer - drifting.faster)
+
+
+@pytest.mark.parametrize(
+    ("places", "drifts"),
+    [
+        ([(1, 4), (2, 4)], False),
+        ([(2, 4), (8, 4)], False),
+        ([(1, 1), (1, 2)], True),
+        ([(1, 4), (2, 4), (4, 4)], True),
+    ],
+)
+def test_steps_of_two_numbers_of_hosts_do_not_drift(places, drifts):
+    of = table([(hosts, each, 32) for hosts, each in places])
+    assert growth_of(of, lambda _: Scaling(1.0, sample_s=0.03)).drifts == drifts
 
 
 def test_within_the_sizes_of_the_table_nothing_grows():

@@ -154,7 +154,7 @@ def test_experiments_that_measure_say_how_far_they_have_simulated(name):
 @pytest.mark.parametrize(
     "simulate",
     [
-        lambda: servers.predicted_s(servers.ROWS[0], servers.FITTED),
+        lambda: servers.predicted_s(servers.ROWS[0]),
         lambda: sums.allreduce_s(sums.NETWORKS["1 ms, 5 Gbit/s"], 1, 0.9),
         lambda: parallax.throughput("resnet50", "Horovod", 1, parallax.Constants()),
     ],
