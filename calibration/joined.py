@@ -48,13 +48,6 @@ class Linked(NamedTuple):
         known = self.made.provenance
         return self.made.local if known and known.local_measured and not known.links_measured else self.made.network
 
-    @property
-    def algorithm(self) -> str:
-        """The algorithm that explains its times best."""
-        known = self.made.provenance
-        weights = {name: one.weight for name, one in known.algorithms.items()} if known else {}
-        return max(weights, key=lambda one: weights[one], default="ring")
-
 
 def profile(
     named: Sequence[Named], name: str, of: Callable[[Named], About], each: int | None, probe: Probe | None
@@ -135,12 +128,12 @@ def _linked(named: Sequence[Named], name: str, of: Callable[[Named], About], eac
 
 
 def _on(about: About, linked: Linked | None) -> About:
-    """What is known of a run, with the link that was measured, and its algorithm where the protocol has one."""
+    """What is known of a run, with the link that was measured, and the ring of its test where the protocol has an algorithm."""
     if linked is None or about.link is not None:
         return about
     said = any(one.startswith("algorithm=") for one in about.settings)
     sums = about.protocol in (None, *SUMMED_BY) and not said
-    settings = (*about.settings, f"algorithm={linked.algorithm}") if sums else about.settings
+    settings = (*about.settings, "algorithm=ring") if sums else about.settings
     return replace(about, link=linked.link, tested=f"{linked.of}: link", settings=settings)
 
 
@@ -175,7 +168,7 @@ def _computing(
 
 def _with_links(made: Cluster, linked: Linked, each: int | None) -> Cluster:
     """The profile on measured links. Hosts are those of the test where the profile's are of a log that names none."""
-    names = "links_measured", "local_measured", "sums_in_links", "algorithms"
+    names = "links_measured", "local_measured", "sums_in_links"
     known = {one: getattr(linked.made.provenance, one) for one in names}  # every source has made one
     hosts = made.hosts
     if hosts[0].gpu is None and linked.made.hosts[0].gpu and len(hosts) == 1:

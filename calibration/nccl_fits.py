@@ -15,7 +15,7 @@ BETTER = 0.8  # of the error of one algorithm: two, by size, must leave less tha
 LEAST_SIZES, LEAST_ERROR = 3, 0.03  # of each of two algorithms; and of one, that two are tried at all
 LEAST_BANDWIDTH = 1.0
 MOST_SPENT = 0.9  # of a test's time, which sums, and a link within hosts that was not measured, may take
-MOST_RANKS = algorithms.MOST_RANKS  # beyond which messages within hosts are not told from those between them
+MOST_RANKS = 512  # beyond which messages within hosts are not told from those between them
 MOST_SPREAD = 3.0
 # Of a link: whether there are trees, whether two hosts alone differ, and whether links do.
 SHAPES = ((0, 0, 0), (1, 0, 0), (0, 0, 1), (1, 0, 1), (0, 1, 1), (1, 1, 1))

@@ -94,7 +94,7 @@ def _of_table(profile: Cluster, path: str, about: About) -> list[Checked]:
         allowed = f"rows of at most {replay.MOST_RANKS} GPUs, of equal minibatches"
         raise WrongSetting(f"{path}: rows", "none that is simulated", allowed)
     protocol = about.protocol or profiled.PROTOCOLS[0]
-    settings = about.settings or profiled.settings_of("ring", protocol)
+    settings = about.settings or profiled.settings_of(protocol)
     jobs = replay.jobs(profile, model, protocol, settings, rows)
     names = [
         f"{Path(path).name}: {hosts:.0f} x {most:.0f}, batch {batch:.0f}"
@@ -110,13 +110,11 @@ def _check_known(profile: Cluster, model: Workload) -> None:
 
 def _of_tests(profile: Cluster, one: Named, ranks: int | None, gpus_per_host: int | None) -> list[Checked]:
     """Allreduces of nccl-tests, those of one text and one number of ranks together: seconds of all sizes that are simulated."""
-    known = profile.provenance.algorithms if profile.provenance else {}
-    algorithm = max(known, key=lambda name: known[name].weight, default="ring")
     checked = []
     for test in nccl_tests.read(one.path, ranks, gpus_per_host):
         if test.collective != "all_reduce":
             continue
-        measured_s, predicted_s = nccl_checks.seconds_of(profile, test, lambda _: algorithm, sum_s_per_byte(test))
+        measured_s, predicted_s = nccl_checks.seconds_of(profile, test, lambda _: "ring", sum_s_per_byte(test))
         if len(measured_s):
             name = f"{Path(one.path).name}: {len(test.hosts)} ranks"
             whole_s, again_s = float(measured_s.sum()), float(predicted_s.sum())

@@ -88,9 +88,8 @@ def of_split(series: sizes.Series, split: sizes.Split) -> list[Row]:
     known, plain = made.provenance, made.known(growth=CERTAIN)
     if known is None or known.growth is None:
         return []
-    algorithm = next((one.partition("=")[2] for one in known.settings if one.startswith("algorithm")), "ring")
     model = sizes.workload(series.model, series.million_parameters)
-    told = changes.origins(seen, profiled.refitting(model, known.protocol or "ddp", algorithm, seen))
+    told = changes.origins(seen, profiled.refitting(model, known.protocol or "ddp", seen))
     doublings = split.doublings[split.out.gpus <= MOST_GPUS]
     found = []
     for place in evenly(out.size, MOST_ROWS):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from math import exp, log
 from pathlib import Path
@@ -10,8 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibration import algorithms
-from calibration.scaling import algorithms as summing
 from calibration.scaling import noticed, table
 from calibration.scaling.changes import MOST_ROWS, MOST_SPREAD, growth_of, largest_off, sizes_of
 from calibration.scaling.fitting import BETWEEN, Before, fit, named
@@ -20,7 +17,6 @@ from calibration.scaling.simulated import Simulated, link_of
 from calibration.scaling.steps import Scaling
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_RANKS
-from sim.language.library import UNKNOWN
 from sim.model.costs import Costs, Line
 from sim.model.sizes import ITEM_BYTES
 from sim.model.workload import Reading
@@ -28,7 +24,6 @@ from sim.platform.cluster import (
     ASSUMED,
     INNER_S,
     TREE_S,
-    Candidate,
     Cluster,
     Growth,
     Host,
@@ -47,9 +42,8 @@ PROTOCOLS = ("ddp", "allreduce")  # the first hides messages behind back-propaga
 SERVED = ("ps-sync", "ps-async", "ps-layers")  # with servers; where nobody says which, one of the first two
 FEWEST = 2  # rows
 LEAST_OFF = 1e-3  # by which a protocol misses rows; less counts as much
-ODDS = {"allreduce": log(0.1)}  # before any row: frameworks hide messages behind back-propagation
+ODDS = {"allreduce": log(0.1)}  # assumed, before any row: frameworks hide messages behind back-propagation
 SIZES = (1, 2, 3, *(2**power for power in range(2, 21)))  # hosts for which a profile says how well messages are known
-MOST_LAID_OUT = 64  # ranks whose exchanges are laid out for that, where they do not go round a ring
 DIGITS = 4
 SLOWER = 0.02  # of a logarithm: by so much rows may be further off with the name of a link than without
 MOST_OFF = 1.4  # a factor by which a fit may miss its own rows (root mean square)
@@ -94,16 +88,9 @@ def profile(
         _check_link(link, found[best], fit(rows, likes[best]), rows)
     wrong = next(noticed.contradictions(rows, found[best]), "")
     _check_fit(found[best].misses(rows), rows, path, wrong)
-    able = summing.candidates(rows, likes[best], between) if best in PROTOCOLS else {}
-    weights = summing.weights(rows, able) if able else {}
-    if weights:  # the first of those that weigh the same: the ring
-        found[best] = able[max(weights, key=lambda one: weights[one])]
-    algorithm = found[best].algorithm
-    grown = growth_of(rows, refitting(model, best, algorithm, rows, between))
+    grown = growth_of(rows, refitting(model, best, rows, between))
     made = _made(found[best], rows, model, name, link)
-    settings = settings_of(algorithm, best)
-    alike = len(able) > 1 and summing.arrangements(rows) == 1
-    settings = settings_of(UNKNOWN, best) if alike else settings
+    settings = settings_of(best)
     notes = [*_of_fits(found, best, rows), *_of_sizes(grown, rows), *noticed.notes(rows, found[best])]
     said = [f"--protocol {best}", *(f"--set {one}" for one in settings)]
     if best in SERVED:
@@ -111,21 +98,12 @@ def profile(
         said += [f"--servers {known.servers} --servers-on {known.servers_on}"]
         notes += ["no column servers: one is taken, on a host of its own"] * (rows.servers is None)
     notes.append(f"simulate it with {' '.join(said)}")
-    notes += [
-        *_of_links(found[best], rows, link),
-        *([algorithms.note(weights, summing.told(rows, able))] if weights else []),
-    ]
-    each = float(rows.most.max())
-    weighed = {
-        one: Candidate(weight=weights[one], network=_network(of, each), local=_local(of, each))
-        for one, of in able.items()
-    }
+    notes += _of_links(found[best], rows, link)
     if grown:
         grown = grown.model_copy(update={"largest_off": round(largest_off(rows, found[best]), DIGITS)})
     return made.known(
         growth=grown,
         notes=tuple(notes),
-        algorithms=weighed,
         traces=(Path(path).name,),
         protocol=best,
         settings=tuple(settings),
@@ -133,10 +111,10 @@ def profile(
 
 
 def refitting(
-    model: Workload, protocol: str, algorithm: str, rows: table.Table, between: Before = BETWEEN
+    model: Workload, protocol: str, rows: table.Table, between: Before = BETWEEN
 ) -> Callable[[table.Table], Scaling]:
     """Fits some of the rows, as a profile was fitted to all of them."""
-    alike = replace(like(protocol, model, noticed.alone(rows)), algorithm=algorithm)
+    alike = like(protocol, model, noticed.alone(rows))
     return lambda some: fit(some, alike, between=between)
 
 
@@ -148,7 +126,7 @@ def like(protocol: str, model: Workload, alone: tuple[tuple[int, float], ...] = 
     """
     held_bytes = float((model.gradient_bytes or ITEM_BYTES) * model.parameters)
     if protocol in SERVED:
-        return Simulated(held_bytes, algorithm=protocol, alone=alone, model=model, protocol=protocol)
+        return Simulated(held_bytes, alone=alone, model=model, protocol=protocol)
     overlap = Overlap.of(model) if protocol == "ddp" else None
     return Scaling(held_bytes, overlap=overlap, alone=alone)
 
@@ -241,11 +219,9 @@ def _of_minibatches(rows: table.Table) -> Iterator[str]:
         yield "simulate N of them with --set accumulate=N, and --batch of all their samples together"
 
 
-def settings_of(algorithm: str, protocol: str) -> list[str]:
+def settings_of(protocol: str) -> list[str]:
     """The settings that a fitted protocol is simulated with."""
-    if protocol in SERVED:
-        return []
-    return [f"algorithm={algorithm}"]
+    return [] if protocol in SERVED else ["algorithm=ring"]
 
 
 def _of_links(found: Scaling, rows: table.Table, link: Link | None) -> Iterator[str]:
@@ -312,11 +288,9 @@ def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: L
 
 def _network(found: Scaling, each: float) -> Link:
     names = "both_ways", "contention", "uneven"
-    shape = {"gap_s": found.round_s} | {name: getattr(found, name) for name in names}
-    if found.algorithm == "ring":
-        shape |= {"tree_s": TREE_S, "tree_inner_s": INNER_S}
-    most = MOST_RANKS if found.algorithm == "ring" else MOST_LAID_OUT
-    sizes = [hosts for hosts in SIZES if hosts <= 4 or hosts * each <= most]
+    shape = {"gap_s": found.round_s, "tree_s": TREE_S, "tree_inner_s": INNER_S}
+    shape |= {name: getattr(found, name) for name in names}
+    sizes = [hosts for hosts in SIZES if hosts <= 4 or hosts * each <= MOST_RANKS]
     spreads = tuple(zip(sizes, _spreads(found, sizes, each), strict=True))
     return link_of(found.between_s).model_copy(update=shape | {"spread_by_hosts": spreads})
 

@@ -211,6 +211,29 @@ def beyond() -> Figure:
     return drawing
 
 
+def growth() -> Figure:
+    """Ends of intervals by doublings: of the law without a table, and of tables of several sizes that grew."""
+    from sim.answers import growth as tables
+    from sim.answers.ignorance import LAW
+    from sim.base.interval import of_normal
+    from sim.platform.cluster import Growth
+
+    drawing, doublings = _figure(3.2), np.linspace(0.01, 4, 40)
+    axes, lines = drawing.subplots(), {}
+    slow = np.array([of_normal(LAW.deviation(far)) for far in doublings])
+    lines["traces"] = np.array([slow, -LAW.faster * slow]).T
+    for grew in (0.0, 0.1, 0.3):
+        scale = tables.LAW.scale(grew**2)
+        known = Growth(per_doubling=grew, simulated=scale, unchanged=scale, simulated_weight=0.5)
+        told = [tables.after(known, far, 0.0) for far in doublings]
+        lines[f"a table that grew by {grew:.0%} a doubling"] = np.array([(one.slower, -one.faster) for one in told])
+    for number, (said, ends) in enumerate(lines.items()):
+        axes.plot(doublings, np.exp(ends), color=f"C{number}", label=(said, "_"))
+    axes.set(xlabel="doublings of hosts beyond those that were fitted", ylabel="times the predicted step", yscale="log")
+    axes.legend(frameon=False)
+    return drawing
+
+
 def worlds() -> Figure:
     """One text by the event world and by the engine: the same step times."""
     from trainsim import Scenario, protocols, read_workload, simulate
@@ -269,7 +292,7 @@ PICTURES: dict[str, Callable[[], Figure]] = {
     one.__name__: one
     for one in (
         *(measured, coverage, beyond),
-        *(link, ports, ring, collectives, costs, stragglers, polling, intervals, worlds),
+        *(link, ports, ring, collectives, costs, stragglers, polling, intervals, growth, worlds),
     )
 }
 

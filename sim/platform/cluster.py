@@ -357,19 +357,6 @@ class Model(Checked):
         return self.parameters == other.parameters and (self.digest == other.digest or self.buckets or other.buckets)
 
 
-class Candidate(Checked):
-    """An algorithm that may have summed in the runs that were fitted, where nobody said which.
-
-    Args:
-        weight: how likely it is, by how well it explains these runs.
-        network, local: the links with which it does.
-    """
-
-    weight: Probability
-    network: Link
-    local: Link
-
-
 class Growth(Checked):
     """How the steps of a table grew with its sizes, and what that leaves open of larger ones (sim.answers.growth); logarithms.
 
@@ -412,7 +399,6 @@ class Provenance(Checked):
         sums_in_links: whether the links' seconds contain the sums of allreduces, as tests of a library on GPUs without a name have them.
         engines: libraries that computed in the fitted runs (tensorflow, numpy), as far as known.
         protocol, settings: of the largest fitted run; of a log that does not say them, those given, or those that explain it best.
-        algorithms: candidates by which a library may have summed, if its algorithm is unknown; their weights sum to 1.
         growth: of the table of sizes that was fitted; None if none was, or one of a single size.
     """
 
@@ -438,7 +424,6 @@ class Provenance(Checked):
     engines: tuple[Words, ...] = ()
     protocol: Words = ""
     settings: tuple[Words, ...] = ()
-    algorithms: dict[Words, Candidate] = Field(default={})
     growth: Growth | None = None
 
 

@@ -50,5 +50,5 @@ def off(made: Cluster, protocol: str, of: Table, *settings: str) -> np.ndarray:
     """Logarithms of simulated over measured seconds, without the profile's error and growth."""
     costs = made.costs[MODEL.name].model_copy(update={"error": 0.0})
     exact = made.known(growth=None).model_copy(update={"costs": {MODEL.name: costs}})
-    settings = settings or tuple(profiled.settings_of("ring", protocol))
+    settings = settings or tuple(profiled.settings_of(protocol))
     return np.log(np.array(replay.steps_s(exact, MODEL, protocol, settings, of)) / of.step_s)

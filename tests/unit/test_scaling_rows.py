@@ -18,7 +18,7 @@ from sim.platform.cluster import FREE, Cluster, Host
 from sim.simulation import simulate
 
 BASE_S, SAMPLE_S, BYTE_S, LOCAL_S = 0.05, 0.004, 2e-9, 0.3e-9
-SETTINGS = {one: profiled.settings_of("ring", one) for one in profiled.PROTOCOLS}
+SETTINGS = {one: profiled.settings_of(one) for one in profiled.PROTOCOLS}
 PLACES = [(h, g, b) for h, g in ((1, 1), (2, 1), (4, 1), (1, 2), (2, 2)) for b in (32, 64)]
 
 
