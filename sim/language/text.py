@@ -75,14 +75,14 @@ class Text:
         for one in fields(self):
             setting, value, least = f"--set {one.name}", getattr(self, one.name), self.least.get(one.name, 0)
             kind, in_seconds = kind_of(one), one.name.endswith("_s")
-            if value is None and "None" in str(one.type):
+            if (value is None and "None" in str(one.type)) or (value == math.inf and one.name in self.infinite):
                 continue
             if one.name in self.names:
                 require(value in self.names[one.name], setting, value, ", ".join(self.names[one.name]))
             elif kind == "int":
                 check_integer(setting, value, int(least), MOST_BYTES)
             elif kind == "float":
-                most = math.inf if one.name in self.infinite else LONGEST_S if in_seconds else MOST_BYTES
+                most = LONGEST_S if in_seconds else MOST_BYTES
                 check(setting, value, least, most, "seconds" if in_seconds else "a number")
             elif kind == "bool":
                 check_kind(setting, value, bool, "true or false")

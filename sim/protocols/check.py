@@ -26,10 +26,7 @@ LIMIT_S = 20.0  # of the processor, for a job
 LEAST_S, MOST_S = 0.01, 86400
 EXACT_S = 1e-9  # times of the engine and of the event world may differ by so much
 ALIKE = 1e-9  # weights may, as a share of the largest: sums are made in another order
-DIFFER = {  # by the world of the second simulation
-    "engine": "the engine and the event world differ",
-    "event": "two simulations differ: a text decides by its settings and by me alone, not by random numbers or clocks of its own",
-}
+DIFFER = "a text decides by its settings and by me alone, not by random numbers or clocks of its own"
 DROPPING = "a text that drops some on purpose says so: by_arrival = True"
 
 
@@ -114,6 +111,7 @@ def checked(job: Scenario, limit_s: float = LIMIT_S) -> Checked:
     """
     import numpy as np
 
+    from sim.language import mistakes
     from sim.language.event.observed import ObservedWorld
     from sim.protocols.base import text_of
     from sim.recording import conformance
@@ -121,15 +119,17 @@ def checked(job: Scenario, limit_s: float = LIMIT_S) -> Checked:
     from sim.runs.outcome import outcome_of, trace_of
     from sim.simulation import simulate
 
+    text = text_of(job)
+    mistakes.check(text)
     try:
         with within(limit_s):
-            again, text = simulate(job, "auto", 1), text_of(job)
             world = ObservedWorld(job_of(job, text), text)
-            found = outcome_of(job, world.run())
+            found, again = outcome_of(job, world.run()), simulate(job, "auto", 1)
     except RunFailed as error:
         raise RunFailed(f"{error} ({_said(job)})") from error
     if not (np.allclose(found.samples, again.samples) and np.allclose(found.step_s, again.step_s, 0, EXACT_S)):
-        raise _wrong(job, DIFFER[again.world])
+        by = "the engine" if again.world == "engine" else "the event world again"
+        raise _wrong(job, f"two simulations differ, of the event world and of {by}: {DIFFER}")
     computed, applied = conformance.gradients(trace_of(job, world, found))
     lost = applied < computed and not job.protocol.by_arrival and job.protocol.text_class.data == "own"
     if applied > computed or lost:

@@ -156,7 +156,7 @@ def test_worlds_that_differ_are_told(checked, monkeypatch):
     monkeypatch.setattr(engine.Run, "result", late)
     code, _, complaint = checked(GATHERS)
     assert code == 1
-    assert "the engine and the event world differ (1 workers" in complaint
+    assert "two simulations differ, of the event world and of the engine" in complaint
 
 
 @pytest.mark.slow
