@@ -64,9 +64,9 @@ def parser() -> command.Parser:
         choices=(*KINDS, *LEARNING),
         default=["ranks"],
         metavar="PANEL",
-        help="ranks: activities of each rank, and step times, side by side (default); samples: samples of each step, compute times and "
+        help="ranks: activities of each rank, and step times, side by side; samples: samples of each step, compute times and "
         "all samples by time, as the AMB repository plots them; learning: accuracy and loss against time, updates and samples; or some "
-        f"panels of learning, by that repository's names: {', '.join(LEARNING)}; `step` counts updates",
+        f"panels of learning, by that repository's names: {', '.join(LEARNING)}; `step` counts updates (default: ranks)",
     )
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE", help="the picture to write, .png, .pdf or .svg"
