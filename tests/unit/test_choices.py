@@ -171,15 +171,8 @@ def test_of_two_kinds_of_gpu_known_by_name_the_faster_one_is_picked_and_how_sure
 
 def test_no_rate_that_a_share_was_learned_from_is_called_one_that_was_not():
     """Nor does a pair compare batches, or sequences, that are far apart."""
-    learned = {
-        "lambda_v100",
-        "lambda_a100",
-        "lambda_h100_sxm",
-        "lambda_h100_pcie",
-        "nvidia_dgx1",
-        "nvidia_dgx_a100",
-        "nvidia_dgx2",
-    }
+    learned = {f"lambda_{gpu}" for gpu in ("v100", "a100", "h100_sxm", "h100_pcie")}
+    learned |= {f"nvidia_{host}" for host in ("dgx1", "dgx_a100", "dgx2")}
     assert not learned & {source.name for source in figures.sources() if source.gpu}
     rows = [kinds_of_gpu.Row("all", "resnet50", None, gpu, near, rate) for gpu, near, rate in
             (("V100", 64, 300.0), ("V100", 256, 1.0), ("A100", 96, 600.0), ("A100", 1024, 1.0))]  # fmt: skip

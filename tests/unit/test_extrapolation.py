@@ -160,14 +160,6 @@ def test_every_answer_has_an_interval(workers, steps, runs):
     assert found.why_no_interval is None
 
 
-def test_a_step_that_was_measured_leaves_links_unknown():
-    mine = workload.Workload(name="mine", parameters="120 M", layers=48, step={"time": "250 ms", "batch": 32})
-    one, many = (
-        simulate(Scenario(protocols.make("allreduce", []), mine, workers=n, steps=10), replications=3) for n in (1, 16)
-    )
-    assert width(one) < 0.1 < width(many) < 2
-
-
 @pytest.mark.parametrize(("gpus", "measured_s"), [(4, 0.3933), (1, 0.3156)])
 def test_one_host_from_the_step_of_one_gpu_holds_what_was_measured(gpus, measured_s):
     """ResNet-101 on V100 of PCIe (Horovod's issue 416): links by name and what GPUs share are unknown; of one alone nothing is."""

@@ -99,6 +99,7 @@ def test_within_the_sizes_of_the_table_nothing_grows():
     for asked in (job(4), job(2)):
         free = replace(asked, cluster=job(len(set(asked.hosts)), known=None).cluster)
         assert growth.told(asked) is None
+        assert growth.told(job(1, 4, seen=(1, 2)))  # twice the GPUs of a host are beyond them
         assert answered(asked).step_s == pytest.approx(answered(free).step_s)
         assert growth.BEYOND not in answered(asked).outcome.ends
 
@@ -113,12 +114,6 @@ def test_the_largest_size_has_as_many_ranks_a_host():
         found = growth.at_largest(asked)
         assert (len(set(found.hosts)), found.workers) == (hosts, workers)
         assert growth.at_largest(found) is None
-
-
-def test_twice_the_gpus_of_a_host_are_beyond_a_table():
-    """Where runs were fitted, they are not: the control."""
-    assert growth.told(job(1, 4, seen=(1, 2)))
-    assert growth.told(job(1, 4, None, seen=(1, 2))) is None
 
 
 def test_a_change_of_a_job_has_the_same_growth():

@@ -11,20 +11,17 @@ from scaling_tables import table as of_places
 from calibration import fit as command
 from calibration.scaling import fitting, profiled, steps, table
 from calibration.scaling.changes import growth_of, missed_by
-from calibration.scaling.fitting import BOTH_WAYS, MOST_ROUND_S, fit
+from calibration.scaling.fitting import BOTH_WAYS, fit
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.steps import Scaling
 from calibration.scaling.table import Table
 from calibration.sources import SCALING, STEPS, guessed
-from sim import protocols
 from sim.answers import growth
 from sim.base.errors import WrongSetting
-from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.platform.cluster import Link, slowest
 from sim.platform.named_links import LINK
 from sim.platform.other_sizes import link
-from sim.simulation import simulate
 
 PLANTED = Scaling(
     BYTES, 0.05, 0.004, 3e-9, both_ways=1.6, contention=0.05, within_s=2e-9, round_s=4e-5, overlap=OVERLAP
@@ -140,21 +137,13 @@ def test_the_prediction_that_told_larger_sizes_weighs_more():
 
 
 def test_a_profile_says_how_its_table_grew(tmp_path):
-    """A table that grows by 30 % a doubling has a slow end far beyond; one whose steps stay has none; at measured sizes neither."""
-    of, far = rows(hosts=(1, 2, 4, 8), gpus=(1,), batches=(64, 128), planted=FAST), {}
-    for name, times in (("grown", 1.3), ("flat", 1.0)):
-        alike = replace(FAST, between_s=1e-15).step_s(of) * times ** np.log2(of.hosts)
-        made = profile(tmp_path, of._replace(step_s=alike), "allreduce")
-        assert f"steps grew by {made.provenance.growth.per_doubling:.1%} with a doubling" in notes(made)
-        text = protocols.make("allreduce", list(made.provenance.settings))
-        for hosts in (8, 32):
-            place = made.model_copy(update={"hosts": (made.hosts[0].model_copy(update={"count": hosts}),)})
-            job = Scenario(text, MODEL, hosts, 3, 1, batch=64, cluster=place).without_stragglers()
-            found = simulate(job, "event", 2)
-            far[name, hosts] = found.samples_per_s / found.interval[0]
-    assert far["grown", 32] > 1.5
-    assert far["flat", 32] < 1.3
-    assert far["grown", 32] > 1.1 * far["grown", 8]
+    of = rows(hosts=(1, 2, 4, 8), gpus=(1,), batches=(64, 128), planted=replace(FAST, between_s=1e-15))
+    flat, grown = (
+        profile(tmp_path, of._replace(step_s=of.step_s * times ** np.log2(of.hosts)), "allreduce")
+        for times in (1.0, 1.3)
+    )
+    assert grown.provenance.growth.per_doubling > 5 * flat.provenance.growth.per_doubling
+    assert f"steps grew by {grown.provenance.growth.per_doubling:.1%} with a doubling" in notes(grown)
 
 
 def test_a_fit_is_judged_by_the_link_that_delays_its_sums():
@@ -174,17 +163,6 @@ def test_growth_on_the_second_host_is_computing_as_likely_as_a_link():
     of = Table(hosts, 8 * hosts, np.full(2, 8.0), 4224 / hosts, np.array([78.2, 45.7]), 192 / hosts)
     found = fit(of, LIKE)
     assert found.apart > 0.08
-
-
-def test_what_grows_with_gpus_of_a_host_is_no_cost_of_a_round(monkeypatch):
-    """Planted without hosts beyond 2; if a round may cost 10 ms it takes that up, and 16 hosts are too slow: the control."""
-    seen, more = rows(hosts=(1, 2), noise=0.01), rows(hosts=(16,), gpus=(4,), batches=(16,))
-    found = replace(fit(seen, LIKE), both_ways=1.6, between_s=3e-9)
-    assert 0 < found.round_s <= MOST_ROUND_S
-    assert found.contention == pytest.approx(0.05, abs=0.02)
-    assert found.step_s(more) == pytest.approx(more.step_s, rel=0.1)
-    monkeypatch.setattr(steps, "TREE_S", 1.0)
-    assert replace(found, contention=0.0, round_s=1e-3).step_s(more) > 1.5 * more.step_s
 
 
 @pytest.mark.slow
@@ -218,19 +196,14 @@ def test_the_covariance_covers_planted_steps():
 
 @pytest.mark.slow
 def test_fewer_rows_than_constants_have_a_fit_without_a_residual(tmp_path):
-    """Fitted rows come back, and what they do not tell is in the interval, whose width is not zero."""
+    """Fitted rows come back, and what they do not tell of messages is in the interval."""
     few = rows().where(np.arange(36) % 9 == 4)
     made = profile(tmp_path, few)
     assert made.provenance.repeated == ()
     assert "4 rows for 8 constants leave no residual" in notes(made)
     assert "simulated with the profile, 4 of the rows are off by" in notes(made)
     assert np.abs(off(made, "ddp", few)).max() < 0.05
-    place = made.model_copy(update={"hosts": (made.hosts[0].model_copy(update={"count": 2, "cores": 2, "gpus": 2}),)})
-    job = Scenario(
-        protocols.make("ddp", ["algorithm=ring"]), MODEL, 4, 3, 1, batch=64, cluster=place
-    ).without_stragglers()
-    low, high = simulate(job, replications=2).interval
-    assert high / low > 1.1
+    assert made.network.spread_at(2) > 0.01
 
 
 @pytest.mark.parametrize(
@@ -297,16 +270,7 @@ def test_a_log_that_speaks_of_hosts_and_gpus_is_no_table_of_sizes(tmp_path, line
 
 
 @pytest.mark.parametrize(
-    "columns",
-    [
-        "hosts,time_ms,wait_s",
-        "hosts,time",
-        "hosts,elapsed_ms",
-        "hosts,images/ms",
-        "hosts,nodes",
-        "hosts,nodes,step_ms",
-        "hosts,ms/image",
-    ],
+    "columns", ["hosts,time_ms,wait_s", "hosts,time", "hosts,elapsed_ms", "hosts,images/ms", "hosts,nodes,step_ms"]
 )
 def test_a_step_that_no_one_column_has_with_its_unit_is_asked_for(tmp_path, columns):
     path = tmp_path / "x.csv"
@@ -325,8 +289,7 @@ def test_the_scatter_of_links_tells_how_slow_the_slowest_of_many_is():
     of = rows(hosts=(1, 2, 3, 4), batches=(16, 24, 32, 48, 64, 96, 128), planted=planted)
     slowest = np.array([drawn.normal(size=1 if h < 3 else int(h)).max() for h in of.hosts])
     slower = np.where(of.hosts > 1, np.exp(0.2 * slowest), 1.0)
-    alike = replace(planted, uneven=0.0)
-    step_s = np.array([_one(alike, of, row, times) for row, times in enumerate(slower)])
+    step_s = replace(planted, uneven=0.0, between_s=slower * planted.between_s).step_s(of)
     of = of._replace(step_s=step_s * np.exp(0.01 * drawn.normal(size=of.size)))
     found = fit(of, LIKE)
     assert found.uneven == pytest.approx(0.2, rel=0.35)
@@ -335,12 +298,6 @@ def test_the_scatter_of_links_tells_how_slow_the_slowest_of_many_is():
     assert replace(found, uneven=0.0).step_s(more) < 0.8 * more.step_s
     assert fit(rows(hosts=(1, 2), noise=0.1), LIKE).uneven == 0
     assert fit(rows(batches=(16, 24, 32, 48, 64, 96, 128), noise=0.1), LIKE).uneven < 0.1
-
-
-def _one(of: Scaling, rows: Table, row: int, times: float) -> float:
-    """The step of one row where a byte takes so many times as long."""
-    only = rows.where(np.arange(rows.size) == row)
-    return float(replace(of, between_s=of.between_s * times).step_s(only)[0])
 
 
 def test_the_slowest_of_several_links():
@@ -392,7 +349,6 @@ GOOD = ["hosts,gpus_per_host,batch,step_s", "1,1,16,0.1", "2,1,16,0.2", "2,2,32,
         (GOOD[:1], "rows: given 0"),
         (["hosts,batch,step_s", "1,16,0.1"], "columns: given"),
         ([*GOOD, "2,1,16,nan"], "row 4: given '2"),
-        ([*GOOD, "2,1,16,inf"], "row 4"),
         ([*GOOD, "2,1,16,0"], "row 4"),
         ([*GOOD, "2.5,1,16,0.2"], "row 4"),
         ([*GOOD, "many,1,16,0.2"], "row 4: given 'many, 1"),
@@ -400,7 +356,6 @@ GOOD = ["hosts,gpus_per_host,batch,step_s", "1,1,16,0.1", "2,1,16,0.2", "2,2,32,
         ([*GOOD, "1e9,1,16,0.2"], "row 4"),
         (GOOD[:2], "rows: given 1"),
         ([GOOD[0], *["1,1,16,0.1"] * 2], "one batch on one number of GPUs"),
-        ([GOOD[0], *["1,1,16,0.1"] * 3], "one batch on one number of GPUs"),
         ([f"{GOOD[0]},minibatches", "1,1,16,0.1,1", "2,1,16,0.2,32"], "minibatches up to batch, whole"),
         ([f"{GOOD[0]},accumulation", "1,1,16,0.1,1.5"], "row 1: given '1.0, 1.0, 16.0, 0.1, 1.5'"),
     ],
@@ -412,15 +367,6 @@ def test_a_bad_table_is_refused_in_a_line(tmp_path, lines, said):
         profiled.profile(str(path), "x", "resnet50")
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-def test_bytes_that_are_no_table_are_refused(tmp_path):
-    for name, content in (("x.csv", b"\x00\xff" * 99), ("x.parquet", b"PAR1" + b"\x00" * 9)):
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(WrongSetting):
-            table.read(tmp_path / name)
-    with pytest.raises(WrongSetting):
-        table.read(tmp_path / "none.csv")
 
 
 @pytest.mark.parametrize(
