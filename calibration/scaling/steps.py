@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -127,7 +126,8 @@ class Scaling:
         """Seconds of calibration.scaling.overlap.PARTS, shape (3, rows)."""
         apart, share_bytes = rows.hosts > 1, self.gradient_bytes * 2 * (rows.gpus - 1) / rows.gpus
         bytes_s = share_bytes * np.where(apart, self.byte_s(rows), self.within_s)
-        call_s = np.where(apart, np.minimum(2 * (rows.gpus - 1) * self.round_s, _tree_s(rows)), 0.0)
+        tree_s = trees_s(np.log2(rows.hosts), rows.gpus / rows.hosts, TREE_S, INNER_S)
+        call_s = np.where(apart, np.minimum(2 * (rows.gpus - 1) * self.round_s, tree_s), 0.0)
         inner_s = share_bytes * self.within_s * (apart & (rows.most > 1))  # a ring waits for the slowest of its links
         return np.stack([bytes_s, call_s, inner_s])
 
@@ -175,15 +175,6 @@ class Scaling:
 def _log(seconds: np.ndarray) -> np.ndarray:
     """The logarithm; that of next to nothing where no message is sent."""
     return np.log(np.maximum(seconds, LEAST_S))
-
-
-def _tree_s(rows: Table) -> np.ndarray:
-    """Seconds of the rounds by which NCCL sums where a ring's take longer, shape (rows,); infinite on one host."""
-    longer_s = [
-        inf if hosts < 2 else trees_s(hosts, gpus / hosts, TREE_S, INNER_S)
-        for hosts, gpus in zip(rows.hosts, rows.gpus, strict=True)
-    ]
-    return np.array(longer_s)
 
 
 def slowest_of(rows: Table) -> np.ndarray:

@@ -142,12 +142,15 @@ class Tcp(Checked):
 TREE_S, INNER_S = 50e-6, 8e-6
 
 
-def trees_s(hosts: float, each: float, between_s: float, within_s: float) -> float:
+def trees_s(levels: Any, each: Any, between_s: float, within_s: float) -> Any:
     """Seconds of the rounds of an allreduce by double binary trees over hosts, each a chain of ranks, in pieces that follow one another.
 
     NCCL, src/graph/tuning.cc (2.5 to 2.20): 2 log2(hosts) rounds between hosts, and 2 (ranks of a host - 1) within one.
+
+    Args:
+        levels: log2(hosts); a number or an array, as `each` is.
     """
-    return 2 * (log2(hosts) * between_s + (each - 1) * within_s)
+    return 2 * (levels * between_s + (each - 1) * within_s)
 
 
 class Link(Checked):
@@ -255,7 +258,7 @@ class Link(Checked):
             update["bandwidth_bytes_per_s"] = self.bandwidth_bytes_per_s / slower
         if ring and self.tree_s is not None and hosts > 1:
             rounds = 2 * (hosts * each - 1)
-            update["gap_s"] = min(self.gap_s, trees_s(hosts, each, self.tree_s, self.tree_inner_s) / rounds)
+            update["gap_s"] = min(self.gap_s, trees_s(log2(hosts), each, self.tree_s, self.tree_inner_s) / rounds)
         return self.model_copy(update=update) if update else self
 
     def with_trees(self, hosts: int, each: float, inner_s: float) -> Link:
@@ -271,9 +274,9 @@ class Link(Checked):
             return self
         rounds, message_s = 2 * (hosts * each - 1), self.latency_s + 2 * self.overhead_s
         if self.tree_s is None:
-            taken_s = trees_s(hosts, each, max(TREE_S, message_s + self.gap_s), INNER_S)
+            taken_s = trees_s(log2(hosts), each, max(TREE_S, message_s + self.gap_s), INNER_S)
         else:
-            taken_s = trees_s(hosts, each, max(self.tree_s, message_s), self.tree_inner_s)
+            taken_s = trees_s(log2(hosts), each, max(self.tree_s, message_s), self.tree_inner_s)
         ring_s = 2 * (hosts - 1) * (message_s + self.gap_s) + 2 * hosts * (each - 1) * inner_s
         if taken_s >= max(ring_s, rounds * self.gap_s):
             return self
