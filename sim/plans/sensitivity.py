@@ -74,23 +74,20 @@ class Value:
     """The effect of knowing a parameter.
 
     Args:
-        low, high: samples a second of the best if the parameter is at its 10 % and 90 % quantile; of steps, over the steps that are added.
         changes: share of its values at which another configuration is chosen.
         saves: mean saving in the minimised quantity: USD of the training, USD an hour, or hours.
         unit: of that.
     """
 
     parameter: Parameter
-    low: float
-    high: float
     changes: float
     saves: float
     unit: str
 
     def as_json(self) -> dict:
         """The value as in the plan's JSON."""
-        one, speeds = self.parameter, {"low": self.low, "high": self.high}
-        known = {"parameter": one.name, "deviation": one.deviation, "assumed": one.assumed, "samples_per_s": speeds}
+        one = self.parameter
+        known = {"parameter": one.name, "deviation": one.deviation, "assumed": one.assumed}
         worth = {"choice_changes": self.changes, "saves": self.saves, "unit": self.unit}
         return known | worth | {"measured_by": one.measured_by, "usd_per_hour": one.usd_per_hour}
 
@@ -143,11 +140,9 @@ def _value(parameter: Parameter, best: Candidate, candidates: list[Candidate], q
         least = np.minimum(least, np.where(_meets(parameter, one, question), price, math.inf))
     ours = _price(question, best, _speed(best, {parameter: every}))
     gains = np.where(np.isfinite(least) & (ours - least > LEAST * ours), ours - least, 0.0)
-    low, high = map(float, np.quantile(_speed(best, {parameter: every}), (0.1, 0.9)))
     unit = "USD" if question.has_end else "USD an hour"
-    return Value(
-        parameter, low, high, float((gains > 0).mean()), float(gains.mean()), unit if question.cheapest else "hours"
-    )
+    unit = unit if question.cheapest else "hours"
+    return Value(parameter, float((gains > 0).mean()), float(gains.mean()), unit)
 
 
 def _meets(parameter: Parameter, one: Candidate, question: Question) -> np.ndarray | bool:

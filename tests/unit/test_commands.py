@@ -280,26 +280,6 @@ def test_a_folder_that_could_not_be_made_is_refused(here, tmp_path):
     assert all(word in line for word in ("--out", str(tmp_path / "file"), "a folder that can be written")), line
 
 
-CLUSTER = 'schema = "cluster/1"\n[[hosts]]\ncores = 2\n'
-WRONG_CLUSTERS = {
-    "unit": (CLUSTER + '[network]\nlatency_s = "10 Gbit"\n', ["network.latency_s", "10 Gbit", "50 us"]),
-    "schema": (CLUSTER.replace("/1", "/0"), ["schema", "cluster/0", "cluster/1"]),
-    "no schema": ("[[hosts]]\ncores = 2\n", ["schema"]),
-    "no hosts": ('schema = "cluster/1"\n', ["hosts"]),
-    "more ranks than slots": (CLUSTER, ["--workers", "3", "2 slots"]),
-}
-
-
-@pytest.mark.parametrize("what", WRONG_CLUSTERS)
-def test_wrong_cluster_files_are_one_line(what, tmp_path, here):
-    text, words = WRONG_CLUSTERS[what]
-    file = tmp_path / "cluster.toml"
-    file.write_text(text)
-    for module in ("sim.run", "real.run"):
-        line = refused(here(module, "--cluster", file))
-        assert all(word in line for word in words), line
-
-
 WRONG_REAL = {
     "optimiser": (["--optimiser", "adam"], ["--optimiser", "adam", "adm"]),
     "data": (["--data", "nowhere.npz"], ["--data", "nowhere.npz"]),

@@ -102,7 +102,7 @@ def test_a_batch_beyond_the_table_is_said_to_be(table):
 
 
 def test_tables_have_the_steps(usual):
-    row = usual.rows()[0]
+    row = usual.to_frame().iloc[0]
     assert row["steps_to_target_low"] < row["steps_to_target"] < row["steps_to_target_high"]
     assert row["global_batch"] == row["workers"] * row["batch"]
 
@@ -181,7 +181,6 @@ def test_steps_are_a_number_that_may_be_measured(table):
     assert "a row of a table for --until" in of_steps.parameter.measured_by
     best = wide.best[0]
     assert of_steps.parameter.deviation == pytest.approx(best.work.error)
-    assert of_steps.low < best.samples_per_s < of_steps.high
     normal = ndtri(wide.question.probability)
     of_speed = math.log(best.figures.high / best.figures.low) / (2 * ndtri(0.95))
     margin = normal * (math.hypot(of_speed, sensitivity.MEASURED) + math.hypot(of_speed, best.work.error)) / 2
