@@ -85,11 +85,6 @@ QUESTIONS = {
         UNTRIED,
         "fmb with 1, 2 and 4 workers, amb with 1, one run with sleeps; other batches than are predicted",
     ),
-    "efficiency": Question(
-        "How close are steps to a target at a batch that nobody tried, by the law of smaller batches?",
-        "3 s",
-        "of each model all batches but the largest; spreads that tables share on half of the models",
-    ),
     "decisions": Question(
         "Do predictions pick the faster of two measured configurations, and is P(target) met as often as it says?",
         "4 min",
