@@ -150,6 +150,6 @@ def _value(value: Value) -> str:
     gain = "the choice stays"
     if value.changes:
         gain = f"another choice in {value.changes:.0%} of cases, {number(value.saves)} {value.unit} less on average"
-        gain += f" (an hour of a host: {number(one.usd_per_hour)} USD)" if one.usd_per_hour else ""
+        gain += f" (an hour of a host: {number(one.usd_per_hour)} USD)"
     known = f"{'taken to be ' * one.assumed}known within a factor {exp(END * one.deviation):.2f}"
     return f"Measured first, {one.name} ({known}): {gain}"

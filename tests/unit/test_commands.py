@@ -75,6 +75,7 @@ def test_json_is_one_object_and_nothing_else(protocol, here):
     assert set(answer) == KEYS
     assert set(answer["step_s"]) == {"mean", "p50", "p95", "p99"}
     assert set(answer["samples_per_step"]) == {"mean", "sd"}
+    assert set(answer["interval"]) == {"level", "samples_per_s", "why_none", "run_to_run", "not_known"}
     assert (answer["interval"]["level"], answer["interval"]["why_none"]) == (0.9, None)
     assert answer["interval"]["samples_per_s"][0] < answer["samples_per_s"] / 5
     asked = answer["scenario"]
@@ -128,18 +129,6 @@ def test_an_answer_in_less_time_comes_of_fewer_runs_and_steps(here):
     assert whole["asked"] == whole["done"] == {"runs": 20, "steps": 100, "warmup": 10}
     asked = json.loads(here("sim.run", *job, "--json", "--replications", 2).stdout)
     assert asked["done"]["runs"] == 2
-
-
-@pytest.mark.usefixtures("installed")
-def test_both_worlds_from_the_command_line(here):
-    event, engine = (
-        json.loads(here("sim.run", "--json", "--steps", 20, "--world", world, "--replications", 3).stdout)
-        for world in ("event", "engine")
-    )
-    assert event["world"] == "event"
-    assert engine["world"] == "engine"
-    assert event["step_s"] == pytest.approx(engine["step_s"])
-    assert event["samples_per_s"] == pytest.approx(engine["samples_per_s"])
 
 
 @pytest.fixture
