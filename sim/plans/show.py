@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sim.answers.quantities import END
 from sim.answers.summary import number, too_wide
+from sim.base import printing
 from sim.base.progress import duration
 from sim.plans.plan import notes
 from sim.plans.until import in_words
@@ -93,17 +94,9 @@ def targets(plan: Plan) -> list[str]:
 
 def _table(found: list[Candidate], plan: Plan) -> Table:
     """A row for each; columns without a text are left out."""
-    from rich.table import Table
-    from rich.text import Text
-
     rows = [_cells(plan.row(one), plan.question) for one in found]
-    made = Table(box=None, pad_edge=False, header_style="dim")
     shown = [heading for heading in rows[0] if any(row[heading] for row in rows)]
-    for heading in shown:
-        made.add_column(heading, justify="left" if heading in WORDS else "right", no_wrap=True)
-    for row in rows:
-        made.add_row(*(Text(row[heading]) for heading in shown))
-    return made
+    return printing.table(shown, [[row[heading] for heading in shown] for row in rows], WORDS, ())
 
 
 def _cells(row: dict, question: Question) -> dict[str, str]:
