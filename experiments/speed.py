@@ -7,7 +7,7 @@ which it does after the event world's first.
 
 Engines alternate in each round. They draw different random numbers and may have different numbers of steps: as many as take about half a
 second, but at least two. Their mean steps must agree, or else they do not simulate the same job (`check`).
-SimGrid has two rows. In one, messages pass through its network model, as in its documentation; in the other there is no network.
+Messages of SimGrid pass through its network model, as in its documentation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
-from functools import partial
 from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,8 +38,7 @@ SIZES = {  # numbers of workers, by text
     "local-sgd": (16, 64, 256, 1_024, 4_096),
     "d-psgd": (16, 64, 256, 1_024, 4_096),
 }
-DEMO_SIZES = {"fmb": (10, 100), "ddp": (16, 64)}
-ROUNDS, DEMO_ROUNDS = 3, 2
+ROUNDS = 3
 LONGEST_S = 20.0  # of a measurement of an engine; what takes longer is left out
 LEAST_STEPS, MOST_STEPS = {"local-sgd": 4}, 10_000  # by text; of others 2
 REFERENCE = "simpy"  # with which all others are compared
@@ -61,7 +59,6 @@ class Engine(NamedTuple):
     title: str
     messages: int
     command: Callable[[Path, Job], list[str]]
-    texts: tuple[str, ...] = tuple(SIZES)
 
     def steps(self, workers: int, text: str = "fmb") -> int:
         """How many steps are measured with so many workers."""
@@ -70,42 +67,33 @@ class Engine(NamedTuple):
         return max(least, min(MOST_STEPS, steps // least * least))
 
 
-def _ours(entry: str, of_ranks: str) -> Callable[[Path, Job], list[str]]:
-    """The command by one function for fmb and another for texts without a master."""
-    return lambda _, job: in_python(entry if job.text == "fmb" else of_ranks, job)
+def _ours(entry: str) -> Callable[[Path, Job], list[str]]:
+    return lambda _, job: in_python(entry, job)
 
 
 ENGINES = {
-    REFERENCE: Engine("SimPy, as documented", 50_000, _ours("plain_simpy:run", "ring_simpy:run")),
-    "event": Engine("event world", 50_000, _ours("ours:event", "ours:event_of_ranks")),
-    "engine": Engine("engine", 500_000, _ours("ours:engine", "ours:engine_of_ranks")),
-    "simgrid": Engine("SimGrid, C++", 100_000, partial(simgrid.command, simgrid.MESSAGES)),
-    "simgrid-semaphores": Engine(
-        "SimGrid, C++, no network", 200_000, partial(simgrid.command, simgrid.SEMAPHORES), ("fmb",)
-    ),
+    REFERENCE: Engine("SimPy, as documented", 50_000, _ours("simpy_jobs:run")),
+    "event": Engine("event world", 50_000, _ours("ours:event")),
+    "engine": Engine("engine", 500_000, _ours("ours:engine")),
+    "simgrid": Engine("SimGrid, C++", 100_000, simgrid.command),
 }
 Results = dict[tuple[str, int], list[Measured]]  # by engine and number of workers
 
 
-def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
+def run(out: Path, seed: int = 0) -> None:
     """Measure everything, and print the tables.
-
-    Args:
-        demo: few sizes, fewer rounds.
 
     Raises:
         RunFailed: an engine simulates another job, or fails.
     """
-    sizes_of, rounds = (DEMO_SIZES, DEMO_ROUNDS) if demo else (SIZES, ROUNDS)
     with tempfile.TemporaryDirectory() as folder:
-        for text, sizes in sizes_of.items():
-            found, failed = measured(Path(folder), sizes, rounds, seed, text)
+        for text, sizes in SIZES.items():
+            found, failed = measured(Path(folder), sizes, ROUNDS, seed, text)
             pages.show(*failed, *checked(found, sizes))
             pages.show(table(found, text))
-    if not demo:
-        pages.show(of_answers())
+    pages.show(of_answers())
     pages.show(
-        f"Medians of {rounds} rounds, and how far these differ; seconds of a core. More workers have fewer steps. "
+        f"Medians of {ROUNDS} rounds, and how far these differ; seconds of a core. More workers have fewer steps. "
         f"Load average of the last minutes: {os.getloadavg()[1]:.1f} on {needs.cores()} cores."
     )
 
@@ -161,7 +149,7 @@ def labelled(item: tuple[str, Job]) -> str:
 
 def plan(sizes: tuple[int, ...], rounds: int, seed: int, text: str = "fmb") -> list[tuple[str, Job]]:
     """What is measured, in order: sizes ascend in each round, and another engine is the first in each."""
-    order, names = [], [name for name in ENGINES if text in ENGINES[name].texts]
+    order, names = [], list(ENGINES)
     for number in range(rounds):
         names = names[1:] + names[:1]
         for workers in sizes:

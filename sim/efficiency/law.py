@@ -133,13 +133,12 @@ def fit(batches: Sequence[float] | np.ndarray, steps: Sequence[float] | np.ndarr
     best = minimize_scalar(
         lambda log: float(np.sum(residuals(log) ** 2)), bounds=edges, method="bounded", options={"xatol": 1e-9}
     )
-    b_crit, freedom = math.exp(best.x), len(known) - 2
+    b_crit, freedom = math.exp(best.x), len(known) - 2 + PUBLISHED.freedom
     again = len(logs) - len(known)
     of_others = math.hypot(PUBLISHED.spread, 0.0 if again else PUBLISHED.of_runs)
-    spread = math.sqrt((float(best.fun) + PUBLISHED.freedom * of_others**2) / (freedom + PUBLISHED.freedom))
+    spread = math.sqrt((float(best.fun) + PUBLISHED.freedom * of_others**2) / freedom)
     of_runs = math.sqrt(float(np.sum((logs - means[place]) ** 2)) / again) if again else 0.0
     s_min = math.exp(float(np.mean(means - np.log1p(b_crit / known))))
-    freedom += PUBLISHED.freedom
     return Law(s_min, b_crit, tuple(known.tolist()), spread, freedom, of_runs, PUBLISHED.a_doubling)
 
 
