@@ -1,6 +1,7 @@
 """PyTorch's own DistributedDataParallel over gloo on this machine, recorded by trainsim.Recorder, beside predictions.
 
-The profile is fitted on two processes with small buckets. Larger buckets, accumulated gradients and four processes are predicted. All runs
+The profile is fitted on two processes and two minibatches, one of them also in one bucket, whose sum waits for no core. Another
+minibatch, accumulated gradients and four processes, which share the cores, are predicted in both sizes of buckets. All runs
 are repeated in turn: whatever else the machine does falls on all alike. No run that is predicted was fitted. Needs `make torch`.
 """
 
@@ -30,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 SMALL, LARGE = 1, 25  # MB of a bucket
 REPEATS, EPOCHS = 3, 3
 LINK = "100 Gbit/s, 20 us"  # between hosts, of which there is one
-FITTED_ON = "2 processes, small buckets, two minibatches"
+FITTED_ON = "2 processes, two minibatches, of one of them also in one bucket"
 
 
 class Job(NamedTuple):
@@ -51,7 +52,7 @@ class Job(NamedTuple):
         )
 
 
-FITTED = (Job(2, 64), Job(2, 128))
+FITTED = (Job(2, 64), Job(2, 128), Job(2, 128, LARGE))
 PREDICTED = (
     Job(2, 96),
     Job(2, 96, LARGE),

@@ -105,9 +105,9 @@ QUESTIONS = {
         "other batches: 1 worker and, by MPI, 2",
     ),
     "ddp": Question(
-        "How close are predictions to PyTorch's own DistributedDataParallel, in buckets and processes that were not fitted?",
+        "How close are predictions to PyTorch's own DistributedDataParallel, in steps and processes that were not fitted?",
         UNTRIED,
-        "2 processes, small buckets, two minibatches",
+        "2 processes, two minibatches, of one of them also in one bucket",
     ),
     "proofs": Question(
         "Does each text take what its closed form says, train what its definition says and, with --workers 4, run so over MPI?",
