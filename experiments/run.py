@@ -66,7 +66,7 @@ QUESTIONS = {
     ),
     "parallax": Question(
         "Are Parallax's systems in their published order, on images and on words?",
-        "1 min",
+        "10 s",
         "one machine: Horovod on ResNet-50, the hybrid and Horovod on LM1B; two machines: TensorFlow's servers on LM1B",
     ),
     "partitions": Question(
