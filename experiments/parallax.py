@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 GPUS = 6  # a machine
-SIMULATIONS = 150  # of the whole experiment, for the time left
+SIMULATIONS = 110  # of the whole experiment, for the time left
 DENSE_ADD_S = 1e-10  # of a byte that is no row's
 BATCH = {"resnet50": 64, "lm1b": 2560}
 SYSTEMS = {
