@@ -140,7 +140,8 @@ DOUBLES = {
     "ring_there": "rank",  # and is there; until when they work or their bytes move,
     "ring_until": "rank",
     "ring_idle": "rank",  # and seconds before that in which they did not
-    "ring_items": "rank",  # of parts
+    "ring_bytes": "rank",  # of parts,
+    "ring_sum": "rank",  # and seconds of adding them
     "step_end": "step",
     "step_computed": "step",  # samples x items of gradients; sim.language.samples says which updates count
     "rank_samples": "rank",  # samples x items within the gradient
@@ -210,7 +211,9 @@ INTEGERS = {
     "rank_flows": "rank",  # messages that it has posted that do
     "window_pair": "window",  # sender and receiver
     "message_next": "message",  # in the box, or of those that are free
-    "ring_text": "rank",  # of the members of a ring
+    "ring_text": "rank",  # of the members of a ring,
+    "ring_rank": "rank",
+    "ring_near": "rank",  # and whether the next one is on the same host
     "device_core": "device",  # its first
     "device_polling": "device's stage",  # ranks
     "device_works": "device",  # texts that compute there in turns

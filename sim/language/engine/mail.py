@@ -322,8 +322,9 @@ def unlink(S: State, rank: int, message: int, before: int) -> None:
 def taken(S: State, message: int) -> None:
     """A message is taken, or its receiver has ended: who has waited for that looks again."""
     if S.message_serial[message]:
-        push(S, S.now, S.message_key[message], S.message_from[message] * KINDS + op.TAKEN)
         S.message_serial[message] = 0
+        if S.rank_waiters[S.message_from[message]] != NONE:
+            push(S, S.now, S.message_key[message], S.message_from[message] * KINDS + op.TAKEN)
 
 
 def give_back(S: State, message: int) -> None:
