@@ -248,7 +248,7 @@ class Unknown(Own):
 
 
 def test_what_is_not_understood_is_named_with_file_line_and_source():
-    with pytest.raises(NotLowered, match=r"test_language_engine\.py:\d+: `far = {'a': 1 \+ me\.rank}`: Pow"):
+    with pytest.raises(NotLowered, match=r"test_language_engine\.py:\d+: `yield from me\.work\(.*\*\* 2\)`: Pow"):
         engine.run(job(), Unknown())
 
 

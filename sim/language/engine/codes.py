@@ -28,7 +28,7 @@ from sim.language.engine.texts import (
 
 def is_short_of_pauses(S: State, rank: int) -> bool:
     """Whether more pauses must be drawn before a rank that polls waits once more."""
-    return S.poll_s > 0.0 and S.rank_pauses[rank] + S.rank_polling[rank] + 1 > S.pauses
+    return S.poll_s > 0.0 and not is_drawn(S, op.PAUSES, rank, S.rank_pauses[rank] + S.rank_polling[rank])
 
 
 def stops_at(S: State, t: int, status: int) -> int:
@@ -93,14 +93,14 @@ def obey(S: State, t: int, code: int, row: int) -> int:
         n = S.code[row + 4]
         at = place_in(S, int(value(S, t, row + 2)), int(value(S, t, row + 3)), n)
         if at == NONE:
-            return op.NO_SUCH_PLACE
+            return op.WRONG
         for k in range(n):
             S.registers[to + k] = S.items[at + k]
     elif code == op.SET or code == op.REMOVE:  # a number; the list, which one
         which = int(value(S, t, row + 2))
         at = place_in(S, which, int(value(S, t, row + 3)), 1)
         if at == NONE:
-            return op.NO_SUCH_PLACE
+            return op.WRONG
         if code == op.SET:
             S.items[at] = value(S, t, row + 1)
         else:
@@ -162,12 +162,11 @@ def counts(S: State, t: int, code: int, row: int) -> int:
             S.step_served[step] += x
     elif code == op.SAME_SIZE:
         if value(S, t, row + 1) != value(S, t, row + 2):
-            S.about = NONE
-            return op.SIZES_DIFFER
+            return op.WRONG
     elif code == op.IN_STEP:
         k = int(value(S, t, row + 1))
         if k < 0 or k > S.steps:
-            return op.NO_SUCH_PLACE
+            return op.WRONG
         S.rank_step[rank] = k
     elif code == op.IS_WARM:
         S.rank_warm[rank] = S.now
@@ -187,10 +186,10 @@ def request(S: State, t: int, code: int, row: int) -> int:
     if code == op.WAIT or code == op.WAIT_ALL:
         x = done_at(S, t)
         if x == math.inf:
-            return op.NO_SUCH_PLACE
+            return op.WRONG
         if x < 0.0 or x > S.now:
             if is_short_of_pauses(S, rank):
-                return op.SHORT_OF_PAUSES
+                return op.SHORT_OF_NOISE
             S.text_count[t] += 1
             wait(S, t, x)
             return op.WAITS
@@ -210,8 +209,8 @@ def request(S: State, t: int, code: int, row: int) -> int:
         if S.rank_beside[rank] != S.rank_round[rank]:
             if S.free_text == NONE:
                 return op.SHORT_OF_TEXTS
-            if S.rank_besides[rank] >= S.moments:
-                return op.SHORT_OF_MOMENTS
+            if not is_drawn(S, op.MOMENTS, rank, S.rank_moments[rank] + op.PIECES - 1):
+                return op.SHORT_OF_NOISE
             beside(S, rank, S.code[row + 1])
     elif code == op.RING:
         if S.rings:
@@ -221,14 +220,14 @@ def request(S: State, t: int, code: int, row: int) -> int:
     elif code == op.LAND:  # a message that was announced, or NONE
         if S.registers[to] != NONE:
             if is_short_of_pauses(S, rank):
-                return op.SHORT_OF_PAUSES
+                return op.SHORT_OF_NOISE
             lands(S, t, int(S.registers[to]))
             return op.WAITS
     elif code == op.TOOK:
         took(S, t)
     elif code == op.END:
         if S.text_count[t] >> S.count_bits or S.text_number[t] >> S.text_bits:
-            return op.TOO_LONG
+            return op.WRONG
         end(S, t)
         return op.WAITS
     else:
@@ -298,7 +297,7 @@ def post(S: State, t: int, row: int) -> int:
     if not is_drawn(S, op.SHARES, rank, S.rank_flows[rank]):
         return op.SHORT_OF_NOISE
     if to < 0 or to >= S.ranks:
-        return op.NO_SUCH_RANK
+        return op.WRONG
     near: bool = S.rank_host[rank] == S.rank_host[to]
     seconds = S.local_background_s if near else S.message_background_s
     if seconds > 0.0:
@@ -413,13 +412,13 @@ def take(S: State, t: int, row: int) -> int:
     flags = S.code[row + 5]
     lasts: bool = flags & op.LASTS != 0
     if lasts and (first < 0 or value(S, t, row + 3) > S.ranks):
-        return op.NO_SUCH_RANK
+        return op.WRONG
     if is_full(S):
         return op.SHORT_OF_EVENTS
     message = found(S, t, flags & op.NEWEST != 0)
     if message == NONE:
         if is_short_of_pauses(S, rank):
-            return op.SHORT_OF_PAUSES
+            return op.SHORT_OF_NOISE
         S.text_due[t] = -1.0
         S.text_count[t] += 1
         S.registers[at] = NONE
@@ -444,8 +443,7 @@ def take(S: State, t: int, row: int) -> int:
         S.rank_takers[rank] = t
         return op.WAITS
     if flags & op.SIZED and S.message_items[message] != value(S, t, row + 7):
-        S.about = message
-        return op.SIZES_DIFFER
+        return op.WRONG
     S.registers[at] = S.message_from[message]
     S.registers[at + 1] = S.message_step[message]
     S.registers[at + 2] = S.message_items[message]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from sim.language.engine import layout as op
-from sim.language.engine.events import ending, goes_on_at, is_busy, is_done, key_of, push, without
+from sim.language.engine.events import drawn, ending, goes_on_at, is_busy, is_done, key_of, push, without
 from sim.language.engine.layout import KINDS, NONE, State
 
 
@@ -381,4 +381,4 @@ def late_since(S: State, rank: int, since: float) -> float:
     if waited > S.longest_s:
         waited = S.longest_s
     S.rank_pauses[rank] += 1
-    return S.pause[(S.rank_pauses[rank] - 1) * S.ranks + rank] * (waited + S.oversleep_s)
+    return drawn(S, op.PAUSES, rank, S.rank_pauses[rank] - 1) * (waited + S.oversleep_s)

@@ -46,7 +46,7 @@ def short_of(S: State, what: int, which: int) -> int:
     if is_full(S):
         return op.SHORT_OF_EVENTS
     if what == op.ASKED and is_short_of_pauses(S, S.message_from[which]):
-        return op.SHORT_OF_PAUSES
+        return op.SHORT_OF_NOISE
     if what == op.ARRIVES and not is_drawn(S, op.DELAYS, S.message_to[which], S.rank_came[S.message_to[which]]):
         return op.SHORT_OF_NOISE
     return op.DONE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from types import MethodType
 from typing import Any
@@ -13,7 +14,7 @@ from sim.language.engine.values import NotLowered, Number, Part, Plain, Range, p
 from sim.language.pieces import Piece
 from sim.language.rank import Rank
 
-PRIMITIVES = {name: one for name, one in vars(Rank).items() if not name.startswith("_")}
+FUNCTIONS = {name: one for name, one in vars(Rank).items() if inspect.isfunction(one)}
 
 
 class Me:
@@ -31,8 +32,8 @@ class Me:
         self.items_to = [rank.of(rank.weights, 0, layer).items for layer in range(len(rank.layers) + 1)]
 
     def __getattr__(self, name: str) -> Any:
-        if name in PRIMITIVES:
-            return MethodType(PRIMITIVES[name], self)
+        if name in FUNCTIONS:
+            return MethodType(FUNCTIONS[name], self)
         if name == "round":
             raise NotLowered("me.round")
         return getattr(self._of, name)

@@ -32,13 +32,12 @@ def joins(S: State, t: int) -> int:
     k = S.text_rank[t] - int(value(S, t, row + 4))
     one = S.ringing
     if k < 0 or k % stride or k // stride > missing:
-        return op.NO_SUCH_PLACE
+        return op.WRONG
     while one != NONE:
         if is_member(S, one, t):
             missing -= 1
             if items_of(S, one) != items_of(S, t):
-                S.about = one
-                return op.SIZES_DIFFER
+                return op.WRONG
         one = S.text_next[one]
     is_busy(S, t)
     S.text_in[t] = op.RINGING

@@ -6,7 +6,7 @@ import math
 
 from sim.language.engine import layout as op
 from sim.language.engine.cores import begins_to_poll, compute, computed, has_slept, polls_no_more
-from sim.language.engine.events import ending, goes_on_at, key_of, settle, without
+from sim.language.engine.events import drawn, ending, goes_on_at, key_of, settle, without
 from sim.language.engine.layout import NONE, OPERANDS, State
 from sim.language.engine.mail import give_back, is_underway, lose_all, taken, value
 from sim.language.engine.rings import lets_go
@@ -54,13 +54,11 @@ def beside(S: State, rank: int, at: int) -> None:
     t = start(S, rank, op.THREADS + round, at)
     S.text_of_rank[t] = 0
     for k in range(op.PIECES):
-        S.registers[t * S.width + op.FIRST + k] = (
-            S.now + span * S.moment[(S.rank_besides[rank] * op.PIECES + k) * S.ranks + rank]
-        )
+        S.registers[t * S.width + op.FIRST + k] = S.now + span * drawn(S, op.MOMENTS, rank, S.rank_moments[rank] + k)
     S.rank_slept[rank] = 0.0
     S.rank_beside_at[rank] = S.now
     S.rank_beside[rank] = S.rank_round[rank]
-    S.rank_besides[rank] += 1
+    S.rank_moments[rank] += op.PIECES
 
 
 def handle_of(S: State, t: int) -> float:
