@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from sim.language.engine import layout as op
-from sim.language.engine.cores import begins_to_poll, compute, sleep
-from sim.language.engine.events import cold, drawn, goes_on_at, is_drawn, is_full, key_of
+from sim.language.engine.cores import begins_to_poll, compute
+from sim.language.engine.events import cold, drawn, goes_on_at, is_busy, is_drawn, is_full, key_of
 from sim.language.engine.flows import ask, send
 from sim.language.engine.layout import NONE, OPERANDS, State
 from sim.language.engine.mail import found, give_back, later, new_message, operand, part, value
@@ -16,7 +16,6 @@ from sim.language.engine.texts import (
     done_at,
     end,
     gets_in_line,
-    handle_of,
     may_come,
     pass_on,
     start,
@@ -204,7 +203,7 @@ def request(S: State, t: int, code: int, row: int) -> int:
         which = start(S, rank, S.rank_started[rank], S.code[row + 2])
         for k in range(S.code[row + 4]):
             S.registers[which * S.width + op.FIRST + k] = S.registers[t * S.width + S.code[row + 3] + k]
-        S.registers[to] = handle_of(S, which)
+        S.registers[to] = -1.0 - which - 1.0 * op.GENERATION * S.text_generation[which]
     elif code == op.BESIDE:  # where the text of background work begins
         if S.rank_beside[rank] != S.rank_round[rank]:
             if S.free_text == NONE:
@@ -221,7 +220,16 @@ def request(S: State, t: int, code: int, row: int) -> int:
         if S.registers[to] != NONE:
             if is_short_of_pauses(S, rank):
                 return op.SHORT_OF_NOISE
-            lands(S, t, int(S.registers[to]))
+            message = int(S.registers[to])
+            S.text_at[t] += 1
+            S.text_in[t] = op.LANDING
+            S.text_due[t] = -1.0
+            S.text_lands[t] = message
+            S.flow_taker[message] = t
+            if S.poll_s > 0.0:
+                S.text_key[t] = key_of(S, rank, S.text_number[t], S.text_count[t])
+                begins_to_poll(S, t)
+            ask(S, message, S.flow_found[message])
             return op.WAITS
     elif code == op.TOOK:
         took(S, t)
@@ -277,7 +285,10 @@ def work(S: State, t: int, code: int, row: int) -> int:
         S.text_at[t] += 1
         if code == op.SLEEP:
             S.rank_has_slept[rank] = 1
-            sleep(S, t, x + S.oversleep_s)
+            is_busy(S, t)
+            S.text_work[t] = S.now
+            S.text_in[t] = op.SLEEPING
+            goes_on_at(S, t, S.now + (x + S.oversleep_s))
         else:
             compute(S, t, device, x / S.rank_speed[rank])
         return op.WAITS
@@ -458,16 +469,3 @@ def take(S: State, t: int, row: int) -> int:
     else:
         give_back(S, message)
     return op.DONE
-
-
-def lands(S: State, t: int, message: int) -> None:
-    """Text t waits for the bytes of a message that was announced."""
-    S.text_at[t] += 1
-    S.text_in[t] = op.LANDING
-    S.text_due[t] = -1.0
-    S.text_lands[t] = message
-    S.flow_taker[message] = t
-    if S.poll_s > 0.0:
-        S.text_key[t] = key_of(S, S.text_rank[t], S.text_number[t], S.text_count[t])
-        begins_to_poll(S, t)
-    ask(S, message, S.flow_found[message])
