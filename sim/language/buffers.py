@@ -22,8 +22,8 @@ def on_time(me: Rank, begin_s: float, cycle_s: float) -> float:
 def ready_together(me: Rank, text) -> list[tuple[int, int]]:
     """The layers in stretches (first, stop) whose gradients count as ready together, the last layers first.
 
-    Those of a stretch are ready within AT_ONCE of a backward pass, which takes time by parameters; each layer is one by itself where it does
-    not, and where ranks name each gradient.
+    Those of a stretch are ready within AT_ONCE of a backward pass that takes its time by parameters. Else, and where ranks name each
+    gradient, a stretch is a layer.
     """
     fine = text.by_name or text.order != "parameters"
     return buckets(me, 0.0 if fine else AT_ONCE * me.weights.items * me.item_bytes)
@@ -57,7 +57,7 @@ def cycle(me: Rank, begin_s: float, cycle_s: float, ready: list, asleep: list):
 
 
 def negotiated(me: Rank, ready: list, done: int, all_of: int, by_name: bool):
-    """How many gradients of a step all ranks have ready, `done` of which are summed by now; those are no longer among this rank's others."""
+    """How many gradients all ranks have ready, `done` of which are summed by now; those are no longer among this rank's others."""
     most = done + len(ready)
     if me.n > 1:
         if by_name:

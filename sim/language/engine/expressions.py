@@ -9,7 +9,8 @@ import inspect
 import operator
 import os
 import textwrap
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, reduce
 from types import CodeType
 from typing import Any
 
@@ -19,7 +20,6 @@ from sim.language.engine.values import (
     Coefficient,
     Lazy,
     List,
-    ListPart,
     Message,
     NotLowered,
     Number,
@@ -37,7 +37,6 @@ from sim.language.engine.values import (
     symbolic,
 )
 
-MOST_UNROLLED = 512
 READING = ("index", "count", "get", "keys", "items", "values", "copy")  # methods that change no list, dictionary or set
 OPERATORS: dict[type, Any] = {
     ast.Add: operator.add,
@@ -211,8 +210,9 @@ class Expressions(Code):
             return value
         if isinstance(value, range) and value.step > 0:
             return Range(value.start, value.stop, value.step)
-        if isinstance(value, (Number, int)):
-            return Range(value, value + 1)
+        rank: Any = value
+        if isinstance(value, Number | int):
+            return Range(rank, rank + 1)
         raise NotLowered(f"{described(value)} as a group of ranks: a rank or a range upwards")
 
     def on_IfExp(self, scope: Scope, node: ast.IfExp) -> Any:
@@ -239,7 +239,8 @@ class Expressions(Code):
 
     def length(self, value: Any) -> Any:
         """How many elements there are."""
-        return value.length if isinstance(value, Symbol) else len(value)
+        sequence: Any = value
+        return sequence.length if isinstance(value, Symbol) else len(value)
 
     def element(self, value: Any, k: Any) -> Any:
         """value[k], where k is not below 0."""
@@ -263,11 +264,11 @@ class Expressions(Code):
             return [*value]
         if symbolic(length := self.length(value)):
             raise NotLowered(f"{described(value)} where its length has to be known before ranks run")
-        return [value[k] for k in range(length)]
+        return [self.element(value, k) for k in range(length)]
 
     def on_Subscript(self, scope: Scope, node: ast.Subscript) -> Any:
         base, k = self.value(scope, node.value), self.value(scope, node.slice)
-        if not symbolic(k) or isinstance(base, (Part, List, ListPart, Lazy)):
+        if not symbolic(k) or isinstance(base, Part | List | Lazy):
             return base[k]
         if isinstance(base, (list, tuple)):
             return self.element(base, k)
@@ -282,39 +283,25 @@ class Expressions(Code):
         return slice(*(self.value(scope, one) if one else None for one in (node.lower, node.upper, node.step)))
 
     def on_ListComp(self, scope: Scope, node: ast.ListComp | ast.GeneratorExp) -> Any:
-        """Python's, of what is known; else of elements whose number is known, or worked out one by one."""
-        asks_for_none = any(isinstance(one, (ast.Is, ast.IsNot)) for one in ast.walk(node))
+        """Python's, where it needs to know no symbol; else a list that is made when ranks run."""
+        asks_for_none = any(isinstance(one, ast.Is | ast.IsNot) for one in ast.walk(node))
         whole = ast.copy_location(ast.ListComp(node.elt, node.generators), node)
         if not asks_for_none and (found := self.tried(lambda: self.evaluated(scope, whole))):
             return found[0]
-        (one,) = node.generators
-        source, inner = self.value(scope, one.iter), copy.copy(scope)
+        (one,), inner = node.generators, copy.copy(scope)
+        source, made = self.value(scope, one.iter), self.fresh()
         inner.names = {name: value for name, value in scope.names.items() if name not in bound(one.target)}
-        if one.ifs:
-            return self.filtered(inner, node, source)
-
-        def get(k):
-            self.bind(inner, one.target, self.element(source, k))
-            return self.value(inner, node.elt)
-
-        length = self.length(source)
-        lazy = symbolic(length) or length > MOST_UNROLLED
-        return Lazy(length, get) if lazy else [get(k) for k in range(length)]
-
-    on_GeneratorExp = on_ListComp
-
-    def filtered(self, scope: Scope, node: ast.ListComp | ast.GeneratorExp, source: Any) -> List:
-        """The elements for which a comprehension's tests hold."""
-        (one,), made = node.generators, self.fresh()
 
         def turn(k):
-            self.bind(scope, one.target, self.element(source, k))
-            jumps = [self.jump(unless=truth(self.value(scope, test))) for test in one.ifs]
-            made.append(self.value(scope, node.elt))
+            self.bind(inner, one.target, self.element(source, k))
+            jumps = [self.jump(unless=truth(self.value(inner, test))) for test in one.ifs]
+            made.append(self.value(inner, node.elt))
             self.here(*jumps)
 
         self.counted(self.length(source), turn)
         return made
+
+    on_GeneratorExp = on_ListComp
 
     # ---- calls
 
@@ -382,15 +369,12 @@ class Expressions(Code):
     def by_sum(self, given: Any) -> Any:
         return self.fold(operator.add, (given,), [0])
 
-    def fold(self, both_of: Any, given: tuple, begin: list[int] | tuple = ()) -> Any:
+    def fold(self, both_of: Any, given: tuple, begin: Sequence[int] = ()) -> Any:
         """The least, the most or the sum of numbers, or of those of a list, which are gone through when ranks run."""
         several = given[0] if len(given) == 1 else given
-        if not isinstance(several, (List, ListPart)):
-            first, *others = [*begin, *self.elements(several)]
-            for one in others:
-                first = both_of(first, one)
-            return first
-        n, held = several.length, self.put(op.MOVE, *(begin or (several[0],)), 0)
+        if not isinstance(several, List):
+            return reduce(both_of, [*begin, *self.elements(several)])
+        n, held = several.length, self.put(op.MOVE, begin[0] if begin else several[0], 0)
         self.counted(n, lambda k: self.move(held.at, both_of(held, several[k])))
         return held
 
@@ -406,10 +390,7 @@ class Expressions(Code):
         )
 
     def by_reversed(self, of: Any) -> Any:
-        if not isinstance(of, Symbol):
-            return of[::-1]
-        n = self.length(of)
-        return Lazy(n, lambda k: self.element(of, n - 1 - k))
+        return of[::-1]
 
     def found_at(self, group: Any, x: Any) -> Any:
         """Where a number is in a group."""

@@ -1,8 +1,8 @@
 """Statements of a text, and its functions, as op-codes: one code for all ranks.
 
-Functions that a text calls are inlined; a text that is started is lowered once for each shape of its arguments. Statements that need
-no time, and names that are known alone, are run by Python. Names that a loop or a branch
-binds, and that are bound before it, lie in registers from then on (cells). Expressions are in expressions.py, primitives of `me` in primitives.py.
+Functions that a text calls are inlined; a text that is started is lowered once for each shape of its arguments. Statements that need no
+time, and names that are known alone, are run by Python. Names that a loop or a branch binds, and that are bound before it, lie in
+registers from then on (cells). Expressions are in expressions.py, primitives of `me` in primitives.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from types import CodeType
 from typing import Any
 
 from sim.language.engine import layout as op
-from sim.language.engine.expressions import MOST_UNROLLED, Expressions, Scope, bound, is_numeric, tree_of
+from sim.language.engine.expressions import Expressions, Scope, bound, is_numeric, tree_of
 from sim.language.engine.rows import ERRORS, truth
 from sim.language.engine.values import NotLowered, Number, Plain, Symbol, numbers, same, shape, shaped, symbolic
 from sim.language.rank import Rank
@@ -31,6 +31,7 @@ QUIET = (
     ast.Import,
     ast.ImportFrom,
 )  # statements that Python may run
+MOST_UNROLLED = 512
 CHANGING = ("append", "extend", "insert", "pop", "remove", "clear")
 
 
@@ -281,9 +282,9 @@ def is_loud(node: ast.AST) -> bool:
 @cache
 def changed(node: ast.AST) -> frozenset[str]:
     """Lists that a statement changes."""
-    called = (one for one in walked(node) if isinstance(one, ast.Attribute) and one.attr in CHANGING)
-    stored = (one for one in walked(node) if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store))
-    return frozenset(one.value.id for one in (*called, *stored) if isinstance(one.value, ast.Name))
+    called = [one.value for one in walked(node) if isinstance(one, ast.Attribute) and one.attr in CHANGING]
+    stored = [one.value for one in walked(node) if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store)]
+    return frozenset(one.id for one in called + stored if isinstance(one, ast.Name))
 
 
 @cache

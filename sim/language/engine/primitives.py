@@ -18,7 +18,6 @@ from sim.language.engine.values import (
     FIELDS,
     Coefficient,
     List,
-    ListPart,
     Message,
     NotLowered,
     Number,
@@ -106,8 +105,8 @@ class Lowering(Statements):
         Raises:
             NotLowered: naming file and line.
         """
-        main = self.text(self.me)  # type: ignore[arg-type]
-        self.one(main, main.gi_frame.f_locals, 0)
+        main = self.text(self.me)
+        self.one(main, given_to(main), 0)
         begins: dict[int, int] = {}
         while self.queue:
             number, *text = self.queue.pop(0)
@@ -117,7 +116,7 @@ class Lowering(Statements):
         if self.job.background_s:
             self.top = FIRST + op.PIECES
             for k in range(op.PIECES):
-                self.take(commands.Take(self.me.rank, None, False, 1.0, False, Number(self, FIRST + k)))
+                self.take(commands.Take(self.me.rank, None, False, 1.0, False, self.argument(k)))
                 self.emit(op.WORK, self.job.background_s / op.PIECES)
             self.emit(op.END)
         for row in self.rows:
@@ -126,6 +125,10 @@ class Lowering(Statements):
             elif row[0] == op.BESIDE:
                 row[1] = beside
         return Program(self.rows, self.places, [*self.constants], self.lists, self.width, self.own_lists, self.draws)
+
+    def argument(self, k: int) -> Any:
+        """The k-th number that is given to a text."""
+        return Number(self, FIRST + k)
 
     def one(self, text: Any, given: dict[str, Any], count: int) -> None:
         """One text from its first row to END; so many numbers are given to it."""
@@ -143,7 +146,7 @@ class Lowering(Statements):
         if text.gi_code in PRIMITIVES:
             command = next(text)
             return getattr(self, type(command).__name__.lower())(command)
-        return self.stated(text, text.gi_frame.f_locals)
+        return self.stated(text, given_to(text))
 
     def stated(self, text: Any, given: dict[str, Any]) -> Any:
         """A generator's statements; those of a ring allreduce stand behind the op-code that may take their place."""
@@ -277,7 +280,7 @@ class Lowering(Statements):
         )
         return base_s + each_s * (items * share)
 
-    def put_s(self, into: Part, share: Any) -> Any:
+    def put_s(self, into: Piece, share: Any) -> Any:
         """Seconds of putting a message in place of a piece."""
         job, items = self.job, into.items
         if into.vector != "weights" or not (job.take_up_base_s or job.take_up_s) or (not symbolic(items) and not items):
@@ -361,7 +364,7 @@ class Lowering(Statements):
             self.accept(found, found.sender, found.items, into, adds, command.weight)
         return found
 
-    def message(self, frm: Any, flags: int, until_s: Any, into: Part | None) -> Message:
+    def message(self, frm: Any, flags: int, until_s: Any, into: Piece | None) -> Message:
         """A message that is taken."""
         group, at = self.as_range(frm), self.new(len(FIELDS) + 1)
         flags |= op.SIZED * (into is not None)
@@ -369,7 +372,7 @@ class Lowering(Statements):
         self.emit(op.TAKE, Plain(at), group.start, group.stop, group.step, Plain(flags), until_s, items)
         return Message(self, at)
 
-    def accept(self, found: Message, sender: Any, items: Any, into: Part | None, adds: bool, weight: Any = 1) -> None:
+    def accept(self, found: Message, sender: Any, items: Any, into: Piece | None, adds: bool, weight: Any = 1) -> None:
         """A message that has come becomes a piece, or part of a sum.
 
         Args:
@@ -424,7 +427,7 @@ class Lowering(Statements):
         kinds: list[tuple] = []
         flat: list[Any] = []
         given: dict[str, Any] = {}
-        for name, one in text.gi_frame.f_locals.items():
+        for name, one in given_to(text).items():
             is_number = isinstance(one, int | float) and not isinstance(one, bool)
             if not (symbolic(one) or is_number or isinstance(one, Part)):
                 kinds.append((name, repr(one), id(one) if type(one).__repr__ is object.__repr__ else 0))
@@ -433,7 +436,7 @@ class Lowering(Statements):
                 raise NotLowered(f"{described(one)} is given to a text")
             else:
                 kinds.append((name, shape(one)))
-                given[name] = shaped(one, Number(self, FIRST + len(flat)))
+                given[name] = shaped(one, self.argument(len(flat)))
                 flat += numbers(one)
         key = (text.gi_code, *kinds)
         if key not in self.texts:
@@ -448,12 +451,8 @@ class Lowering(Statements):
             return op.NONE
         if isinstance(after, Number):
             after = [after]
-        part = (
-            after
-            if isinstance(after, ListPart)
-            else ListPart(after if isinstance(after, List) else self.fresh(after), 0)
-        )
-        return self.together([part.of.which, part.first])
+        part = after if isinstance(after, List) else self.fresh(after)
+        return self.together([part.which, part.first])
 
     def wait(self, command: commands.Wait) -> None:
         handles, count = command.handles, command.needed
@@ -470,3 +469,8 @@ class Lowering(Statements):
 
     def stop(self, command: commands.Stop) -> None:
         self.emit(op.STOP, command.handle)
+
+
+def given_to(text: Any) -> dict[str, Any]:
+    """The arguments of a generator that has not begun, by name."""
+    return text.gi_frame.f_locals

@@ -12,7 +12,6 @@ from sim.language.engine.values import (
     Coefficient,
     Lazy,
     List,
-    ListPart,
     Message,
     NotLowered,
     Number,
@@ -157,6 +156,6 @@ def truth(value: Any) -> Any:
         return value.is_there
     if isinstance(value, Number):
         return value
-    if isinstance(value, List | ListPart | Range | Lazy):
+    if isinstance(value, List | Range | Lazy):
         return value.length
     return symbolic(value) or bool(value)

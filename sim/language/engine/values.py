@@ -7,7 +7,7 @@ rows of the code (rows.py). Python can neither ask for its truth nor go through 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
@@ -55,6 +55,9 @@ class Number(Symbol):
     at: int
     before: Number | None = None
 
+    def __neg__(self) -> Any:
+        return self.code.reckon(op.SUBTRACT, 0, self)
+
 
 class Coefficient(Number):
     """What a function gives that the engine does not know: it changes no time, and may only weigh."""
@@ -75,7 +78,6 @@ def _give_operators() -> None:
         "xor": op.EXCLUSIVE_OR,
     }
     compared = {("lt", "gt"): op.LESS, ("le", "ge"): op.LESS_OR_EQUAL, ("eq", ""): op.EQUAL, ("ne", ""): op.UNEQUAL}
-    Number.__neg__ = lambda x: 0 - x
     both = {(name, f"r{name}"): code for name, code in arithmetic.items()} | compared
     for (name, swapped), code in both.items():
         setattr(Number, f"__{name}__", lambda x, y, code=code: x.code.reckon(code, x, y))
@@ -185,7 +187,7 @@ class Contents:
 
 @dataclass(frozen=True, eq=False)
 class List(Symbol):
-    """A list that a text changes.
+    """A list that a text changes, or list[first:].
 
     Args:
         which: its number, in a register.
@@ -195,6 +197,7 @@ class List(Symbol):
     which: Number
     number: int
     contents: Contents = field(default_factory=Contents)
+    first: Any = 0
 
     @property
     def wide(self) -> int:
@@ -202,11 +205,11 @@ class List(Symbol):
         return 1 if self.contents.like is None else len(numbers(self.contents.like))
 
     @property
-    def length(self) -> Number:
+    def length(self) -> Any:
         """How many elements it has now."""
-        found = self.which.code.put(op.LENGTH, self.which, Plain(self.wide))
+        found: Any = self.which.code.put(op.LENGTH, self.which, Plain(self.wide))
         self.contents.asking.append(self.which.code.rows[-1])
-        return found
+        return found - self.first
 
     def append(self, value: Any) -> None:
         """Add an element.
@@ -227,47 +230,33 @@ class List(Symbol):
     def pop(self, k: Any = -1) -> Number:
         """Take an element out of a list of numbers."""
         self.contents.like = 0 if self.contents.like is None else self.contents.like  # where another text appends to it
-        if self.wide != 1:
-            raise NotLowered("pop of a list of others than numbers")
+        self._check_numbers()
         return self.which.code.put(op.REMOVE, self.which, k)
+
+    def _check_numbers(self) -> None:
+        if self.wide != 1:
+            raise NotLowered("an element is set, or taken out, of a list of others than numbers")
 
     def __getitem__(self, k: Any) -> Any:
         if isinstance(k, slice):
             return self._cut(k)
         if self.contents.like is None:
             raise NotLowered("an element of a list that nothing has been appended to before")
-        found = self.which.code.put(op.GET, self.which, k, Plain(self.wide), wide=self.wide)
+        found = self.which.code.put(op.GET, self.which, self.first + k, Plain(self.wide), wide=self.wide)
         return shaped(self.contents.like, found)
 
-    def _cut(self, cut: slice) -> ListPart:
+    def _cut(self, cut: slice) -> List:
         first: Any = 0 if cut.start is None else cut.start
         if cut.stop is not None or cut.step is not None:
             raise NotLowered("a slice of a list that ends before it")
         if symbolic(first) or first < 0:
             n = self.length
             first = folded(min, folded(max, first + (first < 0) * n, 0), n)
-        return ListPart(self, first)
+        return replace(self, first=self.first + first)
 
     def __setitem__(self, k: Any, value: Any) -> None:
-        if self.wide != 1:
-            raise NotLowered("an element is set of a list of others than numbers")
+        self._check_numbers()
         self.which.code.emit(op.SET, value, self.which, k)
-
-
-@dataclass(frozen=True, eq=False)
-class ListPart(Symbol):
-    """list[first:]."""
-
-    of: List
-    first: Any
-
-    @property
-    def length(self) -> Any:
-        """How many elements it has now."""
-        return self.of.length - self.first
-
-    def __getitem__(self, k: Any) -> Any:
-        return self.of[self.first + k]
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,13 +334,14 @@ def shape(value: Any) -> Any:
     if isinstance(value, Message):
         return Message
     if isinstance(value, List):
-        return id(value.contents)
+        return None if symbolic(value.first) or value.first else id(value.contents)
     return Number if isinstance(value, (Number, int, float)) else None
 
 
 def shaped(like: Any, first: Any) -> Any:
     """A value of the same shape whose numbers are in registers, of which this is the first."""
-    code, at, last = first.code, first.at, Number(first.code, first.at + 1)
+    code, at = first.code, first.at
+    last: Any = Number(code, at + 1)
     if isinstance(like, tuple):
         firsts = accumulate((len(numbers(one)) for one in like), initial=at)
         return tuple(shaped(one, Number(code, k)) for one, k in zip(like, firsts, strict=False))
@@ -378,9 +368,5 @@ def described(value: Any) -> str:
     """What a value is, in words."""
     if not symbolic(value):
         return f"{value!r}"[:60]
-    said = {
-        Coefficient: "what a function gives that the engine does not know",
-        Lazy: "a comprehension",
-        ListPart: "a list",
-    }
+    said = {Coefficient: "what a function gives that the engine does not know", Lazy: "a sequence"}
     return said.get(type(value), f"a {'piece' if isinstance(value, Part) else type(value).__name__.lower()}")
