@@ -310,7 +310,7 @@ class Expressions(Code):
         return self.called(function, given, {str(one.arg): self.value(scope, one.value) for one in node.keywords})
 
     def called(self, function: Any, given: list[Any], named: dict[str, Any]) -> Any:
-        """A function is called by Python if it can, else followed; what it gives is a coefficient if neither works."""
+        """A function is called by Python if it can, else followed; what it gives of symbols is a coefficient if neither works."""
         varies, owner = symbolic([*given, *named.values()]), getattr(function, "__self__", None)
         name = getattr(function, "__name__", "")
         if function is getattr(builtins, name, None) and (varies or name in ("enumerate", "zip", "reversed")):
@@ -325,13 +325,17 @@ class Expressions(Code):
             return self.found_at(owner, given[0])
         if inspect.isgeneratorfunction(function) or isinstance(owner, (Symbol, Part, type(self.me))):
             return function(*given, **named)
+        python = inspect.isfunction(function) or inspect.ismethod(function)
+        if not varies and not python:
+            return function(*given, **named)
         if not varies and (found := self.tried(lambda: function(*given, **named))):
             return found[0]
         if inspect.ismethod(function):
             function, given = function.__func__, [owner, *given]
-        if inspect.isfunction(function) and (found := self.tried(lambda: self.followed(function, given, named))):
-            return found[0]
-        return Coefficient(self)
+        if not varies:
+            return self.followed(function, given, named)
+        found = self.tried(lambda: self.followed(function, given, named)) if python else ()
+        return found[0] if found else Coefficient(self)
 
     def followed(self, function: Any, given: list[Any], named: dict[str, Any]) -> Any:
         """What a function without waiting returns, statement by statement."""

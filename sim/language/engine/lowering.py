@@ -22,15 +22,7 @@ from sim.language.engine.values import NotLowered, Number, Plain, Symbol, number
 from sim.language.rank import Rank
 
 LANGUAGE = str(Path(__file__).parents[1])
-QUIET = (
-    ast.For,
-    ast.While,
-    ast.If,
-    ast.Assert,
-    ast.Raise,
-    ast.Import,
-    ast.ImportFrom,
-)  # statements that Python may run
+QUIET = (ast.For, ast.While, ast.If, ast.Assert, ast.Import, ast.ImportFrom)  # statements that Python may run
 MOST_UNROLLED = 512
 CHANGING = ("append", "extend", "insert", "pop", "remove", "clear")
 
@@ -275,8 +267,8 @@ def walked(node: ast.AST) -> tuple[ast.AST, ...]:
 
 @cache
 def is_loud(node: ast.AST) -> bool:
-    """Whether a statement waits, or ends the function."""
-    return any(isinstance(one, (ast.Yield, ast.YieldFrom, ast.Return)) for one in walked(node))
+    """Whether a statement waits, or may end the function."""
+    return any(isinstance(one, (ast.Yield, ast.YieldFrom, ast.Return, ast.Raise)) for one in walked(node))
 
 
 @cache
