@@ -15,7 +15,6 @@ EXTRAS = {
     "pyarrow": "tables",
     "matplotlib": "plots",
     "safetensors": "models",
-    "shtab": "completion",
     "tensorflow": "real",
     "mpi4py": "mpi",
     "sklearn": "mpi",
