@@ -86,7 +86,9 @@ def _fit_weibull(values: np.ndarray) -> Weibull:
 
 
 def _fit_pareto(values: np.ndarray) -> Pareto:
-    return Pareto(least=values.min(), shape=1 / np.log(values / values.min()).mean())
+    shape = float(1 / np.log(values / values.min()).mean())
+    least = values.min() * (1 - 1e-12)  # a law whose least value is rounded up has no such values
+    return Pareto(mean=least * shape / max(shape - 1, 1e-9), shape=shape)
 
 
 def _lognormal_intervals(law, values, level):

@@ -154,10 +154,9 @@ class Scenario:
 
         Raises:
             WrongSetting: it takes no time, or beyond all range, or only a CPU's speed is known where GPUs compute; see
-            sim.job.named_gpus; or samples are read by cores that nobody counted.
+            sim.job.named_gpus.
         """
         named_gpus.check(self)
-        reading.check(self)
         costs, name = self.costs, self.workload.name
         if not (costs.compute(self.batch) or costs.partition(self.batch)):
             allowed = "a workload that says what computing takes: step, flops_per_sample or costs; or a profile of it"

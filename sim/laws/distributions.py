@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import AliasChoices, BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
-from sim.base.errors import WrongSetting
 from sim.base.models import Checked
 from sim.base.ranges import Draw, Location, PositiveSpread, Seconds, Share, Spread, TailExponent, WeibullShape
 from sim.laws.base import Law
@@ -144,12 +143,12 @@ class LogNormal(OfNormal):
     """exp(N(m, s)) with the given mean and coefficient of variation: s^2 = ln(1 + cv^2), m = ln(mean) - s^2 / 2.
 
     Args:
-        mean: of the draws. Older profiles call it location.
+        mean: of the draws.
         cv: standard deviation over mean.
     """
 
     kind: Literal["lognormal"] = "lognormal"
-    mean: Location = Field(default=1.0, validation_alias=AliasChoices("mean", "location"))
+    mean: Location = 1.0
     cv: Spread
     in_unit: ClassVar = ("mean",)
 
@@ -263,52 +262,23 @@ class Weibull(Continuous):
         return self.mean / math.gamma(1 + 1 / self.shape)
 
 
-class Moments(BaseModel):
-    """What may stand for the parameters of a Pareto law."""
-
-    mean: Location = 1.0
-    shape: TailExponent = 2.0
-    cv: Annotated[Spread, Field(ge=0.01)] = 1.0
-
-
 class Pareto(Continuous):
-    """P(X > x) = (least / x)^shape from x = least; the mean is least shape / (shape - 1).
-
-    It may be written with its mean in place of `least`, and with its coefficient of variation `cv` in place of `shape`, whose square is
-    1 / (shape (shape - 2)).
+    """P(X > x) = (least / x)^shape from x = least, with least = mean (shape - 1) / shape.
 
     Args:
-        least: the smallest draw.
+        mean: of the draws.
         shape: exponent of the tail. It is above 1, because there is no mean otherwise.
     """
 
     kind: Literal["pareto"] = "pareto"
-    least: Location
+    mean: Location
     shape: TailExponent
-    in_unit: ClassVar = ("least",)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_moments(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        for name, other in (("mean", "least"), ("cv", "shape")):
-            if name in given and other in given:
-                raise WrongSetting(name, given[name], f"{name} or {other}, one of both")
-        moments = Moments.model_validate({name: given[name] for name in Moments.model_fields if name in given})
-        found = {name: value for name, value in given.items() if name not in ("mean", "cv")}
-        if "cv" in given:
-            found["shape"] = moments.shape = 1 + math.sqrt(1 + moments.cv**-2)
-        if "mean" in given and "shape" not in found:
-            allowed = "the tail's exponent, as in pareto(mean=50ms, shape=2.5), or cv in its place"
-            raise WrongSetting("shape", None, allowed)
-        if "mean" in given:
-            found["least"] = moments.mean * (moments.shape - 1) / moments.shape
-        return found
+    in_unit: ClassVar = ("mean",)
 
     @property
-    def mean(self) -> float:
-        return self.least * self.shape / (self.shape - 1)
+    def least(self) -> float:
+        """The smallest draw."""
+        return self.mean * (self.shape - 1) / self.shape
 
     def draw(self, rng, size):
         return self.least * (1 + rng.pareto(self.shape, size))

@@ -103,8 +103,6 @@ def why(base: Result, simulate: Simulate, changed: Callable[[str], Scenario]) ->
     doubled = _tried(twice, base, simulate, changed)
     tried = [_tried(text, base, simulate, changed, only_faster=True) for text in others]
     helpful = [one for one in tried if one and (one.interval[0] if one.interval else one.ratio) > 1 + LEAST]
-    for text, shared in variants.by_speed(scenario):  # whatever its interval: what it gains is what slow hosts cost
-        helpful += [one for one in (compare(text, base, simulate(shared, None), real=True),) if one.ratio > 1 + LEAST]
     return Why(_by_gain([one for one in causes if one.ratio > 1 + LEAST]), _by_gain(helpful), doubled)
 
 

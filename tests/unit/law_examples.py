@@ -10,7 +10,7 @@ LAWS = {
     "shifted-exponential": laws.ShiftedExponential(shift=1, mean=3),
     "gamma": laws.Gamma(mean=2, cv=0.7),
     "weibull": laws.Weibull(mean=2, shape=0.8),
-    "pareto": laws.Pareto(least=1, shape=3.5),
+    "pareto": laws.Pareto(mean=1.4, shape=3.5),
     "folded-mixture": stragglers.NAMED["niagara"],
     "empirical": laws.Empirical(values=(1, 5, 2, 9)),
 }

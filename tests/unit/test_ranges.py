@@ -212,7 +212,7 @@ WRONG_OPTIONS = [
     *(["--stragglers", f"niagara*{factor}"] for factor in ("", "inf", "nan", "-1", "0", "1e300", "abc", "2*2")),
     *(["--stragglers", f"none*{factor}"] for factor in ("2", "abc", "")),
     *(["--stragglers", f"lognormal(mean={mean}, cv=1)"] for mean in ("inf", "nan", "-1", "0", "1e300", "true", "1 m")),
-    *(["--stragglers", f"pareto(least=1, shape={shape})"] for shape in ("1", "inf", "nan", "1e300", "1 s")),
+    *(["--stragglers", f"pareto(mean=1, shape={shape})"] for shape in ("1", "inf", "nan", "1e300", "1 s")),
     *(["--stragglers", f"slow-ranks(rank={rank}, seconds=1)"] for rank in ("0", "3", "-1", "1.5", "a", "[]", BEYOND)),
     *(["--stragglers", f"markov(p_slow={p}, p_recover=0, seconds=1)"] for p in ("0", "2", "-1", "nan")),
     *([f"--{name}", ""] for name in ("protocol", "workload", "cluster", "stragglers", "trace", "json-")),
