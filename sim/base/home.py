@@ -14,7 +14,6 @@ DISTRIBUTION = "anytime-trainsim"
 EXTRAS = {
     "pyarrow": "tables",
     "matplotlib": "plots",
-    "safetensors": "models",
     "tensorflow": "real",
     "mpi4py": "mpi",
     "sklearn": "mpi",

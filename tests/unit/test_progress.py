@@ -1,8 +1,6 @@
-"""Progress: silent when quick, a line every few seconds with the time left, a bar on a terminal, and never on stdout."""
+"""Progress: silent when quick, a line every few seconds with the time left, and never on stdout."""
 
 import inspect
-import io
-import sys
 from importlib import import_module
 from types import SimpleNamespace
 
@@ -88,20 +86,6 @@ def test_an_end_by_an_error_ends_it(clock, capsys):
     with pytest.raises(ZeroDivisionError), Progress("dividing", total=1):
         raise ZeroDivisionError
     test_work_counts_by_its_size(clock, capsys)
-
-
-def test_on_a_terminal_a_bar_that_leaves_what_is_printed_where_it_goes(monkeypatch, capsys):
-    terminal = io.StringIO()
-    terminal.isatty = lambda: True
-    monkeypatch.setenv("TERM", "xterm")
-    with monkeypatch.context() as patched:
-        patched.setattr(sys, "stderr", terminal)
-        with Progress("simulating", total=4) as found:
-            found.advance(label="the first")
-            print("an answer")
-    assert "simulating" in terminal.getvalue()
-    assert "an answer" not in terminal.getvalue()
-    assert capsys.readouterr().out == "an answer\n"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from sim.base.errors import WrongSetting, printable
 from sim.base.files import read_toml, validated
 from sim.base.models import Checked
 from sim.base.nearest import nearest
-from sim.base.ranges import Cores, Flag, Name, Words
+from sim.base.ranges import Cores, Name, Price, Words
 from sim.platform.cluster import ASSUMED, Cluster, Link
 from sim.platform.gpu import Gpu
 
@@ -49,7 +49,7 @@ class Offer(Checked):
         source: the address where it was read.
     """
 
-    usd_per_hour: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+    usd_per_hour: Price
     as_of: Words = ""
     source: Words = ""
 
@@ -63,8 +63,7 @@ class Kind(Checked):
         local: the name of the link between its GPUs.
         network: its port; None where nobody says, see `check_network`. Latencies are nominal, unless the source says one.
         price_per_hour: USD, on demand, Linux, in the cheapest large region; None where there is no such price.
-        price_as_of, price_source: the date of the price, and the address where it was read; `price_checked` says whether it was compared
-            with another copy.
+        price_as_of, price_source: the date of the price, and the address where it was read.
         offers: other ways of renting it, by their names in OFFERS.
         source: where the other numbers come from, and of when they are.
     """
@@ -74,10 +73,9 @@ class Kind(Checked):
     gpu: Name | None = None
     local: Name | None = None
     network: Annotated[Link, BeforeValidator(_called)] | None = None
-    price_per_hour: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = None
+    price_per_hour: Price | None = None
     price_as_of: Words = ""
     price_source: Words = ""
-    price_checked: Flag = False
     offers: dict[OfferName, Offer] = Field(default={})
     source: Words = ""
 
