@@ -35,13 +35,11 @@ class Continuous(Law):
         return self.distribution(scipy.stats)
 
     def cdf(self, values):
+        """The share of draws that do not exceed each of the `values`; shape as theirs."""
         return self.stats.cdf(values) if self.sole is None else (np.asarray(values) >= self.sole).astype(float)
 
     def quantile(self, share):
         return float(self.stats.ppf(share)) if self.sole is None else self.sole
-
-    def upper(self, share):
-        return self.stats.isf(share) if self.sole is None else np.full(np.shape(share), self.sole)
 
 
 class OfNormal(Continuous):
@@ -88,9 +86,6 @@ class Constant(Continuous):
 
     def draw(self, rng, size):
         return np.full(size, self.value)
-
-    def expected_maximum(self, draws):
-        return self.value
 
 
 class Normal(OfNormal):
@@ -283,12 +278,6 @@ class Pareto(Continuous):
     def draw(self, rng, size):
         return self.least * (1 + rng.pareto(self.shape, size))
 
-    def expected_maximum(self, draws):
-        """Equal to least n B(n, 1 - 1 / shape), with B the beta function (Arnold, Pareto Distributions, 1983)."""
-        from scipy.special import betaln
-
-        return float(self.least * draws * np.exp(betaln(draws, 1 - 1 / self.shape)))
-
     def distribution(self, stats):
         return stats.pareto(self.shape, scale=self.least)
 
@@ -302,19 +291,16 @@ class Component(Checked):
 
 
 class FoldedMixture(Law):
-    """Induced sleeps: min(limit, |N(mean, std)|) of a component drawn by weight.
+    """Induced sleeps: min(limit, |N(mean, std)|) of a component drawn by weight; the limit is max(mean + 5 std) of the components.
 
     Source: the AMB repository (T. Adikari), `induce`; Ferdinand et al., ICLR 2019, section 6.
 
     Args:
         components: the Gaussians.
-        limit_s: the longest sleep; max(mean + 5 std) of the components unless given. Older runs of that repository cut sleeps at 0.9
-            of it.
     """
 
     kind: Literal["folded-mixture"] = "folded-mixture"
     components: tuple[Component, ...] = Field(min_length=1, max_length=MOST_COMPONENTS)
-    limit_s: Seconds | None = None
 
     @model_validator(mode="after")
     def _weights_sum_to_one(self):
@@ -325,55 +311,39 @@ class FoldedMixture(Law):
 
     @property
     def longest_s(self) -> float:
-        """The upper limit of sleeps."""
-        if self.limit_s is not None:
-            return self.limit_s
+        """The limit."""
         return max(c.mean_s + SPREAD_OF_LIMIT * c.std_s for c in self.components)
 
     @property
     def mean(self) -> float:
-        """The integral of P(sleep > t) from 0 to the limit, in closed form: that of the normal distribution is z P(z) + p(z)."""
-        limit_s, total = self.longest_s, 0.0
-        for c in self.components:
-            if c.std_s == 0:
-                total += c.weight * min(c.mean_s, limit_s)
-                continue
-            below, least, above = (_integral((seconds - c.mean_s) / c.std_s) for seconds in (-limit_s, 0.0, limit_s))
-            total += c.weight * (limit_s - c.std_s * (above - 2 * least + below))
-        return total
+        """The integral of P(sleep > t) from 0 to the limit."""
+        seconds, below = self._grid
+        return float(np.trapezoid(1 - below, seconds))
 
-    def cdf(self, values):
-        values = np.asarray(values, float)
-        return np.where(values >= self.longest_s, 1.0, np.where(values < 0, 0.0, self._uncut(values)))
-
-    def _uncut(self, seconds) -> np.ndarray:
-        """P(sleep <= seconds), before the limit cuts it."""
+    @cached_property
+    def _grid(self) -> tuple[np.ndarray, np.ndarray]:
+        """Seconds from 0 to the limit, and the probability that a sleep is no longer before the limit cuts it; shape (GRID,)."""
         from scipy.special import ndtr
 
-        total = np.zeros_like(seconds)
+        seconds = np.linspace(0, self.longest_s, GRID)
+        below = np.zeros(GRID)
         for c in self.components:
             if c.std_s == 0:
-                total += c.weight * (seconds >= c.mean_s)
+                below += c.weight * (seconds >= c.mean_s)
             else:
-                total += c.weight * (ndtr((seconds - c.mean_s) / c.std_s) - ndtr((-seconds - c.mean_s) / c.std_s))
-        return total
-
-    def expected_maximum(self, draws):
-        grid = np.linspace(0, self.longest_s, GRID)
-        return float(np.trapezoid(1 - self._uncut(grid) ** draws, grid))
+                below += c.weight * (ndtr((seconds - c.mean_s) / c.std_s) - ndtr((-seconds - c.mean_s) / c.std_s))
+        return seconds, below
 
     def scaled(self, factor):
-        """Every mean and standard deviation times `factor`, and the limit: the same shape on a faster clock."""
+        """Every mean and standard deviation times `factor`: the same shape on a faster clock."""
         components = [
             Component(mean_s=c.mean_s * factor, std_s=c.std_s * factor, weight=c.weight) for c in self.components
         ]
-        limit_s = None if self.limit_s is None else self.limit_s * factor
-        return FoldedMixture(components=tuple(components), limit_s=limit_s)
+        return FoldedMixture(components=tuple(components))
 
     def quantile(self, share):
-        grid = np.linspace(0, self.longest_s, GRID)
-        found = np.searchsorted(self._uncut(grid), share).clip(max=len(grid) - 1)
-        return float(min(self.longest_s, grid[found]))
+        seconds, below = self._grid
+        return float(seconds[np.searchsorted(below, share).clip(max=GRID - 1)])
 
     def draw(self, rng, size):
         share = rng.random(size)
@@ -390,11 +360,6 @@ class FoldedMixture(Law):
         """Between the components' shares, shape (components - 1,); their means and deviations; the longest sleep."""
         means_s, stds_s, weights = np.array([(c.mean_s, c.std_s, c.weight) for c in self.components]).T
         return np.cumsum(weights)[:-1], means_s, stds_s, self.longest_s
-
-
-def _integral(z: float) -> float:
-    """The standard normal distribution's cumulative probability up to z, integrated."""
-    return z * (1 + math.erf(z / math.sqrt(2))) / 2 + math.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
 
 
 class Empirical(Law):
@@ -421,15 +386,6 @@ class Empirical(Law):
 
     def upper(self, share):
         return self._at(1 - np.asarray(share))
-
-    def cdf(self, values):
-        ordered = self._ordered
-        at_most = np.searchsorted(ordered, values, side="right") - 1
-        low = np.clip(at_most, 0, len(ordered) - 2)
-        width = ordered[low + 1] - ordered[low]
-        part = np.where(width > 0, (values - ordered[low]) / np.where(width > 0, width, 1), 1.0)
-        inside = (low + np.clip(part, 0, 1)) / (len(ordered) - 1)
-        return np.where(at_most < 0, 0.0, inside)
 
     @cached_property
     def _ordered(self) -> np.ndarray:
