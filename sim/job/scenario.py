@@ -272,19 +272,6 @@ class Scenario:
         return len(set(self.hosts)) == self.ranks
 
     @cached_property
-    def cores_suffice(self) -> bool:
-        """Whether every thread has a core of its own, and none slows another down; not known where ranks do several things at once."""
-        shared = self.threaded or self.cluster.shared_cores or self.cluster.poll_s or self.gpus_shared
-        if shared or self.traffic.in_parts:
-            return False
-        for index, several in Counter(self.hosts).items():
-            host = self.machines[index]
-            threads = several * (2 if self.protocol.overlaps and not host.gpus else 1)
-            if threads > host.cores or (threads > 1 and (host.contention or host.contention_error)):
-                return False
-        return True
-
-    @cached_property
     def threaded(self) -> bool:
         """Whether other threads of a runtime work beside its ranks."""
         return bool(self.costs.background != Line() or self.network.background_s or self.local.background_s)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import chain, islice, repeat
 from math import exp, inf, log, log2
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -297,14 +297,8 @@ class Link(Checked):
         update |= {"sustained_bytes_per_s": self.sustained_bytes_per_s / times} if self.sustained_bytes_per_s else {}
         return self.model_copy(update=update)
 
-    @overload
-    def occupancy_s(self, size_bytes: float) -> float: ...
-
-    @overload
-    def occupancy_s(self, size_bytes: np.ndarray) -> np.ndarray: ...
-
-    def occupancy_s(self, size_bytes):
-        """Seconds that one message takes a port; of several sizes those of each."""
+    def occupancy_s(self, size_bytes: Any) -> Any:
+        """Seconds that one message takes a port; of an array of sizes those of each."""
         return self.gap_s + size_bytes / self.bandwidth_bytes_per_s
 
 
@@ -580,11 +574,6 @@ def one_rank_a_host(ranks: int, cores: int = 1, gpu: Gpu | None = None) -> Clust
     """
     host = {"count": max(1, ranks), "cores": cores, "slots": 1} | ({"gpu": gpu} if gpu else {})
     return Cluster(name="one rank a host, 10 Gbit/s", hosts=(Host.model_validate(host),), network=ASSUMED)
-
-
-def one_host(ranks: int) -> Cluster:
-    """A host with all ranks, and two cores for each."""
-    return Cluster(name="one host", hosts=(Host(name="host", count=1, cores=2 * max(1, ranks), slots=max(1, ranks)),))
 
 
 def read(text: str | os.PathLike[str], gpus_per_host: int | None = None) -> Cluster:

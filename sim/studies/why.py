@@ -114,7 +114,7 @@ def without_causes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
         yield "without slow hosts", fewer
     if scenario.ranks > 1:
         yield "without messages", _on(scenario, network=FREE, library=None, local=FREE)
-    if not scenario.cores_suffice:
+    if scenario.ranks > 1:
         hosts = tuple(
             host.model_copy(update={"cores": 4096, "slots": host.ranks, "contention": 0.0, "contention_error": 0.0})
             for host in scenario.cluster.hosts
