@@ -13,7 +13,7 @@ from sim.base import interval
 from sim.base.errors import WrongSetting
 from sim.job import named_gpus, variants
 from sim.job.scenario import Scenario
-from sim.laws import LogNormal
+
 from sim.model import nominal, workload
 from sim.model.costs import Costs, Line
 from sim.platform import catalogue, cluster, gpu, named_links
@@ -167,12 +167,6 @@ def test_an_uncalibrated_answer_is_within_the_factor_it_states(runs):
     assert "within a factor 2.6, nine times in ten" in found.notes[0]
 
 
-def test_a_few_replications_have_the_answer_of_many():
-    quiet = job(Host(gpu="V100"))
-    one, many = (simulate(quiet, "event", runs).samples_per_s for runs in (1, 41))
-    assert one == pytest.approx(many, rel=0.02)
-
-
 @pytest.mark.usefixtures("installed")
 def test_the_engine_has_the_same_ends():
     quiet = job([Host(gpu="V100", count=3)], workers=2, protocol="fmb")
@@ -318,12 +312,6 @@ def test_a_variant_of_a_device_is_another_one(device):
     assert catalogue.gpu_of(device) is None
 
 
-def test_hosts_without_peer_access_pass_less_than_their_pcie():
-    kind = catalogue.find("hosts", "workstation-2xRTX4090")
-    link = catalogue.find("links", kind.local)
-    assert link.bandwidth_bytes_per_s == catalogue.find("links", "PCIe 4 x16").bandwidth_bytes_per_s / 2
-
-
 def test_several_hosts_of_which_nobody_says_how_fast_their_network_is(tmp_path):
     """They are refused by name; a file says how fast it is."""
     with pytest.raises(WrongSetting, match="one lambda-8xH100, because its network is not known"):
@@ -429,7 +417,3 @@ def test_the_same_tensor_cores_do_both_formats_of_16_bits():
     a100 = catalogue.find("gpus", "A100")
     assert a100.reached("bf16") == a100.reached("fp16")
     assert a100.is_known("bf16")
-
-
-def test_noise_is_that_of_a_nominal_core():
-    assert job(Host(gpu="T4")).costs.noise == LogNormal(cv=0.02)

@@ -199,8 +199,7 @@ WRITTEN = {
     "niagara*0.5 + slow-ranks(rank=3, factor=1.3)": laws.Together(
         of=(stragglers.read("niagara*0.5"), laws.SlowRanks(rank=3, factor=1.3))
     ),
-    "folded-mixture(limit_s=54ms, components=[{mean_s=0, std_s=4ms, weight=0.7}, {mean_s=0.05, std_s=0, weight=0.3}])": laws.FoldedMixture(
-        limit_s=0.054,
+    "folded-mixture(components=[{mean_s=0, std_s=4ms, weight=0.7}, {mean_s=0.05, std_s=0, weight=0.3}])": laws.FoldedMixture(
         components=[{"mean_s": 0, "std_s": 0.004, "weight": 0.7}, {"mean_s": 0.05, "std_s": 0, "weight": 0.3}],
     ),
 }
