@@ -109,7 +109,9 @@ def _of_kind(kind: object, settings: dict, source: str) -> Stragglers:
     known += ["file", "column"] * (found is Replay)
     for name in settings:
         if name not in known:
-            raise WrongSetting(f"{source}: {kind}", name, f"{', '.join(known) or 'no parameters'}{nearest(name, known)}")
+            raise WrongSetting(
+                f"{source}: {kind}", name, f"{', '.join(known) or 'no parameters'}{nearest(name, known)}"
+            )
     if found is Replay and "file" in settings:
         settings = _replayed(settings, source)
     return _validated(found, settings, source if source != "--stragglers" else f"--stragglers: {kind}")

@@ -145,7 +145,6 @@ def _gantt(name: str, settings: list[str] | None = None, steps: int = 3) -> Figu
     return drawing
 
 
-
 PICTURES: dict[str, Callable[[], Figure]] = {
     one.__name__: one for one in (measured, coverage, beyond, ports, ring, stragglers)
 }

@@ -40,7 +40,11 @@ class Progress:
             return
         if now_s - self._said_s >= max(EVERY_S, EVERY_SHARE * (now_s - self._began_s)):
             self._said_s = now_s
-            share = f"{self.done / self.total:.0%}{self.left}" if self.total else f"{duration(now_s - self._began_s)} so far"
+            share = (
+                f"{self.done / self.total:.0%}{self.left}"
+                if self.total
+                else f"{duration(now_s - self._began_s)} so far"
+            )
             print(f"{self.doing}: {share}{f' ({label})' * bool(label)}", file=sys.stderr, flush=True)
 
     @property

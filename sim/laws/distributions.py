@@ -316,9 +316,15 @@ class FoldedMixture(Law):
 
     @property
     def mean(self) -> float:
-        """The integral of P(sleep > t) from 0 to the limit."""
-        seconds, below = self._grid
-        return float(np.trapezoid(1 - below, seconds))
+        """The integral of P(sleep > t) from 0 to the limit, in closed form: that of the normal distribution is z P(z) + p(z)."""
+        limit_s, total = self.longest_s, 0.0
+        for c in self.components:
+            if c.std_s == 0:
+                total += c.weight * c.mean_s
+                continue
+            below, least, above = (_integral((seconds - c.mean_s) / c.std_s) for seconds in (-limit_s, 0.0, limit_s))
+            total += c.weight * (limit_s - c.std_s * (above - 2 * least + below))
+        return total
 
     @cached_property
     def _grid(self) -> tuple[np.ndarray, np.ndarray]:
@@ -360,6 +366,11 @@ class FoldedMixture(Law):
         """Between the components' shares, shape (components - 1,); their means and deviations; the longest sleep."""
         means_s, stds_s, weights = np.array([(c.mean_s, c.std_s, c.weight) for c in self.components]).T
         return np.cumsum(weights)[:-1], means_s, stds_s, self.longest_s
+
+
+def _integral(z: float) -> float:
+    """The standard normal distribution's cumulative probability up to z, integrated."""
+    return z * (1 + math.erf(z / math.sqrt(2))) / 2 + math.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
 
 
 class Empirical(Law):

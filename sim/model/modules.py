@@ -113,6 +113,8 @@ def _configuration(path: str) -> dict:
         with reading("from", path):
             check_size("from", path)
             found = json.loads(Path(path).read_bytes())
+    except WrongSetting:
+        raise
     except (ValueError, RecursionError) as error:
         raise WrongSetting("from", path, f"{allowed} ({error})") from error
     if not isinstance(found, dict):

@@ -48,8 +48,6 @@ from sim.model.costs import Costs
 from sim.platform.gpu import Gpu
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from sim.model.workload import Workload
 
 SCHEMA = "cluster/1"

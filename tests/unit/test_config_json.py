@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-
 from test_commands import here  # noqa: F401 a fixture
 
 from sim.base.errors import WrongSetting
@@ -79,7 +78,8 @@ def test_another_file_in_json(config, tmp_path):
         made(tmp_path, config)
 
 
-def test_the_command_writes_the_model_and_says_what_was_cut(tmp_path, here):  # noqa: F811
+def test_the_command_writes_the_model_and_says_what_was_cut(tmp_path, monkeypatch, here):  # noqa: F811
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps(LLAMA))
     done = here("sim.workloads", "from", "config.json", "-o", "made.toml")
     assert done.stdout.startswith("note: sequences of 4,096 words, where the model can read 131,072")

@@ -13,7 +13,6 @@ from sim.base import interval
 from sim.base.errors import WrongSetting
 from sim.job import named_gpus, variants
 from sim.job.scenario import Scenario
-
 from sim.model import nominal, workload
 from sim.model.costs import Costs, Line
 from sim.platform import catalogue, cluster, gpu, named_links

@@ -96,9 +96,7 @@ def test_lognormal_has_the_cv_that_it_says():
     assert draws.std() / draws.mean() == pytest.approx(0.4, rel=0.02)
 
 
-@pytest.mark.parametrize(
-    ("name", "mean_s", "p95_s"), [("niagara", 0.996, 5.0), ("cedar", 0.0713, None)]
-)
+@pytest.mark.parametrize(("name", "mean_s", "p95_s"), [("niagara", 0.996, 5.0), ("cedar", 0.0713, None)])
 def test_named_stragglers_have_their_known_moments(name, mean_s, p95_s):
     law = stragglers.read(name)
     assert law.mean == pytest.approx(mean_s, rel=0.003)

@@ -7,6 +7,7 @@ import pytest
 import trainsim
 from sim.base.errors import WrongSetting
 
+
 class Module:
     """What trainsim.model asks a torch.nn.Module."""
 

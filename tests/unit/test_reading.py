@@ -59,9 +59,7 @@ def test_a_longer_measured_wait_stays():
 
 def test_the_note_says_both_rates_where_reading_binds():
     (note,) = reading.notes(job(TWO, reading=800))
-    assert note.startswith(
-        "reading data binds: host reads 800 samples/s, and its workers would compute 2,000"
-    )
+    assert note.startswith("reading data binds: host reads 800 samples/s, and its workers would compute 2,000")
     assert reading.notes(job(TWO, reading=1e6)) == []
     assert reading.notes(job(TWO)) == []
     assert note in simulate(job(TWO, reading=800), replications=1).notes
@@ -81,9 +79,7 @@ def test_why_finds_it_and_faster_computing_does_not_help():
 
 def test_nothing_in_the_interval_is_faster_than_reading():
     place = read("p3.8xlarge*1")
-    model = Workload(
-        name="mine", parameters=1000, layers=1, flops_per_sample=4e9, batch=BATCH, reading=320
-    )
+    model = Workload(name="mine", parameters=1000, layers=1, flops_per_sample=4e9, batch=BATCH, reading=320)
     result = simulate(Scenario(protocols.make("allreduce"), model, 4, 5, 2, cluster=place), replications=2)
     (shared,) = [one for one in unknowns(result.scenario, result.outcome) if one.number == "hosts that GPUs share"]
     assert shared.faster < 0.02
