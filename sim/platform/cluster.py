@@ -289,11 +289,8 @@ class Link(Checked):
 
     def for_items(self, times: float) -> Link:
         """The link on which a byte takes so many times as long."""
-        if times == 1:
-            return self
-        update = {"bandwidth_bytes_per_s": self.bandwidth_bytes_per_s / times}
-        update |= {"sustained_bytes_per_s": self.sustained_bytes_per_s / times} if self.sustained_bytes_per_s else {}
-        return self.model_copy(update=update)
+        rates = {name: getattr(self, name) for name in ("bandwidth_bytes_per_s", "sustained_bytes_per_s")}
+        return self.model_copy(update={name: rate / times for name, rate in rates.items() if rate})
 
     def occupancy_s(self, size_bytes: Any) -> Any:
         """Seconds that one message takes a port; of an array of sizes those of each."""

@@ -338,50 +338,6 @@ def test_hosts_of_several_types_have_the_slowest_network():
     assert mixed.local == catalogue.find("links", "NVLink 2")
 
 
-OWN = """
-schema = "catalogue/1"
-[hosts."mine"]
-cores = 16
-gpus = 2
-gpu = "Fast"
-local = "Wire"
-network = { bandwidth_bytes_per_s = "100 Gbit/s" }
-[gpus.Fast]
-fp32 = "50 Tflop/s"
-memory_bytes_per_s = "1 TB/s"
-[links.Wire]
-bandwidth_bytes_per_s = "40 GB/s"
-"""
-
-
-def test_a_catalogue_of_one_s_own(tmp_path, monkeypatch):
-    file = tmp_path / "own.toml"
-    file.write_text(OWN)
-    monkeypatch.setenv(catalogue.VARIABLE, str(file))
-    placed = cluster.read("mine*3")
-    assert placed.hosts[0].gpu.reached(None).share == gpu.OTHERS["fp32"][0]
-    assert placed.local.bandwidth_bytes_per_s == 40e9
-    assert cluster.read("p3.8xlarge").hosts[0].gpus == 4
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (OWN.replace("50 Tflop/s", "50 km"), "gpus.Fast.fp32"),
-        (OWN.replace("catalogue/1", "catalogue/0"), "schema: given 'catalogue/0'"),
-        (OWN.replace("gpu =", "gqu ="), "hosts.mine.gqu"),
-        ("[", "a TOML file"),
-    ],
-)
-def test_a_catalogue_that_is_none(text, said, tmp_path, monkeypatch):
-    file = tmp_path / "own.toml"
-    file.write_text(text)
-    monkeypatch.setenv(catalogue.VARIABLE, str(file))
-    with pytest.raises(WrongSetting) as refused:
-        cluster.read("mine")
-    assert said in str(refused.value)
-
-
 HEAD = 'schema = "cluster/1"\n'
 
 
