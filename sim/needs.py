@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim.base.errors import WrongSetting
 from sim.language.moves import moves, named
-from sim.model.nominal import FORWARD_SHARE
+from sim.model.costs import FORWARD
 from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def calls(scenario: Scenario) -> Calls:
     elif hasattr(protocol, "cycle_s"):
         link, costs = scenario.network, scenario.costs
         agree_s = 2 * (scenario.workers - 1).bit_length() * (link.latency_s + 2 * link.overhead_s) + costs.negotiate_s
-        left_s = (1 - FORWARD_SHARE) * costs.compute(scenario.batch) - 2 * link.occupancy_s(size_bytes)
+        left_s = (1 - FORWARD) * costs.compute(scenario.batch) - 2 * link.occupancy_s(size_bytes)
         each_s = max(protocol.cycle_s, agree_s)
         cycles = min(most, max(1, int(left_s / each_s) if each_s else most))
         count = max(cycles, math.ceil(size_bytes / max(1, protocol.fusion_bytes)))

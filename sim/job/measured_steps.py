@@ -146,13 +146,8 @@ def note(scenario: Scenario) -> str:
 
 
 def _said(one: Computing, gpu: Gpu, workload: Workload) -> str:
-    here, there = (
-        f"{name} ({precision})"
-        for name, precision in (
-            (gpu.name, gpu.format_of(workload.precision)),
-            (one.gpu and one.gpu.name, one.precision),
-        )
-    )
+    here = f"{gpu.name} ({gpu.format_of(workload.precision)})"
+    there = f"{one.gpu and one.gpu.name} ({one.precision})"
     if here == there:
         return f"computing of {workload.name} as measured on {here}"
     factor = exp(interval.of_normal(one.spread))

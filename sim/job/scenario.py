@@ -196,11 +196,6 @@ class Scenario:
         """Samples of an update, of all workers whose gradients it has; where time cuts computing short, at most."""
         return self.batch * self.protocol.gradients_per_update(self.workers)
 
-    @property
-    def updates(self) -> int:
-        """Updates of the first server in the whole run."""
-        return self.rounds * self.updates_per_step
-
     @cached_property
     def hosts(self) -> list[int]:
         """The index in the cluster's machines of each rank's host, shape (ranks,).

@@ -302,13 +302,13 @@ class Zoo(Mapping):
     """The workloads that come with the simulator, by name (`sim.zoo`)."""
 
     def __iter__(self):
-        return iter(_names())
+        return iter(zoo.names())
 
     def __len__(self):
-        return len(_names())
+        return len(zoo.names())
 
     def __contains__(self, name: object) -> bool:
-        return name in _names()
+        return name in zoo.names()
 
     def __getitem__(self, name: str) -> Workload:
         return _from_zoo(name)
@@ -349,9 +349,6 @@ def _fitted(provenance: Any, path: str) -> Workload:
         if name in NAMED:
             return NAMED[name]
     raise WrongSetting("--workload", path, "a profile that says which model it was fitted for")
-
-
-_names = cache(zoo.names)
 
 
 @cache

@@ -334,12 +334,10 @@ class Model(Checked):
         """The identity of a workload that runs of this batch trained, with all that a prediction needs to know of it."""
         from sim.model.workload import NAMED
 
-        told = (
-            None
-            if NAMED.get(workload.name) == workload
-            else workload.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        )
-        return cls.of(workload).model_copy(update={"batch": batch, "described": told})
+        update: dict[str, Any] = {"batch": batch}
+        if NAMED.get(workload.name) != workload:
+            update["described"] = workload.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        return cls.of(workload).model_copy(update=update)
 
     def same(self, other: Model) -> bool:
         """Whether costs of one hold for the other, which has its name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from sim.base.files import read_toml
@@ -30,6 +30,7 @@ for _kind, _models in read_toml(SIZES, "--workload").items():
     GENERATED |= {name: partial(MADE[_kind], **numbers) for name, numbers in _models.items()}
 
 
+@cache
 def names() -> list[str]:
     """All of them, sorted."""
     return sorted([*GENERATED, *(path.stem for path in FOLDER.glob("*.toml"))])
