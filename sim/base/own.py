@@ -63,8 +63,8 @@ def _at_import(error: BaseException) -> str:
 
 def _moved(error: BaseException) -> str:
     """Words for a file that imports from the source tree's `sim`, where a wheel is installed."""
-    package = (error.name or "").partition(".")[0] if isinstance(error, ImportError) else ""
-    return MOVED if package == "sim" and PACKAGE else ""
+    package = (error.name if isinstance(error, ImportError) else "") or ""
+    return MOVED if PACKAGE and package.partition(".")[0] == "sim" else ""
 
 
 def complaint(error: BaseException) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from event import agree, by_engine
+from event import by_engine
 from law_examples import EVERY, FACTORS, SEQUENCES
 
 from sim import laws, protocols, run, stragglers
@@ -250,6 +250,7 @@ def test_what_is_no_law_is_refused_in_a_line(text, said):
 
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "laws").glob("*.toml"))
+assert EXAMPLES
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -305,12 +306,6 @@ def test_stragglers_of_ones_own():
     assert drawn.mean() == pytest.approx(2, abs=0.1)
     with pytest.raises(WrongSetting, match="most"):
         stragglers.read(f"{__name__}:Triangular")
-
-
-@pytest.mark.parametrize("name", [name for name in SEQUENCES if name != "slow-ranks"])
-@pytest.mark.parametrize("protocol", ["fmb", "amb", "allreduce"])
-def test_both_worlds_have_the_same_stragglers(name, protocol):
-    agree(job(SEQUENCES[name].scaled(0.05), protocol=protocol, steps=20, warmup=2, seed=3), 2)
 
 
 @pytest.mark.parametrize("name", ["bytedance-ar", "bytedance-st"])

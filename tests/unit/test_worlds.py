@@ -28,6 +28,13 @@ from sim.simulation import simulate
 
 MLP = workload.read("mlp")
 EXACT_S = 1e-9
+SLEEPS = ("none", "niagara*0.02", "cedar*0.3", "exponential(mean=10ms)")
+SLOW = (
+    "independent(factor=lognormal(mean=2, cv=0.5), by=host)",
+    "persistent(seconds=exponential(mean=20ms), persistence=0.7)",
+    "markov(factor=3, p_slow=0.3, p_recover=0.5)",
+    "exponential(mean=5ms) + persistent(factor=lognormal(mean=1.5, cv=0.3), persistence=0.9)",
+)
 JOBS_OF_THEIR_OWN = (
     "hybrid",
     "horovod",
@@ -96,7 +103,7 @@ def scenarios(draw):
         warmup=draw(st.integers(0, 3)),
         batch=draw(st.integers(20, 200)),
         cluster=cluster,
-        stragglers=stragglers.read(draw(st.sampled_from(["none", "niagara*0.02", "cedar*0.3"]))),
+        stragglers=stragglers.read(draw(st.sampled_from(SLEEPS + SLOW if workers else SLEEPS))),
         seed=draw(st.integers(0, 2**32)),
         test_size=draw(st.sampled_from([0, 50])),
         evaluate_every=draw(st.integers(1, 4)),
@@ -195,7 +202,6 @@ def test_fmb_step_waits_for_the_largest_sleep():
     scenario = quiet("fmb", workers=4, batch=10, steps=400, warmup=0, stragglers=law)
     sleeps = np.stack([scenario.draws.sleeps(0, rank).first(400) for rank in range(1, 5)])
     np.testing.assert_allclose(by_engine(scenario).step_s[0], sleeps.max(axis=0) + 0.01, atol=EXACT_S)
-    assert by_engine(scenario, 20).step_s.mean() == pytest.approx(law.expected_maximum(4) + 0.01, rel=0.03)
 
 
 def test_the_first_work_after_a_sleep_takes_longer():
