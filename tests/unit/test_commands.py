@@ -228,7 +228,6 @@ def test_a_process_refuses_in_one_line_and_exits_with_2(module):
 
 
 WRONG = {
-    "setting": (["--protocol", "amb", "--set", "limit=3"], ["limit=3", "time_limit_s", "partitions"]),
     "setting without a value": (
         ["--protocol", "amb", "--set", "time_limit_s"],
         ["'time_limit_s'; allowed: NAME=VALUE"],
@@ -243,11 +242,8 @@ WRONG = {
         ["--protocol", "amb", "--batch", "4", "--set", "partitions=5"],
         ["partitions", "5", "4"],
     ),
-    "steps": (["--steps", "0"], ["--steps", "0", "from 1"]),
     "steps' type": (["--steps", "ten"], ["--steps: given 'ten'; allowed: an integer"]),
-    "batch": (["--batch", "0"], ["--batch", "0"]),
     "time's type": (["--within", "soon"], ["--within: given 'soon'; allowed: a number"]),
-    "cluster": (["--cluster", "nowhere.toml"], ["--cluster", "nowhere.toml"]),
     "variable partitions": (["--variable-partitions", "many"], ["--variable-partitions", "many", "search"]),
     "nothing to search for": (
         ["--protocol", "hybrid", "--variable-partitions", "search"],
