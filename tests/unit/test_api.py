@@ -128,15 +128,7 @@ def test_arguments_of_simulate_are_checked(named, name):
         simulate(job(), **named)
 
 
-@pytest.mark.parametrize(
-    ("named", "name"),
-    [
-        ({"world": "moon"}, "--world"),
-        ({"replications": 0}, "--replications"),
-        ({"within_s": math.nan}, "--within"),
-        ({"processes": 0}, "--workers-processes"),
-    ],
-)
+@pytest.mark.parametrize(("named", "name"), [({"world": "moon"}, "--world"), ({"processes": 0}, "--workers-processes")])
 def test_arguments_of_sweep_are_checked(named, name, tmp_path):
     """They are those of every scenario: a row each would say the same."""
     with pytest.raises(WrongSetting, match=f"^{name}: given "):
@@ -197,19 +189,6 @@ def test_what_is_no_scenario_and_no_text_is_refused(name, given):
     call, setting = GIVEN[name]
     with pytest.raises(WrongSetting, match=re.escape(setting)):
         call(given)
-
-
-def test_settings_are_no_mapping():
-    with pytest.raises(
-        WrongSetting, match=re.escape("--set: given {'time_limit_s': 1}; allowed: a list of NAME=VALUE")
-    ):
-        protocols.make("amb", {"time_limit_s": 1})
-
-
-def test_a_path_is_taken_where_text_is(tmp_path):
-    path = tmp_path / "two.toml"
-    path.write_text('schema = "cluster/1"\nhosts = [{ count = 2 }]\n')
-    assert len(list(read_cluster(path).machines())) == 2
 
 
 def test_a_frame_has_a_row_for_each_step():

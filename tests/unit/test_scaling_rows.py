@@ -121,7 +121,7 @@ def test_real_and_synthetic_rows_tell_the_ceiling_of_input(tmp_path):
     both = Table(*(np.concatenate(columns) for columns in zip(alone[:6], on_real_data(alone)[:6], strict=True)))
     made = profile(tmp_path, both._replace(real=np.repeat([0.0, 1.0], alone.size)), "allreduce")
     found = made.fitted()
-    assert found.reading.per_host == pytest.approx(READS, rel=0.02)
+    assert found.reading == pytest.approx(READS, rel=0.02)
     assert "samples/s of real data; without reading in the model, data are synthetic" in notes(made)
     for model, step_s in ((found, 64 * 8 / READS), (MODEL, alone.step_s[-1])):
         assert simulated_s(made, model, 8, 64) == pytest.approx(step_s, rel=0.05)
