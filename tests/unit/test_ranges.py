@@ -94,6 +94,10 @@ def test_odd_numbers_of_a_cluster_are_refused(key, odd, tmp_path):
 
 
 WRONG_CLUSTERS = {
+    "a unit of something else": (HOSTS + '[network]\nlatency_s = "10 Gbit"\n', "network.latency_s"),
+    "another schema": (HOSTS.replace("/1", "/0"), "cluster/1"),
+    "no schema": (HOSTS.partition("\n")[2], "schema"),
+    "no hosts": ('schema = "cluster/1"\n', "hosts"),
     "a flag that is a number": (HOSTS + "[network]\nfair = 1\n", "fair"),
     "no name": (HOSTS + 'name = ""\n', "name"),
     "a key that is unknown": (HOSTS + "oversleeps = 1\n", "(did you mean oversleep_s?)"),
