@@ -71,7 +71,7 @@ def _runs(profile: Cluster, named: Sequence[Named], of: Of) -> list[tuple[str, T
         runs += [(source.name if len(sources) > 1 else one.path, source.trace) for source in sources]
     for group in groups(named, TORCH):
         run = torch_traces.recorded([of_rank.path for of_rank in group], _as_fitted(of(group[0]), profile))
-        runs.append((str(group[0]), run.trace(torch_traces.protocols_of([run])[0], None)))
+        runs.append((str(group[0]), run.trace(torch_traces.protocol_of([run]), None)))
     return runs
 
 
@@ -116,7 +116,7 @@ def _of_tests(profile: Cluster, one: Named, ranks: int | None, gpus_per_host: in
     for test in nccl_tests.read(one.path, ranks, gpus_per_host):
         if test.collective != "all_reduce":
             continue
-        measured_s, predicted_s = nccl_checks.seconds_of(profile, test, lambda _: algorithm, sum_s_per_byte(test))
+        measured_s, predicted_s = nccl_checks.seconds_of(profile, test, algorithm, sum_s_per_byte(test))
         if len(measured_s):
             name = f"{Path(one.path).name}: {len(test.hosts)} ranks"
             whole_s, again_s = float(measured_s.sum()), float(predicted_s.sum())

@@ -24,30 +24,13 @@ LATENCY_S, BANDWIDTH = 10e-6, 12e9
 RESNET = workload.NAMED["resnet50"]
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "hosts", "each", "expected"),
-    [
-        ("ring", 4, 1, (6, 1.5, 0, 0)),
-        ("ring", 2, 2, (6, 1.5, 0, 0)),  # each round a message passes each port
-        ("ring", 1, 4, (0, 0, 6, 1.5)),
-        ("recursive-doubling", 2, 4, (1, 4, 2, 2)),  # four whole vectors pass a port
-        ("halving-doubling", 4, 1, (4, 1.5, 0, 0)),
-        ("tree", 4, 1, (4, 4, 0, 0)),
-        ("hierarchical", 4, 4, (6, 1.5, 4, 4)),
-    ],
-)
-def test_what_passes_a_link(algorithm, hosts, each, expected):
-    assert algorithms.travel(algorithm, hosts, each) == pytest.approx(expected, abs=1e-3)
-
-
 def texts(tmp_path, ranks, noise=0.01):
     rng = np.random.default_rng(5)
     paths = []
     for count in ranks:
-        of = algorithms.travel("ring", count, 1)
 
-        def seconds(size, of=of):
-            return (of.rounds * LATENCY_S + of.between * size / BANDWIDTH) * rng.lognormal(0, noise)
+        def seconds(size, count=count):
+            return 2 * (count - 1) * (LATENCY_S + size / count / BANDWIDTH) * rng.lognormal(0, noise)
 
         paths.append(str(tmp_path / f"{count}.txt"))
         (tmp_path / f"{count}.txt").write_text(text(seconds, count, count))
