@@ -36,8 +36,6 @@ class Checked:
         floor: how far the mean steps of the runs differ, the largest from the least, a share of their mean; of one run, those of its
             halves. Nothing can be predicted better. None where the mean alone was measured.
         covered: how many of the runs have a throughput in the prediction's interval; None where there is no interval.
-        distance, p_value: of the two-sample Kolmogorov-Smirnov test of the lengths of all steps. The test takes steps for independent,
-            which those of one run are not, so a small p alone says little. None where the mean alone was measured.
         activities_s: predicted less measured seconds of each activity in a step of a rank, the largest difference first; empty where
             activities were not recorded.
     """
@@ -48,8 +46,6 @@ class Checked:
     error: float
     floor: float | None
     covered: int | None
-    distance: float | None = None
-    p_value: float | None = None
     activities_s: dict[str, float] = field(default_factory=dict)
 
 
@@ -71,15 +67,11 @@ def checked(profile: Cluster, runs: list[tuple[str, Trace]]) -> Checked:
     Raises:
         WrongSetting: the profile does not know the model, or its cluster cannot have such a run.
     """
-    from scipy.stats import ks_2samp
-
     from sim.answers import outcome
 
     found: dict[str, Result] = {}
     predicted = [_predicted(profile, trace, name, found) for name, trace in runs]
     measured = [outcome.of_trace(trace) for _, trace in runs]
-    steps_s = np.concatenate([one.step_s[0] for one in measured])
-    test = ks_2samp(steps_s, np.concatenate([one.step_s.ravel() for one in predicted]), method="asymp")
     measured_s = fmean(float(one.step_s.mean()) for one in measured)
     predicted_s = fmean(one.answer()["step_s"]["mean"] for one in predicted)
     pairs = zip(measured, predicted, strict=True)
@@ -91,8 +83,6 @@ def checked(profile: Cluster, runs: list[tuple[str, Trace]]) -> Checked:
         error=predicted_s / measured_s - 1,
         floor=_floor([one.step_s[0] for one in measured]) / measured_s,
         covered=sum(_holds(there.interval, float(here.throughput()[0])) for here, there in pairs),
-        distance=float(test.statistic),
-        p_value=float(test.pvalue),
         activities_s=_differences([trace for _, trace in recorded], [one.kept_trace for one in predicted])
         if recorded
         else {},

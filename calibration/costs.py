@@ -64,10 +64,8 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
         **_side_noise(table, side, ("update",) if rows.loaded else ("input", "update")),
         **side,
     )
-    missing = [name for name in SIDE if not (table["activity"] == name).any()]
-    free = ", ".join(name for name in missing if name != "evaluate")
+    free = ", ".join(name for name in SIDE if name != "evaluate" and not (table["activity"] == name).any())
     assumed = [f"no rows, so taken as free: {free}"] if free else []
-    assumed += ["no rows of evaluate, so taken as a third of compute"] * ("evaluate" in missing)
     return Learned(
         costs,
         slow.speeds,
@@ -197,20 +195,14 @@ def _cold_s(rows) -> float:
 
 
 def _gradient(table) -> tuple[Line, float, Line, list[str]]:
-    """compute, loop_s, partition, and how the one that was not measured was made from the other."""
+    """compute, loop_s, partition, and lines about them; the one that was not measured is made from the other."""
     whole, parts = table[table["activity"] == "compute"], table[table["activity"] == "partition"]
     compute = _line(whole, floors=True)
     notes = [f"compute fitted from {len(whole)} rows, batches {_levels(whole)}"] if len(whole) else []
     if compute.floor_s:
         notes.append(f"a floor of {compute.floor_s * 1e3:.3g} ms, which smaller batches take")
     if parts.empty:
-        note = "partition assumed: the slope of compute; entering the loop and each turn cost nothing more"
-        return (
-            compute,
-            compute.base_s,
-            Line(slope_s=compute.slope_s, cold_s=compute.cold_s, floor_s=compute.floor_s),
-            [*notes, note],
-        )
+        return compute, compute.base_s, compute.model_copy(update={"base_s": 0.0}), notes
     loop_s, partition = _loop(parts, compute)
     notes.append(f"loop and partition fitted from {len(parts)} rows, micro-batches {_levels(parts)}")
     if whole.empty:

@@ -49,14 +49,14 @@ def fitted(given: Namespace) -> Cluster:
     Raises:
         WrongSetting: an option that no source has a use for, or a file that cannot be read or holds nothing to fit.
     """
-    named = parsed(given.traces, given.source)
-    _check_sources(given, named)
-    made = _made(given, named)
-    if given.hosts is None:
-        return made
     from sim.platform import other_sizes
 
-    return other_sizes.on_hosts(made, given.hosts)
+    named = parsed(given.traces, given.source)
+    _check_sources(given, named)
+    made, link = _made(given, named), log_options.about(given).link
+    if link is None or SCALING in {one.kind for one in named}:  # whose fit says it
+        return made
+    return made.known(f"the link was given, not measured: {other_sizes.told(link)}")
 
 
 def _check_sources(given: Namespace, named: list[Named]) -> None:
@@ -151,25 +151,13 @@ def read(path: str, source: str = "trace", about: About = NOTHING) -> list[Sourc
     if source == "trace":
         return [Source(Path(path).name, traces.read(path))]
     laws.read(about.stragglers)  # a wrong name is said before anything is read
-    if source == STEPS:
-        return [_of_steps(path, about)]
     importer = import_module(installed(f"calibration.importers.{IMPORTERS[source]}"))
-    runs, left_out = importer.read(path, about), tuple(importer.left_out(path))
-    return [Source(f"{Path(path).name}: {run.header.cluster}", run, left_out if run is runs[0] else ()) for run in runs]
-
-
-def _of_steps(path: str, about: About) -> Source:
-    from calibration.importers import steps
-    from calibration.profiles import Source
-    from sim.model import workload as workloads
-
-    logged, name = steps.logged(path, about), Path(path).name
-    said = [] if logged.samples else about.batch_note(workloads.read(about.workload))
-    rest = "computing" if logged.compute_s is None else "update"
-    said.append(
-        f"all of a step that messages do not explain is {rest}: simulated, steps are as long as those logged by construction"
-    )
-    return Source(name, steps.trace_of(logged, about, name), (*logged.notes, *said))
+    runs, notes = importer.read(path, about)
+    called, found = Path(path).name, []
+    for run in runs:
+        own = run.header.cluster
+        found.append(Source(called if own == called else f"{called}: {own}", run, () if found else tuple(notes)))
+    return found
 
 
 def parser() -> command.Parser:
@@ -193,7 +181,6 @@ def parser() -> command.Parser:
         metavar="'25 Gbit/s, 20 us'",
         help="the link between hosts, if it was not measured; of --from scaling, its name",
     )
-    parser.add_argument("--hosts", type=int, metavar="N", help="number of such hosts in the profile")
     parser.add_argument(
         "--shared-cores",
         type=int,

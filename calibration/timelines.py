@@ -85,12 +85,8 @@ def _call(one: Reduction) -> Call:
 def _notes(timeline: Timeline, of_step: dict[int, list[Reduction]]) -> list[str]:
     """How the timeline was read, and what is in no cost, in lines."""
     kept = [one for of in of_step.values() for one in of]
-
-    def median_ms(field: str) -> str:
-        return f"{field} {1e3 * np.median([getattr(one, field) for one in kept]):.3f} ms"
-
-    listed = ", ".join(map(median_ms, ("ready_s", "agreed_s", "copied_s", "moved_s")))
-    notes = [f"{len(kept)} reductions of {np.mean([one.tensors for one in kept]):.1f} tensors, medians: {listed}"]
+    moved_ms, tensors = 1e3 * np.median([one.moved_s for one in kept]), np.mean([one.tensors for one in kept])
+    notes = [f"{len(kept)} reductions of {tensors:.1f} tensors, {moved_ms:.3f} ms in the median"]
     if others := ", ".join(f"{name} {1e3 * seconds:.4g} ms" for name, seconds in timeline.other_s.items() if seconds):
         notes.append(f"activities in no cost, of {len(timeline.reductions)} reductions together: {others}")
     for count, why in (

@@ -49,7 +49,7 @@ class Rows:
             (whether the rank's idling in that run is induced), group (by the run, its settings and the induced sleep, which do not
             depend on noise).
         hidden: relative spread of the computation, for each (run, rank) whose sleeps had to be separated.
-        loaded: whether other processes load data beside computing, so that input is a wait for these (calibration.recorded.paced).
+        loaded: whether other processes load data beside computing, so that input is a wait for these (calibration.profiles).
     """
 
     table: pd.DataFrame

@@ -47,9 +47,6 @@ class Reduction:
         tensors: that it fused.
         bytes, items: of all of them: numbers, and what they take.
         had_s: when rank 0 had all of them, since the timeline's start; so is ended_s.
-        ready_s: from the first rank that had any of them to the last that had all.
-        agreed_s: from there to the begin of the work: cycles, and the negotiation.
-        copied_s: into the fusion buffer and out of it.
         moved_s: the library's allreduce.
         ended_s: when all of them were reduced.
     """
@@ -59,9 +56,6 @@ class Reduction:
     bytes: int
     items: int
     had_s: float
-    ready_s: float
-    agreed_s: float
-    copied_s: float
     moved_s: float
     ended_s: float
 
@@ -103,11 +97,10 @@ class _Tensor:
         """When rank 0 had it: its mark, or else the begin of the negotiation."""
         return self.marks.get(FIRST_RANK, self.spans.get(NEGOTIATION, self.spans[WHOLE])[0])
 
-    def seconds(self, moves: bool) -> float:
-        """Of activities that move bytes, or of copies into the fusion buffer and out of it."""
-        return MICRO * sum(
-            lasted for name, lasted in self.lasted.items() if (_moves(name) if moves else name in (INTO, OUT))
-        )
+    @property
+    def moved_s(self) -> float:
+        """Seconds of activities that move bytes."""
+        return MICRO * sum(lasted for name, lasted in self.lasted.items() if _moves(name))
 
 
 def read(path: str | Path) -> Timeline:
@@ -234,18 +227,12 @@ def _finished(tensor: _Tensor, event: dict) -> _Tensor:
 
 def _reduction(tensors: list[_Tensor], step: int) -> Reduction:
     """Of tensors that are in the same phases side by side: the longest time of one is that of all."""
-    asked = [t.spans[NEGOTIATION] for t in tensors if NEGOTIATION in t.spans]
-    first, last = min((b for b, _ in asked), default=0), max((e for _, e in asked), default=0)
-    begun = min(t.spans[WHOLE][0] for t in tensors)
     return Reduction(
         step=step,
         tensors=len(tensors),
         bytes=sum(t.bytes for t in tensors),
         items=sum(t.items for t in tensors),
         had_s=MICRO * max(t.had for t in tensors),
-        ready_s=MICRO * (last - first),
-        agreed_s=MICRO * (begun - last) if asked else 0.0,
-        copied_s=max(t.seconds(moves=False) for t in tensors),
-        moved_s=max(t.seconds(moves=True) for t in tensors),
+        moved_s=max(t.moved_s for t in tensors),
         ended_s=MICRO * max(t.spans[WHOLE][1] for t in tensors),
     )

@@ -56,7 +56,6 @@ def test_a_profile_that_predicts_its_cluster_passes(files, capsys):
     code, found = run(capsys, str(files / "p.toml"), str(files / "run.parquet"))
     assert code == 0
     assert abs(found["error"]) < 0.02
-    assert found["distance"] < 0.3
     assert set(found["activities_s"]) >= {"compute", "send", "receive", "reduce", "update"}
 
 
@@ -66,7 +65,6 @@ def test_half_the_bandwidth_is_rejected_and_named(files, capsys):
     assert code == 1
     assert found["error"] > 0.1
     assert next(iter(found["activities_s"])) in ("send", "receive")
-    assert found["distance"] > 0.9
     assert run(capsys, slow, str(files / "run.parquet"), "--tolerance", "5")[0] == 0
 
 
