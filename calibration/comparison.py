@@ -113,12 +113,11 @@ def _predicted(profile: Cluster, trace: Trace, name: str, found: dict[str, Resul
     from sim.simulation import simulate
 
     checks.check(trace, name)
-    head = residuals.played(trace)
     with replay.said_of(name):
-        scenario = residuals.scenario_of(head, residuals.as_placed(profile, head))
+        scenario = residuals.job_of(trace, profile)
         if profile.costs_of(scenario.workload) is None:
             raise unknown(profile, scenario.workload, "workload")
-        key = f"{head.seed}, {scenario.sleeps_of}, {head.steps}"
+        key = f"{scenario.seed}, {scenario.sleeps_of}, {scenario.steps}"
         if key not in found:
             found[key] = simulate(scenario, replications=REPLICATIONS, want_trace=True)
     return found[key]
@@ -166,11 +165,3 @@ def _differences(measured: list[Trace], predicted: list[Trace]) -> dict[str, flo
         name: fmean(one.get(name, 0.0) for one in here) - fmean(one.get(name, 0.0) for one in there) for name in names
     }
     return dict(sorted(by_name.items(), key=lambda item: -abs(item[1])))
-
-
-def other_engines(profile: Cluster, runs: list[tuple[str, Trace]]) -> list[str]:
-    """A note where runs were computed by a library that none of the fitted runs was, a line each."""
-    known = profile.provenance.engines if profile.provenance else ()
-    theirs = sorted({engine for _, trace in runs if (engine := trace.header.engine)} - set(known))
-    fitted = " and ".join(known)
-    return [f"runs computed by {one}; the profile was fitted on runs computed by {fitted}" for one in theirs if known]

@@ -278,16 +278,13 @@ def _provenance(
         notes.append("links, cores and oversleep assumed, because there was no probe: one rank a host, 10 Gbit/s")
     elif probe and not linked:
         notes.append(probe.varied)
-    engines = tuple(sorted({engine for s in sources if (engine := s.trace.header.engine)}))
-    if len(engines) > 1:
-        notes.append(f"runs of {' and '.join(engines)} were fitted together: costs are of neither alone")
     return Provenance(
         traces=tuple(s.name for s in sources),
         made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         notes=tuple(notes),
         models=_models(sources),
         links_measured=linked or bool(probe and probe.network) or free,
-        engines=engines,
+        engines=tuple(sorted({engine for s in sources if (engine := s.trace.header.engine)})),
     )
 
 

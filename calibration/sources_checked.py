@@ -53,7 +53,7 @@ def found(
         if trace.header.world in WORLDS
         for note in trace.header.details["notes"]
     ]
-    return checked, comparison.other_engines(profile, runs) + said
+    return checked, said
 
 
 def _runs(profile: Cluster, named: Sequence[Named], of: Of) -> list[tuple[str, Trace]]:

@@ -75,10 +75,6 @@ class Timeline:
     without_tensor: int = 0
 
 
-class _NoTime(ValueError):
-    """A time that no event has there."""
-
-
 @dataclass
 class _Tensor:
     """A tensor's events since its negotiation began; spans and marks in microseconds."""
@@ -182,17 +178,17 @@ def _tensors(events: list[dict], path: str) -> list[_Tensor]:
             if phase == "B":
                 name, tensor = OF_ADASUM.get(event["name"], event["name"]), at.setdefault(pid, _Tensor(pid))
                 tensor.open.append(name)
-                tensor.spans[name] = [_time(event, ended), _time(event, ended)]
+                tensor.spans[name] = [_time(event, ended, path), _time(event, ended, path)]
                 if _moves(name) and tensor.open[0] == WHOLE:
                     moves += not moving
                     moving.add(pid)
                     tensor.moving = moves
             elif phase == "X" and pid in at:
-                at[pid].marks[event["name"]] = _time(event, {})
+                at[pid].marks[event["name"]] = _time(event, {}, path)
             elif phase == "E" and at.get(pid) and at[pid].open:
                 tensor = at[pid]
                 name = tensor.open.pop()
-                tensor.spans[name][1] = ended[pid] = _time(event, ended)
+                tensor.spans[name][1] = ended[pid] = _time(event, ended, path)
                 if tensor.open == [WHOLE]:
                     tensor.lasted[name] += tensor.spans[name][1] - tensor.spans[name][0]
                 if _moves(name):
@@ -200,20 +196,21 @@ def _tensors(events: list[dict], path: str) -> list[_Tensor]:
                 if name == WHOLE:
                     done.append(_finished(tensor, event))
                     del at[pid]
+    except WrongSetting:
+        raise
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        why = error.args[0] if isinstance(error, _NoTime) else f"an event that is none of its own: {event!r:.150}"
-        raise WrongSetting("timeline", path, f"{ALLOWED} ({why})") from error
+        raise WrongSetting("timeline", path, f"{ALLOWED} (an event that is none of its own: {event!r:.150})") from error
     unfinished = {tensor.moving for tensor in at.values()} - {NEVER}
     return [tensor for tensor in done if tensor.moving not in unfinished]
 
 
-def _time(event: dict, ended: dict[int, float]) -> float:
+def _time(event: dict, ended: dict[int, float], path: str) -> float:
     """Microseconds of an event, which is not before the end of its tensor's last phase."""
     now = event["ts"]
     if isinstance(now, bool) or not (isinstance(now, int | float) and 0 <= now <= LATEST):
-        raise _NoTime(f"ts {now!r:.20}, no microseconds")
+        raise WrongSetting("timeline", path, f"{ALLOWED} (ts {now!r:.20}, no microseconds)")
     if now < ended.get(event.get("pid"), 0):
-        raise _NoTime(f"ts {now}, before what comes before it")
+        raise WrongSetting("timeline", path, f"{ALLOWED} (ts {now}, before what comes before it)")
     return now
 
 

@@ -50,6 +50,16 @@ def content(path: Path, what: str, allowed: str, most_bytes: int, less: str = ""
     return found
 
 
+def beginning(path: str | Path, most_bytes: int) -> bytes:
+    """The first bytes of a file, unpacked if it is packed by gzip; none of one that cannot be read, whose reader says why."""
+    with suppress(OSError, EOFError, zlib.error), open(path, "rb") as raw:
+        packed = raw.read(2) == PACKED
+        raw.seek(0)
+        with gzip.open(raw) if packed else raw as file:
+            return file.read(most_bytes)
+    return b""
+
+
 def lines(path: Path, what: str, allowed: str, most_bytes: int, ends: bool = False) -> list[str]:
     """The lines of a log, without colours, and with their ends if wanted; those that a container's log keeps as JSON are unwrapped.
 
