@@ -16,6 +16,8 @@ from sim.language import library
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sim.platform.cluster import Cluster
+
 FLOOR = 0.02  # standard deviation of the logarithm of a time: no algorithm explains times better than its model is
 MOST_RANKS = 512  # beyond which the ring alone is tried
 
@@ -46,3 +48,9 @@ def note(found: Mapping[str, float], told: int) -> str:
         return "too few sizes of a cluster to tell which algorithm sums: --set algorithm=unknown simulates all, each on its own link"
     listed = ", ".join(f"{name} {weight:.2f}" for name, weight in sorted(found.items(), key=lambda one: -one[1]))
     return f"algorithms weighed by how well they explain the times: {listed}; --set algorithm=unknown simulates their mixture"
+
+
+def likeliest(made: Cluster) -> str:
+    """The algorithm that explains the times best that a profile was fitted to."""
+    known = made.provenance.algorithms if made.provenance else {}
+    return max(known, key=lambda name: known[name].weight, default="ring")

@@ -69,7 +69,7 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
     return Learned(
         costs,
         slow.speeds,
-        [*notes, *more, *_known(drift, slow), slow.note + _slow_ranks(slow, host), *_of_common(costs), *assumed],
+        [*notes, *more, slow.note + _slow_ranks(slow, host), *_of_common(costs), *assumed],
     )
 
 
@@ -121,16 +121,6 @@ def _of_common(costs: Costs) -> list[str]:
     laws = {"computing": costs.common_noise, "input": costs.common_input_noise, "updates": costs.common_update_noise}
     found = [f"{name} p95 {law.quantile(0.95):.3g} times the mean" for name, law in laws.items() if law.sole is None]
     return [f"steps are long or short at all ranks together: {', '.join(found)}"] if found else []
-
-
-def _known(drift: Series, slow: hosts.Slowness) -> list[str]:
-    """The uncertainty of the mean of the computation, from its factors by run and host; None if they do not show it."""
-    within = factors.uncertainty(drift.to_numpy())
-    runs, sat = (drift.index.get_level_values(level).nunique() for level in (0, 1))
-    if not np.isfinite(within) or (runs == 1 and slow.believed):
-        return []
-    several = f" on {sat} hosts" * (sat > 1) + ", which does not show how runs differ" * (runs == 1)
-    return [f"computation known to within {within:.1%} (90 %) from {runs} run{'s' * (runs > 1)}{several}"]
 
 
 def _stalled(table) -> np.ndarray:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from calibration import fit, nccl_links, profiles, recorded, seating, sources_checked, torch_traces
+from calibration import algorithms, fit, nccl_links, profiles, recorded, seating, sources_checked, torch_traces
 from calibration.probes import Probe
 from calibration.scaling import profiled
 from calibration.sources import NCCL, SCALING, TIMELINE, TORCH, TRACE, Named, groups
@@ -30,29 +30,16 @@ SUMMED_BY = ("allreduce", "ddp", "horovod")  # protocols that have an algorithm
 
 
 class Linked(NamedTuple):
-    """The links that a source tells.
-
-    Args:
-        of: the source.
-        each: ranks of a host, if it says them.
-    """
+    """The links that a source tells."""
 
     of: Named
     made: Cluster
-    each: int | None
 
     @property
     def link(self) -> Link:
         """That between hosts, or within the one host that was measured."""
         known = self.made.provenance
         return self.made.local if known and known.local_measured and not known.links_measured else self.made.network
-
-    @property
-    def algorithm(self) -> str:
-        """The algorithm that explains its times best."""
-        known = self.made.provenance
-        weights = {name: one.weight for name, one in known.algorithms.items()} if known else {}
-        return max(weights, key=lambda one: weights[one], default="ring")
 
 
 def profile(
@@ -70,7 +57,7 @@ def profile(
     _check(named, of)
     linked = _linked(named, name, of, each)
     best = linked[0] if linked else None
-    each = each or (best.each if best else None)
+    each = each or (best.made.hosts[0].gpus if best else None)
     made = _computing(named, name, lambda one: _on(of(one), best), each, probe)
     if made is None:
         assert best is not None  # or else there would be no source
@@ -121,14 +108,13 @@ def _linked(named: Sequence[Named], name: str, of: Callable[[Named], About], eac
     """What nccl-tests and a table of scaling tell of links, the better source first."""
     found, tests = [], [one for one in named if one.kind == NCCL]
     if tests:
-        made = nccl_links.profile([one.path for one in tests], name, of(tests[0]).ranks, each)
-        found.append(Linked(tests[0], made, made.hosts[0].ranks))
+        found.append(Linked(tests[0], nccl_links.profile([one.path for one in tests], name, of(tests[0]).ranks, each)))
     for one in named:
         if one.kind == SCALING:
             about = of(one)
             link = about.link if not tests else None
             made = profiled.profile(one.path, name, about.workload, about.protocol, link, about.accumulated)
-            found.append(Linked(one, made, made.hosts[0].gpus))
+            found.append(Linked(one, made))
     return found
 
 
@@ -138,7 +124,7 @@ def _on(about: About, linked: Linked | None) -> About:
         return about
     said = any(one.startswith("algorithm=") for one in about.settings)
     sums = about.protocol in (None, *SUMMED_BY) and not said
-    settings = (*about.settings, f"algorithm={linked.algorithm}") if sums else about.settings
+    settings = (*about.settings, f"algorithm={algorithms.likeliest(linked.made)}") if sums else about.settings
     return replace(about, link=linked.link, tested=f"{linked.of}: link", settings=settings)
 
 

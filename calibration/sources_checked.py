@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibration import comparison, fit, nccl_checks, timelines, torch_traces
+from calibration.algorithms import likeliest
 from calibration.comparison import Checked
 from calibration.importers import nccl_tests
 from calibration.nccl_links import sum_s_per_byte
@@ -110,13 +111,11 @@ def _check_known(profile: Cluster, model: Workload) -> None:
 
 def _of_tests(profile: Cluster, one: Named, ranks: int | None, gpus_per_host: int | None) -> list[Checked]:
     """Allreduces of nccl-tests, those of one text and one number of ranks together: seconds of all sizes that are simulated."""
-    known = profile.provenance.algorithms if profile.provenance else {}
-    algorithm = max(known, key=lambda name: known[name].weight, default="ring")
     checked = []
     for test in nccl_tests.read(one.path, ranks, gpus_per_host):
         if test.collective != "all_reduce":
             continue
-        measured_s, predicted_s = nccl_checks.seconds_of(profile, test, algorithm, sum_s_per_byte(test))
+        measured_s, predicted_s = nccl_checks.seconds_of(profile, test, likeliest(profile), sum_s_per_byte(test))
         if len(measured_s):
             name = f"{Path(one.path).name}: {len(test.hosts)} ranks"
             whole_s, again_s = float(measured_s.sum()), float(predicted_s.sum())

@@ -372,14 +372,6 @@ def test_one_slow_rank_in_ten_is_kept_as_it_is():
     assert max(slow.values) == pytest.approx(1.17, rel=0.03)
 
 
-def test_intervals_cover_as_often_as_they_say():
-    rng, trials = np.random.default_rng(4), 1000
-    runs = np.exp(0.08 * rng.standard_normal((trials, 6)))
-    covered = [abs(np.log(r).mean()) <= np.log1p(factors.uncertainty(r)) for r in runs]
-    assert np.mean(covered) == pytest.approx(0.9, abs=0.03)
-    assert factors.uncertainty(np.array([1.0])) == np.inf
-
-
 @pytest.mark.slow
 def test_slow_host_through_the_whole_fit():
     quick, slow = Host(name="quick", count=3), Host(name="slow", speed=0.7)
