@@ -276,8 +276,6 @@ def _provenance(
         notes.append("links are free: imported logs do not separate communication from work")
     elif not (probe or network):
         notes.append("links, cores and oversleep assumed, because there was no probe: one rank a host, 10 Gbit/s")
-    elif probe and not linked:
-        notes.append(probe.varied)
     return Provenance(
         traces=tuple(s.name for s in sources),
         made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
