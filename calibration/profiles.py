@@ -206,7 +206,7 @@ def _learned(
     found = {}
     for workload in sorted({s.trace.header.workload for s in sources}):
         mine = [s for s in sources if s.trace.header.workload == workload]
-        rows = measured([s.trace for s in mine], [s.name for s in mine], place, contention.value, switching.value)
+        rows = measured([s.trace for s in mine], place, contention.value, switching.value)
         found[workload] = learn(rows, list(place.of_rank))
     return found, [f"{workload}: {note}" for workload, of in found.items() for note in of.notes]
 

@@ -154,16 +154,13 @@ def _check(traces: list[Trace], names: list[str], network: Link | None) -> None:
 
 
 def _check_rows(trace: Trace, name: str) -> None:
-    """All phases of a worker's step are there, and computing and travelling took some time."""
+    """All phases of a worker's step are there."""
     rows = trace.rows[trace.rows["step"] >= trace.header.warmup]
     servers = rows["rank"] < trace.header.servers
     for of, activities in ((~servers, CHAIN), (servers, ("reduce", "update"))):
         if missing := sorted(set(activities) - set(rows.loc[of, "activity"])):
             allowed = f"rows of {', '.join(activities)}"
             raise WrongSetting(name, f"no row of {missing[0]} after its warm-up", allowed)
-    sent, computed = (rows[~servers & (rows["activity"] == one)] for one in ("send", "compute"))
-    if not (sent["bytes"].iloc[0] > 0 and (computed["end_s"] - computed["start_s"]).sum() > 0):
-        raise WrongSetting(name, "messages of 0 bytes, or computation that took no time", "a run that was recorded")
 
 
 def _slept(trace: Trace) -> bool:

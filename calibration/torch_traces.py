@@ -74,11 +74,6 @@ def recorded(paths: Sequence[str], about: About) -> Recorded:
     return Recorded(run, Path(paths[0]).name, about, trained, torch_messages.summed(run, trained))
 
 
-def profile(paths: Sequence[str], name: str, about: About, each: int | None = None) -> Cluster:
-    """The cluster that traces are of, on the link that NCCL's calls took; see `recorded` and `of_runs`."""
-    return of_runs([recorded(paths, about)], name, each)
-
-
 def of_runs(runs: Sequence[Recorded], name: str, each: int | None = None) -> Cluster:
     """The cluster that runs of one model are of, on the link that was given, or that NCCL's calls took.
 

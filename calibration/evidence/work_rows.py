@@ -57,26 +57,19 @@ class Rows:
     loaded: bool = False
 
 
-def measured(
-    traces: list[Trace], names: list[str], place: Placement, contention: float = 0.0, switching: float = 0.0
-) -> Rows:
+def measured(traces: list[Trace], place: Placement, contention: float = 0.0, switching: float = 0.0) -> Rows:
     """The rows of traces of one workload.
 
     Args:
         place: where the ranks sat.
         contention, switching: of their hosts' cores and GPUs.
-
-    Raises:
-        WrongSetting: a trace without computation after warm-up.
     """
     import pandas as pd
 
     tables, hidden = [], {}
-    for run, (trace, name) in enumerate(zip(traces, names, strict=True)):
+    for run, trace in enumerate(traces):
         table = _table(trace, place, contention, switching).assign(run=run)
         table["quarter"] = _quarter(table, LEAST_OF_A_QUARTER if trace.header.sleep_in_compute else 1)
-        if not table["activity"].isin(["compute", "partition"]).any():
-            raise WrongSetting(name, f"{len(trace.rows)} rows", "a trace with computation after its warm-up steps")
         if trace.header.sleep_in_compute:
             table, spread = _told_apart(table, trace)
             hidden.update({(run, rank): cv for rank, cv in spread.items()})

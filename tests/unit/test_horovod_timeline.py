@@ -288,8 +288,8 @@ def test_planted_costs_come_back(recorded, tmp_path):
     [
         (["--workload", "cifar10"], "parameters, which a step of the trace reduces"),
         (["--workload", "mnist", "--ranks", "1"], "--ranks"),
-        (["--workload", "mnist", "--probe", "probe.json"], "nothing with --from"),
-        (["--workload", "mnist", "--shared-cores", "2"], "nothing with --from"),
+        (["--workload", "mnist", "--probe", "probe.json"], "nothing without --from trace"),
+        (["--workload", "mnist", "--shared-cores", "2"], "nothing without --from trace"),
     ],
 )
 def test_what_a_timeline_does_not_fit_is_refused(recorded, tmp_path, options, words):

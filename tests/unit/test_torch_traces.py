@@ -42,7 +42,7 @@ def model(tmp_path) -> str:
 
 
 def profile(paths, model: str, **said):
-    return torch_traces.profile([str(path) for path in paths], "traced", About(model, **said))
+    return torch_traces.of_runs([torch_traces.recorded([str(path) for path in paths], About(model, **said))], "traced")
 
 
 def step_s(found, model: str, protocol: str, workers: int, world: str = "auto") -> float:
