@@ -154,7 +154,7 @@ def _computing(
     made = profiles.make(sources, name, probe, network=link, item_bytes=item_bytes)
     if any(one.kind == TRACE for one in others):
         return made
-    return torch_traces.placed(made, runs[0].run.ranks[0].device, each) if runs else seating.seated(made, each)
+    return seating.seated(made, each, runs[0].run.ranks[0].device if runs else "")
 
 
 def _with_links(made: Cluster, linked: Linked, each: int | None) -> Cluster:

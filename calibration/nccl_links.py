@@ -10,11 +10,11 @@ from pathlib import Path
 from calibration import checks, nccl_checks
 from calibration.importers.nccl_tests import Measured, factors, read
 from calibration.nccl_fits import ALLREDUCE, MOST_SPENT, Fit, fitted, place
+from calibration.seating import inner_of
 from sim.base.errors import RunFailed, WrongSetting
 from sim.model import nominal
 from sim.platform import catalogue
-from sim.platform.cluster import ASSUMED, FREE, Cluster, Host, Link, Provenance
-from sim.platform.gpu import Gpu
+from sim.platform.cluster import ASSUMED, Cluster, Host, Link, Provenance
 from sim.platform.other_sizes import told
 
 LEAST_SUMS = 0.02  # of a test's time, from which sums are said
@@ -74,12 +74,6 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None, each: int
     return made.known(
         f"simulated with the profile, {len(off)} of the rows are off by {min(off):+.1%} to {max(off):+.1%}"
     )
-
-
-def inner_of(gpu: Gpu | None) -> tuple[Link, str]:
-    """The link within hosts where no test tells it, and what it is called: that of the catalogue's hosts with this GPU, or a free one."""
-    name = catalogue.inner_link(gpu.name) if gpu else None
-    return (catalogue.find("links", name), f"{name}, by the GPU's name") if name else (FREE, "free")
 
 
 def _within(largest: Measured, found: Fit, inner: Link) -> Link:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibration import checks, comparison, nccl_links, profiles, seating
+from calibration import checks, comparison, profiles, seating
 from calibration.estimators import lines
 from calibration.nccl_fits import ring_link
 from calibration.profiles import Source
@@ -70,10 +70,7 @@ def profile(sources: list[Source], name: str, link: Link | None = None) -> Clust
         item_bytes=item_bytes(largest),
     )
     gpu = catalogue.gpu_of(str(head.details.get("gpu", "")))
-    made = seating.seated(made, each, nccl_links.inner_of(gpu))
-    if head.gpus:
-        here = [host.model_copy(update={"gpus": host.slots, "gpu": gpu}) for host in made.hosts]
-        made = made.model_copy(update={"hosts": tuple(here)})
+    made = seating.seated(made, each, str(head.details.get("gpu") or "a GPU") if head.gpus else "")
     if link:
         made = made.model_copy(update={"network": link} | ({} if found else {"local": profiles.FREE}))
     assert made.provenance is not None  # `make` has made one

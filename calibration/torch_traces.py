@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibration import checks, nccl_links, profiles, seating, torch_messages
+from calibration import checks, profiles, seating, torch_messages
 from calibration.importers import logged_steps, steps
 from calibration.importers.about import About
 from calibration.importers.torch_events import MOST_RANKS, SOURCE
@@ -22,7 +22,6 @@ from sim.base.ranges import check_integer
 from sim.model import workload as workloads
 from sim.model.sizes import ITEM_BYTES
 from sim.model.workload import Workload
-from sim.platform import catalogue
 from sim.platform.cluster import Cluster, Link
 from sim.platform.other_sizes import told
 from sim.recording.traces import Trace
@@ -90,7 +89,7 @@ def of_runs(runs: Sequence[Recorded], name: str, each: int | None = None) -> Clu
         taken = link or link_of(runs)
     sources = [Source(one.called, one.trace(protocol, taken)) for one in runs]
     made = profiles.make(sources, name, network=taken, item_bytes=first.gradients.item_bytes)
-    made = placed(made, first.run.ranks[0].device, each)
+    made = seating.seated(made, each, first.run.ranks[0].device)
     assert made.provenance is not None  # `make` has made one
     notes = [note for one in runs for note in _notes(one, _told_of(one, protocol, taken), None if link else taken)]
     notes += made.provenance.notes
@@ -110,14 +109,6 @@ def link_of(runs: Sequence[Recorded]) -> Link | None:
 def protocol_of(runs: Sequence[Recorded]) -> str:
     """The protocol that runs were of: as given, or `ddp` where computing hides messages."""
     return runs[0].about.protocol or ("ddp" if max(one.hidden for one in runs) > HIDDEN else "allreduce")
-
-
-def placed(made: Cluster, device: str, each: int | None) -> Cluster:
-    """The profile with `each` of its ranks on a host, and a GPU for each; ranks without a device are on CPUs."""
-    gpu = catalogue.gpu_of(device)
-    made = seating.seated(made, each, nccl_links.inner_of(gpu))
-    here = [host.model_copy(update={"gpus": host.slots, "gpu": gpu}) for host in made.hosts]
-    return made.model_copy(update={"hosts": tuple(here)}) if device else made
 
 
 def _told_of(one: Recorded, protocol: str, link: Link | None) -> About:
