@@ -261,18 +261,8 @@ def test_a_timeline_that_was_cut_within_a_step_is_fitted_without_it(recorded, tm
 
 def test_planted_costs_come_back(recorded, tmp_path):
     made = tmp_path / "profile.toml"
-    options = [
-        str(recorded),
-        "--from",
-        "horovod-timeline",
-        "--workload",
-        "mnist",
-        "--batch",
-        str(BATCH),
-        "--ranks",
-        "3",
-    ]
-    assert fit.main([*options, "-o", str(made)]) == 0
+    options = f"--from horovod-timeline --workload mnist --batch {BATCH} --ranks 3".split()
+    assert fit.main([str(recorded), *options, "-o", str(made)]) == 0
     profile = cluster.read(str(made))
     costs, link = profile.costs["mnist"], profile.network
     assert costs.compute.slope_s == pytest.approx(SAMPLE_S, rel=0.02)
