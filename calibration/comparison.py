@@ -75,7 +75,9 @@ def checked(profile: Cluster, runs: list[tuple[str, Trace]]) -> Checked:
     measured_s = fmean(float(one.step_s.mean()) for one in measured)
     predicted_s = fmean(one.answer()["step_s"]["mean"] for one in predicted)
     pairs = zip(measured, predicted, strict=True)
-    recorded = [(name, trace) for name, trace in runs if not _a_log_of_steps(trace.header)]
+    activities_s, traces = {}, [trace for _, trace in runs]
+    if not any(one.header.world == IMPORTED and one.header.communication_in_update for one in traces):  # logs of steps
+        activities_s = _differences(traces, [one.kept_trace for one in predicted])
     return Checked(
         runs=tuple(name for name, _ in runs),
         measured_s=measured_s,
@@ -83,15 +85,8 @@ def checked(profile: Cluster, runs: list[tuple[str, Trace]]) -> Checked:
         error=predicted_s / measured_s - 1,
         floor=_floor([one.step_s[0] for one in measured]) / measured_s,
         covered=sum(_holds(there.interval, float(here.throughput()[0])) for here, there in pairs),
-        activities_s=_differences([trace for _, trace in recorded], [one.kept_trace for one in predicted])
-        if recorded
-        else {},
+        activities_s=activities_s,
     )
-
-
-def _a_log_of_steps(header: Header) -> bool:
-    """Whether steps alone were measured, and activities laid out in them."""
-    return header.world == IMPORTED and header.communication_in_update
 
 
 def of_step(name: str, job: Scenario, measured_s: float) -> Checked:

@@ -21,7 +21,6 @@ from sim.recording.recorded import WORLDS
 
 if TYPE_CHECKING:
     from calibration.importers.about import About
-    from sim.model.workload import Workload
     from sim.platform.cluster import Cluster
     from sim.recording.traces import Trace
 
@@ -89,7 +88,8 @@ def _as_fitted(about: About, profile: Cluster) -> About:
 def _of_table(profile: Cluster, path: str, about: About) -> list[Checked]:
     """The rows of a table of scaling."""
     model, about = workloads.read(about.workload), _as_fitted(about, profile)
-    _check_known(profile, model)
+    if profile.costs_of(model) is None:
+        raise comparison.unknown(profile, model, "--workload")
     rows = replay.some_of(table.read(path, about.accumulated))
     if not rows.size:
         allowed = f"rows of at most {replay.MOST_RANKS} GPUs, of equal minibatches"
@@ -102,11 +102,6 @@ def _of_table(profile: Cluster, path: str, about: About) -> list[Checked]:
         for hosts, most, batch in zip(rows.hosts, rows.most, rows.batch, strict=True)
     ]
     return [comparison.of_step(*one) for one in zip(names, jobs, rows.step_s.tolist(), strict=True)]
-
-
-def _check_known(profile: Cluster, model: Workload) -> None:
-    if profile.costs_of(model) is None:
-        raise comparison.unknown(profile, model, "--workload")
 
 
 def _of_tests(profile: Cluster, one: Named, ranks: int | None, gpus_per_host: int | None) -> list[Checked]:

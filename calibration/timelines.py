@@ -57,7 +57,10 @@ def recorded(path: str, about: About) -> Recorded:
         library_s=np.array([sum(one.moved_s for one in of_step[step]) for step in steps]),
         hidden_s=np.array(hidden_s),
         idle_s=np.zeros(len(steps)),
-        calls=tuple(tuple(map(_call, of_step[step])) for step in steps),
+        calls=tuple(
+            tuple(Call(ALLREDUCE, one.bytes, one.bytes // one.items, 0, one.moved_s) for one in of_step[step])
+            for step in steps
+        ),
         device="",
         notes=tuple(notes),
     )
@@ -76,10 +79,6 @@ def _steps(reductions: list[Reduction]) -> dict[int, list[Reduction]]:
     if last < before:
         found.popitem()
     return dict(found)
-
-
-def _call(one: Reduction) -> Call:
-    return Call(ALLREDUCE, one.bytes, one.bytes // one.items, 0, one.moved_s)
 
 
 def _notes(timeline: Timeline, of_step: dict[int, list[Reduction]]) -> list[str]:

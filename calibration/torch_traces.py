@@ -50,7 +50,8 @@ class Recorded(NamedTuple):
     def hidden(self) -> float:
         """The share of the library's time that computing hides."""
         ranks = self.run.ranks
-        return _share(sum(one.hidden_s.sum() for one in ranks), sum(one.library_s.sum() for one in ranks))
+        whole_s = sum(one.library_s.sum() for one in ranks)
+        return sum(one.hidden_s.sum() for one in ranks) / whole_s if whole_s > 0 else 0.0
 
     def trace(self, protocol: str, link: Link | None) -> Trace:
         """The steps as the trace of a run of that protocol, on a link if it is known."""
@@ -170,10 +171,6 @@ def _logged(run: Run) -> steps.Steps:
     length_s = np.median([one.length_s for one in run.ranks], axis=0)
     known = steps.Steps(np.maximum(length_s, compute_s.max(axis=1)), compute_s, None, len(run.ranks))
     return logged_steps.of_all(known, run.world)
-
-
-def _share(part: float, whole: float) -> float:
-    return part / whole if whole > 0 else 0.0
 
 
 def _notes(one: Recorded, told_of: About, link: Link | None) -> Iterator[str]:

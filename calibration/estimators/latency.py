@@ -74,7 +74,8 @@ def _late(profile: Cluster, traces: list[Trace]) -> np.ndarray:
     for trace in traces:
         kind = _kind(trace)
         if kind not in simulated:
-            simulated[kind] = [trimmed_mean(taken_s(_simulated(trace, cluster))) for cluster in (profile, later)]
+            traced = [simulate(job_of(trace, one), "event", 1, want_trace=True).trace for one in (profile, later)]
+            simulated[kind] = [trimmed_mean(taken_s(one)) for one in traced]
         said_s, nudged_s = simulated[kind]
         real_s = trimmed_mean(taken_s(trace))
         found.append((real_s, real_s - said_s, (nudged_s - said_s) / NUDGE_S))
@@ -84,7 +85,3 @@ def _late(profile: Cluster, traces: list[Trace]) -> np.ndarray:
 def _kind(trace: Trace) -> str:
     header = played(trace)
     return repr((header.protocol, header.settings, header.digest, header.batch, header.law, header.steps))
-
-
-def _simulated(trace: Trace, cluster: Cluster) -> Trace:
-    return simulate(job_of(trace, cluster), "event", 1, want_trace=True).trace

@@ -89,7 +89,9 @@ def _table(trace: Trace, place: Placement, contention: float, switching: float) 
         amount=rows["bytes"],
         cold=cold_share(idle_s(rows, header.servers)),
     )
-    rows = rows[rows["step"] >= header.warmup].assign(induced=_induced(rows, header.protocol))
+    # Ranks idle for reasons of their own where some sleep, or workers never wait. Others wait long where they work fast.
+    induced = header.protocol == RENEWING or bool((rows["activity"] == "sleep").any())
+    rows = rows[rows["step"] >= header.warmup].assign(induced=induced)
     by_samples = rows["activity"].isin(["input", "compute", "evaluate"])
     rows.loc[by_samples, "amount"] = rows["samples"]
     rows.loc[_taken_up(rows, header.servers), "activity"] = "take_up"
@@ -109,11 +111,6 @@ def _taken_up(rows: pd.DataFrame, servers: int) -> pd.Series:
     """The updates in which a worker adopts received parameters; workers of the hybrid make updates of their own too."""
     of_workers = (rows["activity"] == "update") & (rows["rank"] >= servers) & (servers > 0)
     return of_workers & (rows["samples"] == 0)
-
-
-def _induced(rows: pd.DataFrame, protocol: str) -> bool:
-    """Whether ranks idle for reasons of their own: some sleep, or workers never wait. Others wait long where they work fast."""
-    return protocol == RENEWING or bool((rows["activity"] == "sleep").any())
 
 
 def idle_s(rows: pd.DataFrame, servers: int) -> np.ndarray:
