@@ -63,11 +63,6 @@ class Trained:
         """All weights when the last rank has ended."""
         return self.learned.newest.vector
 
-    def weights(self, rank: int) -> np.ndarray:
-        """Those of a rank at the end."""
-        me, values = self.learned._ranks[rank], self.learned._values
-        return values.whole(values.cells(me, me.weights)).vector
-
 
 class Keeping(Trainer):
     """Keeps the gradients of the sums since they were last taken."""

@@ -7,7 +7,6 @@ import event
 import numpy as np
 import pytest
 from learning_jobs import MODEL, TRAINING, job, trained
-from learning_texts import Alone, Drifting, Gossip, Swapped, TopPart
 
 from real.data import Batches
 from real.learning.trainer import Trainer
@@ -48,7 +47,6 @@ KINDS |= NEW
 APART = ("local-sgd", "d-psgd", "gradient-coding")  # whose weights are of their own
 SERVED = ("amb", "fmb", "kbatch-async", "kbatch-async of 2", "amb-dg", "ps-async", "ps-sync", "ps-backup", "ps-ssp")
 SAME = ("fmb", "ps-sync, barrier", *(kind for kind in KINDS if kind not in (*SERVED, "ps-sync, barrier", *APART)))
-SGD = replace(TRAINING, optimiser="sgd")
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}  # sums in another order
 NOT_MEASURED = ("evaluate",)
 
@@ -210,51 +208,6 @@ def test_short_minibatches_are_the_first_samples_of_whole_ones():
             assert sorted(each) == list(range(len(each)))
             sizes.add(len(each))
     assert len(sizes) > 1
-
-
-# ---- texts of one's own
-
-
-def by_loops(scenario, mix, momentum: float = 0.0) -> np.ndarray:
-    """Gradient descent with `mix` of each step's gradients: parameters after each step, shape (steps, workers, parameters)."""
-    trainer = Trainer(MODEL, scenario.seed, SGD)
-    parameters = np.tile(trainer.initial().astype(float), (scenario.workers, 1))
-    streams = [
-        Batches(trainer.data, scenario.batch, scenario.seed, 0, worker + 1) for worker in range(scenario.workers)
-    ]
-    found, velocity = [], np.zeros_like(parameters)
-    for step in range(scenario.steps):
-        vectors = []
-        for mine, stream in zip(parameters, streams, strict=True):
-            x, y = next(stream)
-            gradient = trainer._engine.fixed(mine.astype(np.float32), x, y).sum
-            vectors.append(np.append(gradient.astype(float), len(y)))
-        mixed = np.array(mix(step, vectors))
-        velocity = momentum * velocity - SGD.learning_rate * (mixed[:, :-1] / mixed[:, -1:] + 5e-4 * parameters)
-        parameters = parameters + velocity
-        found.append(parameters)
-    return np.array(found)
-
-
-@pytest.mark.parametrize(("optimiser", "momentum"), [("sgd", 0.0), ("mom", 0.9)])
-@pytest.mark.parametrize("text", [Drifting(), Gossip(), TopPart(), Swapped()], ids=lambda text: text.name)
-def test_a_text_of_ones_own_trains_as_plain_loops_do(text, optimiser, momentum):
-    """All ranks end with the same parameters, each with a momentum of its own; versions are the first rank's, however far ahead it is."""
-    scenario = job(text, workers=4)
-    found = trained(scenario, training=replace(TRAINING, optimiser=optimiser))
-    expected = by_loops(scenario, text.expected, momentum)
-    for rank, parameters in enumerate(expected[-1]):
-        np.testing.assert_allclose(found.weights(rank), parameters, **CLOSE)
-    assert not np.allclose(*expected[-1, :2])  # replicas drift: a mistake in one would not hide
-    np.testing.assert_allclose(found.versions[1:], expected[:, 0], **CLOSE)
-
-
-def test_a_rank_that_waits_for_nobody_is_evaluated_after_the_step_that_is_over():
-    """The first of two is done long before the second."""
-    scenario = job(Alone(), workers=2, stragglers="slow-ranks(rank=1, seconds=100ms)")
-    found = trained(scenario, training=SGD)
-    np.testing.assert_allclose(found.versions[1:], by_loops(scenario, lambda step, vectors: vectors)[:, 0], **CLOSE)
-    assert np.diff(found.times_s, prepend=0.0) == pytest.approx(0.1, rel=0.2)
 
 
 # ---- what computes
