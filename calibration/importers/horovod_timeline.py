@@ -10,12 +10,9 @@ that were fused have the same spans, one beside another: a `Reduction` is all of
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
-from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
 from math import prod
 from pathlib import Path
 
@@ -28,7 +25,6 @@ MICRO = 1e-6
 NEVER = 0
 MOST_TEXT = 2**29  # bytes: some twenty times as many in memory
 LATEST = 1e15  # microseconds since the start: thirty years
-LONGEST_EVENT = 1000  # characters, and more than any has
 ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int32": 4, "int64": 8, "uint8": 1, "int8": 1}
 MOVES = re.compile(  # activities that move bytes between ranks, or copy them for that
     r"\w+_(?:ALLREDUCE|REDUCE_?SCATTER|ALLGATHER|REDUCE|BCAST|BROADCAST|ALLTOALL)|MEMCPY_(?:IN|OUT)_(?:HOST|SHARED)_BUFFER"
@@ -105,7 +101,8 @@ def read(path: str | Path) -> Timeline:
     Raises:
         WrongSetting: no such file, or no timeline of Horovod's.
     """
-    done = _tensors(_events(path), str(path))
+    table = logs.trace_events(Path(path), "timeline", ALLOWED, MOST_TEXT, open_end=True)
+    done = _tensors(table["traceEvents"], str(path))
     if not done:
         raise WrongSetting("timeline", str(path), f"{ALLOWED}, with a reduction at least")
     if still := [tensor for tensor in done if tensor.moving == NEVER]:
@@ -143,28 +140,6 @@ def _steps(together: list[list[_Tensor]]) -> list[int]:
         seen |= pids
         steps.append(step)
     return steps
-
-
-def _events(path: str | Path) -> list[dict]:
-    """The events of a file that may lack its end."""
-    text = logs.content(Path(path), "timeline", ALLOWED, MOST_TEXT).decode(errors="replace")
-    found = _json(text, path)
-    found = found.get("traceEvents") if isinstance(found, dict) else found
-    if not (isinstance(found, list) and all(isinstance(event, dict) for event in found)):
-        raise WrongSetting("timeline", str(path), ALLOWED)
-    return found
-
-
-def _json(text: str, path: str | Path):
-    last = text[-LONGEST_EVENT:]
-    ends = (len(text) - len(last) + match.end() for match in reversed([*re.finditer(r"\}", last)]))
-    try:
-        for whole in chain([text], (text[:end] + "]" for end in ends)):  # it may lack its end
-            with suppress(ValueError):  # that was the end of something within an event
-                return json.loads(whole)
-    except RecursionError as error:
-        raise WrongSetting("timeline", str(path), f"{ALLOWED}, not nested so deeply") from error
-    raise WrongSetting("timeline", str(path), ALLOWED)
 
 
 def _tensors(events: list[dict], path: str) -> list[_Tensor]:

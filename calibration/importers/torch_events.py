@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -33,17 +32,7 @@ class Event(NamedTuple):
 
 def whole(path: Path) -> dict:
     """The JSON of a trace."""
-    text = logs.content(path, SOURCE, ALLOWED, MOST_TEXT, ": profile fewer steps").decode(errors="replace")
-    try:
-        found = json.loads(text, strict=False)
-    except (ValueError, RecursionError) as error:
-        why = " ".join(str(error).split())[:80]
-        raise WrongSetting(SOURCE, str(path), f"{ALLOWED}, whole ({why})") from error
-    if isinstance(found, list):
-        found = {"traceEvents": found}
-    if not isinstance(found, dict) or not isinstance(found.get("traceEvents"), list):
-        raise WrongSetting(SOURCE, str(path), ALLOWED)
-    return found
+    return logs.trace_events(path, SOURCE, ALLOWED, MOST_TEXT, ": profile fewer steps")
 
 
 def event_of(event: dict, path: str) -> Event:
