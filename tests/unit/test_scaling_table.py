@@ -565,7 +565,6 @@ def test_order_and_further_columns_change_nothing(tmp_path):
         (["--batch", "3"], "--batch"),
         (["--protocol", "fmb"], "--protocol: given 'fmb'; allowed: ddp, allreduce"),
         (["--link", "fast"], "--link"),
-        (["--hosts", "0"], "--hosts"),
     ],
 )
 def test_options_of_other_formats_are_refused(tmp_path, options, said):
