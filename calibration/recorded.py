@@ -71,6 +71,8 @@ def profile(sources: list[Source], name: str, link: Link | None = None) -> Clust
     )
     gpu = catalogue.gpu_of(str(head.details.get("gpu", "")))
     made = seating.seated(made, each, str(head.details.get("gpu") or "a GPU") if head.gpus else "")
+    if found and hosts == 1 and not head.gpus:
+        made = made.model_copy(update={"local": made.local.model_copy(update={"by_port": True})})
     if link:
         made = made.model_copy(update={"network": link} | ({} if found else {"local": profiles.FREE}))
     assert made.provenance is not None  # `make` has made one

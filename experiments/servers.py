@@ -14,13 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from experiments.kit import pages, report
-from experiments.kit.cells import Plan, ends, fitted, measure, simulated_runs
+from experiments.kit.cells import Plan, ends, simulated_runs
 from experiments.kit.comparison import Comparison
 from experiments.validate import STRAGGLERS
 from real.cells import Cell
 from sim.answers import bottleneck
 from sim.answers.outcome import join, of_trace
-from sim.platform.cluster import Cluster
 from sim.recording.traces import Trace
 
 WAYS = {"asynchronous": ("ps-async",), "synchronous": ("ps-sync", "ps-backup")}
@@ -54,8 +53,12 @@ def plan(seed: int) -> Plan:
 def run(out: Path, seed: int = 0, resume: bool = False) -> None:
     """Run everything, and print the tables."""
     chosen = plan(seed)
-    traces = measure(chosen.order(seed), out / "traces", resume=resume)
-    clusters, rows, stale = profiles(chosen, traces, out), [], []
+    traces = chosen.run(out, seed, resume)
+    clusters = {
+        way: chosen.profile(out, way, lambda cell, of=protocols: cell.protocol in (*of, "fmb"))
+        for way, protocols in WAYS.items()
+    }
+    rows, stale = [], []
     for cell, real in chosen.measured(traces):
         cluster = next(clusters[way] for way, protocols in WAYS.items() if cell.protocol in protocols)
         played = simulated_runs(cell, cluster, REPLICATIONS)
@@ -66,21 +69,6 @@ def run(out: Path, seed: int = 0, resume: bool = False) -> None:
     report.show(rows, out, "1 worker with 1 server, with and without sleeps; 1 and 2 workers of fmb for contention")
     show_order(rows)
     _show_staleness(stale)
-
-
-def profiles(chosen: Plan, traces: dict[str, Trace], out: Path) -> dict[str, Cluster]:
-    """A profile for each way of updating, by calibration.fit."""
-    found = {}
-    for way, protocols in WAYS.items():
-        cells = [i for i, cell in enumerate(chosen.fitted) if cell.protocol in (*protocols, "fmb")]
-        runs = [name for name in traces if _is_fit(name, cells)]
-        found[way] = fitted(runs, out / "traces", out / f"{way}.toml", f"this machine, {way}")
-    return found
-
-
-def _is_fit(name: str, cells: list[int]) -> bool:
-    kind, index, _ = name.split("-")
-    return kind == "fit" and int(index) in cells
 
 
 def histogram(traces: list[Trace]) -> np.ndarray:

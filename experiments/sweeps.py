@@ -33,21 +33,14 @@ PLAN = {
     "servers": [1, 2, 4, 8],
     "placements": ["round-robin", "greedy"],
 }
-DEMO_PLAN = {**PLAN, "protocols": ["allreduce"], "hosts": ["g5.xlarge"], "counts": [1, 2, 4], "samples_per_s": 500}
 PLAN_S = 60.0
 
 
-def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
-    """Print how long the sweep takes by each command, and the plan; rows of the sweep go to out/sweep.parquet and out/ranks.parquet.
-
-    Args:
-        demo: the plan alone, which is small.
-    """
-    for words in [] if demo else [[], by_ranks()]:
+def run(out: Path, seed: int = 0) -> None:
+    """Print how long the sweep takes by each command, and the plan; rows of the sweep go to out/sweep.parquet and out/ranks.parquet."""
+    for words in [[], by_ranks()]:
         pages.show(of_command(words, out))
-    pages.show(
-        of_plan(seed, demo), f"Load average of the last minutes: {os.getloadavg()[1]:.1f} on {needs.cores()} cores"
-    )
+    pages.show(of_plan(seed), f"Load average of the last minutes: {os.getloadavg()[1]:.1f} on {needs.cores()} cores")
 
 
 def by_ranks() -> list[str]:
@@ -76,11 +69,9 @@ def of_command(words: list[str], out: Path) -> str:
     return f"The whole grid on {how}: {time.monotonic() - begun_s:.0f} s, {done.stdout.split(': ')[-1].strip()}"
 
 
-def of_plan(seed: int, demo: bool) -> str:
+def of_plan(seed: int) -> str:
     """A plan on all cores."""
-    found = plan.answer(
-        question.read(None, {**(DEMO_PLAN if demo else PLAN), "seed": seed}), pools.of_size(None), PLAN_S
-    )
+    found = plan.answer(question.read(None, {**PLAN, "seed": seed}), pools.of_size(None), PLAN_S)
     cut = "" if found.whole else ", cut short"
     said = f"{found.configurations:,} configurations screened, {len(found.simulated):,} simulated"
     return f"A plan on {needs.cores()} cores: {said}, {found.wall_s:.0f} s{cut}"

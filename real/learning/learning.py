@@ -16,12 +16,12 @@ from real.learning.train import train
 from real.training.trainee import Training
 from sim import needs
 from sim.answers import candidates, quantities, shares
+from sim.base.activity import Activity
 from sim.base.ranges import MOST_REPLICATIONS, check_integer, check_kind
 from sim.efficiency.noise import NoiseScale, noise_scale, noise_scale_of_run
 from sim.job.scenario import Scenario
 from sim.laws.randomness import generator
 from sim.protocols.base import text_of
-from sim.recording.activity import Activity
 from sim.recording.curves import TARGETS, Curves, Target, reached
 from sim.recording.traces import Trace
 from sim.runs.job import job_of

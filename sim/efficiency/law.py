@@ -25,7 +25,7 @@ MOST = 1e12
 
 
 class Published(NamedTuple):
-    """Spreads of published tables, standard deviations of logarithms; `experiments.run efficiency` prints them.
+    """Spreads of published tables, standard deviations of logarithms: docs/data/efficiency.json says how they were learned.
 
     Args:
         spread: of a batch's mean about the law of its table.
@@ -106,15 +106,12 @@ class Law(NamedTuple):
         return float(here @ np.linalg.pinv(known.T @ known) @ here)
 
 
-def fit(
-    batches: Sequence[float] | np.ndarray, steps: Sequence[float] | np.ndarray, others: Published = PUBLISHED
-) -> Law:
-    """The law of least squares of logarithms; runs of one batch count as their mean.
+def fit(batches: Sequence[float] | np.ndarray, steps: Sequence[float] | np.ndarray) -> Law:
+    """The law of least squares of logarithms, with the spreads of published tables; runs of one batch count as their mean.
 
     Args:
         batches: samples of a step, of all workers, shape (runs,).
         steps: to the target, shape (runs,).
-        others: spreads of other tables; a table of two batches tells none.
 
     Raises:
         WrongSetting: they are all of one batch.
@@ -136,30 +133,29 @@ def fit(
     best = minimize_scalar(
         lambda log: float(np.sum(residuals(log) ** 2)), bounds=edges, method="bounded", options={"xatol": 1e-9}
     )
-    b_crit, freedom = math.exp(best.x), len(known) - 2
+    b_crit, freedom = math.exp(best.x), len(known) - 2 + PUBLISHED.freedom
     again = len(logs) - len(known)
-    of_others = math.hypot(others.spread, 0.0 if again else others.of_runs)
-    spread = math.sqrt((float(best.fun) + others.freedom * of_others**2) / (freedom + others.freedom))
+    of_others = math.hypot(PUBLISHED.spread, 0.0 if again else PUBLISHED.of_runs)
+    spread = math.sqrt((float(best.fun) + PUBLISHED.freedom * of_others**2) / freedom)
     of_runs = math.sqrt(float(np.sum((logs - means[place]) ** 2)) / again) if again else 0.0
     s_min = math.exp(float(np.mean(means - np.log1p(b_crit / known))))
-    return Law(s_min, b_crit, tuple(known.tolist()), spread, freedom + others.freedom, of_runs, others.a_doubling)
+    return Law(s_min, b_crit, tuple(known.tolist()), spread, freedom, of_runs, PUBLISHED.a_doubling)
 
 
-def of_noise(batch: float, steps: Sequence[float], noise_scale: float, others: Published = PUBLISHED) -> Law:
+def of_noise(batch: float, steps: Sequence[float], noise_scale: float) -> Law:
     """The law of runs of one batch, whose gradient noise scale is b_crit.
 
     Args:
         batch: samples of a step, of all workers.
         steps: of each run to the target.
         noise_scale: over the runs, in samples, see sim.efficiency.noise.noise_scale_of_run.
-        others: spreads of published runs.
     """
     logs = [math.log(one) for one in steps]
     mean, count = math.fsum(logs) / len(logs), len(logs)
-    of_runs = math.sqrt(math.fsum((one - mean) ** 2 for one in logs) / (count - 1)) if count > 1 else others.of_runs
+    of_runs = math.sqrt(math.fsum((one - mean) ** 2 for one in logs) / (count - 1)) if count > 1 else PUBLISHED.of_runs
     s_min = math.exp(mean) / (1 + noise_scale / batch)
     around = of_runs * math.sqrt(1 + 1 / count)  # of one more run, about the mean of these
-    return Law(s_min, noise_scale, (batch,), 0.0, others.freedom_by_noise, around, others.by_noise)
+    return Law(s_min, noise_scale, (batch,), 0.0, PUBLISHED.freedom_by_noise, around, PUBLISHED.by_noise)
 
 
 def _slopes(batches: np.ndarray, b_crit: float) -> np.ndarray:

@@ -138,19 +138,6 @@ def test_work_done_is_said_as_it_is_done():
 
 
 @pytest.mark.slow
-def test_a_job_that_is_slower_is_compared_run_by_run():
-    fast, slow = (
-        learn(job("fmb", steps=60, stragglers=law), TRAINING, "accuracy=0.9", 3)
-        for law in ("none", "exponential(mean=50ms)")
-    )
-    found = slow.slower_than(fast)
-    assert found.pairs == 3
-    assert found.value == pytest.approx(slow.time_s / fast.time_s)
-    assert found.value > 1.5
-    assert slow.slower_than(learn(job("fmb"), TRAINING, replications=3)) is None
-
-
-@pytest.mark.slow
 def test_a_target_takes_no_longer_than_training_with_slower_computing_does():
     """amb's steps last as long whatever computing takes, which is known within a factor 11: fewer samples make updates noisier."""
     costs = MODEL.costs.model_copy(update={"error": 1.48})
@@ -353,6 +340,7 @@ def test_a_job_that_reaches_its_target_later_is_slower():
         assert found.value == pytest.approx(np.exp(np.log(one.times_s / other.times_s).mean()))
         assert found.interval[0] <= found.value <= found.interval[1]
     assert slow.slower_than(quick).value > 1
+    assert slow.slower_than(learn(job("fmb"), TRAINING, replications=3)) is None  # which has no target
 
 
 def test_what_was_learned_is_compared_with_what_was_learned():

@@ -93,16 +93,6 @@ def test_times_are_those_of_the_simulation(kind):
             assert found.times_s == pytest.approx(ends_s.tolist(), rel=0.02)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_protocol_learns(kind):
-    scenario = job(*KINDS[kind], steps=60)
-    versions = trained(scenario).versions
-    trainer = Trainer(MODEL, 0, TRAINING)
-    first, last = (trainer.evaluate(Whole(vector), 500) for vector in (versions[0], versions[-1]))
-    assert last[0] < 0.5 * first[0]
-    assert last[1] > 0.9
-
-
 @pytest.mark.parametrize("kind", SERVED)
 def test_gradients_are_of_the_versions_that_the_simulation_says(kind):
     """Those of each update, by the columns `version` and `peer` of what rank 0 adds; and of minibatches of its senders."""

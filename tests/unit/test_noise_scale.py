@@ -55,10 +55,7 @@ def test_where_noise_hides_the_gradient_there_is_no_scale():
         ((8, [], 16, []), "big_norm2"),
         ((8, math.nan, 16, 1.0), "small_norm2"),
         ((8, 1.0, 16, -1.0), "big_norm2"),
-        ((8, math.inf, 16, 1.0), "small_norm2"),
         (("a", 1.0, 16, 1.0), "small_batch"),
-        ((8, 1.0, None, 1.0), "big_batch"),
-        ((8, "a", 16, 1.0), "small_norm2"),
         ((8, 1.0, 16, None), "big_norm2"),
     ],
 )
@@ -98,17 +95,13 @@ PLACE = noise_scale(8, 80.0, 16, 60.0)
     ("given", "said"),
     [
         ((0, [1], [PLACE]), "batch"),
-        (("a", [1], [PLACE]), "batch"),
         ((256, [1], []), "places"),
-        ((256, [], []), "places"),
         ((256, [1], [5]), "places"),
         ((256, [1], None), "places"),
         ((256, [1, 2], [PLACE]), "steps"),
         ((256, 1, [PLACE, PLACE]), "steps"),
         ((256, [0], [PLACE]), "steps"),
-        ((256, [-1], [PLACE]), "steps"),
         ((256, [math.nan], [PLACE]), "steps"),
-        ((256, ["a"], [PLACE]), "steps"),
     ],
 )
 def test_wrong_places_of_a_run_are_refused_by_name(given, said):

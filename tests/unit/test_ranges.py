@@ -78,7 +78,7 @@ def test_every_number_of_a_file_has_a_range(where):
 
 ODD = ["inf", "-inf", "nan", "-1", "1e300", "true", '""', "[]", "{}", "9223372036854775808000000000000", "'1'"]
 OF_HOSTS = ["count", "cores", "gpus", "slots", "speed", "contention", "contention_error", "switching"]
-NO_NUMBERS = ("named", "wakes", "fair", "store_and_forward", "tcp", "spread_by_hosts")
+NO_NUMBERS = ("named", "wakes", "by_port", "fair", "store_and_forward", "tcp", "spread_by_hosts")
 OF_LINKS = [name for name in Link.model_fields if name not in NO_NUMBERS]
 CASES = [
     (key, odd) for key in [*OF_HOSTS, *OF_LINKS] for odd in ODD if not (key.endswith("bytes_per_s") and odd == "inf")
