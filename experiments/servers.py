@@ -18,7 +18,7 @@ from experiments.kit.cells import Plan, ends, simulated_runs
 from experiments.kit.comparison import Comparison
 from experiments.validate import STRAGGLERS
 from real.cells import Cell
-from sim.answers import bottleneck
+from sim.answers import staleness
 from sim.answers.outcome import join, of_trace
 from sim.recording.traces import Trace
 
@@ -73,7 +73,7 @@ def run(out: Path, seed: int = 0, resume: bool = False) -> None:
 
 def histogram(traces: list[Trace]) -> np.ndarray:
     """Share of gradients by the updates that they had missed, shape (MOST_STALE + 1,)."""
-    missed = np.concatenate([bottleneck.staleness(trace) for trace in traces])
+    missed = np.concatenate([staleness.of_trace(trace) for trace in traces])
     return np.bincount(missed.clip(0, MOST_STALE), minlength=MOST_STALE + 1) / len(missed)
 
 

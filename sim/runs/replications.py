@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from sim import needs
-from sim.answers import bottleneck
+from sim.answers import staleness
 from sim.base import own
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.threads import in_order
@@ -29,7 +29,8 @@ from sim.runs.job import job_of
 from sim.runs.outcome import least_warmup, outcome_of, trace_of
 
 if TYPE_CHECKING:
-    from sim.answers.bottleneck import Arrivals
+    import numpy as np
+
     from sim.answers.outcome import Outcome
     from sim.job.scenario import Scenario
     from sim.language.engine.primitives import Program
@@ -43,7 +44,6 @@ ROWS_AND_TABLE = 3  # times the memory of rows that become a trace
 ONCE_S, RANK_S, EVENT_S = 1e-3, 3e-6, 0.15e-6  # of a core by the engine: of a run, of each rank, of each event
 SLOWER = 100  # times as long takes the event world
 EVENTS = 10  # of a rank in a step, besides those of a ring, where none are counted
-MOST_COUNTED = 256
 _counted: dict[tuple, float] = {}  # events of a step, by text, size and world
 
 
@@ -119,13 +119,13 @@ class Replications:
         found = outcome_of(self.scenario, world.run(self._is_over(within_s)))
         return found, trace_of(self.scenario, world, found)
 
-    def arrivals(self, number: int) -> Arrivals | None:
-        """How stale gradients are, and which part is busiest, in some steps of the event world, where each gradient is an update."""
+    def staleness(self, number: int) -> np.ndarray | None:
+        """How stale gradients are in some steps of the event world, where each gradient is an update, shape (gradients,)."""
         if not self.text.each or self.scenario.workers > MOST_LOOKED_AT:
             return None
         steps = max(2, min(self.scenario.rounds, LOOKED_AT // (MESSAGES * self.scenario.workers)))
         few = replace(self.scenario, warmup=steps // 2, steps=steps - steps // 2)
-        return bottleneck.of_trace(Replications(few, "event").traced(number)[1], few)
+        return staleness.of_trace(Replications(few, "event").traced(number)[1])
 
     def _is_over(self, within_s: float) -> Callable[[int], bool] | None:
         if within_s == math.inf:
@@ -165,8 +165,6 @@ def once_and_step_s(scenario: Scenario, world: str = "auto") -> tuple[float, flo
     text = text_of(scenario)
     key = text, scenario.ranks, len(scenario.workload.variables), world
     if key not in _counted:
-        if len(_counted) == MOST_COUNTED:
-            _counted.clear()
         _counted[key] = _events_of_a_step(scenario, text, rings=world == "auto")
     slower = 1 if world == "auto" and engine._kernel else SLOWER
     return ONCE_S + RANK_S * scenario.ranks, _counted[key] * EVENT_S * slower
