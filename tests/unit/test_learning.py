@@ -168,7 +168,7 @@ def test_a_worker_of_several_servers_has_pieces_of_their_own_versions():
         for gradient in gradients
     ]
     assert sum(mixed) > 0.5 * len(mixed)
-    assert len(found.times_s) == scenario.rounds * scenario.updates_per_step
+    assert len(found.times_s) == scenario.updates
 
 
 def test_replications_have_times_minibatches_and_first_parameters_of_their_own():
