@@ -173,7 +173,9 @@ class Uneven(Text):
 
 def test_pieces_of_different_sizes_are_refused():
     for world in (engine, event):
-        with pytest.raises(WrongText, match=r"uneven, rank 1, test_language_ring.py:\d+: 25 items mixed into 26 of gradient"):
+        with pytest.raises(
+            WrongText, match=r"uneven, rank 1, test_language_ring.py:\d+: 25 items mixed into 26 of gradient"
+        ):
             world.run(Job(4, LAYERS), Uneven())
 
 
