@@ -1,8 +1,6 @@
-"""Texts of one's own without a master, and what they leave of the gradients of a step: vectors whose last item is the number of samples."""
+"""Texts of one's own without a master."""
 
 from dataclasses import dataclass
-
-import numpy as np
 
 from sim.language.collectives import allreduce
 from sim.language.text import Text
@@ -38,11 +36,6 @@ class Drifting(Alone):
             yield from allreduce(me, me.gradient, me.workers)
         return me.batch * (me.n if step % self.every == 0 else 1)
 
-    @staticmethod
-    def expected(step, vectors, every=3):
-        """What `mix` leaves of vectors whose last item is the number of samples."""
-        return [sum(vectors)] * len(vectors) if step % every == 0 else vectors
-
 
 @dataclass(frozen=True)
 class Gossip(Alone):
@@ -58,11 +51,6 @@ class Gossip(Alone):
         """Whom a rank swaps with, in a ring of an even number."""
         return (rank + (-1) ** (rank + step + 1)) % workers
 
-    @staticmethod
-    def expected(step, vectors):
-        """As above."""
-        return [mine + vectors[Gossip.peer(rank, step, len(vectors))] for rank, mine in enumerate(vectors)]
-
 
 @dataclass(frozen=True)
 class TopPart(Alone):
@@ -71,11 +59,6 @@ class TopPart(Alone):
     def mix(self, me, step):
         yield from allreduce(me, me.gradient[:50], me.workers)
         return me.batch
-
-    @staticmethod
-    def expected(step, vectors):
-        """As above."""
-        return [np.concatenate([sum(vectors)[:50], mine[50:]]) for mine in vectors]
 
 
 @dataclass(frozen=True)
@@ -87,12 +70,3 @@ class Swapped(Alone):
         yield from exchange(me, first, peer, peer, first, adds=True)
         yield from exchange(me, second, peer, peer, second)
         return me.batch
-
-    @staticmethod
-    def expected(step, vectors):
-        """As above."""
-        others = [vectors[rank ^ 1] for rank in range(len(vectors))]
-        return [
-            np.concatenate([(mine + other)[:70], other[70:-1], mine[-1:]])
-            for mine, other in zip(vectors, others, strict=True)
-        ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from learning_jobs import MODEL, TRAINING, job
+from learning_texts import Drifting, Gossip, Swapped, TopPart
 
 import real.learning.optimisers
 import real.learning.values
@@ -20,7 +21,7 @@ from real.learning.versions import Versions
 from real.training.row_optimiser import RowOptimiser
 from real.training.trainee import Training
 from sim import protocols
-from sim.base.errors import RunFailed, WrongSetting
+from sim.base.errors import RunFailed
 from sim.job.scenario import Scenario
 from sim.language.event import EventWorld
 from sim.language.event.valueless import Valueless
@@ -165,21 +166,16 @@ KINDS = {
 def test_ranks_end_with_the_weights_of_plain_arrays(name, optimiser):
     ranks, settings = KINDS.get(name, (4, {}))
     text, training = TEXTS[name](**settings), replace(TRAINING, optimiser=optimiser, learning_rate=0.05)
-    job = of_text(text, ranks)
+    check_plain(text, of_text(text, ranks), training)
+
+
+def check_plain(text: Text, job: Job, training=SGD) -> None:
     found, world, _ = run(text, job, training)
     plain = Plain(job, text, training)
     EventWorld(job, text, plain).run()
     for rank, mine in enumerate(weights(found, world)):
         np.testing.assert_allclose(mine, plain.vectors[rank]["weights"], **CLOSE)
     assert not np.allclose(mine, found._trainer.initial(), equal_nan=True)
-
-
-def check_plain(text: Text, job: Job) -> None:
-    found, world, _ = run(text, job)
-    plain = Plain(job, text, SGD)
-    EventWorld(job, text, plain).run()
-    for rank, mine in enumerate(weights(found, world)):
-        np.testing.assert_allclose(mine, plain.vectors[rank]["weights"], **CLOSE)
 
 
 class Late:
@@ -233,8 +229,9 @@ class Moved(Text):
             yield from me.update(samples=me.batch)
 
 
-def test_a_gradient_may_be_added_in_another_place():
-    check_plain(Moved(), of_text(Moved(), 2))
+@pytest.mark.parametrize("text", [Moved(), Drifting(), Gossip(), TopPart(), Swapped()], ids=lambda text: text.name)
+def test_texts_of_ones_own_train_what_plain_arrays_do(text):
+    check_plain(text, of_text(text, 2 if text.name == "moved" else 4))
 
 
 ROWS = {
@@ -419,22 +416,6 @@ def own(name: str, *settings: str, **further):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["fmb", "ps-async", "local-sgd"])
-def test_a_run_ends_when_its_target_is_reached(name):
-    """At the first evaluation that reaches it; the runs are the first parts of those without a target."""
-    whole, found = (learn(own(name, steps=40), TRAINING, until, 1, evaluate_every=1) for until in (None, "loss=0.8"))
-    short, long, size = found.curves[0], whole.curves[0], len(found.curves[0].time_s)
-    assert 1 < size < len(long.time_s)
-    for column in vars(long):
-        np.testing.assert_array_equal(getattr(short, column), getattr(long, column)[:size])
-    assert found.times_s[0] == short.time_s[-1]
-    assert (short.loss[:-1] > 0.8).all()
-    assert short.loss[-1] <= 0.8
-    assert long.step[-1] == (120 if name == "ps-async" else 40)
-    assert long.samples[-1] == 40 * 48
-
-
-@pytest.mark.slow
 def test_the_last_weights_are_evaluated():
     found = learn(own("ps-async", steps=40), TRAINING, replications=1, evaluate_every=50).curves[0]
     assert found.step.tolist() == [50, 100, 120]
@@ -519,24 +500,3 @@ def test_a_text_learns_by_the_command(capsys):
     words = "--protocol sim.texts.local_sgd:LocalSgd --set local=2 --workload softmax --engine numpy --data synthetic --batch 20"
     assert main([*words.split(), "--workers", "2", "--steps", "8", "--replications", "2", "--quiet"]) == 0
     assert "16 updates in 2 runs" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--set", "local=0"], "--set local: given 0; allowed: an integer from 1"),
-    ],
-)
-def test_what_it_cannot_have_is_one_line(words, said, tmp_path, monkeypatch):
-    from real.learn import main
-
-    monkeypatch.chdir(tmp_path)
-    usual = {
-        "--protocol": "sim.texts.local_sgd:LocalSgd",
-        "--workload": "softmax",
-        "--engine": "numpy",
-        "--workers": "2",
-    }
-    given = [*words, *(word for pair in usual.items() if pair[0] not in words for word in pair)]
-    with pytest.raises(WrongSetting, match=said):
-        main([*given, "--steps", "3", "--replications", "1", "--quiet"])
