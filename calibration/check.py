@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from calibration import log_options
 from sim import command
 from sim.base.errors import WrongSetting
+from sim.base.printing import table
 from sim.base.ranges import check
 
 if TYPE_CHECKING:
@@ -100,17 +101,10 @@ def checked(given: argparse.Namespace, profile: Cluster | None = None) -> tuple[
 
 def _show(found: list[Checked], tolerance: float, wrong: int, notes: list[str]) -> None:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for heading in HEADINGS:
-        wide = heading == HEADINGS[0]
-        table.add_column(heading, justify="left" if heading in LEFT else "right", no_wrap=not wide, overflow="fold")
-    for one in found:
-        table.add_row(*map(Text, cells(one)))
     console = Console(highlight=False)
-    console.print(table)
+    console.print(table(HEADINGS, map(cells, found), LEFT))
     mean, jobs = fmean(abs(one.error) for one in found), f"{len(found)} job{'s' * (len(found) != 1)}"
     said = f"{wrong} of {jobs} beyond the tolerance" if wrong else f"all of {jobs} within the tolerance"
     console.print(Text(f"mean absolute error of a step {mean:.1%}; {said} of {tolerance:.0%}"))

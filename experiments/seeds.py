@@ -173,7 +173,7 @@ def draw_panels(out: Path, data: str, seed: int, steps: int) -> None:
         assert trace is not None
         files.append(str(out / f"{name}.jsonl"))
         trace.write(files[-1])
-    words = [*files, "--subset", *PANELS, "-o", str(out / "amb.png")]
+    words = [*files, "--panels", *PANELS, "-o", str(out / "amb.png")]
     plot.main(words)
     pages.show(
         f"Seed 003: the AMB repository's panels, of {OF_AMB}:",

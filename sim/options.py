@@ -35,7 +35,7 @@ def job_options() -> Parser:
 
     parser = Parser(add_help=False)
     table = f"""
-        --protocol  NAME  text  {", ".join(protocols.NAMES)}, or your own as module:Class (default: that of the profile's runs, or
+        --protocol  NAME  text  {", ".join(protocols.PROTOCOLS)}, or your own as module:Class (default: that of the profile's runs, or
             {DEFAULT_PROTOCOL})
         --workers  N  workers  ranks besides master or servers; all: in every slot of --cluster; 0: one process alone (default: as in the
             profile's runs, all on GPUs, else {DEFAULT_WORKERS})

@@ -29,6 +29,7 @@ STEPS_SHOWN = 10
 LEARNING = tuple(
     f"{measure}_vs_{against}" for measure in ("accuracy", "loss") for against in ("time", "step", "samples")
 )
+KINDS = ("ranks", "samples", "learning")
 MOST_RANKS = 40  # more bars than this cannot be told apart
 # Work is blue to green, moving bytes orange, waiting pale, a straggler red: distinct also to the colour-blind (Okabe, Ito).
 COLOURS = {
@@ -59,17 +60,13 @@ def parser() -> command.Parser:
     )
     parser.add_argument(
         "--panels",
-        choices=("ranks", "samples", "learning"),
-        help="ranks: activities of each rank, and step times, side by side; samples: samples of each step, compute times and all samples "
-        "by time, as the AMB repository plots them; learning: accuracy and loss against time, updates and samples (default: ranks, or "
-        "learning with --subset)",
-    )
-    parser.add_argument(
-        "--subset",
         nargs="+",
-        choices=LEARNING,
+        choices=(*KINDS, *LEARNING),
+        default=["ranks"],
         metavar="PANEL",
-        help=f"some panels of learning, by the AMB repository's names: {', '.join(LEARNING)}; `step` counts updates",
+        help="ranks: activities of each rank, and step times, side by side; samples: samples of each step, compute times and "
+        "all samples by time, as the AMB repository plots them; learning: accuracy and loss against time, updates and samples; or some "
+        f"panels of learning, by that repository's names: {', '.join(LEARNING)}; `step` counts updates (default: ranks)",
     )
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE", help="the picture to write, .png, .pdf or .svg"
@@ -84,17 +81,17 @@ def main(argv: list[str] | None = None) -> int:
     given = parser().parse_args(argv)
     check_path(given.output, "--output")
     check_outputs([("--output", given.output)], given.traces)
-    if given.subset and given.panels not in (None, "learning"):
-        raise WrongSetting("--subset", " ".join(given.subset), "with --panels learning alone")
-    learning = bool(given.subset) or given.panels == "learning"
+    kind, *others = dict.fromkeys(given.panels)
+    if others and not {kind, *others} <= set(LEARNING):
+        raise WrongSetting("--panels", " ".join(given.panels), f"{', '.join(KINDS)}, or some of {', '.join(LEARNING)}")
+    learning = kind not in ("ranks", "samples")
     if len(given.traces) > MOST_TRACES and not learning:
         raise WrongSetting("traces", len(given.traces), f"at most {MOST_TRACES} side by side")
     runs = [(path, read(path)) for path in given.traces]
     told = panels.about(command.line("sim.plot", argv), [trace.header.seed for _, trace in runs])
     if learning:
-        names, asked = (dict.fromkeys(given.subset), "--subset") if given.subset else (LEARNING, "--panels")
-        panels.draw_curves(runs, list(names), given.output, asked, told)
-    elif given.panels == "samples":
+        panels.draw_curves(runs, LEARNING if kind == "learning" else [kind, *others], given.output, told)
+    elif kind == "samples":
         panels.draw([(run_name(trace, path), trace, of_trace(trace)) for path, trace in runs], given.output, told)
     else:
         side_by_side([trace for _, trace in runs], given.output, told)

@@ -143,7 +143,6 @@ def _ran(scenario: Scenario, world: str, asked: _Asked) -> _Ran:
     start_s, within_s, first = time.monotonic(), asked.within_s, asked.first
     runs, trace = Replications(scenario, "event" if asked.want_trace else world), None
     count = asked.replications or REPLICATIONS
-    runs.check_needs(within_s, asked.want_trace)
     if asked.want_trace:
         outcome, trace = runs.traced(first, within_s)
     else:

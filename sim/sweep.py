@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sim import command, options
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.files import check_outputs, text_of
+from sim.base.printing import table
 from sim.base.progress import Progress
 
 if TYPE_CHECKING:
@@ -172,17 +173,14 @@ def said(rows: pa.Table, file: str) -> str:
 def show(rows: pa.Table) -> None:
     """Print a line for each scenario."""
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
     from sim.answers.summary import number, seconds
     from sim.sweeps.results import SETTING
 
-    table, names = Table(box=None, pad_edge=False, header_style="dim"), varied(rows)
+    names, found = varied(rows), list[list[str]]()
     few = rows.slice(0, MOST_LINES).to_pylist()
     priced = any(row["usd_per_million_samples"] for row in few)
-    for heading in (*(name.removeprefix(SETTING) for name in names), *HEADINGS, *(["USD a million"] if priced else [])):
-        table.add_column(heading, justify="right", overflow="fold")
+    headings = [*(name.removeprefix(SETTING) for name in names), *HEADINGS, *(["USD a million"] if priced else [])]
     for row in few:
         low, high, mean_s = row["samples_per_s_low"], row["samples_per_s_high"], row["step_mean_s"]
         cells = ["cannot be"]
@@ -190,8 +188,8 @@ def show(rows: pa.Table) -> None:
             spread = "unknown" if low is None else f"{number(low)} to {number(high)}"
             cells = [number(row["samples_per_s"]), spread, "unknown" if mean_s is None else seconds(mean_s)]
             cells += [number(row["usd_per_million_samples"])] * priced
-        table.add_row(*(Text("" if row[name] is None else str(row[name])) for name in names), *map(Text, cells))
-    Console(highlight=False).print(table)
+        found.append([*("" if row[name] is None else str(row[name]) for name in names), *cells])
+    Console(highlight=False).print(table(headings, found, (), headings))
     if len(rows) > MOST_LINES:
         print(f"and {len(rows) - MOST_LINES} more")
 

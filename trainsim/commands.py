@@ -33,7 +33,7 @@ COMMANDS = {
     "slow": Command("calibration.slow", "name the rank that holds up a run, why, and what it costs"),
     "overhead": Command("trainsim.overhead", "measure what trainsim.Recorder adds to a training step"),
     "laws": Command("calibration.laws", "fit laws of stragglers to measured seconds"),
-    "protocol": Command("sim.protocols.check", "check a protocol of your own in every world"),
+    "protocol": Command("sim.protocols.check", "check a protocol of your own"),
     "plot": Command("sim.plot", "draw a trace"),
     "timeline": Command("sim.timeline", "turn traces into a timeline for Perfetto"),
     "hosts": Command("sim.hosts", "list or show hosts, GPUs and links"),

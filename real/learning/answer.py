@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from real.learning.learned import Learned, in_a_line, to
 from sim.answers.summary import borne, digits, known, number, plus_minus, seconds
+from sim.base.printing import table
 from sim.plot import LEARNING
 from sim.recording import panels
 from sim.recording.panels import about
@@ -60,21 +61,14 @@ def steps_table(base: Learned, compared: Sequence[Compared]) -> str:
 def show(base: Learned, compared: Sequence[Compared]) -> None:
     """Print them."""
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
     console = Console(highlight=False, markup=False)
     console.print(in_a_line(base))
     for name, said in lines(base):
         console.print(f"  {name:16}{said}")
     if compared:
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for heading in HEADINGS:
-            first = heading == HEADINGS[0]
-            table.add_column(heading, justify="left" if first else "right", no_wrap=not first, overflow="fold")
-        for change, one in (("as it is", base), *compared):
-            table.add_row(*map(Text, cells(change, one, None if one is base else base)))
-        console.print(table)
+        every = (("as it is", base), *compared)
+        console.print(table(HEADINGS, (cells(change, one, None if one is base else base) for change, one in every)))
     for note in base.notes:
         console.print(f"note: {note}")
     for change, one in compared:

@@ -25,6 +25,7 @@ from sim.recording.activity import Activity
 from sim.recording.curves import TARGETS, Curves, Target, reached
 from sim.recording.traces import Trace
 from sim.runs.job import job_of
+from sim.runs.replications import gradients_each, once_and_step_s
 from sim.simulation import simulate
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def check_trainable(scenario: Scenario, training: Training) -> None:
 
     scenario.check_computing()
     scenario.check_evaluation()
-    needs.check(scenario)
+    needs.check_rows(scenario)
     forward_of(scenario.workload)
     job_of(scenario, text_of(scenario))  # which refuses what texts do not have
     if scenario.gathered_variables or scenario.traffic.sends_rows:
@@ -158,7 +159,7 @@ def check_trainable(scenario: Scenario, training: Training) -> None:
 
 def work(scenario: Scenario) -> float:
     """Samples whose gradients a run of all steps computes, at most."""
-    return scenario.rounds * max(1, scenario.workers) * scenario.batch * needs.gradients_each(scenario)
+    return scenario.rounds * max(1, scenario.workers) * scenario.batch * gradients_each(scenario)
 
 
 class _Job(NamedTuple):
@@ -190,7 +191,7 @@ def estimate(jobs: list[tuple[Scenario, Trainer]], runs: int, want_noise: bool =
     """The seconds and bytes of so many runs of each job, by timing a gradient."""
     seconds, largest = 0.0, 0.0
     for scenario, trainer in jobs:
-        once_s, step_s = needs.once_and_step_s(scenario)
+        once_s, step_s = once_and_step_s(scenario, "event")
         apart = scenario.protocol.by_arrival or scenario.by_all_ranks
         alike = 1.0 if apart else trainer.share(scenario.batch, max(1, scenario.workers))
         samples = work(scenario) * alike

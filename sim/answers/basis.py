@@ -12,6 +12,7 @@ from sim.answers import candidates, extrapolation, shares, sources
 from sim.answers.sources import BY_NAME, COMPUTING, HOSTS, INNER_LINKS, LINKS, MODEL, SUMMING
 from sim.answers.summary import NO_SPREAD
 from sim.base.home import installed
+from sim.base.printing import table
 from sim.model import workload_text
 from sim.model.sizes import ITEM_BYTES
 
@@ -80,17 +81,12 @@ def of(scenario: Scenario, outcome: Outcome) -> list[Number]:
 def show(numbers: Sequence[Number]) -> None:
     """Print a row for each number."""
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
-    console = Console(highlight=False, markup=False)
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for heading in HEADINGS:
-        table.add_column(heading, no_wrap=heading != HEADINGS[-1], overflow="fold")
-    for one in numbers:
-        said = f"{one.name}{', ' * bool(one.value)}{one.value} ({one.source})"
-        table.add_row(f"{one.share:.0%}", one.limits, Text(said))
-    console.print(table)
+    rows = (
+        (f"{one.share:.0%}", one.limits, f"{one.name}{', ' * bool(one.value)}{one.value} ({one.source})")
+        for one in numbers
+    )
+    Console(highlight=False, markup=False).print(table(HEADINGS, rows, HEADINGS, HEADINGS[-1:]))
 
 
 def _always(scenario: Scenario) -> list[str]:

@@ -14,8 +14,6 @@ from sim.base.home import PACKAGE, installed
 LONGEST = 300  # characters of somebody else's complaint
 SOURCES: set[str] = set()  # files of the classes that were found
 MOVED = "; here import from trainsim.language, trainsim.texts, trainsim.laws or trainsim.base"
-GONE = ("verbs", "protocols", "worlds")  # packages, or modules of them, from which texts of roles were written
-WRITTEN = "; a protocol is a class of trainsim.language.text.Text (docs/protocol.md)"
 IMPORTING = (__file__, importlib.__file__, "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
 
 
@@ -64,11 +62,9 @@ def _at_import(error: BaseException) -> str:
 
 
 def _moved(error: BaseException) -> str:
-    """Words for a file that imports from the source tree's `sim`, where a wheel is installed, or what texts no longer import."""
-    package, *modules = ((error.name if isinstance(error, ImportError) else "") or "").split(".")
-    if modules and modules[0] in GONE and package in ("sim", "trainsim"):
-        return WRITTEN
-    return MOVED if package == "sim" and PACKAGE else ""
+    """Words for a file that imports from the source tree's `sim`, where a wheel is installed."""
+    package = (error.name if isinstance(error, ImportError) else "") or ""
+    return MOVED if PACKAGE and package.partition(".")[0] == "sim" else ""
 
 
 def complaint(error: BaseException) -> str:

@@ -15,7 +15,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.base.ranges import Optimiser
-from sim.language.layers import cuts, stretches
+from sim.language.layers import stages, stretches
 from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
@@ -110,9 +110,8 @@ def shares(scenario: Scenario) -> Shares:
     if keeps == "whole" or ranks < 2:
         return Shares()
     if keeps == "layers":
-        ends = [*cuts(scenario.workload.variables), len(sizes)]
-        stages = [ends[(len(ends) - 1) * one // ranks] for one in range(ranks + 1)]
-        largest = max(sum(sizes[first:stop]) for first, stop in pairwise(stages)) / sum(sizes)
+        ends = pairwise(stages(scenario.workload.variables, ranks))
+        largest = max(sum(sizes[first:stop]) for first, stop in ends) / sum(sizes)
         micros = getattr(protocol, protocol.text_class.micros, 1)
         return Shares(largest, largest, largest, min(ranks, micros) / micros / ranks)
     least = getattr(protocol, "unit_parameters", 0)

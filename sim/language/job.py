@@ -19,6 +19,7 @@ from sim.laws.randomness import BLOCK, Stream, generator
 from sim.platform.polling import STAGES, polls_per_s
 
 PIECES = 8  # of a round's background work, which comes with messages: a pull and a push have four, with two ends each
+MANY = 100  # steps for each rank
 NONE, ONE = Constant(value=0.0), Constant(value=1.0)
 
 
@@ -302,6 +303,13 @@ class Job:
     def bytes_of(self, items: int, share: float = 1.0) -> float:
         """Bytes of a message with so many items."""
         return self.header_bytes + items * self.item_bytes * share
+
+    def too_large(self, world: str, size_bytes: float, most_bytes: float) -> WrongSetting:
+        """Why a world cannot run it: memory, which is due to its steps where there are many for each rank, and else to its ranks."""
+        given = {"--steps": self.steps - self.warmup, "--warmup": self.warmup}
+        option = max(given, key=given.__getitem__) if self.steps > MANY * self.ranks else "--workers"
+        takes = f"{size_bytes / 1e9:,.1f} GB of memory, and {most_bytes / 1e9:,.1f} GB are the most here"
+        return WrongSetting(option, given.get(option, self.ranks), f"a smaller job: the {world} would take {takes}")
 
     def sum_s(self, items: int, share: float) -> float:
         """Seconds of a core for adding a message with a share of so many items, or for mixing as many."""

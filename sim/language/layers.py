@@ -57,6 +57,11 @@ def stretches(items: Sequence[int], least: float) -> list[tuple[int, int]]:
     return found
 
 
-def cuts(layers: Sequence[Any]) -> list[int]:
-    """The layers that a stage of a pipeline can begin with: the first, and those that say what their inputs have."""
-    return [k for k, layer in enumerate(layers) if k == 0 or layer.activation_items is not None]
+def stages(layers: Sequence[Any], ranks: int) -> list[int]:
+    """The first layer of each rank's stage of a pipeline, and the end of the last, shape (ranks + 1,).
+
+    Stages are as even as layers allow that one can begin with: the first, and those that say what their inputs have.
+    """
+    ends = [k for k, layer in enumerate(layers) if k == 0 or layer.activation_items is not None]
+    found = [len(ends) * rank // ranks for rank in range(ranks)]
+    return [*(ends[k] for k in found), len(layers)]

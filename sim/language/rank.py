@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from sim.language import commands
-from sim.language.layers import cuts
+from sim.language.layers import stages
 from sim.language.pieces import Handle, Message, Piece
 
 MASK = 2**64 - 1
@@ -29,7 +29,6 @@ class Rank:
         self.rank, self.n, self.batch, self.item_bytes = rank, job.ranks, job.batch, job.item_bytes
         self.master, self.servers, self.workers = 0, range(servers), range(servers, job.ranks)
         self.layers = range(len(job.layers))
-        self.cuts = cuts(job.layers)  # layers that a stage of a pipeline can begin with
         self.sparse, self.dense = job.sparse, job.dense  # layers, and stretches (first, stop) of the others
         self.library = job.library
         self.step, self.round = 0, -1  # the step of the job, and how many rounds this rank has begun, less one
@@ -116,6 +115,11 @@ class Rank:
     def neighbours(self, rank: int) -> range:
         """The workers on the host of a worker, itself among them; of a server, nobody."""
         return self._job.neighbours(rank, len(self.servers))
+
+    @property
+    def stages(self) -> list[int]:
+        """The first layer of each rank's stage of a pipeline, and the end of the last, shape (ranks + 1,)."""
+        return stages(self._job.layers, self.n)
 
     def steps(self) -> Iterator[int]:
         """Go through the rounds: `for step in me.steps()`. A step of the job is over when the last rank has ended its round."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import Field, dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_origin
 
 from sim.base.errors import Default, WrongSetting
 from sim.base.ranges import LONGEST_S, MOST_BYTES, check, check_integer, check_kind
@@ -74,15 +74,17 @@ class Text:
         """
         for one in fields(self):
             setting, value, least = f"--set {one.name}", getattr(self, one.name), self.least.get(one.name, 0)
+            kind, in_seconds = kind_of(one), one.name.endswith("_s")
+            if (value is None and "None" in str(one.type)) or (value == math.inf and one.name in self.infinite):
+                continue
             if one.name in self.names:
                 require(value in self.names[one.name], setting, value, ", ".join(self.names[one.name]))
-            elif one.type in (int, "int"):
+            elif kind == "int":
                 check_integer(setting, value, int(least), MOST_BYTES)
-            elif one.type in (float, "float"):
-                in_seconds = one.name.endswith("_s")
-                most = math.inf if one.name in self.infinite else LONGEST_S if in_seconds else MOST_BYTES
+            elif kind == "float":
+                most = LONGEST_S if in_seconds else MOST_BYTES
                 check(setting, value, least, most, "seconds" if in_seconds else "a number")
-            elif one.type in (bool, "bool"):
+            elif kind == "bool":
                 check_kind(setting, value, bool, "true or false")
 
     def checked(self, job) -> None:
@@ -134,6 +136,13 @@ class Delayed(Text):
     delay_std_s: float = 0.0
 
     by_arrival, stale = True, True
+
+
+def kind_of(setting: Field) -> str:
+    """The type of a setting by its name, without `| None`."""
+    kind = setting.type
+    name = kind.__name__ if isinstance(kind, type) and get_origin(kind) is None else str(kind)
+    return name.removesuffix(" | None").strip()
 
 
 def require(ok: bool, setting: str, given: object, allowed: str) -> None:

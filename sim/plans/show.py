@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from sim.answers.quantities import END
 from sim.answers.summary import number, too_wide
+from sim.base import printing
 from sim.base.progress import duration
 from sim.plans.plan import notes
 from sim.plans.until import in_words
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from sim.plans.candidates import Candidate
     from sim.plans.plan import Plan
     from sim.plans.prices import Currency
@@ -51,17 +50,17 @@ def show(plan: Plan) -> None:
     for title, found in answers(plan):
         if title:
             console.print(Text(title))
-        console.print(_printed(table([plan.row(one) for one in found], plan)))
+        console.print(printing.table(*table([plan.row(one) for one in found], plan), WORDS, ()))
     console.print(Text(f"the first again: {plan.row(plan.best[0])['command']}", "dim"))
     if len(plan.front) > 1:
         console.print(Text("Nothing that was simulated is both cheaper and faster than these:"))
         rows = [plan.row(one) for one in plan.front]
-        console.print(_printed(table(rows[:MOST_OF_FRONT], plan, limits=False)))
+        console.print(printing.table(*table(rows[:MOST_OF_FRONT], plan, limits=False), WORDS, ()))
         if len(rows) > MOST_OF_FRONT:
             console.print(Text(f"and {len(rows) - MOST_OF_FRONT} more that are faster; --json has them", "dim"))
     if plan.by_number:
         console.print(Text("The fastest of each number of hosts:"))
-        console.print(_printed(table([plan.row(one) for one in plan.by_number], plan, limits=False)))
+        console.print(printing.table(*table([plan.row(one) for one in plan.by_number], plan, limits=False), WORDS, ()))
     for line in further(plan):
         console.print(Text(line))
     for note in notes(plan):
@@ -124,19 +123,6 @@ def table(rows: list[dict], plan: Plan, limits: bool = True) -> tuple[list[str],
     money, shown = plan.question.money, _headings(rows, plan, limits)
     cells = [_cells(row, money.per_usd) for row in rows]
     return [heading.replace("USD", money.name) for heading in shown], [[row[one] for one in shown] for row in cells]
-
-
-def _printed(found: tuple[list[str], list[list[str]]]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    headings, rows = found
-    made = Table(box=None, pad_edge=False, header_style="dim")
-    for heading in headings:
-        made.add_column(heading, justify="left" if heading in WORDS else "right", no_wrap=True)
-    for row in rows:
-        made.add_row(*map(Text, row))
-    return made
 
 
 def _headings(rows: list[dict], plan: Plan, limits: bool) -> list[str]:

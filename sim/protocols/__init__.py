@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import Field, fields
 
 from sim.base.errors import WrongSetting
 from sim.base.files import text_of
 from sim.base.nearest import nearest
 from sim.base.own import complaint, place
-from sim.base.ranges import LONGEST_S, MOST_BYTES
 from sim.base.units import quantity
+from sim.language.text import kind_of
 from sim.protocols import own
 from sim.protocols.base import Protocol, protocol_of
-from sim.texts import TEXTS
+from sim.texts import CHOSEN, TEXTS
 
-NAMES = (
-    *("amb", "fmb", "kbatch-async", "amb-dg", "ps-async", "ps-sync", "ps-backup", "ps-ssp", "ps-layers"),
-    *(
-        "allreduce",
-        "ddp",
-        "horovod",
-        "hybrid",
-        "fsdp",
-        "hierarchical",
-        "local-sgd",
-        "d-psgd",
-        "gradient-coding",
-        "pipeline",
-    ),
-)
-PROTOCOLS: dict[str, type[Protocol]] = {name: protocol_of(TEXTS[name]) for name in NAMES}
+PROTOCOLS: dict[str, type[Protocol]] = {name: protocol_of(text) for name, text in TEXTS.items() if name not in CHOSEN}
+ALLOWED = {"float": "a number", "int": "an integer", "bool": "true or false"}  # as a setting's type says
 
 
 def find(name: str) -> type[Protocol]:
@@ -66,7 +51,7 @@ def make(name: str, assignments: Iterable[str] = ()) -> Protocol:
             raise WrongSetting("--set", assignment, allowed + nearest(key, known))
         if key in settings:
             raise WrongSetting("--set", assignment, f"each setting once: {key} was given before")
-        settings[key] = _value(known[key], value, protocol.text_class.infinite)
+        settings[key] = _value(known[key], value)
     missing = [f.name for f in known.values() if f.name not in settings and own.is_required(f)]
     if missing:
         raise WrongSetting("--set", None, f"{missing[0]}=VALUE: {name} has no default for it")
@@ -97,55 +82,26 @@ def is_ours(protocol: Protocol) -> bool:
     return PROTOCOLS.get(protocol.name) is type(protocol)
 
 
-def _value(setting: Field, text: str, infinite: Collection[str]):
-    """A setting's value from the command line."""
-    kind = own.kind_of(setting)
+def _value(setting: Field, text: str) -> object:
+    """A setting's value from the command line; whether it is in its range, the text says (sim.language.text.Text)."""
+    kind = kind_of(setting)
     if text == "None" and (setting.default is None or "None" in str(setting.type)):
         return None
     try:
         if kind == "float":
-            return _number(setting, text, setting.name in infinite)
-        kinds: dict[str, Callable[[str], object]] = {"int": _integer, "str": str, "bool": _boolean}
-        return kinds[kind](text)
-    except ValueError as error:
-        allowed = {
-            "float": f"seconds up to {LONGEST_S:,}" if _in_seconds(setting) else f"a number up to {MOST_BYTES:,}",
-            "int": f"an integer up to {MOST_BYTES:,}",
-            "bool": "true or false",
-        }[kind]
-        raise WrongSetting(f"--set {setting.name}", text, allowed) from error
+            return _number(text, setting.name.endswith("_s"))
+        if kind == "bool":
+            return {"true": True, "false": False}[text.lower()]
+        return int(text) if kind == "int" else text
+    except (ValueError, KeyError) as error:
+        raise WrongSetting(f"--set {setting.name}", text, ALLOWED[kind]) from error
 
 
-def _in_seconds(setting: Field) -> bool:
-    return setting.name.endswith("_s")
-
-
-def _number(setting: Field, text: str, infinite: bool) -> float:
-    """A finite number, unless it may be infinite; of seconds, with or without a unit."""
-    in_seconds = _in_seconds(setting)
-    value = float(quantity(text, "second", "80 ms")) if in_seconds and not _is_number(text) else float(text)
-    most = LONGEST_S if in_seconds else MOST_BYTES
-    if not (abs(value) <= most or (value == math.inf and infinite)):
-        raise ValueError(text)
-    return value
-
-
-def _integer(text: str) -> int:
-    value = int(text)
-    if abs(value) > MOST_BYTES:
-        raise ValueError(text)
-    return value
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError(text)
-    return text.lower() == "true"
-
-
-def _is_number(text: str) -> bool:
+def _number(text: str, in_seconds: bool) -> float:
+    """A number; of seconds, with or without a unit."""
     try:
-        float(text)
+        return float(text)
     except ValueError:
-        return False
-    return True
+        if not in_seconds:
+            raise
+        return float(quantity(text, "second", "80 ms"))

@@ -1,4 +1,4 @@
-"""Check a protocol: `python -m sim.protocols.check module:Class` runs it in every world that can, and compares them.
+"""Check a protocol: `python -m sim.protocols.check module:Class` simulates it in both worlds, and compares them.
 
 Each job is small. The first mistake ends the command with one line and exit 1.
 """
@@ -6,44 +6,33 @@ Each job is small. The first mistake ends the command with one line and exit 1.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
-import sys
-import tempfile
 from dataclasses import replace
-from importlib.util import find_spec
 from itertools import product
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim import command, protocols
 from sim.base import ranges
 from sim.base.deadline import within
 from sim.base.errors import RunFailed, WrongSetting
-from sim.base.home import installed
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
-    from sim.recording.traces import Trace
 
 PROGRAM = "sim.protocols.check"
 WORKERS, SERVERS, SLEEPS = (1, 2, 3, 4), (1, 2), ("none", "niagara*0.01")
 MOST_RANKS = WORKERS[-1] + SERVERS[-1]
 JOB = {"batch": 32, "steps": 6, "warmup": 2}
-REAL_WORKERS = (2, 3, 4)  # of real runs
-LIMIT_S = 20.0  # of the processor, for a simulated job
-REAL_TIMES = 30  # as long, for all real runs
+LIMIT_S = 20.0  # of the processor, for a job
 LEAST_S, MOST_S = 0.01, 86400
-ENDING_S = 30.0  # that processes have to end when they are told to
 EXACT_S = 1e-9  # times of the engine and of the event world may differ by so much
 ALIKE = 1e-9  # weights may, as a share of the largest: sums are made in another order
+DIFFER = "a text decides by its settings and by me alone, not by random numbers or clocks of its own"
 DROPPING = "a text that drops some on purpose says so: by_arrival = True"
-NEEDED = (installed("real"), "mpi4py", "tensorflow")  # for a real run
 
 
 def parser() -> command.Parser:
     """The command line."""
-    parser = command.Parser(prog=PROGRAM, description="Check a protocol of your own in every world that can run it.")
+    parser = command.Parser(prog=PROGRAM, description="Check a protocol of your own in small simulated jobs.")
     parser.add_argument("protocol", metavar="MODULE:CLASS", help="your class; or the name of one of ours")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the protocol")
     parser.add_argument(
@@ -54,9 +43,8 @@ def parser() -> command.Parser:
         type=float,
         default=LIMIT_S,
         metavar="SECONDS",
-        help=f"of the processor for each simulated job; {REAL_TIMES} times as long for all real runs (default: {LIMIT_S:g})",
+        help=f"of the processor for each job (default: {LIMIT_S:g})",
     )
-    parser.add_argument("--simulate-only", action="store_true", help="no real runs, which take a minute")
     return parser
 
 
@@ -66,13 +54,12 @@ def main(argv: list[str] | None = None) -> int:
     ranges.check("--time-limit", given.time_limit, LEAST_S, MOST_S, "seconds")
     jobs = jobs_of(given)
     of = f"{min(job.workers for job in jobs)} to {max(job.workers for job in jobs)} workers"
-    counted = [gradients(job, simulated(job, given.time_limit)) for job in jobs]
+    found = [checked(job, given.time_limit) for job in jobs]
     lines = [("simulated", f"{len(jobs)} jobs of {of}; none deadlocks, and each repeats itself")]
-    lines.append(("gradients", in_all(counted)))
-    lines.append(("messages", messages(jobs)))
+    lines.append(("gradients", in_all(found)))
+    lines.append(("messages", "each rank takes some of every rank that posts to it"))
     lines.append(("trained", trained(jobs[-1], given.time_limit)))
-    lines.append(("engine", by_engine(jobs, given.time_limit)))
-    lines += [("real run", "not asked for")] if given.simulate_only else by_mpi(given, real_jobs(jobs))
+    lines.append(("engine", by_engine([one.slow for one in found])))
     print(protocols.name_of(jobs[0].protocol))
     print(*(f"{label:13} {said}" for label, said in lines), sep="\n")
     return 0
@@ -85,6 +72,7 @@ def jobs_of(given: argparse.Namespace) -> list[Scenario]:
         WrongSetting: the protocol, its settings or the workload are wrong, or no job fits them.
     """
     from sim import stragglers
+    from sim.answers import candidates
     from sim.job.scenario import LATER, Scenario
     from sim.model import workload
     from sim.platform.cluster import Cluster, Host, one_host
@@ -97,6 +85,7 @@ def jobs_of(given: argparse.Namespace) -> list[Scenario]:
         ranks: dict[str, Any] = {"workers": workers, "servers": count, **JOB}
         try:
             job = Scenario(protocol, model, cluster=cluster, stragglers=stragglers.read(law), **ranks)
+            candidates.refuse(job, "a check")
             jobs.append(replace(job, stragglers_name=law))
         except WrongSetting as error:  # a protocol may need more workers
             refused = error
@@ -105,68 +94,59 @@ def jobs_of(given: argparse.Namespace) -> list[Scenario]:
     return jobs
 
 
-def simulated(job: Scenario, limit_s: float = LIMIT_S) -> Trace:
-    """The job's trace in the event world.
+class Checked(NamedTuple):
+    """The samples of a job's gradients that were computed and applied, and why the engine did not simulate it; empty if it did."""
+
+    computed: int
+    applied: int
+    slow: str
+
+
+def checked(job: Scenario, limit_s: float = LIMIT_S) -> Checked:
+    """Simulate a job by the event world, and again by the engine where that understands its text.
 
     Raises:
-        RunFailed: its ranks wait for ever, its text makes a mistake or does not end, or a second run differs.
+        RunFailed: its ranks wait for ever, its text makes a mistake or does not end, the second simulation differs, samples are lost or
+            counted twice, or a rank takes nothing of another one that posts to it.
     """
+    import numpy as np
+
+    from sim.language import mistakes
+    from sim.language.event.observed import ObservedWorld
+    from sim.protocols.base import text_of
+    from sim.recording import conformance
+    from sim.runs.job import job_of
+    from sim.runs.outcome import outcome_of, trace_of
     from sim.simulation import simulate
 
+    text = text_of(job)
+    mistakes.check(text)
     try:
         with within(limit_s):
-            trace, again = (simulate(job, "event", 1, want_trace=True).kept_trace for _ in range(2))
+            world = ObservedWorld(job_of(job, text), text)
+            found, again = outcome_of(job, world.run()), simulate(job, "auto", 1)
     except RunFailed as error:
         raise RunFailed(f"{error} ({_said(job)})") from error
-    if not trace.rows.equals(again.rows):
-        said = "two simulations differ: a text decides by its settings and by me alone, not by random numbers or clocks of its own"
-        raise _wrong(job, said)
-    return trace
-
-
-def gradients(job: Scenario, trace: Trace) -> tuple[int, int]:
-    """The samples computed, and those applied: all of them once, where the protocol waits for all, and none twice.
-
-    Raises:
-        RunFailed: samples were lost, or counted twice.
-    """
-    from sim.recording import conformance
-
-    protocol, (computed, applied) = job.protocol, conformance.gradients(trace)
-    lost = applied < computed and not protocol.by_arrival and protocol.text_class.data == "own"
+    if not (np.allclose(found.samples, again.samples) and np.allclose(found.step_s, again.step_s, 0, EXACT_S)):
+        by = "the engine" if again.world == "engine" else "the event world again"
+        raise _wrong(job, f"two simulations differ, of the event world and of {by}: {DIFFER}")
+    computed, applied = conformance.gradients(trace_of(job, world, found))
+    lost = applied < computed and not job.protocol.by_arrival and job.protocol.text_class.data == "own"
     if applied > computed or lost:
         of = "all ranks" if job.by_all_ranks else "rank 0"
         said = f"{computed} samples were computed, and {applied} are in the updates of {of}"
         raise _wrong(job, said + f"; {DROPPING}" * lost)
-    return computed, applied
+    for rank, mail in enumerate(world.mail):
+        for sender in sorted(mail.unheard):
+            raise _wrong(job, f"rank {rank} takes none of the messages that rank {sender} posts to it")
+    return Checked(computed, applied, again.outcome.slow)
 
 
-def in_all(counted: list[tuple[int, int]]) -> str:
+def in_all(found: list[Checked]) -> str:
     """The samples of all jobs, in words."""
-    computed, applied = map(sum, zip(*counted, strict=True))
+    computed, applied = sum(one.computed for one in found), sum(one.applied for one in found)
     dropped = f"; {computed - applied:,} came too late or were on their way at the end" if computed > applied else ""
     return f"{computed:,} samples computed, {applied:,} applied once{dropped}"
-
-
-def messages(jobs: list[Scenario]) -> str:
-    """Whether each rank takes something of all that send to it.
-
-    Raises:
-        RunFailed: it does not.
-    """
-    from sim.language.event.world import EventWorld
-    from sim.protocols.base import text_of
-    from sim.runs.job import job_of
-
-    for job in jobs:
-        text = text_of(job)
-        world = EventWorld(job_of(job, text), text)
-        world.run()
-        for rank, mail in enumerate(world.mail):
-            for sender in sorted(mail.unheard):
-                said = f"rank {rank} takes none of the messages that rank {sender} posts to it"
-                raise RunFailed(f"{protocols.name_of(job.protocol)}: {said} ({_said(job)})")
-    return "each rank takes some of every rank that posts to it"
 
 
 def trained(job: Scenario, limit_s: float = LIMIT_S) -> str:
@@ -204,98 +184,11 @@ def trained(job: Scenario, limit_s: float = LIMIT_S) -> str:
     )
 
 
-def by_engine(jobs: list[Scenario], limit_s: float = LIMIT_S) -> str:
-    """Compare the engine's answers to the jobs with the event world's, where it is compiled and its subset of Python has the texts.
-
-    Raises:
-        RunFailed: it says something else.
-    """
-    import numpy as np
-
-    from sim.simulation import simulate
-
-    alike, refused = 0, ""
-    for job in jobs:
-        try:
-            with within(limit_s):
-                fast, exact = simulate(job, "engine", 1), simulate(job, "event", 1)
-        except WrongSetting as error:
-            refused = error.allowed.removeprefix("auto or event: ")
-            continue
-        if not (np.allclose(fast.samples, exact.samples) and np.allclose(fast.step_s, exact.step_s, 0, EXACT_S)):
-            raise _wrong(job, "the engine and the event world differ")
-        alike += 1
+def by_engine(slow: list[str]) -> str:
+    """How many of the jobs the engine answers, and why not the others, in words."""
+    alike, refused = slow.count(""), next(filter(None, slow), "")
     said = f"answers {alike} of the jobs, as the event world does" if alike else "answers none of the jobs"
     return f"{said}; refused: {refused}" if refused else said
-
-
-def real_jobs(jobs: list[Scenario]) -> list[Scenario]:
-    """The jobs that are run for real: the first of each number of workers, or the last of all."""
-    found = [next((job for job in jobs if job.workers == workers), None) for workers in REAL_WORKERS]
-    return [job for job in found if job is not None] or jobs[-1:]
-
-
-def by_mpi(given: argparse.Namespace, jobs: list[Scenario]) -> list[tuple[str, str]]:
-    """Run the jobs for real, count gradients, and compare the parameters of ranks that update by themselves; lines.
-
-    Raises:
-        RunFailed: one failed, did not end or did something else.
-    """
-    missing = [name for name in NEEDED if not find_spec(name)]
-    if missing:
-        return [("real run", f"not possible without {', '.join(missing)}")]
-    from sim.recording import conformance
-    from sim.recording.traces import read
-
-    with tempfile.TemporaryDirectory() as folder:
-        paths = [Path(folder) / f"{job.workers}.parquet" for job in jobs]
-        cells = Path(folder) / "cells.json"
-        cells.write_text(json.dumps([_cell(given, job, path) for job, path in zip(jobs, paths, strict=True)]))
-        code, said = _ran([sys.executable, "-m", installed("real.campaign"), str(cells)], REAL_TIMES * given.time_limit)
-        if code == 2:
-            return [("real run", f"refused: {said}")]
-        if code:
-            raise RunFailed(f"the real run failed: {said}")
-        reals = [read(path) for path in paths]
-    compared = []
-    for job, real in zip(jobs, reals, strict=True):
-        computed, applied = conformance.gradients(real)
-        if applied > computed:
-            raise _wrong(job, f"the real run computed {computed} samples and applied {applied}")
-        compared.append(f"{job.workers} workers trained: {computed:,} samples computed, {applied:,} applied")
-    apart = [said for real in reals for said in conformance.drifted(real.header)]
-    return [("real run", "; ".join(compared)), *(("replicas", said) for said in apart[:1])]
-
-
-def _ran(line: list[str], limit_s: float) -> tuple[int, str]:
-    """A command's exit code, and its last line on stderr.
-
-    Raises:
-        RunFailed: it has not ended within so many seconds.
-    """
-    with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            said = process.communicate(timeout=limit_s)[1]
-        except subprocess.TimeoutExpired:
-            process.terminate()  # it ends its ranks
-            try:
-                process.communicate(timeout=ENDING_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-            why = "its ranks wait for one another for ever, though simulated ones do not"
-            longer = "or the machine is slow and --time-limit SECONDS has to be longer"
-            raise RunFailed(f"the real run had not ended after {limit_s:g} s: {why}, {longer}") from None
-    return process.returncode, (said.strip().splitlines() or ["nothing was said"])[-1]
-
-
-def _cell(given: argparse.Namespace, job: Scenario, path: Path) -> list[str]:
-    """The options of a real run of a job without sleeps."""
-    words = ["--runtime", "mpi", "--protocol", given.protocol, "--workload", given.workload]
-    words += ["--workers", job.workers, "--stragglers", "none"]
-    words += [word for name, value in JOB.items() for word in (f"--{name}", value)]
-    words += [word for setting in given.set for word in ("--set", setting)]
-    words += ["--servers", job.servers] if job.protocol.has_servers else []
-    return [*map(str, words), "--trace", str(path)]
 
 
 def _wrong(job: Scenario, said: str) -> RunFailed:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import MISSING, Field, fields, is_dataclass
-from typing import get_origin
 
 from sim.base.errors import WrongSetting
 from sim.base.home import installed
 from sim.base.nearest import nearest
 from sim.base.own import SOURCES, imported, sources
-from sim.language.text import Text
+from sim.language.text import Text, kind_of
 from sim.protocols.base import Protocol, protocol_of
 
 COMMENT = re.compile(r"^ +(\w+): \w+ = [^#\n]+  # (.+)$", re.MULTILINE)  # behind a setting
@@ -30,23 +29,11 @@ def find(name: str, ours: dict[str, type[Protocol]]) -> type[Protocol]:
     allowed = f"{', '.join(ours)}, or module:Class of your own"
     found = imported("--protocol", name, allowed + nearest(name, ours))
     if not (isinstance(found, type) and issubclass(found, Text) and Text in found.__mro__[1:]):
-        _refuse_roles(found, name)
         raise WrongSetting("--protocol", name, allowed)
     if not found.__module__.startswith(installed("sim.texts")):
         SOURCES.update(sources(found))
         _check(found, name, ours)
     return protocol_of(found)
-
-
-def _refuse_roles(found: object, name: str) -> None:
-    """Refuse a class that has a text for each role: the language before this one.
-
-    Raises:
-        WrongSetting: with how a protocol is written.
-    """
-    if isinstance(found, type) and (roles := [one for one in ("master", "server", "worker") if hasattr(found, one)]):
-        allowed = "a class of trainsim.language.text.Text, whose `def __call__(self, me):` is the text of every rank (docs/protocol.md)"
-        raise WrongSetting("--protocol", f"{name}, with a text for each role ({', '.join(roles)})", allowed)
 
 
 def _check(found: type[Text], name: str, ours: dict[str, type[Protocol]]) -> None:
@@ -93,17 +80,9 @@ def _source(of: type) -> str:
         return ""
 
 
-def kind_of(setting: Field) -> str:
-    """The type of a setting by its name, without `| None`."""
-    kind = setting.type if isinstance(setting.type, str) else _said(setting)
-    return kind.removesuffix(" | None").strip()
-
-
 def _said(setting: Field) -> str:
-    """A setting's type as it was written, or nearly."""
-    kind = setting.type
-    said = kind.__name__ if isinstance(kind, type) and get_origin(kind) is None else str(kind)
-    return said if setting.init else f"{said} with init=False"
+    """A setting's type, and that it cannot be given."""
+    return kind_of(setting) if setting.init else f"{kind_of(setting)} with init=False"
 
 
 def is_required(setting: Field) -> bool:

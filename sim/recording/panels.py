@@ -137,19 +137,16 @@ def draw(runs: list[tuple[str, Trace, Any]], path: str | Path, told: str = "") -
     save(figure, path, told)
 
 
-def draw_curves(
-    runs: list[tuple[str, Trace]], names: Sequence[str], path: str | Path, setting: str = "--subset", told: str = ""
-) -> None:
+def draw_curves(runs: list[tuple[str, Trace]], names: Sequence[str], path: str | Path, told: str = "") -> None:
     """Draw panels of runs, each with the path of its trace: a style for each job, and a line for each replication of it.
 
     Args:
         names: of panels, such as accuracy_vs_time.
-        setting: the option that asked for them.
 
     Raises:
         WrongSetting: an unknown ending, a folder that cannot be written, a run without evaluations, or too many jobs.
     """
-    picture(curve_lines(runs, setting), names, path, told)
+    picture(curve_lines(runs), names, path, told)
 
 
 def picture(drawn: Mapping[str, Sequence[Curves]], names: Sequence[str], path: str | Path, told: str = "") -> None:
@@ -167,7 +164,7 @@ def picture(drawn: Mapping[str, Sequence[Curves]], names: Sequence[str], path: s
     save(figure, path, told)
 
 
-def curve_lines(runs: list[tuple[str, Trace]], setting: str = "--subset") -> dict[str, list[Curves]]:
+def curve_lines(runs: list[tuple[str, Trace]]) -> dict[str, list[Curves]]:
     """The curves of the replications of each job, by the job's label.
 
     Raises:
@@ -177,7 +174,7 @@ def curve_lines(runs: list[tuple[str, Trace]], setting: str = "--subset") -> dic
     for path, trace in runs:
         if not trace.header.evaluations:
             allowed = "traces of runs that evaluated, as `real.run --test-size N --trace FILE` and `real.learn --trace FILE` record them"
-            raise WrongSetting(setting, f"{path}, which has no evaluations", allowed)
+            raise WrongSetting("--panels", f"{path}, which has no evaluations", allowed)
         jobs.setdefault(str(_facts(trace.header)), []).append((path, trace))
     if len(jobs) > MOST_TRACES:
         raise WrongSetting("traces", f"{len(jobs)} jobs", f"at most {MOST_TRACES}, each with all of its replications")

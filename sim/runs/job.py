@@ -6,7 +6,6 @@ The scenario's protocol tells how many servers there are; what the ranks do is t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import cache
 from itertools import repeat
 from operator import itemgetter
@@ -75,8 +74,8 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
     Raises:
         WrongSetting: naming what the job has and texts in the language do not have.
     """
-    for setting, value, allowed in lacking(scenario, text):
-        require(not value, setting, value, f"{allowed} with {text.name}")
+    given = scenario.servers if scenario.workers else 0
+    require(given == text.servers, "--servers", given, f"{text.servers} with {text.name}")
     costs, link, local, batch = scenario.costs, scenario.network, scenario.local, scenario.batch
     line, parts, loop_s = costs.compute, 1, 0.0
     if text.loops:  # whose micro-batches are turns of one loop in a graph
@@ -175,12 +174,6 @@ def host_of(scenario: Scenario, index: int) -> Host:
 def in_items(line: ByBytes) -> Line:
     """A line by bytes as one by items."""
     return Line(line.base_s, ITEM_BYTES * line.slope_s, line.floor_s)
-
-
-def lacking(scenario: Scenario, text: Text) -> Iterator[tuple[str, object, str]]:
-    """What a text cannot have: the setting, its value in this job (nothing if it is right), and what is allowed."""
-    servers = scenario.servers if scenario.workers else 0
-    yield "--servers", servers if servers != text.servers else 0, str(text.servers)
 
 
 def layers_of(scenario: Scenario, text: Text, compute_s: float) -> tuple[Layer, ...]:

@@ -11,25 +11,12 @@ from sim.answers.outcome import Outcome
 from sim.base.errors import WrongSetting, WrongText
 from sim.base.ranges import SHORTEST_S
 from sim.job.scenario import Scenario
-from sim.language import event
 from sim.language.event.observed import ObservedWorld
 from sim.language.job import Result, first_measured
-from sim.language.text import Text
 from sim.model.costs import TO_DEVICE, TO_HOST
 from sim.protocols import is_ours, name_of
 from sim.recording.activity import Activity
 from sim.recording.traces import Trace
-from sim.runs.job import job_of
-
-
-def run(scenario: Scenario, text: Text, replication: int = 0) -> Outcome:
-    """One whole run of a scenario whose ranks follow a text.
-
-    Raises:
-        WrongSetting: the job has what texts in the language do not have.
-        RunFailed: the text waits for ever, or does what no world can run.
-    """
-    return outcome_of(scenario, event.run(job_of(scenario, text, replication), text))
 
 
 def outcome_of(scenario: Scenario, found: Result) -> Outcome:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -39,9 +39,12 @@ if TYPE_CHECKING:
 
 # Messages of a run that is observed for a note, messages of a gradient, and workers of such a run at most.
 LOOKED_AT, MESSAGES, MOST_LOOKED_AT = 600, 5, 400
-ONCE_S, RANK_S, EVENT_S = 1e-3, 3e-6, 0.15e-6  # of a core: of a run, of each rank, of each event
+ROWS_AND_TABLE = 3  # times the memory of rows that become a trace
+ONCE_S, RANK_S, EVENT_S = 1e-3, 3e-6, 0.15e-6  # of a core by the engine: of a run, of each rank, of each event
+SLOWER = 100  # times as long takes the event world
+EVENTS = 10  # of a rank in a step, besides those of a ring, where none are counted
 MOST_COUNTED = 256
-_counted: dict[tuple, float] = {}  # events of a step, by text and size
+_counted: dict[tuple, float] = {}  # events of a step, by text, size and world
 
 
 class Replications:
@@ -93,6 +96,7 @@ class Replications:
 
         Raises:
             RunFailed: all texts wait for ever, or do what no world can run.
+            WrongSetting: the job takes more memory than there is, naming the option.
         """
         job, is_over = self._replication(number), self._is_over(within_s)
         by_message = ""
@@ -100,7 +104,7 @@ class Replications:
             found = engine.Run(job, self.text, self._program, most_bytes=needs.most_bytes()).result(is_over)
             by_message = in_the_way(job, self._program)
         else:
-            found = event.run(job, self.text, is_over=is_over)
+            found = event.run(job, self.text, is_over=is_over, most_bytes=needs.most_bytes())
         return replace(outcome_of(self.scenario, found), slow=self.slow, by_message=by_message)
 
     def outcomes(self, numbers: Sequence[int]) -> Iterator[Outcome]:
@@ -110,7 +114,8 @@ class Replications:
 
     def traced(self, number: int, within_s: float = math.inf) -> tuple[Outcome, Trace]:
         """The same by the event world, and all that ranks did."""
-        world = ObservedWorld(self._replication(number), self.text)
+        most_bytes = needs.most_bytes() / ROWS_AND_TABLE
+        world = ObservedWorld(self._replication(number), self.text, most_bytes=most_bytes)
         found = outcome_of(self.scenario, world.run(self._is_over(within_s)))
         return found, trace_of(self.scenario, world, found)
 
@@ -121,15 +126,6 @@ class Replications:
         steps = max(2, min(self.scenario.rounds, LOOKED_AT // (MESSAGES * self.scenario.workers)))
         few = replace(self.scenario, warmup=steps // 2, steps=steps - steps // 2)
         return bottleneck.of_trace(Replications(few, "event").traced(number)[1], few)
-
-    def check_needs(self, within_s: float, traced: bool) -> None:
-        """Refuse what the event world would take more memory or time for than there is; the engine says so as it grows.
-
-        Raises:
-            WrongSetting: naming the option.
-        """
-        if traced or not self._program:
-            needs.check(self.scenario, within_s, traced=traced)
 
     def _is_over(self, within_s: float) -> Callable[[int], bool] | None:
         if within_s == math.inf:
@@ -164,25 +160,30 @@ def by_one_thread() -> Iterator[None]:
         Replications.threads = before
 
 
-def once_and_step_s(scenario: Scenario) -> tuple[float, float]:
+def once_and_step_s(scenario: Scenario, world: str = "auto") -> tuple[float, float]:
     """Seconds of a run before any step, and of each one: by counts of events, so that they do not depend on how busy the machine is."""
     text = text_of(scenario)
-    key = text, scenario.ranks, len(scenario.workload.variables)
+    key = text, scenario.ranks, len(scenario.workload.variables), world
     if key not in _counted:
         if len(_counted) == MOST_COUNTED:
             _counted.clear()
-        _counted[key] = _events_of_a_step(scenario, text)
-    by_event = 1 if engine._kernel else needs.UNIT.message_s / EVENT_S
-    return ONCE_S + RANK_S * scenario.ranks, _counted[key] * EVENT_S * by_event
+        _counted[key] = _events_of_a_step(scenario, text, rings=world == "auto")
+    slower = 1 if world == "auto" and engine._kernel else SLOWER
+    return ONCE_S + RANK_S * scenario.ranks, _counted[key] * EVENT_S * slower
 
 
-def _events_of_a_step(scenario: Scenario, text: Text) -> float:
-    if not is_ours(scenario.protocol):  # whose text is run by the processes that simulate alone
-        return sum(needs.messages(scenario)[:2])
-    job = job_of(replace(scenario, steps=1, warmup=0), text)
-    try:
-        run = engine.Run(job, text, lowered(job, text))
-        run.result()
-    except (NotLowered, RunFailed):
-        return sum(needs.messages(scenario)[:2])
-    return float(run.state.happened)
+def _events_of_a_step(scenario: Scenario, text: Text, rings: bool) -> float:
+    """Counted in one step by the engine; of a user's text, which only the processes that simulate run, and without an engine a guess."""
+    if is_ours(scenario.protocol):
+        job = job_of(replace(scenario, steps=1, warmup=0), text)
+        with suppress(NotLowered, RunFailed):
+            run = engine.Run(job, text, lowered(job, text), rings=rings)
+            run.result()
+            return float(run.state.happened)
+    ring = 2 * scenario.workers if scenario.summed else 0
+    return scenario.ranks * (EVENTS + ring) * gradients_each(scenario)
+
+
+def gradients_each(scenario: Scenario) -> float:
+    """The number of gradients of each worker in an update, at least one."""
+    return max(1.0, scenario.protocol.gradients_per_update(scenario.workers) / max(1, scenario.workers))

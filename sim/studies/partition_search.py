@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from sim import needs
 from sim.answers.summary import Search
 from sim.base.progress import Progress, advance
 from sim.job.scenario import Scenario
@@ -60,7 +59,6 @@ def searched(scenario: Scenario, step_s: Callable[[Scenario], float] | None = No
     start, least = machines or len(set(scenario.hosts)), scenario.servers
     if step_s:
         return search(lambda parts: step_s(replace(scenario, variable_partitions=parts)), start, least)
-    needs.check(scenario)
     with Progress("searching for variable partitions"):
         return search(lambda parts: _simulated_step_s(scenario, parts), start, least)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sim.answers.candidates import unknown
 from sim.base.errors import RunFailed, WrongSetting
+from sim.base.printing import table
 from sim.job import variants
 from sim.job.variants import with_costs
 from sim.model.costs import Line
@@ -60,16 +61,8 @@ class Why:
     def show(self) -> None:
         """Print a line for each cause and each change that would help."""
         from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
 
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for heading in HEADINGS:
-            first = heading == HEADINGS[0]
-            table.add_column(heading, justify="left" if first else "right", no_wrap=not first, overflow="fold")
-        for cells in self._rows():
-            table.add_row(*map(Text, cells))
-        Console(highlight=False).print(table)
+        Console(highlight=False).print(table(HEADINGS, self._rows()))
 
     def __repr__(self) -> str:
         return "\n".join("  ".join(cells) for cells in self._rows())

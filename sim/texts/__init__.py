@@ -1,4 +1,4 @@
-"""Protocols in the language, a file each. TEXTS has them by name."""
+"""Protocols in the language, a file each. TEXTS has them by name; those of CHOSEN follow from jobs, or from settings of others."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ from sim.texts.ps_sync import SynchronousServers
 TEXTS = {
     one.name: one
     for one in (
-        Allreduce, Alone, AnytimeDelayedGradients, AnytimeMinibatch, AsynchronousServers, BackupWorkers, BarrierServers, Ddp,
-        DecentralisedSgd, FixedMinibatch, Fsdp, GradientCoding, Hierarchical, Horovod, Hybrid, KBatchAsynchronous, LayerwiseServers,
-        LocalSgd, Pipeline, RowServers, StaleSynchronousServers, SynchronousServers,
+        AnytimeMinibatch, FixedMinibatch, KBatchAsynchronous, AnytimeDelayedGradients, AsynchronousServers, SynchronousServers,
+        BackupWorkers, StaleSynchronousServers, LayerwiseServers, Allreduce, Ddp, Horovod, Hybrid, Fsdp, Hierarchical, LocalSgd,
+        DecentralisedSgd, GradientCoding, Pipeline, Alone, BarrierServers, RowServers,
     )
 }  # fmt: skip
+CHOSEN = ("alone", "ps-barrier", "ps-rows")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sim.language.layers import cuts
+from sim.language.layers import stages
 from sim.language.text import Text, require
 
 
@@ -14,12 +14,12 @@ class Pipeline(Text):
     name, data, micros, joins, keeps = "pipeline", "shared", "micro_batches", False, "layers"
 
     def check(self, job):
-        require(job.ranks <= len(cuts(job.layers)), "ranks", job.ranks, "one for each layer that has activation_items")
+        ends = set(stages(job.layers, job.ranks))
+        require(len(ends) > job.ranks, "ranks", job.ranks, "one for each layer that has activation_items")
 
     def __call__(self, me):
-        stage, last, of, ends = me.rank, me.n - 1, self.micro_batches, [*me.cuts, len(me.layers)]
-        first, stop = (ends[len(me.cuts) * one // me.n] for one in (stage, stage + 1))
-        ahead = min(of, last - stage)  # forward passes before the first backward one
+        stage, last, of, ends = me.rank, me.n - 1, self.micro_batches, me.stages
+        first, stop, ahead = ends[stage], ends[stage + 1], min(of, last - stage)  # forward passes before any backward
         for _ in me.steps():
             yield from me.sleep()
             sent = []

@@ -59,11 +59,6 @@ class Trained:
         """All weights when the last rank has ended."""
         return self.learned.newest.vector
 
-    def weights(self, rank: int) -> np.ndarray:
-        """Those of a rank at the end."""
-        me, values = self.learned._ranks[rank], self.learned._values
-        return values.whole(values.cells(me, me.weights)).vector
-
 
 def trained(scenario: Scenario, replication: int = 0, training: Training = TRAINING) -> Trained:
     """Train a job, run `replication`."""

@@ -48,7 +48,7 @@ def checked(module, capsys):
 
     def check_name(name: str, *options: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:
-            command.run(check.PROGRAM, lambda: check.main([name, "--simulate-only", *options]))
+            command.run(check.PROGRAM, lambda: check.main([name, *options]))
         return ended.value.code, *capsys.readouterr()
 
     check_text.name = check_name
@@ -75,7 +75,6 @@ def test_a_text_for_all_worlds_is_answered_alike(checked):
     assert re.search(
         r"^trained +4 workers end with the weights of one process that has all samples$", said, re.MULTILINE
     )
-    assert re.search(r"^real run +not asked for$", said, re.MULTILINE)
 
 
 @pytest.mark.usefixtures("installed")
@@ -157,7 +156,7 @@ def test_worlds_that_differ_are_told(checked, monkeypatch):
     monkeypatch.setattr(engine.Run, "result", late)
     code, _, complaint = checked(GATHERS)
     assert code == 1
-    assert "the engine and the event world differ (1 workers" in complaint
+    assert "two simulations differ, of the event world and of the engine" in complaint
 
 
 @pytest.mark.slow
@@ -194,7 +193,7 @@ def test_what_a_text_trains_is_beside_its_definition(name, said):
 )
 def test_a_wrong_setting_is_one_line(capsys, words, expected):
     with pytest.raises(SystemExit) as ended:
-        command.run(check.PROGRAM, lambda: check.main([*words, "--simulate-only"]))
+        command.run(check.PROGRAM, lambda: check.main(words))
     said, complaint = capsys.readouterr()
     assert (ended.value.code, said, complaint.count("\n")) == (2, "", 1)
     assert expected in complaint
@@ -235,14 +234,8 @@ def test_time_limits_end_with_what_they_limit():
     assert signal.getsignal(signal.SIGVTALRM) == signal.SIG_DFL
 
 
-def test_real_runs_are_of_two_to_four_workers(module):
-    jobs = check.jobs_of(check.parser().parse_args([f"{module(HEAD + GATHERS)}:Own"]))
-    assert [job.workers for job in check.real_jobs(jobs)] == [2, 3, 4]
-    assert [job.workers for job in check.real_jobs(jobs[:1])] == [1]
-
-
 def test_replicas_that_drift_apart_are_told():
-    header = check.simulated(check.jobs_of(check.parser().parse_args(["allreduce"]))[4]).header
+    header = check.jobs_of(check.parser().parse_args(["allreduce"]))[4].header("event")
     alike, apart = (dataclasses.replace(header, details={"parameters_crc32": sums}) for sums in ([3, 3], [3, 4]))
     served = dataclasses.replace(apart, servers=1)  # workers hold what came last
     assert [conformance.drifted(one) for one in (header, alike, served)] == [[], [], []]

@@ -247,7 +247,7 @@ WRONG = {
     "setting's type": (["--protocol", "amb", "--set", "partitions=many"], ["partitions", "many", "integer"]),
     "seconds' range": (
         ["--protocol", "amb", "--set", "time_limit_s=1e99"],
-        ["time_limit_s", "1e99", "allowed: seconds up to 1,000,000"],
+        ["time_limit_s", "1e99", "allowed: seconds from 0 to 1,000,000"],
     ),
     "one more argument": (["--steps", "3", "b.txt"], ["'b.txt' is one argument too many"]),
     "more partitions than samples": (

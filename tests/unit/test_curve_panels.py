@@ -104,7 +104,7 @@ def test_a_trace_without_evaluations_is_refused(learning, trace):
     with pytest.raises(WrongSetting) as refused:
         panels.curve_lines([("a.parquet", learning), ("b.parquet", trace)])
     assert str(refused.value) == (
-        "--subset: given 'b.parquet, which has no evaluations'; allowed: traces of runs that evaluated, as "
+        "--panels: given 'b.parquet, which has no evaluations'; allowed: traces of runs that evaluated, as "
         "`real.run --test-size N --trace FILE` and `real.learn --trace FILE` record them"
     )
 
@@ -127,41 +127,40 @@ def written(learning, trace, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "words",
-    [["--subset", "accuracy_vs_time", "loss_vs_step", "accuracy_vs_time"], ["--panels", "learning"]],
-    ids=["subset", "all"],
+    [["accuracy_vs_time", "loss_vs_step", "accuracy_vs_time"], ["learning"]],
+    ids=["some", "all"],
 )
 @pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
 @pytest.mark.slow
 def test_a_command_makes_one_picture(written, words, ending, magic):
-    assert plot.main(["a.jsonl", "b.jsonl", *words, "-o", f"x.{ending}"]) == 0
+    assert plot.main(["a.jsonl", "b.jsonl", "--panels", *words, "-o", f"x.{ending}"]) == 0
     assert (written / f"x.{ending}").read_bytes().startswith(magic)
 
 
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        (["--subset", "loss_vs_step", "accuracy_vs_time", "loss_vs_step"], ["loss_vs_step", "accuracy_vs_time"]),
-        (["--panels", "learning", "--subset", "loss_vs_time"], ["loss_vs_time"]),
-        (["--panels", "learning"], list(plot.LEARNING)),
+        (["loss_vs_step", "accuracy_vs_time", "loss_vs_step"], ["loss_vs_step", "accuracy_vs_time"]),
+        (["learning"], plot.LEARNING),
     ],
-    ids=["subset", "both", "all"],
+    ids=["some", "all"],
 )
 def test_panels_are_those_that_were_asked_for(written, monkeypatch, words, found):
     asked: list = []
-    monkeypatch.setattr(
-        panels, "draw_curves", lambda runs, names, path, setting, told: asked.append((len(runs), names))
-    )
+    monkeypatch.setattr(panels, "draw_curves", lambda runs, names, path, told: asked.append((len(runs), names)))
     many = ["a.jsonl"] * (plot.MOST_TRACES + 1)  # of one job
-    assert plot.main([*many, "-o", "x.svg", *words]) == 0
+    assert plot.main([*many, "-o", "x.svg", "--panels", *words]) == 0
     assert asked == [(9, found)]
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["without.jsonl", "--subset", "loss_vs_time"], "--subset: given 'without.jsonl, which has no evaluations'"),
         (["a.jsonl", "without.jsonl", "--panels", "learning"], "--panels: given 'without.jsonl, which has no evalu"),
-        (["a.jsonl", "--panels", "ranks", "--subset", "loss_vs_time"], "allowed: with --panels learning alone"),
+        (
+            ["a.jsonl", "--panels", "ranks", "loss_vs_time"],
+            "--panels: given 'ranks loss_vs_time'; allowed: ranks, samples",
+        ),
     ],
 )
 def test_what_is_refused_writes_nothing(written, words, said):
@@ -173,8 +172,10 @@ def test_what_is_refused_writes_nothing(written, words, said):
 
 def test_a_panel_that_is_not_there_is_named(capsys):
     with pytest.raises(SystemExit) as ended:
-        plot.main(["a.jsonl", "--subset", "accuracy_vs_tim", "-o", "x.svg"])
+        plot.main(["a.jsonl", "--panels", "accuracy_vs_tim", "-o", "x.svg"])
     assert ended.value.code == 2
     line = capsys.readouterr().err
-    assert line.startswith("sim.plot: --subset: given 'accuracy_vs_tim'; allowed: accuracy_vs_time, accuracy_vs_step, ")
+    assert line.startswith(
+        "sim.plot: --panels: given 'accuracy_vs_tim'; allowed: ranks, samples, learning, accuracy_vs_time, "
+    )
     assert "did you mean accuracy_vs_time?" in line

@@ -1,7 +1,6 @@
 """Messages that share ports: closed forms, max-min fairness, token buckets."""
 
 import event
-import numpy as np
 import pytest
 
 from sim import protocols
@@ -9,7 +8,6 @@ from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.base.files import validated
 from sim.job.scenario import Scenario
-from sim.language.hosts import TICK_S
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import Cluster, Host, Link
@@ -21,27 +19,16 @@ WHOLE_S = SIZE / RATE
 COMPUTE_S = 0.5  # long enough for buckets to fill
 
 
-def run(
-    protocol: str, *settings: str, workers: int = 3, compute_s=COMPUTE_S, steps=4, shared=None, hosts=(), **network
-) -> Trace:
+def run(protocol: str, *settings: str, workers: int = 3, compute_s=COMPUTE_S, steps=4, hosts=(), **network) -> Trace:
     link = Link(**{"latency_s": 0, "overhead_s": 0, "bandwidth_bytes_per_s": RATE, "fair": True} | network)
     costs = {"mlp": Costs(compute=Line(base_s=compute_s))}
-    cluster = Cluster(hosts=hosts or [Host(count=workers + 1)], network=link, shared_cores=shared, costs=costs)
+    cluster = Cluster(hosts=hosts or [Host(count=workers + 1)], network=link, costs=costs)
     scenario = Scenario(protocols.make(protocol, list(settings)), MLP, workers, steps=steps, warmup=1, cluster=cluster)
     return event.trace(scenario)
 
 
 def step_s(*job, **options) -> float:
     return float(of_trace(run(*job, **options)).step_s.mean())
-
-
-@pytest.mark.parametrize(("protocol", "settings"), [("fmb", []), ("ps-sync", ["barrier=true"])])
-@pytest.mark.parametrize("workers", [1, 2, 3])
-def test_all_parameters_come_at_once_and_late(protocol, settings, workers):
-    """Through the master's port n messages down, which end together, and n up; one after another it is n + 1 in all."""
-    fair_s, queued_s = (step_s(protocol, *settings, workers=workers, fair=fair) for fair in (True, False))
-    assert fair_s - COMPUTE_S == pytest.approx(2 * workers * WHOLE_S, rel=1e-3)
-    assert queued_s - COMPUTE_S == pytest.approx((workers + 1) * WHOLE_S, rel=1e-3)
 
 
 @pytest.mark.parametrize("workers", [2, 3, 5])
@@ -52,16 +39,6 @@ def test_a_ring_shares_no_port(workers):
 
 
 LATENCY_S = 0.01
-
-
-def test_a_message_that_must_be_asked_for_takes_a_word_there_and_one_back():
-    """Parameters, and the gradient."""
-    asked_s, plain_s = (step_s("fmb", workers=1, latency_s=LATENCY_S, **e) for e in ({"eager_bytes": 1000}, {}))
-    assert asked_s - plain_s == pytest.approx(2 * 2 * LATENCY_S, rel=1e-6)
-
-
-def test_a_message_that_is_eager_is_not_asked_for():
-    assert step_s("fmb", eager_bytes=SIZE) == step_s("fmb")
 
 
 @pytest.mark.parametrize(
@@ -79,17 +56,6 @@ def test_of_two_ranks_that_begin_at_once_without_latency_one_goes_first():
     """In a library, which asks before it announces: each would wait for the other for ever."""
     found_s = step_s("allreduce", "algorithm=auto", workers=2, eager_bytes=1000)
     assert found_s - COMPUTE_S == pytest.approx(2 * WHOLE_S, rel=2e-3)
-
-
-def test_ranks_that_begin_within_a_words_travel_exchange_at_once():
-    """Each has asked before it is asked. Else, in both rounds of a ring, one's bytes go first, and with the last of them the word."""
-    asked = {"workers": 2, "latency_s": LATENCY_S, "eager_bytes": 1000}
-    words_s = 2 * 3 * LATENCY_S
-    together_s = step_s("allreduce", "algorithm=ring", **asked)
-    assert together_s - COMPUTE_S == pytest.approx(WHOLE_S + words_s, rel=2e-3)
-    apart = [Host(), Host(speed=COMPUTE_S / (COMPUTE_S + 3 * LATENCY_S))]
-    apart_s = step_s("allreduce", "algorithm=ring", hosts=apart, **asked)
-    assert apart_s - COMPUTE_S - 3 * LATENCY_S == pytest.approx(2 * WHOLE_S + words_s, rel=2e-3)
 
 
 def test_a_receiver_that_is_late_holds_the_bytes_up():
@@ -116,15 +82,6 @@ def test_a_send_ends_when_the_senders_system_has_the_rest(eager):
     sends, receives = (rows[rows["activity"] == name].eval("end_s - start_s") for name in ("send", "receive"))
     assert sends.to_numpy() == pytest.approx((SIZE - kept) / RATE, rel=1e-3)
     assert receives.to_numpy() == pytest.approx(WHOLE_S, rel=1e-3)
-
-
-def test_hosts_that_are_containers_of_one_machine_share_its_cores():
-    """Three workers on two cores: one has a core to itself, two take turns until it has been idle for a while."""
-    rows = run("fmb", workers=3, shared=2).rows
-    computes = rows[rows["activity"] == "compute"]
-    sorted_s = np.sort((computes["end_s"] - computes["start_s"]).to_numpy()).reshape(3, -1)
-    assert sorted_s[0].mean() == pytest.approx(COMPUTE_S, rel=1e-3)
-    assert sorted_s[1:].mean() == pytest.approx(COMPUTE_S * 1.5 + TICK_S / 2, rel=1e-3)
 
 
 def test_an_idle_port_s_burst_is_for_nothing():
@@ -160,13 +117,6 @@ def test_where_who_came_first_leaves_first_three_asynchronous_workers_share_less
 def test_what_does_not_go_together_is_refused(wrong):
     with pytest.raises(ValueError, match="fair"):
         Link(**wrong)
-
-
-def test_variables_that_travel_one_by_one_share_ports_too():
-    """Two servers' worth of traffic through one port takes as long, whatever the discipline, if all of it must come."""
-    times_s = [step_s("ps-layers", "barrier=true", workers=2, fair=fair, compute_s=1e-3) for fair in (True, False)]
-    assert times_s[0] > 2 * WHOLE_S
-    assert times_s[0] == pytest.approx(times_s[1], rel=0.5)
 
 
 def test_ports_that_are_shared_have_a_rate():

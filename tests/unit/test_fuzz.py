@@ -330,7 +330,7 @@ def test_files_of_simulations(folder, kind, data):
 @examples(30)
 @given(lines("sim.protocols.check", protocol=("fmb",), workload=("mlp",)))
 def test_lines_of_checks(folder, line):
-    with mock.patch("sim.protocols.check.by_mpi", return_value=""), mock.patch("sim.protocols.check.WORKERS", (1, 2)):
+    with mock.patch("sim.protocols.check.WORKERS", (1, 2)):
         check("sim.protocols.check", line)
 
 

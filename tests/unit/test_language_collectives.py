@@ -1,4 +1,4 @@
-"""All algorithms of an allreduce in the language: they sum, in the time of sim.protocols; a library's costs; Horovod's cycles."""
+"""What a library costs around its sums, which algorithm it takes, and Horovod's cycles."""
 
 from dataclasses import dataclass, replace
 
@@ -7,15 +7,12 @@ import pytest
 from common import common
 
 from sim import protocols
-from sim.language.collectives import ALGORITHMS
 from sim.language.engine import job as engine
 from sim.language.event import run
-from sim.language.job import Job, Laws, Layer
-from sim.language.learning import Chain, Values
+from sim.language.job import Job, Layer
 from sim.language.library import Library, Line
 from sim.language.text import Text
 from sim.language.verbs import until_woken, wake
-from sim.laws import Exponential
 from sim.platform.cluster import read
 from sim.protocols.base import text_of
 from sim.runs.job import job_of
@@ -24,38 +21,6 @@ from sim.texts import TEXTS
 LAYERS = tuple(Layer(items, 1e-3, 2e-3) for items in (1000, 2_000_000, 7, 500_000, 1, 300_000))
 L, B = 1e-4, 1e8  # latency, bytes/s
 EXACT = 1e-9
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6, 7, 9])
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_all_ranks_end_with_the_sum(algorithm, ranks):
-    model = Chain(3, 4)
-    job = Job(ranks, model.layers(1e-3, 2e-3), batch=2, per_host=2, rate=1.0)
-    values, apart = Values(job, model), Values(job, model)
-    run(job, TEXTS["allreduce"](algorithm), values)
-    run(replace(job, rate=0.0), TEXTS["allreduce"]("ring"), apart)
-    gradients = [model.gradient(model.weights(), *model.data(rank, 0, 2)) for rank in range(ranks)]
-    expected = model.weights() - np.sum(gradients, axis=0) / (2 * ranks)
-    for rank in range(ranks):
-        assert values.vectors[rank]["weights"] == pytest.approx(expected)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("name", ["allreduce", "horovod", "ddp"])
-def test_the_engine_takes_as_long(name, algorithm):
-    laws = Laws(sleep=Exponential(mean=0.01))
-    for ranks in (1, 2, 5):
-        costs = {
-            "mix_s": 1e-9,
-            "overhead_s": 1e-5,
-            "library": Library(Line(1e-5, 1e-9, 1e-4), Line(1e-5, 1e-9), 1e-3, 1e-4),
-        }
-        job = Job(ranks, LAYERS, 2, batch=4, per_host=3 if algorithm == "hierarchical" else 1, laws=laws, **costs)
-        text = TEXTS[name](algorithm=algorithm)
-        want, got = run(job, text), engine.run(job, text)
-        assert got.ends_s == pytest.approx(want.ends_s, abs=EXACT)
-        assert got.samples == pytest.approx(want.samples)
 
 
 def test_a_library_is_called_copies_and_agrees():

@@ -260,28 +260,6 @@ def test_a_class_without_a_text_is_one_line(text, words):
         Replications(Scenario(protocol, workload.read("mlp"), 2))
 
 
-class Roles:
-    """As protocols were written before: a text for each role."""
-
-    def worker(self, me):
-        yield from me.compute()
-
-    def master(self, me):
-        yield from me.update()
-
-
-def test_a_class_with_a_text_for_each_role_is_told_how_texts_are_written():
-    with pytest.raises(WrongSetting, match=r"whose `def __call__\(self, me\):` is the text of every rank") as caught:
-        protocols.make(f"{__name__}:Roles")
-    assert ":Roles, with a text for each role (master, worker)" in str(caught.value)
-
-
-@pytest.mark.parametrize("gone", ["sim.verbs", "trainsim.verbs.me", "trainsim.protocols.fmb"])
-def test_a_file_that_imports_verbs_of_roles_is_told_so(gone, module):
-    with pytest.raises(WrongSetting, match=r"a protocol is a class of trainsim\.language\.text\.Text"):
-        protocols.make(f"{module(f'import {gone}')}:Own")
-
-
 def timed():
     return time.time()
 

@@ -27,18 +27,6 @@ def scenario(name: str, *settings: str, **of) -> Scenario:
     return Scenario(protocol, workload.read("toy_fc"), **{"workers": 4, "steps": 4, "warmup": 1, "batch": 16, **of})
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"pipeline"}))
-def test_each_text_is_simulated(name):
-    settings = {"hierarchical": ["group=2"], "d-psgd": ["drawn=true"], "ps-sync": ["backup=1"]}.get(name, [])
-    found = simulate(scenario(name, *settings, servers=2), "event", 2).outcome
-    assert found.step_s.shape == (2, 4)
-    assert (found.step_s > 0).all()
-    assert (found.samples > 0).all()
-    in_time = name in ("amb-dg", "kbatch-async")  # of a window, or of weights that leave the master
-    assert in_time or (found.step_s[0] != found.step_s[1]).any()  # noise
-
-
 def test_servers_are_the_job_s():
     assert scenario("ps-async", servers=2).servers == 2
     assert scenario("fmb", servers=2).servers == 1
@@ -76,19 +64,8 @@ def test_a_job_can_be_handed_to_another_process():
 
 @pytest.mark.slow
 def test_the_command_says_what_a_text_takes(capsys):
-    asked = [
-        "--protocol",
-        "sim.texts.fsdp:Fsdp",
-        "--workload",
-        "toy_fc",
-        "--workers",
-        "3",
-        "--steps",
-        "5",
-        "--replications",
-        "2",
-    ]
-    assert main([*asked, "--set", "ahead=2"]) == 0
+    asked = "--protocol sim.texts.fsdp:Fsdp --workload toy_fc --workers 3 --steps 5 --replications 2 --set ahead=2"
+    assert main(asked.split()) == 0
     assert "fsdp (ahead=2, unit_parameters=100000000.0), toy_fc, 3 workers" in capsys.readouterr().out
 
 
@@ -117,12 +94,11 @@ def test_the_text_s_own_base_is_no_protocol():
 @pytest.mark.skipif(engine._kernel is None, reason="the kernel is not compiled: there was no C compiler")
 @pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"pipeline"}))
 def test_the_engine_says_the_same(name):
-    from sim.runs.outcome import run as run_text
     from sim.runs.replications import Replications
 
     settings = {"hierarchical": ["group=2"], "d-psgd": ["drawn=true"], "ps-sync": ["backup=1"]}.get(name, [])
     of = scenario(name, *settings, servers=2)
-    want, got = run_text(of, of.protocol.text(of.servers), 1), Replications(of, "engine").outcome(1)
+    want, got = Replications(of, "event").outcome(1), Replications(of, "engine").outcome(1)
     assert got.step_s == pytest.approx(want.step_s, abs=1e-9)
     assert got.samples == pytest.approx(want.samples)
     assert got.idle_fraction == pytest.approx(want.idle_fraction, abs=1e-9)
@@ -135,7 +111,7 @@ def test_the_engine_says_the_same(name):
 def test_a_text_is_checked_in_all_worlds(name, words, capsys):
     from sim.protocols import check
 
-    assert check.main([name_of(TEXTS[name]), "--simulate-only"]) == 0
+    assert check.main([name_of(TEXTS[name])]) == 0
     said = capsys.readouterr().out
     assert words in said
     assert "none deadlocks" in said

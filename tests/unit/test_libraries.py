@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from sim import needs, protocols
+from sim import protocols
 from sim.job.scenario import Scenario
 from sim.language.library import GLOO, MPI, NCCL
 from sim.model.costs import Costs, Line
@@ -60,7 +60,7 @@ def test_among_gpus_auto_is_a_ring_and_where_mpi_sums_its_own_choice():
 def test_the_library_is_told_by_gpus_and_by_what_was_fitted(given, expected):
     found = job(3, **given)
     assert found.sum_library == expected
-    assert needs.calls(found).algorithm == ("halving-doubling" if expected == MPI else "ring")
+    assert found.algorithm("auto") == ("auto" if expected == MPI else "ring")
 
 
 def test_nccl_takes_trees_where_the_rounds_of_a_ring_take_longer():

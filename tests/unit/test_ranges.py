@@ -274,16 +274,6 @@ def test_jobs_that_no_memory_holds_are_refused(words, option, said, monkeypatch,
     assert said in line
 
 
-def test_jobs_that_take_far_too_long_are_refused_unless_that_is_asked_for(monkeypatch):
-    monkeypatch.setattr(needs, "most_bytes", lambda: math.inf)
-    scenario = Scenario(protocols.make("allreduce", ["algorithm=alltoall-allgather"]), MNIST, workers=5000)
-    assert needs.of(scenario).seconds > needs.PATIENCE_S
-    with pytest.raises(WrongSetting, match=r"--workers.*--within"):
-        needs.check(scenario, 10)
-    needs.check(scenario, 10 * needs.of(scenario).seconds)
-    needs.check(scenario)
-
-
 def test_workers_wait_while_a_master_is_slow():
     """It evaluates for hours; they had events without end."""
     done = json_of("--protocol", "amb-dg", "--replications", 1, "--steps", 2, "--test-size", 4 * 10**10)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from event import agree, by_engine
+from event import by_engine
 from law_examples import EVERY, FACTORS, SEQUENCES
 
 from sim import laws, protocols, run, stragglers
@@ -99,11 +99,6 @@ def test_persistent_draws_have_the_law_and_the_autocorrelation():
     assert (apart[10:] * apart[:-10]).mean() / apart.var() == pytest.approx(0.9**10, abs=0.04)
     shares = np.array([0.1, 0.5, 0.9])
     assert law.seconds.cdf(np.quantile(series, shares)) == pytest.approx(shares, abs=0.02)
-
-
-def test_a_draw_that_always_lasts_is_one():
-    law = laws.Persistent(seconds=laws.Gamma(mean=2, cv=0.7), persistence=1)
-    assert np.ptp(law.sleeps(job(law), RandomStreams(0, 0), 1).first(5000)) == 0
 
 
 def test_ranks_are_numbered_as_in_traces():
@@ -258,10 +253,7 @@ def test_what_is_no_law_is_refused_in_a_line(text, said):
 
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "laws").glob("*.toml"))
-
-
-def test_there_are_examples():
-    assert len(EXAMPLES) >= 8
+assert EXAMPLES
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -317,12 +309,6 @@ def test_stragglers_of_ones_own():
     assert drawn.mean() == pytest.approx(2, abs=0.1)
     with pytest.raises(WrongSetting, match="most"):
         stragglers.read(f"{__name__}:Triangular")
-
-
-@pytest.mark.parametrize("name", [name for name in SEQUENCES if name != "slow-ranks"])
-@pytest.mark.parametrize("protocol", ["fmb", "amb", "allreduce"])
-def test_both_worlds_have_the_same_stragglers(name, protocol):
-    agree(job(SEQUENCES[name].scaled(0.05), protocol=protocol, steps=20, warmup=2, seed=3), 2)
 
 
 @pytest.mark.parametrize("name", ["bytedance-ar", "bytedance-st"])

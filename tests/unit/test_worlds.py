@@ -28,6 +28,13 @@ from sim.simulation import simulate
 
 MLP = workload.read("mlp")
 EXACT_S = 1e-9
+SLEEPS = ("none", "niagara*0.02", "cedar*0.3", "exponential(mean=10ms)")
+SLOW = (
+    "independent(factor=lognormal(mean=2, cv=0.5), by=host)",
+    "persistent(seconds=exponential(mean=20ms), persistence=0.7)",
+    "markov(factor=3, p_slow=0.3, p_recover=0.5)",
+    "exponential(mean=5ms) + persistent(factor=lognormal(mean=1.5, cv=0.3), persistence=0.9)",
+)
 JOBS_OF_THEIR_OWN = (
     "hybrid",
     "horovod",
@@ -96,7 +103,7 @@ def scenarios(draw):
         warmup=draw(st.integers(0, 3)),
         batch=draw(st.integers(20, 200)),
         cluster=cluster,
-        stragglers=stragglers.read(draw(st.sampled_from(["none", "niagara*0.02", "cedar*0.3"]))),
+        stragglers=stragglers.read(draw(st.sampled_from(SLEEPS + SLOW if workers else SLEEPS))),
         seed=draw(st.integers(0, 2**32)),
         test_size=draw(st.sampled_from([0, 50])),
         evaluate_every=draw(st.integers(1, 4)),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sim.base.errors import RunFailed, WrongSetting, WrongText
+from sim.base.errors import RunFailed, WrongText
 from sim.language.engine import building, layout, machine
 from sim.language.engine.layout import GOES_ON, KINDS, NONE, OPERANDS
 from sim.language.engine.primitives import Program
@@ -153,15 +153,7 @@ class Run:
 
     def _check_room(self, size_bytes: float) -> None:
         if size_bytes > self.most_bytes:
-            takes = f"{size_bytes / 1e9:,.1f} GB of memory, and {self.most_bytes / 1e9:,.1f} GB are the most here"
-            of_steps = self.job.steps > 100 * self.ranks
-            steps, warmup = self.job.steps - self.job.warmup, self.job.warmup
-            given = (
-                max(("--steps", steps), ("--warmup", warmup), key=lambda one: one[1])
-                if of_steps
-                else ("--workers", self.ranks)
-            )
-            raise WrongSetting(*given, f"a smaller job: the engine would take {takes}")
+            raise self.job.too_large("engine", size_bytes, self.most_bytes)
 
     def _grow(self, each: str, more: int) -> int:
         """More places for all that there is one of for each `each`; how many there are now."""

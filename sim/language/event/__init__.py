@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from sim.language.event.world import EventWorld
@@ -9,14 +10,17 @@ from sim.language.job import Job, Result
 from sim.language.text import Text
 
 
-def run(job: Job, text: Text, values=None, is_over: Callable[[int], bool] | None = None) -> Result:
+def run(
+    job: Job, text: Text, values=None, is_over: Callable[[int], bool] | None = None, most_bytes: float = math.inf
+) -> Result:
     """Run a job to its end.
 
     Args:
-        values: what computes with values (sim.language.learning); None computes nothing.
-        is_over: asked now and then with the number of steps that are complete; the run ends with them once it says so.
+        values, most_bytes: see EventWorld.
+        is_over: see EventWorld.run.
 
     Raises:
         RunFailed: ranks wait for one another for ever, or a text does what no world can run.
+        WrongSetting: the job takes more memory than it may.
     """
-    return EventWorld(job, text, values).run(is_over)
+    return EventWorld(job, text, values, most_bytes).run(is_over)

@@ -21,10 +21,8 @@ class Polled:
 
     def __init__(self, world, device: Device):
         self._world, self._device = world, device
-        self._polling, self._polls = (
-            [0] * len(world.job.poll_rates),
-            0.0,
-        )  # ranks by stage of their wait, and cores that they take
+        self._polling = [0] * len(world.job.poll_rates)  # ranks by stage of their wait
+        self._polls = 0.0  # cores that they take
 
     def poll(self, stage: int, more: int) -> None:
         """From now on so many ranks more, or less, are in a stage of waiting."""

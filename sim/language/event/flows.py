@@ -118,10 +118,8 @@ class Flows(Links):
 
     def __init__(self, world):
         super().__init__(world)
-        self._fair, self._weights = (
-            self._job.fair,
-            [self._job.noise(me.rank, len(me.servers), "share") for me in world.ranks],
-        )
+        self._fair = self._job.fair
+        self._weights = [self._job.noise(me.rank, len(me.servers), "share") for me in world.ranks]
         self._buckets, self._posted = dict[tuple, Bucket](), [0 for _ in world.ranks]
         self._announced = list[Flow]()  # that have not come yet
         self._flows, self._updated_s, self._due_s = list[Flow](), 0.0, math.inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -170,8 +171,8 @@ class ObservedWorld(EventWorld):
 
     task_class = Observed
 
-    def __init__(self, job: Job, text: Text, values=None):
-        super().__init__(job, text, values)
+    def __init__(self, job: Job, text: Text, values=None, most_bytes: float = math.inf):
+        super().__init__(job, text, values, most_bytes)
         self.rows, self.versions, self.firsts = list[Row](), [0] * job.ranks, dict[int, int]()
         self.read: list[int | None] = [None] * job.ranks
         self.sent, self.computing = dict[int, tuple[int, float, int]](), dict[Task, int]()
@@ -190,7 +191,7 @@ class ObservedWorld(EventWorld):
         handle = send(task, message, to, size_bytes)
         self.sent[id(message)] = version, size_bytes, to
         begin_s = min(max(task.since_s, self._left_s[rank]), handle.done_s)
-        self._left_s[rank] = max(begin_s, handle.done_s) if handle.done_s < float("inf") else begin_s
+        self._left_s[rank] = max(begin_s, handle.done_s) if handle.done_s < math.inf else begin_s
         waited_for = handle if task.command.taken else message.taken or handle
         self.leaving[id(waited_for)] = len(self.rows)
         task._row("send", begin_s, message.taken or handle, size_bytes=round(size_bytes), peer=to, version=version)

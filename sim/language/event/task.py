@@ -39,11 +39,8 @@ class Task:
         self.world, self.me, self.text, self.number, self.started = world, me, text, number, started
         self.count = self.turn = 0  # requests made, and times that it went on
         self.who: int | None = me.rank  # that computes; None of a runtime's other threads
-        self.worked: tuple[Any, float, float] = (
-            None,
-            -1.0,
-            0.0,
-        )  # its last core, until when, its turn's beginning (cores.InTurns)
+        # Its last core, until when, its turn's beginning (cores.InTurns).
+        self.worked: tuple[Any, float, float] = (None, -1.0, 0.0)
         self.waits_for, self.handle = "its beginning", Handle(text=self)
         self.awaited: range | list[int] = range(0)  # ranks whose messages may come no more
         self._running = self._run(after)
@@ -462,21 +459,5 @@ def named(frm: int | range) -> str:
 
 
 WAYS: dict[type, Callable] = {
-    getattr(commands, name): getattr(Task, name.lower())
-    for name in (
-        "Sleep",
-        "Forward",
-        "Backward",
-        "Update",
-        "Mix",
-        "Work",
-        "Evaluate",
-        "Post",
-        "Take",
-        "Follow",
-        "Start",
-        "Wait",
-        "Stop",
-        "Drop",
-    )
+    kind: getattr(Task, kind.__name__.lower()) for kind in vars(commands).values() if hasattr(kind, "_fields")
 }

@@ -5,6 +5,8 @@ Events of one moment happen in the order of (rank, number of the text, that text
 
 from __future__ import annotations
 
+import math
+import resource
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
@@ -26,7 +28,8 @@ from sim.language.samples import Samples
 from sim.language.text import Text
 
 MOST_NAMED = 4  # texts of a dead end that are named
-LOOKS = 256  # events from one look at the clock to the next, where a run may end early
+LOOKS = 256  # events from one look at the memory and the clock to the next, where a run may end early
+RANK_BYTES, CORE_BYTES, RSS_BYTES = 25e3, 800, 1024  # of a rank and of a core of a host; the unit of a process's memory
 
 
 class EventWorld:
@@ -34,20 +37,23 @@ class EventWorld:
 
     Args:
         values: what computes with values (sim.language.learning); None computes nothing.
+        most_bytes: of memory, besides what the process has taken before.
     """
 
     task_class = Task
 
-    def __init__(self, job: Job, text: Text, values=None):
+    def __init__(self, job: Job, text: Text, values=None, most_bytes: float = math.inf):
         text.checked(job)
         ranks = range(job.ranks)
         self.job, self.text, self.values = job, text, values or Valueless()
+        self._most_bytes, self._before_bytes = most_bytes, peak_bytes()
+        found, of_passes, of_work = devices(job)
+        self._check_room(RANK_BYTES * job.ranks + CORE_BYTES * sum(device.cores for device in found))
         self.time_s, self._events, self._serial = 0.0, list[tuple](), count()
         self.ranks = [Rank(rank, job, text.servers, self, text.data == "shared") for rank in ranks]
         self.values.begin(self.ranks)
         self.mail = [Mail(self, job.noise(rank, text.servers, "delay")) for rank in ranks]
         self.links, self.busy = Flows(self) if job.fair else Links(self), [Busy(self) for _ in ranks]
-        found, of_passes, of_work = devices(job)
         every = [made(self, device) for device in found]
         self.of_passes, self.cores = ([every[number] for number in of] for of in (of_passes, of_work))
         polled = job.poll_s > 0
@@ -83,6 +89,7 @@ class EventWorld:
 
         Raises:
             RunFailed: all texts wait for one another for ever.
+            WrongSetting: the job takes more memory than it may.
         """
         for me in self.ranks:
             self.start(self.task_class(self, me, self.text(me), 0))
@@ -92,9 +99,15 @@ class EventWorld:
             self.time_s, *_, call = heappop(self._events)
             call()
             self._happened += 1
-            if is_over and self._happened % LOOKS == 0 and is_over(self._complete()):
-                return self._result(self._complete())
+            if self._happened % LOOKS == 0:
+                self._check_room(peak_bytes() - self._before_bytes)
+                if is_over and is_over(self._complete()):
+                    return self._result(self._complete())
         return self._result(self.job.steps)
+
+    def _check_room(self, size_bytes: float) -> None:
+        if size_bytes > self._most_bytes:
+            raise self.job.too_large("event world", size_bytes, self._most_bytes)
 
     def _complete(self) -> int:
         """Steps that all ranks have ended which go through the rounds."""
@@ -154,3 +167,8 @@ class EventWorld:
         """A rank that goes through the rounds has ended one."""
         self._ends_s[me.step] = self.time_s
         self.values.ended(me)
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has had."""
+    return RSS_BYTES * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
