@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from test_models import loss_sum, sample, split
 
-from real.data import Batches, data_for, load
-from real.models import FORWARD, forward_of, initial
+from real.data import Batches, data_for
+from real.models import FORWARD, initial
 from real.training.gradients import Gradients
 from real.training.optimiser import Optimiser
 from sim.base.errors import WrongSetting
@@ -34,19 +34,6 @@ def test_gradient_is_the_slope_of_the_summed_loss(name):
         step = 1e-5 * direction / slope
         ahead, behind = (loss_sum(workload, parameters + sign * step, x, y) for sign in (1, -1))
         assert (ahead - behind) / 2e-5 == pytest.approx(slope, rel=1e-3)
-
-
-@pytest.mark.parametrize("name", FORWARD)
-def test_gradient_is_the_plain_tapes(name):
-    import tensorflow as tf
-
-    workload = NAMED[name]
-    parameters, x, y = sample(workload, 4, seed=1)
-    variables = [tf.Variable(v) for v in split(workload, parameters)]
-    with tf.GradientTape() as tape:
-        loss = tf.nn.sparse_softmax_cross_entropy_with_logits(y, forward_of(workload)(variables, tf.constant(x)))
-    expected = np.concatenate([np.reshape(tf.convert_to_tensor(g), -1) for g in tape.gradient(loss, variables)])
-    np.testing.assert_allclose(gradients(name).fixed(parameters, x, y)[0], expected, rtol=1e-3, atol=1e-4)
 
 
 def test_nothing_is_traced_after_the_warm_up():
@@ -101,37 +88,25 @@ def test_a_gpus_clock_waits_for_numbers_of_the_sums():
     np.testing.assert_allclose(fenced.fixed(parameters, x, y).sum, expected.sum, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("name", "steps"), [("toy_fc", 60), ("mlp", 120), ("toy_conv", 60), ("lstm_classifier", 60)])
-def test_training_on_digits_learns(name, steps):
-    workload = NAMED[name]
-    digits = load("digits", workload.sample_shape, workload.classes, seed=0)
-    parameters, optimiser, batches = initial(workload, 0), Optimiser("adm"), Batches(digits, 128, 0, 0, 1)
+@pytest.mark.parametrize(
+    ("name", "data", "steps"),
+    [
+        ("toy_fc", "digits", 60),
+        ("mlp", "digits", 120),
+        ("toy_conv", "digits", 60),
+        ("lstm_classifier", "digits", 60),
+        ("toy_fc", "synthetic", 40),
+        ("lstm_lm", "words", 60),
+    ],
+)
+def test_training_learns(name, data, steps):
+    """Twice better than to say the most frequent answer always."""
+    workload, words = NAMED[name], data == "words"
+    made = data_for(workload, data, seed=0)
+    parameters, optimiser = initial(workload, 0), Optimiser("adm", 0.01 if words else None)
+    batches = Batches(made, 128, 0, 0, 1)
     for _ in range(steps):
-        gradient, *_ = gradients(name).fixed(parameters, *next(batches))
-        optimiser.apply(parameters, gradient, 128)
-    loss, accuracy = gradients(name).evaluate(parameters, digits.test_x, digits.test_y)
-    assert accuracy > 0.8
-    assert loss < np.log(10) / 2
-
-
-def test_training_on_words_learns():
-    """Better than to say the most frequent word always."""
-    workload = NAMED["lstm_lm"]
-    words = data_for(workload, None, seed=0)
-    parameters, optimiser, batches = initial(workload, 0), Optimiser("adm", 0.01), Batches(words, 128, 0, 0, 1)
-    for _ in range(60):
-        gradient, *_ = gradients("lstm_lm").fixed(parameters, *next(batches))
-        optimiser.apply(parameters, gradient, 128)
-    loss, accuracy = gradients("lstm_lm").evaluate(parameters, words.test_x, words.test_y)
-    always = np.bincount(words.test_y).max() / len(words.test_y)
-    assert accuracy > 2 * always
-    assert loss < np.log(10_000) / 2
-
-
-def test_training_on_synthetic_pictures_learns():
-    workload = NAMED["toy_fc"]
-    made = load("synthetic", workload.sample_shape, workload.classes, seed=0)
-    parameters, optimiser, batches = initial(workload, 0), Optimiser("mom"), Batches(made, 64, 0, 0, 1)
-    for _ in range(40):
-        optimiser.apply(parameters, gradients("toy_fc").fixed(parameters, *next(batches)).sum, 64)
-    assert gradients("toy_fc").evaluate(parameters, made.test_x, made.test_y)[1] > 0.9
+        optimiser.apply(parameters, gradients(name).fixed(parameters, *next(batches)).sum, 128)
+    loss, accuracy = gradients(name).evaluate(parameters, made.test_x, made.test_y)
+    assert accuracy > (2 * np.bincount(made.test_y).max() / len(made.test_y) if words else 0.8)
+    assert loss < np.log(workload.classes) / 2
