@@ -73,6 +73,8 @@ def profile(sources: list[Source], name: str, link: Link | None = None) -> Clust
     )
     gpu = catalogue.gpu_of(str(head.details.get("gpu", "")))
     made = seating.seated(made, each, nccl_links.inner_of(gpu))
+    if found and hosts == 1 and not head.gpus:
+        made = made.model_copy(update={"local": made.local.model_copy(update={"by_port": True})})
     if head.gpus:
         here = [host.model_copy(update={"gpus": host.slots, "gpu": gpu}) for host in made.hosts]
         made = made.model_copy(update={"hosts": tuple(here)})

@@ -27,7 +27,6 @@ from sim.recording.traces import Trace
 
 SYNTHETIC = "synthetic"
 WARMUP, STEPS, REPEATS, WORKERS = 10, 100, 5, 4
-DEMO_STEPS, DEMO_REPEATS, DEMO_WORKERS = 40, 2, 2
 
 
 @dataclass(frozen=True)
@@ -107,8 +106,7 @@ def run(
     out: Path,
     seed: int = 0,
     *,
-    demo: bool = False,
-    workers: int | None = None,
+    workers: int = WORKERS,
     protocol: str = "ps-sync",
     workload: str = "mlp",
     data: str = "digits",
@@ -117,23 +115,20 @@ def run(
     """Run everything, and print the table.
 
     Args:
-        demo: fewer workers, steps and repeats.
-        workers: the most; 4, of the demo 2, if None.
+        workers: the most.
         data: the real ones.
 
     Raises:
         WrongSetting: naming the option.
     """
-    most, steps, repeats = (DEMO_WORKERS, DEMO_STEPS, DEMO_REPEATS) if demo else (WORKERS, STEPS, REPEATS)
-    most = most if workers is None else workers
-    if most < 1:
-        raise WrongSetting("--workers", most, "an integer from 1")
+    if workers < 1:
+        raise WrongSetting("--workers", workers, "an integer from 1")
     if data == SYNTHETIC:
         raise WrongSetting("--data", data, "real data, to compare synthetic ones with: digits, or files")
-    chosen = cells(most, steps, seed, data, protocol=protocol, workload=workload)
-    order = interleaved([(name, cell, repeats) for name, cell in chosen.items()], seed)
-    rows = gather(chosen, measure(order, out / "traces", probe=False, resume=resume), repeats)
-    show(rows, f"{protocol}, {workload}, {steps} steps after {WARMUP}, {repeats} runs each; files: {out}")
+    chosen = cells(workers, STEPS, seed, data, protocol=protocol, workload=workload)
+    order = interleaved([(name, cell, REPEATS) for name, cell in chosen.items()], seed)
+    rows = gather(chosen, measure(order, out / "traces", probe=False, resume=resume), REPEATS)
+    show(rows, f"{protocol}, {workload}, {STEPS} steps after {WARMUP}, {REPEATS} runs each; files: {out}")
 
 
 def best(rows: list[Row]) -> dict[int, Row]:

@@ -13,12 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.kit import pages, report
-from experiments.kit.cells import Plan, fitted, measure
+from experiments.kit.cells import Plan
 from experiments.kit.comparison import Comparison
 from experiments.servers import show_order
 from experiments.validate import STRAGGLERS
 from real.cells import Cell
-from sim.platform.cluster import Cluster
 
 APART = (("fused=true",), ("fused=false",))  # what is fitted of sums that come after computing
 
@@ -72,7 +71,6 @@ FITTED = {
 }
 RANKS = (2, 3, 4)
 REPLICATIONS = 12
-SLEEPS_TARGET, FLOORS = 0.08, 1.5  # mean absolute error of throughput where sleeps dominate; elsewhere, in noise floors
 
 
 def plan(seed: int) -> Plan:
@@ -100,27 +98,15 @@ def plan(seed: int) -> Plan:
 def run(out: Path, seed: int = 0, resume: bool = False) -> None:
     """Run everything, and print the tables."""
     chosen = plan(seed)
-    traces = measure(chosen.order(seed), out / "traces", resume=resume)
-    clusters = profiles(chosen, out)
+    traces = chosen.run(out, seed, resume)
+    clusters = {
+        name: chosen.profile(out, name, lambda cell, fit=fit: (cell.protocol, cell.runtime) in (fit[:2], ("fmb", None)))
+        for name, fit in FITTED.items()
+    }
     rows = chosen.compared(traces, lambda cell: clusters[WAYS[cell.called].profile], REPLICATIONS)
     report.show(rows, out, "1 and 2 ranks without stragglers; 1 and 2 workers of fmb for contention")
     _show_ways(rows)
-    _show_targets(rows)
     show_order(rows)
-
-
-def profiles(chosen: Plan, out: Path) -> dict[str, Cluster]:
-    """Each profile, by calibration.fit."""
-    found = {}
-    for name, made in FITTED.items():
-        cells = [
-            index
-            for index, cell in enumerate(chosen.fitted)
-            if (cell.protocol, cell.runtime) in ((made.protocol, made.runtime), ("fmb", None))
-        ]
-        runs = [f"fit-{index}-{repeat}" for index in cells for repeat in range(chosen.fits)]
-        found[name] = fitted(runs, out / "traces", out / f"{name}.toml", f"this machine, {name}")
-    return found
 
 
 def _show_ways(rows: list[Comparison]) -> None:
@@ -130,15 +116,6 @@ def _show_ways(rows: list[Comparison]) -> None:
         parts = [[row for row in mine if (row.cell.stragglers == "none") == quiet] for quiet in (False, True)]
         said = [f"{_error(part):6.1%} ({np.mean([row.floor for row in part]):.1%})" for part in parts]
         pages.show(f"  {name:22} {said[0]}  {said[1]}")
-
-
-def _show_targets(rows: list[Comparison]) -> None:
-    pages.show("Mean absolute error of throughput against its target:")
-    for regime, of in report.by_regime(rows).items():
-        floor = np.mean([row.floor for row in of])
-        target = SLEEPS_TARGET if regime == report.SLEEPS else FLOORS * floor
-        said = "met" if _error(of) <= target else "missed"
-        pages.show(f"  {regime:16} {_error(of):6.2%}, target {target:.2%}: {said}")
 
 
 def _error(rows: list[Comparison]) -> float:

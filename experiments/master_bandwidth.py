@@ -6,64 +6,25 @@ workers with one of them. Predicted: one to three workers. All runs share one la
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from experiments.kit import pages
-from experiments.kit.cells import Plan, fitted, measure, simulated_runs
+from experiments.kit import pages, report
+from experiments.kit.cells import Plan, simulated_runs
+from experiments.kit.comparison import Comparison
 from real.cells import Cell
-from sim.answers.outcome import of_trace
-from sim.base import interval
+from sim.answers.outcome import Outcome, of_trace
 from sim.model import workload as workloads
 from sim.plot import first_steps
 from sim.recording.traces import Trace
 
 MODELS = ("mlp", "toy_conv", "toy_fc", "mnist")  # by size
-DEMO_MODELS = ("mlp", "toy_fc")
-BATCH, FIT_BATCHES = 16, (8, 32)
+MOST_WORKERS, BATCH, FIT_BATCHES = 3, 16, (8, 32)
 STEPS, REPEATS, REPLICATIONS = 40, 2, 10
 FITTED = "1 worker, and 2 with the first model, other minibatches"
-
-
-@dataclass(frozen=True)
-class Moved:
-    """A cell: seconds a step of one phase, of each run.
-
-    Args:
-        simulated, measured: shape (runs,).
-    """
-
-    cell: Cell
-    phase: str
-    simulated: np.ndarray
-    measured: np.ndarray
-
-    @property
-    def megabytes(self) -> float:
-        """Of the parameters."""
-        return workloads.read(self.cell.workload).message_bytes / 1e6
-
-    @property
-    def said_s(self) -> float:
-        """Simulated."""
-        return interval.middle(self.simulated)
-
-    @property
-    def real_s(self) -> float:
-        """Measured: the mean of the repeats."""
-        return float(self.measured.mean())
-
-    @property
-    def error(self) -> float:
-        """Simulated over measured, less 1."""
-        return self.said_s / self.real_s - 1
-
-    @property
-    def floor(self) -> float:
-        """How far the repeats fall from one another, over their mean."""
-        return float(np.ptp(self.measured) / self.real_s)
 
 
 def broadcast_s(trace: Trace) -> float:
@@ -96,21 +57,19 @@ def reduce_s(trace: Trace) -> float:
 PHASES = {"broadcast": broadcast_s, "reduce": reduce_s}
 
 
-def plan(demo: bool, seed: int) -> Plan:
+def plan(seed: int) -> Plan:
     """One worker with each model, and two with one of them; predicted: one to three."""
-    models, most = (DEMO_MODELS, 2) if demo else (MODELS, 3)
     job: dict = {"steps": STEPS, "seed": seed, "data": None, "optimiser": "sgd"}
-    fits = [Cell("fmb", 1, batch, workload=model, **job) for model in models for batch in FIT_BATCHES]
-    fits.append(Cell("fmb", 2, FIT_BATCHES[0], workload=models[0], **job))
-    predicted = [Cell("fmb", n, BATCH, workload=model, **job) for model in models for n in range(1, most + 1)]
-    return Plan(fits, predicted, REPEATS, REPEATS)
+    fits = [Cell("fmb", 1, batch, workload=model, **job) for model in MODELS for batch in FIT_BATCHES]
+    fits.append(Cell("fmb", 2, FIT_BATCHES[0], workload=MODELS[0], **job))
+    several = range(1, MOST_WORKERS + 1)
+    return Plan(fits, [Cell("fmb", n, BATCH, workload=one, **job) for one in MODELS for n in several], REPEATS, REPEATS)
 
 
-def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False) -> None:
+def run(out: Path, seed: int = 0, resume: bool = False) -> None:
     """Run everything, and print the tables."""
-    chosen = plan(demo, seed)
-    traces = measure(chosen.order(seed), out / "traces", resume=resume)
-    cluster = fitted([name for name in traces if name.startswith("fit")], out / "traces", out / "profile.toml")
+    chosen = plan(seed)
+    traces, cluster = chosen.run(out, seed, resume), chosen.profile(out)
     rows = [
         row
         for cell, real in chosen.measured(traces)
@@ -119,46 +78,37 @@ def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False) -> N
     show(rows, out)
 
 
-def moved(cell: Cell, simulated: list[Trace], measured: list[Trace]) -> list[Moved]:
-    """A row a phase."""
-    return [
-        Moved(cell, phase, *(np.array([seconds(trace) for trace in runs]) for runs in (simulated, measured)))
-        for phase, seconds in PHASES.items()
-    ]
+def moved(cell: Cell, simulated: list[Trace], measured: list[Trace]) -> Iterator[Comparison]:
+    """A row a phase, in place of whose steps are the seconds of that phase."""
+    for phase, seconds in PHASES.items():
+        real = [of_runs([seconds(trace)]) for trace in measured]
+        yield Comparison(replace(cell, called=phase), of_runs([seconds(trace) for trace in simulated]), real)
 
 
-def record(row: Moved) -> dict[str, str | float]:
-    """A cell as it is kept."""
-    low_s, high_s = interval.of_runs(row.simulated)
-    return {
-        "cell": f"{row.phase}, {row.cell.workload} {row.cell.workers}w",
-        "megabytes": row.megabytes,
-        "predicted_step_s": row.said_s,
-        "predicted_low_s": low_s,
-        "predicted_high_s": high_s,
-        "measured_step_s": row.real_s,
-        "floor": row.floor,
-    }
+def of_runs(seconds: Sequence[float]) -> Outcome:
+    """Runs whose mean step took so long."""
+    step_s = np.array(seconds)[:, None]
+    return Outcome(step_s, np.ones(step_s.shape), np.zeros(step_s.shape))
 
 
 COLUMNS = (
     ("model", lambda row: row.cell.workload),
-    ("MB", lambda row: f"{row.megabytes:.3g}"),
+    ("MB", lambda row: f"{workloads.read(row.cell.workload).message_bytes / 1e6:.3g}"),
     ("workers", lambda row: str(row.cell.workers)),
-    ("ms", lambda row: f"{row.said_s * 1e3:.3g}"),
-    ("90 %", lambda row: "{:.3g}-{:.3g}".format(*(1e3 * end_s for end_s in interval.of_runs(row.simulated)))),
-    ("real ms", lambda row: f"{row.real_s * 1e3:.3g}"),
-    ("error", lambda row: f"{row.error:+.1%}"),
+    ("ms", lambda row: f"{row.said() * 1e3:.3g}"),
+    ("90 %", lambda row: "{:.3g}-{:.3g}".format(*(1e3 * end_s for end_s in row.interval_s()))),
+    ("real ms", lambda row: f"{row.real() * 1e3:.3g}"),
+    ("error", lambda row: f"{row.error():+.1%}"),
     ("floor", lambda row: f"{row.floor:.1%}"),
 )
 
 
-def show(rows: list[Moved], out: Path) -> None:
+def show(rows: list[Comparison], out: Path) -> None:
     """A line a cell and phase, then the errors."""
-    pages.keep([record(row) for row in rows])
+    pages.keep([report.record(row) for row in rows])
     for phase in PHASES:
-        mine = [row for row in rows if row.phase == phase]
+        mine = [row for row in rows if row.cell.called == phase]
         pages.show(pages.listed(f"{phase}: milliseconds a step", COLUMNS, mine))
-        error, floor = np.mean([abs(row.error) for row in mine]), np.mean([row.floor for row in mine])
-        pages.show(f"{phase}: mean absolute error {error:.1%}, noise floor {floor:.1%}", end="\n\n")
+        found = report.figures_of(mine)
+        pages.show(f"{phase}: mean absolute error {found['step']:.1%}, noise floor {found['floor']:.1%}", end="\n\n")
     pages.show(f"Fitted: {FITTED}; other runs than these. Files: {out}")

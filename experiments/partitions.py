@@ -9,39 +9,27 @@ from __future__ import annotations
 from pathlib import Path
 
 from experiments.kit import pages, report
-from experiments.kit.cells import Plan, fitted, measure
+from experiments.kit.cells import Plan
 from experiments.kit.comparison import Comparison
 from real.cells import Cell, fitted_cells
 
 MODELS = {"toy_fc": ((384, 768), (256, 1024)), "toy_conv": ((48, 96), (32, 128))}  # minibatches fitted, and predicted
 PARTITIONS = (1, 2, 4, 8, 16, 32, 64)
-DEMO_MODELS, DEMO_PARTITIONS = ("toy_fc",), (1, 4, 16, 64)
 FOREVER_S = 3600.0  # a limit that is never reached
 STEPS, REPEATS, REPLICATIONS = 30, 2, 20
 FITTED = "1 worker, other minibatches, whole, in 1, 16 and 48 partitions"
 MANY = 48  # partitions that are fitted: how long a turn of the loop takes, besides its samples
 
 
-def predicted_cells(demo: bool, seed: int) -> list[Cell]:
-    """The predicted cells; a minibatch has no more partitions than samples."""
-    models, partitions = (DEMO_MODELS, DEMO_PARTITIONS) if demo else (tuple(MODELS), PARTITIONS)
-    return [
-        _of(count, batch, workload=model, data=None, steps=STEPS, seed=seed)
-        for model in models
-        for batch in MODELS[model][1]
-        for count in partitions
-        if count <= batch
-    ]
-
-
-def fit_cells(demo: bool, seed: int) -> list[Cell]:
-    """The fitted cells, of one worker."""
-    cells: list[Cell] = []
-    for model in DEMO_MODELS if demo else MODELS:
+def plan(seed: int) -> Plan:
+    """One worker; a minibatch has no more partitions than samples."""
+    fits, predicted = [], []
+    for model, (known, asked) in MODELS.items():
         job: dict = {"workload": model, "data": None, "steps": STEPS, "seed": seed}
-        cells += fitted_cells(batches=MODELS[model][0], **job)
-        cells += [_of(MANY, batch, **job) for batch in MODELS[model][0]]
-    return [cell for cell in cells if cell.workers == 1 and cell.stragglers == "none"]
+        fits += [one for one in fitted_cells(batches=known, **job) if one.workers == 1 and one.stragglers == "none"]
+        fits += [_of(MANY, batch, **job) for batch in known]
+        predicted += [_of(count, batch, **job) for batch in asked for count in PARTITIONS if count <= batch]
+    return Plan(fits, predicted, REPEATS, REPEATS)
 
 
 def _of(partitions: int, batch: int, **job) -> Cell:
@@ -50,12 +38,10 @@ def _of(partitions: int, batch: int, **job) -> Cell:
     return Cell("amb", 1, batch, partitions=partitions, settings=settings, called=f"{partitions} partitions", **job)
 
 
-def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False) -> None:
+def run(out: Path, seed: int = 0, resume: bool = False) -> None:
     """Run everything, and print the table."""
-    chosen = Plan(fit_cells(demo, seed), predicted_cells(demo, seed), REPEATS, REPEATS)
-    traces = measure(chosen.order(seed), out / "traces", resume=resume)
-    names = [name for name in traces if name.startswith("fit")]
-    cluster = fitted(names, out / "traces", out / "profile.toml")
+    chosen = plan(seed)
+    traces, cluster = chosen.run(out, seed, resume), chosen.profile(out)
     show(chosen.compared(traces, lambda _: cluster, REPLICATIONS), out)
 
 

@@ -28,7 +28,6 @@ from sim.platform.cluster import Cluster
 from sim.recording.traces import Trace
 
 WARMUP, STEPS, REPEATS = 10, 200, 2
-DEMO_STEPS = 60
 BATCH, TEST_SIZE, CHECKED_STEPS, FIT_STEPS = 32, 500, 20, 60
 OPTIMISER = "sgd"  # its step is the same in all runtimes, up to rounding
 REPLICATIONS = 20  # of the simulator
@@ -153,17 +152,15 @@ def run(
     out: Path,
     seed: int = 0,
     *,
-    demo: bool = False,
     workers: int = 2,
     workload: str = "lstm_classifier",
     data: str | None = None,
-    steps: int | None = None,
+    steps: int = STEPS,
     resume: bool = False,
 ) -> None:
     """Run everything; print the tables.
 
     Args:
-        demo: fewer steps.
         data: what fits the workload if None.
         steps: measured, after warm-up.
 
@@ -171,7 +168,6 @@ def run(
         RunFailed: synchronous platforms disagree, or the check does not see a planted fault.
         WrongSetting: naming the option.
     """
-    steps = steps or (DEMO_STEPS if demo else STEPS)
     if workers < 1:
         raise WrongSetting("--workers", workers, "an integer from 1")
     if steps < 4:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
-from functools import partial
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from typing import NamedTuple
 
 from experiments.kit import kept, pages
-from sim import command, report
+from sim import command
 from sim.base.errors import WrongSetting
 from sim.base.files import check_ending, check_folder, check_output
 from sim.base.home import installed
@@ -67,7 +66,7 @@ QUESTIONS = {
     ),
     "parallax": Question(
         "Are Parallax's systems in their published order, on images and on words?",
-        "1 min",
+        "10 s",
         "one machine: Horovod on ResNet-50, the hybrid and Horovod on LM1B; two machines: TensorFlow's servers on LM1B",
     ),
     "partitions": Question(
@@ -84,11 +83,6 @@ QUESTIONS = {
         "How close are predictions to real runs on this machine's GPU, which ranks share?",
         UNTRIED,
         "fmb with 1, 2 and 4 workers, amb with 1, one run with sleeps; other batches than are predicted",
-    ),
-    "efficiency": Question(
-        "How close are steps to a target at a batch that nobody tried, by the law of smaller batches?",
-        "3 s",
-        "of each model all batches but the largest; spreads that tables share on half of the models",
     ),
     "decisions": Question(
         "Do predictions pick the faster of two measured configurations, and is P(target) met as often as it says?",
@@ -111,9 +105,9 @@ QUESTIONS = {
         "other batches: 1 worker and, by MPI, 2",
     ),
     "ddp": Question(
-        "How close are predictions to PyTorch's own DistributedDataParallel, in buckets and processes that were not fitted?",
+        "How close are predictions to PyTorch's own DistributedDataParallel, in steps and processes that were not fitted?",
         UNTRIED,
-        "2 processes, small buckets, two minibatches",
+        "2 processes, two minibatches, of one of them also in one bucket",
     ),
     "proofs": Question(
         "Does each text take what its closed form says, train what its definition says and, with --workers 4, run so over MPI?",
@@ -150,7 +144,6 @@ def parser() -> command.Parser:
     parser.add_argument("name", nargs="?", choices=tuple(QUESTIONS), help="the experiment; without one, list them")
     parser.add_argument("--out", default="results", metavar="FOLDER", help="folder for results and traces")
     parser.add_argument("--keep", metavar="FILE", help="write what is printed as data too, .json (docs/data)")
-    parser.add_argument("--report", metavar="FILE", help="write it as a page for a browser, too, .html")
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="random seed of the sleeps and of the order of runs"
     )
@@ -194,7 +187,6 @@ def main(argv: list[str] | None = None) -> int:
     for name in ("seed", "workers", "steps"):
         if (value := getattr(given, name)) is not None:
             check_integer(f"--{name}", value, *JOB[name])
-    report.check(given.report)
     check_output("--keep", given.keep)
     check_ending("--keep", given.keep, (".json",))
     out = Path(given.out) / given.name
@@ -207,14 +199,9 @@ def main(argv: list[str] | None = None) -> int:
     check_folder("--out", given.out, out)
     with pages.keeping() as shown:
         experiment(out, given.seed, **further)
-    question = QUESTIONS[given.name]
-    found = kept.of(shown, given.name, _asked(argv), question.fitted, out)
+    found = kept.of(shown, given.name, _asked(argv), QUESTIONS[given.name].fitted, out)
     for path in (out / f"{given.name}.json", *filter(None, [given.keep])):
         kept.write(found, Path(path))
-    if given.report:
-        parts = [part for part in shown if not isinstance(part, list)]
-        data = found.model_dump(mode="json", by_alias=True)
-        report.write(given.report, question.asked, partial(pages.show, *parts), found.command, data)
     return 0
 
 
@@ -223,9 +210,9 @@ def _asked(argv: list[str] | None) -> str:
     words = iter(sys.argv[1:] if argv is None else argv)
     asked = ["python", "-m", installed("experiments.run")]
     for word in words:
-        if word in ("--keep", "--out", "--report"):
+        if word in ("--keep", "--out"):
             next(words)
-        elif not word.startswith(("--keep=", "--out=", "--report=")):
+        elif not word.startswith(("--keep=", "--out=")):
             asked.append(word)
     return shlex.join(asked)
 

@@ -67,37 +67,35 @@ FMB_BATCH, BATCH_S, AMB_WORKERS, AMB_STEPS, PANELS = 256, 5.64, 10, 100, ("accur
 OF_AMB = "another model (mlp) with its commands' minibatches, time limit and stragglers"
 
 
-def run(out: Path, seed: int = 0, *, demo: bool = False, data: str | None = None) -> None:
+def run(out: Path, seed: int = 0, *, data: str | None = None) -> None:
     """Train, print a table for each seed, and draw AMB's panels.
 
     Args:
-        demo: 2 epochs and 50 steps.
         data: real data, such as a folder of MNIST's files; if None, MNIST as `make mnist` keeps it in the current folder, else digits.
 
     Raises:
         WrongSetting: no such data.
     """
     chosen = data or (str(MNIST) if MNIST.exists() else "digits")
-    show_schlag(chosen, seed, 2 if demo else EPOCHS)
-    show_choi(chosen, seed, EVERY if demo else LAST)
-    draw_panels(out, chosen, seed, AMB_STEPS // 5 if demo else AMB_STEPS)
+    show_schlag(chosen, seed)
+    show_choi(chosen, seed)
+    draw_panels(out, chosen, seed)
 
 
-def show_schlag(data: str, seed: int, epochs: int) -> None:
+def show_schlag(data: str, seed: int) -> None:
     """Accuracy by the number of asynchronous workers."""
     training = Training(data=data, optimiser="sgd", learning_rate=RATE, engine="numpy")
     model = workloads.read("mlp")
     model = model.model_copy(update={"costs": Costs(compute=Line(base_s=WHOLE_S / (EPOCHS * EPOCH_STEPS)))})
-    trainer, steps = _NormalStart(model, seed, training), epochs * EPOCH_STEPS
-    title = f"Seed 002: accuracy after {epochs} epochs of {EPOCH_STEPS} steps by each asynchronous worker; {trainer.data.name}"
+    trainer, steps = _NormalStart(model, seed, training), EPOCHS * EPOCH_STEPS
+    title = f"Seed 002: accuracy after {EPOCHS} epochs of {EPOCH_STEPS} steps by each asynchronous worker; {trainer.data.name}"
     table = pages.table(title, "workers", "updates", "the seed", "simulated")
     for workers, said in each(SCHLAG.items(), "training in simulated time", label=lambda one: f"{one[0]} workers"):
         scenario = Scenario(
             protocols.make("ps-async"), model, workers=workers, batch=100, steps=steps, warmup=0, seed=seed
         )
         found = learn(scenario, training, replications=1, trainer=trainer, evaluate_every=steps)
-        whole = f"{said:.2f}" if epochs == EPOCHS else ""
-        table.add_row(f"{workers}", f"{found.updates[0]:,}", whole, f"{found.curves[0].accuracy[-1]:.2f}")
+        table.add_row(f"{workers}", f"{found.updates[0]:,}", f"{said:.2f}", f"{found.curves[0].accuracy[-1]:.2f}")
     pages.show(table, f"What differs: random weights and order; {_data(trainer)}.")
 
 
@@ -114,31 +112,31 @@ class _NormalStart(Trainer):
         return np.concatenate(parts, dtype=np.float32)
 
 
-def show_choi(data: str, seed: int, last: int) -> None:
+def show_choi(data: str, seed: int) -> None:
     """Accuracy by step, and how far the platforms' weights are apart."""
     training = Training(data=data, optimiser="adm", learning_rate=0.001, threads=2)
     trainer = _KeepsLast(workloads.read("lstm_classifier"), seed, training)
     start = trainer.evaluate(Whole(trainer.initial()), TESTED)[1]
     learnt, ends = {}, {}
     for platform in each(PLATFORMS, "training in simulated time", label=lambda one: one.name):
-        learnt[platform] = [start, *by_step(platform, trainer, training, last)]
+        learnt[platform] = [start, *by_step(platform, trainer, training)]
         ends[platform.name] = parameters.joined(trainer.workload, [(slice(None), trainer.last)])
     title = f"Seed 000: accuracy by step of an LSTM; {trainer.data.name}"
     table = pages.table(title, "step", *(head for one in PLATFORMS for head in (one.name, "simulated")))
-    for row in range(last // EVERY + 1):
+    for row in range(LAST // EVERY + 1):
         cells = (
             (f"{one.said[row]:.3f}" if row < len(one.said) else "", f"{learnt[one][row]:.3f}") for one in PLATFORMS
         )
         table.add_row(f"{EVERY * row}", *(cell for pair in cells for cell in pair))
-    apart = pages.table(f"Seeds 000 and 001: weights after {last} steps", "one", "another", "largest difference")
+    apart = pages.table(f"Seeds 000 and 001: weights after {LAST} steps", "one", "another", "largest difference")
     for one, other in combinations(ends, 2):
         apart.add_row(one, other, f"{distance(ends[one], ends[other]):.1e} of the largest weight")
     pages.show(table, f"What differs: {OF_CHOI}; {_data(trainer)}.", apart, OF_WEIGHTS)
 
 
-def by_step(platform: Platform, trainer: _KeepsLast, training: Training, last: int) -> list[float]:
+def by_step(platform: Platform, trainer: _KeepsLast, training: Training) -> list[float]:
     """The accuracy after every 50th step of each worker."""
-    job: dict = {"workers": platform.workers, "batch": 128, "steps": last, "warmup": 0, "seed": trainer.seed}
+    job: dict = {"workers": platform.workers, "batch": 128, "steps": LAST, "warmup": 0, "seed": trainer.seed}
     scenario = Scenario(protocols.make(platform.protocol), trainer.workload, **job)
     every = EVERY * scenario.updates_per_step
     return learn(scenario, training, replications=1, trainer=trainer, evaluate_every=every).curves[0].accuracy.tolist()
@@ -160,14 +158,14 @@ def _data(trainer: Trainer) -> str:
     return f"data (the seed: 55,000 digits of MNIST; here {trainer.data.name}, {len(trainer.data.train_y):,})"
 
 
-def draw_panels(out: Path, data: str, seed: int, steps: int) -> None:
+def draw_panels(out: Path, data: str, seed: int) -> None:
     """Fixed and anytime minibatches as seed 003's commands have them, as traces, and its panels of them."""
     training = Training(data=data, engine="numpy")
     sample = Line(slope_s=BATCH_S / FMB_BATCH)
     model = workloads.read("mlp").model_copy(update={"costs": Costs(compute=sample, partition=sample)})
     trainer, files = Trainer(model, seed, training), []
     for name, settings in AMB.items():
-        job: dict = {"workers": AMB_WORKERS, "batch": FMB_BATCH, "steps": steps, "warmup": 0, "seed": seed}
+        job: dict = {"workers": AMB_WORKERS, "batch": FMB_BATCH, "steps": AMB_STEPS, "warmup": 0, "seed": seed}
         scenario = Scenario(protocols.make(name, settings), model, **job, stragglers=stragglers.read("niagara"))
         trace = learn(scenario, training, replications=1, trainer=trainer, want_trace=True).trace
         assert trace is not None

@@ -14,13 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from experiments.kit import pages, report
-from experiments.kit.cells import Plan, ends, fitted, measure, simulated_runs
+from experiments.kit.cells import Plan, ends, simulated_runs
 from experiments.kit.comparison import Comparison
 from experiments.validate import STRAGGLERS
 from real.cells import Cell
-from sim.answers import bottleneck
+from sim.answers import staleness
 from sim.answers.outcome import join, of_trace
-from sim.platform.cluster import Cluster
 from sim.recording.traces import Trace
 
 WAYS = {"asynchronous": ("ps-async",), "synchronous": ("ps-sync", "ps-backup")}
@@ -54,8 +53,12 @@ def plan(seed: int) -> Plan:
 def run(out: Path, seed: int = 0, resume: bool = False) -> None:
     """Run everything, and print the tables."""
     chosen = plan(seed)
-    traces = measure(chosen.order(seed), out / "traces", resume=resume)
-    clusters, rows, stale = profiles(chosen, traces, out), [], []
+    traces = chosen.run(out, seed, resume)
+    clusters = {
+        way: chosen.profile(out, way, lambda cell, of=protocols: cell.protocol in (*of, "fmb"))
+        for way, protocols in WAYS.items()
+    }
+    rows, stale = [], []
     for cell, real in chosen.measured(traces):
         cluster = next(clusters[way] for way, protocols in WAYS.items() if cell.protocol in protocols)
         played = simulated_runs(cell, cluster, REPLICATIONS)
@@ -68,24 +71,9 @@ def run(out: Path, seed: int = 0, resume: bool = False) -> None:
     _show_staleness(stale)
 
 
-def profiles(chosen: Plan, traces: dict[str, Trace], out: Path) -> dict[str, Cluster]:
-    """A profile for each way of updating, by calibration.fit."""
-    found = {}
-    for way, protocols in WAYS.items():
-        cells = [i for i, cell in enumerate(chosen.fitted) if cell.protocol in (*protocols, "fmb")]
-        runs = [name for name in traces if _is_fit(name, cells)]
-        found[way] = fitted(runs, out / "traces", out / f"{way}.toml", f"this machine, {way}")
-    return found
-
-
-def _is_fit(name: str, cells: list[int]) -> bool:
-    kind, index, _ = name.split("-")
-    return kind == "fit" and int(index) in cells
-
-
 def histogram(traces: list[Trace]) -> np.ndarray:
     """Share of gradients by the updates that they had missed, shape (MOST_STALE + 1,)."""
-    missed = np.concatenate([bottleneck.staleness(trace) for trace in traces])
+    missed = np.concatenate([staleness.of_trace(trace) for trace in traces])
     return np.bincount(missed.clip(0, MOST_STALE), minlength=MOST_STALE + 1) / len(missed)
 
 

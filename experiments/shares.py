@@ -17,7 +17,6 @@ from scipy.optimize import minimize
 from scipy.stats import t
 
 from experiments import figures
-from experiments.gpu_rates import LATER, RATES
 from sim.base.interval import LEVEL, of_normal
 from sim.model import workload
 from sim.model.nominal import TRAINING
@@ -118,14 +117,21 @@ def left_out() -> Iterator[tuple[str, float, float]]:
             yield str(source), float(one.log - np.log(share) - law.slope[0] * small), half
 
 
-def of_one_gpu(encoder: bool, tensor: bool) -> pd.DataFrame:
-    """Rates of one GPU (experiments.gpu_rates) of encoders or of convolutions, on tensor cores or in fp32, as `decoders` has rows."""
-    import pandas as pd
+def of_one_gpu() -> pd.DataFrame:
+    """Rows of figures/gpu_rates.csv, with `log`, the logarithm of their share, and `chip`, which is a GPU and a format."""
+    rows = figures.table("gpu_rates")
+    share = [
+        TRAINING * (workload.NAMED[one.model].flops_per_sample or 0.0) * one.samples_per_s / _peak(one)
+        for one in rows.itertuples()
+    ]
+    return rows.assign(log=np.log(share), chip=rows.gpu + " " + rows.precision)
 
-    found = []
-    for one in [*RATES, *LATER]:
-        if (one.model in ENCODERS) == encoder and (one.precision != "fp32") == tensor:
-            peak = getattr(catalogue.find("gpus", one.gpu), one.precision).peak
-            operations = TRAINING * (workload.NAMED[one.model].flops_per_sample or 0.0)
-            found.append((f"{one.gpu} {one.precision}", one.source, np.log(operations * one.samples_per_s / peak)))
-    return pd.DataFrame(found, columns=["chip", "source", "log"])
+
+def _peak(row) -> float:
+    return getattr(catalogue.find("gpus", row.gpu), row.precision).peak
+
+
+def on_tensor_cores(encoders: bool) -> pd.DataFrame:
+    """Rows of one GPU that `learn` takes: of encoders, or of convolutions."""
+    rows = of_one_gpu()
+    return rows[(rows.model.isin(ENCODERS) == encoders) & (rows.precision != "fp32")]

@@ -7,7 +7,7 @@ which it does after the event world's first.
 
 Engines alternate in each round. They draw different random numbers and may have different numbers of steps: as many as take about half a
 second, but at least two. Their mean steps must agree, or else they do not simulate the same job (`check`).
-SimGrid has two rows. In one, messages pass through its network model, as in its documentation; in the other there is no network.
+Messages of SimGrid pass through its network model, as in its documentation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
-from functools import partial
 from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,14 +34,14 @@ if TYPE_CHECKING:
 
 SIZES = {  # numbers of workers, by text
     "fmb": (10, 100, 1_000, 10_000, 100_000),
-    "ddp": (16, 64, 256, 1_024),
+    "ddp": (16, 64, 256, 1_024, 4_096),
     "local-sgd": (16, 64, 256, 1_024, 4_096),
     "d-psgd": (16, 64, 256, 1_024, 4_096),
 }
-DEMO_SIZES = {"fmb": (10, 100), "ddp": (16, 64)}
-ROUNDS, DEMO_ROUNDS = 3, 2
-LONGEST_S = 20.0  # of a measurement of an engine; what takes longer is left out
-LEAST_STEPS, MOST_STEPS = {"local-sgd": 4}, 10_000  # by text; of others 2
+ROUNDS = 3
+LONGEST_S = 40.0  # of a measurement of an engine; what takes longer is left out
+ONCE_S = 5.0  # of a core: what takes longer is measured in the first round alone
+LEAST_STEPS, MOST_STEPS = {"ddp": 1, "local-sgd": 4}, 10_000  # by text; of others 2
 REFERENCE = "simpy"  # with which all others are compared
 COMPARED = (REFERENCE, "simgrid")  # engines whose speed is the unit of a table
 ERRORS = 5  # standard errors of the difference of two means that are allowed,
@@ -61,7 +60,6 @@ class Engine(NamedTuple):
     title: str
     messages: int
     command: Callable[[Path, Job], list[str]]
-    texts: tuple[str, ...] = tuple(SIZES)
 
     def steps(self, workers: int, text: str = "fmb") -> int:
         """How many steps are measured with so many workers."""
@@ -70,42 +68,33 @@ class Engine(NamedTuple):
         return max(least, min(MOST_STEPS, steps // least * least))
 
 
-def _ours(entry: str, of_ranks: str) -> Callable[[Path, Job], list[str]]:
-    """The command by one function for fmb and another for texts without a master."""
-    return lambda _, job: in_python(entry if job.text == "fmb" else of_ranks, job)
+def _ours(entry: str) -> Callable[[Path, Job], list[str]]:
+    return lambda _, job: in_python(entry, job)
 
 
 ENGINES = {
-    REFERENCE: Engine("SimPy, as documented", 50_000, _ours("plain_simpy:run", "ring_simpy:run")),
-    "event": Engine("event world", 50_000, _ours("ours:event", "ours:event_of_ranks")),
-    "engine": Engine("engine", 500_000, _ours("ours:engine", "ours:engine_of_ranks")),
-    "simgrid": Engine("SimGrid, C++", 100_000, partial(simgrid.command, simgrid.MESSAGES)),
-    "simgrid-semaphores": Engine(
-        "SimGrid, C++, no network", 200_000, partial(simgrid.command, simgrid.SEMAPHORES), ("fmb",)
-    ),
+    REFERENCE: Engine("SimPy, as documented", 50_000, _ours("simpy_jobs:run")),
+    "event": Engine("event world", 50_000, _ours("ours:event")),
+    "engine": Engine("engine", 500_000, _ours("ours:engine")),
+    "simgrid": Engine("SimGrid, C++", 100_000, simgrid.command),
 }
 Results = dict[tuple[str, int], list[Measured]]  # by engine and number of workers
 
 
-def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
+def run(out: Path, seed: int = 0) -> None:
     """Measure everything, and print the tables.
-
-    Args:
-        demo: few sizes, fewer rounds.
 
     Raises:
         RunFailed: an engine simulates another job, or fails.
     """
-    sizes_of, rounds = (DEMO_SIZES, DEMO_ROUNDS) if demo else (SIZES, ROUNDS)
     with tempfile.TemporaryDirectory() as folder:
-        for text, sizes in sizes_of.items():
-            found, failed = measured(Path(folder), sizes, rounds, seed, text)
+        for text, sizes in SIZES.items():
+            found, failed = measured(Path(folder), sizes, ROUNDS, seed, text)
             pages.show(*failed, *checked(found, sizes))
             pages.show(table(found, text))
-    if not demo:
-        pages.show(of_answers())
+    pages.show(of_answers())
     pages.show(
-        f"Medians of {rounds} rounds, and how far these differ; seconds of a core. More workers have fewer steps. "
+        f"Medians of {ROUNDS} rounds, and how far these differ; seconds of a core. More workers have fewer steps. "
         f"Load average of the last minutes: {os.getloadavg()[1]:.1f} on {needs.cores()} cores."
     )
 
@@ -137,7 +126,8 @@ def measured(
     given_up: dict[str, int] = {}
     failed = []
     for name, job in each(plan(sizes, rounds, seed, text), "measuring", labelled):
-        if job.workers >= given_up.get(name, job.workers + 1):
+        earlier = found.get((name, job.workers), [])
+        if job.workers >= given_up.get(name, job.workers + 1) or any(one.cpu_s > ONCE_S for one in earlier):
             continue
         one = None
         try:
@@ -161,7 +151,7 @@ def labelled(item: tuple[str, Job]) -> str:
 
 def plan(sizes: tuple[int, ...], rounds: int, seed: int, text: str = "fmb") -> list[tuple[str, Job]]:
     """What is measured, in order: sizes ascend in each round, and another engine is the first in each."""
-    order, names = [], [name for name in ENGINES if text in ENGINES[name].texts]
+    order, names = [], list(ENGINES)
     for number in range(rounds):
         names = names[1:] + names[:1]
         for workers in sizes:
@@ -192,11 +182,12 @@ def check(steps_s: dict[str, np.ndarray], workers: int) -> str:
     Raises:
         RunFailed: an engine simulates another job.
     """
-    if len(steps_s) < 2 or REFERENCE not in steps_s:
+    if len(steps_s) < 2:
         return f"{workers:,} workers: no two mean steps to compare"
     furthest, (found, allowed) = max(apart(steps_s).items(), key=lambda one: abs(one[1][0]) / one[1][1])
     title, mean_s = ENGINES[furthest].title, steps_s[furthest].mean()
-    against = f"{steps_s[REFERENCE].mean():.4g} s in {ENGINES[REFERENCE].title}"
+    first = next(iter(steps_s))
+    against = f"{steps_s[first].mean():.4g} s in {ENGINES[first].title}"
     said = f"{found:+.2%}; chance explains {allowed:.2%}"
     if abs(found) > allowed:
         job = f"with {workers:,} workers its mean step is {mean_s:.4g} s, and {against}"
@@ -205,19 +196,19 @@ def check(steps_s: dict[str, np.ndarray], workers: int) -> str:
 
 
 def apart(steps_s: dict[str, np.ndarray]) -> dict[str, tuple[float, float]]:
-    """Each engine's mean step over the reference's, less 1, and the largest size of that which chance explains.
+    """Each engine's mean step over the first one's, less 1, and the largest size of that which chance explains.
 
     Steps are independent of one another, in all engines alike.
     """
     spread_s = np.concatenate([values - values.mean() for values in steps_s.values()]).std()
-    against = steps_s[REFERENCE]
+    first, *others = steps_s
+    against = steps_s[first]
     return {
         name: (
             values.mean() / against.mean() - 1,
             ERRORS * spread_s * sqrt(1 / len(values) + 1 / len(against)) / against.mean() + SHARE,
         )
-        for name, values in steps_s.items()
-        if name != REFERENCE
+        for name, values in ((name, steps_s[name]) for name in others)
     }
 
 
@@ -227,9 +218,10 @@ def speeds(found: Results, name: str, workers: int) -> np.ndarray:
 
 
 def ratios(found: Results, name: str, workers: int, reference: str = REFERENCE) -> np.ndarray:
-    """The speed over that of another, round by round; empty if either was not measured."""
+    """The speed over that of another, round by round, as far as both were measured; empty if either was not."""
     mine, others = speeds(found, name, workers), speeds(found, reference, workers)
-    return mine / others if len(mine) == len(others) else np.array([])
+    rounds = min(len(mine), len(others))
+    return mine[:rounds] / others[:rounds]
 
 
 def table(found: Results, text: str = "fmb") -> Table:

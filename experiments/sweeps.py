@@ -1,7 +1,7 @@
 """How long a sweep of ten thousand scenarios takes, and a plan over more than twenty thousand configurations.
 
-The grid is swept by the two commands that its file names, on the cores of this machine and by the ranks of mpirun, and then the plan is
-made, in the seconds of a clock. Other work on the machine makes all of that longer: the load average says how much there was.
+The grid is swept by the command that its file names, on the cores of this machine, and then the plan is made, in the seconds of a clock.
+Other work on the machine makes all of that longer: the load average says how much there was.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import time
 from pathlib import Path
 
 from experiments.kit import pages
-from real.launching import mpirun
 from sim import needs
 from sim.base.errors import RunFailed
 from sim.base.home import installed
@@ -23,7 +22,6 @@ from sim.sweeps import pools
 
 GRID = Path(__file__).parent / "grids" / "ten_thousand.toml"
 ROOT = Path(__file__).parents[1]
-RANKS = 3
 PLAN = {
     "workload": "resnet50",
     "samples_per_s": 20_000,
@@ -33,54 +31,37 @@ PLAN = {
     "servers": [1, 2, 4, 8],
     "placements": ["round-robin", "greedy"],
 }
-DEMO_PLAN = {**PLAN, "protocols": ["allreduce"], "hosts": ["g5.xlarge"], "counts": [1, 2, 4], "samples_per_s": 500}
 PLAN_S = 60.0
 
 
-def run(out: Path, seed: int = 0, *, demo: bool = False) -> None:
-    """Print how long the sweep takes by each command, and the plan; rows of the sweep go to out/sweep.parquet and out/ranks.parquet.
-
-    Args:
-        demo: the plan alone, which is small.
-    """
-    for words in [] if demo else [[], by_ranks()]:
-        pages.show(of_command(words, out))
-    pages.show(
-        of_plan(seed, demo), f"Load average of the last minutes: {os.getloadavg()[1]:.1f} on {needs.cores()} cores"
-    )
+def run(out: Path, seed: int = 0) -> None:
+    """Print how long the sweep takes, and the plan; rows of the sweep go to out/sweep.parquet."""
+    pages.show(of_grid(out))
+    pages.show(of_plan(seed), f"Load average of the last minutes: {os.getloadavg()[1]:.1f} on {needs.cores()} cores")
 
 
-def by_ranks() -> list[str]:
-    """The words that start a sweep's ranks: one deals, and one a core simulates."""
-    about = ["--bind-to", "none", "--oversubscribe", "--allow-run-as-root"]
-    return [mpirun.mpirun(), "-n", str(RANKS), *about]
-
-
-def of_command(words: list[str], out: Path) -> str:
+def of_grid(out: Path) -> str:
     """The whole grid by the command of its file, in seconds of a clock from the shell.
 
     Raises:
         RunFailed: the command fails.
     """
-    path = out / ("ranks.parquet" if words else "sweep.parquet")
+    path = out / "sweep.parquet"
     path.unlink(missing_ok=True)  # an earlier run's, which may have been interrupted
     shutil.rmtree(f"{path}.parts", ignore_errors=True)
-    futures = ["-m", "mpi4py.futures"] if words else []
     sweep = ["-m", installed("sim.sweep"), str(GRID.relative_to(ROOT)), "-o", str(path.resolve())]
-    line = [*words, sys.executable, *futures, *sweep]
+    line = [sys.executable, *sweep]
     begun_s = time.monotonic()
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     if done.returncode:
         raise RunFailed(f"{' '.join(line)}: {done.stderr.strip()}")
-    how = f"{RANKS} ranks of mpirun on {needs.cores()} cores" if words else f"{needs.cores()} cores"
-    return f"The whole grid on {how}: {time.monotonic() - begun_s:.0f} s, {done.stdout.split(': ')[-1].strip()}"
+    took_s = time.monotonic() - begun_s
+    return f"The whole grid on {needs.cores()} cores: {took_s:.0f} s, {done.stdout.split(': ')[-1].strip()}"
 
 
-def of_plan(seed: int, demo: bool) -> str:
+def of_plan(seed: int) -> str:
     """A plan on all cores."""
-    found = plan.answer(
-        question.read(None, {**(DEMO_PLAN if demo else PLAN), "seed": seed}), pools.of_size(None), PLAN_S
-    )
+    found = plan.answer(question.read(None, {**PLAN, "seed": seed}), pools.of_size(None), PLAN_S)
     cut = "" if found.whole else ", cut short"
     said = f"{found.configurations:,} configurations screened, {len(found.simulated):,} simulated"
     return f"A plan on {needs.cores()} cores: {said}, {found.wall_s:.0f} s{cut}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from experiments.kit import report
-from experiments.kit.cells import Plan, fitted, measure
+from experiments.kit.cells import Plan
 from real.cells import SLEEPS, Cell, fitted_cells
 
 STRAGGLERS = "niagara*0.05"  # sleeps of up to 0.33 s: 0.05 s on average
@@ -70,9 +70,7 @@ FITTED = "fmb and amb, 1 and 2 workers, of fmb some with sleeps"
 def run(out: Path, seed: int = 0, demo: bool = False, resume: bool = False) -> None:
     """Run everything, and print the tables."""
     chosen = plan(demo, seed)
-    traces = measure(chosen.order(seed), out / "traces", resume=resume)
-    names = [name for name in traces if name.startswith("fit")]
-    cluster = fitted(names, out / "traces", out / "profile.toml")
+    traces, cluster = chosen.run(out, seed, resume), chosen.profile(out)
     rows = chosen.compared(traces, lambda _: cluster)
     predicted = len(chosen.predicted)
     report.show(rows[:predicted], out, FITTED, rows[predicted:])

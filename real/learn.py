@@ -56,7 +56,7 @@ def parser() -> command.Parser:
     group.add_argument(
         "--steps-table",
         metavar="FILE",
-        help="write each run's updates until the target, its batch of all workers and gradient noise scale, for sim.plan --until, .csv",
+        help="write each run's updates until the target, and its batch of all workers, for sim.plan --until, .csv",
     )
     group.add_argument("--trace", metavar="FILE", help="write the activities of the first run, .parquet or .jsonl")
     group.add_argument("--report", metavar="FILE", help="the answer as a page for a browser, .html")
@@ -96,7 +96,7 @@ def main(argv: list[str] | None = None) -> int:
             raise WrongSetting("--steps-table", given.steps_table, allowed)
     trainers = trainers_of(jobs, training)
     if not given.quiet:
-        announce(learning.estimate(list(zip(jobs, trainers, strict=True)), runs, bool(given.steps_table)))
+        announce(learning.estimate(list(zip(jobs, trainers, strict=True)), runs))
     with nullcontext() if given.quiet else Progress("training in simulated time", runs * sum(map(learning.work, jobs))):
         base, *others = [
             learning.learn(
@@ -107,7 +107,6 @@ def main(argv: list[str] | None = None) -> int:
                 trainer=trainer,
                 evaluate_every=every,
                 want_trace=bool(given.trace) and job is scenario,
-                want_noise=bool(given.steps_table),
                 done=advance,
             )
             for job, trainer in zip(jobs, trainers, strict=True)

@@ -87,7 +87,7 @@ def scenario(options: argparse.Namespace) -> Scenario:
         name="the launcher's hosts", hosts=(Host(name="localhost", slots=MOST_RANKS),)
     )  # the launcher knows better how many
     described = shared.scenario(options, here)
-    if described.protocol.layerwise:
+    if described.protocol.text_class.layerwise:
         _check_layerwise(described)
     if described.gathered_variables:
         from real.training.row_optimiser import check_by_rows

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim import command, report
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
     from sim.plans.plan import Plan
 
 WITHIN_S = 60.0
-ENDINGS = (".json", ".csv", ".parquet")
+ENDINGS = (".csv", ".parquet")
 LISTS = {
     "protocols": "protocols; default: allreduce,ddp,ps-sync",
     "hosts": "kinds of the catalogue (sim.hosts list), clusters or profiles; KIND*N: N at most; default: all with GPUs and a price",
@@ -90,9 +88,6 @@ def parser() -> Parser:
         --failures  '[OFFER:]mtbf=30 d, ...'  list  failures of hosts, as in sim.run: they cost time and money; of all hosts, or of those
             that are rented so
         --price  HOST[:OFFER]=USD  list  price of one host for an hour, on demand or of an offer
-        --discount  SHARE  text  share by which the catalogue's prices are less, such as "15%%"
-        --currency  NAME=RATE  text  print money in it; RATE of it are one USD, such as EUR=0.92
-        --egress  [HOST=]USD  list  cost of the data that leave the cloud in the whole training, of all hosts or of one
         --per-host:gpus_per_host  N  text  workers on each host, on as many of its GPUs; default: all GPUs, or cores, of a host
         --seed  N  text  random seed, the same for all configurations
     """
@@ -105,7 +100,7 @@ def parser() -> Parser:
     """
     group = parser.add_argument_group("the answer")
     add_options(group, table)
-    about = "write every simulated configuration, .csv or .parquet; or the plan, .json"
+    about = "write every simulated configuration, .csv or .parquet"
     group.add_argument("-o", "--output", metavar="FILE", help=about)
     add_options(group, "--report  FILE  text  write the plan as a page for a browser, .html")
     return parser
@@ -142,7 +137,7 @@ def asked(given: argparse.Namespace) -> dict[str, Any]:
     from sim.plans.question import assignments
 
     lists = {name.replace("-", "_"): list(parts(text)) for name in LISTS if (text := _of(given, name)) is not None}
-    single = (*TARGETS, "workload", "stragglers", "discount", "currency", "seed", "keep", "gpus_per_host")
+    single = (*TARGETS, "workload", "stragglers", "seed", "keep", "gpus_per_host")
     found: dict[str, Any] = {
         name.replace("-", "_"): number_or_text(text) for name in single if (text := _of(given, name)) is not None
     }
@@ -150,7 +145,6 @@ def asked(given: argparse.Namespace) -> dict[str, Any]:
     settings = assignments("--set", given.set, lambda text: [number_or_text(one) for one in parts(text)])
     prices = assignments("--price", given.price, number_or_text)
     tables = {"settings": settings, "prices": prices}
-    tables["egress"] = assignments("--egress", given.egress, number_or_text, of_all=True)
     tables["failures"] = assignments("--failures", given.failures, str.strip, ":", of_all=True)
     return found | {name: table for name, table in tables.items() if table}
 
@@ -160,20 +154,13 @@ def _of(given: argparse.Namespace, name: str) -> str | None:
 
 
 def write(found: Plan, path: str) -> None:
-    """The rows, or the whole plan; the file's ending says which.
+    """Every simulated configuration; the file's ending says how.
 
     Raises:
         RunFailed: the system does not take the file.
     """
-    import pandas as pd
-
-    rows = pd.DataFrame(found.rows())
-    writers = {
-        ".json": lambda file: file.write_text(json.dumps(found.as_json(), indent=1, allow_nan=False) + "\n"),
-        ".csv": lambda file: rows.to_csv(file, index=False),
-        ".parquet": lambda file: rows.to_parquet(file, index=False),
-    }
-    write_whole(path, writers[Path(path).suffix])
+    rows = found.to_frame()
+    write_whole(path, lambda file: (rows.to_csv if path.endswith(".csv") else rows.to_parquet)(file, index=False))
 
 
 if __name__ == "__main__":

@@ -176,29 +176,15 @@ def _title(trace: Trace, shown: int, steps: int) -> str:
 
 
 def _draw_step_times(axes: Axes, outcome: Outcome) -> None:
+    """Shares of the steps, in percent, by their time."""
     step_ms = np.sort(outcome.step_s.ravel() * 1e3)
-    _histogram(axes, step_ms)
-    for name, value, style in _marks(step_ms):
+    bins = int(np.clip(np.sqrt(len(step_ms)), 20, 60)) if np.ptp(step_ms) else 1
+    axes.hist(step_ms, bins, weights=np.full(len(step_ms), 100 / len(step_ms)), color=COLOURS["compute"], alpha=0.7)
+    p50, p95 = np.percentile(step_ms, (50, 95))
+    for name, value, style in (("p50", p50, ":"), ("mean", step_ms.mean(), "-"), ("p95", p95, "--")):
         axes.axvline(value, color="black", linestyle=style, linewidth=1, label=f"{name} {value:.4g} ms")
-    axes.set_xlabel("step time, milliseconds")
-    _legend_above(axes)
-
-
-def _marks(values: np.ndarray) -> list[tuple[str, float, str]]:
-    """Name, value and line style of what to mark."""
-    p50, p95 = np.percentile(values, (50, 95))
-    return [("p50", p50, ":"), ("mean", values.mean(), "-"), ("p95", p95, "--")]
-
-
-def _histogram(axes: Axes, values: np.ndarray) -> None:
-    """Share of the steps, in percent."""
-    bins = int(np.clip(np.sqrt(len(values)), 20, 60)) if np.ptp(values) else 1
-    axes.hist(values, bins, weights=np.full(len(values), 100 / len(values)), color=COLOURS["compute"], alpha=0.7)
-    axes.set_ylabel("% of steps")
+    axes.set(xlabel="step time, milliseconds", ylabel="% of steps")
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _legend_above(axes: Axes) -> None:
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, handlelength=1.2, columnspacing=1.0)
 
 

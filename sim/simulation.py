@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
     from sim.answers.result import Result
     from sim.job.scenario import Scenario
-    from sim.recording.traces import Trace
 
 REPLICATIONS = 20
 TRY_STEPS, TRY_S = 10, 2.0
@@ -33,15 +32,6 @@ class _Asked(NamedTuple):
     want_trace: bool
     within_s: float
     done: Callable[[int], object]
-
-
-class _Ran(NamedTuple):
-    """The world that ran, the number of replications asked for, the outcome of those within the time, and the trace of the first."""
-
-    world: str
-    asked: int
-    outcome: Outcome
-    trace: Trace | None
 
 
 def simulate(
@@ -87,20 +77,15 @@ def simulate(
 
 
 def _simulated(scenario: Scenario, world: str, asked: _Asked) -> Result:
-    from sim.answers.result import Result
+    if not candidates.unknown(scenario):
+        return _ran(scenario, world, asked)
+    if asked.want_trace:
+        candidates.refuse(scenario, "a trace")
 
-    if candidates.unknown(scenario):
-        if asked.want_trace:
-            candidates.refuse(scenario, "a trace")
+    def one(job: Scenario, runs: int, seconds: float) -> Result:
+        return _simulated(job, world, asked._replace(replications=runs, within_s=seconds))
 
-        def one(job: Scenario, runs: int, seconds: float) -> Result:
-            return _simulated(job, world, asked._replace(replications=runs, within_s=seconds))
-
-        return candidates.mixed(scenario, one, asked.replications, asked.within_s)
-    start_s = time.monotonic()
-    ran = _ran(scenario, world, asked)
-    wall_s = time.monotonic() - start_s
-    return Result(scenario, ran.world, ran.asked, ran.outcome, wall_s, asked.first, ran.trace)
+    return candidates.mixed(scenario, one, asked.replications, asked.within_s)
 
 
 def check_asked(world: str, replications: int | None, within_s: float) -> None:
@@ -131,10 +116,11 @@ def try_out(scenario: Scenario) -> None:
         Replications(few, "event").outcome(0, TRY_S)
 
 
-def _ran(scenario: Scenario, world: str, asked: _Asked) -> _Ran:
+def _ran(scenario: Scenario, world: str, asked: _Asked) -> Result:
     """As many replications as there is time for, and at least the first steps of one."""
     from sim.answers import quantities, shares
     from sim.answers.outcome import join
+    from sim.answers.result import Result
     from sim.protocols import is_ours
     from sim.runs.replications import Replications
 
@@ -166,5 +152,6 @@ def _ran(scenario: Scenario, world: str, asked: _Asked) -> _Ran:
     def smaller(job: Scenario) -> Outcome:
         return Replications(job, world).outcome(first, within_s)
 
-    joined = replace(join(outcomes), slow=outcome.slow, arrivals=None if trace is not None else runs.arrivals(first))
-    return _Ran(runs.world, count, growth.of_table(scenario, joined, smaller), trace)
+    joined = replace(join(outcomes), slow=outcome.slow, staleness=None if trace is not None else runs.staleness(first))
+    outcome = growth.of_table(scenario, joined, smaller)
+    return Result(scenario, runs.world, count, outcome, time.monotonic() - start_s, first, trace)

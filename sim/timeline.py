@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import count
 from typing import TYPE_CHECKING
@@ -193,14 +193,10 @@ def _fitted(start: np.ndarray, end: np.ndarray) -> np.ndarray:
     free_from: list = []
     found = np.zeros(len(start), int)
     for index in np.lexsort((end, start)):
-        lane = _free(free_from, start[index])
+        lane = next((one for one, since in enumerate(free_from) if since <= start[index]), len(free_from))
         free_from[lane : lane + 1] = [end[index]]
         found[index] = lane
     return found
-
-
-def _free(free_from: Sequence, start) -> int:
-    return next((lane for lane, since in enumerate(free_from) if since <= start), len(free_from))
 
 
 if __name__ == "__main__":

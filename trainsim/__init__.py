@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from sim import laws, protocols
     from sim.answers.result import Result
     from sim.base.errors import RunFailed, WrongSetting
-    from sim.efficiency.noise import noise_scale, noise_scale_of_run
     from sim.job.scenario import Scenario
     from sim.model.modules import model
     from sim.model.workload import Variable, Workload
@@ -62,8 +61,6 @@ _HOMES = {  # module, or module:name where the name there is another; module: of
     "learn": "real.learning.learning",
     "make_protocol": "sim.protocols:make",
     "model": "sim.model.modules",
-    "noise_scale": "sim.efficiency.noise",
-    "noise_scale_of_run": "sim.efficiency.noise",
     "plan": "sim.plan",
     "protocols": "sim.protocols:",
     "read_cluster": "sim.platform.cluster:read",

@@ -1,4 +1,4 @@
-"""The job in our own worlds, asked as `sim.run` asks them."""
+"""The jobs in our own worlds: that of fmb asked as `sim.run` asks it, the others as texts."""
 
 from __future__ import annotations
 
@@ -45,25 +45,21 @@ def of_ranks(job: Job) -> tuple[language.Job, Text]:
     return made, texts[job.text]
 
 
-def event_of_ranks(job: Job) -> list[float]:
-    """Seconds of each step, in the event world."""
-    return np.diff(event_world.run(*of_ranks(job)).ends_s, prepend=0.0).tolist()
-
-
-def engine_of_ranks(job: Job) -> list[float]:
-    """Seconds of each step, by the compiled engine, after lowering."""
-    return np.diff(compiled.run(*of_ranks(job)).ends_s, prepend=0.0).tolist()
-
-
 def event(job: Job) -> list[float]:
     """Seconds of each step, in the event world."""
-    return simulate(scenario(job), "event", 1).outcome.step_s.ravel().tolist()
+    return _step_s(job, "event", event_world.run)
 
 
 def engine(job: Job) -> list[float]:
-    """Seconds of each step, by the compiled engine.
+    """Seconds of each step, by the compiled engine, lowering included.
 
     Raises:
         WrongSetting: it is not compiled here.
     """
-    return simulate(scenario(job), "engine", 1).outcome.step_s.ravel().tolist()
+    return _step_s(job, "engine", compiled.run)
+
+
+def _step_s(job: Job, world: str, run) -> list[float]:
+    if job.text == "fmb":
+        return simulate(scenario(job), world, 1).outcome.step_s.ravel().tolist()
+    return np.diff(run(*of_ranks(job)).ends_s, prepend=0.0).tolist()

@@ -12,11 +12,10 @@ from sim.base.errors import RunFailed
 
 COMPILER, FLAGS = "g++", ("-std=c++17", "-O2")
 HEADER = "simgrid/s4u.hpp"
-MESSAGES, SEMAPHORES = "messages", "semaphores"  # see the program
 
 
-def command(way: str, folder: Path, job: Job) -> list[str]:
-    """The command of a job, of fmb in one of two ways; the program is compiled into a folder once.
+def command(folder: Path, job: Job) -> list[str]:
+    """The command of a job; the program is compiled into a folder once.
 
     Raises:
         RunFailed: there is no compiler or no SimGrid, or they do not take the program.
@@ -27,7 +26,7 @@ def command(way: str, folder: Path, job: Job) -> list[str]:
         _compile(source, program)
     words: tuple
     if job.text == "fmb":
-        words = (way, job.workers, job.steps, job.port_s, UPDATE_S, job.mu, job.sigma, job.seed)
+        words = (job.workers, job.steps, job.port_s, UPDATE_S, job.mu, job.sigma, job.seed)
     else:
         words = (job.text, job.workers, job.steps, job.message_s, COMPUTE_S, *job.shifts)
     return [str(program), *map(str, words)]

@@ -20,8 +20,7 @@ int main(int argc, char* argv[])
 {
   const long cpu = std::clock();
   sg4::Engine engine(&argc, argv);
-  for (const char* set : {"network/model:CM02", "network/crosstraffic:0", "contexts/stack-size:16", "contexts/guard-size:0"})
-    sg4::Engine::set_config(set);
+  configure();
   const std::string text = argv[1];
   const int ranks = std::atoi(argv[2]), steps = std::atoi(argv[3]);
   const double message_s = std::atof(argv[4]), compute_s = std::atof(argv[5]);
@@ -68,10 +67,5 @@ int main(int argc, char* argv[])
     });
   }
   engine.run();
-
-  std::printf("{\"cpu_s\": %.6f, \"peak_bytes\": %ld, ", double(std::clock() - cpu) / CLOCKS_PER_SEC, peak_bytes());
-  std::printf("\"step_s\": [");
-  for (int step = 0; step < steps; step++)
-    std::printf("%s%.9f", step ? ", " : "", ends_s[step + 1] - ends_s[step]);
-  std::puts("]}");
+  print(cpu, ends_s);
 }

@@ -47,6 +47,16 @@ class Plan:
         ]
         return each(found, "simulating", label=lambda one: one[0].label)
 
+    def run(self, out: Path, seed: int, resume: bool) -> dict[str, Trace]:
+        """Run all, for real: the traces by name, in out/traces."""
+        return measure(self.order(seed), out / "traces", resume=resume)
+
+    def profile(self, out: Path, way: str = "", takes: Callable[[Cell], bool] = lambda cell: True) -> Cluster:
+        """The profile in out/WAY.toml (profile.toml) of the fitted cells, or of some of them."""
+        runs = [f"fit-{i}-{repeat}" for i, cell in enumerate(self.fitted) if takes(cell) for repeat in range(self.fits)]
+        called = f"this machine, {way}" if way else "this machine"
+        return fitted(runs, out / "traces", out / f"{way or 'profile'}.toml", called)
+
     def compared(
         self, traces: dict[str, Trace], cluster: Callable[[Cell], Cluster], replications: int = 40
     ) -> list[Comparison]:

@@ -112,7 +112,8 @@ class Beside(NamedTuple):
 
     Args:
         measured_s: of a step, the median of the runs; floor: half of how far apart they are, over it.
-        apart: the largest difference of a weight from that in simulated time; samples: that entered updates, and simulated ones.
+        apart: the largest difference of a weight from that in simulated time, of servers where there are some.
+        samples: that entered updates, and simulated ones.
     """
 
     text: str
@@ -132,9 +133,10 @@ def beside(job: Job, found: Job, text: Text, model: Chain, ran: list[Ran]) -> Be
     measured_s = [one.step_s for one in ran]
     middle_s = statistics.median(measured_s)
     floor = (max(measured_s) - min(measured_s)) / 2 / middle_s
+    holders = text.servers or job.ranks  # to workers their last weights may be on the way
     apart = max(
         float(np.nanmax(np.abs(mine - values.vectors[rank]["weights"]), initial=0.0))
-        for rank, mine in enumerate(ran[-1].weights)
+        for rank, mine in enumerate(ran[-1].weights[:holders])
     )
     samples = float(sum(ran[-1].samples)), float(sum(predicted.samples))
     return Beside(text.name, len(ran), middle_s, floor, predicted_s, apart, samples)

@@ -7,9 +7,9 @@ import threading
 
 from real.launching.clock import Clock
 from real.recording.recorder import Recorder
+from sim.base.activity import NOBODY, Activity
 from sim.language.pieces import Piece
 from sim.language.rank import Rank
-from sim.recording.activity import NOBODY, Activity
 
 
 class Record:

@@ -42,19 +42,14 @@ def frame(base: Learned, compared: Sequence[Compared]) -> pd.DataFrame:
 
 
 def steps_table(base: Learned, compared: Sequence[Compared]) -> str:
-    """Batch (samples of an update, of all workers), steps (updates until the target) and noise scale (samples) of each run.
+    """Batch (samples of an update, of all workers) and steps (updates until the target) of each run.
 
     sim.plan --until reads it. Runs that did not reach the target are left out.
     """
-    lines = ["batch,steps,noise_scale"]
+    lines = ["batch,steps"]
     for one in (base, *(other for _, other in compared)):
-        batch, scale = one.scenario.global_batch, one.noise_scale
-        known = f"{scale:.4g}" if scale is not None and isfinite(scale) else ""
-        lines += [
-            f"{batch},{steps},{known}"
-            for steps, time_s in zip(one.updates, one.times_s, strict=True)
-            if isfinite(time_s)
-        ]
+        reached = [steps for steps, time_s in zip(one.updates, one.times_s, strict=True) if isfinite(time_s)]
+        lines += [f"{one.scenario.global_batch},{steps}" for steps in reached]
     return "\n".join(lines) + "\n"
 
 
@@ -101,9 +96,6 @@ def lines(found: Learned) -> Iterator[tuple[str, str]]:
     few, many = (pick(int(one.samples[-1]) for one in found.curves) for pick in (min, max))
     yield "samples", f"{few:,}" if few == many else f"{few:,} to {many:,}"
     yield "best accuracy", f"{found.best_accuracy:.3f}"
-    if found.noise_scale is not None:
-        known = isfinite(found.noise_scale)
-        yield "noise scale", f"{number(found.noise_scale)} samples" if known else "not known: noise hides the gradient"
     yield "throughput", f"{number(found.speed.samples_per_s, digits(found.speed.answer()))} samples/s"
 
 

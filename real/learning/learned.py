@@ -53,8 +53,6 @@ class Learned:
         speed: of the same job without training, for what is not known of its times.
         wall_s: seconds that training took.
         trace: of the first run; None if it was not asked for.
-        noise_scale: of gradients over all runs, samples, see sim.efficiency.noise.noise_scale_of_run; None if it was not asked for, NaN
-            where noise hides the gradient.
         at_ends: by key, the logarithms by which the target takes longer and shorter where a quantity is at the ends of what it may be
             (sim.answers.quantities); where it is missing, as a step does.
     """
@@ -67,7 +65,6 @@ class Learned:
     speed: Result
     wall_s: float
     trace: Trace | None = None
-    noise_scale: float | None = None
     at_ends: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def at(self, target: Target | str) -> Learned:
@@ -185,7 +182,6 @@ class Learned:
             "updates": list(self.updates),
             "curves": [{name: column.tolist() for name, column in vars(one).items()} for one in self.curves],
             "samples_per_s": self.speed.samples_per_s,
-            "noise_scale": self.noise_scale,
             "notes": self.notes,
             "wall_s": self.wall_s,
         }

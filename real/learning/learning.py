@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,12 +15,10 @@ from real.learning.train import train
 from real.training.trainee import Training
 from sim import needs
 from sim.answers import candidates, quantities, shares
+from sim.base.activity import Activity
 from sim.base.ranges import MOST_REPLICATIONS, check_integer, check_kind
-from sim.efficiency.noise import NoiseScale, noise_scale, noise_scale_of_run
 from sim.job.scenario import Scenario
-from sim.laws.randomness import generator
 from sim.protocols.base import text_of
-from sim.recording.activity import Activity
 from sim.recording.curves import TARGETS, Curves, Target, reached
 from sim.recording.traces import Trace
 from sim.runs.job import job_of
@@ -38,7 +35,6 @@ MOVED = 0.1  # logarithm of the throughput at an end that is trained, where step
 RARELY = 50  # evaluations: after that, each comes when the number of updates has grown by one part in so many
 MOST_TESTED = 10_000  # samples of an evaluation that takes no simulated time
 SPEED_STEPS = 100
-LEAST_MINIBATCHES, LEAST_SAMPLES = 4, 512  # of a noise scale, at each evaluation
 
 
 def learn(
@@ -50,7 +46,6 @@ def learn(
     trainer: Trainer | None = None,
     evaluate_every: int | None = None,
     want_trace: bool = False,
-    want_noise: bool = False,
     done: Callable[[float], object] = lambda samples: None,
 ) -> Learned:
     """Train a job in simulated time, run by run: real gradients, in the order and at the times of the simulation.
@@ -65,7 +60,6 @@ def learn(
         evaluate_every: updates of rank 0 from one evaluation to the next; if None those of the scenario's steps with a test_size, else
             about 2 % of those so far.
         want_trace: record all activities of the first run.
-        want_noise: measure the gradient noise scale at each evaluation, with minibatches that are used for nothing else.
         done: called with the number of samples whose gradients have just been computed, of `work(scenario)` in each run.
 
     Raises:
@@ -91,7 +85,7 @@ def learn(
     every = evaluate_every or (scenario.evaluate_every * scenario.updates_per_step if scenario.test_size else None)
     began_s, trainer = time.monotonic(), trainer or Trainer(scenario.workload, scenario.seed, training)
     speed = simulate(replace(scenario, warmup=10, steps=SPEED_STEPS))
-    job = _Job(scenario, training, trainer, target, every, want_trace, want_noise, done)
+    job = _Job(scenario, training, trainer, target, every, want_trace, done)
     runs = [_Run(job, number).run() for number in range(replications)]
     at_ends = _at_ends(job, target, runs[0], speed) if target else {}
     curves, updates = tuple(run.curves for run in runs), tuple(run.updates for run in runs)
@@ -105,7 +99,6 @@ def learn(
         speed,
         took_s,
         runs[0].trace,
-        _noise_scale(scenario, runs) if want_noise else None,
         at_ends,
     )
 
@@ -123,20 +116,11 @@ def _at_ends(job: _Job, target: Target, first: _Run, speed: Result) -> dict[str,
     for key, jobs in quantities.at_ends(job.scenario, shares.mean_step_s(speed.outcome)).items():
         if max(moved.get(key, (0.0, 0.0))) < MOVED:
             continue
-        runs = [
-            _Run(job._replace(scenario=one, want_trace=False, want_noise=False, done=lambda _: None), 0).run()
-            for one in jobs
-        ]
+        runs = [_Run(job._replace(scenario=one, want_trace=False, done=lambda _: None), 0).run() for one in jobs]
         off = quantities.off(speeds[0], [1 / reached(run.curves, target) for run in runs])
         if off is not None and np.isfinite(off).all():
             found[key] = off
     return found
-
-
-def _noise_scale(scenario: Scenario, runs: Sequence[_Run]) -> float:
-    """Over all runs, samples; NaN where noise hides the gradient."""
-    rows = [row for run in runs for row in run.noise]
-    return noise_scale_of_run(scenario.global_batch, *zip(*rows, strict=True))
 
 
 def check_trainable(scenario: Scenario, training: Training) -> None:
@@ -171,7 +155,6 @@ class _Job(NamedTuple):
     target: Target | None
     every: int | None
     want_trace: bool
-    want_noise: bool
     done: Callable[[float], object]
 
 
@@ -187,7 +170,7 @@ class Estimate(NamedTuple):
     bytes: float
 
 
-def estimate(jobs: list[tuple[Scenario, Trainer]], runs: int, want_noise: bool = False) -> Estimate:
+def estimate(jobs: list[tuple[Scenario, Trainer]], runs: int) -> Estimate:
     """The seconds and bytes of so many runs of each job, by timing a gradient."""
     seconds, largest = 0.0, 0.0
     for scenario, trainer in jobs:
@@ -195,19 +178,11 @@ def estimate(jobs: list[tuple[Scenario, Trainer]], runs: int, want_noise: bool =
         apart = scenario.protocol.by_arrival or scenario.by_all_ranks
         alike = 1.0 if apart else trainer.share(scenario.batch, max(1, scenario.workers))
         samples = work(scenario) * alike
-        if want_noise:  # at each evaluation: see RARELY
-            samples += (RARELY * (1 + math.log1p(scenario.rounds / RARELY))) * math.prod(_minibatches(scenario))
         trained = runs + 2 * any(hasattr(scenario.protocol, name) for name in shares.TIMES)  # as _at_ends trains
         seconds += trained * (once_s + step_s * scenario.rounds + samples * trainer.sample_s())
         live = 2 * scenario.ranks if apart else 2
         largest = max(largest, 4.0 * scenario.workload.parameters * (live + 4) + trainer.data_bytes)
     return Estimate(seconds, largest)
-
-
-def _minibatches(scenario: Scenario) -> tuple[int, int]:
-    """The samples of a minibatch, and how many minibatches tell the noise scale at one place."""
-    batch = scenario.global_batch
-    return batch, max(LEAST_MINIBATCHES, -(-LEAST_SAMPLES // batch))
 
 
 class _Run:
@@ -226,8 +201,6 @@ class _Run:
         self._left = work(job.scenario)
         self._version: tuple[int, float, int] | None = None  # the last one: updates, seconds, samples
         self.trace: Trace | None = None
-        self.noise: list[tuple[int, NoiseScale]] = []  # and the updates since the evaluation before
-        self._drawn = generator(job.scenario.seed, number, 0, "gradient")
 
     def run(self) -> _Run:
         """Train until the target, or to the last step."""
@@ -253,11 +226,6 @@ class _Run:
     def _evaluate(self, versions: Versions, updates: int, time_s: float, samples: int) -> bool:
         job, newest = self._job, versions.newest
         loss, accuracy = job.trainer.evaluate(newest, self._size)
-        if job.want_noise:
-            batch, count = _minibatches(self._scenario)
-            small, big = job.trainer.norms2(newest, batch, count, self._drawn)
-            since = updates - (self._found[-1][0] if self._found else 0)
-            self.noise.append((since, noise_scale(batch, small, batch * count, big)))
         self._found.append((updates, time_s, samples, loss, accuracy))
         return job.target is not None and bool(job.target.met(np.array(loss), np.array(accuracy)))
 

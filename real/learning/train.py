@@ -10,11 +10,11 @@ import numpy as np
 
 from real.learning.values import ModelValues
 from real.learning.versions import Versions
+from sim.base.activity import Activity
 from sim.base.errors import RunFailed
 from sim.language.event import EventWorld
 from sim.language.event.observed import ObservedWorld
 from sim.protocols.base import text_of
-from sim.recording.activity import Activity
 from sim.runs.job import job_of
 from sim.runs.outcome import activities_of
 

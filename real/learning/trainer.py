@@ -96,19 +96,6 @@ class Trainer:
         """Parts of like sizes, each of at most so many samples as a call takes."""
         return np.array_split(samples, -(-len(samples) // self._at_once))
 
-    def norms2(self, whole: Weights, batch: int, count: int, drawn: np.random.Generator) -> tuple[float, float]:
-        """The mean squared norm of the gradients of so many minibatches, and the squared norm of their mean.
-
-        Gradients are means over samples, which are drawn from the training set independently.
-        """
-        mean, squares = np.zeros(self.workload.parameters), 0.0
-        for minibatch in drawn.integers(len(self.data.train_y), size=(count, batch)):
-            one = np.zeros(self.workload.parameters, np.float32)
-            self._add(one, whole, minibatch)
-            squares += float(one @ one)
-            mean += one
-        return squares / batch**2 / count, float(mean @ mean) / (batch * count) ** 2
-
     def share(self, batch: int, workers: int) -> float:
         """The share of the samples in minibatches of so many workers that is computed, where they are one call."""
         size = len(self.data.train_y)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from sim.answers import bottleneck, bounds, shares, sources, summary
+from sim.answers import bounds, shares, sources, staleness, summary
 from sim.answers.outcome import Outcome
 from sim.base.errors import printable
 from sim.job import gpu_memory, reading
@@ -26,10 +26,10 @@ FEW = 6  # numbers of missed updates whose shares are said one by one
 
 def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None = None) -> list[str]:
     """The notes to an answer, a line each; empty if there are none."""
-    arrivals = outcome.arrivals
-    if arrivals is None and scenario.protocol.stale and scenario.served and trace is not None:
-        arrivals = bottleneck.of_trace(trace, scenario)
-    found = _of_arrivals(arrivals) if arrivals else []
+    missed = outcome.staleness
+    if missed is None and scenario.protocol.stale and scenario.served and trace is not None:
+        missed = staleness.of_trace(trace)
+    found = [] if missed is None else [_of_staleness(missed)]
     if scenario.unused:
         found.append(f"{scenario.protocol.name} does not use {', '.join(scenario.unused)}")
     if outcome.slow and not is_ours(scenario.protocol):
@@ -133,16 +133,14 @@ def _of_sustained_rate(scenario: Scenario, outcome: Outcome) -> list[str]:
     ]
 
 
-def _of_arrivals(arrivals: bottleneck.Arrivals) -> list[str]:
-    """The staleness of gradients, and the job's bottleneck; both of its first replication."""
-    missed = np.repeat(list(arrivals.missed), list(arrivals.missed.values())) if arrivals.missed else np.zeros(1, int)
+def _of_staleness(missed: np.ndarray) -> str:
+    missed = missed if len(missed) else np.zeros(1, int)
     if missed.max() < FEW:
         spread = ", ".join(f"{count}: {np.mean(missed == count):.0%}" for count in range(missed.max() + 1))
     else:
         middle, most = np.quantile(missed, (0.5, 0.9), method="inverted_cdf")
         spread = f"p50 {middle}, p90 {most}, largest {missed.max()}"
-    said = [f"staleness of gradients, in updates: mean {missed.mean():.2f}; {spread}"]
-    return [*said, bottleneck.warning(arrivals.busy)]
+    return f"staleness of gradients, in updates: mean {missed.mean():.2f}; {spread}"
 
 
 def _idle(scenario: Scenario) -> list[str]:

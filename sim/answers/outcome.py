@@ -15,7 +15,6 @@ from sim.base.ranges import SHORTEST_S
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.answers.bottleneck import Arrivals
     from sim.recording.traces import Trace
 
 
@@ -28,7 +27,7 @@ class Outcome:
         samples: samples summed by each step's update, shape (replications, steps).
         idle_fraction: share of the measured time that a rank waited, shape (replications, ranks); rank 0 is the master.
         warmup: steps before these.
-        arrivals: of the first replication, where the order of arrival matters and it was kept.
+        staleness: updates that gradients of the first replication had missed, where they may miss some, shape (gradients,).
         ends: by key, the logarithms by which a step takes longer and shorter where a quantity is at the ends of what it may be
             (sim.answers.quantities); those that were not simulated are missing.
         slow: what the job has that the engine has not, where the event world took long for it.
@@ -39,7 +38,7 @@ class Outcome:
     samples: np.ndarray
     idle_fraction: np.ndarray
     warmup: int = 0
-    arrivals: Arrivals | None = None
+    staleness: np.ndarray | None = None
     ends: dict[str, tuple[float, float]] = field(default_factory=dict)
     slow: str = ""
     by_message: str = ""
@@ -84,7 +83,9 @@ def join(outcomes: Sequence[Outcome]) -> Outcome:
         np.concatenate([getattr(o, name) for o in outcomes]) for name in ("step_s", "samples", "idle_fraction")
     )
     one = outcomes[0]
-    return Outcome(step_s, samples, idle_fraction, one.warmup, one.arrivals, _ends(outcomes), by_message=one.by_message)
+    return Outcome(
+        step_s, samples, idle_fraction, one.warmup, one.staleness, _ends(outcomes), by_message=one.by_message
+    )
 
 
 def _ends(outcomes: Sequence[Outcome]) -> dict[str, tuple[float, float]]:

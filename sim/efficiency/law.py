@@ -20,28 +20,24 @@ if TYPE_CHECKING:
 
 
 OPTION = "--until"
-COLUMNS, NOISE = ("batch", "steps"), "noise_scale"  # of a table of runs to a target
+COLUMNS = ("batch", "steps")  # of a table of runs to a target
 MOST = 1e12
 
 
 class Published(NamedTuple):
-    """Spreads of published tables, standard deviations of logarithms; `experiments.run efficiency` prints them.
+    """Spreads of published tables, standard deviations of logarithms: docs/data/efficiency.json says how they were learned.
 
     Args:
         spread: of a batch's mean about the law of its table.
         freedom: degrees of freedom that this counts as, beside those of a table.
         a_doubling: further, for each doubling beyond a table.
         of_runs: from run to run of a batch, which is in the rows of a table without repeats.
-        by_noise: for each doubling from a single batch whose noise scale is known.
-        freedom_by_noise: degrees of freedom of that: the models that it was learned on.
     """
 
     spread: float = 0.046
     freedom: float = 2.1
     a_doubling: float = 0.075
     of_runs: float = 0.047
-    by_noise: float = 0.091
-    freedom_by_noise: float = 3.0
 
 
 PUBLISHED = Published()
@@ -106,15 +102,12 @@ class Law(NamedTuple):
         return float(here @ np.linalg.pinv(known.T @ known) @ here)
 
 
-def fit(
-    batches: Sequence[float] | np.ndarray, steps: Sequence[float] | np.ndarray, others: Published = PUBLISHED
-) -> Law:
-    """The law of least squares of logarithms; runs of one batch count as their mean.
+def fit(batches: Sequence[float] | np.ndarray, steps: Sequence[float] | np.ndarray) -> Law:
+    """The law of least squares of logarithms, with the spreads of published tables; runs of one batch count as their mean.
 
     Args:
         batches: samples of a step, of all workers, shape (runs,).
         steps: to the target, shape (runs,).
-        others: spreads of other tables; a table of two batches tells none.
 
     Raises:
         WrongSetting: they are all of one batch.
@@ -136,30 +129,13 @@ def fit(
     best = minimize_scalar(
         lambda log: float(np.sum(residuals(log) ** 2)), bounds=edges, method="bounded", options={"xatol": 1e-9}
     )
-    b_crit, freedom = math.exp(best.x), len(known) - 2
+    b_crit, freedom = math.exp(best.x), len(known) - 2 + PUBLISHED.freedom
     again = len(logs) - len(known)
-    of_others = math.hypot(others.spread, 0.0 if again else others.of_runs)
-    spread = math.sqrt((float(best.fun) + others.freedom * of_others**2) / (freedom + others.freedom))
+    of_others = math.hypot(PUBLISHED.spread, 0.0 if again else PUBLISHED.of_runs)
+    spread = math.sqrt((float(best.fun) + PUBLISHED.freedom * of_others**2) / freedom)
     of_runs = math.sqrt(float(np.sum((logs - means[place]) ** 2)) / again) if again else 0.0
     s_min = math.exp(float(np.mean(means - np.log1p(b_crit / known))))
-    return Law(s_min, b_crit, tuple(known.tolist()), spread, freedom + others.freedom, of_runs, others.a_doubling)
-
-
-def of_noise(batch: float, steps: Sequence[float], noise_scale: float, others: Published = PUBLISHED) -> Law:
-    """The law of runs of one batch, whose gradient noise scale is b_crit.
-
-    Args:
-        batch: samples of a step, of all workers.
-        steps: of each run to the target.
-        noise_scale: over the runs, in samples, see sim.efficiency.noise.noise_scale_of_run.
-        others: spreads of published runs.
-    """
-    logs = [math.log(one) for one in steps]
-    mean, count = math.fsum(logs) / len(logs), len(logs)
-    of_runs = math.sqrt(math.fsum((one - mean) ** 2 for one in logs) / (count - 1)) if count > 1 else others.of_runs
-    s_min = math.exp(mean) / (1 + noise_scale / batch)
-    around = of_runs * math.sqrt(1 + 1 / count)  # of one more run, about the mean of these
-    return Law(s_min, noise_scale, (batch,), 0.0, others.freedom_by_noise, around, others.by_noise)
+    return Law(s_min, b_crit, tuple(known.tolist()), spread, freedom, of_runs, PUBLISHED.a_doubling)
 
 
 def _slopes(batches: np.ndarray, b_crit: float) -> np.ndarray:
@@ -172,18 +148,12 @@ def _slopes(batches: np.ndarray, b_crit: float) -> np.ndarray:
 def read(path: str) -> Law:
     """The law of a table of runs to a target, in a file; several rows of one batch are repeated runs.
 
-    A column `noise_scale`, in samples (sim.efficiency.noise.noise_scale_of_run), makes a table of a single batch enough.
-
     Raises:
-        WrongSetting: there is no such file or column, a value is no number from 1, or all rows are of one batch without a noise scale.
+        WrongSetting: there is no such file or column, a value is no number from 1, or all rows are of one batch.
     """
     table = tables.read(path, OPTION, COLUMNS)
     batches, steps = (tables.numbers(table, name, f"{OPTION} {path}", least=1, most=MOST) for name in COLUMNS)
-    if len(set(batches)) > 1:
-        return fit(batches, steps)
-    if NOISE not in table.columns:
-        given = f"one batch, {batches[0]:g}"
-        allowed = f"two batches or more, which say what a larger one saves; or a column {NOISE}, the gradient noise scale in samples"
-        raise WrongSetting(f"{OPTION} {path}: batch", given, allowed)
-    known = tables.numbers(table, NOISE, f"{OPTION} {path}", least=0, most=MOST)
-    return of_noise(float(batches[0]), steps.tolist(), float(known.mean()))
+    if len(set(batches)) < 2:
+        allowed = "two batches or more, which say what a larger one saves"
+        raise WrongSetting(f"{OPTION} {path}: batch", f"one batch, {batches[0]:g}", allowed)
+    return fit(batches, steps)

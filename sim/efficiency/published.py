@@ -9,24 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sim.base.errors import WrongSetting
-from sim.efficiency import law, noise
+from sim.efficiency import law
 
 FALLING = ("loss", "wer")  # metrics that training makes smaller
 FILE = Path(__file__).with_name("published.csv")
-
-
-class Reached(NamedTuple):
-    """A run that reached a target.
-
-    Args:
-        batch: samples of an update.
-        steps: updates until the first evaluation that reached it.
-        noise_scale: of its gradients until then, samples, see sim.efficiency.noise.noise_scale_of_run; None if it is not known.
-    """
-
-    batch: int
-    steps: int
-    noise_scale: float | None
 
 
 class Curve(NamedTuple):
@@ -34,26 +20,20 @@ class Curve(NamedTuple):
 
     Args:
         batch: samples of an update.
-        noise_scale: since the evaluation before; empty if it is not known.
+        steps: updates until each of them.
+        values: of the metric.
     """
 
     batch: int
     steps: tuple[int, ...]
     values: tuple[float, ...]
-    noise_scale: tuple[float, ...]
 
-    def reached(self, value: float, falls: bool) -> Reached | None:
-        """The first evaluation that is as good; None if there is none, or if already the first of all is better."""
+    def reached(self, value: float, falls: bool) -> int | None:
+        """Updates until the first evaluation that is as good; None if there is none, or if already the first of all is better."""
         good = [(one <= value) if falls else (one >= value) for one in self.values]
         if True not in good or (good[0] and self.values[0] != value):
             return None
-        count = good.index(True) + 1
-        if not self.noise_scale:
-            return Reached(self.batch, self.steps[count - 1], None)
-        between = [end - start for start, end in zip((0, *self.steps), self.steps[:count], strict=False)]
-        places = [noise.NoiseScale(one, nan, 1.0, one) for one in self.noise_scale[:count]]
-        known = noise.noise_scale_of_run(self.batch, between, places)
-        return Reached(self.batch, self.steps[count - 1], known)
+        return self.steps[good.index(True)]
 
 
 @lru_cache(None)
@@ -71,16 +51,13 @@ def curves() -> dict[str, dict[str, list[Curve]]]:
 
 
 def _curve(batch: int, rows: list[dict[str, str]]) -> Curve:
-    noise_scale = tuple(float(row["noise_scale"]) for row in rows if row["noise_scale"])
-    return Curve(
-        batch, tuple(int(row["steps"]) for row in rows), tuple(float(row["value"]) for row in rows), noise_scale
-    )
+    return Curve(batch, tuple(int(row["steps"]) for row in rows), tuple(float(row["value"]) for row in rows))
 
 
-def runs(model: str, metric: str, value: float) -> list[Reached]:
-    """The runs of a model that reached a target."""
-    falls = metric in FALLING
-    return [found for curve in curves()[model][metric] if (found := curve.reached(value, falls))]
+def runs(model: str, metric: str, value: float) -> dict[int, int]:
+    """By batch, the steps of a model's runs that reached a target."""
+    reached = {curve.batch: curve.reached(value, metric in FALLING) for curve in curves()[model][metric]}
+    return {batch: steps for batch, steps in reached.items() if steps is not None}
 
 
 def read(model: str, target: str, setting: str) -> law.Law:
@@ -107,7 +84,7 @@ def read(model: str, target: str, setting: str) -> law.Law:
     if len(found) < 2:
         allowed = f"{metric} {_range(known[metric], metric in FALLING)} of {model}, or a table of steps by batch"
         raise WrongSetting(setting, target, allowed)
-    return law.fit([one.batch for one in found], [one.steps for one in found])
+    return law.fit([*found], [*found.values()])
 
 
 def _range(several: list[Curve], falls: bool) -> str:

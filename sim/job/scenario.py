@@ -116,7 +116,7 @@ class Scenario:
             unused += [f"--{name.replace('_', '-')} {given}"] * (given not in (value, defaults[name]))
             object.__setattr__(self, name, value)
         object.__setattr__(self, "unused", tuple(unused))
-        if self.workers < 1 and not self.protocol.can_be_alone:
+        if self.workers < 1 and not self.protocol.text_class.alone:
             raise WrongSetting("--workers", self.workers, f"an integer from 1 with {self.protocol.name}")
         self.protocol.check(self)
         self.stragglers.check(self)
@@ -295,7 +295,7 @@ class Scenario:
         """Whether a step is over when the last rank has ended it, with all samples: without a master, unless rank 0 stands for all."""
         from sim.protocols import is_ours
 
-        together = self.protocol.in_step and is_ours(self.protocol)
+        together = self.protocol.text_class.in_step and is_ours(self.protocol)
         return self.protocol.masterless and self.workers > 0 and not together
 
     @cached_property

@@ -19,7 +19,8 @@ class Samples:
         self._at_hand = [0.0 for _ in ranks]  # in the gradient of each rank
         self._used = [True for _ in ranks]  # whether that gradient begins anew
         self._last = [-1 for _ in ranks]  # the last step in which each has computed
-        self._computed, self._replicated, self._served = (defaultdict[int, float](float) for _ in range(3))
+        self._counts = [defaultdict[int, float](float) for _ in range(3)]
+        self._computed, self._replicated, self._served = self._counts
 
     def computed(self, me: Rank, samples: int, items: int) -> None:
         """A rank has added the gradient of some layers' items to its own."""
@@ -52,11 +53,7 @@ class Samples:
     def merge(self, others: Iterable[Samples]) -> None:
         """Add what other ranks have counted, each by itself."""
         for other in others:
-            for mine, theirs in (
-                (self._computed, other._computed),
-                (self._replicated, other._replicated),
-                (self._served, other._served),
-            ):
+            for mine, theirs in zip(self._counts, other._counts, strict=True):
                 for step, amount in theirs.items():
                     mine[step] += amount
 

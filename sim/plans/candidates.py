@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.base.interval import LEVEL
@@ -24,7 +24,6 @@ class Effort(NamedTuple):
         share: of all seconds, for one job by sim.needs; a longer job is answered from fewer runs or steps.
         optimism: factor by which the whole effort may find more samples a second: 1.08 were seen after a few steps (kbatch-async), and
             the mean of three runs is up to 7 % below that of nine where a network is as busy as computing.
-        narrower: the least part of what its runs alone tell of the interval, in logarithms, that the whole effort may leave.
     """
 
     name: str
@@ -33,7 +32,6 @@ class Effort(NamedTuple):
     runs: int
     share: float
     optimism: float
-    narrower: float
 
     def affordable(self, needed: Callable[[int], tuple[float, float]], within_s: float) -> Effort:
         """The part of it within the time: fewer steps, and then fewer runs.
@@ -52,14 +50,11 @@ class Effort(NamedTuple):
 
 
 SETTLED = 2  # steps before a job runs evenly: workers of ps-sync have two tokens at first, and their second gradients are dropped
-# Nine runs' interval is at least this part of that of three, in 95 % of cases, if runs are independent: the ratio of t's quantiles
-# of 8 and 2 degrees of freedom, of the sqrt(1 + 1 / runs), and of standard deviations by F of 2 and 8 degrees of freedom, 4.46.
-NARROWER = 1.860 / 2.920 * math.sqrt((1 + 1 / 9) / (1 + 1 / 3) / 4.46)
 EFFORTS = (
-    Effort("closed form", 0, 0, 0, 0.0, 1.01, 0.0),
-    Effort("a few steps", 3, SETTLED, 1, 0.03, 1.1, 0.0),  # one run does not show the spread of runs
-    Effort("some runs", 20, SETTLED, 3, 0.04, 1.07, NARROWER),
-    Effort("all runs", 50, 5, 9, 0.06, 1.0, 1.0),
+    Effort("closed form", 0, 0, 0, 0.0, 1.01),
+    Effort("a few steps", 3, SETTLED, 1, 0.03, 1.1),  # one run does not show the spread of runs
+    Effort("some runs", 20, SETTLED, 3, 0.04, 1.07),
+    Effort("all runs", 50, 5, 9, 0.06, 1.0),
 )
 NEVER_REACHED = 0.97  # of a bound: candidates that this leaves out tie with the best
 FEWEST_ROUNDS = 8  # of a run; jobs that cannot afford them have fewer runs
@@ -106,13 +101,10 @@ class Figures:
         distance = math.log(mid / needed)
         return float(ndtr(distance / deviation)) if deviation else float(distance >= 0)
 
-    def narrowed(self, narrower: float) -> Figures:
-        """The same where runs tell that much less, a factor on logarithms; what they do not tell stays unknown."""
-        if not self.low < self.mid:
-            return self
-        whole = math.log(self.mid / self.low)
-        of_runs = math.sqrt(max(0.0, whole**2 - self.slower**2))
-        return replace(self, low=self.mid * math.exp(-min(whole, math.hypot(narrower * of_runs, self.slower))))
+    @property
+    def narrowest(self) -> Figures:
+        """The same where runs tell all that they may; what they do not tell stays unknown."""
+        return replace(self, low=max(self.low, self.mid * math.exp(-self.slower)))
 
 
 @dataclass(eq=False)
@@ -140,7 +132,6 @@ class Candidate:
     effort: int = 0
     figures: Figures | None = None
     problem: str | None = None
-    limits: str | None = field(default=None)
     p_best: float | None = None
     work: Work | None = None
 
@@ -166,7 +157,7 @@ class Candidate:
 
     def needed(self, question: Question) -> float:
         """Samples a second that meet the target."""
-        return question.needed(self.usd_per_hour, self.configuration.fixed_usd, self.samples)
+        return question.needed(self.usd_per_hour, self.samples)
 
     def key(self, question: Question) -> tuple[float, float]:
         """Its place among the others, the best first: as good as the whole effort may find it."""
@@ -180,7 +171,7 @@ class Candidate:
     def cost_at(self, question: Question, samples_per_s: float) -> float:
         """USD of the whole training, or of an hour, were it so fast."""
         hours = self.hours_at(question, samples_per_s)
-        return self.usd_per_hour if hours is None else hours * self.usd_per_hour + self.configuration.fixed_usd
+        return self.usd_per_hour if hours is None else hours * self.usd_per_hour
 
     def hours_at(self, question: Question, samples_per_s: float) -> float | None:
         """The time of the whole training, were it so fast; None if it has no end."""
@@ -209,8 +200,7 @@ class Candidate:
         needed /= self._optimism
         if self.least_likely < needed or not self.figures:
             return self.least_likely >= needed
-        hoped = self.figures.narrowed(EFFORTS[self.effort].narrower)
-        return hoped.chance(needed, self.error_of_samples) >= question.probability
+        return self.figures.narrowest.chance(needed, self.error_of_samples) >= question.probability
 
     @property
     def _optimism(self) -> float:

@@ -5,17 +5,16 @@ Of machines of several kinds that one owns, numbers of each kind are chosen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
-from itertools import accumulate, product
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim import protocols
 from sim.base.errors import WrongSetting
 from sim.base.home import installed
-from sim.job.named_gpus import flops_per_s
 from sim.job.scenario import Scenario
 from sim.job.variants import called
 from sim.model import workload
@@ -27,7 +26,6 @@ from sim.platform import catalogue
 from sim.stragglers import read as read_stragglers
 
 if TYPE_CHECKING:
-    from sim.model.workload import Workload
     from sim.plans.question import Question
     from sim.platform.cluster import Cluster, Host
     from sim.protocols.base import Protocol
@@ -48,7 +46,6 @@ class Configuration:
         servers: 0 of protocols without.
         usd_per_hour: of all hosts.
         offer: how they are rented, one of sim.platform.catalogue.OFFERS.
-        fixed_usd: of the whole training, whatever the time.
     """
 
     protocol: str
@@ -62,13 +59,12 @@ class Configuration:
     variable_partitions: int
     usd_per_hour: float
     offer: str = "on-demand"
-    fixed_usd: float = 0.0
     subset: Subset = ()
 
     @property
     def without_price(self) -> Configuration:
         """The same for configurations of one job, whose hosts are rented in other ways."""
-        return replace(self, usd_per_hour=0.0, offer="", fixed_usd=0.0)
+        return replace(self, usd_per_hour=0.0, offer="")
 
 
 # Choices of a question that not every protocol, or host, has; and their names in a configuration.
@@ -121,9 +117,9 @@ class Room:
     @cached_property
     def all(self) -> list[Configuration]:
         """Every configuration once, in the order of the question."""
-        question, batches = self.question, self.question.batches or (self.workload.batch,)
+        batches = self.question.batches or (self.workload.batch,)
         found = [
-            Configuration(name, settings, host, count, batch, *served, usd, offer, question.fixed_usd(host), subset)
+            Configuration(name, settings, host, count, batch, *served, usd, offer, subset)
             for name, settings in self._kinds
             for served in self._served(self.protocol(name, settings))
             for host, offered in self.prices.of.items()
@@ -212,14 +208,12 @@ class Room:
     @cached_property
     def _subsets(self) -> dict[str, tuple[list[Subset], bool]]:
         """Those of each file with hosts of several kinds, and whether they are all."""
-        several = {name: known for name, known in self._clusters.items() if len(known.hosts) > 1}
-        return {name: subsets_of(known, self.workload) for name, known in several.items()}
+        return {name: subsets_of(name, known) for name, known in self._clusters.items() if len(known.hosts) > 1}
 
     @property
     def notes(self) -> list[str]:
         """Choices that no configuration has; profiles of other models; files of which not all subsets are looked at."""
-        line = "of the more than {} subsets of {} those of the fastest machines, and of the fastest for their price, were looked at alone"
-        found = [line.format(MOST_SUBSETS, name) for name, (_, whole) in self._subsets.items() if not whole]
+        found = [THINNED.format(name) for name, (_, whole) in self._subsets.items() if not whole]
         for name in [name for name in IN_PART if name in self.question.model_fields_set]:
             taken = {getattr(one, IN_PART[name]) for one in self.all}
             if unused := [str(value) for value in getattr(self.question, name) if value not in taken]:
@@ -299,34 +293,32 @@ class Room:
             yield from (Served(count, on, *rest) for rest in product(placements, asked.variable_partitions))
 
 
-MOST_SUBSETS = 256  # subsets of a file; of more, the fastest and the cheapest machines alone are taken
+MOST_SUBSETS = 4096  # of a file
+THINNED = "of each kind of host of {} numbers that are powers of two, and all of them, were looked at alone"
 Subset = tuple[int, ...]  # how many of each entry of the cluster's hosts
 
 
-def subsets_of(cluster: Cluster, workload: Workload) -> tuple[list[Subset], bool]:
-    """The subsets, the smallest first; and whether they are all.
+def subsets_of(name: str, cluster: Cluster) -> tuple[list[Subset], bool]:
+    """The subsets of a file's hosts, the smallest first, and whether they are all.
 
-    Machines that differ by their names alone are interchangeable. Where subsets are more than MOST_SUBSETS, there are two of each size: the
-    machines that compute fastest, and those that compute most for their price.
+    Machines that differ by their names alone are interchangeable. Where subsets are more than MOST_SUBSETS, there are powers of two of each
+    kind, and all of it.
+
+    Raises:
+        WrongSetting: these are too many, too.
     """
     alike = _alike(cluster.hosts)
     counts = [sum(cluster.hosts[place].count for place in places) for places in alike]
-    if prod(count + 1 for count in counts) - 1 <= MOST_SUBSETS:
-        chosen = [numbers for numbers in product(*(range(count + 1) for count in counts)) if any(numbers)]
-        return _by_size(_by_entry(cluster, alike, numbers) for numbers in chosen), True
-
-    def speed(host: Host) -> float:
-        each = host.speed * (flops_per_s(host.gpu, workload) if host.gpu else 1.0)
-        return host.ranks * each
-
-    def for_its_price(host: Host) -> float:
-        return speed(host) / (host.price_per_hour or 1.0)
-
-    return _by_size({*_first(cluster, speed), *_first(cluster, for_its_price)}), False
-
-
-def _by_size(found: Iterable[Subset]) -> list[Subset]:
-    return sorted(found, key=lambda one: (sum(one), one))
+    every = [range(count + 1) for count in counts]
+    few = [sorted({0, count, *(2**power for power in range(count.bit_length()))}) for count in counts]
+    whole = prod(map(len, every)) <= MOST_SUBSETS
+    if not whole and (most := prod(map(len, few))) > MOST_SUBSETS:
+        raise WrongSetting(
+            "hosts", f"{name}, with {most:,} subsets", f"at most {MOST_SUBSETS:,}: a file of fewer kinds"
+        )
+    chosen = [numbers for numbers in product(*(every if whole else few)) if any(numbers)]
+    found = (_by_entry(cluster, alike, numbers) for numbers in chosen)
+    return sorted(found, key=lambda one: (sum(one), one)), whole
 
 
 def taken(cluster: Cluster, subset: Subset) -> Cluster:
@@ -353,11 +345,3 @@ def _by_entry(cluster: Cluster, alike: list[list[int]], numbers: Iterable[int]) 
             found[place] = min(left, cluster.hosts[place].count)
             left -= found[place]
     return tuple(found)
-
-
-def _first(cluster: Cluster, worth: Callable[[Host], float]) -> Iterator[Subset]:
-    """The machines that are worth most, of every number."""
-    places = [place for place, host in enumerate(cluster.hosts) for _ in range(host.count)]
-    ordered = sorted(places, key=lambda place: -worth(cluster.hosts[place]))
-    one = [tuple(int(place == other) for other in range(len(cluster.hosts))) for place in ordered]
-    yield from accumulate(one, lambda several, further: tuple(map(sum, zip(several, further, strict=True))))

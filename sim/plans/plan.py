@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from sim.answers.summary import number
@@ -19,7 +18,7 @@ from sim.model import workload_text
 from sim.plans import search, sensitivity
 from sim.plans.candidates import EFFORTS, Candidate
 from sim.plans.configurations import Room
-from sim.plans.simulating import Simulating, find_limits
+from sim.plans.simulating import Simulating
 from sim.plans.until import by_name, in_words
 from sim.version import VERSION
 
@@ -32,14 +31,13 @@ if TYPE_CHECKING:
     from sim.sweeps.pools import Pool
 
 SCHEMA = "plan/1"
-# Shares of the time that are over when no further configuration is looked at, when the search
-# ends, when the front and each kind of host are known, and when the limits of the best are.
-SCREENED_UNTIL, SEARCH_UNTIL, FRONT_UNTIL, LIMITS_UNTIL = 0.5, 0.7, 0.85, 0.94
+# Shares of the time that are over when no further configuration is looked at, when the search ends, and when the front and each kind of
+# host are known.
+SCREENED_UNTIL, SEARCH_UNTIL, FRONT_UNTIL = 0.5, 0.75, 0.94
 EASILY_SHARE = 0.3  # of the search's time, for what meets the target easily, where nothing was found before
 EASILY = 1.2  # times as fast as needed, by the bound
 FRONT_EFFORT = 2
 CUT = "the search was cut short: what was not looked at may be better; --within SECONDS gives it more time"
-KIND, NUMBER = attrgetter("configuration.host", "configuration.offer"), attrgetter("configuration.hosts")
 AS_GOOD = 3  # that are shown where no configuration meets the target
 
 
@@ -55,7 +53,6 @@ class Plan:
         rejected: numbers of configurations that are not among the best, by reason.
         values: the values of measuring.
         by_kind: where there are several, the best of each kind of host and way of renting it; those that meet the target first.
-        by_number: where hosts of several kinds may be chosen, the fastest configuration of each number of hosts that was simulated.
         whole: whether there was time for the whole search.
     """
 
@@ -68,7 +65,6 @@ class Plan:
     rejected: Counter[str]
     values: list[Value] = field(default_factory=list)
     by_kind: list[Candidate] = field(default_factory=list)
-    by_number: list[Candidate] = field(default_factory=list)
     whole: bool = True
     wall_s: float = 0.0
 
@@ -109,7 +105,6 @@ class Plan:
             "p_target": one.chance(question) if known else None,
             "p_best": one.p_best,
             "work": one.work.as_json() if one.work else None,
-            "limits": one.limits,
             "world": figures.world,
             "effort": EFFORTS[one.effort].name,
             "steps": figures.steps,
@@ -130,7 +125,6 @@ class Plan:
             "best": [self.row(one) for one in self.best],
             "front": [self.row(one) for one in self.front],
             "by_kind": [self.row(one) for one in self.by_kind],
-            "by_number": [self.row(one) for one in self.by_number],
             "rows": [self.row(one) for one in self.simulated],
             "rejected": dict(self.rejected.most_common()),
             "sensitivity": [one.as_json() for one in self.values],
@@ -150,14 +144,10 @@ class Plan:
         return f"<Plan: {show.headline(self)} {self.room.told(best)}, {best.protocol}>"
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each configuration that was simulated, see `rows`."""
+        """A flat row for each configuration that was simulated."""
         import pandas as pd
 
-        return pd.DataFrame(self.rows())
-
-    def rows(self) -> list[dict]:
-        """Rows of every simulated configuration, flat, for a table."""
-        return [flat(self.row(one)) for one in self.simulated]
+        return pd.DataFrame([flat(self.row(one)) for one in self.simulated])
 
 
 def notes(plan: Plan) -> list[str]:
@@ -242,15 +232,11 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
             whole = simulating.left_s > 0 and not thrown[search.NO_TIME]
             simulating.until_s = start_s + FRONT_UNTIL * within_s
             front = search.front(candidates, partial(_axes, question), simulating, FRONT_EFFORT)
-            several = sorted((one for one in candidates if one.configuration.subset), key=NUMBER)
-            by_number = search.of_each(several, NUMBER, _fastest, _fastest, simulating, FRONT_EFFORT)
             hoped, known = partial(_hoped, question), partial(_known, question)
-            by_kind = search.of_each(candidates, KIND, hoped, known, simulating)
+            by_kind = search.of_each_kind(candidates, hoped, known, simulating)
             by_kind = sorted(by_kind, key=known) if len(by_kind) > 1 else []
             simulated = [one for one in candidates if one.figures]
             best, met = _ranked(question, simulated, best, met)
-            simulating.until_s = start_s + LIMITS_UNTIL * within_s
-            find_limits([*best, *(one for one in by_kind if one not in best)], simulating)
     if not best:
         raise RunFailed(_nothing(candidates, within_s))
     rejected = thrown + search.thrown_out(candidates, best if met else [], lambda one: one.may_meet(question))
@@ -261,7 +247,7 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
             one.p_best = share
     whole = whole and not simulating.cut
     wall_s = time.monotonic() - start_s
-    return Plan(question, room, best, met, front, simulated, rejected, values, by_kind, by_number, whole, wall_s)
+    return Plan(question, room, best, met, front, simulated, rejected, values, by_kind, whole, wall_s)
 
 
 def _best(question: Question, candidates: list[Candidate], simulating: Simulating) -> tuple[list[Candidate], bool]:
@@ -317,10 +303,6 @@ def _ranked(
     """The best in the order of `_known`, also where time was over before the search was whole."""
     meeting = [one for one in simulated if one.chance(question) >= question.probability]
     return (sorted(meeting, key=partial(_known, question))[: question.keep], True) if meeting else (best, met)
-
-
-def _fastest(one: Candidate) -> tuple[float, ...]:
-    return ((one.samples or 1) / one.hoped,)
 
 
 def _axes(question: Question, one: Candidate) -> tuple[float, float]:

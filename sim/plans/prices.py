@@ -1,16 +1,13 @@
-"""Money in a question: amounts in a currency with a rate, the hosts with their offers, and what an hour of one costs by each of them."""
+"""The hosts that a question may choose, with their offers, and what an hour of one costs by each of them."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
 from sim.base.ranges import MOST_RANKS
-from sim.base.units import number_or_text
 from sim.platform import catalogue, cluster
 from sim.platform.catalogue import OFFERS
 
@@ -18,105 +15,24 @@ if TYPE_CHECKING:
     from sim.plans.question import Question
     from sim.platform.cluster import Cluster
 
-USD = "USD"
-CURRENCY = re.compile(r"\s*([A-Za-z]{2,8})\s*=\s*([0-9.eE+-]+)\s*")
-AMOUNT = re.compile(r"\s*([0-9.eE+-]+)\s*([A-Za-z]{2,8})\s*")
-PERCENT = re.compile(r"\s*([0-9.eE+-]+)\s*%\s*")
-LEAST, MOST = 1e-9, 1e9  # units of a currency for one USD
 
-
-class Currency(NamedTuple):
-    """A currency to print money in.
-
-    Args:
-        per_usd: units of it for one USD.
-    """
-
-    name: str = USD
-    per_usd: float = 1.0
-
-
-def currency(text: object) -> Currency:
-    """The currency and its rate in "EUR=0.92".
-
-    Raises:
-        WrongSetting: it has no name, or no rate.
-
-    >>> currency("EUR=0.92")
-    Currency(name='EUR', per_usd=0.92)
-    """
-    found = CURRENCY.fullmatch(str(text))
-    rate = number_or_text(found[2]) if found else None
-    if not found or not isinstance(rate, int | float) or not LEAST <= rate <= MOST:
-        raise WrongSetting("currency", text, "NAME=RATE, units of it for one USD, as EUR=0.92")
-    if found[1].upper() == USD and rate != 1:
-        raise WrongSetting("currency", text, "a currency that is not USD, or USD=1")
-    return Currency(found[1].upper(), float(rate))
-
-
-def in_usd(setting: str, amount: Any, known: Currency) -> Any:
-    """An amount in USD, where it is written with the name of a currency; as it is otherwise.
-
-    Raises:
-        WrongSetting: the currency has no rate.
-
-    >>> in_usd("budget", "460 EUR", Currency("EUR", 0.92)), in_usd("budget", 3, Currency())
-    (500.0, 3)
-    """
-    found = AMOUNT.fullmatch(amount) if isinstance(amount, str) else None
-    number = number_or_text(found[1]) if found else None
-    if not found or not isinstance(number, int | float):
-        return amount
-    rates = {USD: 1.0, known.name: known.per_usd}
-    if found[2].upper() not in rates:
-        allowed = f"an amount in {' or '.join(rates)}; of another currency with its rate, as --currency {found[2].upper()}=0.92"
-        raise WrongSetting(setting, amount, allowed)
-    return number / rates[found[2].upper()]
-
-
-def share(given: Any) -> float:
-    """A share below 1, written as one or in percent.
-
-    Raises:
-        ValueError: what is none.
-
-    >>> share("15%"), share(0.2)
-    (0.15, 0.2)
-    """
-    found = PERCENT.fullmatch(given) if isinstance(given, str) else None
-    number = number_or_text(found[1]) if found else given
-    whole = 100 if found else 1
-    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < whole:
-        raise ValueError("a share from 0 to less than 1, such as 0.15 or 15%")
-    return number / whole
-
-
-def host_and_offer(setting: str, text: str) -> tuple[str, str]:
+def host_and_offer(text: str) -> tuple[str, str]:
     """The host, and the offer behind a colon, of HOST or HOST:OFFER; without one the offer is empty.
 
     Raises:
         WrongSetting: there is no such offer.
 
-    >>> host_and_offer("prices", "p5.48xlarge:spot")
+    >>> host_and_offer("p5.48xlarge:spot")
     ('p5.48xlarge', 'spot')
     """
     host, colon, offer = text.rpartition(":")
     if not colon or "/" in offer or "." in offer:  # a path, whose name has a colon
         return text, ""
     if offer not in OFFERS:
-        raise WrongSetting(setting, text, f"HOST or HOST:OFFER with one of {', '.join(OFFERS)}{nearest(offer, OFFERS)}")
+        raise WrongSetting(
+            "prices", text, f"HOST or HOST:OFFER with one of {', '.join(OFFERS)}{nearest(offer, OFFERS)}"
+        )
     return host, offer
-
-
-def converted(
-    table: Mapping[str, Any], known: Currency, names: tuple[str, ...], tables: tuple[str, ...]
-) -> dict[str, Any]:
-    """A question's table with its amounts in USD: of these names, and in the tables of these names."""
-    found = {name: in_usd(name, table[name], known) for name in names if name in table}
-    for name in tables:
-        if isinstance(several := table.get(name), dict):
-            found[name] = {key: in_usd(f"{name}: {key}", amount, known) for key, amount in several.items()}
-    return {**table, **found}
 
 
 class Prices:
@@ -144,18 +60,12 @@ class Prices:
         asked, found = self.question, []
         if asked.prices:
             found.append("prices are those that you gave, or else of the catalogue: sim.hosts show NAME says of when")
-        if asked.discount:
-            found.append(f"the catalogue's prices are taken to be {asked.discount:.1%} less; prices that you gave stay")
         for offer in asked.offers:
             if asked.hosts and (without := [name for name, prices in self.of.items() if offer not in prices]):
                 found.append(f"no {offer} price of {', '.join(without)} is known: --price {without[0]}:{offer}=USD")
         if "spot" in asked.offers and not asked.failures_for("spot", 1.0, 1.0):
             found.append(
                 "spot hosts may be taken away at any time, which is not counted: --failures spot:... says how often"
-            )
-        if asked.currency:
-            found.append(
-                f"money is printed in {asked.money.name}, of which {asked.money.per_usd:g} are one USD; --json and -o have USD"
             )
         return found
 
@@ -167,7 +77,7 @@ class Prices:
         """The prices that were given, by host and offer."""
         asked = self.question
         only = asked.offers[0] if len(asked.offers) == 1 else "on-demand"
-        read_as = {text: host_and_offer("prices", text) for text in asked.prices}
+        read_as = {text: host_and_offer(text) for text in asked.prices}
         return {(host, offer or only): asked.prices[text] for text, (host, offer) in read_as.items()}
 
     def _hosts(self) -> dict[str, int | None]:
@@ -189,11 +99,6 @@ class Prices:
         for name, _ in self._known:
             if not (name in self.most or name in kinds or Path(name).exists()):
                 raise WrongSetting("prices", name, f"a host{nearest(name, [*self.most, *kinds], catalogue.PROPOSED)}")
-        for name in self.question.egress:
-            if name and name not in self.most:
-                raise WrongSetting(
-                    "egress", name, f"a host that is asked for{nearest(name, self.most, catalogue.PROPOSED)}"
-                )
 
     def _priced(self, name: str) -> dict[str, float]:
         """USD an hour of one host, by the offers that are asked for.
@@ -202,11 +107,7 @@ class Prices:
             WrongSetting: none of them has a price.
         """
         kind, asked = catalogue.all_of("hosts").get(name), self.question
-        known: dict[str, float] = (
-            {offer: of.usd_per_hour * (1 - asked.discount) for offer, of in kind.offered.items()}
-            if kind
-            else _in_file(name)
-        )
+        known = {one: of.usd_per_hour for one, of in kind.offered.items()} if kind else _in_file(name)
         known |= {offer: price for (host, offer), price in self._known.items() if host == name}
         found: dict[str, float] = {offer: known[offer] for offer in asked.offers if offer in known}
         if not found:

@@ -12,7 +12,6 @@ from sim.base.files import read_toml, validated
 from sim.base.ranges import MOST, Count, Path, Ranks
 from sim.base.units import count, quantity
 from sim.plans import prices
-from sim.plans.prices import Currency
 from sim.platform.catalogue import OfferName
 from sim.studies import failures
 
@@ -53,8 +52,6 @@ Rate = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
 Long = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False), BeforeValidator(_in_seconds)]
 Samples = Annotated[int, Field(ge=1, le=MOST), BeforeValidator(lambda value: count(value, "115 M"))]
 Several = BeforeValidator(_each_once)
-Discount = Annotated[float, BeforeValidator(prices.share)]
-Fixed = Annotated[float, Field(ge=0, le=MOST_USD, allow_inf_nan=False)]
 Setting = Annotated[tuple[str | bool | int | float, ...], Field(min_length=1), Several]
 
 
@@ -78,10 +75,6 @@ class Question(BaseModel):
         largest_global_batch: the largest number of samples of all workers together in a step.
         probability: that the target is met.
         prices: USD an hour by HOST, before the catalogue's on demand, or by HOST:OFFER. Where one offer alone is asked for, HOST is of it.
-        discount: share by which the catalogue's prices are less; "15%" is 0.15. Prices that are given stay.
-        currency: to print money in, with units of it for one USD: "EUR=0.92". Amounts may be written in it, as "500 EUR"; without a name
-            they are USD.
-        egress: USD of the whole training for the data that leave the cloud, by host; a number is that of all hosts.
         stragglers: as sim.run has them.
         failures: likewise, of all hosts, or by how they are rented: {"spot": "mtbf=30 d, preemption=6 h"}.
     """
@@ -111,56 +104,33 @@ class Question(BaseModel):
     probability: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
     offers: Annotated[tuple[OfferName, ...], Field(min_length=1), Several] = ("on-demand",)
     prices: dict[Path, Usd] = {}
-    discount: Discount = 0.0
-    currency: Path | None = None
-    egress: Annotated[dict[str, Fixed], BeforeValidator(_of_all)] = {}
     stragglers: Path = "none"
     failures: Annotated[dict[str, str], BeforeValidator(_of_all)] = {}
     seed: Annotated[int, Field(ge=0, le=2**64 - 1)] = 0
     keep: Annotated[int, Field(ge=1, le=100)] = 10
 
-    @model_validator(mode="before")
-    @classmethod
-    def _in_usd(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        known = prices.currency(given["currency"]) if given.get("currency") else Currency()
-        return prices.converted(given, known, ("budget", "usd_per_hour", "egress"), ("prices", "egress"))
-
     @model_validator(mode="after")
     def _makes_sense(self):
-        if self.until and (self.samples or self.epochs or self.samples_per_s):
-            raise WrongSetting(
-                "until",
-                self.until,
-                "no samples, epochs or samples_per_s besides: the target says when training ends",
-            )
-        if self.until and not (self.deadline or self.budget):
-            raise WrongSetting(
-                "deadline", None, 'a deadline or a budget with until, as --deadline "24 h" or --budget "200 USD"'
-            )
-        if self.egress and not self.has_end:
-            raise WrongSetting("egress", None, "samples of the whole training besides, or epochs and samples_per_epoch")
-        if self.budget and max(self.egress.values(), default=0) >= self.budget:
-            raise WrongSetting("egress", max(self.egress.values()), f"less than the budget, {self.budget:g} USD")
         for offer, text in self.failures.items():
             failures.read(text)
             if offer and offer not in self.offers:
                 raise WrongSetting("failures", offer, f"one of offers: {', '.join(self.offers)}")
-        if self.samples and self.epochs:
-            raise WrongSetting("epochs", self.epochs, "samples, or epochs and samples_per_epoch, not both")
-        if (self.epochs is None) != (self.samples_per_epoch is None):
-            missing = "epochs" if self.epochs is None else "samples_per_epoch"
-            raise WrongSetting(missing, None, "epochs and samples_per_epoch, or neither")
-        for name in ("deadline", "budget"):
-            if getattr(self, name) and not self.has_end:
-                raise WrongSetting(
-                    "samples",
-                    None,
-                    f"those of the whole training, with a {name}; or epochs and samples_per_epoch; or until",
-                )
-        if not (self.samples_per_s or self.deadline or self.budget):
-            raise WrongSetting("target", None, TARGETS)
+        other_work, has_limit = self.samples or self.epochs, self.deadline or self.budget
+        beside = "no samples, epochs or samples_per_s besides: the target says when training ends"
+        limited = 'a deadline or a budget with until, as --deadline "24 h" or --budget 200'
+        both = "epochs and samples_per_epoch, or neither"
+        whole = "those of the whole training, with a deadline or a budget; or epochs and samples_per_epoch; or until"
+        for is_wrong, name, given, allowed in (
+            (self.until and (other_work or self.samples_per_s), "until", self.until, beside),
+            (self.until and not has_limit, "deadline", None, limited),
+            (self.samples and self.epochs, "epochs", self.epochs, "samples, or epochs and samples_per_epoch, not both"),
+            (self.samples_per_epoch and not self.epochs, "epochs", None, both),
+            (self.epochs and not self.samples_per_epoch, "samples_per_epoch", None, both),
+            (has_limit and not self.has_end, "samples", None, whole),
+            (not (self.samples_per_s or has_limit), "target", None, TARGETS),
+        ):
+            if is_wrong:
+                raise WrongSetting(name, given, allowed)
         return self
 
     @property
@@ -180,17 +150,8 @@ class Question(BaseModel):
         """Whether the cheapest that meets the target is wanted; else the fastest, because only money is limited."""
         return bool(self.samples_per_s or self.deadline)
 
-    @property
-    def money(self) -> Currency:
-        """The currency to print money in."""
-        return prices.currency(self.currency) if self.currency else Currency()
-
-    def fixed_usd(self, host: str) -> float:
-        """What leaving data cost, whatever the time."""
-        return self.egress.get(host, self.egress.get("", 0.0))
-
-    def needed(self, usd_per_hour: float, fixed_usd: float = 0.0, samples: float | None = None) -> float:
-        """Samples a second that meet every target at this price, and with these costs besides.
+    def needed(self, usd_per_hour: float, samples: float | None = None) -> float:
+        """Samples a second that meet every target at this price.
 
         Args:
             samples: of the whole training, where they differ by the configuration; likewise below.
@@ -199,7 +160,7 @@ class Question(BaseModel):
         if work and self.deadline:
             floors.append(work / self.deadline)
         if work and self.budget:
-            floors.append(usd_per_hour / HOUR_S * work / (self.budget - fixed_usd))
+            floors.append(usd_per_hour / HOUR_S * work / self.budget)
         return max(floors)
 
     def hours(self, samples_per_s: float, samples: float | None = None) -> float | None:
@@ -229,7 +190,7 @@ def read(path: str | None, further: dict[str, Any]) -> Question:
         raise WrongSetting(f"{path}: schema", table.get("schema"), SCHEMA)
     tables = {
         name: _joined(table.get(name, {}), further[name])
-        for name in ("prices", "settings", "egress", "failures")
+        for name in ("prices", "settings", "failures")
         if name in further
     }
     return validated(Question, _of_profiles(table | further | tables), path or "")

@@ -35,7 +35,7 @@ MISSED = "misses the target when simulated"
 NO_TIME = "not looked at, because time ran out; --within SECONDS allows more"
 FAILED = "could not be simulated"
 Key = Callable[[Candidate], tuple[float, ...]]
-Group = Callable[[Candidate], Hashable]
+KIND = attrgetter("configuration.host", "configuration.offer")
 but_batch: Callable[[Configuration], tuple] = attrgetter(
     *(one.name for one in fields(Configuration) if one.name != "batch")
 )
@@ -109,34 +109,30 @@ def best_first(
     keep: int,
     simulating: Simulating,
     hopeful: Callable[[Candidate], bool] = lambda one: True,
-    most: int = WHOLE,
 ) -> list[Candidate]:
     """The candidates that are best after the whole effort, best first; fewer than `keep` if there are not more, or no time.
 
     Args:
         key: of a candidate, as it is known now.
         hopeful: whether a candidate, as it is known now, may be an answer.
-        most: effort, a place in EFFORTS.
     """
     pending = sorted(filter(hopeful, candidates), key=key)
     found: list[Candidate] = []
     while pending and len(found) < keep:
-        if pending[0].effort >= most:
+        if pending[0].effort >= WHOLE:
             found.append(pending.pop(0))
             continue
         if not simulating.left_s:
             break
-        batch = _closest(pending, keep - len(found), simulating.pool.processes, most)
-        before = [one.effort for one in batch]
-        for effort in sorted(set(before)):
-            simulating.simulate([one for one in batch if one.effort == effort], effort + 1)
+        closest = _closest(pending, keep - len(found), simulating.pool.processes)
+        simulating.simulate(closest, closest[0].effort + 1)
         pending = sorted((one for one in pending if not one.problem and hopeful(one)), key=key)
     return found
 
 
-def _closest(pending: list[Candidate], wanted: int, processes: int, most: int) -> list[Candidate]:
-    """The first candidates that still need simulation: more of them if it is cheap."""
-    effort = next(one.effort for one in pending if one.effort < most)
+def _closest(pending: list[Candidate], wanted: int, processes: int) -> list[Candidate]:
+    """The first candidates that still need simulation, all of one effort: more of them if it is cheap."""
+    effort = next(one.effort for one in pending if one.effort < WHOLE)
     size = max(wanted, BATCH * processes // 4**effort)
     return [one for one in pending[: size + wanted] if one.effort == effort][:size]
 
@@ -154,16 +150,14 @@ def front(
             simulating.simulate([one for one in batch if one.effort == effort], effort + 1)
 
 
-def of_each(
-    candidates: Iterable[Candidate], group: Group, hoped: Key, known: Key, simulating: Simulating, until: int = WHOLE
-) -> list[Candidate]:
-    """The best of each group by what is known, once the most hopeful one was simulated with this effort, or time is over."""
-    groups: dict[Hashable, list[Candidate]] = defaultdict(list)
+def of_each_kind(candidates: Iterable[Candidate], hoped: Key, known: Key, simulating: Simulating) -> list[Candidate]:
+    """The best by what is known of each kind of host and way of renting it, once the most hopeful was simulated, or time is over."""
+    kinds: dict[Hashable, list[Candidate]] = defaultdict(list)
     for one in candidates:
-        groups[group(one)].append(one)
-    for several in groups.values():
-        best_first(several, hoped, 1, simulating, most=until)
-    simulated = ([one for one in several if one.figures] for several in groups.values())
+        kinds[KIND(one)].append(one)
+    for several in kinds.values():
+        best_first(several, hoped, 1, simulating)
+    simulated = ([one for one in several if one.figures] for several in kinds.values())
     return [min(several, key=known) for several in simulated if several]
 
 

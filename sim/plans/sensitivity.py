@@ -3,8 +3,7 @@
 Raiffa and Schlaifer, Applied Statistical Decision Theory, 1961, chapter 4: choose under each value that a number may have, and
 compare the cost of these choices with that of today's choice. A step is taken to be computing, known in closed form, and the rest of
 the simulated step; each is scaled by itself. The speed of a kind of GPU, and the links of a kind of host, are off by the same in all
-configurations that have them, and independent of those of other kinds. Steps to a target are more or fewer for all configurations at
-once, each by its own spread.
+configurations that have them, and independent of those of other kinds.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from sim.answers import quantities, sources
 from sim.answers.quantities import END
 from sim.job import named_gpus
 from sim.model import workload_text
-from sim.plans.until import by_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -34,7 +32,7 @@ ENDS = (4, 85)  # of PLACES, the 5 % and the 95 % quantile
 DRAWS = 20  # of each place
 MEASURED = 0.02  # the rest of it after a short run
 LEAST = 1e-3  # share of a price below which a gain is none
-COMPUTING, MESSAGES, STEPS = "speed of computing", "network and all else than computing", "steps to the target"
+COMPUTING, MESSAGES = "speed of computing", "network and all else than computing"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +40,11 @@ class Parameter:
     """A number that is not known exactly, and that several configurations share.
 
     Args:
-        kind: COMPUTING, MESSAGES or STEPS.
-        of: the GPU or the host of which it is; empty of STEPS.
+        kind: COMPUTING or MESSAGES.
+        of: the GPU or the host of which it is.
         assumed: whether what is known of it is no measurement.
         measured_by: the short run that would measure it.
-        usd_per_hour: of a host on which it is measured; None of STEPS.
+        usd_per_hour: of a host on which it is measured.
         times: of each configuration that has it, how many times as long what it is of takes, shape of PLACES.
     """
 
@@ -54,13 +52,13 @@ class Parameter:
     of: str
     assumed: bool
     measured_by: str
-    usd_per_hour: float | None = None
+    usd_per_hour: float
     times: dict[Candidate, np.ndarray] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """What it is, and of what."""
-        return f"{self.kind} on {self.of}" if self.of else self.kind
+        return f"{self.kind} on {self.of}"
 
     @property
     def deviation(self) -> float:
@@ -74,23 +72,20 @@ class Value:
     """The effect of knowing a parameter.
 
     Args:
-        low, high: samples a second of the best if the parameter is at its 10 % and 90 % quantile; of steps, over the steps that are added.
         changes: share of its values at which another configuration is chosen.
         saves: mean saving in the minimised quantity: USD of the training, USD an hour, or hours.
         unit: of that.
     """
 
     parameter: Parameter
-    low: float
-    high: float
     changes: float
     saves: float
     unit: str
 
     def as_json(self) -> dict:
         """The value as in the plan's JSON."""
-        one, speeds = self.parameter, {"low": self.low, "high": self.high}
-        known = {"parameter": one.name, "deviation": one.deviation, "assumed": one.assumed, "samples_per_s": speeds}
+        one = self.parameter
+        known = {"parameter": one.name, "deviation": one.deviation, "assumed": one.assumed}
         worth = {"choice_changes": self.changes, "saves": self.saves, "unit": self.unit}
         return known | worth | {"measured_by": one.measured_by, "usd_per_hour": one.usd_per_hour}
 
@@ -119,9 +114,6 @@ def _of(one: Candidate, room: Room) -> Iterator[tuple[Parameter, np.ndarray]]:
             assumed = any(each.source == sources.GIVEN or each.source.startswith("assumed") for each in known)
             times = np.array([math.prod(each.times(z) for each in known if each.times) for z in PLACES])
             yield Parameter(kind, of, assumed, how, one.usd_per_hour / asked.hosts), times
-    if one.work and one.error_of_samples:
-        how = f"a run to the target with {one.work.batch:,} samples of all workers in a step: a row of a table for --until"
-        yield Parameter(STEPS, "", by_name(str(room.question.until)), how), np.exp(PLACES * one.error_of_samples)
 
 
 def values(found: list[Parameter], best: Candidate, candidates: list[Candidate], question: Question) -> list[Value]:
@@ -143,11 +135,9 @@ def _value(parameter: Parameter, best: Candidate, candidates: list[Candidate], q
         least = np.minimum(least, np.where(_meets(parameter, one, question), price, math.inf))
     ours = _price(question, best, _speed(best, {parameter: every}))
     gains = np.where(np.isfinite(least) & (ours - least > LEAST * ours), ours - least, 0.0)
-    low, high = map(float, np.quantile(_speed(best, {parameter: every}), (0.1, 0.9)))
     unit = "USD" if question.has_end else "USD an hour"
-    return Value(
-        parameter, low, high, float((gains > 0).mean()), float(gains.mean()), unit if question.cheapest else "hours"
-    )
+    unit = unit if question.cheapest else "hours"
+    return Value(parameter, float((gains > 0).mean()), float(gains.mean()), unit)
 
 
 def _meets(parameter: Parameter, one: Candidate, question: Question) -> np.ndarray | bool:
@@ -155,27 +145,27 @@ def _meets(parameter: Parameter, one: Candidate, question: Question) -> np.ndarr
     needed, share = one.needed(question), NormalDist().inv_cdf(question.probability)
     if one not in parameter.times or not needed:
         return one.chance(question) >= question.probability
-    spread, of_it = _spread(one), _moved(one, parameter)
-    left = math.hypot(spread, MEASURED)
-    if parameter.kind != STEPS:
-        left = math.hypot(math.sqrt(max(spread**2 - of_it**2, 0.0)) + MEASURED, one.error_of_samples)
+    rest = math.sqrt(max(_spread(one) ** 2 - _moved(one, parameter) ** 2, 0.0))
+    left = math.hypot(rest + MEASURED, one.error_of_samples)
     return np.log(_speed(one, {parameter: np.arange(len(PLACES))}) / needed) >= left * share
 
 
 def chances(found: list[Parameter], kinds: list[Candidate], question: Question) -> list[float]:
     """The probability of each that it meets the target, and is better than all of the others that do.
 
-    What no parameter says of a configuration is drawn once for each host. The sum is below 1 where none may meet the target.
+    What no parameter says of a configuration is drawn once for each host, and steps to a target once for all. The sum is below 1 where none
+    may meet the target.
     """
     rng = np.random.default_rng(question.seed)
     each = np.tile(np.arange(len(PLACES)), DRAWS)
     drawn = {one: rng.permutation(each) for one in found}
     rest = {host: PLACES[rng.permutation(each)] for host in dict.fromkeys(one.configuration.host for one in kinds)}
+    steps = PLACES[rng.permutation(each)]
     prices = []
     for one in kinds:
-        known = sum(_moved(one, parameter) ** 2 for parameter in found if parameter.kind != STEPS)
+        known = sum(_moved(one, parameter) ** 2 for parameter in found)
         left = math.sqrt(max(0.0, _spread(one) ** 2 - known))
-        speed = _speed(one, drawn) * np.exp(left * rest[one.configuration.host])
+        speed = _speed(one, drawn) * np.exp(left * rest[one.configuration.host] - one.error_of_samples * steps)
         prices.append(np.where(speed >= one.needed(question), _price(question, one, speed), math.inf))
     first = np.where(np.isfinite(prices).any(axis=0), np.argmin(prices, axis=0), -1)
     return [float((first == place).mean()) for place in range(len(kinds))]
@@ -194,19 +184,15 @@ def _moved(one: Candidate, parameter: Parameter) -> float:
 
 
 def _speed(one: Candidate, known: Mapping[Parameter, Any]) -> Any:
-    """Samples a second, where each parameter is at these of PLACES; with more steps, those that count."""
+    """Samples a second, where each parameter is at these of PLACES."""
     assert one.figures
     share = min(1.0, max(one.least.compute_s, 0.0) * one.figures.mid / one.least.samples)
-    longer, more = 1.0, 1.0
+    longer = 1.0
     for parameter, places in known.items():
-        if one not in parameter.times:
-            continue
-        times = parameter.times[one][places]
-        if parameter.kind == STEPS:
-            more = more * times
-        else:
-            longer = longer + (share if parameter.kind == COMPUTING else 1 - share) * (times - 1)
-    return one.figures.mid / (longer * more)
+        if one in parameter.times:
+            part = share if parameter.kind == COMPUTING else 1 - share
+            longer = longer + part * (parameter.times[one][places] - 1)
+    return one.figures.mid / longer
 
 
 def _price(question: Question, one: Candidate, samples_per_s: Any) -> Any:

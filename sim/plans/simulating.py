@@ -1,7 +1,4 @@
-"""Candidates are simulated, on all cores, with the same random numbers for all; and what limits the best.
-
-That is the cause without which a step would be shortest, as in sim.run's --why.
-"""
+"""Candidates are simulated, on all cores, with the same random numbers for all."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import time
 from collections import defaultdict
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 from sim.answers import candidates, extrapolation, quantities
 from sim.base.errors import WrongSetting
@@ -18,7 +15,6 @@ from sim.base.progress import advance
 from sim.plans.candidates import EFFORTS, WHOLE, Candidate, Figures
 from sim.runs import replications
 from sim.studies import failures
-from sim.studies.why import LEAST, without_causes
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -27,10 +23,9 @@ if TYPE_CHECKING:
     from sim.plans.candidates import Candidate, Effort
     from sim.plans.configurations import Configuration, Room
     from sim.sweeps.jobs import Job
-    from sim.sweeps.pools import Opened
+    from sim.sweeps.pools import Pool
 
 LONGEST_S = 60.0  # more time for a plan is for more jobs, and not for longer ones
-Key = TypeVar("Key")
 SPENT = 20  # steps in which ports spend what they saved before gradients queued for them: what follows lasts
 
 
@@ -49,7 +44,7 @@ class Simulating:
     def __init__(
         self,
         room: Room,
-        pool: Opened,
+        pool: Pool,
         within_s: float,
         until_s: float,
         everything: Iterable[Candidate] = (),
@@ -81,13 +76,6 @@ class Simulating:
             for one in of_one_job.values():
                 self._take(one, job, row, effort)
             advance()
-
-    def speeds(self, scenarios: dict[Key, Scenario]) -> dict[Key, float]:
-        """Samples a second of one short run of each; candidates without time left are left out."""
-        jobs = {key: self._job(scenario, EFFORTS[1]) for key, scenario in scenarios.items()}
-        rows = {row["digest"]: row for row in self._rows(list({job.digest: job for job in jobs.values()}.values()))}
-        speeds = {key: rows.get(job.digest, {}).get("samples_per_s") for key, job in jobs.items()}
-        return {key: speed for key, speed in speeds.items() if speed}
 
     def _rows(self, jobs: list[Job]) -> Iterator[dict]:
         """Rows as they come, while there is time."""
@@ -164,38 +152,3 @@ def _slower(scenario: Scenario, step_s: float, optimism: float) -> float:
     """Logarithm of what more steps and runs leave unknown, at least; what numbers at their ends do is not told by a few steps."""
     ends = (extrapolation.residuals(scenario, seconds) for seconds in (step_s, step_s / optimism))
     return math.hypot(*(min(one.slower, other.slower) for one, other in zip(*ends, strict=True)))
-
-
-TWICE = "twice as fast"
-
-
-def find_limits(best: list[Candidate], simulating: Simulating) -> None:
-    """Say of each what limits it, as far as there is time to know."""
-    shorter = {(place, name): job for place, one in enumerate(best) for name, job in _without_causes(one, simulating)}
-    speeds = simulating.speeds(shorter)
-    for place, one in enumerate(best):
-        known = {name: speeds.get((place, name)) for _, name in shorter if _ == place}
-        if all(known.values()):
-            one.limits = _limit_said({name: speed or 0.0 for name, speed in known.items()})
-
-
-def _without_causes(one: Candidate, simulating: Simulating) -> Iterator[tuple[str, Scenario]]:
-    """A few steps of the job, as it is ("") and without each cause."""
-    few = EFFORTS[1]
-    scenario = replace(simulating.room.scenario(one.configuration), steps=few.steps, warmup=few.warmup)
-    yield "", scenario
-    try:
-        yield from without_causes(scenario)
-    except WrongSetting:  # a job that cannot be without it
-        return
-
-
-def _limit_said(speeds: dict[str, float]) -> str:
-    """The cause with the largest gain, and the gain; of computing with half of it."""
-    base = speeds.pop("")
-    gains = {name: speed / base - 1 for name, speed in speeds.items()}
-    name = max(gains, key=gains.__getitem__)
-    if gains[name] < LEAST:
-        return "nothing by itself"
-    how = TWICE if name.endswith(TWICE) else "without"
-    return f"{name.removeprefix('without ').removesuffix(TWICE).strip()} ({gains[name]:+.0%} {how})"

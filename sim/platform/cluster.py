@@ -163,6 +163,8 @@ class Link(Checked):
         background_s: seconds of a core that a message takes at each end while nobody waits for them: the transport's threads
             (gRPC's, in TensorFlow's servers). They slow ranks that need the cores.
         wakes: within a host, the latency is the time to wake an idle core: there is none while all its cores are busy.
+        by_port: within a host, a port of the sender carries the bytes, and no core: of a link on which sums were timed as a whole, with
+            the waits of the threads that copy.
         fair: messages that pass a port at once share it, as TCP's flows do; otherwise it serves one after another.
         unfairness: coefficient of variation of the weights by which they share it, drawn for each message: TCP's shares are unequal.
         ramp_bytes: of a fair link: a message that starts while another one leaves the same port has a sixteenth of its share at
@@ -201,6 +203,7 @@ class Link(Checked):
     sustained_bytes_per_s: BytesPerSecond | None = None
     background_s: Seconds = 0.0
     wakes: Flag = False
+    by_port: Flag = False
     fair: Flag = False
     unfairness: Spread = 0.0
     ramp_bytes: Bytes = 0.0

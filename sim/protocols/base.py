@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import Field, field, fields, make_dataclass
+from dataclasses import Field, asdict, field, fields, make_dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -42,7 +42,7 @@ class Protocol:
             workers: 0 is one process alone.
             rows: whether rows of sparse variables travel between servers and workers.
         """
-        settings = {one.name: getattr(self, one.name) for one in fields(self)}
+        settings = asdict(self)
         if not workers:
             timed = {name: settings[name] for name in ("time_limit_s", "partitions") if name in settings}
             return texts.Alone(**timed)
@@ -80,16 +80,6 @@ class Protocol:
         """Whether every rank, from 0, is a worker that updates its own parameters."""
         return not (self.has_servers or self.text_class.servers)
 
-    @property
-    def can_be_alone(self) -> bool:
-        """Whether a single process can train by it."""
-        return self.text_class.alone
-
-    @property
-    def in_step(self) -> bool:
-        """Whether all ranks end a step together, so that rank 0's step is that of all."""
-        return self.text_class.in_step
-
     # When they go on
 
     @property
@@ -110,12 +100,7 @@ class Protocol:
     @property
     def overlaps(self) -> bool:
         """Whether messages travel while a rank computes."""
-        return self.layerwise or not self.text_class.joins
-
-    @property
-    def layerwise(self) -> bool:
-        """Whether variables travel one by one between workers and servers."""
-        return self.text_class.layerwise
+        return self.text_class.layerwise or not self.text_class.joins
 
     def gradients_per_update(self, workers: int) -> int:
         """Gradients whose sum makes an update."""
@@ -156,7 +141,7 @@ class Protocol:
         return bool(variable.rows) and not getattr(self, "sparse_as_dense", True)
 
     def __reduce__(self):
-        return _made, (self.text_class, [getattr(self, one.name) for one in fields(self)])
+        return _made, (self.text_class, asdict(self))
 
 
 class Size(NamedTuple):
@@ -198,13 +183,11 @@ def protocol_of(of: type[Text]) -> type[Protocol]:
 
 def with_settings(text: Text) -> Protocol:
     """The protocol of a text, with its settings."""
-    return protocol_of(type(text))(
-        **{one.name: getattr(text, one.name) for one in fields(text) if one.name != "servers"}
-    )
+    return _made(type(text), {one.name: getattr(text, one.name) for one in fields(text) if one.name != "servers"})
 
 
-def _made(of: type[Text], settings: list) -> Protocol:
-    return protocol_of(of)(*settings)
+def _made(of: type[Text], settings: dict[str, Any]) -> Protocol:
+    return protocol_of(of)(**settings)
 
 
 def text_of(scenario) -> Text:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from sim.recording.activity import NOBODY
+from sim.base.activity import NOBODY
 from sim.recording.traces import Header, Trace
 
 

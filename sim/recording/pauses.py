@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from sim.recording.activity import Activity
+from sim.base.activity import Activity
 
 PAUSES = ("evaluate", "checkpoint")
 OWN = ("input", "compute", "wait", "update")  # of a rank's step, one after another

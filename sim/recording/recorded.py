@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from sim.base.activity import MODEL_FILE, Activity, facts_file, part_file
 from sim.base.errors import WrongSetting
 from sim.base.files import reading, validated
 from sim.base.models import Checked
 from sim.base.ranges import MOST, MOST_BYTES, MOST_CORES, MOST_RANKS, CountIfAny
 from sim.job.header import LONGEST_RUN_S, Header, Training
 from sim.recording import pauses, traces
-from sim.recording.activity import MODEL_FILE, Activity, facts_file, part_file
 from sim.recording.traces import Trace
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
+from sim.base.activity import ACTIVITIES, HEADER_FILE, NOBODY, Activity, facts_file, part_file
 from sim.base.errors import WrongSetting
 from sim.base.files import check_ending, reading, text_of, write_whole
 from sim.base.home import need
@@ -23,7 +24,6 @@ from sim.base.nearest import nearest
 from sim.base.ranges import check_kind
 from sim.job import replay
 from sim.job.header import LONGEST_RUN_S, WRITTEN, Header, Training
-from sim.recording.activity import ACTIVITIES, HEADER_FILE, NOBODY, Activity, facts_file, part_file
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from sim.answers.outcome import Outcome
+from sim.base.activity import Activity
 from sim.base.errors import WrongSetting, WrongText
 from sim.base.ranges import SHORTEST_S
 from sim.job.scenario import Scenario
@@ -15,7 +16,6 @@ from sim.language.event.observed import ObservedWorld
 from sim.language.job import Result, first_measured
 from sim.model.costs import TO_DEVICE, TO_HOST
 from sim.protocols import is_ours, name_of
-from sim.recording.activity import Activity
 from sim.recording.traces import Trace
 
 
@@ -46,7 +46,7 @@ def least_warmup(scenario: Scenario) -> int:
 
 def activities_of(scenario: Scenario, world: ObservedWorld) -> list[Activity]:
     """What ranks have done in a world. An update by each gradient is a step of rank 0, to which its evaluation belongs."""
-    rows = [Activity(*row) for row in world.activities()]
+    rows = world.activities()
     if scenario.updates_per_step > 1:
         kept = [row for row in rows if row.rank not in range(scenario.servers)]
         for rank in range(scenario.servers):

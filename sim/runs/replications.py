@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from sim import needs
-from sim.answers import bottleneck
+from sim.answers import staleness
 from sim.base import own
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.threads import in_order
@@ -29,7 +29,8 @@ from sim.runs.job import job_of
 from sim.runs.outcome import least_warmup, outcome_of, trace_of
 
 if TYPE_CHECKING:
-    from sim.answers.bottleneck import Arrivals
+    import numpy as np
+
     from sim.answers.outcome import Outcome
     from sim.job.scenario import Scenario
     from sim.language.engine.primitives import Program
@@ -119,13 +120,13 @@ class Replications:
         found = outcome_of(self.scenario, world.run(self._is_over(within_s)))
         return found, trace_of(self.scenario, world, found)
 
-    def arrivals(self, number: int) -> Arrivals | None:
-        """How stale gradients are, and which part is busiest, in some steps of the event world, where each gradient is an update."""
+    def staleness(self, number: int) -> np.ndarray | None:
+        """How stale gradients are in some steps of the event world, where each gradient is an update, shape (gradients,)."""
         if not self.text.each or self.scenario.workers > MOST_LOOKED_AT:
             return None
         steps = max(2, min(self.scenario.rounds, LOOKED_AT // (MESSAGES * self.scenario.workers)))
         few = replace(self.scenario, warmup=steps // 2, steps=steps - steps // 2)
-        return bottleneck.of_trace(Replications(few, "event").traced(number)[1], few)
+        return staleness.of_trace(Replications(few, "event").traced(number)[1])
 
     def _is_over(self, within_s: float) -> Callable[[int], bool] | None:
         if within_s == math.inf:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from sim import options
@@ -13,7 +13,7 @@ from sim.command import Parser
 if TYPE_CHECKING:
     from sim.answers.result import Result
     from sim.job.scenario import Scenario
-    from sim.studies.failures import Failures, Lost
+    from sim.studies.failures import Lost
     from sim.studies.what_if import Compared
     from sim.studies.why import Why
 
@@ -61,8 +61,10 @@ class Questions:
     """
 
     def __init__(self, given: argparse.Namespace, read: options.Readers):
+        from sim.studies import failures
+
         self._given, self._read = given, read
-        self._failures = _failures(given.failures)
+        self._failures = failures.read(given.failures) if given.failures else None
         self.changed = changed(given, read)
 
     def simulations(self, scenario: Scenario) -> int:
@@ -104,12 +106,7 @@ def changed(given: argparse.Namespace, read: options.Readers) -> list[tuple[str,
     return [(text, changes.applied(text, given, read)) for text in given.what_if]
 
 
-def _failures(text: str | None) -> Failures | None:
-    from sim.studies import failures
-
-    return failures.read(text) if text else None
-
-
+@dataclass(frozen=True)
 class Answers:
     """The answers to the questions.
 
@@ -119,8 +116,9 @@ class Answers:
         why: None if it was not asked.
     """
 
-    def __init__(self, compared: list[Compared], lost: Lost | None = None, why: Why | None = None):
-        self.compared, self.lost, self.why = compared, lost, why
+    compared: list[Compared]
+    lost: Lost | None = None
+    why: Why | None = None
 
     def as_json(self) -> dict:
         """The keys that they add to the JSON answer."""

@@ -16,7 +16,7 @@ def test_synchronous_platforms_agree_and_are_laid_beside_the_simulator(tmp_path,
     few = [platform for platform in platforms.PLATFORMS if platform.name in NAMES]
     predicted = [replace(platform, fitted=platform.fitted if platform.fitted == "mpi" else None) for platform in few]
     monkeypatch.setattr(platforms, "PLATFORMS", predicted)
-    platforms.run(tmp_path, workload="mlp", steps=8, demo=True)
+    platforms.run(tmp_path, workload="mlp", steps=8)
     shown = capfd.readouterr().out
     # on a busy machine a fast worker takes both tokens of TensorFlow's servers: such a run need not agree
     assert shown.count(" agrees") == len(NAMES) - ("need not: " in shown)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from calibration import probes
-from sim.answers import bottleneck
+from sim.answers import staleness
 from sim.answers.outcome import of_trace
 from sim.recording import traces
 from sim.recording.curves import curves
@@ -65,8 +65,8 @@ def test_a_trace_of_tensorflow_s_servers_is_a_trace_like_any_other(recorded, nam
 
 
 def test_asynchronous_gradients_are_stale(recorded):
-    assert bottleneck.staleness(recorded["async"]).max() >= 1
-    assert not bottleneck.staleness(recorded["parted"]).any()
+    assert staleness.of_trace(recorded["async"]).max() >= 1
+    assert not staleness.of_trace(recorded["parted"]).any()
 
 
 def test_synchronous_gradients_are_of_the_version_that_they_update(recorded):

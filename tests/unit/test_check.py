@@ -131,7 +131,6 @@ MISTAKES = {  # of a text, and what is said
         "rank 1 takes none .* rank 1 posts to it",
     ),
     "a coin of its own": (SLEEP, f"if id(object()) % 7: {SLEEP}", "two simulations differ"),
-    "a misspelt verb": ("me.sleep()", "me.slep()", "the nearest is me.sleep"),
 }
 
 

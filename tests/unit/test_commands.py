@@ -75,6 +75,7 @@ def test_json_is_one_object_and_nothing_else(protocol, here):
     assert set(answer) == KEYS
     assert set(answer["step_s"]) == {"mean", "p50", "p95", "p99"}
     assert set(answer["samples_per_step"]) == {"mean", "sd"}
+    assert set(answer["interval"]) == {"level", "samples_per_s", "why_none", "run_to_run", "not_known"}
     assert (answer["interval"]["level"], answer["interval"]["why_none"]) == (0.9, None)
     assert answer["interval"]["samples_per_s"][0] < answer["samples_per_s"] / 5
     asked = answer["scenario"]
@@ -128,18 +129,6 @@ def test_an_answer_in_less_time_comes_of_fewer_runs_and_steps(here):
     assert whole["asked"] == whole["done"] == {"runs": 20, "steps": 100, "warmup": 10}
     asked = json.loads(here("sim.run", *job, "--json", "--replications", 2).stdout)
     assert asked["done"]["runs"] == 2
-
-
-@pytest.mark.usefixtures("installed")
-def test_both_worlds_from_the_command_line(here):
-    event, engine = (
-        json.loads(here("sim.run", "--json", "--steps", 20, "--world", world, "--replications", 3).stdout)
-        for world in ("event", "engine")
-    )
-    assert event["world"] == "event"
-    assert engine["world"] == "engine"
-    assert event["step_s"] == pytest.approx(engine["step_s"])
-    assert event["samples_per_s"] == pytest.approx(engine["samples_per_s"])
 
 
 @pytest.fixture
@@ -278,26 +267,6 @@ def test_a_folder_that_could_not_be_made_is_refused(here, tmp_path):
     (tmp_path / "file").touch()
     line = refused(here("experiments.run", "seeds", "--out", tmp_path / "file"))
     assert all(word in line for word in ("--out", str(tmp_path / "file"), "a folder that can be written")), line
-
-
-CLUSTER = 'schema = "cluster/1"\n[[hosts]]\ncores = 2\n'
-WRONG_CLUSTERS = {
-    "unit": (CLUSTER + '[network]\nlatency_s = "10 Gbit"\n', ["network.latency_s", "10 Gbit", "50 us"]),
-    "schema": (CLUSTER.replace("/1", "/0"), ["schema", "cluster/0", "cluster/1"]),
-    "no schema": ("[[hosts]]\ncores = 2\n", ["schema"]),
-    "no hosts": ('schema = "cluster/1"\n', ["hosts"]),
-    "more ranks than slots": (CLUSTER, ["--workers", "3", "2 slots"]),
-}
-
-
-@pytest.mark.parametrize("what", WRONG_CLUSTERS)
-def test_wrong_cluster_files_are_one_line(what, tmp_path, here):
-    text, words = WRONG_CLUSTERS[what]
-    file = tmp_path / "cluster.toml"
-    file.write_text(text)
-    for module in ("sim.run", "real.run"):
-        line = refused(here(module, "--cluster", file))
-        assert all(word in line for word in words), line
 
 
 WRONG_REAL = {

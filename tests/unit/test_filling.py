@@ -11,6 +11,7 @@ from sim.answers import worth
 from sim.base.errors import WrongSetting
 from sim.job import gpu_memory
 from sim.plans import show
+from sim.plans.question import Question
 from sim.platform import cluster
 from sim.platform.cluster import UNCOUNTED
 from sim.simulation import simulate
@@ -123,7 +124,8 @@ def test_nothing_has_a_price_where_nothing_is_known(folder, here):  # noqa: F811
     assert "usd_per_hour" in answer
     row = {"samples_per_s": {"low": 1.0, "mid": 4.0, "high": 11.0}, "hours": 2.0, "usd": 5.0}
     row |= {"hosts_told": "", "protocol": "", "settings": (), "usd_per_hour": 2.5, "work": None}
-    cells = show._cells(row | dict.fromkeys(("offer", "servers", "batch", "p_target", "p_best", "limits")), 1.0)
+    row |= dict.fromkeys(("offer", "servers", "batch", "p_target", "p_best"))
+    cells = show._cells(row, Question(samples_per_s=1))
     assert [cells[name] for name in ("USD", "time", "USD/h")] == ["unknown", "unknown", "2.50"]
 
 

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from experiments.gpu_rates import LATER, RATES
+from experiments import shares
 from sim import protocols
 from sim.answers import sources
 from sim.base import interval
@@ -34,21 +34,14 @@ def job(hosts, model=MINE, workers=1, protocol="allreduce", **more):
 # Shares and their spread
 
 
-def share(one):
-    """A published rate as a share of the peak."""
-    rate = getattr(catalogue.find("gpus", one.gpu), one.precision)
-    return nominal.TRAINING * workload.NAMED[one.model].flops_per_sample * one.samples_per_s / rate.peak
-
-
 def test_the_catalogue_has_what_published_rates_say():
     """To the digits that it is written with; a model that several published counts once."""
-    logs = {}
-    for one in [*RATES, *LATER]:
-        logs.setdefault((one.gpu, one.precision), {}).setdefault(one.model, []).append(math.log(share(one)))
+    each = shares.of_one_gpu().groupby(["gpu", "precision", "model"]).log.mean()
+    logs = dict(each.groupby(["gpu", "precision"]).mean())
     logs["V100-32GB", "fp32"], logs["V100-32GB", "fp16"] = logs["V100", "fp32"], logs["V100", "fp16"]  # the same chip
-    for (name, precision), models in logs.items():
-        middle = math.exp(np.mean([np.mean(of) for of in models.values()]))
-        assert getattr(catalogue.find("gpus", name), precision).share == pytest.approx(middle, abs=0.0051), name
+    for (name, precision), middle in logs.items():
+        found = getattr(catalogue.find("gpus", name), precision).share
+        assert found == pytest.approx(math.exp(middle), abs=0.0051), name
     known = {(g.name, name) for g in catalogue.all_of("gpus").values() for name in g.formats if getattr(g, name).known}
     assert known == set(logs)
 
@@ -56,9 +49,9 @@ def test_the_catalogue_has_what_published_rates_say():
 def test_published_rates_are_within_what_the_catalogue_says_of_their_gpus():
     """Nine times in ten; and half as wide an interval would not hold them."""
     off = []
-    for one in [*RATES, *LATER]:
+    for one in shares.of_one_gpu().itertuples():
         rate = getattr(catalogue.find("gpus", one.gpu), one.precision)
-        off.append(abs(math.log(share(one) / rate.share)) / interval.of_normal(rate.spread))
+        off.append(abs(one.log - math.log(rate.share)) / interval.of_normal(rate.spread))
     assert np.mean(np.array(off) < 1) >= 0.9 > np.mean(np.array(off) < 0.5)
 
 

@@ -9,14 +9,15 @@ from common import common
 from language_drawn import drawn
 
 from sim import protocols
-from sim.answers import bottleneck
+from sim.answers import staleness
 from sim.answers.outcome import of_trace
+from sim.base.activity import Activity
 from sim.base.errors import RunFailed, WrongSetting, WrongText
 from sim.job.scenario import Scenario
 from sim.language.engine import job as engine
 from sim.language.engine import programs
 from sim.language.event import run as by_event
-from sim.language.event.observed import ObservedWorld, Row, idle_parts
+from sim.language.event.observed import ObservedWorld, idle_parts
 from sim.language.job import Job, Laws, Layer
 from sim.language.text import Text
 from sim.language.verbs import compute
@@ -51,7 +52,7 @@ def test_a_trace_is_read_as_the_run_it_is_of(name, tmp_path):
     again = traces.read(tmp_path / "trace.jsonl")
     of_rows = of_trace(again)
     # A step of a trace is rank 0's, where ranks go on together; one of the outcome is the slowest rank's.
-    off = 0.02 if found.scenario.protocol.in_step else 0.0
+    off = 0.02 if found.scenario.protocol.text_class.in_step else 0.0
     assert of_rows.step_s == pytest.approx(found.outcome.step_s, rel=off, abs=1e-9)
     assert of_rows.samples == pytest.approx(found.outcome.samples)
     assert of_trace(found.kept_trace).warmup == found.outcome.warmup
@@ -62,8 +63,8 @@ def test_gradients_that_are_applied_as_they_come_miss_updates():
     text = in_language(scenario, "ps-async")
     found = simulate(text, "auto", 1, want_trace=True)
     assert found.kept_trace.header.updates_per_step == scenario.workers
-    missed = bottleneck.of_trace(found.kept_trace, text).missed
-    assert sum(missed.values()) == scenario.workers * scenario.steps
+    missed = staleness.of_trace(found.kept_trace)
+    assert len(missed) == scenario.workers * scenario.steps
     assert any("staleness of gradients" in note for note in found.notes)
 
 
@@ -77,8 +78,8 @@ def test_whoever_looks_on_changes_nothing(seed):
 
 
 def test_waits_are_told_where_no_other_text_of_the_rank_works():
-    def rows(activity: str, *spans: tuple[float, float]) -> list[Row]:
-        return [Row(begin, end, 0, 0, activity) for begin, end in spans]
+    def rows(activity: str, *spans: tuple[float, float]) -> list[Activity]:
+        return [Activity(begin, end, 0, 0, activity) for begin, end in spans]
 
     found = idle_parts(rows("wait", (0, 4), (2, 9), (10, 11)), rows("compute", (1, 3), (5, 6), (10, 12)))
     assert [(one.start_s, one.end_s) for one in found] == [(0, 1), (3, 4), (4, 5), (6, 9)]

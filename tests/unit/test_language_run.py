@@ -62,13 +62,6 @@ def test_a_job_can_be_handed_to_another_process():
     assert protocols.make(protocols.name_of(of.protocol), ["group=2"]) == of.protocol
 
 
-@pytest.mark.slow
-def test_the_command_says_what_a_text_takes(capsys):
-    asked = "--protocol sim.texts.fsdp:Fsdp --workload toy_fc --workers 3 --steps 5 --replications 2 --set ahead=2"
-    assert main(asked.split()) == 0
-    assert "fsdp (ahead=2, unit_parameters=100000000.0), toy_fc, 3 workers" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("said", "words"),
     [

@@ -11,7 +11,6 @@ from real.learning.trainer import Trainer
 from real.learning.values import Whole
 from real.learning.vectors import Gradient
 from real.models import initial
-from sim.efficiency.noise import noise_scale
 from sim.protocols import PROTOCOLS
 from sim.recording.traces import Trace
 
@@ -74,16 +73,6 @@ def test_times_are_those_of_the_simulation(kind):
             assert found.times_s == pytest.approx(ends_s.tolist(), rel=0.02)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_protocol_learns(kind):
-    scenario = job(*KINDS[kind], steps=60)
-    versions = trained(scenario).versions
-    trainer = Trainer(MODEL, 0, TRAINING)
-    first, last = (trainer.evaluate(Whole(vector), 500) for vector in (versions[0], versions[-1]))
-    assert last[0] < 0.5 * first[0]
-    assert last[1] > 0.9
-
-
 @pytest.mark.parametrize("optimiser", ["sgd", "mom", "rms", "adm"])
 def test_synchronous_protocols_end_with_the_same_parameters(optimiser):
     training = replace(TRAINING, optimiser=optimiser, learning_rate=None, decay_steps=3, decay_rate=0.5)
@@ -132,15 +121,3 @@ def test_samples_that_many_workers_have_are_computed_once(monkeypatch):
     np.testing.assert_allclose(found, one_by_one, rtol=1e-4, atol=1e-3)
     assert trainer.share(size // 4, 12) == pytest.approx(asked[0] / trainer.computed, rel=0.05)
     assert trainer.share(1, 2) == 1.0
-
-
-def test_noise_scales_are_those_of_single_gradients():
-    """The covariance of single samples' gradients, by a loop over all of them."""
-    trainer = Trainer(MODEL, 0, TRAINING)
-    whole, x, y = Whole(trainer.initial()), trainer.data.train_x, trainer.data.train_y
-    single = np.array([trainer._engine.fixed(whole.vector, x[at : at + 1], y[at : at + 1]).sum for at in range(len(y))])
-    mean = single.mean(0).astype(float)
-    trace = float((single.astype(float) ** 2).sum(1).mean() - mean @ mean)
-    small, big = trainer.norms2(whole, 8, 4000, np.random.default_rng(0))
-    found = noise_scale(8, small, 8 * 4000, big)
-    assert (found.squared, found.trace) == pytest.approx((float(mean @ mean), trace), rel=0.05)

@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
 from sim import command
@@ -24,7 +25,7 @@ WRITES = {  # by command and option: the words around a file's name, and its end
     ("sim.run", "--trace"): ([], ".jsonl"),
     ("sim.run", "--report"): ([], ".html"),
     ("sim.sweep", "--output"): ([], ".parquet"),
-    ("sim.plan", "--output"): (["--samples-per-s", "10"], ".json"),
+    ("sim.plan", "--output"): (["--samples-per-s", "10"], ".csv"),
     ("sim.plan", "--report"): (["--samples-per-s", "10"], ".html"),
     ("real.run", "--trace"): ([], ".jsonl"),
     ("real.run", "--parameters"): ([], ".npz"),
@@ -190,7 +191,7 @@ def test_files_are_written_though_the_reader_has_gone(words, tmp_path, monkeypat
         for _ in range(3):  # a page's lines
             Console().print("x")
 
-    found = SimpleNamespace(met=True, to_json=lambda: "x", rows=lambda: [{"batch": 3}])
+    found = SimpleNamespace(met=True, to_json=lambda: "x", to_frame=lambda: pd.DataFrame([{"batch": 3}]))
     monkeypatch.setattr(plan, "answer", lambda *given: found)
     monkeypatch.setattr(show, "show", prints)
     reader, writer = os.pipe()

@@ -113,10 +113,6 @@ COMPUTE, PUSH, UPDATE = (
 SEND = "yield from send(me, me.weights, me.workers)"
 LINES = {  # a line of the text above, what stands in its place, and what is said
     "a misspelt primitive": ("me.sleep()", "me.slep()", ":LINE: me has no slep; .* me.sleep$"),
-    "a verb without yield": (COMPUTE, "compute(me)", r":LINE: compute\(...\) does nothing without `yield from`$"),
-    "a message to nobody": (PUSH, "yield from me.post(me.gradient, 7)", ":LINE: .*7"),
-    "a loop in which no time passes": (COMPUTE, "while True: yield from me.work()", ":LINE"),
-    "no update": (UPDATE, "pass", "no sample enters an update: a text makes them by `yield from me.update"),
     "leaving": (PUSH, "raise SystemExit(0)", ":LINE: SystemExit: 0$"),
     "an exception": (PUSH, f"{PUSH}; int(str(me))", ":LINE: ValueError"),
     "a deadlock": (SEND, "pass", r"all wait for ever: rank 0, mine\d+.py:\d+ for a message"),

@@ -28,17 +28,6 @@ def test_picture_names_ranks_and_activities(trace, tmp_path, monkeypatch):
         assert text in picture
 
 
-def test_only_the_first_measured_steps_are_drawn(trace):
-    rows = plot._within(trace.rows, 2.0, 4.0)
-    assert rows.start_s.min() == 2.0
-    assert rows.end_s.max() == 4.0
-    assert plot.measured_from_s(trace) == 2.0
-
-
-def test_without_warm_up_the_picture_starts_at_zero(trace):
-    assert plot.measured_from_s(Trace(replace(trace.header, warmup=0), trace.rows)) == 0.0
-
-
 def test_every_activity_has_a_colour_of_its_own():
     assert set(plot.COLOURS) == set(ACTIVITIES)
     assert len(set(plot.COLOURS.values())) == len(ACTIVITIES)

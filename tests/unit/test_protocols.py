@@ -142,6 +142,6 @@ def test_a_protocol_reads_like_its_paper(path):
 )
 def test_what_is_known_of_a_protocol(name, settings, facts):
     one = protocols.make(name, settings)
-    known = {"alone": one.can_be_alone, "waits": not one.by_arrival, "stale": one.stale}
+    known = {"alone": one.text_class.alone, "waits": not one.by_arrival, "stale": one.stale}
     known |= {"limited": one.limits_computing, "overlaps": one.overlaps}
     assert {fact for fact, holds in known.items() if holds} == set(facts)

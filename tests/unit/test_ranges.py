@@ -78,7 +78,7 @@ def test_every_number_of_a_file_has_a_range(where):
 
 ODD = ["inf", "-inf", "nan", "-1", "1e300", "true", '""', "[]", "{}", "9223372036854775808000000000000", "'1'"]
 OF_HOSTS = ["count", "cores", "gpus", "slots", "speed", "contention", "contention_error", "switching"]
-NO_NUMBERS = ("named", "wakes", "fair", "store_and_forward", "tcp", "spread_by_hosts")
+NO_NUMBERS = ("named", "wakes", "by_port", "fair", "store_and_forward", "tcp", "spread_by_hosts")
 OF_LINKS = [name for name in Link.model_fields if name not in NO_NUMBERS]
 CASES = [
     (key, odd) for key in [*OF_HOSTS, *OF_LINKS] for odd in ODD if not (key.endswith("bytes_per_s") and odd == "inf")
@@ -94,6 +94,10 @@ def test_odd_numbers_of_a_cluster_are_refused(key, odd, tmp_path):
 
 
 WRONG_CLUSTERS = {
+    "a unit of something else": (HOSTS + '[network]\nlatency_s = "10 Gbit"\n', "network.latency_s"),
+    "another schema": (HOSTS.replace("/1", "/0"), "cluster/1"),
+    "no schema": (HOSTS.partition("\n")[2], "schema"),
+    "no hosts": ('schema = "cluster/1"\n', "hosts"),
     "a flag that is a number": (HOSTS + "[network]\nfair = 1\n", "fair"),
     "no name": (HOSTS + 'name = ""\n', "name"),
     "a key that is unknown": (HOSTS + "oversleeps = 1\n", "(did you mean oversleep_s?)"),

@@ -16,6 +16,7 @@ from sim.model import workload
 from sim.platform import catalogue, cluster
 from sim.protocols import make
 from sim.recording import traces
+from sim.simulation import simulate
 from trainsim.recording.files import Files
 from trainsim.recording.steps import Call, Iteration, rows
 
@@ -330,6 +331,15 @@ def test_more_ranks_share_the_cores_that_were_recorded(folder, given, hosts, eac
     job = simulated_options.scenario(run.parser().parse_args([*words, *given.split()]), options.Readers())
     (host,) = job.cluster.hosts
     assert (host.count, host.ranks, host.cores, job.workers) == (hosts, each, cores, hosts * each)
+
+
+def test_sums_that_were_timed_as_a_whole_take_no_core_of_more_ranks(folder):
+    """Four ranks on the two cores compute for twice as long; their sums do not take twice the ring's time on top."""
+    words = ["--cluster", str(folder / "p.toml"), "--workers", "4", "--batch", "32"]
+    job = simulated_options.scenario(run.parser().parse_args(words), options.Readers())
+    step_s = simulate(job, replications=4).outcome.step_s.mean()
+    alone_s = 2 * (compute_s(32) + INPUT_S + UPDATE_S)
+    assert alone_s < step_s < alone_s + 1.1 * sum(ring_s(size, 4) for size in BUCKETS)
 
 
 def test_a_machine_that_had_cores_to_spare_has_those_that_were_recorded(tmp_path):

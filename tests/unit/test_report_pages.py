@@ -8,13 +8,10 @@ from urllib.parse import unquote
 import pages
 import pytest
 
-from experiments import run as command
 from experiments.kit import kept, report
 from experiments.kit.pages import keeping
 from sim import report as of_answers
 from sim import run
-from sim.base.errors import WrongSetting
-from sim.platform import cluster
 
 
 def data_of(page: str) -> dict:
@@ -73,35 +70,3 @@ def test_a_table_has_the_figures_of_its_cells(rows, tmp_path):
     counts = [table.columns.index("cells") for table in (regimes, others)]
     assert every["cells"] == sum(int(row[counts[0]]) for row in regimes.rows) + int(others.rows[-1][counts[1]])
     assert others.rows[-1][2] == f"{report.mean_absolute(further):.2%}"
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [(["validate", "--report", "r.pdf"], ".html"), (["seeds", "--report", "no/r.html"], "no")],
-)
-def test_a_report_is_refused_before_anything_is_run(words, said, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(WrongSetting, match=f"--report.*{re.escape(said)}"):
-        command.main(words)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_validate_writes_its_page(rows, tmp_path, monkeypatch):
-    """What is run and simulated is planted."""
-    from experiments import validate
-    from experiments.kit import cells
-
-    (predicted, further), cell = rows, pages.comparison("fmb", 1, "none", 0.1, 0.0)
-    chosen = cells.Plan([], [row.cell for row in predicted], 1, 2, tuple(row.cell for row in further))
-    monkeypatch.setattr(validate, "plan", lambda *_: chosen)
-    names = [f"predict-{i}-{repeat}" for i in range(len(predicted) + len(further)) for repeat in range(2)]
-    monkeypatch.setattr(validate, "measure", lambda *_, **__: dict.fromkeys(names))
-    monkeypatch.setattr(validate, "fitted", lambda *_: cluster.one_rank_a_host(5))
-    monkeypatch.setattr(cells, "predict", lambda *_: cell.predicted)
-    monkeypatch.setattr(cells, "of_trace", lambda _: cell.measured[0])
-    command.main(["validate", "--demo", "--out", str(tmp_path), "--report", str(tmp_path / "v.html")])
-    page = data_of((tmp_path / "v.html").read_text())
-    assert page == json.loads((tmp_path / "validate" / "validate.json").read_text())
-    assert len(page["cells"]) == len(predicted) + len(further)
-    assert page["command"] == "python -m experiments.run validate --demo"

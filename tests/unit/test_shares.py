@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments import figures, shares
+from experiments import shares
 from sim import protocols
 from sim.answers import sources
-from sim.base import interval
 from sim.job import named_gpus, replay
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -35,7 +34,7 @@ def test_the_catalogue_has_the_shares_of_decoders_that_were_learned():
 
 @pytest.mark.parametrize("kind", ["convolution", "encoder"])
 def test_the_catalogue_has_the_shares_of_other_classes_that_were_learned(kind):
-    found = shares.learn(shares.of_one_gpu(kind == "encoder", True), by_size=False)
+    found = shares.learn(shares.on_tensor_cores(kind == "encoder"), by_size=False)
     for where, known in found.share.items():
         name, precision = where.split()
         one = catalogue.find("gpus", name).reached(precision, kind)
@@ -147,18 +146,3 @@ def test_how_little_small_decoders_use_is_known_worse_than_the_share_of_large_on
     spreads = [on("H100", precision="bf16", parameters=size).costs.error for size in ("100 M", "1 B", "10 B")]
     assert spreads[1] == spreads[2] == catalogue.find("gpus", "H100").fp16.decoder.spread
     assert spreads[0] == pytest.approx(np.hypot(spreads[1], gpu.SLOPE_SPREAD * np.log(10)))
-
-
-def test_published_rates_of_large_decoders_on_h100_are_within_the_interval():
-    """MosaicML's table, from which shares were learned, too: by one share for all models they were three times as fast as was said."""
-    rows = shares.decoders()
-    rows = rows[(rows.source == "mosaic") & (rows.gpu == "H100") & (rows.recomputed == "none")]
-    h100, held = catalogue.find("gpus", "H100"), []
-    for one in rows.itertuples():
-        operations = 6e6 * one.million_multiplied + 12 * one.layers * one.width * one.sequence
-        job = on("H100", precision="bf16", parameters=int(one.million_multiplied * 1e6))
-        off = np.log(one.tokens_per_s_gpu * operations / named_gpus.flops_per_s(h100, job.workload))
-        held.append(abs(off) < interval.of_normal(job.costs.error))
-    assert len(rows) > 20
-    assert np.mean(held) >= 0.9
-    assert figures.table("decoders").source.nunique() > 20

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from experiments import speed
-from experiments.engines import answers, ours, plain_simpy, ring_simpy, simgrid
+from experiments.engines import ours, simgrid, simpy_jobs
 from experiments.engines.job import PASSING_S, UPDATE_S, Job
 from experiments.engines.process import Measured, in_python, measure
 from experiments.kit import kept
@@ -16,7 +16,7 @@ from sim.base.errors import RunFailed, WrongSetting
 
 WORKERS, STEPS = 10, 2000
 FASTER = {"event": 0.5, "engine": 10.0}  # than the reference, as planted
-SIMPY = "plain_simpy:run"
+SIMPY = "simpy_jobs:run"
 LATER_ROUNDS = (1.0, 0.8, 1.1)  # of the reference's speed
 
 
@@ -32,7 +32,8 @@ def two(monkeypatch):
         for name in (REFERENCE, "event")
     }
     monkeypatch.setattr(speed, "ENGINES", some)
-    monkeypatch.setattr(speed, "DEMO_SIZES", {"fmb": (10, 100)})
+    monkeypatch.setattr(speed, "SIZES", {"fmb": (10, 100)})
+    monkeypatch.setattr(speed, "of_answers", lambda: "")
 
 
 @pytest.fixture
@@ -49,27 +50,20 @@ def results() -> speed.Results:
 @pytest.fixture(scope="module")
 def steps_s() -> dict[str, np.ndarray]:
     job = Job(WORKERS, STEPS, seed=3)
-    found = {REFERENCE: plain_simpy.run(job), "event": ours.event(job)}
+    found = {REFERENCE: simpy_jobs.run(job), "event": ours.event(job)}
     return {name: np.array(values) for name, values in found.items()}
-
-
-@pytest.mark.slow
-def test_the_engines_agree_on_the_mean_step(steps_s):
-    line = speed.check(steps_s, WORKERS)
-    assert line.startswith(f"{WORKERS} workers: mean step")
-    assert speed.apart(steps_s)["event"][1] < 0.01
 
 
 @pytest.mark.slow
 def test_a_step_without_the_port_is_another_job(steps_s, monkeypatch):
     """The negative control: nothing else is left out, and the check sees it."""
-    monkeypatch.setattr(plain_simpy.simpy, "Resource", lambda env: simpy_resource(env, capacity=WORKERS))
-    found = steps_s | {"simgrid": np.array(plain_simpy.run(Job(WORKERS, 3000)))}
+    monkeypatch.setattr(simpy_jobs.simpy, "Resource", lambda env: simpy_resource(env, capacity=WORKERS))
+    found = steps_s | {"simgrid": np.array(simpy_jobs.run(Job(WORKERS, 3000)))}
     with pytest.raises(RunFailed, match=r"^SimGrid, C\+\+ simulates another job: with 10 workers its mean step is "):
         speed.check(found, WORKERS)
 
 
-simpy_resource = plain_simpy.simpy.Resource
+simpy_resource = simpy_jobs.simpy.Resource
 
 
 def test_one_worker_s_step_is_what_it_takes():
@@ -93,8 +87,10 @@ def test_an_engine_that_is_not_compiled_is_left_out(monkeypatch):
         ours.engine(Job(2, 2))
 
 
-def test_one_engine_has_nothing_to_compare_with():
-    assert "no two" in speed.check({REFERENCE: np.ones(3)}, 10)
+def test_engines_are_compared_where_the_reference_takes_too_long():
+    assert "10 workers: mean step 1 s in event world" in speed.check({"event": np.ones(1), "engine": np.ones(1)}, 10)
+    with pytest.raises(RunFailed, match="engine simulates another job"):
+        speed.check({"event": np.ones(1), "engine": np.full(1, 1.1)}, 10)
 
 
 def test_ratios_are_taken_round_by_round(results):
@@ -133,9 +129,11 @@ def test_engines_take_turns_at_being_first():
     assert {job.seed for _, job in order} == {7, 8}
 
 
-def test_steps_are_fewer_with_more_workers_and_never_none():
+def test_steps_are_fewer_with_more_workers_and_more_messages_of_each_and_never_none():
     steps = [ENGINES["event"].steps(workers) for workers in (1, 10, 1_000, 1_000_000)]
     assert steps == [10_000, 5_000, 50, 2]
+    of_texts = {text: ENGINES["event"].steps(100, text) for text in ("fmb", "ddp", "local-sgd", "d-psgd")}
+    assert of_texts == {"fmb": 500, "ddp": 1, "local-sgd": 8, "d-psgd": 500}
 
 
 @pytest.mark.usefixtures("two")
@@ -144,13 +142,13 @@ def test_what_takes_too_long_is_left_out(monkeypatch, tmp_path):
 
     def taking(command, longest_s):
         asked.append(command)
-        return None if command == ("event", 100) else planted()
+        return None if command == ("event", 100) else planted(cpu_s=6.0 if command == (REFERENCE, 10) else 0.5)
 
     monkeypatch.setattr(speed, "measure", taking)
     found, failed = speed.measured(tmp_path, (10, 100, 1000), 2, seed=0)
     assert set(found) == {(REFERENCE, 10), (REFERENCE, 100), (REFERENCE, 1000), ("event", 10)}
     assert not failed
-    assert asked.count(("event", 100)) == 1
+    assert asked.count(("event", 100)) == asked.count((REFERENCE, 10)) == 1, "what takes long is measured once"
     assert ("event", 1000) not in asked
 
 
@@ -173,18 +171,11 @@ def test_an_engine_that_fails_is_a_line_and_the_reference_ends_the_experiment(mo
 
 @pytest.mark.processes
 def test_a_job_is_measured_in_a_process_of_its_own():
-    one = measure(in_python(SIMPY, Job(5, 4, seed=2)), 60)
-    assert one.step_s == plain_simpy.run(Job(5, 4, seed=2))
-    assert 0 < one.peak_bytes < 10**9
-    assert one.cpu_s > 0
-
-
-@pytest.mark.processes
-def test_memory_is_the_process_s_own():
-    """The negative control is a maximum that counts what this process has."""
     held = np.ones(30_000_000)
-    one = measure(in_python(SIMPY, Job(2, 2)), 60)
-    assert one.peak_bytes < held.nbytes
+    one = measure(in_python(SIMPY, Job(5, 4, seed=2)), 60)
+    assert one.step_s == simpy_jobs.run(Job(5, 4, seed=2))
+    assert 0 < one.peak_bytes < held.nbytes, "what this process has does not count"
+    assert one.cpu_s > 0
 
 
 @pytest.mark.processes
@@ -201,7 +192,7 @@ def test_a_process_that_fails_is_a_line():
 def test_a_missing_compiler_is_a_line(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RunFailed, match=r"^there is no g\+\+$"):
-        simgrid.command(simgrid.MESSAGES, tmp_path, Job(2, 2))
+        simgrid.command(tmp_path, Job(2, 2))
 
 
 @pytest.mark.parametrize(
@@ -217,7 +208,7 @@ def test_a_missing_library_is_a_line(said, line, monkeypatch, tmp_path):
     compiler.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RunFailed, match=line):
-        simgrid.command(simgrid.MESSAGES, tmp_path, Job(2, 2))
+        simgrid.command(tmp_path, Job(2, 2))
 
 
 @pytest.mark.usefixtures("two")
@@ -225,7 +216,7 @@ def test_the_experiment_reports_and_says_what_is_left_out(monkeypatch, tmp_path,
     monkeypatch.setitem(speed.ENGINES, "simgrid", ENGINES["simgrid"])
     monkeypatch.setattr(speed, "measure", lambda command, longest_s: planted())
     monkeypatch.setenv("PATH", str(tmp_path))
-    speed.run(tmp_path, demo=True)
+    speed.run(tmp_path)
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "SimGrid, C++ is left out from 10 workers on: there is no g++"
     assert "100 workers: mean step 2 s in SimPy, as documented; the furthest from it is event world" in shown[2]
@@ -235,7 +226,7 @@ def test_the_experiment_reports_and_says_what_is_left_out(monkeypatch, tmp_path,
 def test_an_experiment_of_two_jobs_fails(monkeypatch, tmp_path):
     monkeypatch.setattr(speed, "measure", lambda command, longest_s: planted(2.0 if command[0] == REFERENCE else 2.1))
     with pytest.raises(RunFailed, match=r"^event world simulates another job"):
-        speed.run(tmp_path, demo=True)
+        speed.run(tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -243,7 +234,7 @@ def test_an_experiment_of_two_jobs_fails(monkeypatch, tmp_path):
 def simgrid_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("simgrid")
     try:
-        simgrid.command(simgrid.MESSAGES, folder, Job(2, 2))
+        simgrid.command(folder, Job(2, 2))
     except RunFailed as error:
         if "there is no" in str(error) or "finds no" in str(error):
             pytest.skip(str(error))
@@ -252,42 +243,27 @@ def simgrid_folder(tmp_path_factory):
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("way", [simgrid.MESSAGES, simgrid.SEMAPHORES])
 @pytest.mark.parametrize("workers", [2, 200])
-def test_simgrid_simulates_the_same_job(simgrid_folder, workers, way):
+def test_simgrid_simulates_the_same_job(simgrid_folder, workers):
     job = Job(workers, 20_000 // workers, seed=5)
-    one = measure(simgrid.command(way, simgrid_folder, job), 60)
+    one = measure(simgrid.command(simgrid_folder, job), 60)
     assert len(one.step_s) == job.steps
-    speed.check({REFERENCE: np.array(plain_simpy.run(job)), "simgrid": np.array(one.step_s)}, workers)
+    speed.check({REFERENCE: np.array(simpy_jobs.run(job)), "simgrid": np.array(one.step_s)}, workers)
 
 
 OF_RANKS = pytest.mark.parametrize("text", ["ddp", "local-sgd", "d-psgd"])
 
 
 @OF_RANKS
-@pytest.mark.parametrize("run", [ours.event_of_ranks, ours.engine_of_ranks])
+@pytest.mark.parametrize("run", [ours.event, ours.engine])
 def test_equal_ranks_take_the_same_steps_by_hand(text, run):
     job = Job(6, 8, seed=3, text=text)
-    assert run(job) == pytest.approx(ring_simpy.run(job), rel=1e-9)
+    assert run(job) == pytest.approx(simpy_jobs.run(job), rel=1e-9)
 
 
 @pytest.mark.processes
 @OF_RANKS
 def test_simgrid_simulates_the_same_job_of_equal_ranks(simgrid_folder, text):
     job = Job(6, 8, seed=3, text=text)
-    one = measure(simgrid.command(simgrid.MESSAGES, simgrid_folder, job), 60)
-    assert one.step_s == pytest.approx(ring_simpy.run(job), rel=1e-6)
-
-
-def test_steps_are_fewer_where_a_step_has_more_messages():
-    steps = {text: ENGINES["event"].steps(100, text) for text in ("fmb", "ddp", "local-sgd", "d-psgd")}
-    assert steps == {"fmb": 500, "ddp": 2, "local-sgd": 8, "d-psgd": 500}
-
-
-def test_an_answer_that_takes_too_long_is_missed():
-    assert [answers.Answer("", found, 1.0, "s", least).is_met for found in (0.5, 2.0) for least in (False, True)] == [
-        True,
-        False,
-        False,
-        True,
-    ]
+    one = measure(simgrid.command(simgrid_folder, job), 60)
+    assert one.step_s == pytest.approx(simpy_jobs.run(job), rel=1e-6)

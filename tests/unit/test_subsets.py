@@ -1,20 +1,18 @@
-"""The best of one's own machines, of several kinds: which of them for each number, what they cost, and which are not looked at."""
+"""The best of one's own machines, of several kinds: what they cost, and which are not looked at."""
 
 import shlex
-from itertools import product
+from pathlib import Path
 
 import pytest
 
 from sim import run as sim_run
 from sim.base.errors import WrongSetting
-from sim.model import workload
 from sim.plans import configurations, plan, question, show
 from sim.plans.configurations import Room
 from sim.platform.cluster import Cluster, Host
 from sim.simulation import simulate
 from sim.sweeps import pools
 
-MODEL = workload.read("mlp")
 OWN = """schema = "cluster/1"
 hosts = [
     { name = "big", count = 2, gpu = "A100", price_per_hour = 3.0 },
@@ -61,42 +59,39 @@ def test_counts_and_a_limit_choose_among_numbers(own):
         _ = Room(asked(own, counts=[5])).all
 
 
-def test_more_subsets_than_the_bound_are_those_of_the_fastest_and_of_the_fastest_for_their_price():
-    speeds = [1.0, 5.0, 2.0, 4.0, 3.0, 6.0, 7.0, 8.0, 9.0]
-    hosts = tuple(Host(name=f"n{n}", speed=speed, price_per_hour=speed**2) for n, speed in enumerate(speeds))
-    found, whole = configurations.subsets_of(Cluster(hosts=hosts), MODEL)
+def test_of_more_subsets_than_the_bound_there_are_powers_of_two_and_all():
+    """A note says so; more kinds than that are refused."""
+    kinds = [Host(name=f"n{speed}", count=20, speed=speed) for speed in (1, 2, 3)]
+    found, whole = configurations.subsets_of("own.toml", Cluster(hosts=kinds))
     assert not whole
-    fastest, dearest = sorted(range(9), key=lambda n: -speeds[n]), sorted(range(9), key=lambda n: speeds[n])
-    for number, order in product(range(1, 10), (fastest, dearest)):
-        assert tuple(int(n in order[:number]) for n in range(9)) in found
-    assert len(found) == 17
-    every, whole = configurations.subsets_of(Cluster(hosts=hosts[:8]), MODEL)
+    assert {number for one in found for number in one} == {0, 1, 2, 4, 8, 16, 20}
+    assert len(found) == 7**3 - 1
+    every, whole = configurations.subsets_of("own.toml", Cluster(hosts=kinds[:2]))
     assert whole
-    assert len(every) == 2**8 - 1
+    assert len(every) == 21**2 - 1
+    many = [Host(name=f"n{speed}", speed=speed) for speed in range(1, 14)]
+    with pytest.raises(WrongSetting, match="with 8,192 subsets"):
+        configurations.subsets_of("own.toml", Cluster(hosts=many))
 
 
 def test_a_plan_says_that_not_all_subsets_were_looked_at(own, monkeypatch):
+    Path(own).write_text(OWN.replace("count = 2", "count = 6"))
     assert Room(asked(own)).notes == []
-    monkeypatch.setattr(configurations, "MOST_SUBSETS", 6)
+    monkeypatch.setattr(configurations, "MOST_SUBSETS", 12)
     (note,) = Room(asked(own)).notes
-    assert note.startswith("of the more than 6 subsets of ")
+    assert note.startswith("of each kind of host of ")
 
 
 @pytest.mark.slow
-def test_the_fastest_of_each_number_is_that_of_simulating_them_all(own, capsys):
-    found = plan.answer(asked(own, probability=0.5), pools.of_size(1), 600.0)
-    speeds: dict[int, dict[tuple, float]] = {}
-    for one in found.room.all:
-        speeds.setdefault(one.hosts, {})[one.subset] = simulate(found.room.scenario(one), replications=1).samples_per_s
-    for best in found.by_number:
-        of_number = speeds[best.configuration.hosts]
-        assert of_number[best.configuration.subset] == pytest.approx(max(of_number.values()), rel=0.02)
-    assert [one.configuration.hosts for one in found.by_number] == [1, 2, 3, 4]
-    assert any(note.startswith("the first: a host has to read ") for note in plan.notes(found))
+def test_the_fastest_are_those_of_simulating_them_all(own, capsys):
+    only_money = {"samples_per_s": None, "samples": 10**6, "budget": 1e6, "probability": 0.5}
+    found = plan.answer(asked(own, **only_money), pools.of_size(1), 600.0)
+    speeds = {one.subset: simulate(found.room.scenario(one), replications=1).samples_per_s for one in found.room.all}
+    best = found.best[0].configuration.subset
+    assert speeds[best] == pytest.approx(max(speeds.values()), rel=0.02)
     show.show(found)
     out = capsys.readouterr().out
-    assert "The fastest of each number of hosts:" in out
-    assert "2 big (A100) + 1 old (T4) + 1 twin (A100)" in out
+    assert "2 big (A100) + 1 twin (A100)" in out
 
 
 def test_the_command_simulates_the_subset(own, capsys):

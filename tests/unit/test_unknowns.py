@@ -20,7 +20,6 @@ from sim.simulation import simulate
 from sim.studies import changes
 from sim.studies.what_if import compare
 from sim.studies.why import without_causes
-from sim.sweeps import jobs
 
 MINE = workload.Workload(name="mine", parameters="2 M", layers=4, batch=32, flops_per_sample="1 Gflop")
 MEASURED = workload.Workload(name="measured", parameters="2 M", layers=4, step={"time": "250 ms", "batch": 32})
@@ -169,15 +168,6 @@ def test_the_number_of_runs_does_not_move_a_mixture_of_weighed_algorithms():
     alone = [simulate(one, replications=4).samples_per_s for one in candidates.of(asked).values()]
     assert max(alone) > 1.2 * min(alone)
     assert found == pytest.approx([found[-1]] * 3, rel=0.02)
-
-
-@pytest.mark.parametrize("place", ["named GPUs", "servers on cores", "a crowded profile"])
-def test_a_row_of_a_sweep_is_the_answer_of_its_job(place):
-    one = job(place, "fmb", steps=4)
-    row = jobs.row(jobs.of_scenario(one, jobs.How("auto", 3)))
-    found = simulate(one, replications=3)
-    said = [row[f"samples_per_s{end}"] for end in ("", "_low", "_high")]
-    assert said == [found.samples_per_s, *found.interval]
 
 
 @pytest.mark.usefixtures("installed")

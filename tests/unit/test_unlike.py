@@ -11,7 +11,6 @@ from sim.job import variants
 from sim.job.scenario import Scenario
 from sim.model.costs import Costs, Line
 from sim.model.workload import Workload
-from sim.plans import simulating
 from sim.platform.cluster import Cluster, Host
 from sim.simulation import simulate
 from sim.studies.why import FREE, why
@@ -127,16 +126,3 @@ def test_why_has_both():
     found = why(again(scenario), again, lambda text: scenario)
     assert found.critical == "without slow hosts"
     assert [one.change.partition(":")[0] for one in found.advice] == ["minibatches by speed"]
-
-
-@pytest.mark.parametrize(
-    ("cause", "said"),
-    [
-        ("without slow hosts", "slow hosts (+50% without)"),
-        ("without sharing GPUs", "sharing GPUs (+50% without)"),
-        ("computing twice as fast", "computing (+50% twice as fast)"),
-    ],
-)
-def test_plans_say_every_cause_as_why_does(cause, said):
-    """GPUs that ranks share had no name among limits, and ended the plan in a traceback."""
-    assert simulating._limit_said({"": 100.0, cause: 150.0}) == said

@@ -1,9 +1,10 @@
 """A plan for an accuracy: work is the law's, chances are the closed form, and the best are those of simulating everything."""
 
 import math
+from dataclasses import replace
 
 import pytest
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 from test_commands import here, refused  # noqa: F401
 from test_plan import WITHIN_S, own_clock
 
@@ -102,7 +103,7 @@ def test_a_batch_beyond_the_table_is_said_to_be(table):
 
 
 def test_tables_have_the_steps(usual):
-    row = usual.rows()[0]
+    row = usual.to_frame().iloc[0]
     assert row["steps_to_target_low"] < row["steps_to_target"] < row["steps_to_target_high"]
     assert row["global_batch"] == row["workers"] * row["batch"]
 
@@ -172,23 +173,11 @@ def test_a_published_target_is_asked_for_by_name(here):  # noqa: F811
     )
 
 
-def test_steps_are_a_number_that_may_be_measured(table):
-    """More or fewer for every configuration, by its own spread; once they are known only speed is not."""
-    wide = planned(table, counts=[2, 4], batches=[64, 256], deadline="3 h")
-    assert sensitivity.STEPS in {value.parameter.name for value in wide.values}
-    (of_steps,) = [value for value in wide.values if value.parameter.name == sensitivity.STEPS]
-    assert not of_steps.parameter.assumed
-    assert "a row of a table for --until" in of_steps.parameter.measured_by
-    best = wide.best[0]
-    assert of_steps.parameter.deviation == pytest.approx(best.work.error)
-    assert of_steps.low < best.samples_per_s < of_steps.high
-    normal = ndtri(wide.question.probability)
-    of_speed = math.log(best.figures.high / best.figures.low) / (2 * ndtri(0.95))
-    margin = normal * (math.hypot(of_speed, sensitivity.MEASURED) + math.hypot(of_speed, best.work.error)) / 2
-    needed = best.figures.mid / math.exp(margin)  # what is met if the steps are known, and not otherwise
-    asked = wide.question.model_copy(update={"deadline": best.samples / needed})
-    assert best.needed(asked) == pytest.approx(needed)
-    meets = sensitivity._meets(of_steps.parameter, best, asked)
-    assert meets[45]
-    assert not meets[88]
-    assert math.log(best.figures.mid / needed) < normal * math.hypot(of_speed, best.work.error)
+def test_unknown_steps_make_the_best_uncertain_too(usual):
+    """One configuration alone is the best where it meets the target."""
+    one = replace(usual.best[0])
+    mid = 1.02 * one.needed(usual.question)
+    one.figures = Figures(mid / 1.01, mid, 1.01 * mid)
+    (found,) = sensitivity.chances([], [one], usual.question)
+    assert found == pytest.approx(one.chance(usual.question), abs=0.03)
+    assert found < 0.95

@@ -81,7 +81,7 @@ def links():
 @st.composite
 def scenarios(draw):
     name = draw(st.sampled_from([name for name in protocols.PROTOCOLS if name not in JOBS_OF_THEIR_OWN]))
-    workers = draw(st.integers(0 if protocols.make(name).can_be_alone else 1 + (name == "ps-backup"), 6))
+    workers = draw(st.integers(0 if protocols.make(name).text_class.alone else 1 + (name == "ps-backup"), 6))
     speeds = draw(st.lists(st.floats(0.3, 3), min_size=workers + 1, max_size=workers + 1, unique=True))
     cores = 2 if protocols.make(name).overlaps else draw(st.integers(1, 2))
     cluster = Cluster(

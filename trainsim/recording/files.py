@@ -11,9 +11,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from sim.base.activity import MODEL_FILE, facts_file, part_file
 from sim.base.errors import RunFailed, WrongSetting, of_system
 from sim.base.files import write_text
-from sim.recording.activity import MODEL_FILE, facts_file, part_file
 
 NEW = "a folder in which no run was recorded"
 Variables = list[tuple[str, tuple[int, ...]]]  # names and shapes

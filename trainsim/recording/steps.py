@@ -109,7 +109,7 @@ class Steps:
 
 
 def rows(step: int, iterations: list[Iteration], rank: int, world: int) -> list[tuple]:
-    """The rows of a step, as sim.recording.activity has them; all moments are seconds.
+    """The rows of a step, as sim.base.activity has them; all moments are seconds.
 
     A step begins with `input`, which lasts as long as the waiting for all of its minibatches. `compute` lasts until the last gradient is
     there. What then passes until all sums are there is `wait`, and the rest of the step is `update`. A pause has a row of its own before

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
+from sim.base.activity import NOBODY, Activity
 from sim.language import commands
 from sim.language.event.task import Task
 from sim.language.event.world import EventWorld
@@ -13,24 +14,9 @@ from sim.language.job import Job
 from sim.language.pieces import Handle, Message, Piece
 from sim.language.text import Text
 
-NOBODY = -1
 WORKS = {commands.Sleep: "sleep", commands.Mix: "reduce", commands.Work: "compute", commands.Evaluate: "evaluate"}
 PASSES = (commands.Forward, commands.Backward)
 APART = ("sleep", "input", "compute", "pack", "update", "reduce", "evaluate")  # in which no rank waits
-
-
-class Row(NamedTuple):
-    """An activity of a rank (sim.recording.activity has the same fields); a message's end may be a handle."""
-
-    start_s: float
-    end_s: Any
-    rank: int
-    step: int
-    activity: str
-    samples: int = 0
-    bytes: int = 0
-    peer: int = NOBODY
-    version: int = 0
 
 
 class Observed(Task):
@@ -71,7 +57,7 @@ class Observed(Task):
         world, rank = self.world, self.me.rank
         end_s = world.time_s if until_s is None else until_s
         version = world.versions[rank] if version is None else version
-        world.rows.append(Row(since_s, end_s, rank, self.round, activity, samples, size_bytes, peer, version))
+        world.rows.append(Activity(since_s, end_s, rank, self.round, activity, samples, size_bytes, peer, version))
 
     def _seen_to_leave(self, handles) -> None:
         """Who polls sends until it sees that its message has left."""
@@ -121,7 +107,7 @@ class Observed(Task):
                 world.computing[self] = len(world.rows)
                 self._row("compute", begin_s, end_s, done)
 
-    def _goes_on(self, row: Row, begin_s: float, samples: int) -> bool:
+    def _goes_on(self, row: Activity, begin_s: float, samples: int) -> bool:
         alike = row.step == self.round and row.version == self.world.versions[self.me.rank]
         return alike and row.end_s == begin_s and row.samples + samples <= self.world.job.batch
 
@@ -159,7 +145,7 @@ class ObservedWorld(EventWorld):
     """An event world that keeps a row of each activity.
 
     Attributes:
-        rows: so far.
+        rows: so far; the end of one of a message may be its handle.
         sent: version, bytes and receiver of messages that nobody has taken.
         held: messages that were not put into weights or gradients when they were taken, until they are mixed.
         versions: updates that each rank's weights have seen.
@@ -173,7 +159,7 @@ class ObservedWorld(EventWorld):
 
     def __init__(self, job: Job, text: Text, values=None, most_bytes: float = math.inf):
         super().__init__(job, text, values, most_bytes)
-        self.rows, self.versions, self.firsts = list[Row](), [0] * job.ranks, dict[int, int]()
+        self.rows, self.versions, self.firsts = list[Activity](), [0] * job.ranks, dict[int, int]()
         self.read: list[int | None] = [None] * job.ranks
         self.sent, self.computing = dict[int, tuple[int, float, int]](), dict[Task, int]()
         self.leaving = dict[int, int]()
@@ -203,14 +189,14 @@ class ObservedWorld(EventWorld):
         version, size_bytes, to = self.sent.pop(id(message), (0, 0.0, NOBODY))
         if to != NOBODY:
             about = {"bytes": round(size_bytes), "peer": message.sender, "version": version}
-            self.rows.append(Row(self.time_s, self.time_s, to, max(0, self.ranks[to].round), "receive", **about))
+            self.rows.append(Activity(self.time_s, self.time_s, to, max(0, self.ranks[to].round), "receive", **about))
 
     def end_round(self, me) -> None:
         """A round ends with a wait of no time, which is for nobody."""
         super().end_round(me)
-        self.rows.append(Row(self.time_s, self.time_s, me.rank, me.step, "wait", version=self.versions[me.rank]))
+        self.rows.append(Activity(self.time_s, self.time_s, me.rank, me.step, "wait", version=self.versions[me.rank]))
 
-    def activities(self) -> list[Row]:
+    def activities(self) -> list[Activity]:
         """All rows: what is under way at the end is left out, and waits of a rank that works meanwhile."""
         rows = [row._replace(end_s=getattr(row.end_s, "done_s", row.end_s)) for row in self.rows]
         rows = [row for row in rows if row.end_s <= self.time_s]
@@ -224,7 +210,7 @@ class ObservedWorld(EventWorld):
         return found
 
 
-def idle_parts(waits: list[Row], works: list[Row]) -> list[Row]:
+def idle_parts(waits: list[Activity], works: list[Activity]) -> list[Activity]:
     """The parts of some waits in which no work is under way, each moment once."""
     found, works, k, free_s = [], sorted(works), 0, 0.0
     for wait in sorted(waits):
