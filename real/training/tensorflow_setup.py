@@ -13,7 +13,7 @@ from sim.base.errors import RunFailed, WrongSetting
 
 OF_TENSORFLOW = ("keras", "jax")
 OF_KERAS = ("jax", "sklearn", "pandas", "matplotlib")
-LET_THE_LAUNCHER_SPEAK_S = 3.0
+LET_THE_LAUNCHER_SPEAK_S = 10.0  # which takes a second on a quiet machine
 
 
 def tensorflow(threads: int = 1, device: str = "cpu", gpu_index: int = 0, first=lambda tf: None):
