@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from sim import command
-from sim.base.errors import WrongSetting, printable
+from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
 from sim.model.workload_text import counted
 
@@ -34,17 +34,14 @@ def main(argv: list[str] | None = None) -> int:
     if (given.name is None) != (given.what == "list"):
         raise WrongSetting(given.what, given.name, "list alone" if given.name else "a KIND, as list names them")
     found = {section: catalogue.all_of(section) for section in catalogue.SECTIONS}
-    known = [(name, TOLD[section](name, one)) for section, all_ in found.items() for name, one in all_.items()]
-    asked = given.name and printable(given.name)
-    shown = [told for name, told in known if asked in (None, name)]
-    if not shown:
-        names = [name for name, _ in known]
-        raise WrongSetting(
-            "show", given.name, f"a KIND, as list names them{nearest(given.name, names, catalogue.PROPOSED)}"
-        )
-    for told in shown:
-        lines = list(told)
-        print(*(lines if given.name else lines[:1]), sep="\n")
+    known = {name: TOLD[section](name, one) for section, all_ in found.items() for name, one in all_.items()}
+    if given.name is None:
+        print(*map(next, known.values()), sep="\n")
+        return 0
+    if given.name not in known:
+        near = nearest(given.name, known, catalogue.PROPOSED)
+        raise WrongSetting("show", given.name, f"a KIND, as list names them{near}")
+    print(*known[given.name], sep="\n")
     return 0
 
 

@@ -106,12 +106,12 @@ def _of_kind(kind: object, settings: dict, source: str) -> Stragglers:
         raise WrongSetting(f"{source}: kind", kind, ", ".join(KINDS) + nearest(kind, KINDS))
     found = KINDS[kind]
     known = [name for name in found.model_fields if name != "kind"]
-    known += ["file", "column"] * (found is Replay) + ["location"] * (kind == "lognormal")
-    known += ["mean", "cv"] * (kind == "pareto")
+    known += ["file", "column"] * (found is Replay)
     for name in settings:
         if name not in known:
-            allowed = ", ".join(name for name in known if name != "location") or "no parameters"
-            raise WrongSetting(f"{source}: {kind}", name, f"{allowed}{nearest(name, known)}")
+            raise WrongSetting(
+                f"{source}: {kind}", name, f"{', '.join(known) or 'no parameters'}{nearest(name, known)}"
+            )
     if found is Replay and "file" in settings:
         settings = _replayed(settings, source)
     return _validated(found, settings, source if source != "--stragglers" else f"--stragglers: {kind}")

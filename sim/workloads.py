@@ -16,7 +16,7 @@ def parser() -> command.Parser:
         "name",
         nargs="?",
         metavar="NAME|FILE",
-        help="show: a model or its TOML file; from: a .safetensors or .safetensors.index.json file, or config.json",
+        help="show: a model or its TOML file; from: the config.json of a decoder on Hugging Face",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="from: the TOML file to write (stdout if not given)")
     return parser

@@ -11,12 +11,10 @@ class Command(NamedTuple):
     Args:
         module: has `main(argv)`, which returns an exit code or None, and `parser()`.
         about: a line for help.
-        words: that go before the user's own.
     """
 
     module: str
     about: str
-    words: tuple[str, ...] = ()
 
 
 COMMANDS = {
@@ -31,7 +29,6 @@ COMMANDS = {
     "fit": Command("calibration.fit", "make a calibrated profile from traces of real runs"),
     "check": Command("calibration.check", "compare real runs with what a profile predicts of them"),
     "slow": Command("calibration.slow", "name the rank that holds up a run, why, and what it costs"),
-    "overhead": Command("trainsim.overhead", "measure what trainsim.Recorder adds to a training step"),
     "laws": Command("calibration.laws", "fit laws of stragglers to measured seconds"),
     "protocol": Command("sim.protocols.check", "check a protocol of your own"),
     "plot": Command("sim.plot", "draw a trace"),
@@ -40,5 +37,4 @@ COMMANDS = {
     "workloads": Command("sim.workloads", "list or show models, or make one from a model's file"),
     "experiments": Command("experiments.run", "run an experiment: predictions beside measurements"),
     "list": Command("trainsim.listing", "list protocols, laws, collectives, experiments"),
-    "completion": Command("trainsim.completion", "print what makes a shell complete these commands"),
 }

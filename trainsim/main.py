@@ -55,7 +55,7 @@ def main(words: list[str]) -> int:
     named = COMMANDS[words[0]]
     _keep_to_ours()
     os.environ[command.CALLED] = f"{named.module}={program(words)}"
-    return import_module(installed(named.module)).main([*named.words, *words[1:]]) or 0
+    return import_module(installed(named.module)).main(words[1:]) or 0
 
 
 def _keep_to_ours() -> None:

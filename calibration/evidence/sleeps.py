@@ -42,9 +42,7 @@ def net(busy_s: np.ndarray, sleep: Stragglers) -> tuple[float, float]:
 
 def density(seconds: np.ndarray, std_s: float, sleep: Law) -> np.ndarray:
     """The probability density of a sleep plus N(0, std_s); shape as that of `seconds`."""
-    return (_of_mixture if isinstance(sleep, FoldedMixture) and sleep.limit_s is None else _of_law)(
-        seconds, std_s, sleep
-    )
+    return (_of_mixture if isinstance(sleep, FoldedMixture) else _of_law)(seconds, std_s, sleep)
 
 
 def _of_law(seconds: np.ndarray, std_s: float, sleep: Law) -> np.ndarray:

@@ -1,7 +1,7 @@
 """The families of laws that are fitted: the most likely law of each, its likelihood, and intervals of its parameters.
 
-The normal, shifted-exponential and Pareto laws have exact intervals, and so has the spread of the log-normal. All others are
-profile likelihoods: parameters of which the likelihood, maximised over the other one, is within chi^2 / 2 of the largest.
+Intervals are exact, but for that of the log-normal's mean, which is a profile likelihood: means of which the likelihood, maximised over
+the spread, is within chi^2 / 2 of the largest.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from calibration.laws import exact
 from calibration.laws.likelihood import interval
-from sim.laws import Gamma, Law, LogNormal, Normal, Pareto, ShiftedExponential, Weibull
+from sim.laws import Law, LogNormal, Normal, Pareto, ShiftedExponential
 
 PARAMETERS = 2  # of each family
 
@@ -61,41 +61,14 @@ def _fit_shifted_exponential(values: np.ndarray) -> ShiftedExponential:
     return ShiftedExponential(shift=values.min(), mean=values.mean())
 
 
-def _fit_gamma(values: np.ndarray) -> Gamma:
-    from scipy.stats import gamma
-
-    shape, _, scale = gamma.fit(values, floc=0)
-    return Gamma(mean=shape * scale, cv=shape**-0.5)
-
-
-def _fit_weibull(values: np.ndarray) -> Weibull:
-    """The shape solves sum x^k ln x / sum x^k - 1 / k = mean of ln x; the scale follows (Cohen, Technometrics 1965)."""
-    from scipy.optimize import brentq
-    from scipy.special import gamma
-
-    logs = np.log(values)
-    logs = logs - logs.max()  # of values over their largest, whose powers are finite
-
-    def slope(shape: float) -> float:
-        powers = np.exp(shape * logs)
-        return (powers * logs).sum() / powers.sum() - 1 / shape - logs.mean()
-
-    shape = brentq(slope, 1e-3, 1e4)
-    scale = values.max() * np.exp(shape * logs).mean() ** (1 / shape)
-    return Weibull(mean=scale * gamma(1 + 1 / shape), shape=shape)
-
-
 def _fit_pareto(values: np.ndarray) -> Pareto:
-    return Pareto(least=values.min(), shape=1 / np.log(values / values.min()).mean())
+    shape = float(1 / np.log(values / values.min()).mean())
+    least = values.min() * (1 - 1e-12)  # a law whose least value is rounded up has no such values
+    return Pareto(mean=least * shape / max(shape - 1, 1e-9), shape=shape)
 
 
 def _lognormal_intervals(law, values, level):
     return {"mean": interval(law, values, "mean", level), "cv": exact.spread_of_logs(values, level)}
-
-
-def _profiles(law, values, level):
-    names = [name for name in type(law).model_fields if name != "kind"]
-    return {name: interval(law, values, name, level) for name in names}
 
 
 FAMILIES = {
@@ -104,8 +77,6 @@ FAMILIES = {
         Family("normal", _fit_normal, _normal_density, exact.normal),
         Family("lognormal", _fit_lognormal, _by_density, _lognormal_intervals),
         Family("shifted-exponential", _fit_shifted_exponential, _by_density, exact.shifted_exponential),
-        Family("gamma", _fit_gamma, _by_density, _profiles),
-        Family("weibull", _fit_weibull, _by_density, _profiles),
         Family("pareto", _fit_pareto, _by_density, exact.pareto),
     )
 }

@@ -112,9 +112,7 @@ def _row(one: Fitted, aic: float, bic: float) -> str:
 
 
 def _about(first: Fitted) -> list[str]:
-    said = [
-        f"best by AIC: {first.law.kind}; the mean of the largest of 16 draws is {_number(first.law.expected_maximum(16))}"
-    ]
+    said = [f"best by AIC: {first.law.kind}"]
     if first.p_value < REJECTED:
         said.append(
             f"but values are clearly not {first.law.kind} (p {first.p_value:.3f}): what is written is empirical, of all of them"

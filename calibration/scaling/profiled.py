@@ -23,7 +23,6 @@ from sim.base.ranges import MOST_RANKS
 from sim.language.library import UNKNOWN
 from sim.model.costs import Costs, Line
 from sim.model.sizes import ITEM_BYTES
-from sim.model.workload import Reading
 from sim.platform.cluster import (
     ASSUMED,
     INNER_S,
@@ -281,7 +280,7 @@ def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: L
     longer = {name: getattr(found, name) for name in AMONG_OTHERS}
     made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     batch = int(rows.minibatch[rows.gpus == rows.gpus.max()].max())
-    reading = {"reading": Reading(per_host=1 / found.read_s)} if found.read_s else {}
+    reading = {"reading": 1 / found.read_s} if found.read_s else {}
     trained = model.model_copy(update=reading)
     beside, servers = (
         rows.beside is not None and bool(rows.beside.all()),

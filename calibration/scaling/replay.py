@@ -67,7 +67,7 @@ def jobs(profile: Cluster, model: Workload, protocol: str, settings: Sequence[st
         costs = profile.costs[model.name]
         compute_s = float(costs.of_batch(batch).among(gpus, hosts).compute(batch))
         real = reading if rows.real is None or rows.real[at] else None
-        read_s = each * batch / real.samples_per_s(cores) if real else 0.0
+        read_s = each * batch / real if real else 0.0
         if input_s := minibatches * max(compute_s, read_s) - compute_s:
             costs = costs.model_copy(update={"input": Line(base_s=input_s)})
         on, steps = "workers" if beside else "own", 1 if text.masterless else SEVERAL

@@ -13,24 +13,6 @@ from sphinx.util.docutils import SphinxDirective
 FOLDER = "_pictures"
 
 
-def link() -> Figure:
-    """Seconds of a message against its bytes, on a link and through TCP's windows."""
-    from sim.platform.cluster import Link, Tcp
-    from sim.platform.slow_start import transfer_s
-
-    plain, tcp, drawing = Link(), Tcp(), _figure(3.4)
-    axes, sizes = drawing.subplots(), np.logspace(2, 9, 200)
-    alone_s = [2 * plain.overhead_s + plain.latency_s + plain.occupancy_s(size) for size in sizes]
-    axes.loglog(sizes, alone_s, label="10 Gbit/s, 20 us")
-    for latency_s in (5e-3, 50e-3):
-        windows = tcp.initial_window_bytes, tcp.window_bytes, 2 * latency_s, plain.bandwidth_bytes_per_s
-        far_s = [2 * plain.overhead_s + latency_s + transfer_s(size, *windows)[0] for size in sizes]
-        axes.loglog(sizes, far_s, label=f"10 Gbit/s, {latency_s * 1e3:.0f} ms, TCP's windows")
-    axes.set(xlabel="bytes", ylabel="seconds")
-    axes.legend(frameon=False)
-    return drawing
-
-
 def ports() -> Figure:
     """Four workers whose gradients queue at the master's port."""
     return _gantt("fmb", steps=2)
@@ -39,54 +21,6 @@ def ports() -> Figure:
 def ring() -> Figure:
     """The rounds of a ring."""
     return _gantt("allreduce", ["algorithm=ring"], steps=2)
-
-
-def collectives() -> Figure:
-    """Seconds of an allreduce against the number of ranks, by algorithm."""
-    from trainsim import Scenario, protocols, read_stragglers, read_workload, simulate
-
-    drawing = _figure(3.6)
-    axes, workload = drawing.subplots(), read_workload("mlp")
-    for algorithm in ("ring", "halving-doubling", "recursive-doubling", "tree"):
-        workers, seconds = (2, 4, 8, 16, 32), []
-        for number in workers:
-            job = {"workers": number, "steps": 1, "warmup": 1, "stragglers": read_stragglers("none")}
-            found = [
-                float(
-                    simulate(
-                        Scenario(protocols.make("allreduce", [f"algorithm={algorithm}"]), workload, **job | more),
-                        replications=1,
-                    ).step_s.mean()
-                )
-                for more in ({}, {"workers": 1})
-            ]
-            seconds.append(found[0] - found[1])
-        axes.plot(workers, np.array(seconds) * 1e3, "o-", label=algorithm)
-    axes.set(
-        xlabel="workers", ylabel="ms a step beyond one worker's", xscale="log", xticks=workers, xticklabels=workers
-    )
-    axes.minorticks_off()
-    axes.legend(frameon=False)
-    return drawing
-
-
-def costs() -> Figure:
-    """A line of costs, the noise around it, and how cold caches lengthen work."""
-    from sim.laws import LogNormal
-    from sim.model.costs import Line, cold_share
-
-    drawing = _figure(3.2)
-    left, right = drawing.subplots(1, 2)
-    line, samples = Line(base_s=4e-3, slope_s=60e-6), np.repeat(np.arange(64, 577, 64), 12)
-    noise = LogNormal(cv=0.08).draw(np.random.default_rng(0), len(samples))
-    left.plot(samples, line(samples) * noise * 1e3, ".", color="C0", alpha=0.4, label="steps: the line times noise")
-    left.plot([0, 600], [line(0) * 1e3, line(600) * 1e3], "k-", label="base_s + slope_s x samples")
-    left.set(xlabel="samples", ylabel="compute, ms", ylim=(0, None))
-    left.legend(frameon=False)
-    idle_s = np.logspace(-3.5, -1.5, 100)
-    right.semilogx(idle_s * 1e3, cold_share(idle_s))
-    right.set(xlabel="ms idle before", ylabel="share of cold_s that is added")
-    return drawing
 
 
 def stragglers() -> Figure:
@@ -108,42 +42,6 @@ def stragglers() -> Figure:
     left.set(xlabel="step, ms", ylabel="share of steps", xlim=(0, 1000))
     left.legend(frameon=False, fontsize=8)
     right.set(xlabel="samples a step and worker", xlim=(0, None))
-    return drawing
-
-
-def polling() -> Figure:
-    """When a waiting rank polls, and how late it sees what has come."""
-    from sim.platform.polling import late_s, pause_s
-
-    drawing = _figure(3.0)
-    left, right = drawing.subplots(1, 2)
-    now_s, polls = 0.0, []
-    while now_s < 10e-3:
-        polls.append(now_s)
-        now_s += pause_s(now_s)
-    left.plot(np.array(polls) * 1e3, np.zeros(len(polls)), "|", ms=30)
-    left.set(xlabel="ms since the wait began: a stroke is a poll", yticks=[])
-    waited_s = np.linspace(0, 12e-3, 100)
-    right.plot(waited_s * 1e3, [late_s(waited, 0.0) * 1e3 for waited in waited_s])
-    right.set(xlabel="ms waited", ylabel="ms until a message is seen, mean", ylim=(0, None))
-    return drawing
-
-
-def intervals() -> Figure:
-    """Simulated runs, their prediction interval, and further runs."""
-    from sim.base import interval
-
-    rng, drawing = np.random.default_rng(1), _figure(3.0)
-    axes = drawing.subplots()
-    runs = 100 * rng.lognormal(0, 0.04, 8)
-    low, high = interval.of_runs(runs)
-    further = 100 * rng.lognormal(0, 0.04, 40)
-    axes.axvspan(low, high, color="C0", alpha=0.15, lw=0, label="90 % interval for one more run")
-    axes.axvline(interval.middle(runs), color="C0", label="prediction: the geometric mean")
-    axes.plot(runs, np.full(len(runs), 1), "o", color="C0", label="simulated runs")
-    axes.plot(further, np.zeros(len(further)), "kx", label="further runs")
-    axes.set(xlabel="samples/s", yticks=[], ylim=(-1, 3.2))
-    axes.legend(frameon=False, ncols=2, loc="upper left", fontsize=8)
     return drawing
 
 
@@ -211,24 +109,6 @@ def beyond() -> Figure:
     return drawing
 
 
-def worlds() -> Figure:
-    """One text by the event world and by the engine: the same step times."""
-    from trainsim import Scenario, protocols, read_workload, simulate
-
-    drawing = _figure(3.0)
-    left, right = drawing.subplots(1, 2)
-    job = Scenario(protocols.make("amb"), read_workload("mnist"), workers=8, steps=60)
-    steps = {world: simulate(job, world=world, replications=1).step_s[0] for world in ("event", "engine")}
-    left.plot(steps["event"] * 1e3, color="C0", lw=3, alpha=0.5, label="event")
-    left.plot(steps["engine"] * 1e3, color="black", lw=0.8, label="engine")
-    left.set(xlabel="step", ylabel="ms")
-    left.legend(frameon=False)
-    right.plot((steps["event"] - steps["engine"]) * 1e9, ".", color="black")
-    right.axhspan(-1, 1, color="C0", alpha=0.15, lw=0)
-    right.set(xlabel="step", ylabel="difference, ns", ylim=(-2, 2))
-    return drawing
-
-
 def _figure(height_inch: float) -> Figure:
     return Figure(figsize=(8, height_inch), layout="constrained")
 
@@ -266,11 +146,7 @@ def _gantt(name: str, settings: list[str] | None = None, steps: int = 3) -> Figu
 
 
 PICTURES: dict[str, Callable[[], Figure]] = {
-    one.__name__: one
-    for one in (
-        *(measured, coverage, beyond),
-        *(link, ports, ring, collectives, costs, stragglers, polling, intervals, worlds),
-    )
+    one.__name__: one for one in (measured, coverage, beyond, ports, ring, stragglers)
 }
 
 

@@ -174,8 +174,9 @@ class Worker:
 
     def _steps(self, session, transcript: Transcript) -> None:
         scenario, x, y = self.scenario, self.replica.x, self.replica.y
+        updates = scenario.rounds * scenario.updates_per_step  # of the first server
         step, after, said_s = 0, 0, time.monotonic()
-        while after < scenario.updates:
+        while after < updates:
             start_s, slept_s, seconds = time.time(), None, self._sleeps[step]
             if seconds > 0:
                 time.sleep(seconds)
@@ -191,7 +192,7 @@ class Worker:
                     self.team.send(None, server, WARM)
             if time.monotonic() - said_s > PROGRESS_S:
                 said_s = time.monotonic()
-                self._say(f"update {after} of {scenario.updates}, loss {done['loss']:.4f}")
+                self._say(f"update {after} of {updates}, loss {done['loss']:.4f}")
 
     def _gathered(self, transcript: Transcript, parameters: str | None) -> Trace | None:
         """The trace of all processes, at the chief, once no worker trains any more. Writes the parameters, if they are asked for."""

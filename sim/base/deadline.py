@@ -29,17 +29,17 @@ def deadline(seconds: float, failure: Callable[[BaseException], Exception]) -> I
     if seconds == math.inf:
         yield
         return
-    one, here = object(), threading.get_ident()
-    _watch.add(one, time.thread_time() + seconds, here)
+    watch = _Watch(time.thread_time() + seconds, threading.get_ident())
+    watch.start()
     try:
         try:
             yield
         except _Over:
             raise
         except BaseException:
-            _settle(one)
+            watch.settle()
             raise
-        _settle(one)
+        watch.settle()
     except _Over as error:
         raise failure(error) from None
 
@@ -64,53 +64,39 @@ def ended_after(seconds: float, said: str) -> AbstractContextManager[None]:
     return deadline(seconds, failure)
 
 
-def _settle(one: object) -> None:
-    """The work is done. If the deadline has come just now, it is raised here, and not in what follows.
+class _Watch(threading.Thread):
+    """Looks at the processor clock of a thread until its work is done, or else raises _Over there.
 
-    It cannot be taken back: CPython 3.11 would then look for it for ever, and hang if a profile is made.
+    Args:
+        until_s: of that clock.
+        of: the thread.
     """
-    began_s = time.monotonic()
-    while not _watch.remove(one) and time.monotonic() < began_s + EVERY_S:
-        pass
 
+    def __init__(self, until_s: float, of: int):
+        super().__init__(daemon=True)
+        self._until_s, self._of = until_s, of
+        self._lock, self._done, self._told = threading.Lock(), threading.Event(), False
 
-class _Watch:
-    """Looks at the clock in a thread of its own while there are deadlines: a thread for each takes longer than a small job."""
+    def run(self) -> None:
+        """Look, at least every so often, because the clock stands still while the thread waits."""
+        while True:
+            with self._lock:  # the thread is there as long as its work is not done
+                if self._done.is_set():
+                    return
+                left_s = self._until_s - time.clock_gettime(time.pthread_getcpuclockid(self._of))
+                if left_s <= 0:  # it is raised at the next step in Python
+                    self._told = True
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._of), ctypes.py_object(_Over))
+                    return
+            self._done.wait(min(EVERY_S, left_s))
 
-    def __init__(self) -> None:
-        self.lock, self._looks = threading.RLock(), False  # who has it is not interrupted
-        self._open: dict[object, tuple[float, int]] = {}  # deadlines, and whose thread's clock each is of
+    def settle(self) -> None:
+        """The work is done. If the deadline has come just now, it is raised here, and not in what follows.
 
-    def add(self, one: object, until_s: float, thread: int) -> None:
-        """A deadline of a thread."""
-        with self.lock:
-            self._open[one] = until_s, thread
-            if not self._looks:
-                self._looks = True
-                threading.Thread(target=self._look, daemon=True).start()
-
-    def remove(self, one: object) -> bool:
-        """Whether it was still to come; it will not."""
-        with self.lock:
-            return self._open.pop(one, None) is not None
-
-    def _look(self) -> None:
-        """Tell those whose deadlines have passed, until there is none to come."""
-        looks = True
-        while looks:
-            with self.lock:
-                left_s = {one: until_s - _clock_s(thread) for one, (until_s, thread) in self._open.items()}
-                for one in [one for one, seconds in left_s.items() if seconds <= 0]:
-                    del left_s[one]
-                    thread = self._open.pop(one)[1]  # which raises it at its next step
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Over))
-                self._looks = looks = bool(left_s)
-            time.sleep(min(EVERY_S, *left_s.values()) if left_s else 0)
-
-
-def _clock_s(thread: int) -> float:
-    """Seconds of the processor that a thread has had."""
-    return time.clock_gettime(time.pthread_getcpuclockid(thread))
-
-
-_watch = _Watch()
+        It cannot be taken back: CPython 3.11 would then look for it for ever, and hang if a profile is made.
+        """
+        with self._lock:
+            self._done.set()
+        began_s = time.monotonic()
+        while self._told and time.monotonic() < began_s + EVERY_S:
+            pass

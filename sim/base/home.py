@@ -14,8 +14,6 @@ DISTRIBUTION = "anytime-trainsim"
 EXTRAS = {
     "pyarrow": "tables",
     "matplotlib": "plots",
-    "safetensors": "models",
-    "shtab": "completion",
     "tensorflow": "real",
     "mpi4py": "mpi",
     "sklearn": "mpi",

@@ -1,19 +1,14 @@
-"""Progress of long work, and an estimate of the time left: a bar on a terminal, else a line every few seconds.
-
-It goes to stderr. Work of less than a few seconds prints nothing.
-"""
+"""Progress of long work, and an estimate of the time left: a line every few seconds on stderr. Quick work prints nothing."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 EVERY_S, EVERY_SHARE = 5.0, 0.05  # between two lines, and before the first; of the time since the start, as it grows
 Item = TypeVar("Item")
-if TYPE_CHECKING:
-    from rich.progress import Progress as Bar
 
 _under_way: list[Progress] = []  # in this process, the outermost first
 
@@ -28,40 +23,29 @@ class Progress:
 
     def __init__(self, doing: str, total: float | None = None):
         self.doing, self.total, self.done = doing, total, 0.0
-        self._bar: Bar | None = None
         self._began_s = self._said_s = time.monotonic()
 
     def __enter__(self) -> Progress:
-        if not _under_way and sys.stderr.isatty():
-            self._bar = _bar(self.doing)
-            self._bar.start()
         _under_way.append(self)
         return self
 
     def __exit__(self, *_) -> None:
         _under_way.remove(self)
-        if self._bar:
-            self._bar.stop()
 
     def advance(self, work: float = 1.0, label: str = "") -> None:
         """So much more work is done; `label` says which."""
         self.done += work
-        if self is not _under_way[0]:
-            return
-        if self._bar:
-            self._bar.update(self._bar.task_ids[0], completed=self.done, total=self.total, about=self.about(label))
-            return
         now_s, over = time.monotonic(), self.total is not None and self.done >= self.total
-        if not over and now_s - self._said_s >= max(EVERY_S, EVERY_SHARE * (now_s - self._began_s)):
+        if self is not _under_way[0] or over:
+            return
+        if now_s - self._said_s >= max(EVERY_S, EVERY_SHARE * (now_s - self._began_s)):
             self._said_s = now_s
-            print(f"{self.doing}: {self.about(label)}", file=sys.stderr, flush=True)
-
-    def about(self, label: str = "") -> str:
-        """The progress as text."""
-        took_s, what = time.monotonic() - self._began_s, f" ({label})" if label else ""
-        if not self.left:
-            return f"{duration(took_s)} so far{what}"
-        return f"{min(1.0, self.done / (self.total or 1)):.0%}{self.left}{what}"
+            share = (
+                f"{self.done / self.total:.0%}{self.left}"
+                if self.total
+                else f"{duration(now_s - self._began_s)} so far"
+            )
+            print(f"{self.doing}: {share}{f' ({label})' * bool(label)}", file=sys.stderr, flush=True)
 
     @property
     def left(self) -> str:
@@ -92,14 +76,3 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def _bar(doing: str) -> Bar:
-    """A bar that leaves no trace, and leaves what others print where it goes."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[about]}", markup=False)
-    bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False)
-    bar.add_task(doing, total=None, about="")
-    return bar

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -19,14 +18,5 @@ def in_order(function: Callable[[Item], Found], items: Iterable[Item], threads: 
     if threads == 1:
         yield from map(function, items)
         return
-    ahead: deque[Future[Found]] = deque()
-    pool = ThreadPoolExecutor(threads)
-    try:
-        for item in items:
-            ahead.append(pool.submit(function, item))
-            if len(ahead) == threads:
-                yield ahead.popleft().result()
-        while ahead:
-            yield ahead.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(function, items)

@@ -97,21 +97,14 @@ def check(scenario: Scenario) -> None:
 
 def check_one_kind(scenarios: Iterable[Scenario]) -> None:
     """Raise WrongSetting for jobs on several kinds of GPU whose measured times do not say which GPU they are of."""
-    seen: list[tuple[object, dict[str, None]]] = []
+    gpus: dict[object, dict[str, None]] = {}  # by whose times they are
     for scenario in scenarios:
         claimed = _claimed(scenario.cluster, scenario.workload)
-        if claimed is None:
-            continue
-        gpus = next((gpus for known, gpus in seen if known == claimed), None)
-        if gpus is None:
-            seen.append((claimed, gpus := {}))
-        unnamed = (
-            host.gpu.name if host.gpu else "GPUs without a name" if host.gpus else "none"
-            for host in _computing(scenario)
-        )
-        gpus |= dict.fromkeys(unnamed)
-        if len(gpus) > 1:
-            raise WrongSetting("--cluster: hosts: gpu", ", ".join(gpus), ALLOWED)
+        for host in _computing(scenario) if claimed else ():
+            name = host.gpu.name if host.gpu else "GPUs without a name" if host.gpus else "none"
+            gpus.setdefault(claimed, {})[name] = None
+        if claimed and len(gpus[claimed]) > 1:
+            raise WrongSetting("--cluster: hosts: gpu", ", ".join(gpus[claimed]), ALLOWED)
 
 
 def _claimed(cluster: Cluster, workload: Workload) -> object:
@@ -153,13 +146,8 @@ def note(scenario: Scenario) -> str:
 
 
 def _said(one: Computing, gpu: Gpu, workload: Workload) -> str:
-    here, there = (
-        f"{name} ({precision})"
-        for name, precision in (
-            (gpu.name, gpu.format_of(workload.precision)),
-            (one.gpu and one.gpu.name, one.precision),
-        )
-    )
+    here = f"{gpu.name} ({gpu.format_of(workload.precision)})"
+    there = f"{one.gpu and one.gpu.name} ({one.precision})"
     if here == there:
         return f"computing of {workload.name} as measured on {here}"
     factor = exp(interval.of_normal(one.spread))

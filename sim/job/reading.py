@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.base.errors import WrongSetting
 from sim.job.variants import called
 from sim.model.costs import Costs, Line
 
@@ -31,15 +30,6 @@ class Paces(NamedTuple):
     workers: int
     read_s: float
     compute_s: float
-
-
-def check(scenario: Scenario) -> None:
-    """Raise WrongSetting for a reading by cores where nothing says how many a host has."""
-    known = scenario.workload.reading
-    for host in scenario.cluster.hosts if known and known.per_core else ():
-        if host.gpus and host.cores <= host.gpus:
-            allowed = "the number of cores that read samples (sim.hosts show); or per_host in place of reading.per_core"
-            raise WrongSetting(f"--cluster: hosts: cores of {host.name}", host.cores, allowed)
 
 
 def with_waits(scenario: Scenario, costs: Costs) -> Costs:
@@ -66,25 +56,22 @@ def notes(scenario: Scenario) -> list[str]:
     binding = [one for one in _paces(scenario, scenario.costs) if one.read_s > one.compute_s]
     if not binding:
         return []
-    one, known = max(binding, key=lambda one: one.read_s / one.compute_s), scenario.workload.reading
-    assert known
-    samples = one.workers * scenario.batch
-    by = f" ({known.per_core:g} for each of {one.host.cores} cores)" if known.binds_by_core(one.host.cores) else ""
-    read, taken = samples / one.read_s, samples / one.compute_s
+    one = max(binding, key=lambda one: one.read_s / one.compute_s)
+    taken = one.workers * scenario.batch / one.compute_s
     return [
-        f"reading data binds: {called(one.host)} reads {read:,.0f} samples/s{by}, and its workers would compute {taken:,.0f}; "
-        "waits that messages would hide count in full"
+        f"reading data binds: {called(one.host)} reads {scenario.workload.reading:,.0f} samples/s, and its workers would compute "
+        f"{taken:,.0f}; waits that messages would hide count in full"
     ]
 
 
 def _paces(scenario: Scenario, costs: Costs) -> list[Paces]:
     """Of each host with workers; none where nothing says how fast samples are read."""
-    known, compute_s = scenario.workload.reading, float(costs.compute(scenario.batch))
-    if not (known and compute_s):
+    samples_per_s, compute_s = scenario.workload.reading, float(costs.compute(scenario.batch))
+    if not (samples_per_s and compute_s):
         return []
     found = []
     for host, workers in Counter(scenario.computing_hosts).items():
         machine = scenario.machines[host]
-        read_s = workers * scenario.batch / known.samples_per_s(machine.cores)
+        read_s = workers * scenario.batch / samples_per_s
         found.append(Paces(machine, workers, read_s, compute_s / machine.speed))
     return found

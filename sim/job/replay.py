@@ -89,7 +89,6 @@ def workload_of(header: Header) -> Workload:
     Raises:
         WrongSetting: it is none, or the one of that name that comes with the simulator is another one now.
     """
-    from sim.base.files import validated
     from sim.model import workload
 
     if header.model is None and header.workload not in workload.NAMED:

@@ -154,10 +154,9 @@ class Scenario:
 
         Raises:
             WrongSetting: it takes no time, or beyond all range, or only a CPU's speed is known where GPUs compute; see
-            sim.job.named_gpus; or samples are read by cores that nobody counted.
+            sim.job.named_gpus.
         """
         named_gpus.check(self)
-        reading.check(self)
         costs, name = self.costs, self.workload.name
         if not (costs.compute(self.batch) or costs.partition(self.batch)):
             allowed = "a workload that says what computing takes: step, flops_per_sample or costs; or a profile of it"
@@ -196,11 +195,6 @@ class Scenario:
     def global_batch(self) -> int:
         """Samples of an update, of all workers whose gradients it has; where time cuts computing short, at most."""
         return self.batch * self.protocol.gradients_per_update(self.workers)
-
-    @property
-    def updates(self) -> int:
-        """Updates of the first server in the whole run."""
-        return self.rounds * self.updates_per_step
 
     @cached_property
     def hosts(self) -> list[int]:
@@ -271,19 +265,6 @@ class Scenario:
     def apart(self) -> bool:
         """Whether each rank has a host of its own."""
         return len(set(self.hosts)) == self.ranks
-
-    @cached_property
-    def cores_suffice(self) -> bool:
-        """Whether every thread has a core of its own, and none slows another down; not known where ranks do several things at once."""
-        shared = self.threaded or self.cluster.shared_cores or self.cluster.poll_s or self.gpus_shared
-        if shared or self.traffic.in_parts:
-            return False
-        for index, several in Counter(self.hosts).items():
-            host = self.machines[index]
-            threads = several * (2 if self.protocol.overlaps and not host.gpus else 1)
-            if threads > host.cores or (threads > 1 and (host.contention or host.contention_error)):
-                return False
-        return True
 
     @cached_property
     def threaded(self) -> bool:

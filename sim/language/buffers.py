@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from sim.language.collectives import SETTINGS, summed
 from sim.language.rank import Rank
-from sim.language.verbs import CLOCK_S, agreed, agreed_by_name, pause, until_woken
+from sim.language.verbs import CLOCK_S, agreed, agreed_by_name, buckets, pause, until_woken
 from sim.model.sizes import ITEM_BYTES
 
 NAMES = {"algorithm": SETTINGS, "order": ("parameters", "uniform", "end")}  # that settings may be
+AT_ONCE = 1 / 256  # of a backward pass: gradients that are ready within it count as ready together
 
 
 def on_time(me: Rank, begin_s: float, cycle_s: float) -> float:
@@ -18,17 +19,28 @@ def on_time(me: Rank, begin_s: float, cycle_s: float) -> float:
     return begin_s + cycle_s * (1 + int(late_s / cycle_s)) if late_s > 0 else begin_s
 
 
+def ready_together(me: Rank, text) -> list[tuple[int, int]]:
+    """The layers in stretches (first, stop) whose gradients count as ready together, the last layers first.
+
+    Those of a stretch are ready within AT_ONCE of a backward pass that takes its time by parameters. Else, and where ranks name each
+    gradient, a stretch is a layer.
+    """
+    fine = text.by_name or text.order != "parameters"
+    return buckets(me, 0.0 if fine else AT_ONCE * me.weights.items * me.item_bytes)
+
+
 def reduce_in_cycles(me: Rank, text, begin_s: float, ready: list, idle: list):
     """Sum the gradients of a step, in each cycle those that are ready at all ranks; when the next cycle may begin.
 
     Args:
-        text: whose settings are algorithm, fusion_bytes, cycle_s and by_name.
+        text: whose settings are algorithm, fusion_bytes, cycle_s, order and by_name.
+        ready: one for each of the stretches that are ready together.
     """
-    done = 0
-    while done < len(me.layers):
+    done, begins = 0, [len(me.layers), *(first for first, _ in ready_together(me, text))]
+    while done < len(begins) - 1:
         begin_s = text.cycle_s + (yield from cycle(me, begin_s, text.cycle_s, ready, idle))
-        most = yield from negotiated(me, ready, done, text.by_name)
-        yield from reduce_ready(me, done, most, text.fusion_bytes, text.algorithm)
+        most = yield from negotiated(me, ready, done, len(begins) - 1, text.by_name)
+        yield from reduce_ready(me, begins[most], begins[done], text.fusion_bytes, text.algorithm)
         done = most
     return begin_s
 
@@ -44,28 +56,27 @@ def cycle(me: Rank, begin_s: float, cycle_s: float, ready: list, asleep: list):
     return begin_s
 
 
-def negotiated(me: Rank, ready: list, done: int, by_name: bool):
+def negotiated(me: Rank, ready: list, done: int, all_of: int, by_name: bool):
     """How many gradients all ranks have ready, `done` of which are summed by now; those are no longer among this rank's others."""
     most = done + len(ready)
     if me.n > 1:
         if by_name:
-            most = yield from agreed_by_name(me, most, done, len(me.layers), me.workers)
+            most = yield from agreed_by_name(me, most, done, all_of, me.workers)
         else:
-            most = yield from agreed(me, most, len(me.layers), me.workers)
+            most = yield from agreed(me, most, all_of, me.workers)
         yield from me.work(seconds=me.library.negotiate_s)
     for _ in range(most - done):
         ready.pop()
     return most
 
 
-def reduce_ready(me: Rank, done: int, most: int, size_bytes: int, algorithm: str):
-    """Sum all gradients that are ready everywhere, as many in a call as fit in a buffer, and at least one."""
+def reduce_ready(me: Rank, first: int, stop: int, size_bytes: int, algorithm: str):
+    """Sum the gradients of layers first to stop - 1, the last first, as many in a call as fit in a buffer, and at least one."""
     firsts = fitting(me, size_bytes)
-    while done < most:
-        stop = len(me.layers) - done
-        first = max(firsts[stop], len(me.layers) - most)
-        yield from reduced(me, first, stop, algorithm)
-        done = len(me.layers) - first
+    while stop > first:
+        begin = max(firsts[stop], first)
+        yield from reduced(me, begin, stop, algorithm)
+        stop = begin
 
 
 def fitting(me: Rank, size_bytes: int) -> list[int]:

@@ -18,14 +18,8 @@ from sim.language.text import Text
 
 PRIMITIVES = {name for name, one in vars(Rank).items() if inspect.isgeneratorfunction(one) and name != "steps"}
 OURS = (installed("sim.language"), installed("sim.texts"))
-VARYING = (
-    "random",
-    "time",
-    "secrets",
-    "uuid",
-    "datetime",
-    "numpy.random",
-)  # modules whose functions no two ranks share
+# Modules whose functions no two ranks share.
+VARYING = ("random", "time", "secrets", "uuid", "datetime", "numpy.random")
 SHARED = "ranks are processes that share nothing; keep it within the text"
 CHANGING = {
     "append",

@@ -176,7 +176,7 @@ class Rank:
             flops: operations, at the rate of the model's passes.
             bytes: of vectors, at the rate at which they are added.
         """
-        yield commands.Work(seconds or 0.0, flops or 0.0, bytes or 0.0)
+        yield commands.Work(*(0.0 if one is None else one for one in (seconds, flops, bytes)))
 
     def evaluate(self) -> Generator[Any, Any, None]:
         """Compute loss and accuracy on test samples in steps in which they are due."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,9 +14,6 @@ if TYPE_CHECKING:
 
     from sim.laws.randomness import RandomStreams
 
-# Ends of panels; e^-600 is a number that a double holds.
-PANELS = (0.0, 1e-4, 1e-2, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 160.0, 600.0)
-NODES = 24  # of Gauss and Legendre, in each panel
 LEAST = 128  # steps that are worked out at first
 
 
@@ -164,24 +159,10 @@ class Law(Stragglers):
         """The value that a `share` (0 to 1) of draws do not exceed."""
         raise NotImplementedError
 
-    def cdf(self, values) -> np.ndarray:
-        """The share of draws that do not exceed each of the `values`; shape as theirs."""
-        raise NotImplementedError
-
     def upper(self, share) -> np.ndarray:
         """The values that shares (0 to 1) of draws exceed, shape as theirs; precise where a share is small."""
         values = [self.quantile(1 - one) for one in np.ravel(share)]
         return np.reshape(values, np.shape(share))
-
-    def expected_maximum(self, draws: int) -> float:
-        """The mean of the largest of so many independent draws: the wait of a synchronous step.
-
-        With F the distribution and V uniform, the largest of n draws is distributed as the quantile of V to the power of 1/n.
-        The integral over V is taken over t = -ln(1 - V), because the quantiles of heavy tails grow without bound.
-        """
-        t, weights = _panels()
-        below = np.where(t > 1, np.log1p(-np.exp(-t)), np.log(-np.expm1(-t)))
-        return float((self.upper(-np.expm1(below / draws)) * np.exp(-t)) @ weights)
 
     def sleeps(self, scenario, random, worker):
         return random.draws(self, worker)
@@ -191,12 +172,3 @@ class Law(Stragglers):
             raise ValueError(f"a law that can be scaled; {self.kind} cannot")
         longer = {name: np.multiply(getattr(self, name), factor).tolist() for name in self.in_unit}
         return type(self).model_validate(self.model_dump() | longer)
-
-
-@cache
-def _panels() -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of an integral over all positive numbers; shape (nodes,)."""
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    halves = [((high - low) / 2, (high + low) / 2) for low, high in pairwise(PANELS)]
-    at = [middle + half * nodes for half, middle in halves]
-    return np.concatenate(at), np.concatenate([half * weights for half, _ in halves])

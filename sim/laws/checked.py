@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 SECONDS, FACTORS = f"seconds from 0 to {LONGEST_S:,}", f"factors from 0 to {LONGEST_S:,}"
 LONGEST_TRIAL_S = 10.0  # of the processor, for the first steps of a worker
-MOST_DIGITS = 1e15  # below it a whole number is written without its point
 OURS = __name__.rpartition(".")[0] + "."
 
 
@@ -38,8 +36,9 @@ def owned(law: Stragglers) -> list[Stragglers]:
     """The user's own among some stragglers, which may be several at once."""
     if not is_ours(law):
         return [law]
-    made = getattr(law, "made", None)  # of Own
-    return [one for part in getattr(law, "of", ()) for one in owned(part)] if made is None else [made]
+    if isinstance(law, Own):
+        return [law.made]
+    return [one for part in getattr(law, "of", ()) for one in owned(part)]
 
 
 def try_out(stragglers: Stragglers, draws) -> None:
@@ -62,10 +61,9 @@ def try_out(stragglers: Stragglers, draws) -> None:
     with deadline(LONGEST_TRIAL_S, endless):
         for law in theirs:
             mean(law)
-            sole = asked(law, "sole") if hasattr(type(law), "sole") else None
-            if sole is not None:
-                with told(law, "sole"):
-                    _numbers(sole, (), SECONDS)
+            with told(law, "sole"):
+                sole = getattr(law, "sole", None)
+                _ = sole is None or _numbers(sole, (), SECONDS)
         draws.sleeps(0, 1).first(1)
         draws.noise(0, 1).first(1)
 
@@ -88,11 +86,11 @@ def sequence(law: Stragglers, method: str, scenario, random: RandomStreams, work
     Raises:
         WrongSetting: it gives something else, or fails.
     """
-    found = asked(law, method, scenario, random, worker)
     if is_ours(law):
-        return found
+        return getattr(law, method)(scenario, random, worker)
     allowed = SECONDS if method == "sleeps" else FACTORS
     with told(law, method, allowed):
+        found = getattr(law, method)(scenario, random, worker)
         if not callable(getattr(found, "first", None)) or not hasattr(found, "sole"):
             raise _Wrong(_shown(found), "trainsim.laws.Steps, or random.draws(law, number)")
         if found.sole is not None:
@@ -113,22 +111,6 @@ def mean(law: Stragglers) -> float:
         return float(_numbers(law.mean, (), SECONDS))
 
 
-def asked(law: Stragglers, name: str, *given: Any) -> Any:
-    """The value of an attribute of a law; of a method, its result. That a user's own fails is a WrongSetting."""
-    with told(law, name, "a method that does not fail"):
-        found = getattr(law, name)
-        return found(*given) if callable(found) else found
-
-
-def notes(law: Stragglers, scenario) -> list[str]:
-    """The caveats of a law, a line each; WrongSetting if a user's own gives something else, or fails."""
-    found, allowed = asked(law, "notes", scenario), "a list of lines of text"
-    with told(law, "notes", allowed):
-        if not (isinstance(found, list | tuple) and all(isinstance(line, str) for line in found)):
-            raise _Wrong(_shown(found), allowed)
-    return list(found)
-
-
 class _Wrong(Exception):
     """What a method gave, and what is allowed."""
 
@@ -144,8 +126,6 @@ def told(law: Stragglers, method: str, allowed: str = SECONDS) -> Iterator[None]
     except _Wrong as error:
         raise WrongSetting(_named(law, method, _place_of(law, method)), *error.args) from None
     except (Exception, SystemExit) as error:
-        if is_ours(law):
-            raise
         place = own.place(error, _files(law)) or _place_of(law, method)
         raise WrongSetting(_named(law, method, place), own.complaint(error), allowed) from error
 
@@ -160,8 +140,6 @@ def _numbers(given: Any, shape: tuple[int, ...], allowed: str) -> np.ndarray:
         array = np.asarray(given)
     except ValueError:  # lists of different lengths
         array = np.empty(0, object)
-    if array.dtype.kind == "O" and array.size:
-        given = next((one for one in array.flat if isinstance(one, complex) or not isinstance(one, Real)), given)
     if array.dtype.kind not in "iuf":
         raise _Wrong(_shown(given), allowed)
     if array.shape != shape:
@@ -169,8 +147,7 @@ def _numbers(given: Any, shape: tuple[int, ...], allowed: str) -> np.ndarray:
     array = np.array(array, float)  # an integer, or a float of 16 bits, may not be compared with the range
     wrong = array[~((array >= 0) & (array <= LONGEST_S))]
     if wrong.size:
-        number = wrong.flat[0].item()
-        raise _Wrong(int(number) if abs(number) < MOST_DIGITS and number == int(number) else number, allowed)
+        raise _Wrong(wrong.flat[0], allowed)
     return array
 
 
@@ -236,7 +213,8 @@ class Own(Stragglers):
 
     @property
     def slows_computing(self) -> bool:
-        return asked(self.made, "slows_computing")
+        with told(self.made, "slows_computing", "true or false"):
+            return bool(self.made.slows_computing)
 
     def sleeps(self, scenario, random, worker):
         return sequence(self.made, "sleeps", scenario, random, worker)
@@ -245,13 +223,16 @@ class Own(Stragglers):
         return sequence(self.made, "factors", scenario, random, worker)
 
     def check(self, scenario):
-        asked(self.made, "check", scenario)
+        with told(self.made, "check", "a method that raises WrongSetting alone"):
+            self.made.check(scenario)
 
     def scaled(self, factor):
         raise ValueError("no factor of a law of one's own: give it a parameter")
 
     def notes(self, scenario):
-        return notes(self.made, scenario)
+        with told(self.made, "notes", "a list of lines of text"):
+            return [str(line) for line in self.made.notes(scenario)]
 
     def unreal(self):
-        return asked(self.made, "unreal")
+        with told(self.made, "unreal", "text"):
+            return str(self.made.unreal())

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import AliasChoices, BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
-from sim.base.errors import WrongSetting
 from sim.base.models import Checked
-from sim.base.ranges import Draw, Location, PositiveSpread, Seconds, Share, Spread, TailExponent, WeibullShape
+from sim.base.ranges import Draw, Location, Seconds, Share, Spread, TailExponent
 from sim.laws.base import Law
 
 MEDIAN = 0.5
@@ -36,13 +35,11 @@ class Continuous(Law):
         return self.distribution(scipy.stats)
 
     def cdf(self, values):
+        """The share of draws that do not exceed each of the `values`; shape as theirs."""
         return self.stats.cdf(values) if self.sole is None else (np.asarray(values) >= self.sole).astype(float)
 
     def quantile(self, share):
         return float(self.stats.ppf(share)) if self.sole is None else self.sole
-
-    def upper(self, share):
-        return self.stats.isf(share) if self.sole is None else np.full(np.shape(share), self.sole)
 
 
 class OfNormal(Continuous):
@@ -89,9 +86,6 @@ class Constant(Continuous):
 
     def draw(self, rng, size):
         return np.full(size, self.value)
-
-    def expected_maximum(self, draws):
-        return self.value
 
 
 class Normal(OfNormal):
@@ -144,12 +138,12 @@ class LogNormal(OfNormal):
     """exp(N(m, s)) with the given mean and coefficient of variation: s^2 = ln(1 + cv^2), m = ln(mean) - s^2 / 2.
 
     Args:
-        mean: of the draws. Older profiles call it location.
+        mean: of the draws.
         cv: standard deviation over mean.
     """
 
     kind: Literal["lognormal"] = "lognormal"
-    mean: Location = Field(default=1.0, validation_alias=AliasChoices("mean", "location"))
+    mean: Location = 1.0
     cv: Spread
     in_unit: ClassVar = ("mean",)
 
@@ -219,105 +213,26 @@ class ShiftedExponential(Continuous):
         return stats.expon(self.shift, self.mean - self.shift)
 
 
-class Gamma(Continuous):
-    """Gamma of shape 1 / cv^2 and scale mean cv^2.
-
-    Args:
-        mean: of the draws.
-        cv: standard deviation over mean. 1 is the exponential law.
-    """
-
-    kind: Literal["gamma"] = "gamma"
-    mean: Location
-    cv: PositiveSpread
-    in_unit: ClassVar = ("mean",)
-
-    def draw(self, rng, size):
-        return self.mean * self.cv**2 * rng.standard_gamma(self.cv**-2, size)
-
-    def distribution(self, stats):
-        return stats.gamma(self.cv**-2, scale=self.mean * self.cv**2)
-
-
-class Weibull(Continuous):
-    """P(X > x) = exp(-(x / c)^shape), with c = mean / Gamma(1 + 1 / shape).
-
-    Args:
-        mean: of the draws.
-        shape: below 1 the tail is heavier than that of the exponential law, above 1 it is lighter.
-    """
-
-    kind: Literal["weibull"] = "weibull"
-    mean: Location
-    shape: WeibullShape
-    in_unit: ClassVar = ("mean",)
-
-    def draw(self, rng, size):
-        return self._scale * rng.weibull(self.shape, size)
-
-    def distribution(self, stats):
-        return stats.weibull_min(self.shape, scale=self._scale)
-
-    @property
-    def _scale(self) -> float:
-        return self.mean / math.gamma(1 + 1 / self.shape)
-
-
-class Moments(BaseModel):
-    """What may stand for the parameters of a Pareto law."""
-
-    mean: Location = 1.0
-    shape: TailExponent = 2.0
-    cv: Annotated[Spread, Field(ge=0.01)] = 1.0
-
-
 class Pareto(Continuous):
-    """P(X > x) = (least / x)^shape from x = least; the mean is least shape / (shape - 1).
-
-    It may be written with its mean in place of `least`, and with its coefficient of variation `cv` in place of `shape`, whose square is
-    1 / (shape (shape - 2)).
+    """P(X > x) = (least / x)^shape from x = least, with least = mean (shape - 1) / shape.
 
     Args:
-        least: the smallest draw.
+        mean: of the draws.
         shape: exponent of the tail. It is above 1, because there is no mean otherwise.
     """
 
     kind: Literal["pareto"] = "pareto"
-    least: Location
+    mean: Location
     shape: TailExponent
-    in_unit: ClassVar = ("least",)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_moments(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        for name, other in (("mean", "least"), ("cv", "shape")):
-            if name in given and other in given:
-                raise WrongSetting(name, given[name], f"{name} or {other}, one of both")
-        moments = Moments.model_validate({name: given[name] for name in Moments.model_fields if name in given})
-        found = {name: value for name, value in given.items() if name not in ("mean", "cv")}
-        if "cv" in given:
-            found["shape"] = moments.shape = 1 + math.sqrt(1 + moments.cv**-2)
-        if "mean" in given and "shape" not in found:
-            allowed = "the tail's exponent, as in pareto(mean=50ms, shape=2.5), or cv in its place"
-            raise WrongSetting("shape", None, allowed)
-        if "mean" in given:
-            found["least"] = moments.mean * (moments.shape - 1) / moments.shape
-        return found
+    in_unit: ClassVar = ("mean",)
 
     @property
-    def mean(self) -> float:
-        return self.least * self.shape / (self.shape - 1)
+    def least(self) -> float:
+        """The smallest draw."""
+        return self.mean * (self.shape - 1) / self.shape
 
     def draw(self, rng, size):
         return self.least * (1 + rng.pareto(self.shape, size))
-
-    def expected_maximum(self, draws):
-        """Equal to least n B(n, 1 - 1 / shape), with B the beta function (Arnold, Pareto Distributions, 1983)."""
-        from scipy.special import betaln
-
-        return float(self.least * draws * np.exp(betaln(draws, 1 - 1 / self.shape)))
 
     def distribution(self, stats):
         return stats.pareto(self.shape, scale=self.least)
@@ -332,19 +247,16 @@ class Component(Checked):
 
 
 class FoldedMixture(Law):
-    """Induced sleeps: min(limit, |N(mean, std)|) of a component drawn by weight.
+    """Induced sleeps: min(limit, |N(mean, std)|) of a component drawn by weight; the limit is max(mean + 5 std) of the components.
 
     Source: the AMB repository (T. Adikari), `induce`; Ferdinand et al., ICLR 2019, section 6.
 
     Args:
         components: the Gaussians.
-        limit_s: the longest sleep; max(mean + 5 std) of the components unless given. Older runs of that repository cut sleeps at 0.9
-            of it.
     """
 
     kind: Literal["folded-mixture"] = "folded-mixture"
     components: tuple[Component, ...] = Field(min_length=1, max_length=MOST_COMPONENTS)
-    limit_s: Seconds | None = None
 
     @model_validator(mode="after")
     def _weights_sum_to_one(self):
@@ -355,9 +267,7 @@ class FoldedMixture(Law):
 
     @property
     def longest_s(self) -> float:
-        """The upper limit of sleeps."""
-        if self.limit_s is not None:
-            return self.limit_s
+        """The limit."""
         return max(c.mean_s + SPREAD_OF_LIMIT * c.std_s for c in self.components)
 
     @property
@@ -366,44 +276,36 @@ class FoldedMixture(Law):
         limit_s, total = self.longest_s, 0.0
         for c in self.components:
             if c.std_s == 0:
-                total += c.weight * min(c.mean_s, limit_s)
+                total += c.weight * c.mean_s
                 continue
             below, least, above = (_integral((seconds - c.mean_s) / c.std_s) for seconds in (-limit_s, 0.0, limit_s))
             total += c.weight * (limit_s - c.std_s * (above - 2 * least + below))
         return total
 
-    def cdf(self, values):
-        values = np.asarray(values, float)
-        return np.where(values >= self.longest_s, 1.0, np.where(values < 0, 0.0, self._uncut(values)))
-
-    def _uncut(self, seconds) -> np.ndarray:
-        """P(sleep <= seconds), before the limit cuts it."""
+    @cached_property
+    def _grid(self) -> tuple[np.ndarray, np.ndarray]:
+        """Seconds from 0 to the limit, and the probability that a sleep is no longer before the limit cuts it; shape (GRID,)."""
         from scipy.special import ndtr
 
-        total = np.zeros_like(seconds)
+        seconds = np.linspace(0, self.longest_s, GRID)
+        below = np.zeros(GRID)
         for c in self.components:
             if c.std_s == 0:
-                total += c.weight * (seconds >= c.mean_s)
+                below += c.weight * (seconds >= c.mean_s)
             else:
-                total += c.weight * (ndtr((seconds - c.mean_s) / c.std_s) - ndtr((-seconds - c.mean_s) / c.std_s))
-        return total
-
-    def expected_maximum(self, draws):
-        grid = np.linspace(0, self.longest_s, GRID)
-        return float(np.trapezoid(1 - self._uncut(grid) ** draws, grid))
+                below += c.weight * (ndtr((seconds - c.mean_s) / c.std_s) - ndtr((-seconds - c.mean_s) / c.std_s))
+        return seconds, below
 
     def scaled(self, factor):
-        """Every mean and standard deviation times `factor`, and the limit: the same shape on a faster clock."""
+        """Every mean and standard deviation times `factor`: the same shape on a faster clock."""
         components = [
             Component(mean_s=c.mean_s * factor, std_s=c.std_s * factor, weight=c.weight) for c in self.components
         ]
-        limit_s = None if self.limit_s is None else self.limit_s * factor
-        return FoldedMixture(components=tuple(components), limit_s=limit_s)
+        return FoldedMixture(components=tuple(components))
 
     def quantile(self, share):
-        grid = np.linspace(0, self.longest_s, GRID)
-        found = np.searchsorted(self._uncut(grid), share).clip(max=len(grid) - 1)
-        return float(min(self.longest_s, grid[found]))
+        seconds, below = self._grid
+        return float(seconds[np.searchsorted(below, share).clip(max=GRID - 1)])
 
     def draw(self, rng, size):
         share = rng.random(size)
@@ -452,15 +354,6 @@ class Empirical(Law):
     def upper(self, share):
         return self._at(1 - np.asarray(share))
 
-    def cdf(self, values):
-        ordered = self._ordered
-        at_most = np.searchsorted(ordered, values, side="right") - 1
-        low = np.clip(at_most, 0, len(ordered) - 2)
-        width = ordered[low + 1] - ordered[low]
-        part = np.where(width > 0, (values - ordered[low]) / np.where(width > 0, width, 1), 1.0)
-        inside = (low + np.clip(part, 0, 1)) / (len(ordered) - 1)
-        return np.where(at_most < 0, 0.0, inside)
-
     @cached_property
     def _ordered(self) -> np.ndarray:
         return np.sort(self.values)
@@ -470,7 +363,7 @@ class Empirical(Law):
         return np.interp(share * (len(ordered) - 1), np.arange(len(ordered)), ordered)
 
 
-_Any = Constant | Normal | LogNormal | Exponential | ShiftedExponential | Gamma | Weibull | Pareto
+_Any = Constant | Normal | LogNormal | Exponential | ShiftedExponential | Pareto
 AnyLaw = Annotated[_Any | FoldedMixture | Empirical, Field(discriminator="kind")]
 LAWS: dict[str, type[Law]] = {
     law.model_fields["kind"].default: law for law in (*_Any.__args__, FoldedMixture, Empirical)

@@ -15,7 +15,8 @@ from sim.model.sizes import ITEM_BYTES
 
 # Of idling: after less a rank is warm, after more it is cold (measured; see docs/how/details/idling.md).
 COLD_FROM_S, COLD_AFTER_S = 2e-3, 8e-3
-FORWARD = 1 / 3  # of computing a gradient (sim.model.nominal.TRAINING)
+TRAINING = 3  # times the operations of a forward pass: the backward pass takes two forward passes
+FORWARD = 1 / TRAINING  # of computing a gradient
 TO_DEVICE, TO_HOST = "copy to device", "copy to host"  # activities
 WARMING = ("compute", "pack", TO_HOST)  # activities of a gradient after which a rank is warm, as after an update
 OFF_ONE = 0.05  # largest distance of the mean of a factor's law from 1

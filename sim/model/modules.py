@@ -1,4 +1,4 @@
-"""A workload of somebody else's model: a module of PyTorch or Keras in a program, a .safetensors file's header, or a config.json."""
+"""A workload of somebody else's model: a module of PyTorch or Keras in a program, or the config.json of a decoder on Hugging Face."""
 
 from __future__ import annotations
 
@@ -11,16 +11,13 @@ from pydantic import BaseModel, Field
 
 from sim.base.errors import WrongSetting
 from sim.base.files import check_size, reading, validated
-from sim.base.home import need
 from sim.model.workload import Workload
 from sim.zoo import transformer
 from sim.zoo.transformer import LONGEST_TRAINED
 
 STATISTICS = ("running_mean", "running_var")  # of batch normalisation, as PyTorch names them
-ENDINGS = (".safetensors", ".safetensors.index.json")
 # Of the config.json of a decoder of Hugging Face's: the numbers that its variables follow from, by the keys and defaults of transformers.
 DECODERS = ("gpt2", "llama", "mistral", "mixtral", "qwen2", "qwen3")
-A_CONFIGURATION = "the config.json of a model of Hugging Face's"
 CUT = "sequences of {:,} words, where the model can read {:,}: sample_shape and flops_per_sample are of these"
 
 _Width = Annotated[int, Field(ge=1, le=10**6)]
@@ -69,45 +66,6 @@ def _variable(name: str, shape: Any, trained: bool) -> dict:
     return made if trained else {**made, "trained": False}
 
 
-def read(path: str) -> tuple[Workload, list[str]]:
-    """The workload of a .safetensors file, of all that an index names, or of a config.json, and notes on what was left out.
-
-    A file has names and shapes alone: everything of floating point is taken as trained but statistics and the masks of GPT-2.
-
-    Raises:
-        WrongSetting: no such file, a damaged one, or no model.
-    """
-    if path.endswith(".json") and not path.endswith(ENDINGS):
-        return read_configuration(path)
-    if not path.endswith(ENDINGS):
-        allowed = f"a name that ends in {' or '.join(ENDINGS)}, or config.json; a program has trainsim.model"
-        raise WrongSetting("from", path, allowed)
-    need("safetensors")
-    from safetensors import SafetensorError, safe_open
-
-    variables, left = [], 0
-    try:
-        with reading("from", path):
-            alone = path.endswith(".safetensors")
-            files = [Path(path).name] if alone else set(json.loads(Path(path).read_text())["weight_map"].values())
-            for file in sorted(files):
-                with safe_open(Path(path).parent / file, "numpy") as held:
-                    for name in held.keys():  # noqa: SIM118 no dict
-                        part = held.get_slice(name)
-                        shape = part.get_shape()
-                        if not part.get_dtype().startswith(("F", "BF")) or (
-                            name.endswith("attn.bias") and len(shape) == 4
-                        ):
-                            left += 1
-                        else:
-                            variables.append(_variable(name, shape, not name.endswith(STATISTICS)))
-    except (SafetensorError, ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
-        raise WrongSetting("from", path, f"a whole file of safetensors ({type(error).__name__})") from error
-    called = Path(path).name.removesuffix(".index.json").removesuffix(".safetensors")
-    notes = [f"{left} tensors are left out: integers and masks"] if left else []
-    return validated(Workload, {"name": called, "variables": variables}, path), notes
-
-
 class Gpt2(BaseModel):
     """GPT-2's."""
 
@@ -137,7 +95,7 @@ class Llama(BaseModel):
     num_experts_per_tok: _Several = 2
 
 
-def read_configuration(path: str) -> tuple[Workload, list[str]]:
+def read(path: str) -> tuple[Workload, list[str]]:
     """The workload, by the name of the file's folder, and a note if its sequences are shorter than the model can read.
 
     Raises:
@@ -150,21 +108,24 @@ def read_configuration(path: str) -> tuple[Workload, list[str]]:
 
 
 def _configuration(path: str) -> dict:
+    allowed = "the config.json of a model of Hugging Face's; of other models a program has trainsim.model"
     try:
         with reading("from", path):
             check_size("from", path)
             found = json.loads(Path(path).read_bytes())
+    except WrongSetting:
+        raise
     except (ValueError, RecursionError) as error:
-        raise WrongSetting("from", path, f"{A_CONFIGURATION} ({error})") from error
+        raise WrongSetting("from", path, f"{allowed} ({error})") from error
     if not isinstance(found, dict):
-        raise WrongSetting("from", path, f"{A_CONFIGURATION}, an object")
+        raise WrongSetting("from", path, allowed)
     return found
 
 
 def _of_configuration(path: str, found: dict) -> tuple[dict, list[str]]:
     """As a workload's file has it, but its name."""
     if (kind := found.get("model_type")) not in DECODERS:
-        raise WrongSetting(f"{path}: model_type", kind, f"{', '.join(DECODERS)}; or a .safetensors file")
+        raise WrongSetting(f"{path}: model_type", kind, f"{', '.join(DECODERS)}; or trainsim.model in a program")
     if kind == "gpt2":
         gpt2 = validated(Gpt2, found, path)
         return transformer.gpt2(gpt2.n_layer, gpt2.n_embd, gpt2.n_positions, gpt2.vocab_size), []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.laws import LogNormal
-from sim.model.costs import Costs, Line
+from sim.model.costs import FORWARD, TRAINING, Costs, Line
 from sim.model.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 CORE_FLOPS = 100e9  # a second, forward and backward, of a nominal core
 CORE_BYTES_PER_S = 4e9  # of its memory
 GPU_BYTES_PER_S = 9e11  # of the memory of a GPU that nobody named: a V100's, in the middle of the catalogue
-TRAINING = 3  # times the operations of a forward pass: the backward pass takes two forward passes
-FORWARD_SHARE = 1 / TRAINING  # of a gradient's computing
 TO_ADD = 3  # accesses to memory for a number that is added: two are read, one is written
 LAUNCH_S = 1e-3  # of a step besides its operations: input, and starting kernels
 
@@ -102,4 +100,4 @@ def layer_shares(sizes: list[int], order: str) -> list[float]:
         return [0.0] * len(sizes)
     weights = sizes if order == "parameters" else [1] * len(sizes)
     whole = sum(weights)  # once: a model may have 10^5 variables
-    return [(1 - FORWARD_SHARE) * weight / whole for weight in weights]
+    return [(1 - FORWARD) * weight / whole for weight in weights]

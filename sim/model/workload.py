@@ -112,33 +112,6 @@ class Step(Checked):
         return self
 
 
-class Reading(Checked):
-    """How fast minibatches are read and prepared, beside computing; the slower of both if both are given.
-
-    Args:
-        per_core: samples a second of one core of a host, all of whose cores read.
-        per_host: samples a second of a host, whatever its cores: of its disks, or of the network to where the data are.
-    """
-
-    per_core: SamplesPerSecond | None = None
-    per_host: SamplesPerSecond | None = None
-
-    @model_validator(mode="after")
-    def _says_something(self):
-        if self.per_core is None and self.per_host is None:
-            raise WrongSetting("reading", None, "per_core or per_host, samples a second")
-        return self
-
-    def samples_per_s(self, cores: int) -> float:
-        """Of a host with so many cores."""
-        by_core = math.inf if self.per_core is None else cores * self.per_core
-        return min(by_core, math.inf if self.per_host is None else self.per_host)
-
-    def binds_by_core(self, cores: int) -> bool:
-        """Whether its cores are the slower part."""
-        return self.per_core is not None and self.samples_per_s(cores) == cores * self.per_core
-
-
 def equal_layers(parameters: int, layers: int, activation_items: int | None = None) -> tuple[Variable, ...]:
     """Variables of one dimension, as equal as whole numbers can be: the first ones have one number more."""
     each, more = divmod(parameters, layers)
@@ -175,7 +148,7 @@ class Workload(Checked):
         flops_per_sample: of a forward pass; nominal costs follow from it unless a step or costs are given, and MFU in any case.
         step: or one or more steps that were measured, see sim.job.measured_steps: the costs of computing follow from them, those
             of all else are nominal.
-        reading: how fast a host reads samples; as fast as they are computed if not given. See sim.job.reading.
+        reading: samples a second that a host reads and prepares; as fast as they are computed if not given. See sim.job.reading.
         costs: or seconds on a nominal core; a calibrated cluster overrides them.
     """
 
@@ -196,7 +169,7 @@ class Workload(Checked):
     memory_bytes: Annotated[Bytes, Field(gt=0)] | None = None
     flops_per_sample: Flops | None = None
     step: Annotated[tuple[Step, ...], BeforeValidator(_several)] = ()
-    reading: Reading | None = None
+    reading: SamplesPerSecond | None = None
     costs: Costs = Costs()
 
     @model_validator(mode="after")
@@ -329,13 +302,13 @@ class Zoo(Mapping):
     """The workloads that come with the simulator, by name (`sim.zoo`)."""
 
     def __iter__(self):
-        return iter(_names())
+        return iter(zoo.names())
 
     def __len__(self):
-        return len(_names())
+        return len(zoo.names())
 
     def __contains__(self, name: object) -> bool:
-        return name in _names()
+        return name in zoo.names()
 
     def __getitem__(self, name: str) -> Workload:
         return _from_zoo(name)
@@ -376,9 +349,6 @@ def _fitted(provenance: Any, path: str) -> Workload:
         if name in NAMED:
             return NAMED[name]
     raise WrongSetting("--workload", path, "a profile that says which model it was fitted for")
-
-
-_names = cache(zoo.names)
 
 
 @cache

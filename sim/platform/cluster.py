@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import chain, islice, repeat
 from math import exp, inf, log, log2
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -48,8 +48,6 @@ from sim.model.costs import Costs
 from sim.platform.gpu import Gpu
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from sim.model.workload import Workload
 
 SCHEMA = "cluster/1"
@@ -294,20 +292,11 @@ class Link(Checked):
 
     def for_items(self, times: float) -> Link:
         """The link on which a byte takes so many times as long."""
-        if times == 1:
-            return self
-        update = {"bandwidth_bytes_per_s": self.bandwidth_bytes_per_s / times}
-        update |= {"sustained_bytes_per_s": self.sustained_bytes_per_s / times} if self.sustained_bytes_per_s else {}
-        return self.model_copy(update=update)
+        rates = {name: getattr(self, name) for name in ("bandwidth_bytes_per_s", "sustained_bytes_per_s")}
+        return self.model_copy(update={name: rate / times for name, rate in rates.items() if rate})
 
-    @overload
-    def occupancy_s(self, size_bytes: float) -> float: ...
-
-    @overload
-    def occupancy_s(self, size_bytes: np.ndarray) -> np.ndarray: ...
-
-    def occupancy_s(self, size_bytes):
-        """Seconds that one message takes a port; of several sizes those of each."""
+    def occupancy_s(self, size_bytes: Any) -> Any:
+        """Seconds that one message takes a port; of an array of sizes those of each."""
         return self.gap_s + size_bytes / self.bandwidth_bytes_per_s
 
 
@@ -348,12 +337,10 @@ class Model(Checked):
         """The identity of a workload that runs of this batch trained, with all that a prediction needs to know of it."""
         from sim.model.workload import NAMED
 
-        told = (
-            None
-            if NAMED.get(workload.name) == workload
-            else workload.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        )
-        return cls.of(workload).model_copy(update={"batch": batch, "described": told})
+        update: dict[str, Any] = {"batch": batch}
+        if NAMED.get(workload.name) != workload:
+            update["described"] = workload.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        return cls.of(workload).model_copy(update=update)
 
     def same(self, other: Model) -> bool:
         """Whether costs of one hold for the other, which has its name."""
@@ -583,11 +570,6 @@ def one_rank_a_host(ranks: int, cores: int = 1, gpu: Gpu | None = None) -> Clust
     """
     host = {"count": max(1, ranks), "cores": cores, "slots": 1} | ({"gpu": gpu} if gpu else {})
     return Cluster(name="one rank a host, 10 Gbit/s", hosts=(Host.model_validate(host),), network=ASSUMED)
-
-
-def one_host(ranks: int) -> Cluster:
-    """A host with all ranks, and two cores for each."""
-    return Cluster(name="one host", hosts=(Host(name="host", count=1, cores=2 * max(1, ranks), slots=max(1, ranks)),))
 
 
 def read(text: str | os.PathLike[str], gpus_per_host: int | None = None) -> Cluster:

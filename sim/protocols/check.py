@@ -75,13 +75,14 @@ def jobs_of(given: argparse.Namespace) -> list[Scenario]:
     from sim.answers import candidates
     from sim.job.scenario import LATER, Scenario
     from sim.model import workload
-    from sim.platform.cluster import Cluster, Host, one_host
+    from sim.platform.cluster import Cluster, Host
 
     protocol, model = protocols.make(given.protocol, given.set), workload.read(given.workload)
-    together = Cluster(name="two ranks a host", hosts=(Host(name="host", count=4, cores=2),))
+    pairs = Cluster(name="two ranks a host", hosts=(Host(count=4, cores=2),))
+    one = Cluster(name="one host", hosts=(Host(cores=2 * MOST_RANKS, slots=MOST_RANKS),))
     servers = SERVERS if protocol.has_servers else (1,)
     jobs, refused = [], WrongSetting("--protocol", given.protocol, "one that some job fits")
-    for cluster, workers, count, law in product((LATER, together, one_host(MOST_RANKS)), WORKERS, servers, SLEEPS):
+    for cluster, workers, count, law in product((LATER, pairs, one), WORKERS, servers, SLEEPS):
         ranks: dict[str, Any] = {"workers": workers, "servers": count, **JOB}
         try:
             job = Scenario(protocol, model, cluster=cluster, stragglers=stragglers.read(law), **ranks)

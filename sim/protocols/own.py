@@ -10,10 +10,11 @@ from sim.base.errors import WrongSetting
 from sim.base.home import installed
 from sim.base.nearest import nearest
 from sim.base.own import SOURCES, imported, sources
-from sim.language.text import Text, kind_of
+from sim.language.text import Text, kind_of, require
 from sim.protocols.base import Protocol, protocol_of
 
 COMMENT = re.compile(r"^ +(\w+): \w+ = [^#\n]+  # (.+)$", re.MULTILINE)  # behind a setting
+OPTION = "--protocol"
 KINDS = ("int", "float", "str", "bool")  # types of settings, which a command line and the header of a trace can hold
 
 
@@ -27,9 +28,9 @@ def find(name: str, ours: dict[str, type[Protocol]]) -> type[Protocol]:
         WrongSetting: there is none, or none that can be run.
     """
     allowed = f"{', '.join(ours)}, or module:Class of your own"
-    found = imported("--protocol", name, allowed + nearest(name, ours))
+    found = imported(OPTION, name, allowed + nearest(name, ours))
     if not (isinstance(found, type) and issubclass(found, Text) and Text in found.__mro__[1:]):
-        raise WrongSetting("--protocol", name, allowed)
+        raise WrongSetting(OPTION, name, allowed)
     if not found.__module__.startswith(installed("sim.texts")):
         SOURCES.update(sources(found))
         _check(found, name, ours)
@@ -43,21 +44,17 @@ def _check(found: type[Text], name: str, ours: dict[str, type[Protocol]]) -> Non
         WrongSetting: naming what it lacks.
     """
     declared = [key for key, kind in vars(found).get("__annotations__", {}).items() if "ClassVar" not in str(kind)]
-    undecorated = not is_dataclass(found) or (declared and "__dataclass_fields__" not in vars(found))
-    if undecorated or not found.__dataclass_params__.frozen:
-        raise WrongSetting("--protocol", name, "a class below @dataclass(frozen=True)")
+    decorated = is_dataclass(found) and (not declared or "__dataclass_fields__" in vars(found))
+    require(decorated and found.__dataclass_params__.frozen, OPTION, name, "a class below @dataclass(frozen=True)")
     for setting in fields(found):
-        if kind_of(setting) not in KINDS or not setting.init:
-            allowed = f"settings of type {', '.join(KINDS)}; {setting.name} is {_said(setting)}"
-            raise WrongSetting("--protocol", name, allowed)
-        if setting.name in dir(Protocol) and not hasattr(Text, setting.name):
-            raise WrongSetting(
-                "--protocol", name, f"another name than {setting.name} for a setting: all protocols have it"
-            )
-    if "name" in found.__dataclass_fields__ and found.__dataclass_fields__["name"] in fields(found):
-        raise WrongSetting("--protocol", name, "a name that is no setting: `name = ...`, without a type")
-    if not isinstance(found.name, str) or not found.name or found.name in ours:
-        raise WrongSetting("--protocol", name, f"a name of its own; given {found.name!r}")
+        kind = kind_of(setting) + " with init=False" * (not setting.init)
+        require(kind in KINDS, OPTION, name, f"settings of type {', '.join(KINDS)}; {setting.name} is {kind}")
+        of_all = setting.name in dir(Protocol) and not hasattr(Text, setting.name)
+        require(not of_all, OPTION, name, f"another name than {setting.name} for a setting: all protocols have it")
+    typed = any(setting.name == "name" for setting in fields(found))
+    require(not typed, OPTION, name, "a name that is no setting: `name = ...`, without a type")
+    free = isinstance(found.name, str) and found.name and found.name not in ours
+    require(bool(free), OPTION, name, f"a name of its own; given {found.name!r}")
 
 
 def about(of: type[Text]) -> str:
@@ -78,11 +75,6 @@ def _source(of: type) -> str:
         return inspect.getsource(of)
     except OSError:  # of a class that was typed
         return ""
-
-
-def _said(setting: Field) -> str:
-    """A setting's type, and that it cannot be given."""
-    return kind_of(setting) if setting.init else f"{kind_of(setting)} with init=False"
 
 
 def is_required(setting: Field) -> bool:

@@ -44,7 +44,6 @@ ROWS_AND_TABLE = 3  # times the memory of rows that become a trace
 ONCE_S, RANK_S, EVENT_S = 1e-3, 3e-6, 0.15e-6  # of a core by the engine: of a run, of each rank, of each event
 SLOWER = 100  # times as long takes the event world
 EVENTS = 10  # of a rank in a step, besides those of a ring, where none are counted
-MOST_COUNTED = 256
 _counted: dict[tuple, float] = {}  # events of a step, by text, size and world
 
 
@@ -166,8 +165,6 @@ def once_and_step_s(scenario: Scenario, world: str = "auto") -> tuple[float, flo
     text = text_of(scenario)
     key = text, scenario.ranks, len(scenario.workload.variables), world
     if key not in _counted:
-        if len(_counted) == MOST_COUNTED:
-            _counted.clear()
         _counted[key] = _events_of_a_step(scenario, text, rings=world == "auto")
     slower = 1 if world == "auto" and engine._kernel else SLOWER
     return ONCE_S + RANK_S * scenario.ranks, _counted[key] * EVENT_S * slower

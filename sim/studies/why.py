@@ -96,8 +96,6 @@ def why(base: Result, simulate: Simulate, changed: Callable[[str], Scenario]) ->
     doubled = _tried(twice, base, simulate, changed)
     tried = [_tried(text, base, simulate, changed, only_faster=True) for text in others]
     helpful = [one for one in tried if one and (one.interval[0] if one.interval else one.ratio) > 1 + LEAST]
-    for text, shared in variants.by_speed(scenario):  # whatever its interval: what it gains is what slow hosts cost
-        helpful += [one for one in (compare(text, base, simulate(shared, None), real=True),) if one.ratio > 1 + LEAST]
     return Why(_by_gain([one for one in causes if one.ratio > 1 + LEAST]), _by_gain(helpful), doubled)
 
 
@@ -109,7 +107,7 @@ def without_causes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
         yield "without slow hosts", fewer
     if scenario.ranks > 1:
         yield "without messages", _on(scenario, network=FREE, library=None, local=FREE)
-    if not scenario.cores_suffice:
+    if scenario.ranks > 1:
         hosts = tuple(
             host.model_copy(update={"cores": 4096, "slots": host.ranks, "contention": 0.0, "contention_error": 0.0})
             for host in scenario.cluster.hosts

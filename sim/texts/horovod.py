@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sim.language.buffers import NAMES, reduce_in_cycles
+from sim.language.buffers import NAMES, ready_together, reduce_in_cycles
 from sim.language.text import Text
 from sim.language.verbs import until_woken, update, wake
 
@@ -25,9 +25,9 @@ class Horovod(Text):
         for _ in me.steps():
             yield from me.sleep()
             yield from me.forward()
-            for layer in reversed(me.layers):
-                yield from me.backward(layer, layer + 1)
-                ready.append(layer)
+            for first, stop in ready_together(me, self):
+                yield from me.backward(first, stop)
+                ready.append(first)
                 yield from wake(me, idle)
             yield from until_woken(me, over)
             yield from update(me)

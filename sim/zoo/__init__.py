@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from sim.base.files import read_toml
-from sim.zoo import captioner, recommender, residual, transformer
+from sim.zoo import captioner, residual, transformer
 
 FOLDER = Path(__file__).parent
 SIZES = FOLDER / "sizes" / "generated.toml"
@@ -22,7 +22,6 @@ MADE: dict[str, Callable[..., dict]] = {
 # What a file would say, by the name of the model; of `MADE` by the numbers in `SIZES`.
 GENERATED: dict[str, Callable[[], dict]] = {
     "captioning": lambda: captioner.captioning(table("inception_v3")),
-    "dlrm": recommender.dlrm,
     "resnet18": residual.resnet18,
     "resnet18_cifar": partial(residual.resnet18, small=True),
     "transformer_small": transformer.small,
@@ -31,6 +30,7 @@ for _kind, _models in read_toml(SIZES, "--workload").items():
     GENERATED |= {name: partial(MADE[_kind], **numbers) for name, numbers in _models.items()}
 
 
+@cache
 def names() -> list[str]:
     """All of them, sorted."""
     return sorted([*GENERATED, *(path.stem for path in FOLDER.glob("*.toml"))])

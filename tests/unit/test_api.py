@@ -199,19 +199,6 @@ def test_what_is_no_scenario_and_no_text_is_refused(name, given):
         call(given)
 
 
-def test_settings_are_no_mapping():
-    with pytest.raises(
-        WrongSetting, match=re.escape("--set: given {'time_limit_s': 1}; allowed: a list of NAME=VALUE")
-    ):
-        protocols.make("amb", {"time_limit_s": 1})
-
-
-def test_a_path_is_taken_where_text_is(tmp_path):
-    path = tmp_path / "two.toml"
-    path.write_text('schema = "cluster/1"\nhosts = [{ count = 2 }]\n')
-    assert len(list(read_cluster(path).machines())) == 2
-
-
 def test_a_frame_has_a_row_for_each_step():
     found = simulate(job(), replications=3, first=4)
     frame = found.to_frame()

@@ -212,7 +212,7 @@ REFUSED = {
     "sim.timeline": ["nowhere.parquet", "-o", "t.json"],
     "sim.plot": ["nowhere.parquet", "-o", "t.png"],
     "sim.protocols.check": ["abm"],
-    "sim.workloads": ["from", "nowhere.safetensors"],
+    "sim.workloads": ["from", "nowhere.json"],
     "sim.hosts": ["show", "V1000"],
     "experiments.run": ["published", "--demo"],
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from test_commands import here  # noqa: F401 a fixture
 
 from sim.base.errors import WrongSetting
 from sim.model import modules, workload
@@ -75,3 +76,21 @@ def test_a_configuration_that_is_none(wrong, said, tmp_path):
 def test_another_file_in_json(config, tmp_path):
     with pytest.raises(WrongSetting, match=r"config\.json"):
         made(tmp_path, config)
+
+
+def test_the_command_writes_the_model_and_says_what_was_cut(tmp_path, monkeypatch, here):  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(LLAMA))
+    done = here("sim.workloads", "from", "config.json", "-o", "made.toml")
+    assert done.stdout.startswith("note: sequences of 4,096 words, where the model can read 131,072")
+    assert workload.read("made.toml") == modules.read("config.json")[0]
+    assert here("sim.workloads", "from", "config.json").stdout.startswith((tmp_path / "made.toml").read_text())
+
+
+@pytest.mark.parametrize("name", ["m.pt", "nowhere.json", "folder", "\0"])
+def test_files_that_are_none(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "m.pt").write_bytes(b"\x80\x02")
+    with pytest.raises(WrongSetting, match="from: given"):
+        modules.read(name)

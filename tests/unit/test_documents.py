@@ -12,7 +12,7 @@ from inspect import isfunction, ismodule
 from pathlib import Path
 
 import pytest
-from documents import PAGES, ROOT, alike, fences
+from documents import PAGES, ROOT, fences
 from test_commands import COMMANDS
 
 import trainsim
@@ -26,7 +26,6 @@ from trainsim.commands import COMMANDS as OF_TRAINSIM
 
 sys.path.append(str(ROOT / "docs" / "generating"))
 import blocks
-import members
 import results
 
 KNOWN = {*COMMANDS, *(command.module for command in OF_TRAINSIM.values())}
@@ -133,11 +132,6 @@ def test_a_page_can_be_read_in_a_clone():
     assert not [page for page in PAGES if re.search(r"\{(doc|ref|term)\}`", page.read_text())]
 
 
-def test_a_docstring_becomes_lists_and_fences():
-    said = members.prose("Do it.\n\nArgs:\n    one, two: what\n        it is.\n\n>>> 1 + 1\n2\n")
-    assert said == "Do it.\n\nArgs:\n\n- `one, two`: what\n  it is.\n\n```pycon\n>>> 1 + 1\n2\n```"
-
-
 def test_what_is_shown_is_kept(tmp_path, monkeypatch, capsys):
     table = pages.table("Title", "one\nheading", "another")
     table.add_row("1.5%", "[2 of 3]")
@@ -159,14 +153,6 @@ def test_a_result_with_a_key_too_many_is_refused(tmp_path):
     (tmp_path / "kept.json").write_text(json.dumps(table))
     with pytest.raises(WrongSetting, match="fit"):
         kept.read(tmp_path / "kept.json")
-
-
-@pytest.mark.parametrize(
-    ("said", "same"),
-    [("a 1\nwall time 3.4 s\nb", True), ("a...b", True), ("a 2 wall time 3 s b", False)],
-)
-def test_seconds_that_it_took_and_three_dots_are_not_compared(said, same):
-    assert alike("a 1\nwall time 3.3 s\nb\n", said) is same
 
 
 def test_a_fence_is_a_file_a_program_or_commands(tmp_path):

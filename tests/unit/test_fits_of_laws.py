@@ -1,6 +1,7 @@
 """Fits of laws: planted parameters and effects are found, and files that are no measurements are refused in a line."""
 
 import tomllib
+from collections import Counter
 
 import event
 import numpy as np
@@ -23,9 +24,7 @@ PLANTED = (
     laws.Normal(mean=0.25, std=0.05),
     laws.LogNormal(mean=0.05, cv=1.5),
     laws.ShiftedExponential(shift=0.02, mean=0.03),
-    laws.Gamma(mean=0.05, cv=0.8),
-    laws.Weibull(mean=0.05, shape=0.7),
-    laws.Pareto(least=0.02, shape=2.5),
+    laws.Pareto(mean=0.05, shape=2.5),
 )
 NOT_FITTED = {"constant", "folded-mixture", "empirical", "exponential"}  # a shifted one, without a shift
 
@@ -54,7 +53,7 @@ def test_a_fit_is_the_most_likely_law(law):
         return
     most = family.likelihood(found, values)
     for name in type(law).model_fields:
-        for factor in (0.98, 1.02) if name not in ("kind", "shift", "least") else (0.98,) * (name != "kind"):
+        for factor in (0.98, 1.02) if name not in ("kind", "shift") else (0.98,) * (name != "kind"):
             other = found.model_copy(update={name: getattr(found, name) * factor})
             assert family.likelihood(other, values) < most, (name, factor)
 
@@ -66,7 +65,7 @@ CHEAP = {"normal": 300, "shifted-exponential": 300, "pareto": 300}
 @pytest.mark.parametrize("law", [law for law in PLANTED if law.kind in CHEAP], ids=lambda law: law.kind)
 def test_exact_intervals_cover_planted_parameters(law):
     family, rng, repeats = FAMILIES[law.kind], np.random.default_rng(11), CHEAP[law.kind]
-    hits = dict.fromkeys(set(type(law).model_fields) - {"kind"}, 0)
+    hits: Counter[str] = Counter()
     for _ in range(repeats):
         drawn = law.draw(rng, 100)
         for name, (low, high) in family.intervals(family.fit(drawn), drawn, ranking.LEVEL).items():
@@ -190,13 +189,13 @@ def test_lasting_stragglers_are_written_as_such(tmp_path, monkeypatch):
 
 def test_a_trace_is_a_table_by_rank(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(ranking, "BOOTSTRAPS", 39)
-    law = stragglers.read("gamma(mean=50ms, cv=0.5)")
+    law = stragglers.read("lognormal(mean=50ms, cv=0.5)")
     job = Scenario(protocols.make("fmb"), workload.read("toy_fc"), stragglers=law, steps=300, warmup=5)
     event.trace(job).write(tmp_path / "run.parquet")
     fits.main([str(tmp_path / "run.parquet"), "--column", "sleep"])
     said = capsys.readouterr().out
     assert "900 values" in said
-    assert "best by AIC: gamma" in said
+    assert "best by AIC: lognormal" in said
     assert "each step draws anew" in said
     with pytest.raises(WrongSetting, match="did you mean compute"):
         fits.main([str(tmp_path / "run.parquet"), "--column", "compte"])
@@ -264,6 +263,6 @@ def test_files_that_are_no_measurements_are_refused_in_a_line(what, ending, tmp_
 
 
 def test_laws_of_either_unit():
-    law = laws.Gamma(mean=0.2, cv=0.5)
+    law = laws.LogNormal(mean=0.2, cv=0.5)
     assert best.stragglers(law, None, "seconds", 0.1) == law
-    assert best.stragglers(law, None, "factor", 0.1) == laws.Independent(factor=laws.Gamma(mean=2, cv=0.5))
+    assert best.stragglers(law, None, "factor", 0.1) == laws.Independent(factor=laws.LogNormal(mean=2, cv=0.5))

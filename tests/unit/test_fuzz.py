@@ -28,7 +28,6 @@ from hypothesis import strategies as draw
 from sim import command
 from sim.laws import KINDS, FoldedMixture
 from sim.model.workload import Workload
-from sim.platform import catalogue
 from sim.platform.cluster import Cluster
 
 pytestmark = pytest.mark.slow
@@ -253,27 +252,6 @@ def test_laws_of_ones_own(modules, data):
     check_answer([*line_of(data, f"{name}:Odd"), "--json", "--world", world])
 
 
-CATALOGUE = {
-    "schema": "catalogue/1",
-    "gpus": {"mlp": {"fp32": {"peak": 1e13, "share": 0.5}, "memory_bytes_per_s": 1e12}},
-    "links": {"mlp": {"bandwidth_bytes_per_s": 1e10}},
-    "hosts": {"mlp": {"cores": 4, "gpus": 2, "gpu": "mlp", "local": "mlp", "network": {"bandwidth_bytes_per_s": 1e9}}},
-}
-
-
-@examples(60)
-@given(data=draw.data())
-def test_catalogues(folder, data):
-    """Listed, shown, and simulated on."""
-    Path("odd.toml").write_text(data.draw(odd_inputs.texts(catalogue.Catalogue, CATALOGUE)))
-    with mock.patch.dict(os.environ, {catalogue.VARIABLE: str(Path("odd.toml").absolute())}):
-        catalogue._read.cache_clear()
-        check("sim.hosts", ["list"])
-        check("sim.hosts", ["show", "mlp"])
-        check_answer([*line_of(data, "none"), "--cluster", "mlp*2", "--json"])
-    catalogue._read.cache_clear()
-
-
 @examples(40)
 @given(odd_inputs.surroundings(), draw.sampled_from(["ascii", "utf-8"]), draw.sampled_from([0o077, 0o777]), draw.data())
 def test_surroundings(folder, variables, encoding, umask, data):
@@ -286,13 +264,11 @@ def test_surroundings(folder, variables, encoding, umask, data):
     for name in ("a.html", "a.jsonl"):
         Path(name).unlink(missing_ok=True)
     printed, before = io.TextIOWrapper(io.BytesIO(), encoding), os.umask(umask)
-    catalogue._read.cache_clear()
     try:
         with mock.patch.dict(os.environ, variables), contextlib.redirect_stdout(printed):
             code, out, err = ended("sim.run", line, printed)
     finally:
         os.umask(before)
-        catalogue._read.cache_clear()
     assert (code, err) == (0, "") or (code in (1, 2) and err.count("\n") == 1 and not out), (code, err)
     modes = [Path(name).stat().st_mode & 0o777 for name in ("a.svg", "a.html", "a.jsonl") if Path(name).exists()]
     assert all(mode == 0o666 & ~umask for mode in modes)

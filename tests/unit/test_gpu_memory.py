@@ -148,10 +148,6 @@ def test_an_answer_says_what_is_counted_and_what_is_not():
     )
 
 
-def test_nothing_is_said_where_no_memory_is_known():
-    assert gpu_memory.note(job(model(), host=Host(cores=4))) == []
-
-
 def test_a_sweep_has_the_share_of_the_memory():
     assert figures(simulate(job(model()), replications=1))["gpu_memory_fraction"] == 0.75
 
@@ -171,16 +167,6 @@ def test_a_plan_throws_out_what_does_not_fit(optimiser, tmp_path):
         expected["do not fit the 80 GB of H100: a worker takes 112 GB (optimiser adam)"] = 4
     assert thrown == expected
     assert {one.configuration.host for one in found} == ({"p5.48xlarge"} if optimiser == "sgd" else set())
-
-
-def test_batches_that_are_too_large_are_thrown_out_by_themselves(tmp_path):
-    lines = ['schema = "workload/1"', 'name = "x"', 'parameters = "100 M"', "layers = 4", "batch = 8"]
-    (tmp_path / "w.toml").write_text("\n".join([*lines, 'memory_bytes = "5 GB"', 'flops_per_sample = "1 Gflop"']))
-    asked = {"workload": str(tmp_path / "w.toml"), "hosts": ["g4dn.xlarge"], "counts": [1], "samples_per_s": 1}
-    asked |= {"protocols": ["allreduce"], "batches": [8, 16, 32, 64, 128]}
-    found, thrown = search.screened(Room(question.read(None, asked)))
-    assert [one.configuration.batch for one in found] == [8, 16]
-    assert thrown == {"do not fit the 16 GB of T4: a worker takes 16.4 GB to 62 GB (optimiser momentum)": 3}
 
 
 def test_a_plan_says_what_its_first_choice_takes():

@@ -13,7 +13,6 @@ from sim.base import interval
 from sim.base.errors import WrongSetting
 from sim.job import named_gpus, variants
 from sim.job.scenario import Scenario
-from sim.laws import LogNormal
 from sim.model import nominal, workload
 from sim.model.costs import Costs, Line
 from sim.platform import catalogue, cluster, gpu, named_links
@@ -158,12 +157,6 @@ def test_an_uncalibrated_answer_is_within_the_factor_it_states(runs):
     assert 0.8 * factor < high / middle < 1.15 * factor
     assert 0.8 * factor < middle / low < 1.15 * factor
     assert "within a factor 2.6, nine times in ten" in found.notes[0]
-
-
-def test_a_few_replications_have_the_answer_of_many():
-    quiet = job(Host(gpu="V100"))
-    one, many = (simulate(quiet, "event", runs).samples_per_s for runs in (1, 41))
-    assert one == pytest.approx(many, rel=0.02)
 
 
 @pytest.mark.usefixtures("installed")
@@ -311,12 +304,6 @@ def test_a_variant_of_a_device_is_another_one(device):
     assert catalogue.gpu_of(device) is None
 
 
-def test_hosts_without_peer_access_pass_less_than_their_pcie():
-    kind = catalogue.find("hosts", "workstation-2xRTX4090")
-    link = catalogue.find("links", kind.local)
-    assert link.bandwidth_bytes_per_s == catalogue.find("links", "PCIe 4 x16").bandwidth_bytes_per_s / 2
-
-
 def test_several_hosts_of_which_nobody_says_how_fast_their_network_is(tmp_path):
     """They are refused by name; a file says how fast it is."""
     with pytest.raises(WrongSetting, match="one lambda-8xH100, because its network is not known"):
@@ -342,50 +329,6 @@ def test_hosts_of_several_types_have_the_slowest_network():
     mixed = Cluster(hosts=[{"type": "p4d.24xlarge"}, {"type": "p2.xlarge"}, {"type": "p3.8xlarge"}])
     assert mixed.network == catalogue.find("hosts", "p2.xlarge").network
     assert mixed.local == catalogue.find("links", "NVLink 2")
-
-
-OWN = """
-schema = "catalogue/1"
-[hosts."mine"]
-cores = 16
-gpus = 2
-gpu = "Fast"
-local = "Wire"
-network = { bandwidth_bytes_per_s = "100 Gbit/s" }
-[gpus.Fast]
-fp32 = "50 Tflop/s"
-memory_bytes_per_s = "1 TB/s"
-[links.Wire]
-bandwidth_bytes_per_s = "40 GB/s"
-"""
-
-
-def test_a_catalogue_of_one_s_own(tmp_path, monkeypatch):
-    file = tmp_path / "own.toml"
-    file.write_text(OWN)
-    monkeypatch.setenv(catalogue.VARIABLE, str(file))
-    placed = cluster.read("mine*3")
-    assert placed.hosts[0].gpu.reached(None).share == gpu.OTHERS["fp32"][0]
-    assert placed.local.bandwidth_bytes_per_s == 40e9
-    assert cluster.read("p3.8xlarge").hosts[0].gpus == 4
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (OWN.replace("50 Tflop/s", "50 km"), "gpus.Fast.fp32"),
-        (OWN.replace("catalogue/1", "catalogue/0"), "schema: given 'catalogue/0'"),
-        (OWN.replace("gpu =", "gqu ="), "hosts.mine.gqu"),
-        ("[", "a TOML file"),
-    ],
-)
-def test_a_catalogue_that_is_none(text, said, tmp_path, monkeypatch):
-    file = tmp_path / "own.toml"
-    file.write_text(text)
-    monkeypatch.setenv(catalogue.VARIABLE, str(file))
-    with pytest.raises(WrongSetting) as refused:
-        cluster.read("mine")
-    assert said in str(refused.value)
 
 
 HEAD = 'schema = "cluster/1"\n'
@@ -422,7 +365,3 @@ def test_the_same_tensor_cores_do_both_formats_of_16_bits():
     a100 = catalogue.find("gpus", "A100")
     assert a100.reached("bf16") == a100.reached("fp16")
     assert a100.is_known("bf16")
-
-
-def test_noise_is_that_of_a_nominal_core():
-    assert job(Host(gpu="T4")).costs.noise == LogNormal(cv=0.02)

@@ -25,7 +25,7 @@ REPEATED = {
     "experiments.run": ["seeds", "--out", "a", "--out", "b"],
     "sim.timeline": ["t.jsonl", "-o", "a.json", "-o", "b.json"],
     "sim.plot": ["t.jsonl", "-o", "a.png", "-o", "b.png"],
-    "sim.workloads": ["from", "m.safetensors", "-o", "a.toml", "-o", "b.toml"],
+    "sim.workloads": ["from", "config.json", "-o", "a.toml", "-o", "b.toml"],
     "sim.protocols.check": ["fmb", "--workload", "mlp", "--workload", "mlp"],
 }
 MEANT = {

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from law_examples import LAWS as EXAMPLES
 
+from calibration.laws.families import FAMILIES
 from sim import laws, stragglers
 from sim.base.errors import WrongSetting
 from sim.laws import randomness
@@ -45,13 +46,6 @@ def test_a_stream_is_what_the_generators_of_its_group_draw(name, rank):
     assert [growing[index] for index in (0, BLOCK, 2 * BLOCK + 5)] == drawn[[0, BLOCK, 2 * BLOCK + 5]].tolist()
 
 
-def test_every_rank_has_a_group_of_its_neighbours():
-    groups = [group_of(rank) for rank in range(1000)]
-    assert all(group.first <= rank < group.stop for rank, group in enumerate(groups))
-    assert sorted({group.number for group in groups}) == list(range(1 + groups[-1].number))
-    assert len({group.number for group in groups}) == len(set(groups))
-
-
 @pytest.mark.parametrize("ranks", [range(1), range(1, 4), range(5, 70), range(32, 64), range(90, 200)])
 def test_many_ranks_draw_at_once_what_each_draws_by_itself(ranks):
     """Whichever was first, and however many rows were drawn first."""
@@ -84,24 +78,15 @@ def test_quantiles_are_those_of_the_draws(name, share):
     assert (draws < value - 1e-3).mean() - 0.005 <= share <= (draws <= value + 1e-3).mean() + 0.005
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_laws_survive_a_file(name):
-    law = EXAMPLES[name]
-    assert type(law).model_validate(law.model_dump()) == law
-
-
 def test_lognormal_has_the_cv_that_it_says():
     draws = EXAMPLES["lognormal"].draw(np.random.default_rng(2), DRAWS)
     assert draws.std() / draws.mean() == pytest.approx(0.4, rel=0.02)
 
 
-@pytest.mark.parametrize(
-    ("name", "mean_s", "p95_s", "maximum_of_10_s"), [("niagara", 0.996, 5.0, 4.024), ("cedar", 0.0713, None, 0.2244)]
-)
-def test_named_stragglers_have_their_known_moments(name, mean_s, p95_s, maximum_of_10_s):
+@pytest.mark.parametrize(("name", "mean_s", "p95_s"), [("niagara", 0.996, 5.0), ("cedar", 0.0713, None)])
+def test_named_stragglers_have_their_known_moments(name, mean_s, p95_s):
     law = stragglers.read(name)
     assert law.mean == pytest.approx(mean_s, rel=0.003)
-    assert law.expected_maximum(10) == pytest.approx(maximum_of_10_s, rel=0.003)
     if p95_s:
         draws = law.draw(np.random.default_rng(3), DRAWS)
         assert np.percentile(draws, 95) == pytest.approx(p95_s, rel=0.01)
@@ -132,14 +117,6 @@ def test_a_law_from_a_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("niagra", "niagara"), ("niagara*x", "factor"), ("nofile.toml", "a file that can be read")]
-)
-def test_wrong_names(text, said):
-    with pytest.raises(WrongSetting, match=said):
-        stragglers.read(text)
-
-
-@pytest.mark.parametrize(
     ("line", "said"),
     [
         ('mean_s = "20 bits"\nstd_s = 0\nweight = 1', "20 bits"),
@@ -160,57 +137,11 @@ def test_the_distribution_is_the_inverse_of_quantiles(name, share):
     """Where draws are not all alike just there."""
     law = EXAMPLES[name]
     value = law.quantile(share)
-    below, at = float(law.cdf(value - 1e-2)), float(law.cdf(value + 1e-2))
-    assert below - 1e-9 <= share <= at + 1e-9
-    assert float(law.cdf(-1.0)) == 0
     assert law.upper(1 - share) == pytest.approx(value, abs=1e-3)
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-@pytest.mark.parametrize("draws", [1, 16])
-def test_the_expected_maximum_is_that_of_the_draws(name, draws):
-    law = EXAMPLES[name]
-    largest = law.draw(np.random.default_rng(8), (20_000, draws)).max(axis=1)
-    assert law.expected_maximum(draws) == pytest.approx(largest.mean(), abs=4 * largest.std() / 20_000**0.5 + 1e-3)
-    if draws == 1:
-        assert law.expected_maximum(1) == pytest.approx(law.mean, rel=1e-3)
-
-
-HARMONIC_100 = sum(1 / k for k in range(1, 101))
-
-
-@pytest.mark.parametrize(
-    ("law", "expected"),
-    [
-        (laws.ShiftedExponential(shift=2, mean=5), 2 + 3 * HARMONIC_100),
-        (laws.Weibull(mean=1, shape=1), HARMONIC_100),
-        (laws.Weibull(mean=5, shape=4), None),
-        (laws.Gamma(mean=3, cv=1), 3 * HARMONIC_100),
-        (laws.Normal(mean=1000, std=1), 1000 + 2.50759),
-    ],
-    ids=repr,
-)
-def test_expected_maxima_in_closed_form(law, expected):
-    """Renyi: the largest of n exponential draws is on average the sum of 1 / k; the largest of 100 normal ones 2.50759."""
-    if expected is None:
-        whole = np.linspace(0, 30, 200_001)
-        expected = np.trapezoid(1 - law.cdf(whole) ** 100, whole)
-    assert law.expected_maximum(100) == pytest.approx(expected, rel=1e-5)
-
-
-@pytest.mark.parametrize("shape", [1.01, 1.5, 5])
-def test_the_largest_of_heavy_tails(shape):
-    """The general integral against the closed form, from tails that have hardly a mean."""
-    law = laws.Pareto(least=2, shape=shape)
-    assert laws.Law.expected_maximum(law, 64) == pytest.approx(law.expected_maximum(64), rel=0.01)
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_many_ranks_and_steps_are_drawn_at_once(name):
-    drawn = EXAMPLES[name].draw(np.random.default_rng(3), (400, 32))
-    assert drawn.shape == (400, 32)
-    if name != "constant":
-        assert abs(np.corrcoef(drawn[:-1].ravel(), drawn[1:].ravel())[0, 1]) < 0.05
+    if name in FAMILIES:  # laws that are fitted
+        below, at = float(law.cdf(value - 1e-2)), float(law.cdf(value + 1e-2))
+        assert below - 1e-9 <= share <= at + 1e-9
+        assert float(law.cdf(-1.0)) == 0
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -221,18 +152,6 @@ def test_every_law_can_be_scaled(name):
         longer.draw(np.random.default_rng(1), 50), 2.5 * law.draw(np.random.default_rng(1), 50), rtol=1e-12
     )
     assert longer.mean == pytest.approx(2.5 * law.mean)
-
-
-def test_a_cap_of_its_own_cuts_sleeps():
-    """As in the AMB repository's older runs, at 0.9 of the limit."""
-    components = [c.model_dump() for c in stragglers.NAMED["niagara"].components]
-    law = laws.FoldedMixture(components=components, limit_s="5.85 s")
-    drawn = law.draw(np.random.default_rng(0), DRAWS)
-    assert drawn.max() == pytest.approx(5.85)
-    assert law.mean == pytest.approx(drawn.mean(), abs=4 * drawn.std() / DRAWS**0.5)
-    assert law.mean < stragglers.NAMED["niagara"].mean
-    assert law.cdf(5.85) == 1
-    assert law.scaled(2).longest_s == pytest.approx(11.7)
 
 
 def test_normal_draws_are_cut_at_0_and_have_their_mean():
@@ -251,16 +170,10 @@ def test_every_kind_says_what_its_parameters_mean(kind):
         assert inherited or f"\n        {name}: " in text, name
 
 
-def test_older_profiles_call_the_mean_location():
-    assert laws.LogNormal.model_validate({"location": 2.0, "cv": 0.1}).mean == 2
-
-
 @pytest.mark.parametrize(
     ("text", "mean", "least"),
     [
         ("pareto(mean=50ms, shape=2.5)", 0.05, 0.03),
-        ("pareto(mean=50ms, cv=1)", 0.05, 0.05 * (1 - 1 / (1 + 2**0.5))),
-        ("pareto(least=20ms, cv=1)", 0.02 * (1 + 2**0.5) / 2**0.5, 0.02),
         ("exponential(mean=50ms)", 0.05, 0.0),
     ],
 )
@@ -268,7 +181,3 @@ def test_laws_by_their_mean(text, mean, least):
     law = stragglers.read(text)
     assert (law.mean, law.quantile(0)) == pytest.approx((mean, least))
     assert stragglers.of_table(law.model_dump(), "law.toml") == law
-
-
-def test_the_variation_of_a_pareto_law_is_the_one_that_is_given():
-    assert stragglers.read("pareto(mean=2, cv=0.4)").stats.std() == pytest.approx(0.8)

@@ -1,30 +1,11 @@
-"""Workloads of other people's models: a module of PyTorch, or the header of its file. Keras is in tests/tensorflow."""
+"""Workloads of other people's models: a module of PyTorch. Keras is in tests/tensorflow, config.json in test_config_json.py."""
 
-import json
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
-from test_commands import here, refused  # noqa: F401 here is a fixture
 
 import trainsim
 from sim.base.errors import WrongSetting
-from sim.model import modules
-
-TENSORS = {
-    "h.0.weight": ("float32", [3, 4]),
-    "h.0.attn.bias": ("float32", [1, 1, 8, 8]),
-    "h.0.bn.running_mean": ("float32", [4]),
-    "h.0.bn.num_batches_tracked": ("int64", []),
-    'a "quoted" \u540d\U0001f600': ("float16", [5]),
-    "scale": ("float16", []),
-}
-FOUND = [
-    ('a "quoted" \u540d\U0001f600', (5,), True),
-    ("h.0.bn.running_mean", (4,), False),
-    ("h.0.weight", (3, 4), True),
-    ("scale", (1,), True),
-]
 
 
 class Module:
@@ -90,52 +71,3 @@ def test_what_cannot_be_is_one_line(make, said):
     with pytest.raises(WrongSetting, match=said) as refusal:
         make()
     assert "\n" not in str(refusal.value)
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Has a file, and an index of two."""
-    of_numpy = pytest.importorskip("safetensors.numpy")
-    monkeypatch.chdir(tmp_path)
-    whole = {name: np.zeros(shape, kind) for name, (kind, shape) in TENSORS.items()}
-    places = {name: f"part-{place % 2}.safetensors" for place, name in enumerate(whole)}
-    of_numpy.save_file(whole, "m.safetensors")
-    for file in set(places.values()):
-        of_numpy.save_file({name: one for name, one in whole.items() if places[name] == file}, file)
-    (tmp_path / "m.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
-    return tmp_path
-
-
-@pytest.mark.parametrize("name", ["m.safetensors", "m.safetensors.index.json"])
-def test_names_and_shapes_of_a_file(name, folder, here):  # noqa: F811
-    found, notes = modules.read(name)
-    assert (found.name, len(notes), variables(found)) == ("m", 1, FOUND)
-    done = here("sim.workloads", "from", name, "-o", "made.toml")
-    assert done.stdout == "note: 2 tensors are left out: integers and masks\n"
-    assert trainsim.read_workload("made.toml") == found
-    assert here("sim.workloads", "from", name).stdout.startswith((folder / "made.toml").read_text())
-
-
-def test_a_damaged_file_is_read_or_refused_in_one_line(folder, here):  # noqa: F811
-    whole = (folder / "m.safetensors").read_bytes()
-    cut = [whole[:size] for size in (0, 1, 8, 9, 100, len(whole) - 1)]
-    wrong = [whole[:place] + bytes([whole[place] ^ 0x5A]) + whole[place + 1 :] for place in range(0, len(whole), 7)]
-    for damaged in cut + wrong:
-        (folder / "x.safetensors").write_bytes(damaged)
-        done = here("sim.workloads", "from", "x.safetensors")
-        assert done.returncode in (0, 2)
-        assert len(done.stderr.splitlines()) == (done.returncode == 2)
-
-
-@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"weight_map": 3}', '{"weight_map": {"a": 3}}', "[" * 10**5, "\0"])
-def test_what_is_no_index_is_refused(text, folder):
-    (folder / "x.safetensors.index.json").write_text(text)
-    with pytest.raises(WrongSetting, match="from: given"):
-        modules.read("x.safetensors.index.json")
-
-
-@pytest.mark.parametrize("name", ["m.pt", "m.keras", "m.onnx", "m", "nowhere.safetensors", "folder.safetensors"])
-def test_files_that_are_none(name, folder):
-    (folder / "folder.safetensors").mkdir()
-    with pytest.raises(WrongSetting, match="from: given"):
-        modules.read(name)

@@ -35,7 +35,7 @@ WRITES = {  # by command and option: the words around a file's name, and its end
     ("real.calibrate", "--output"): ([], ".toml"),
     ("sim.timeline", "--output"): (["t.jsonl"], ".json"),
     ("sim.plot", "--output"): (["t.jsonl"], ".png"),
-    ("sim.workloads", "--output"): (["from", "model.safetensors"], ".toml"),
+    ("sim.workloads", "--output"): (["from", "config.json"], ".toml"),
     ("calibration.laws", "--output"): (["t.jsonl"], ".toml"),
     ("calibration.laws", "--plot"): (["t.jsonl"], ".png"),
     ("experiments.run", "--out"): (["seeds"], ""),

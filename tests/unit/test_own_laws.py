@@ -34,7 +34,7 @@ class Mine(Stragglers):
 """
 SECONDS = r"seconds from 0 to 1,000,000"
 DRAWS = {  # what `draw` returns, and what is said of it
-    "np.full(size, -1)": f"given -1; allowed: {SECONDS}$",
+    "np.full(size, -1)": f"given -1.0; allowed: {SECONDS}$",
     "np.full(size, np.nan)": f"given nan; allowed: {SECONDS}$",
     "np.full(size, np.inf)": f"given inf; allowed: {SECONDS}$",
     "np.full(size, 1e300)": rf"given 1e\+300; allowed: {SECONDS}$",
@@ -53,7 +53,7 @@ CLASSES = {  # a module, and the method, its line and what is said
     "a mean that is none": (HEAD.replace("0.01", "float('nan')") + PLAIN, "mean: given nan"),
     "a mean that fails": (HEAD.replace("0.01", "self.middle") + PLAIN, "mean: given .*no attribute 'middle'"),
     "no draw": (HEAD.replace("def draw", "def draws") + PLAIN, "draw: given 'NotImplementedError'"),
-    "one value below 0": (HEAD + PLAIN + "    sole = property(lambda self: -1)\n", "sole: given -1"),
+    "one value below 0": (HEAD + PLAIN + "    sole = property(lambda self: -1)\n", "sole: given -1.0"),
     "steps below 0": (
         HEAD + PLAIN + SEQUENCE + "    def sleeps(self, scenario, random, worker):\n"
         "        return Steps(lambda count: 0.1 - np.arange(count))\n",
@@ -70,11 +70,7 @@ CLASSES = {  # a module, and the method, its line and what is said
     ),
     "notes that are no list": (
         HEAD + PLAIN + "    def notes(self, scenario):\n        return 5\n",
-        "notes: given '5'; allowed: a list",
-    ),
-    "notes that are no text": (
-        HEAD + PLAIN + "    def notes(self, scenario):\n        return [5]\n",
-        r"notes: given '\[5\]'",
+        r"notes: given .TypeError: .int. object is not iterable.; allowed: a list",
     ),
 }
 
@@ -169,5 +165,5 @@ def job(law, **more):
 
 @pytest.mark.parametrize("law", [Negative(), Falling(), laws.Together(of=[laws.Own(name=f"{__name__}:Negative")])])
 def test_objects_are_refused_as_well(law):
-    with pytest.raises(WrongSetting, match=r"test_own_laws.py:\d+: \w+\.(draw|sleeps): given -1; allowed: seconds"):
+    with pytest.raises(WrongSetting, match=r"test_own_laws.py:\d+: \w+\.(draw|sleeps): given -1.0; allowed: seconds"):
         job(law)

@@ -43,11 +43,6 @@ def test_greedy_takes_the_server_with_the_fewest_bytes():
     assert placement.greedy(variables(784 * 100, 100, 100 * 10, 10), 2) == [0, 1, 1, 1]
 
 
-def test_vgg_like_layers_collapse_on_one_server():
-    held = placement.server_bytes(variables(10, 10, 1000, 10), 4)
-    assert max(held) == HEADER_BYTES + 4 * 1000
-
-
 @given(st.lists(st.integers(1, 10**6), min_size=4), st.integers(1, 4), st.sampled_from(list(placement.STRATEGIES)))
 def test_every_byte_lies_somewhere(sizes, servers, strategy):
     held = placement.server_bytes(variables(*sizes), servers, strategy)

@@ -1,9 +1,5 @@
-"""Progress: silent when quick, a line every few seconds with the time left, a bar on a terminal, and never on stdout."""
+"""Progress: silent when quick, a line every few seconds with the time left, and never on stdout."""
 
-import inspect
-import io
-import sys
-from importlib import import_module
 from types import SimpleNamespace
 
 import event
@@ -11,8 +7,6 @@ import pytest
 
 import sim.run
 from calibration.estimators.residuals import of_runs
-from experiments import parallax
-from experiments.extrapolation import servers, sums
 from sim import protocols
 from sim.base import progress
 from sim.base.progress import EVERY_S, Progress
@@ -65,13 +59,6 @@ def test_work_of_which_the_total_is_unknown_says_what_has_gone_by(clock, capsys)
     assert lines(capsys) == ["searching: 7 s so far (8 parts)"]
 
 
-def test_work_counts_by_its_size(clock, capsys):
-    with Progress("simulating", total=100):
-        clock.now += 10
-        progress.advance(work=80)
-    assert lines(capsys) == ["simulating: 80%, about 2 s left"]
-
-
 def test_work_within_other_work_is_silent(clock, capsys):
     with Progress("outer", total=2) as outer:
         for _ in progress.each(range(3), "inner"):
@@ -87,21 +74,10 @@ def test_work_that_nobody_waits_for_is_not_counted():
 def test_an_end_by_an_error_ends_it(clock, capsys):
     with pytest.raises(ZeroDivisionError), Progress("dividing", total=1):
         raise ZeroDivisionError
-    test_work_counts_by_its_size(clock, capsys)
-
-
-def test_on_a_terminal_a_bar_that_leaves_what_is_printed_where_it_goes(monkeypatch, capsys):
-    terminal = io.StringIO()
-    terminal.isatty = lambda: True
-    monkeypatch.setenv("TERM", "xterm")
-    with monkeypatch.context() as patched:
-        patched.setattr(sys, "stderr", terminal)
-        with Progress("simulating", total=4) as found:
-            found.advance(label="the first")
-            print("an answer")
-    assert "simulating" in terminal.getvalue()
-    assert "an answer" not in terminal.getvalue()
-    assert capsys.readouterr().out == "an answer\n"
+    with Progress("simulating", total=100):
+        clock.now += 10
+        progress.advance(work=80)
+    assert lines(capsys) == ["simulating: 80%, about 2 s left"]
 
 
 @pytest.mark.parametrize(
@@ -143,24 +119,3 @@ def test_a_fit_says_how_far_it_has_played_its_runs(talkative, capsys):
     assert [line.split(",")[0] for line in lines(capsys)] == [
         f"simulating the runs fitted: {share}%" for share in (33, 67)
     ]
-
-
-@pytest.mark.parametrize("name", ["kit.cells", "platforms", "testbed"])
-def test_experiments_that_measure_say_how_far_they_have_simulated(name):
-    """Each goes through its cells by `each`; what is measured before says so itself (real.campaign)."""
-    assert "each(" in inspect.getsource(import_module(f"experiments.{name}"))
-
-
-@pytest.mark.parametrize(
-    "simulate",
-    [
-        lambda: servers.predicted_s(servers.ROWS[0], servers.FITTED),
-        lambda: sums.allreduce_s(sums.NETWORKS["1 ms, 5 Gbit/s"], 1, 0.9),
-        lambda: parallax.throughput("resnet50", "Horovod", 1, parallax.Constants()),
-    ],
-    ids=["servers", "sums", "parallax"],
-)
-def test_experiments_on_figures_of_others_count_their_simulations(simulate):
-    with Progress("simulating") as found:
-        simulate()
-    assert found.done > 0

@@ -131,7 +131,7 @@ def test_real_and_synthetic_rows_tell_the_ceiling_of_input(tmp_path):
     both = both._replace(real=np.repeat([0.0, 1.0], alone.size))
     made = profiled.profile(written(tmp_path, both), "x", "resnet50", "allreduce")
     found = made.fitted()
-    assert found.reading.per_host == pytest.approx(READS, rel=0.02)
+    assert found.reading == pytest.approx(READS, rel=0.02)
     assert "samples/s of real data; without reading in the model, data are synthetic" in notes_of(made)
     text = protocols.make("allreduce", ["algorithm=ring"])
     for model, rate in ((found, READS), (MODEL, 64 * 8 / alone.step_s[-1])):

@@ -87,7 +87,7 @@ def test_a_source_that_is_left_out_is_within_what_others_say():
 
 def test_a_model_is_of_the_class_that_it_says_or_that_its_shapes_say():
     classes = {"resnet50": "convolution", "vit_b_16": "encoder", "bert_base": "encoder", "llama3_8b": "decoder"}
-    classes |= {"lstm_lm": "other", "dlrm": "other", "mlp": "other", "transformer_small": "other"}
+    classes |= {"lstm_lm": "other", "mlp": "other", "transformer_small": "other"}
     assert {name: workload.NAMED[name].kind for name in classes} == classes
     mine = {"name": "mine", "parameters": "8 B", "layers": 32, "flops_per_sample": "60 Tflop"}
     for more, kind in (

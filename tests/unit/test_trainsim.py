@@ -181,9 +181,8 @@ def test_what_is_not_installed_is_one_line_with_its_extra(tmp_path):
     asked = {
         ("run", "--trace", "x.parquet"): "tables",
         ("sweep", "--workers", "2,3", "-o", "x.parquet"): "tables",
-        ("completion", "bash"): "completion",
     }
-    gone = {"pyarrow", "matplotlib", "shtab", "scipy"}
+    gone = {"pyarrow", "matplotlib", "scipy"}
     script = WITHOUT.format(gone=gone, lines=[list(QUICK), *map(list, asked)])
     found = started(folder=tmp_path, options=("-c", script))
     assert found.stdout.splitlines()[-len(asked) - 1 :] == ["0", *["2"] * len(asked)]
@@ -207,22 +206,3 @@ def test_extras_are_those_of_the_package():
     core = settings["options"]["install_requires"]
     assert not [name for name in home.EXTRAS if f"\n{name}" in core]
     assert settings["metadata"]["name"] == home.DISTRIBUTION
-
-
-def test_a_shell_completes_names_and_files(tmp_path, capsys):
-    pytest.importorskip("shtab")
-    (tmp_path / "vgg_of_mine.toml").touch()
-    script = tmp_path / "completion.sh"
-    script.write_text(said(capsys, "completion", "bash"))
-
-    def completed(*words: str) -> list[str]:
-        line = f'COMP_WORDS=({" ".join(words)}); COMP_CWORD={len(words) - 1}; _shtab_trainsim; echo "${{COMPREPLY[@]}}"'
-        found = subprocess.run(
-            ["bash", "-c", f"source {script}; {line}"], cwd=tmp_path, capture_output=True, text=True, check=True
-        )
-        return found.stdout.split()
-
-    assert completed("trainsim", "run", "--protocol", "ps-") == [name for name in PROTOCOLS if name.startswith("ps-")]
-    assert completed("trainsim", "real", "--workload", "vgg") == ["vgg16", "vgg_of_mine.toml"]
-    assert completed("trainsim", "wor") == ["workloads"]
-    assert "--what-if" in completed("trainsim", "run", "--w")

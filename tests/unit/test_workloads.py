@@ -5,7 +5,7 @@ from importlib import import_module
 import pytest
 
 from sim import command, run
-from sim.base.errors import RunFailed, WrongSetting, printable
+from sim.base.errors import RunFailed, WrongSetting
 from sim.model import workload
 from sim.platform import catalogue
 
@@ -36,42 +36,6 @@ def test_hosts_gpus_and_links_are_listed_and_shown(capsys):
     assert "of other GPUs" in said(capsys, "sim.hosts", "show", "A10G")[1]
 
 
-CATALOGUE = """
-schema = "catalogue/1"
-[hosts."a\\u001b[31mb"]
-cores = 4
-gpus = 2
-gpu = "G"
-source = "of\\u0007 mine"
-network = { bandwidth_bytes_per_s = "10 Gbit/s" }
-[gpus.G]
-fp32 = { peak = "10 Tflop/s", share = SHARE }
-memory_bytes_per_s = "100 GB/s"
-[links."l\\u009b\\u202e"]
-bandwidth_bytes_per_s = "10 Gbit/s"
-"""
-
-
-def with_share(share: str, folder, monkeypatch) -> None:
-    (folder / "c.toml").write_text(CATALOGUE.replace("SHARE", share))
-    monkeypatch.setenv(catalogue.VARIABLE, str(folder / "c.toml"))
-
-
-def test_control_characters_of_names_are_escaped(capsys, tmp_path, monkeypatch):
-    """Where they are read, so that no page, table or complaint has them."""
-    with_share("0.5", tmp_path, monkeypatch)
-    name = "a\x1b[31mb"
-    for words in (
-        ["sim.hosts", "list"],
-        *(["sim.hosts", "show", one] for one in (name, "l\x9b\u202e", "nothing")),
-        *(["sim.run", "--steps", "2", "--cluster", one, "--workers", "1"] for one in (name, f"{name}*2", "nothing")),
-    ):
-        printed = said(capsys, *words)[1]
-        assert not set(printed) & set("\x1b\x07\x9b\u202e"), words
-    assert name not in catalogue.all_of("hosts")
-    assert printable(name) in said(capsys, "sim.hosts", "list")[1]
-
-
 def test_a_failure_is_said_without_control_characters(capsys):
     def fails():
         raise RunFailed("host a\x1b[31mb\u202e is gone")
@@ -79,17 +43,6 @@ def test_a_failure_is_said_without_control_characters(capsys):
     with pytest.raises(SystemExit):
         command.run("sim.run", fails)
     assert capsys.readouterr().err == "sim.run: host a\\x1b[31mb\\u202e is gone\n"
-
-
-def test_a_share_of_a_peak_needs_no_spread_and_is_one_at_most(capsys, tmp_path, monkeypatch):
-    with_share("0.5", tmp_path, monkeypatch)
-    code, shown = said(capsys, "sim.hosts", "show", "G")
-    assert (code, "training reaches 0.50 of the peak, spread 0.61" in shown) == (0, True)
-    (tmp_path / "more").mkdir()
-    for share in ("5", "1.01", "0", "-0.5", "nan"):
-        with_share(share, tmp_path / "more", monkeypatch)
-        catalogue._read.cache_clear()
-        assert said(capsys, "sim.hosts", "show", "G")[0] == 2
 
 
 @pytest.mark.parametrize("option", ["--workload", "--cluster", "--stragglers"])

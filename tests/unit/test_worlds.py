@@ -202,7 +202,6 @@ def test_fmb_step_waits_for_the_largest_sleep():
     scenario = quiet("fmb", workers=4, batch=10, steps=400, warmup=0, stragglers=law)
     sleeps = np.stack([scenario.draws.sleeps(0, rank).first(400) for rank in range(1, 5)])
     np.testing.assert_allclose(by_engine(scenario).step_s[0], sleeps.max(axis=0) + 0.01, atol=EXACT_S)
-    assert by_engine(scenario, 20).step_s.mean() == pytest.approx(law.expected_maximum(4) + 0.01, rel=0.03)
 
 
 def test_the_first_work_after_a_sleep_takes_longer():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sim import protocols, zoo
+from sim import protocols
 from sim.base.errors import WrongSetting
 from sim.job import replay
 from sim.job.scenario import Scenario
@@ -81,12 +81,6 @@ def test_known_sizes(name):
     assert workload.read(name).parameters == KNOWN[name]
 
 
-@pytest.mark.parametrize("name", zoo.GENERATED)
-def test_no_model_is_both_generated_and_a_file(name):
-    assert not (zoo.FOLDER / f"{name}.toml").exists()
-    assert zoo.names().count(name) == 1
-
-
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_sizes_that_a_paper_publishes(name):
     assert workload.read(name).parameters == pytest.approx(PUBLISHED[name], rel=0.02)
@@ -103,23 +97,6 @@ def test_work_of_a_transformer():
     inside = 12 * layers * width**2 + 50_257 * width
     of_a_word = 2 * inside + 4 * layers * sequence * width
     assert workload.read("gpt2").flops_per_sample == pytest.approx(sequence * of_a_word, rel=1e-3)
-
-
-@pytest.mark.parametrize("name", ["inception_v3", "resnet50", "resnet101", "resnet152", "captioning"])
-def test_statistics_follow_the_layer_that_they_are_of(name):
-    """As TensorFlow makes a layer's variables: gamma if there is one, beta, moving mean, moving variance."""
-    kinds = [variable.name.rpartition("/")[2] for variable in workload.read(name).created]
-    places = [place for place, kind in enumerate(kinds) if kind == "beta"]
-    assert len(places) > 50
-    assert all(kinds[place + 1 : place + 3] == ["moving_mean", "moving_variance"] for place in places)
-    assert kinds.count("gamma") in (0, len(places))
-
-
-@pytest.mark.parametrize("name", workload.NAMED)
-def test_statistics_would_be_few_bytes(name):
-    """Why they are not modelled: see sim.model.variable_placement."""
-    found = workload.read(name)
-    assert sum(v.size for v in found.created if not v.trained) <= 0.003 * found.parameters
 
 
 @pytest.mark.parametrize(("name", "share"), [("resnet50", 0.586), ("resnet101", 0.56), ("inception_v3", 0.999)])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from sim.language.engine import layout as op
-from sim.language.engine.cores import begins_to_poll, compute, sleep
-from sim.language.engine.events import cold, drawn, goes_on_at, is_drawn, is_full, key_of
+from sim.language.engine.cores import begins_to_poll, compute
+from sim.language.engine.events import cold, drawn, goes_on_at, is_busy, is_drawn, is_full, key_of
 from sim.language.engine.flows import ask, send
 from sim.language.engine.layout import NONE, OPERANDS, State
 from sim.language.engine.mail import found, give_back, later, new_message, operand, part, value
@@ -16,7 +16,6 @@ from sim.language.engine.texts import (
     done_at,
     end,
     gets_in_line,
-    handle_of,
     may_come,
     pass_on,
     start,
@@ -28,7 +27,7 @@ from sim.language.engine.texts import (
 
 def is_short_of_pauses(S: State, rank: int) -> bool:
     """Whether more pauses must be drawn before a rank that polls waits once more."""
-    return S.poll_s > 0.0 and S.rank_pauses[rank] + S.rank_polling[rank] + 1 > S.pauses
+    return S.poll_s > 0.0 and not is_drawn(S, op.PAUSES, rank, S.rank_pauses[rank] + S.rank_polling[rank])
 
 
 def stops_at(S: State, t: int, status: int) -> int:
@@ -93,14 +92,14 @@ def obey(S: State, t: int, code: int, row: int) -> int:
         n = S.code[row + 4]
         at = place_in(S, int(value(S, t, row + 2)), int(value(S, t, row + 3)), n)
         if at == NONE:
-            return op.NO_SUCH_PLACE
+            return op.WRONG
         for k in range(n):
             S.registers[to + k] = S.items[at + k]
     elif code == op.SET or code == op.REMOVE:  # a number; the list, which one
         which = int(value(S, t, row + 2))
         at = place_in(S, which, int(value(S, t, row + 3)), 1)
         if at == NONE:
-            return op.NO_SUCH_PLACE
+            return op.WRONG
         if code == op.SET:
             S.items[at] = value(S, t, row + 1)
         else:
@@ -162,12 +161,11 @@ def counts(S: State, t: int, code: int, row: int) -> int:
             S.step_served[step] += x
     elif code == op.SAME_SIZE:
         if value(S, t, row + 1) != value(S, t, row + 2):
-            S.about = NONE
-            return op.SIZES_DIFFER
+            return op.WRONG
     elif code == op.IN_STEP:
         k = int(value(S, t, row + 1))
         if k < 0 or k > S.steps:
-            return op.NO_SUCH_PLACE
+            return op.WRONG
         S.rank_step[rank] = k
     elif code == op.IS_WARM:
         S.rank_warm[rank] = S.now
@@ -187,10 +185,10 @@ def request(S: State, t: int, code: int, row: int) -> int:
     if code == op.WAIT or code == op.WAIT_ALL:
         x = done_at(S, t)
         if x == math.inf:
-            return op.NO_SUCH_PLACE
+            return op.WRONG
         if x < 0.0 or x > S.now:
             if is_short_of_pauses(S, rank):
-                return op.SHORT_OF_PAUSES
+                return op.SHORT_OF_NOISE
             S.text_count[t] += 1
             wait(S, t, x)
             return op.WAITS
@@ -205,13 +203,13 @@ def request(S: State, t: int, code: int, row: int) -> int:
         which = start(S, rank, S.rank_started[rank], S.code[row + 2])
         for k in range(S.code[row + 4]):
             S.registers[which * S.width + op.FIRST + k] = S.registers[t * S.width + S.code[row + 3] + k]
-        S.registers[to] = handle_of(S, which)
+        S.registers[to] = -1.0 - which - 1.0 * op.GENERATION * S.text_generation[which]
     elif code == op.BESIDE:  # where the text of background work begins
         if S.rank_beside[rank] != S.rank_round[rank]:
             if S.free_text == NONE:
                 return op.SHORT_OF_TEXTS
-            if S.rank_besides[rank] >= S.moments:
-                return op.SHORT_OF_MOMENTS
+            if not is_drawn(S, op.MOMENTS, rank, S.rank_moments[rank] + op.PIECES - 1):
+                return op.SHORT_OF_NOISE
             beside(S, rank, S.code[row + 1])
     elif code == op.RING:
         if S.rings:
@@ -221,14 +219,23 @@ def request(S: State, t: int, code: int, row: int) -> int:
     elif code == op.LAND:  # a message that was announced, or NONE
         if S.registers[to] != NONE:
             if is_short_of_pauses(S, rank):
-                return op.SHORT_OF_PAUSES
-            lands(S, t, int(S.registers[to]))
+                return op.SHORT_OF_NOISE
+            message = int(S.registers[to])
+            S.text_at[t] += 1
+            S.text_in[t] = op.LANDING
+            S.text_due[t] = -1.0
+            S.text_lands[t] = message
+            S.flow_taker[message] = t
+            if S.poll_s > 0.0:
+                S.text_key[t] = key_of(S, rank, S.text_number[t], S.text_count[t])
+                begins_to_poll(S, t)
+            ask(S, message, S.flow_found[message])
             return op.WAITS
     elif code == op.TOOK:
         took(S, t)
     elif code == op.END:
         if S.text_count[t] >> S.count_bits or S.text_number[t] >> S.text_bits:
-            return op.TOO_LONG
+            return op.WRONG
         end(S, t)
         return op.WAITS
     else:
@@ -278,7 +285,10 @@ def work(S: State, t: int, code: int, row: int) -> int:
         S.text_at[t] += 1
         if code == op.SLEEP:
             S.rank_has_slept[rank] = 1
-            sleep(S, t, x + S.oversleep_s)
+            is_busy(S, t)
+            S.text_work[t] = S.now
+            S.text_in[t] = op.SLEEPING
+            goes_on_at(S, t, S.now + (x + S.oversleep_s))
         else:
             compute(S, t, device, x / S.rank_speed[rank])
         return op.WAITS
@@ -298,7 +308,7 @@ def post(S: State, t: int, row: int) -> int:
     if not is_drawn(S, op.SHARES, rank, S.rank_flows[rank]):
         return op.SHORT_OF_NOISE
     if to < 0 or to >= S.ranks:
-        return op.NO_SUCH_RANK
+        return op.WRONG
     near: bool = S.rank_host[rank] == S.rank_host[to]
     seconds = S.local_background_s if near else S.message_background_s
     if seconds > 0.0:
@@ -413,13 +423,13 @@ def take(S: State, t: int, row: int) -> int:
     flags = S.code[row + 5]
     lasts: bool = flags & op.LASTS != 0
     if lasts and (first < 0 or value(S, t, row + 3) > S.ranks):
-        return op.NO_SUCH_RANK
+        return op.WRONG
     if is_full(S):
         return op.SHORT_OF_EVENTS
     message = found(S, t, flags & op.NEWEST != 0)
     if message == NONE:
         if is_short_of_pauses(S, rank):
-            return op.SHORT_OF_PAUSES
+            return op.SHORT_OF_NOISE
         S.text_due[t] = -1.0
         S.text_count[t] += 1
         S.registers[at] = NONE
@@ -444,8 +454,7 @@ def take(S: State, t: int, row: int) -> int:
         S.rank_takers[rank] = t
         return op.WAITS
     if flags & op.SIZED and S.message_items[message] != value(S, t, row + 7):
-        S.about = message
-        return op.SIZES_DIFFER
+        return op.WRONG
     S.registers[at] = S.message_from[message]
     S.registers[at + 1] = S.message_step[message]
     S.registers[at + 2] = S.message_items[message]
@@ -460,16 +469,3 @@ def take(S: State, t: int, row: int) -> int:
     else:
         give_back(S, message)
     return op.DONE
-
-
-def lands(S: State, t: int, message: int) -> None:
-    """Text t waits for the bytes of a message that was announced."""
-    S.text_at[t] += 1
-    S.text_in[t] = op.LANDING
-    S.text_due[t] = -1.0
-    S.text_lands[t] = message
-    S.flow_taker[message] = t
-    if S.poll_s > 0.0:
-        S.text_key[t] = key_of(S, S.text_rank[t], S.text_number[t], S.text_count[t])
-        begins_to_poll(S, t)
-    ask(S, message, S.flow_found[message])

@@ -10,16 +10,8 @@ from __future__ import annotations
 import math
 
 from sim.language.engine import layout as op
-from sim.language.engine.events import ending, goes_on_at, is_busy, is_done, key_of, push, without
+from sim.language.engine.events import drawn, ending, goes_on_at, is_busy, is_done, key_of, push, without
 from sim.language.engine.layout import KINDS, NONE, State
-
-
-def sleep(S: State, t: int, seconds: float) -> None:
-    """Text t sleeps."""
-    is_busy(S, t)
-    S.text_work[t] = S.now
-    S.text_in[t] = op.SLEEPING
-    goes_on_at(S, t, S.now + seconds)
 
 
 def has_slept(S: State, t: int) -> None:
@@ -61,7 +53,9 @@ def computed(S: State, t: int, stopped: bool) -> None:
         unshare(S, device, t, stopped)
     elif S.text_in[t] == op.TURNING:
         if stopped:
-            leave_turns(S, t)
+            take_away(S, S.text_core[t], t)
+            if S.core_works[S.text_core[t]] == 0:
+                idles(S, S.text_core[t], S.text_key[t])
     else:
         other = S.device_first[device]
         if other == NONE:
@@ -281,14 +275,6 @@ def has_turned(S: State, t: int) -> bool:
     return False
 
 
-def leave_turns(S: State, t: int) -> None:
-    """Text t is stopped."""
-    core = S.text_core[t]
-    take_away(S, core, t)
-    if S.core_works[core] == 0:
-        idles(S, core, S.text_key[t])
-
-
 def idles(S: State, core: int, key: int) -> None:
     """A core has come to the end of its works: it takes over one of nobody's at once, and a rank's after a tick."""
     device = S.core_device[core]
@@ -365,11 +351,6 @@ def polls_no_more(S: State, t: int) -> None:
         S.text_since[t] = -1.0
 
 
-def late(S: State, t: int) -> float:
-    """Seconds until the rank sees that what text t has waited for has happened; 0 if now."""
-    return late_since(S, S.text_rank[t], S.text_since[t]) if S.text_since[t] >= 0.0 else 0.0
-
-
 def late_since(S: State, rank: int, since: float) -> float:
     """Seconds until a rank sees what has happened, after waiting since then; 0 if now."""
     waited = S.now - since
@@ -381,4 +362,4 @@ def late_since(S: State, rank: int, since: float) -> float:
     if waited > S.longest_s:
         waited = S.longest_s
     S.rank_pauses[rank] += 1
-    return S.pause[(S.rank_pauses[rank] - 1) * S.ranks + rank] * (waited + S.oversleep_s)
+    return drawn(S, op.PAUSES, rank, S.rank_pauses[rank] - 1) * (waited + S.oversleep_s)

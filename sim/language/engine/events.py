@@ -73,11 +73,6 @@ def goes_on_at(S: State, t: int, time: float) -> None:
     push(S, time, S.text_key[t], t * KINDS + op.GOES_ON)
 
 
-def reaches_at(S: State, message: int, time: float) -> None:
-    """A message reaches the next port of its path."""
-    push(S, time, S.message_key[message], message * KINDS + op.REACHES)
-
-
 def arrives_at(S: State, message: int, time: float) -> None:
     """A message will be there."""
     push(S, time, S.message_key[message], message * KINDS + op.ARRIVES)

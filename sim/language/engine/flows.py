@@ -311,21 +311,16 @@ def share_ports(S: State) -> None:
         each = later(op.LEAST_BYTES, S.port_rest[tightest] / S.port_shares[tightest])
         for k in range(S.flows):
             m = S.flowing[k]
-            if S.flow_rate[m] < 0.0 and passes(S, m, tightest):
+            is_on_path: bool = False
+            for hop in range(hops_of(S, m)):
+                is_on_path = is_on_path or port_at(S, m, hop) == tightest
+            if S.flow_rate[m] < 0.0 and is_on_path:
                 S.flow_rate[m] = each * S.flow_share[m]
                 for hop in range(hops_of(S, m)):
                     S.port_rest[port_at(S, m, hop)] -= S.flow_rate[m]
     for k in range(S.flows):
         for hop in range(hops_of(S, S.flowing[k])):
             S.port_through[port_at(S, S.flowing[k], hop)] += S.flow_rate[S.flowing[k]]
-
-
-def passes(S: State, message: int, port: int) -> bool:
-    """Whether a port is on a message's path."""
-    is_there: bool = False
-    for hop in range(hops_of(S, message)):
-        is_there = is_there or port_at(S, message, hop) == port
-    return is_there
 
 
 def find_tightest(S: State) -> int:

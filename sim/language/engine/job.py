@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from sim.base.errors import RunFailed, WrongText
+from sim.language import event
 from sim.language.engine import building, layout, machine
 from sim.language.engine.layout import GOES_ON, KINDS, NONE, OPERANDS
 from sim.language.engine.primitives import Program
@@ -39,7 +40,6 @@ _kernel = _compiled()
 NOT_COMPILED = (
     "the engine is not compiled here (a C compiler is needed when the package is installed); the event world answers"
 )
-MOST_NAMED = 4  # texts of a dead end that are named
 AT_FIRST = 1024  # numbers of lists
 KINDS_DRAWN = len(layout.FACTORS)
 OF_DEVICE = "device_cores", "device_turn", "device_contention", "device_switching"
@@ -120,7 +120,7 @@ class Run:
             "bandwidth": [job.bandwidth, job.uplink][: len(levels)],
             "port_level": np.full(sizes["bucket"], job.fair.burst_bytes if job.fair else 0.0),
             "poll_rate": job.poll_rates, "poll_lasts": [lasts_s for _, lasts_s in STAGES],
-            "factor_sole": [self._sole(partial(self._noises, of)) for of in layout.FACTORS],
+            "factor_sole": [*(self._sole(partial(self._noises, of)) for of in layout.FACTORS[: layout.PAUSES]), -1.0, -1.0],
         }  # fmt: skip
         for name, each in layout.ARRAYS.items():
             first = begin.get(name, ())
@@ -140,7 +140,7 @@ class Run:
         )
         S.texts = S.left = n
         S.width, S.fixed_lists, S.own_lists, S.levels = program.width, known, program.own_lists, len(levels)
-        S.free_text = S.free_message = S.ringing = S.running = S.about = NONE
+        S.free_text = S.free_message = S.ringing = S.running = NONE
         S.vector_items, S.look_due = sum(layer.items for layer in job.layers), math.inf
         S.last_row = max(k for k, row in enumerate(program.rows) if row[0] == layout.END)
         S.may_overtake, S.shares_ports = bool(job.windows or job.fair or job.local_wakes), bool(job.fair)
@@ -243,41 +243,33 @@ class Run:
         S.sleeps, S.sleep_calls = rounds, calls
 
     def _more_noise(self) -> None:
-        """Factors by rounds, shape (rounds, ranks); of updates and messages for each rank by itself."""
+        """Numbers of each kind: by rounds, shape (rounds, ranks), or by what each rank has had of it."""
         n, room = self.ranks, self._now("factor_room").reshape(-1, self.ranks)
         parts, begin, far, used = [np.empty(0)], np.zeros_like(room), np.ones(len(room)), 0
-        for of, asked in (
-            (layout.UPDATES, "rank_updates"),
-            (layout.DELAYS, "rank_came"),
-            (layout.SHARES, "rank_flows"),
-        ):
-            room[of] = np.where(self._now(asked) < room[of], room[of], np.maximum(BLOCK, 2 * room[of]))
+        for of, (counted, more) in layout.BY_RANK.items():
+            room[of] = np.where(self._now(counted) + more < room[of], room[of], np.maximum(BLOCK, 2 * room[of]))
         room[: layout.UPDATES] = self._rounds(int(room[layout.PASSES, 0]))
         for of, name in enumerate(layout.FACTORS):
             if self._now("factor_sole")[of] >= 0:
                 continue
-            begin[of], numbers_of = used + np.concatenate([[0], np.cumsum(room[of])[:-1]]), partial(self._noises, name)
-            if of < layout.UPDATES:
-                begin[of], far[of] = used + np.arange(n), n
-                parts.append(self._drawn(numbers_of, int(room[of, 0])).ravel())
+            begin[of] = used + np.concatenate([[0], np.cumsum(room[of])[:-1]])
+            if of in layout.BY_RANK:
+                parts += [self._first(name, rank, int(count)) for rank, count in enumerate(room[of])]
             else:
-                numbers = [worker_number(rank, self.text.servers) for rank in range(n)]
-                parts += [numbers_of(one).first(int(count)) for one, count in zip(numbers, room[of], strict=True)]
+                begin[of], far[of] = used + np.arange(n), n
+                parts.append(self._drawn(partial(self._noises, name), int(room[of, 0])).ravel())
             used = sum(map(len, parts))
         for name, array in (("s", np.concatenate(parts)), ("_begin", begin), ("_room", room), ("_far", far)):
             self._set(f"factor{name}", array.ravel())
 
-    def _more_pauses(self) -> None:
-        count = 2 * self.state.pauses or BLOCK
-        drawn = [[*islice(self.job.pauses(rank, self.text.servers), count)] for rank in range(self.ranks)]
-        self._set("pause", np.array(drawn).T.ravel())
-        self.state.pauses = count
-
-    def _more_moments(self) -> None:
-        count = 2 * self.state.moments or min(self.job.steps, BLOCK)
-        drawn = [[*islice(self.job.moments(rank, self.text.servers), count)] for rank in range(self.ranks)]
-        self._set("moment", np.moveaxis(np.array(drawn), 0, 2).ravel())
-        self.state.moments = count
+    def _first(self, name: str, rank: int, count: int) -> np.ndarray:
+        """The first numbers of a kind that a rank has by itself."""
+        job, servers = self.job, self.text.servers
+        if name == "pause":
+            return np.array([*islice(job.pauses(rank, servers), count)])
+        if name == "moment":
+            return np.array([*islice(chain.from_iterable(job.moments(rank, servers)), count)])
+        return self._noises(name, worker_number(rank, servers)).first(count)
 
     def _rounds(self, there: int) -> int:
         """For how many rounds numbers are drawn next."""
@@ -305,8 +297,6 @@ class Run:
             layout.SHORT_OF_SLEEPS: self._more_sleeps,
             layout.SHORT_OF_NOISE: self._more_noise,
             layout.SHORT_OF_WINDOWS: self._more_windows,
-            layout.SHORT_OF_PAUSES: self._more_pauses,
-            layout.SHORT_OF_MOMENTS: self._more_moments,
             layout.PAUSED: self._go_on,
         }
         self.pause = LOOK if is_over else PAUSE
@@ -314,12 +304,12 @@ class Run:
         run = self.kernel.run if self.kernel else machine.simulate
         while (status := run(self.state)) != layout.DONE:
             if status not in more:
-                raise WrongText(self._wrong(status))
+                self._fail(status)
             if status == layout.PAUSED and is_over and is_over(complete := self._complete()):
                 return self._found(complete)
             more[status]()
         if self.state.left:
-            raise RunFailed(self._dead_end())
+            self._fail(layout.WRONG)
         return self._found(self.job.steps)
 
     def _complete(self) -> int:
@@ -347,66 +337,13 @@ class Run:
     def _place(self, t: int) -> str:
         return f"rank {self._now('text_rank')[t]}, {self.program.places[self._now('text_at')[t]]}"
 
-    def _operand(self, t: int, operand: int) -> float:
-        if operand < 0:
-            return self.program.constants[-1 - operand]
-        return float(self._now("registers")[t * self.program.width + operand])
-
-    def _wrong(self, status: int) -> str:
-        S, t = self.state, self.state.running
-        row = self.program.rows[self._now("text_at")[t]] if t != NONE else []
-        said = "more requests or texts than the engine counts"
+    def _fail(self, status: int) -> None:
+        """Say what goes wrong: with its line, as the event world comes to it."""
         if status == layout.ENDLESS:
             said = f"{layout.MOST_AT_ONCE:,} requests without any time passing"
-        if status == layout.NO_SUCH_RANK:
-            said = f"me.{'post to' if row[0] == layout.POST else 'follow of'} rank {self._operand(t, row[2]):.0f} of {self.ranks}"
-        elif status == layout.NO_SUCH_PLACE and row[0] == layout.RING:
-            said = "an allreduce of a group in which this rank is not"
-        elif status == layout.NO_SUCH_PLACE:
-            said = "a step, an element of a list, or more handles, than there are"
-        elif status == layout.SIZES_DIFFER and row[0] == layout.RING:
-            other, own = self._summed(S.about), self._summed(t)
-            said = f"an allreduce of {own:,.0f} items, which rank {self._now('text_rank')[S.about]} enters with {other:,.0f}"
-        elif status == layout.SIZES_DIFFER and S.about == NONE:
-            said = f"{self._operand(t, row[1]):,.0f} items mixed into {self._operand(t, row[2]):,.0f}"
-        elif status == layout.SIZES_DIFFER:
-            sender, items = self._now("message_from")[S.about], self._now("message_items")[S.about]
-            said = f"{items:,.0f} items taken from rank {sender} into {self._operand(t, row[7]):,.0f}"
-        return f"{self.text.name}, {self._place(t)}: {said}" if t != NONE else f"{self.text.name}: {said}"
-
-    def _summed(self, t: int) -> float:
-        """Items of the piece that a text in a ring sums."""
-        row = self.program.rows[self._now("text_at")[t]]
-        return self._operand(t, row[3]) - self._operand(t, row[2])
-
-    def _ring(self, t: int) -> tuple:
-        """What a text in a ring shares with all others that are in it: its number, and the group's first, stride and size."""
-        row = self.program.rows[self._now("text_at")[t]]
-        return self._now("text_number")[t], *(int(self._operand(t, one)) for one in row[4:7])
-
-    def _missing(self, t: int) -> str:
-        """The ranks for which a text in a ring waits."""
-        held = [one for one, what in enumerate(self._now("text_in")) if what == layout.RINGING]
-        there = {self._now("text_rank")[one] for one in held if self._ring(one) == self._ring(t)}
-        _, first, stride, n = self._ring(t)
-        missing = [f"rank {rank}" for rank in range(first, first + n * stride, stride) if rank not in there]
-        more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
-        return f"{', '.join(missing[:MOST_NAMED])}{more} to enter an allreduce"
-
-    def _dead_end(self) -> str:
-        words = {
-            layout.TAKING: "a message",
-            layout.LANDING: "the bytes of a message",
-            layout.WAITING: "a handle",
-            layout.QUEUED: "a core",
-            layout.RINGING: "",
-        }
-        waiting = [t for t, what in enumerate(self._now("text_in")) if what in words]
-        named = [
-            f"{self._place(t)} for {words[self._now('text_in')[t]] or self._missing(t)}" for t in waiting[:MOST_NAMED]
-        ]
-        more = f"; and {len(waiting) - MOST_NAMED} more" if len(waiting) > MOST_NAMED else ""
-        return f"{self.text.name}: all wait for ever: {'; '.join(named)}{more}"
+            raise WrongText(f"{self.text.name}, {self._place(self.state.running)}: {said}")
+        event.run(self.job, self.text)
+        raise RunFailed(f"{self.text.name}: the engine cannot go on, where the event world does")
 
 
 def run(

@@ -45,8 +45,8 @@ KINDS = 16
 # What a run, or an op-code, ends with. After one that says what is short, the run goes on with more of it.
 (
     DONE, SHORT_OF_EVENTS, SHORT_OF_MESSAGES, SHORT_OF_TEXTS, SHORT_OF_ITEMS, SHORT_OF_SLEEPS, SHORT_OF_NOISE,
-    SHORT_OF_PAUSES, SHORT_OF_MOMENTS, SHORT_OF_WINDOWS, SIZES_DIFFER, NO_SUCH_RANK, NO_SUCH_PLACE, TOO_LONG, PAUSED, ENDLESS, WAITS,
-) = range(17)  # fmt: skip
+    SHORT_OF_WINDOWS, WRONG, PAUSED, ENDLESS, WAITS,
+) = range(12)  # fmt: skip
 
 THREADS, PIECES = 2**20, 8  # numbers of the texts of background work; pieces of a round's
 MOST_AT_ONCE = 1_000_000  # events of each text without any time passing
@@ -59,9 +59,16 @@ NEWEST, UNTIL, SIZED, LASTS, AT_ONCE = (
     16,
 )  # flags of a TAKE; LASTS: as long as something may come, or without waiting
 NOT_YET = -2  # in place of a sender: nothing has come, but may; NONE: nothing comes
-# Kinds of drawn numbers: by rounds, rounds, updates, messages that have come, or left.
-PASSES, INPUT, UPDATES, DELAYS, SHARES = range(5)
-FACTORS = ("noise", "input", "update", "delay", "share")
+# Kinds of drawn numbers: two by rounds; then those that a rank has by itself, with what counts them, and how many one event takes besides.
+PASSES, INPUT, UPDATES, DELAYS, SHARES, PAUSES, MOMENTS = range(7)
+FACTORS = ("noise", "input", "update", "delay", "share", "pause", "moment")
+BY_RANK = {
+    UPDATES: ("rank_updates", 0),
+    DELAYS: ("rank_came", 0),
+    SHARES: ("rank_flows", 0),
+    PAUSES: ("rank_pauses", 64),
+    MOMENTS: ("rank_moments", PIECES),
+}
 HELD_BACK = -1  # in place of a hop, of a message that has been held back where it has come
 GENERATION = 2**26  # handle of a text: -1 - slot - GENERATION x how many texts had the slot before it
 # Handle of a message: when it has left; or GENERATION^2 + slot + GENERATION x its serial number, if it is done when that is taken.
@@ -125,8 +132,6 @@ DOUBLES = {
     "flow_found": "message",  # when its receiver has found it then
     "local_free": "rank",  # port for messages within a host
     "bandwidth": "level",  # bytes/s
-    "moment": "moment",  # of pieces of background work, as shares of the time that they are spread over, by rank
-    "pause": "pause",  # shares of sleeps between polls, by rank
     "poll_rate": "stage",  # cores that polls of a waiting rank take
     "poll_lasts": "stage",  # seconds of such a stage
     "core_since": "core",  # the turn's beginning
@@ -140,7 +145,8 @@ DOUBLES = {
     "ring_there": "rank",  # and is there; until when they work or their bytes move,
     "ring_until": "rank",
     "ring_idle": "rank",  # and seconds before that in which they did not
-    "ring_items": "rank",  # of parts
+    "ring_bytes": "rank",  # of parts,
+    "ring_sum": "rank",  # and seconds of adding them
     "step_end": "step",
     "step_computed": "step",  # samples x items of gradients; sim.language.samples says which updates count
     "rank_samples": "rank",  # samples x items within the gradient
@@ -190,7 +196,7 @@ INTEGERS = {
     "rank_passes": "rank",  # the device of its passes
     "text_worked": "text",  # the core that it has worked on last
     "rank_beside": "rank",  # the round of its last background work
-    "rank_besides": "rank",  # of how many rounds
+    "rank_moments": "rank",  # of its pieces of background work, so far
     "rank_asides": "rank",  # of how many messages
     "rank_polling": "rank",  # texts that wait for what it polls for
     "rank_stage": "rank",  # of that
@@ -210,7 +216,9 @@ INTEGERS = {
     "rank_flows": "rank",  # messages that it has posted that do
     "window_pair": "window",  # sender and receiver
     "message_next": "message",  # in the box, or of those that are free
-    "ring_text": "rank",  # of the members of a ring
+    "ring_text": "rank",  # of the members of a ring,
+    "ring_rank": "rank",
+    "ring_near": "rank",  # and whether the next one is on the same host
     "device_core": "device",  # its first
     "device_polling": "device's stage",  # ranks
     "device_works": "device",  # texts that compute there in turns
@@ -258,8 +266,6 @@ NUMBERS = {
     "longest_s": float,
     "waited_share": float,
     "spins": int,
-    "moments": int,  # rounds for which they are drawn
-    "pauses": int,  # how many are drawn of each rank
     "last_step": int,  # that has ended
     "left": int,  # main texts that go on
     "sole_sleep": float,  # seconds of every sleep; below 0: they are drawn
@@ -271,7 +277,6 @@ NUMBERS = {
     "text_bits": int,
     "count_bits": int,
     "running": int,  # the text that goes on where the run was broken off
-    "about": int,  # the rank or message that the end of a run is about
     "posted": int,
     "happened": int,
     "at_once": int,  # events since time has passed

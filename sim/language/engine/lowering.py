@@ -1,104 +1,114 @@
 """Statements of a text, and its functions, as op-codes: one code for all ranks.
 
-Functions that a text calls are inlined; a text that is started is lowered once for each kind of its arguments. Expressions are in
-expressions.py, primitives of `me` in primitives.py.
+Functions that a text calls are inlined; a text that is started is lowered once for each shape of its arguments. Statements that need no
+time, and names that are known alone, are run by Python. Names that a loop or a branch binds, and that are bound before it, lie in
+registers from then on (cells). Expressions are in expressions.py, primitives of `me` in primitives.py.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from sim.language.engine import layout as op
-from sim.language.engine.expressions import MOST_UNROLLED, Expressions
-from sim.language.engine.values import (
-    NOTHING,
-    ONE,
-    ZERO,
-    Call,
-    Known,
-    NotLowered,
-    Number,
-    Pair,
-    Scope,
-    Varies,
-    bound,
-    changed,
-    in_registers,
-    is_known,
-    lift,
-    place,
-    tree_of,
-)
+from sim.language.engine.expressions import Expressions, Scope, bound, is_numeric, tree_of
+from sim.language.engine.rows import ERRORS, truth
+from sim.language.engine.values import NotLowered, Number, Plain, Symbol, numbers, same, shape, shaped, symbolic
+from sim.language.rank import Rank
 
 LANGUAGE = str(Path(__file__).parents[1])
+QUIET = (ast.For, ast.While, ast.If, ast.Assert, ast.Import, ast.ImportFrom)  # statements that Python may run
+MOST_UNROLLED = 512
+CHANGING = ("append", "extend", "insert", "pop", "remove", "clear")
 
 
 class Statements(Expressions):
     """Statements of a text, and functions."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.cells = set()
-        self.loops: list[
-            tuple[list[int], list[int]]
-        ] = []  # rows that leave each loop, and that go on with its next turn
-
-    def inlined(self, call: Call) -> Any:
+    def inlined(self, code: CodeType, names: dict[str, Any], around: dict[str, Any]) -> Any:
         """A function's statements; what it returns."""
-        function = call.function
-        scope, body, before = Scope(function, dict(call.given)), tree_of(function).body, self.place
-        for name in set(call.given) & scope.stored:
-            value = scope.names.pop(name)
-            self.store(scope, name, value)
-        loops, self.loops = self.loops, []
+        tree = tree_of(code)
+        rebound = bound(tree)
+        given = {name: self.copied(value) if name in rebound else value for name, value in names.items()}
+        scope, place, loops, cells = Scope(code, given, around), self.place, self.loops, set(self.cells)
+        self.loops = []
         try:
-            self.body(scope, body)
-        except NotLowered as error:
-            if not str(error).startswith("\0"):
-                where = place(function, self.node)
-                raise NotLowered(f"\0{where}: `{ast.unparse(self.node).splitlines()[0][:80]}`: {error}") from error
-            raise
+            self.body(scope, tree.body)
+        except ERRORS as error:
+            if getattr(error, "is_placed", False):
+                raise
+            source = ast.unparse(scope.node).splitlines()[0][:80]
+            raise NotLowered(f"{scope.place}: `{source}`: {error}", is_placed=True) from error
         finally:
-            self.loops = loops
-        self.place = before
+            self.place, self.loops, self.cells = place, loops, cells
         self.here(*scope.returns)
-        return scope.result or NOTHING
+        return scope.result
 
-    node: ast.AST
-
-    def body(self, scope: Scope, nodes: list[ast.stmt]) -> None:
-        """Some statements."""
+    def body(self, scope: Scope, nodes: list[ast.stmt]) -> bool:
+        """Some statements; whether the function, or a turn of a loop, always ends with them."""
         for node in nodes:
-            self.node = node
-            if not self.place or not scope.function.__code__.co_filename.startswith(LANGUAGE):
-                self.place = place(scope.function, node)
-            if node in scope.pythons and self.by_python(scope, node):
+            scope.node = node
+            if not self.place or not scope.code.co_filename.startswith(LANGUAGE):
+                self.place = scope.place
+            if isinstance(node, QUIET) and self.by_python(scope, node):
                 continue
+            self.make_lists(scope, node)
             way = getattr(self, f"do_{type(node).__name__}", None)
             if way is None:
                 raise NotLowered(f"{type(node).__name__} is not understood")
             top = self.top
-            way(scope, node)
+            if way(scope, node):
+                return True
             if isinstance(node, ast.Expr):
                 self.top = top
+        return False
 
     def by_python(self, scope: Scope, node: ast.stmt) -> bool:
         """Have Python run a statement; whether it can."""
-        names = {**scope.globals, **scope.known()}
-        try:
-            exec(compile(ast.Module([node], []), "text", "exec"), names)
-        except (Varies, NameError):  # of a name whose own statement Python could not run
+        loaded = {one.id for one in walked(node) if isinstance(one, ast.Name)} & scope.locals
+        unknown = loaded - scope.names.keys() - bound(node)
+        if is_loud(node) or unknown or symbolic([scope.names.get(name) for name in loaded]):
             return False
-        for name in bound(node):
+        names = {name: [*one] if isinstance(one, list) else one for name, one in scope.names.items()}
+        names = {**scope.around, **names}
+        if not self.tried(lambda: exec(compile(ast.Module([node], []), "text", "exec"), names)):
+            return False
+        for name in bound(node) | changed(node):
             if name in names:
-                scope.names[name] = lift(names[name])
+                self.name(scope, name, names[name])
         return True
 
+    def make_lists(self, scope: Scope, node: ast.stmt) -> None:
+        """Lists that a statement changes, and empty ones that functions in it get, are the text's own from here on."""
+        for name in changed(node) | given_away(node):
+            value = scope.names.get(name)
+            if isinstance(value, list) and (not value or name in changed(node)):
+                scope.names[name] = self.fresh(value)
+
+    def make_cells(self, scope: Scope, *nodes: ast.AST) -> None:
+        """Names that a loop or a branch binds lie in registers before it; what cannot is not known within it."""
+        for name in sorted(bound(*nodes) & scope.names.keys()):
+            value = scope.names[name]
+            if isinstance(value, list):
+                scope.names[name] = self.fresh(value)
+            elif shape(value) is None:
+                del scope.names[name]
+            elif not self.is_cell(value):
+                scope.names[name] = self.cell(value)
+
+    def cell(self, value: Any) -> Any:
+        """A value in registers of its own, which change."""
+        first = self.together(numbers(value))
+        self.cells |= set(range(first, self.top))
+        return shaped(value, Number(self, first))
+
     def do_Expr(self, scope: Scope, node: ast.Expr) -> None:
-        if not isinstance(node.value, ast.Constant):
-            self.value(scope, node.value)
+        self.value(scope, node.value)
 
     def do_Pass(self, scope: Scope, node: ast.Pass) -> None:
         pass
@@ -113,140 +123,165 @@ class Statements(Expressions):
             self.bind(scope, node.target, self.value(scope, node.value))
 
     def do_AugAssign(self, scope: Scope, node: ast.AugAssign) -> None:
-        if not isinstance(node.target, (ast.Name, ast.Subscript)):
-            raise NotLowered("such an assignment")
         load = ast.parse(ast.unparse(node.target), mode="eval").body
-        found = self.operated(node.op, self.value(scope, load), self.value(scope, node.value))
-        self.bind(scope, node.target, found)
+        self.bind(scope, node.target, self.operated(node.op, self.value(scope, load), self.value(scope, node.value)))
 
-    def do_Return(self, scope: Scope, node: ast.Return) -> None:
-        value = self.value(scope, node.value) if node.value else NOTHING
-        if node is tree_of(scope.function).body[-1] and not scope.returns:
+    def do_Return(self, scope: Scope, node: ast.Return) -> bool:
+        value = self.value(scope, node.value) if node.value else None
+        if not scope.depth and not scope.returns:
             scope.result = value
-            return
-        if value != NOTHING:
-            scope.stored.add("return")
-            self.store(scope, "return", value)
-            scope.result = scope.names["return"]
-        scope.returns.append(self.emit(op.JUMP, 0))
+            return True
+        if scope.result is not None:
+            self.assign("what it returns", scope.result, value)
+        elif value is not None:
+            scope.result = self.cell(value)
+        scope.returns.append(self.jump())
+        return True
 
-    def do_If(self, scope: Scope, node: ast.If) -> None:
-        test = self.truth(self.value(scope, node.test))
-        if isinstance(test, Known):
-            self.body(scope, node.body if test.value else node.orelse)
-            return
-        self.into_registers(scope, [*node.body, *node.orelse])
-        names = dict(scope.names)
-        jump = self.emit(op.JUMP_IF_NOT, 0, self.at(test))
-        self.body(scope, node.body)
+    def do_If(self, scope: Scope, node: ast.If) -> bool:
+        test = truth(self.value(scope, node.test))
+        if not symbolic(test):
+            return self.body(scope, node.body if test else node.orelse)
+        self.make_cells(scope, *node.body, *node.orelse)
+        scope.depth += 1
+        before, anew = dict(scope.names), bound(*node.body) & bound(*node.orelse) - scope.names.keys()
+        jump = self.jump(unless=test)
+        ended = self.body(scope, node.body)
         after = scope.names
-        if node.orelse:
-            over = self.emit(op.JUMP, 0)
-            self.here(jump)
-            scope.names = {**names, **{name: value for name, value in after.items() if name in scope.stored}}
-            self.body(scope, node.orelse)
-            self.here(over)
-        else:
-            self.here(jump)
-        both = {**after, **scope.names}
-        scope.names = {
-            name: value for name, value in both.items() if after.get(name, value) == scope.names.get(name, value)
-        }
+        for name in sorted(anew & after.keys()):
+            if shape(after[name]) is not None:
+                before[name] = after[name] = self.cell(after[name])
+        over = [self.jump()] if node.orelse else []
+        self.here(jump)
+        scope.names = before
+        ended_else = self.body(scope, node.orelse)
+        self.here(*over)
+        scope.depth -= 1
+        one, other = {} if ended else after, {} if ended_else else scope.names
+        both = {**one, **other}.items()
+        scope.names = {name: value for name, value in both if same(one.get(name, value), other.get(name, value))}
+        return ended and ended_else
 
-    def into_registers(self, scope: Scope, body: list[ast.stmt]) -> None:
-        """Stored names that a loop or a branch changes lie in registers before it; what cannot is not known within it."""
-        for name in dict.fromkeys([*bound(*body, targets=False), *changed(*body)]):
-            value = scope.names.get(name)
-            if name in scope.stored and value is not None and not in_registers(value):
-                del scope.names[name]
-            elif name in scope.stored and value is not None and is_known(value):
-                del scope.names[name]
-                self.store(scope, name, value)
-
-    def do_While(self, scope: Scope, node: ast.While) -> None:
+    def do_While(self, scope: Scope, node: ast.While) -> bool:
         if node.orelse:
             raise NotLowered("while ... else")
-        self.into_registers(scope, [node, *node.body])
+        self.make_cells(scope, node)
         begin = len(self.rows)
-        test = self.truth(self.value(scope, node.test))
-        end = [] if isinstance(test, Known) else [self.emit(op.JUMP_IF_NOT, 0, self.at(test))]
-        if isinstance(test, Known) and not test.value:
-            return
-        self.loops.append(([], []))
+        test = truth(self.value(scope, node.test))
+        if not symbolic(test) and not test:
+            return False
+        self.loops.append(([self.jump(unless=test)] if symbolic(test) else [], []))
+        scope.depth += 1
         self.body(scope, node.body)
-        self.emit(op.JUMP, begin)
+        scope.depth -= 1
+        self.emit(op.JUMP, Plain(begin))
         ends, turns = self.loops.pop()
-        self.here(*ends, *end)
+        self.here(*ends)
         for row in turns:
             self.rows[row][1] = begin
+        return not ends
 
-    def do_Break(self, scope: Scope, node: ast.Break) -> None:
-        self.loops[-1][0].append(self.emit(op.JUMP, 0))
+    def do_Break(self, scope: Scope, node: ast.Break) -> bool:
+        self.loops[-1][0].append(self.jump())
+        return True
 
-    def do_Continue(self, scope: Scope, node: ast.Continue) -> None:
-        self.loops[-1][1].append(self.emit(op.JUMP, 0))
+    def do_Continue(self, scope: Scope, node: ast.Continue) -> bool:
+        self.loops[-1][1].append(self.jump())
+        return True
 
-    def counted(self, n: Any, turn) -> None:
+    def do_For(self, scope: Scope, node: ast.For) -> bool:
+        if node.orelse:
+            raise NotLowered("for ... else")
+        self.make_cells(scope, node)
+        source = self.value(scope, node.iter)
+        if inspect.isgenerator(source) and source.gi_code is Rank.steps.__code__:
+            ended = self.looped(scope, self.job.steps, lambda k: self.round(scope, node, k))
+        else:
+            ended = self.gone_through(scope, node, source if hasattr(source, "__len__") else self.sequence(source))
+        for name in bound(node.target) & scope.names.keys():
+            if not self.is_cell(scope.names[name]):
+                del scope.names[name]
+        return ended
+
+    def sequence(self, source: Any) -> Any:
+        """What a loop goes through, whose length can be asked for."""
+        return source if isinstance(source, Symbol) else [*source]
+
+    def gone_through(self, scope: Scope, node: ast.For, source: Any) -> bool:
+        """A loop over a sequence, as a loop, or where that is not understood as one turn behind the other."""
+        n = self.length(source)
+        breaks = any(isinstance(one, (ast.Break, ast.Continue)) for one in walked(node))
+        unrolls = not symbolic(n) and n <= MOST_UNROLLED and not breaks
+        if (isinstance(source, (Symbol, range)) or is_numeric(source)) and not (unrolls and n == 1):
+            names, returns, result, depth = dict(scope.names), [*scope.returns], scope.result, scope.depth
+            loop = partial(self.looped, scope, n, lambda k: self.turn(scope, node, self.element(source, k)))
+            if not unrolls:
+                return loop()
+            if self.tried(loop):
+                return False
+            scope.names, scope.returns, scope.result, scope.depth = names, returns, result, depth
+        if not unrolls:
+            raise NotLowered("break or continue in a loop over such a list, or one that is too long")
+        return any(self.turn(scope, node, one) for one in self.elements(source))
+
+    def looped(self, scope: Scope, n: Any, turn: Callable[[Number], object]) -> bool:
+        """turn(k) for k from 0 to n - 1, in a function; whether this always ends with it."""
+        scope.depth += 1
+        self.counted(n, turn)
+        scope.depth -= 1
+        return False
+
+    def counted(self, n: Any, turn: Callable[[Number], object]) -> None:
         """turn(k) for k from 0 to n - 1."""
-        if isinstance(n, Known) and n.value <= 0:
+        if not symbolic(n) and n <= 0:
             return
-        k = Number(self.new())
-        self.move(k.at, ZERO)
-        with self.where(ONE if isinstance(n, Known) else self.reckon(op.LESS, k, n)):
+        k = self.put(op.MOVE, 0, 0)
+        with self.where(k < n if symbolic(n) else True):
             begin = len(self.rows)
             self.loops.append(([], []))
             turn(k)
             ends, turns = self.loops.pop()
             self.here(*turns)
-            self.emit(op.REPEAT, begin, k.at, self.at(n))
+            self.emit(op.REPEAT, Plain(begin), Plain(k.at), n)
             self.here(*ends)
 
-    def do_For(self, scope: Scope, node: ast.For) -> None:
-        if node.orelse:
-            raise NotLowered("for ... else")
-        self.into_registers(scope, node.body)
-        if (
-            isinstance(node.iter, ast.Call)
-            and isinstance(node.iter.func, ast.Attribute)
-            and node.iter.func.attr == "steps"
-        ):
-            self.steps(scope, node)
-            return
-        source = self.iterated(scope, node.iter)
-        length = self.length(source)
-        rows, top, names, cells = len(self.rows), self.top, dict(scope.names), set(self.cells)
-        lists, returns, loops = self.lists_of_text, list(scope.returns), list(self.loops)
-        if not isinstance(source, (Pair,)) and not (isinstance(length, Known) and length.value == 1):
-            try:
-                self.counted(length, lambda k: self.turn(scope, node, self.element(source, k)))
-                self.forget(scope, node)
-                return
-            except NotLowered:
-                if not isinstance(length, Known) or length.value > MOST_UNROLLED or self.breaks(node):
-                    raise
-                del self.rows[rows:], self.places[rows:]
-                self.top, scope.names, self.cells = top, names, cells
-                self.lists_of_text, scope.returns, self.loops = lists, returns, loops
-        if self.breaks(node):
-            raise NotLowered("break or continue in a loop over such a list")
-        for one in self.elements(source):
-            self.turn(scope, node, one)
-        self.forget(scope, node)
-
-    def breaks(self, node: ast.For) -> bool:
-        return any(isinstance(one, (ast.Break, ast.Continue)) for one in ast.walk(node))
-
-    def turn(self, scope: Scope, node: ast.For, element: Any) -> None:
+    def turn(self, scope: Scope, node: ast.For, element: Any) -> bool:
         """One turn of a loop."""
         self.bind(scope, node.target, element)
-        self.body(scope, node.body)
+        return self.body(scope, node.body)
 
-    def forget(self, scope: Scope, node: ast.For) -> None:
-        """A loop's own names are not known behind it."""
-        for name in bound(node.target):
-            if name not in scope.stored:
-                scope.names.pop(name, None)
+    def round(self, scope: Scope, node: ast.For, k: Number) -> None:
+        """One round; `continue` ends it."""
+        self.emit(op.BEGIN_STEP, k, Plain(1))
+        self.turn(scope, node, k)
+        self.here(*self.loops[-1][1])
+        self.loops[-1][1].clear()
+        self.emit(op.END_STEP)
 
-    def steps(self, scope: Scope, node: ast.For) -> None:
-        """The rounds."""
-        raise NotImplementedError
+
+@cache
+def walked(node: ast.AST) -> tuple[ast.AST, ...]:
+    """A node, and all within it."""
+    return tuple(ast.walk(node))
+
+
+@cache
+def is_loud(node: ast.AST) -> bool:
+    """Whether a statement waits, or may end the function."""
+    return any(isinstance(one, (ast.Yield, ast.YieldFrom, ast.Return, ast.Raise)) for one in walked(node))
+
+
+@cache
+def changed(node: ast.AST) -> frozenset[str]:
+    """Lists that a statement changes."""
+    called = [one.value for one in walked(node) if isinstance(one, ast.Attribute) and one.attr in CHANGING]
+    stored = [one.value for one in walked(node) if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store)]
+    return frozenset(one.id for one in called + stored if isinstance(one, ast.Name))
+
+
+@cache
+def given_away(node: ast.AST) -> frozenset[str]:
+    """Names that functions get as they are."""
+    calls = (one for one in walked(node) if isinstance(one, ast.Call))
+    given = (value for one in calls for value in (*one.args, *(named.value for named in one.keywords)))
+    return frozenset(one.id for one in given if isinstance(one, ast.Name))

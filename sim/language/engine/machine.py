@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from sim.language.engine import layout as op
 from sim.language.engine.codes import go_on, is_short_of_pauses, stops_at
-from sim.language.engine.cores import balance, compute, computed, has_slept, has_turned, late, next_stage, polls_no_more
+from sim.language.engine.cores import (
+    balance,
+    compute,
+    computed,
+    has_slept,
+    has_turned,
+    late_since,
+    next_stage,
+    polls_no_more,
+)
 from sim.language.engine.events import arrives_at, drawn, goes_on_at, is_drawn, is_full, moves, pop
 from sim.language.engine.flows import all_there, flows_on, land
 from sim.language.engine.layout import KINDS, NONE, State
@@ -46,7 +55,7 @@ def short_of(S: State, what: int, which: int) -> int:
     if is_full(S):
         return op.SHORT_OF_EVENTS
     if what == op.ASKED and is_short_of_pauses(S, S.message_from[which]):
-        return op.SHORT_OF_PAUSES
+        return op.SHORT_OF_NOISE
     if what == op.ARRIVES and not is_drawn(S, op.DELAYS, S.message_to[which], S.rank_came[S.message_to[which]]):
         return op.SHORT_OF_NOISE
     return op.DONE
@@ -81,21 +90,16 @@ def happens(S: State, what: int, which: int) -> int:
 
 def is_there(S: State, message: int) -> int:
     """A message has come, and is there unless it waits for one before it or is held back; the text that goes on, or NONE."""
-    waits: bool = (S.may_overtake != 0 and overtakes(S, message)) or is_held_back(S, message)
+    to = S.message_to[message]
+    waits: bool = S.may_overtake != 0 and overtakes(S, message)
+    if not waits and S.factor_sole[op.DELAYS] != 0.0 and S.message_hop[message] != op.HELD_BACK:
+        waits = True
+        S.message_hop[message] = op.HELD_BACK
+        arrives_at(S, message, S.now + drawn(S, op.DELAYS, to, S.rank_came[to]))
+        S.rank_came[to] += 1
     if S.shares_ports:
         all_there(S, message)
     return NONE if waits else arrive(S, message)
-
-
-def is_held_back(S: State, message: int) -> bool:
-    """Whether a message that has come is there later."""
-    to = S.message_to[message]
-    if S.factor_sole[op.DELAYS] == 0.0 or S.message_hop[message] == op.HELD_BACK:
-        return False
-    S.message_hop[message] = op.HELD_BACK
-    arrives_at(S, message, S.now + drawn(S, op.DELAYS, to, S.rank_came[to]))
-    S.rank_came[to] += 1
-    return True
 
 
 def resume(S: State, t: int) -> None:
@@ -125,7 +129,7 @@ def notices_later(S: State, t: int) -> bool:
         return True
     if what != op.TAKING and what != op.WAITING and what != op.LANDING:
         return False
-    seconds = late(S, t)
+    seconds = late_since(S, rank, S.text_since[t]) if S.text_since[t] >= 0.0 else 0.0
     polls_no_more(S, t)
     if seconds > 0.0:
         waits_no_more(S, t)

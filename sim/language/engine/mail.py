@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from sim.language.engine import layout as op
-from sim.language.engine.events import arrives_at, key_of, moves, push, reaches_at, without
+from sim.language.engine.events import arrives_at, key_of, moves, push, without
 from sim.language.engine.layout import KINDS, NONE, OPERANDS, State
 
 
@@ -52,19 +52,15 @@ def comes(S: State, message: int, begin: float, end: float) -> None:
     arrives_at(S, message, end)
 
 
-def local_latency(S: State, rank: int) -> float:
-    """Of a message within a rank's host."""
-    device = S.rank_device[rank]
-    return 0.0 if S.local_wakes and S.device_busy[device] >= S.device_cores[device] else S.local_latency_s
-
-
 def leave(S: State, message: int) -> float:
     """A message is posted; when its last byte has left the sender."""
     sender = S.message_from[message]
     if S.rank_host[sender] == S.rank_host[S.message_to[message]]:
         begin = later(S.now, S.local_free[sender])
         S.local_free[sender] = begin + S.message_bytes[message] / S.local_bandwidth
-        comes(S, message, begin, S.local_free[sender] + local_latency(S, sender))
+        device = S.rank_device[sender]
+        is_woken: bool = S.local_wakes == 0 or S.device_busy[device] < S.device_cores[device]
+        comes(S, message, begin, S.local_free[sender] + (S.local_latency_s if is_woken else 0.0))
         moves(S, sender, S.local_free[sender])
         return S.local_free[sender]
     S.message_hop[message] = 0
@@ -106,7 +102,8 @@ def reach(S: State, message: int) -> float:
     else:
         S.message_passed[message] = end + S.latency_s
         S.message_hop[message] = hop + 1
-        reaches_at(S, message, (end if S.whole_messages else begin) + S.latency_s)
+        at = (end if S.whole_messages else begin) + S.latency_s
+        push(S, at, S.message_key[message], message * KINDS + op.REACHES)
     return end + held
 
 
@@ -213,27 +210,21 @@ def is_fellow(S: State, message: int, other: int) -> bool:
 
 def overtakes(S: State, message: int) -> bool:
     """Where messages may overtake: whether one comes before one that was posted sooner; then it waits for that."""
+    after = NONE  # the next one, which has waited for this
     if S.message_there[message] == 2:
         return False
-    if S.rank_underway[S.message_to[message]] > 1:
-        for other in range(S.message_room):
-            if is_fellow(S, message, other) and S.message_key[other] < S.message_key[message]:
-                S.message_there[message] = 1
-                return True
     S.message_there[message] = 2
-    hand_over_next(S, message)
+    if S.rank_underway[S.message_to[message]] == 1:
+        return False
+    for other in range(S.message_room):
+        if is_fellow(S, message, other) and S.message_key[other] < S.message_key[message]:
+            S.message_there[message] = 1
+            return True
+        if is_fellow(S, message, other) and (after == NONE or S.message_key[other] < S.message_key[after]):
+            after = other
+    if after != NONE and S.message_there[after] == 1:
+        arrives_at(S, after, S.now)
     return False
-
-
-def hand_over_next(S: State, message: int) -> None:
-    """After a message those that have waited for it are handed over."""
-    after = NONE
-    if S.rank_underway[S.message_to[message]] > 1:
-        for other in range(S.message_room):
-            if is_fellow(S, message, other) and (after == NONE or S.message_key[other] < S.message_key[after]):
-                after = other
-        if after != NONE and S.message_there[after] == 1:
-            arrives_at(S, after, S.now)
 
 
 def arrive(S: State, message: int) -> int:
@@ -322,8 +313,9 @@ def unlink(S: State, rank: int, message: int, before: int) -> None:
 def taken(S: State, message: int) -> None:
     """A message is taken, or its receiver has ended: who has waited for that looks again."""
     if S.message_serial[message]:
-        push(S, S.now, S.message_key[message], S.message_from[message] * KINDS + op.TAKEN)
         S.message_serial[message] = 0
+        if S.rank_waiters[S.message_from[message]] != NONE:
+            push(S, S.now, S.message_key[message], S.message_from[message] * KINDS + op.TAKEN)
 
 
 def give_back(S: State, message: int) -> None:

@@ -32,13 +32,12 @@ def joins(S: State, t: int) -> int:
     k = S.text_rank[t] - int(value(S, t, row + 4))
     one = S.ringing
     if k < 0 or k % stride or k // stride > missing:
-        return op.NO_SUCH_PLACE
+        return op.WRONG
     while one != NONE:
         if is_member(S, one, t):
             missing -= 1
             if items_of(S, one) != items_of(S, t):
-                S.about = one
-                return op.SIZES_DIFFER
+                return op.WRONG
         one = S.text_next[one]
     is_busy(S, t)
     S.text_in[t] = op.RINGING
@@ -67,42 +66,48 @@ def go_around(S: State, n: int) -> None:
     """All n members have come: when each of them ends. What they are idle meanwhile lies at their end."""
     items = items_of(S, S.ring_text[0])
     for k in range(n):
+        S.ring_rank[k] = S.text_rank[S.ring_text[k]]
         S.ring_at[k] = S.text_work[S.ring_text[k]]
         S.ring_until[k] = S.ring_at[k]
         S.ring_idle[k] = 0.0
-        S.ring_items[k] = part(items, k + 1, n) - part(items, k, n)
+        mine = part(items, k + 1, n) - part(items, k, n)
+        S.ring_bytes[k] = S.header_bytes + mine * S.item_bytes
+        S.ring_sum[k] = S.mix_base_s + S.mix_s * mine
+    for k in range(n):
+        S.ring_near[k] = S.rank_host[S.ring_rank[k]] == S.rank_host[S.ring_rank[k + 1 if k + 1 < n else 0]]
     S.happened += n * (n - 1) // 4  # as eight messages take about as long as an event
     for turn in range(2 * n - 2):
-        sent = (2 * n - 1 - turn) % n  # by the first
+        sent = (2 * n - 1 - turn) % n  # by the first; of each rank the part that the one before it has sent comes
         for k in range(n):
-            passes_on(S, k, k + 1 if k + 1 < n else 0, S.ring_items[sent])
+            passes_on(S, k, k + 1 if k + 1 < n else 0, S.ring_bytes[sent])
             sent = sent + 1 if sent + 1 < n else 0
         for k in range(n):
-            takes_in(S, k, k - 1 if k > 0 else n - 1, S.ring_items[sent - 1 if sent > 0 else n - 1])
+            takes_in(S, k, k - 1 if k > 0 else n - 1, S.ring_bytes[sent - 1 if sent > 0 else n - 1])
             sent = sent + 1 if sent + 1 < n else 0
         for k in range(n):
-            adds_up(S, k, S.ring_items[sent - 1 if sent > 0 else n - 1], turn < n - 1)
+            adds_up(S, k, S.ring_sum[sent - 1 if sent > 0 else n - 1] if turn < n - 1 else 0.0)
             sent = sent + 1 if sent + 1 < n else 0
     for k in range(n):
-        rank = S.text_rank[S.ring_text[k]]
+        rank = S.ring_rank[k]
         S.rank_since[rank] = later(S.rank_since[rank], S.ring_at[k] - S.ring_idle[k])
         S.text_at[S.ring_text[k]] = S.code[S.text_at[S.ring_text[k]] * OPERANDS + 1]
         goes_on_at(S, S.ring_text[k], S.ring_at[k])
 
 
-def passes_on(S: State, k: int, right: int, items: float) -> None:
+def passes_on(S: State, k: int, right: int, size: float) -> None:
     """The k-th member sends the one on its right a part: when that has left, and when it comes."""
-    frm = S.text_rank[S.ring_text[k]]
-    to = S.text_rank[S.ring_text[right]]
-    size = S.header_bytes + items * S.item_bytes
+    frm = S.ring_rank[k]
     at = S.ring_at[k]
     passed = 0.0
-    if S.rank_host[frm] == S.rank_host[to]:
-        S.ring_begin[right] = later(at, S.local_free[frm])
-        S.local_free[frm] = S.ring_begin[right] + size / S.local_bandwidth
-        S.ring_until[k] = later(S.ring_until[k], S.local_free[frm])
-        S.ring_there[right] = S.local_free[frm] + S.local_latency_s
+    if S.ring_near[k]:
+        at = later(at, S.local_free[frm])
+        S.ring_begin[right] = at
+        at += size / S.local_bandwidth
+        S.local_free[frm] = at
+        S.ring_until[k] = later(S.ring_until[k], at)
+        S.ring_there[right] = at + S.local_latency_s
         return
+    to = S.ring_rank[right]
     at += S.overhead_s / S.rank_speed[frm]
     S.ring_at[k] = at
     for hop in range(2 * climb_of(S, frm, to)):
@@ -116,18 +121,15 @@ def passes_on(S: State, k: int, right: int, items: float) -> None:
         passed += S.latency_s
 
 
-def takes_in(S: State, k: int, left: int, items: float) -> None:
+def takes_in(S: State, k: int, left: int, size: float) -> None:
     """The k-th member takes a part from the one on its left, which waits for that on the same host."""
-    rank = S.text_rank[S.ring_text[k]]
-    near: bool = S.rank_host[rank] == S.rank_host[S.text_rank[S.ring_text[left]]]
-    seconds = S.overhead_s
-    if near:
-        seconds = S.local_overhead_s + S.local_copy_s * (S.header_bytes + items * S.item_bytes)
+    seconds = S.local_overhead_s + S.local_copy_s * size if S.ring_near[left] else S.overhead_s
+    at = later(S.ring_at[k], S.ring_there[k]) + seconds / S.rank_speed[S.ring_rank[k]]
     rests(S, k, S.ring_begin[k])
-    S.ring_at[k] = later(S.ring_at[k], S.ring_there[k]) + seconds / S.rank_speed[rank]
-    S.ring_until[k] = later(S.ring_until[k], S.ring_at[k])
-    if near:
-        S.ring_left[left] = S.ring_at[k]
+    S.ring_at[k] = at
+    S.ring_until[k] = later(S.ring_until[k], at)
+    if S.ring_near[left]:
+        S.ring_left[left] = at
 
 
 def rests(S: State, k: int, until: float) -> None:
@@ -137,10 +139,11 @@ def rests(S: State, k: int, until: float) -> None:
         S.ring_until[k] = until
 
 
-def adds_up(S: State, k: int, items: float, adds: bool) -> None:
+def adds_up(S: State, k: int, seconds: float) -> None:
     """The k-th member's own part has left, or was taken: it sums, and goes on."""
-    S.ring_at[k] = later(S.ring_at[k], S.ring_left[k])
-    rests(S, k, S.ring_at[k])
-    if adds:
-        S.ring_at[k] += (S.mix_base_s + S.mix_s * items) / S.rank_speed[S.text_rank[S.ring_text[k]]]
-    S.ring_until[k] = later(S.ring_until[k], S.ring_at[k])
+    at = later(S.ring_at[k], S.ring_left[k])
+    rests(S, k, at)
+    if seconds > 0.0:
+        at += seconds / S.rank_speed[S.ring_rank[k]]
+    S.ring_at[k] = at
+    S.ring_until[k] = later(S.ring_until[k], at)

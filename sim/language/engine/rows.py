@@ -2,51 +2,28 @@
 
 from __future__ import annotations
 
-import ast
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Real
 from typing import Any
 
 from sim.language.engine import layout as op
 from sim.language.engine.values import (
-    WIDE,
-    ZERO,
-    Call,
     Coefficient,
-    Known,
     Lazy,
-    ListValue,
-    MessageValue,
+    List,
+    Message,
     NotLowered,
     Number,
-    Pair,
-    PieceValue,
-    is_known,
-    lift,
-    numbers,
-    plain,
+    Plain,
+    Range,
+    described,
+    symbolic,
 )
 
-# Each op-code of two numbers: what it is in Python, and the signs that mean it.
-OPERATIONS: tuple[tuple, ...] = (
-    (op.ADD, operator.add, ast.Add),
-    (op.SUBTRACT, operator.sub, ast.Sub),
-    (op.MULTIPLY, operator.mul, ast.Mult),
-    (op.DIVIDE, operator.truediv, ast.Div),
-    (op.FLOOR_DIVIDE, operator.floordiv, ast.FloorDiv),
-    (op.MODULO, operator.mod, ast.Mod),
-    (op.EXCLUSIVE_OR, operator.xor, ast.BitXor),
-    (op.LESS, operator.lt, ast.Lt),
-    (op.LESS_OR_EQUAL, operator.le, ast.LtE),
-    (op.EQUAL, operator.eq, ast.Eq, ast.Is),
-    (op.UNEQUAL, operator.ne, ast.NotEq, ast.IsNot),
-    (op.LEAST, min),
-    (op.MOST, max),
-)
-PYTHONS: dict[int, Callable] = {code: python for code, python, *_ in OPERATIONS}
-SIGNS: dict[type, int] = {sign: code for code, _, *signs in OPERATIONS for sign in signs}
 RANK, AFTER, FIRST = 0, 1, op.FIRST  # registers of each text: its rank, the list that it waits for, its first argument
+ERRORS = (NotLowered, ArithmeticError, AttributeError, LookupError, NameError, SyntaxError, TypeError, ValueError)
+NEUTRAL = {op.ADD: 0, op.SUBTRACT: 0, op.MULTIPLY: 1, op.DIVIDE: 1}  # numbers that change nothing on the right side
 
 
 class Code:
@@ -58,11 +35,15 @@ class Code:
         self.constants: dict[float, int] = {}
         self.lists: list[list[float]] = []
         self.kept: dict[str, int] = {}
+        self.cells: set[int] = set()  # registers that names of loops and branches lie in
+        self.loops: list[
+            tuple[list[int], list[int]]
+        ] = []  # rows that leave each loop, and that go on with its next turn
         self.place, self.top, self.width, self.own_lists, self.lists_of_text = "", FIRST, FIRST, 1, 1
 
-    def emit(self, code: int, *operands: int) -> int:
+    def emit(self, code: int, *operands: Any) -> int:
         """Add a row; its number."""
-        self.rows.append([code, *operands, *(0 for _ in range(op.OPERANDS - 1 - len(operands)))])
+        self.rows.append([code, *map(self.at, operands), *(0 for _ in range(op.OPERANDS - 1 - len(operands)))])
         self.places.append(self.place)
         return len(self.rows) - 1
 
@@ -78,61 +59,61 @@ class Code:
         Raises:
             NotLowered: it is none.
         """
-        if isinstance(value, Number):
+        if isinstance(value, Plain):
+            return value
+        if isinstance(value, List):
+            value = value.which
+        if isinstance(value, Number) and value.at != op.NONE:
             return value.at
-        if isinstance(value, ListValue):
-            return value.which.at
-        if isinstance(value, Known) and (value.value is None or isinstance(value.value, (int, float))):
-            return -1 - self.constants.setdefault(
-                -1.0 if value.value is None else float(value.value), len(self.constants)
-            )
+        if value is None or isinstance(value, Real):
+            return -1 - self.constants.setdefault(op.NONE if value is None else float(value), len(self.constants))
         raise NotLowered(f"{described(value)} is no number here")
 
-    def put(self, code: int, *operands: int, wide: int = 1) -> Number:
-        """A row whose result is in new registers."""
+    def put(self, code: int, *operands: Any, wide: int = 1) -> Number:
+        """A row whose result is in new registers; the first."""
         register = self.new(wide)
-        self.emit(code, register, *operands)
-        return Number(register)
+        self.emit(code, Plain(register), *operands)
+        return Number(self, register)
 
     def move(self, register: int, value: Any) -> None:
         """Copy a number into a register."""
-        self.emit(op.MOVE, register, self.at(value), self.at(ZERO))
+        self.emit(op.MOVE, Plain(register), value, 0)
 
     def reckon(self, code: int, x: Any, y: Any) -> Any:
-        """A number of two others."""
-        if is_known(x) and is_known(y):
-            return lift(PYTHONS[code](plain(x), plain(y)))
-        zero, one = (isinstance(y, Known) and y.value == k for k in (0, 1))
-        if (zero and code in (op.ADD, op.SUBTRACT)) or (one and code in (op.MULTIPLY, op.DIVIDE)):
-            return x
-        if isinstance(x, Known) and ((x.value == 0 and code == op.ADD) or (x.value == 1 and code == op.MULTIPLY)):
-            return y
+        """A number of two others, one of which is a symbol at least."""
+        known = [one for one in (x, y) if not isinstance(one, Number)]
+        if code == op.MULTIPLY and 0 in known:
+            return 0.0
+        if known and code in NEUTRAL and known[0] == NEUTRAL[code]:
+            if isinstance(x, Number):
+                return x
+            if code in (op.ADD, op.MULTIPLY):
+                return y
         if Coefficient in (type(x), type(y)):
-            return Coefficient()
-        return self.put(code, self.at(x), self.at(y))
+            return Coefficient(self)
+        before = x if code == op.ADD and known == [1] and isinstance(x, Number) and x.at not in self.cells else None
+        return Number(self, self.put(code, x, y).at, before)
 
-    def fixed(self, values: Sequence[float]) -> Known:
-        """The number of a list that is known now."""
+    def looked_up(self, values: Sequence[float], k: Any) -> Any:
+        """values[k]."""
+        if not symbolic(k):
+            return values[k]
+        if len(values) > 1 and all(one == values[0] for one in values):
+            return values[0]
         key = repr(values)
         if key not in self.kept:
             self.kept[key] = len(self.lists)
             self.lists.append([float(one) for one in values])
-        return Known(self.kept[key])
+        return self.put(op.GET, self.kept[key], k, Plain(1))
 
-    def looked_up(self, values: Sequence[float], k: Any) -> Any:
-        """values[k]."""
-        if isinstance(k, Known):
-            return Known(values[k.value])
-        if len(set(values)) == 1 and len(values) > 1:
-            return Known(values[0])
-        return self.put(op.GET, self.at(self.fixed(values)), self.at(k), 1)
-
-    def fresh(self) -> ListValue:
-        """An empty list of this text."""
-        found = ListValue(Number(self.new()), self.lists_of_text)
+    def fresh(self, values: Sequence[Any] = ()) -> List:
+        """A list of this text, of some elements."""
+        found = List(Number(self, self.new()), self.lists_of_text)
         self.lists_of_text += 1
         self.own_lists = max(self.own_lists, self.lists_of_text)
-        self.emit(op.NEW_LIST, found.which.at, found.number)
+        self.emit(op.NEW_LIST, Plain(found.which.at), Plain(found.number))
+        for one in values:
+            found.append(one)
         return found
 
     def here(self, *jumps: int) -> None:
@@ -140,49 +121,41 @@ class Code:
         for row in jumps:
             self.rows[row][1] = len(self.rows)
 
+    def jump(self, unless: Any = None) -> int:
+        """A jump to where it is not yet said, unless a test holds; its row."""
+        return self.emit(op.JUMP, Plain(0)) if unless is None else self.emit(op.JUMP_IF_NOT, Plain(0), unless)
+
     @contextmanager
     def where(self, test: Any) -> Iterator[None]:
-        """Rows that are obeyed where a test in a register holds, or that is known to hold."""
-        over = [] if is_known(test) else [self.emit(op.JUMP_IF_NOT, 0, self.at(test))]
+        """Rows that are obeyed where a test holds, if that is not known."""
+        over = [self.jump(unless=test)] if symbolic(test) else []
         yield
         self.here(*over)
 
-    def together(self, values: list[Any]) -> int:
+    def together(self, values: Sequence[Any]) -> int:
         """Numbers copied to registers side by side; the first."""
         register = self.new(len(values))
         for k, one in enumerate(values):
             self.move(register + k, one)
         return register
 
-    def append(self, to: ListValue, value: Any) -> None:
-        """Add to a list.
-
-        Raises:
-            NotLowered: things of another kind are in it.
-        """
-        kind = "piece" if isinstance(value, PieceValue) else "message" if isinstance(value, MessageValue) else "number"
-        if to.kind not in ("", kind):
-            raise NotLowered(f"a list of {to.kind}s and {kind}s")
-        to.contents.kind = kind
-        for row in to.contents.rows:
-            self.rows[row][3] = WIDE[kind]
-        what = self.at(value) if kind == "number" else self.together(numbers(value))
-        self.emit(op.APPEND, to.which.at, what, WIDE[kind])
+    def tried(self, call: Callable[[], Any]) -> tuple:
+        """What a call gives, alone in a tuple; nothing, and none of its rows, where that is not understood."""
+        rows, kept = len(self.rows), (self.top, self.lists_of_text, set(self.cells), [*self.loops], self.place)
+        try:
+            return (call(),)
+        except ERRORS:
+            del self.rows[rows:], self.places[rows:]
+            self.top, self.lists_of_text, self.cells, self.loops, self.place = kept
+            return ()
 
 
-def described(value: Any) -> str:
-    """What a value is, in words."""
-    if isinstance(value, Known):
-        return f"{value.value!r}"[:60]
-    names = {
-        Pair: "a tuple",
-        Lazy: "a comprehension",
-        Call: "a text",
-        Coefficient: "what a function gives that the engine does not know",
-    }
-    return names.get(type(value), f"a {type(value).__name__.removesuffix('Value').lower()}")
-
-
-def plain_or_none(value: Any) -> Any:
-    """What a value is for Python; None if that is not known now."""
-    return plain(value) if is_known(value) else None
+def truth(value: Any) -> Any:
+    """What is 0, or false, where a value is false."""
+    if isinstance(value, Message):
+        return value.is_there
+    if isinstance(value, Number):
+        return value
+    if isinstance(value, List | Range | Lazy):
+        return value.length
+    return symbolic(value) or bool(value)

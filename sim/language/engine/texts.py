@@ -6,7 +6,7 @@ import math
 
 from sim.language.engine import layout as op
 from sim.language.engine.cores import begins_to_poll, compute, computed, has_slept, polls_no_more
-from sim.language.engine.events import ending, goes_on_at, key_of, settle, without
+from sim.language.engine.events import drawn, ending, goes_on_at, key_of, settle, without
 from sim.language.engine.layout import NONE, OPERANDS, State
 from sim.language.engine.mail import give_back, is_underway, lose_all, taken, value
 from sim.language.engine.rings import lets_go
@@ -54,18 +54,11 @@ def beside(S: State, rank: int, at: int) -> None:
     t = start(S, rank, op.THREADS + round, at)
     S.text_of_rank[t] = 0
     for k in range(op.PIECES):
-        S.registers[t * S.width + op.FIRST + k] = (
-            S.now + span * S.moment[(S.rank_besides[rank] * op.PIECES + k) * S.ranks + rank]
-        )
+        S.registers[t * S.width + op.FIRST + k] = S.now + span * drawn(S, op.MOMENTS, rank, S.rank_moments[rank] + k)
     S.rank_slept[rank] = 0.0
     S.rank_beside_at[rank] = S.now
     S.rank_beside[rank] = S.rank_round[rank]
-    S.rank_besides[rank] += 1
-
-
-def handle_of(S: State, t: int) -> float:
-    """The handle of a text."""
-    return -1.0 - t - 1.0 * op.GENERATION * S.text_generation[t]
+    S.rank_moments[rank] += op.PIECES
 
 
 def text_of(S: State, handle: float) -> int:
@@ -80,13 +73,6 @@ def text_of(S: State, handle: float) -> int:
 def is_message(handle: float) -> bool:
     """Whether it is a handle of a message."""
     return handle >= 0.0 or int(-1.0 - handle) % op.GENERATION >= op.MESSAGES
-
-
-def is_leaving(S: State, handle: float) -> bool:
-    """Whether it is a handle of a message that has not left yet."""
-    number = int(-1.0 - handle)
-    message = number % op.GENERATION - op.MESSAGES
-    return message >= 0 and S.message_generation[message] == number // op.GENERATION
 
 
 def done_at(S: State, t: int) -> float:
@@ -115,7 +101,10 @@ def known_at(S: State, handle: float) -> float:
         return -1.0 if S.message_serial[slot] == int(coded) // op.GENERATION else S.now
     if handle >= 0.0:
         return handle
-    return -1.0 if text_of(S, handle) != NONE or is_leaving(S, handle) else S.now
+    number = int(-1.0 - handle)
+    message = number % op.GENERATION - op.MESSAGES
+    is_leaving: bool = message >= 0 and S.message_generation[message] == number // op.GENERATION
+    return -1.0 if text_of(S, handle) != NONE or is_leaving else S.now
 
 
 def last_of(S: State, first: int, stop: int) -> float:
@@ -237,11 +226,6 @@ def look_again(S: State, rank: int) -> None:
         one = S.text_next[one]
 
 
-def lasts(S: State, t: int) -> bool:
-    """Whether a text waits for a message as long as one may come."""
-    return S.text_in[t] == op.TAKING and S.code[S.text_at[t] * OPERANDS + 5] & op.LASTS != 0
-
-
 def may_come(S: State, t: int) -> bool:
     """Whether a rank goes on that may send what a main text waits for, or has sent what is under way to it."""
     row = S.text_at[t] * OPERANDS
@@ -266,7 +250,8 @@ def main_ends(S: State, rank: int) -> None:
     S.left -= 1
     if S.rank_followed[rank]:
         for one in range(S.ranks):
-            if S.rank_main[one] and lasts(S, one) and not may_come(S, one):
+            takes: bool = S.rank_main[one] != 0 and S.text_in[one] == op.TAKING
+            if takes and S.code[S.text_at[one] * OPERANDS + 5] & op.LASTS and not may_come(S, one):
                 goes_on_at(S, one, S.now)
 
 

@@ -1,92 +1,175 @@
-"""What a name or an expression of a text is while its source is lowered: known now, or in registers when it runs.
+"""Symbols: what is not the same at all ranks and times, and lies in registers when a text runs.
 
-Which statements of a function Python itself can run while the function is lowered, and which names lie in registers.
+All else is what it is in Python while a text is lowered: numbers, lists, ranges, pieces with known ends. The operators of a symbol make
+rows of the code (rows.py). Python can neither ask for its truth nor go through it.
 """
 
 from __future__ import annotations
 
-import ast
-import builtins
-import inspect
-import os
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import accumulate
 from typing import Any
 
+from sim.language.engine import layout as op
 from sim.language.pieces import Piece
 
-RUNNING = ("rank", "step", "round", "now", "draw")  # of me: what is not the same at all ranks and times
-
-PYTHON = (
-    ast.Assign,
-    ast.AugAssign,
-    ast.For,
-    ast.While,
-    ast.If,
-    ast.Expr,
-    ast.Assert,
-    ast.Raise,
-    ast.Import,
-    ast.ImportFrom,
-)
+FIELDS = ("sender", "step", "items", "samples", "share")  # of a message, in its registers
 
 
 class NotLowered(Exception):
-    """The engine does not understand a piece of a text's source; the event world runs it all the same."""
+    """The engine does not understand a piece of a text's source; the event world runs it all the same.
+
+    Args:
+        is_placed: whether it names file and line.
+    """
+
+    def __init__(self, said: str, is_placed: bool = False):
+        super().__init__(said)
+        self.is_placed = is_placed
 
 
-class Varies(Exception):
-    """Something that is not the same at all ranks was asked for while a text is lowered."""
+class Symbol:
+    """What is not known before ranks run."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        raise NotLowered(f"{described(self)} where it has to be known before ranks run")
+
+    def __iter__(self):
+        raise NotLowered(f"{described(self)} where its length has to be known before ranks run")
 
 
-@dataclass(frozen=True)
-class Known:
-    """The same at all ranks, and known now."""
+@dataclass(frozen=True, eq=False)
+class Number(Symbol):
+    """A number, or a handle, in a register.
 
-    value: Any
+    Args:
+        code: to which its operators add rows (rows.Code).
+        at: the register.
+        before: the number that this one is the next of, if that stays as it is.
+    """
 
-
-@dataclass(frozen=True)
-class Number:
-    """A number or a handle in a register."""
-
+    code: Any = field(repr=False)
     at: int
+    before: Number | None = None
+
+    def __neg__(self) -> Any:
+        return self.code.reckon(op.SUBTRACT, 0, self)
 
 
-@dataclass(frozen=True)
-class PieceValue:
-    """A piece whose ends are Known or Number."""
+class Coefficient(Number):
+    """What a function gives that the engine does not know: it changes no time, and may only weigh."""
 
-    vector: str
-    start: Any
-    stop: Any
+    def __init__(self, code):
+        super().__init__(code, op.NONE)
 
 
-@dataclass(frozen=True)
-class MessageValue:
-    """A message: its sender, step, items, samples and share in registers; the sender is -1 if it is None."""
+def _give_operators() -> None:
+    """Give numbers Python's operators, on either side."""
+    arithmetic = {
+        "add": op.ADD,
+        "sub": op.SUBTRACT,
+        "mul": op.MULTIPLY,
+        "truediv": op.DIVIDE,
+        "floordiv": op.FLOOR_DIVIDE,
+        "mod": op.MODULO,
+        "xor": op.EXCLUSIVE_OR,
+    }
+    compared = {("lt", "gt"): op.LESS, ("le", "ge"): op.LESS_OR_EQUAL, ("eq", ""): op.EQUAL, ("ne", ""): op.UNEQUAL}
+    both = {(name, f"r{name}"): code for name, code in arithmetic.items()} | compared
+    for (name, swapped), code in both.items():
+        setattr(Number, f"__{name}__", lambda x, y, code=code: x.code.reckon(code, x, y))
+        if swapped:
+            setattr(Number, f"__{swapped}__", lambda x, y, code=code: x.code.reckon(code, y, x))
 
-    at: int
+
+_give_operators()
 
 
-@dataclass(frozen=True)
-class RangeValue:
-    """A range whose ends are Known or Number, and whose stride is Known."""
+class Part(Piece):
+    """A piece whose ends may be numbers in registers."""
+
+    __slots__ = ()
+
+    def __getitem__(self, cut: slice) -> Part:
+        code = code_of(self.start, self.stop, cut.start, cut.stop)
+        if code is None:
+            return part_of(super().__getitem__(cut))
+        ends = 0 if cut.start is None else cut.start, self.items if cut.stop is None else cut.stop
+        return shaped(self, code.put(op.SLICE, self.start, self.stop, *ends, wide=2))
+
+    def part(self, k: int, n: int) -> Part:
+        code = code_of(self.start, self.stop, k, n)
+        if code is None:
+            return part_of(super().part(k, n))
+        return shaped(self, code.put(op.PART, self.start, self.stop, k, n, wide=2))
+
+
+def part_of(piece: Piece) -> Part:
+    """The same piece, of which parts may begin in registers."""
+    return Part(piece.vector, piece.start, piece.stop)
+
+
+@dataclass(frozen=True, eq=False)
+class Range(Symbol):
+    """A range upwards; its stride is known."""
 
     start: Any
     stop: Any
     step: int = 1
 
+    @property
+    def length(self) -> Any:
+        """How many numbers it has."""
+        far = self.stop - self.start
+        return folded(max, far if self.step == 1 else (far + (self.step - 1)) // self.step, 0)
 
-@dataclass(frozen=True)
-class Pair:
-    """A tuple, or a list that is not changed."""
+    def __getitem__(self, k: Any) -> Any:
+        if isinstance(k, slice):
+            return self._cut(k)
+        if not symbolic(k) and k < 0:
+            k = self.length + k
+        return self.start + k * self.step
 
-    parts: tuple
-    is_list: bool = False
+    def _cut(self, cut: slice) -> Range:
+        step, n, ends = 1 if cut.step is None else cut.step, self.length, []
+        if symbolic(step) or step < 1:
+            raise NotLowered("a slice of a group whose stride is not known, or downwards")
+        for one, default in ((cut.start, 0), (cut.stop, n)):
+            end = default if one is None else one
+            if not symbolic(end) and end < 0:
+                end = n + end
+            ends.append(self.start + (end if one is None else folded(max, folded(min, end, n), 0)) * self.step)
+        return Range(ends[0], ends[1] if self.step == 1 else folded(min, ends[1], self.stop), self.step * step)
+
+    def index(self, x: Any) -> Any:
+        """Where a number is in it."""
+        return (x - self.start) if self.step == 1 else (x - self.start) // self.step
+
+    def has(self, x: Any) -> Any:
+        """Whether it has a number, 1 or 0."""
+        inside = both(self.start <= x, x < self.stop)
+        return inside if self.step == 1 else both(inside, (x - self.start) % self.step == 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Message(Symbol):
+    """A message, whose fields are in registers; its sender is NONE if nothing has come."""
+
+    code: Any = field(repr=False)
+    at: int
+
+    def __getattr__(self, name: str) -> Number:
+        if name not in FIELDS:
+            raise AttributeError(f".{name} of a message")
+        return Number(self.code, self.at + FIELDS.index(name))
+
+    @property
+    def is_there(self) -> Any:
+        """Whether one has come, 1 or 0."""
+        return self.sender != op.NONE
 
 
 @dataclass
@@ -94,17 +177,17 @@ class Contents:
     """What is in a list, of which several texts of a rank may know.
 
     Args:
-        kind: number, message or piece: of the first that is appended.
-        rows: of the code, that ask for its length.
+        like: the first that is appended; all others are of its shape.
+        asking: rows that ask for the list's length.
     """
 
-    kind: str = ""
-    rows: list[int] = field(default_factory=list)
+    like: Any = None
+    asking: list[list[int]] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class ListValue:
-    """A list that a text appends to.
+@dataclass(frozen=True, eq=False)
+class List(Symbol):
+    """A list that a text changes, or list[first:].
 
     Args:
         which: its number, in a register.
@@ -114,267 +197,176 @@ class ListValue:
     which: Number
     number: int
     contents: Contents = field(default_factory=Contents)
+    first: Any = 0
 
     @property
-    def kind(self) -> str:
-        """Of what it holds."""
-        return self.contents.kind
+    def wide(self) -> int:
+        """Numbers of an element."""
+        return 1 if self.contents.like is None else len(numbers(self.contents.like))
+
+    @property
+    def length(self) -> Any:
+        """How many elements it has now."""
+        found: Any = self.which.code.put(op.LENGTH, self.which, Plain(self.wide))
+        self.contents.asking.append(self.which.code.rows[-1])
+        return found - self.first
+
+    def append(self, value: Any) -> None:
+        """Add an element.
+
+        Raises:
+            NotLowered: elements of another shape are in it.
+        """
+        code, of = self.which.code, self.contents
+        if of.like is None:
+            of.like = value
+            for row in of.asking:
+                row[3] = self.wide
+        if shape(value) is None or shape(value) != shape(of.like):
+            raise NotLowered(f"{described(value)} in a list of others")
+        what = numbers(value)[0] if self.wide == 1 else Plain(code.together(numbers(value)))
+        code.emit(op.APPEND, self.which, what, Plain(self.wide))
+
+    def pop(self, k: Any = -1) -> Number:
+        """Take an element out of a list of numbers."""
+        self.contents.like = 0 if self.contents.like is None else self.contents.like  # where another text appends to it
+        self._check_numbers()
+        return self.which.code.put(op.REMOVE, self.which, k)
+
+    def _check_numbers(self) -> None:
+        if self.wide != 1:
+            raise NotLowered("an element is set, or taken out, of a list of others than numbers")
+
+    def __getitem__(self, k: Any) -> Any:
+        if isinstance(k, slice):
+            return self._cut(k)
+        if self.contents.like is None:
+            raise NotLowered("an element of a list that nothing has been appended to before")
+        found = self.which.code.put(op.GET, self.which, self.first + k, Plain(self.wide), wide=self.wide)
+        return shaped(self.contents.like, found)
+
+    def _cut(self, cut: slice) -> List:
+        first: Any = 0 if cut.start is None else cut.start
+        if cut.stop is not None or cut.step is not None:
+            raise NotLowered("a slice of a list that ends before it")
+        if symbolic(first) or first < 0:
+            n = self.length
+            first = folded(min, folded(max, first + (first < 0) * n, 0), n)
+        return replace(self, first=self.first + first)
+
+    def __setitem__(self, k: Any, value: Any) -> None:
+        self._check_numbers()
+        self.which.code.emit(op.SET, value, self.which, k)
 
 
-@dataclass(frozen=True)
-class ListPart:
-    """list[first:]."""
-
-    of: ListValue
-    first: Any
-
-
-@dataclass(frozen=True)
-class Lazy:
-    """A comprehension: each element is worked out where it is asked for."""
+@dataclass(frozen=True, eq=False)
+class Lazy(Symbol):
+    """A sequence whose elements are worked out where they are asked for."""
 
     length: Any
     get: Callable[[Any], Any]
 
-
-@dataclass(frozen=True)
-class Call:
-    """A generator that has not begun: a text."""
-
-    function: Any
-    given: dict
+    def __getitem__(self, k: Any) -> Any:
+        return self.get(k)
 
 
-@dataclass(frozen=True)
-class Coefficient:
-    """A number that changes no time: it may only weigh."""
+class Plain(int):
+    """An operand that the kernel reads as it is, and no number's."""
 
 
-NOTHING, ZERO, ONE, NO = Known(None), Known(0), Known(1), Known(False)
-WIDE = {"number": 1, "piece": 2, "message": 5}
-FIELDS = ("sender", "step", "items", "samples", "share")
+FOLDS = {min: op.LEAST, max: op.MOST}
 
 
-class SameAtAllRanks:
-    """`me` while a text is lowered."""
-
-    def __init__(self, me):
-        self._me = me
-
-    def __getattr__(self, name: str):
-        if name in RUNNING:
-            raise Varies(name)
-        return getattr(self._me, name)
+def folded(python: Callable, x: Any, y: Any) -> Any:
+    """The least (min) or the most (max) of two numbers."""
+    code = code_of(x, y)
+    return python(x, y) if code is None else code.reckon(FOLDS[python], x, y)
 
 
-def lift(value) -> Any:
-    """What Python has worked out, as a value."""
-    if isinstance(value, Piece):
-        return PieceValue(value.vector, Known(value.start), Known(value.stop))
-    return Known(value)
+def both(x: Any, y: Any) -> Any:
+    """Whether two truths hold, without an op-code where one is known."""
+    if not symbolic(x):
+        return y if x else False
+    if not symbolic(y):
+        return x if y else False
+    return folded(min, x, y)
 
 
-def plain(value) -> Any:
-    """What a value is for Python.
-
-    Raises:
-        Varies: it is not known now.
-    """
-    if isinstance(value, Known):
-        return value.value
-    if isinstance(value, PieceValue):
-        return Piece(value.vector, plain(value.start), plain(value.stop))
-    if isinstance(value, Pair):
-        return tuple(plain(one) for one in value.parts)
-    raise Varies(type(value).__name__)
+def negated(x: Any) -> Any:
+    """Whether a truth does not hold."""
+    return x == 0 if symbolic(x) else not x
 
 
-def is_known(value) -> bool:
-    """Whether all of a value is known now."""
-    try:
-        plain(value)
-    except Varies:
-        return False
-    return True
+def code_of(*values: Any) -> Any:
+    """Where operators of the first symbol add rows; None if there is no symbol."""
+    return next((one.code for one in values if isinstance(one, Number)), None)
 
 
-def numbers(value) -> list[Any]:
+def symbolic(value: Any) -> bool:
+    """Whether some of a value is not known."""
+    if isinstance(value, (tuple, list)):
+        return any(map(symbolic, value))
+    if isinstance(value, (Part, slice)):
+        return symbolic(value.start) or symbolic(value.stop)
+    return isinstance(value, Symbol)
+
+
+def numbers(value: Any) -> list[Any]:
     """All numbers of a value."""
-    if isinstance(value, Pair):
-        return [number for one in value.parts for number in numbers(one)]
-    if isinstance(value, (PieceValue, RangeValue)):
+    if isinstance(value, tuple):
+        return [number for one in value for number in numbers(one)]
+    if isinstance(value, (Part, Range, range)):
         return [value.start, value.stop]
-    if isinstance(value, MessageValue):
-        return [Number(value.at + k) for k in range(WIDE["message"])]
-    return [value]
+    if isinstance(value, Message):
+        return [getattr(value, name) for name in FIELDS]
+    return [value.which if isinstance(value, List) else value]
 
 
-def shape(value) -> Any:
-    """What has to be alike so that numbers of one value may stand in place of those of another."""
-    if isinstance(value, Pair):
-        return tuple(shape(one) for one in value.parts)
-    kind = Number if isinstance(value, (Known, Coefficient)) else type(value)
-    return kind, getattr(value, "vector", ""), 0 if kind is Number else getattr(value, "step", 0)
+def shape(value: Any) -> Any:
+    """What has to be alike so that numbers of one value may stand in place of those of another; None if registers cannot hold it."""
+    if isinstance(value, tuple):
+        shapes = tuple(map(shape, value))
+        return None if None in shapes else shapes
+    if isinstance(value, Part):
+        return value.vector
+    if isinstance(value, (Range, range)):
+        return value.step
+    if isinstance(value, Message):
+        return Message
+    if isinstance(value, List):
+        return None if symbolic(value.first) or value.first else id(value.contents)
+    return Number if isinstance(value, (Number, int, float)) else None
 
 
-def shaped(value, first: int) -> Any:
-    """A value of the same kind whose numbers are in registers, the first of them in this one."""
-    if isinstance(value, Pair):
-        firsts = accumulate((len(numbers(one)) for one in value.parts), initial=first)
-        return Pair(tuple(shaped(one, at) for one, at in zip(value.parts, firsts, strict=False)))
-    if isinstance(value, (PieceValue, RangeValue)):
-        return replace(value, start=Number(first), stop=Number(first + 1))
-    return MessageValue(first) if isinstance(value, MessageValue) else Number(first)
+def shaped(like: Any, first: Any) -> Any:
+    """A value of the same shape whose numbers are in registers, of which this is the first."""
+    code, at = first.code, first.at
+    last: Any = Number(code, at + 1)
+    if isinstance(like, tuple):
+        firsts = accumulate((len(numbers(one)) for one in like), initial=at)
+        return tuple(shaped(one, Number(code, k)) for one, k in zip(like, firsts, strict=False))
+    if isinstance(like, Part):
+        return Part(like.vector, first, last)
+    if isinstance(like, (Range, range)):
+        return Range(first, last, like.step)
+    if isinstance(like, List):
+        return List(first, like.number, like.contents)
+    return Message(code, at) if isinstance(like, Message) else first
 
 
-def is_list(value) -> bool:
-    """Whether a value is a new list."""
-    return (isinstance(value, Pair) and value.is_list) or (isinstance(value, Known) and isinstance(value.value, list))
+def same(x: Any, y: Any) -> bool:
+    """Whether two values are the same at all times."""
+    if x is y or shape(x) is None or shape(x) != shape(y):
+        return x is y
+    pairs = zip(numbers(x), numbers(y), strict=True)
+    return all(
+        a.at == b.at if symbolic(a) and symbolic(b) else not (symbolic(a) or symbolic(b)) and a == b for a, b in pairs
+    )
 
 
-def in_registers(value) -> bool:
-    """Whether a value is one that registers can hold."""
-    if isinstance(value, Pair):
-        return all(in_registers(one) for one in value.parts)
-    if isinstance(value, Known):
-        return isinstance(value.value, (int, float, list))
-    return isinstance(value, (Number, ListValue, MessageValue, PieceValue, RangeValue))
-
-
-@cache
-def tree_of(function) -> ast.FunctionDef:
-    """The source of a function.
-
-    Raises:
-        NotLowered: it has none.
-    """
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, TypeError, SyntaxError) as error:
-        raise NotLowered(f"{getattr(function, '__qualname__', function)} has no source") from error
-    found = tree.body[0]
-    if not isinstance(found, ast.FunctionDef):
-        raise NotLowered(f"{getattr(function, '__qualname__', function)} is no function with a name")
-    ast.increment_lineno(found, function.__code__.co_firstlineno - 1)
-    return found
-
-
-def place(function, node: ast.AST) -> str:
-    """file:line of a node."""
-    return f"{os.path.basename(function.__code__.co_filename)}:{getattr(node, 'lineno', 0)}"
-
-
-def has_yield(*nodes: ast.AST) -> bool:
-    """Whether a text waits, or may wait, in one of the nodes."""
-    return any(isinstance(one, (ast.YieldFrom, ast.Yield)) for node in nodes for one in ast.walk(node))
-
-
-def bound(*nodes: ast.AST, targets: bool = True) -> list[str]:
-    """Names that nodes bind, one for each time; without the targets of loops if asked."""
-    loops = [one.target for node in nodes for one in ast.walk(node) if isinstance(one, (ast.For, ast.comprehension))]
-    left_out = set() if targets else {id(name) for target in loops for name in ast.walk(target)}
-    return [
-        one.id
-        for node in nodes
-        for one in ast.walk(node)
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store) and id(one) not in left_out
-    ]
-
-
-def changed(*nodes: ast.AST) -> set[str]:
-    """Lists that nodes change, and names that they add to."""
-    found = set()
-    for node in nodes:
-        for one in ast.walk(node):
-            if isinstance(one, ast.AugAssign) and isinstance(one.target, ast.Name):
-                found.add(one.target.id)
-            if isinstance(one, ast.Attribute) and one.attr in ("append", "pop") and isinstance(one.value, ast.Name):
-                found.add(one.value.id)
-            if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store) and isinstance(one.value, ast.Name):
-                found.add(one.value.id)
-    return found
-
-
-class Scope:
-    """The names of one call of a function.
-
-    A statement that needs no time, and only names that are the same at all ranks, is Python's. Names that other statements bind more
-    than once, or change, are stored: they lie in registers.
-
-    Args:
-        names: the arguments' values.
-    """
-
-    def __init__(self, function, names: dict[str, Any]):
-        self.function, self.names = function, names
-        self.locals = {*names, *bound(tree_of(function))}
-        self.globals = {**function.__globals__, **free_names(function)}
-        self.returns: list[int] = []  # rows that jump to the end
-        self.result: Any = None
-        body = tree_of(function).body
-        self.pythons: set[ast.stmt] = set()
-        while True:  # until no statement is in the way of another
-            rest = [one for one in body if one not in self.pythons]
-            late = changed(*(one for one in rest if has_yield(one)))
-            self.pythons, known = set(), {name for name, value in names.items() if is_known(value)}
-            for one in body:
-                if isinstance(one, PYTHON) and self.is_known(one, known) and not set(bound(one)) & late:
-                    self.pythons.add(one)
-                    known |= set(bound(one))
-                else:
-                    known -= set(bound(one))
-            if [one for one in body if one not in self.pythons] == rest:
-                break
-        times = bound(*rest, targets=False)
-        self.stored = {name for name in times if times.count(name) > 1} | changed(*rest)
-        self.stored |= set(times) & ({name for one in self.pythons for name in bound(one)} | set(names))
-
-    def is_known(self, node: ast.AST, known: set[str]) -> bool:
-        """Whether a node needs nothing but names that are the same at all ranks."""
-        own = set(bound(node))
-        for one in ast.walk(node):
-            if isinstance(one, (ast.Yield, ast.YieldFrom, ast.Return, ast.Break, ast.Continue, ast.Lambda)):
-                return False
-            if (
-                isinstance(one, ast.Attribute)
-                and isinstance(one.value, ast.Name)
-                and one.value.id == "me"
-                and one.attr in RUNNING
-            ):
-                return False
-            if (
-                isinstance(one, ast.Name)
-                and isinstance(one.ctx, ast.Load)
-                and one.id not in known
-                and one.id not in own
-            ):
-                if one.id in self.locals or not (one.id in self.globals or hasattr(builtins, one.id)):
-                    return False
-                if inspect.isgeneratorfunction(self.globals.get(one.id)):
-                    return False
-        return True
-
-    def known(self) -> dict[str, Any]:
-        """The names that are known now, for Python."""
-        return {name: plain(value) for name, value in self.names.items() if is_known(value)}
-
-
-def free_names(function) -> dict[str, Any]:
-    """What a function has from the functions around it."""
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    return {name: cell.cell_contents for name, cell in cells}
-
-
-def arguments(function, given: list, named: dict[str, Any], lift) -> dict[str, Any]:
-    """The values of a function's parameters, defaults included.
-
-    Raises:
-        TypeError: one is missing, or too many are given.
-    """
-    found = inspect.signature(function).bind(*given, **named)
-    parameters = inspect.signature(function).parameters
-    values = dict(found.arguments)
-    for name, one in parameters.items():
-        if name not in values and one.default is not inspect.Parameter.empty:
-            values[name] = lift(one.default)
-    return values
+def described(value: Any) -> str:
+    """What a value is, in words."""
+    if not symbolic(value):
+        return f"{value!r}"[:60]
+    said = {Coefficient: "what a function gives that the engine does not know", Lazy: "a sequence"}
+    return said.get(type(value), f"a {'piece' if isinstance(value, Part) else type(value).__name__.lower()}")

@@ -1,29 +1,23 @@
-"""Hosts, GPUs and links by name: those of `sim/platform/catalogue/*.toml`, and a user's own.
-
-A user's files are named in the environment, TRAINSIM_CATALOGUE=mine.toml (several with a colon between them). An entry there
-replaces ours of the same name.
-"""
+"""Hosts, GPUs and links by name: those of `sim/platform/catalogue/*.toml`."""
 
 from __future__ import annotations
 
-import os
 import re
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field
 
-from sim.base.errors import WrongSetting, printable
+from sim.base.errors import WrongSetting
 from sim.base.files import read_toml, validated
 from sim.base.models import Checked
 from sim.base.nearest import nearest
-from sim.base.ranges import Cores, Flag, Name, Words
+from sim.base.ranges import Cores, Name, Price, Words
 from sim.platform.cluster import ASSUMED, Cluster, Link
 from sim.platform.gpu import Gpu
 
 FOLDER = Path(__file__).parent
-VARIABLE = "TRAINSIM_CATALOGUE"
 SEVERAL = re.compile(r"(.+?)(?:\*([0-9]{1,9}))?")  # NAME or NAME*COUNT
 SECTIONS = ("hosts", "gpus", "links")
 OF_HOSTS = ("cores", "gpus", "gpu", "price_per_hour")  # keys that hosts of a cluster have, too
@@ -36,8 +30,8 @@ def _called(table):
     return {"named": True, **table} if isinstance(table, dict) else table
 
 
-OFFERS = ("on-demand", "spot", "reserved-1y", "reserved-3y")
 OfferName = Literal["on-demand", "spot", "reserved-1y", "reserved-3y"]
+OFFERS: tuple[OfferName, ...] = get_args(OfferName)
 
 
 class Offer(Checked):
@@ -49,7 +43,7 @@ class Offer(Checked):
         source: the address where it was read.
     """
 
-    usd_per_hour: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+    usd_per_hour: Price
     as_of: Words = ""
     source: Words = ""
 
@@ -63,8 +57,7 @@ class Kind(Checked):
         local: the name of the link between its GPUs.
         network: its port; None where nobody says, see `check_network`. Latencies are nominal, unless the source says one.
         price_per_hour: USD, on demand, Linux, in the cheapest large region; None where there is no such price.
-        price_as_of, price_source: the date of the price, and the address where it was read; `price_checked` says whether it was compared
-            with another copy.
+        price_as_of, price_source: the date of the price, and the address where it was read.
         offers: other ways of renting it, by their names in OFFERS.
         source: where the other numbers come from, and of when they are.
     """
@@ -74,17 +67,16 @@ class Kind(Checked):
     gpu: Name | None = None
     local: Name | None = None
     network: Annotated[Link, BeforeValidator(_called)] | None = None
-    price_per_hour: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = None
+    price_per_hour: Price | None = None
     price_as_of: Words = ""
     price_source: Words = ""
-    price_checked: Flag = False
     offers: dict[OfferName, Offer] = Field(default={})
     source: Words = ""
 
     @property
     def offered(self) -> dict[str, Offer]:
         """All ways of renting it, by their names, in the order of OFFERS; empty where no price is known."""
-        found: dict[str, Offer] = {str(name): one for name, one in self.offers.items()}
+        found = dict(self.offers)
         if self.price_per_hour:
             usd, of, source = self.price_per_hour, self.price_as_of, self.price_source
             found["on-demand"] = Offer(usd_per_hour=usd, as_of=of, source=source)
@@ -108,12 +100,8 @@ class Catalogue(Checked):
 
 
 def all_of(section: str) -> dict:
-    """Everything of one section, by name: hosts (Kind), gpus (Gpu) or links (Link).
-
-    Raises:
-        WrongSetting: a user's file that is no catalogue.
-    """
-    return _read(os.environ.get(VARIABLE, ""))[section]
+    """Everything of one section, by name: hosts (Kind), gpus (Gpu) or links (Link)."""
+    return _read()[section]
 
 
 def find(section: str, name: str, setting: str = ""):
@@ -125,7 +113,7 @@ def find(section: str, name: str, setting: str = ""):
     Raises:
         WrongSetting: nothing has.
     """
-    known, name = all_of(section), printable(name)
+    known = all_of(section)
     names = {one.lower(): one for one in known}
     if name.lower() not in names:
         allowed = hosts_near(name) if section == "hosts" else f"{', '.join(known)}{nearest(name, known)}"
@@ -162,7 +150,6 @@ def cluster_of(text: str) -> Cluster | None:
     Raises:
         WrongSetting: a number of hosts that cannot be.
     """
-    text = printable(text)
     several = SEVERAL.fullmatch(text)
     name, count = several.groups() if several else (text, None)
     if name not in all_of("hosts"):
@@ -218,10 +205,10 @@ def _speed(link: Link) -> float:
 
 
 @cache
-def _read(further: str) -> dict[str, dict]:
+def _read() -> dict[str, dict]:
     found: dict[str, dict] = {section: {} for section in SECTIONS}
-    for path in [*sorted(FOLDER.glob("*.toml")), *filter(None, further.split(os.pathsep))]:
-        one = validated(Catalogue, read_toml(str(path), VARIABLE), str(path))
+    for path in FOLDER.glob("*.toml"):
+        one = validated(Catalogue, read_toml(path, "catalogue"), str(path))
         for section, names in found.items():
             names.update(getattr(one, section))
     return found

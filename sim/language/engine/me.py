@@ -1,0 +1,122 @@
+"""`me` while a text is lowered: what is the same at all ranks is known, the rest is symbols."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from types import MethodType
+from typing import Any
+
+from sim.language import commands
+from sim.language.engine import layout as op
+from sim.language.engine.rows import RANK
+from sim.language.engine.values import NotLowered, Number, Part, Plain, Range, part_of, symbolic
+from sim.language.pieces import Piece
+from sim.language.rank import Rank
+
+FUNCTIONS = {name: one for name, one in vars(Rank).items() if inspect.isfunction(one)}
+
+
+class Me:
+    """All ranks of a job at once.
+
+    Args:
+        rank: one of them, for what all have in common.
+        code: of the text (primitives.Lowering).
+        draws: by their number, lists with a random number of each step, and below what these are.
+    """
+
+    def __init__(self, rank: Rank, code: Any, draws: dict[int, int]):
+        self._of, self._job, self._code, self._draws = rank, rank._job, code, draws
+        self.rank, self.weights, self.gradient = Number(code, RANK), part_of(rank.weights), part_of(rank.gradient)
+        self.items_to = [rank.of(rank.weights, 0, layer).items for layer in range(len(rank.layers) + 1)]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in FUNCTIONS:
+            return MethodType(FUNCTIONS[name], self)
+        if name == "round":
+            raise NotLowered("me.round")
+        return getattr(self._of, name)
+
+    @property
+    def step(self) -> Number:
+        return self._code.put(op.STEP)
+
+    def now(self) -> Number:
+        return self._code.put(op.NOW)
+
+    def draw(self, n: int) -> Number:
+        if symbolic(n):
+            raise NotLowered("me.draw of a number that is not the same at all ranks")
+        number = len(self._code.lists)
+        self._draws[number] = n
+        self._code.lists.append([0.0] * self._job.steps)
+        return self._code.put(op.GET, number, self.step, Plain(1))
+
+    def of(self, vector: Part, first: Any, stop: Any = None) -> Part:
+        ends = (self._code.looked_up(self.items_to, one) for one in (first, first + 1 if stop is None else stop))
+        return Part(vector.vector, *(vector.start + one for one in ends))
+
+    def held(self, vector: Part, server: Any) -> Part:
+        shares = self._job.shares
+        if not shares:
+            return vector.part(server, len(self.servers))
+        to = [sum(shares[:k]) for k in range(len(shares) + 1)]
+        return Part(vector.vector, *(vector.start + self._code.looked_up(to, one) for one in (server, server + 1)))
+
+    def vector(self, name: str, items: Any) -> Part:
+        return Part(name, 0, items)
+
+    def activation(self, layer: Any, micro: Any = 0, of: Any = 1) -> Part:
+        each = [one.activation_items for one in self._job.layers]
+        if None in each:
+            self._code.same_size(self._code.looked_up([int(one is not None) for one in each], layer), 1)
+        items = self._code.looked_up([one or 0 for one in each], layer)
+        return Part("activation", 0, items * self._code.samples_of(micro, of))
+
+    slope = activation
+
+    def host(self, rank: Any) -> Any:
+        return self._each("host", range(self.n), rank)
+
+    def share(self, layer: Any, minibatches: Any = 1, numbered: bool = False) -> Any:
+        if not symbolic(minibatches):
+            return self._each("share", self.layers, layer, minibatches, numbered)
+        most = max(len(self._of.neighbours(rank)) for rank in self.workers)  # as many as the workers of a host
+        table = [self._job.share(one, several, numbered) for several in range(1, most + 1) for one in self.layers]
+        return self._code.looked_up(table, (minibatches - 1) * len(self.layers) + layer)
+
+    def rows(self, layer: Any) -> Part:
+        return self._each("rows", self.layers, layer)
+
+    def server_of(self, layer: Any) -> Any:
+        return self._each("server_of", self.layers, layer)
+
+    def held_share(self, server: Any, minibatches: Any = 1, numbered: bool = False) -> Any:
+        return self._each("held_share", self.servers, server, minibatches, numbered)
+
+    def asked(self, server: Any) -> Part:
+        return self._each("asked", self.servers, server)
+
+    def neighbours(self, rank: Any) -> Any:
+        return self._each("neighbours", range(self.n), rank)
+
+    def _each(self, name: str, every: Sequence[int], one: Any, *given: Any) -> Any:
+        """What a method of a rank gives for one layer, server or rank, which is looked up when ranks run."""
+        if not symbolic(one):
+            found = getattr(self._of, name)(one, *given)
+            return part_of(found) if isinstance(found, Piece) else found
+        each = [getattr(self._of, name)(k, *given) for k in every]
+        if isinstance(each[0], range):
+            return Range(*(self._code.looked_up([getattr(k, end) for k in each], one) for end in ("start", "stop")))
+        if isinstance(each[0], Piece):
+            return Part("rows", 0, self._code.looked_up([piece.items for piece in each], one))
+        return self._code.looked_up(each, one)
+
+    # Handles may be in a list of the text's own.
+
+    def start(self, text: Any, after: Any = ()) -> Any:
+        return (yield commands.Start(text, after))
+
+    def wait(self, handles: Any, count: Any = None) -> Any:
+        yield commands.Wait(handles, count)
