@@ -81,6 +81,10 @@ def main(argv: list[str] | None = None) -> int:
     target = None if given.until is None else Target.read(given.until)
     read = options.Readers(remember=True)
     scenario = simulated_options.scenario(given, read)
+    from sim.studies import changes
+
+    if priced := [text for text in given.what_if if changes.price(text)]:
+        raise WrongSetting("--what-if price", priced[0], "a change without price=USD: sim.run compares costs")
     changed = questions.changed(given, read)
     from real.learning import answer, learning
     from sim.plans import until

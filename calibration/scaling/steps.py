@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from calibration import algorithms
 from calibration.scaling.overlap import AFTER, Sums
 from calibration.scaling.table import Table
 from sim.platform.cluster import INNER_S, TREE_S, slowest, trees_s
@@ -158,9 +157,8 @@ class Scaling:
         if self.algorithm == "ring":
             rounds, share, apart = 2 * (rows.gpus - 1), 2 * (rows.gpus - 1) / rows.gpus, rows.hosts > 1
             return np.stack([np.where(apart, rounds, 0.0), np.where(apart, share, 0.0), np.where(apart, 0.0, share)])
-        where = zip(rows.hosts.astype(int).tolist(), (rows.gpus / rows.hosts).astype(int).tolist(), strict=True)
-        found = [algorithms.travel(self.algorithm, *one) for one in where]
-        return np.array([[one.rounds, one.between, one.within] for one in found]).T
+        tree = 2 * np.ceil(np.log2(rows.gpus / rows.hosts))  # within a host, there and back
+        return np.stack([2 * (rows.hosts - 1), 2 * (rows.hosts - 1) / rows.hosts, tree])
 
     def step_s(self, rows: Table, calls: Sums | None = None) -> np.ndarray:
         """Seconds of a step, shape (rows,).

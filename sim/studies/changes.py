@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from sim import options, protocols
+from sim.base import ranges
 from sim.base.errors import WrongSetting
 from sim.base.files import validated
 from sim.base.nearest import nearest
@@ -28,6 +29,7 @@ OF_THE_JOB = (
 KEPT = ("protocol", "set", "servers", "batch", "stragglers")  # of the base, as they were filled in there
 OF_THE_CLUSTER = tuple(name for name in Cluster.model_fields if name not in ("schema_", "name", "provenance"))
 UNITS = ("s", "bytes", "bytes_per_s")  # at the end of names
+PRICE = "price"  # of a change itself
 
 
 def parse(text: str) -> dict[str, str]:
@@ -49,6 +51,19 @@ def parse(text: str) -> dict[str, str]:
     return values
 
 
+def price(text: str) -> float | None:
+    """USD that a change costs once, its `price=USD`; None if it says none.
+
+    Raises:
+        WrongSetting: a price that is no number above 0.
+    """
+    given = next((part.partition("=")[2] for part in parts(text) if part.partition("=")[0].strip() == PRICE), None)
+    usd: Any = given and _value(given.strip().removesuffix("USD"))
+    if usd is not None:
+        ranges.check(f"{OPTION} {PRICE}", usd, 1e-3, 1e12, "USD that the change costs once,")
+    return usd
+
+
 def applied(text: str, given: argparse.Namespace, read: options.Readers) -> Scenario:
     """The job that the options describe, changed.
 
@@ -59,6 +74,7 @@ def applied(text: str, given: argparse.Namespace, read: options.Readers) -> Scen
 
     try:
         change = parse(text)
+        change.pop(PRICE, None)
         base = simulated_options.completed(given, read)
         kept = {name: getattr(base, name) for name in KEPT if name != "batch" or "workload" not in change}
         own, model, read = _Own(given.workload or "its model"), options.workload_of(given, read), copy(read)
@@ -68,7 +84,10 @@ def applied(text: str, given: argparse.Namespace, read: options.Readers) -> Scen
         settings, cluster = _sorted_out(change, changed, read)
         changed.set = _settings(changed, settings, read)
         alter = (lambda found: with_values(found, cluster)) if cluster else None
-        return simulated_options.scenario(changed, read, alter)
+        job = simulated_options.scenario(changed, read, alter)
+        if price(text) and job.cluster.usd_per_hour is None:
+            raise WrongSetting(PRICE, price(text), "with hosts whose prices are known: price_per_hour of each")
+        return job
     except WrongSetting as error:
         if error.setting.startswith(OPTION):
             raise

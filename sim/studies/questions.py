@@ -30,7 +30,7 @@ def question_options() -> Parser:
         default=[],
         metavar="NAME=VALUE,...",
         help="compare with a changed job on the same random numbers: an option (workers=64), a setting of the protocol, or a "
-        "path into the cluster (network.bandwidth='25 Gbit/s', hosts.0.count=16); may be repeated",
+        "path into the cluster (network.bandwidth='25 Gbit/s', hosts.0.count=16); price=USD: what it costs once; may be repeated",
     )
     group.add_argument(
         "--why", action="store_true", help="the gain without each cause of the step time, and changes that would help"

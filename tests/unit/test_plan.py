@@ -158,19 +158,6 @@ def price(one: candidates.Candidate, target: dict) -> float:
     return seconds if "budget" in target else seconds / 3600 * one.usd_per_hour
 
 
-def test_a_planted_optimum_is_found():
-    """One host costs next to nothing, and reaches the target by itself."""
-    found = planned(samples_per_s=300_000, prices={"g5.12xlarge": 0.01})
-    assert (found.best[0].configuration.host, found.best[0].configuration.hosts) == ("g5.12xlarge", 1)
-
-
-def test_hosts_that_fail_cost_time_and_money():
-    target = {"samples": 10**9, "deadline": "20 min", "probability": 0.5}
-    whole, failing = planned(**target), planned(**target, failures="mtbf=2 h, restart=5 min")
-    assert failing.best[0].figures.goodput < 1
-    assert failing.as_json()["best"][0]["usd"] > whole.as_json()["best"][0]["usd"]
-
-
 def test_an_impossible_target_gets_the_nearest(usual, every):
     found = planned(samples_per_s=10**12)
     assert not found.met
@@ -526,6 +513,7 @@ def test_spot_hosts_fail_and_others_do_not():
     of_offer = {one.configuration.offer: one for one in found.by_kind}
     assert of_offer["on-demand"].figures.goodput == 1
     assert of_offer["spot"].figures.goodput < 0.95
+    assert of_offer["spot"].samples_per_s < of_offer["on-demand"].samples_per_s
     commands = {offer: found.row(one)["command"] for offer, one in of_offer.items()}
     assert "--failures" not in commands["on-demand"]
     assert "preemption=1 h" in commands["spot"]

@@ -7,6 +7,7 @@ from math import inf
 import numpy as np
 import pytest
 
+from real import learn
 from sim import options, protocols, run, stragglers
 from sim.answers import paired, shares
 from sim.answers.summary import digits, number
@@ -319,6 +320,55 @@ def test_who_has_which_rank_is_said(protocol, servers, allowed):
     line = ["--protocol", protocol, "--workers", "4", "--stragglers", "slow-ranks(rank=99, factor=1.3)"]
     with pytest.raises(WrongSetting, match=f"rank: given 99; allowed: {allowed}"):
         run.main([*line, *(["--servers", str(servers)] if servers > 1 else [])])
+
+
+PRICED = Cluster(hosts=(Host(name="a", count=3, price_per_hour=4.0),), network=Link(latency_s=1e-3))
+
+
+def test_a_change_with_a_price_pays_back(capsys):
+    """Half the hosts' price of the same work is saved where twice as much is done in an hour."""
+    base = simulate(scenario(cluster=PRICED, workers=2), replications=3)
+    free = "network.latency=0 s"
+    plain, priced = asking.what_if(base, free, f"{free}, price=1200")
+    assert plain.payback is None
+    assert "payback" not in plain.as_json()
+    assert priced.ratio == plain.ratio
+    found = priced.as_json()["payback"]
+    assert found["hours"] == pytest.approx(1200 / (12 - 12 / priced.ratio))
+    low, high = found["interval"]["hours"]
+    assert low <= found["hours"]
+    assert high is None or high >= found["hours"]
+    what_if.show([plain, priced], base.answer())
+    assert " ".join(capsys.readouterr().out.split()).count("saves its price") == 1
+    (slower,) = asking.what_if(base, "network.latency=50 ms, price=3")
+    assert slower.payback["hours"] is None
+    assert what_if.payback_said("slower", slower.payback) == "slower: saves its price never"
+
+
+@pytest.mark.parametrize("given", ["0", "-3", "much", "3 EUR", "nan"])
+def test_a_price_is_a_number_of_dollars(given):
+    with pytest.raises(WrongSetting, match=r"--what-if price: given .*; allowed: USD that the change costs once"):
+        changes.price(f"workers=2, price={given}")
+
+
+def test_a_price_needs_those_of_hosts():
+    assert changes.price("workers=2, price=20000 USD") == 20_000
+    with pytest.raises(WrongSetting, match=r"price: given .*; allowed: with hosts whose prices are known"):
+        applied("workers=2, price=3")
+    with pytest.raises(WrongSetting, match="--what-if price: given 'batch=2, price=3'"):
+        learn.main(["--workload", "toy_fc", "--protocol", "fmb", "--what-if", "batch=2, price=3", "--workers", "2"])
+
+
+def test_a_change_of_the_number_of_workers_says_which_ranks_stay_slow():
+    """The last rank goes, and the slow one stays, which is not what dropping it would do."""
+    slow = stragglers.read("slow-ranks(rank=1, factor=1.25)")
+    base = simulate(
+        Scenario(protocols.make("allreduce"), workload.read("toy_fc"), 3, stragglers=slow, steps=3), replications=1
+    )
+    fewer, without = asking.what_if(base, "workers=2", "workers=2, stragglers=none")
+    (line,) = what_if.still_slow([fewer, without])
+    assert line.startswith("workers=2: rank 1 is slow here too")
+    assert without.ratio > fewer.ratio
 
 
 @pytest.mark.parametrize(("workers", "there"), [(8, 16), (6, 6)])
